@@ -13,17 +13,17 @@ import (
 type Problem struct {
 	// Kind names the rule in one word, for counting.
 	Kind string
-	// Object is the pod, node, claim or pool that it is about.
+	// Object is the name of the pod, node, claim or pool with the problem.
 	Object string
-	// Text says what is wrong, for people.
+	// Text describes what is wrong.
 	Text string
 }
 
-// String is "Kind Object: Text".
+// String returns "Kind Object: Text".
 func (p Problem) String() string { return p.Kind + " " + p.Object + ": " + p.Text }
 
-// Provision returns what is wrong with a plan for the pending pods of the snapshot, nothing when it is right. Problems
-// come in the order of the plan.
+// Provision returns the problems of a plan for the pending pods of the snapshot, in the order of the plan. It returns
+// nil if the plan is correct.
 func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
 	j := &judge{snap: snap, words: vocabularyOf(snap, p), remembered: map[*plan.NewClaim][]outcome{}, fits: map[string]bool{}}
 	j.everyPodOnce(p)
@@ -37,20 +37,21 @@ func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
 	return j.problems
 }
 
-// judge is one audit.
+// judge holds the state of one audit.
 type judge struct {
 	snap     *model.Snapshot
 	words    vocabulary
 	problems []Problem
-	// remembered are the outcomes of the claims, because they are asked for twice.
+	// remembered caches the outcomes of each claim, because they are read twice.
 	remembered map[*plan.NewClaim][]outcome
-	// fits remembers which pools could take which pods.
+	// fits caches which pools can hold which pods.
 	fits map[string]bool
-	// topology keys of all rules between pods, once they are asked for.
+	// topology holds the keys of all rules between pods. It is filled on first use.
 	topology []string
 }
 
-// exclusive: a claim that only one pod may use gets one, unless a bound pod has it.
+// exclusive checks that a claim that only one pod may use (ReadWriteOncePod) is given to one pod only, and to none if
+// a bound pod uses it.
 func (j *judge) exclusive(p *plan.Provision) {
 	has := map[string]string{}
 	for _, n := range j.snap.Nodes {
@@ -79,7 +80,8 @@ func (j *judge) blame(kind, object, format string, args ...any) {
 	j.problems = append(j.problems, Problem{Kind: kind, Object: object, Text: fmt.Sprintf(format, args...)})
 }
 
-// everyPodOnce: each pending pod has one answer, pods that must not be placed are refused, and nobody else is there.
+// everyPodOnce checks that each pending pod has exactly one result, that pods that must not be placed are refused,
+// and that the plan contains no other pods.
 func (j *judge) everyPodOnce(p *plan.Provision) {
 	answers := map[string][]string{}
 	answer := func(where string, pods []*model.Pod) {
@@ -136,7 +138,7 @@ func (j *judge) reasons(r plan.Refusal) {
 	}
 }
 
-// amounts are resources by name.
+// amounts maps a resource name to its amount.
 type amounts map[string]int64
 
 func amountsOf(list []quantity.Amount) amounts {
@@ -153,8 +155,8 @@ func (a amounts) add(b amounts) {
 	}
 }
 
-// short returns a resource of which more than nothing is asked and more than there is. Of volumes there are any number
-// where nobody says how many.
+// short returns the first resource, by name, whose requested amount is positive and exceeds the available amount. A
+// volume resource for which no limit is given is unlimited.
 func (a amounts) short(have amounts) (string, bool) {
 	worst, found := "", false
 	for name, value := range a {
@@ -168,7 +170,7 @@ func (a amounts) short(have amounts) (string, bool) {
 	return worst, found
 }
 
-// requests of the pods together.
+// requests returns the sum of the requests of the pods.
 func (j *judge) requests(pods []*model.Pod) amounts {
 	sum := amounts{}
 	for _, pod := range pods {
@@ -181,8 +183,8 @@ func (j *judge) requests(pods []*model.Pod) amounts {
 	return sum
 }
 
-// volumes counts the claims that pods share, each once on a node, by the resource that counts the driver's volumes.
-// What a pod has for itself is among its requests.
+// volumes counts the shared volumes of the pods, each once per node, by the resource that counts the volumes of the
+// driver. Volumes that a pod does not share are part of its requests.
 func volumes(pods []*model.Pod) amounts {
 	sum, seen := amounts{}, map[string]bool{}
 	for _, pod := range pods {
@@ -196,12 +198,13 @@ func volumes(pods []*model.Pod) amounts {
 	return sum
 }
 
-// lives reports whether a node with the labels is one that the pod accepts and its volumes can be attached to.
+// lives reports whether the pod and its volumes accept a node with the labels.
 func lives(pod *model.Pod, labels labelling) bool {
 	return accepts(pod.Alternatives, labels) && accepts(pod.VolumeAlternatives, labels)
 }
 
-// untolerated returns a taint that keeps the pod away.
+// untolerated returns a taint that the tolerations do not tolerate. It ignores taints with the effect
+// PreferNoSchedule.
 func untolerated(taints []model.Taint, tolerations []model.Toleration) (model.Taint, bool) {
 	for _, taint := range taints {
 		if taint.Effect == model.PreferNoSchedule {
@@ -221,7 +224,7 @@ func untolerated(taints []model.Taint, tolerations []model.Toleration) (model.Ta
 	return model.Taint{}, false
 }
 
-// shapes are the different pods among the pods: what is alike need be asked once.
+// shapes returns one pod for each distinct signature. Identical pods need only one check.
 func shapes(pods []*model.Pod) []*model.Pod {
 	var different []*model.Pod
 	seen := map[string]bool{}
@@ -234,10 +237,11 @@ func shapes(pods []*model.Pod) []*model.Pod {
 	return different
 }
 
-// labelling says which values a label of a node may have. It never returns none.
+// labelling returns the values that a label of a node may have. The result is never empty: a missing label is a value
+// too.
 type labelling func(key string) []value
 
-// accepts reports whether, whatever the node's labels turn out to be, one and the same alternative is satisfied.
+// accepts reports whether one alternative is satisfied whatever values the labels of the node take.
 func accepts(alternatives [][]label.Requirement, labels labelling) bool {
 	if len(alternatives) == 0 {
 		return true
@@ -261,8 +265,8 @@ func everyValue(reqs []label.Requirement, labels labelling) bool {
 	return true
 }
 
-// mayAdmit reports whether the node's labels may turn out to satisfy one of the alternatives. Several requirements of
-// one key must be met by one value.
+// mayAdmit reports whether the labels of the node can take values that satisfy one of the alternatives. Several
+// requirements with the same key must be met by one value.
 func mayAdmit(alternatives [][]label.Requirement, labels labelling) bool {
 	if len(alternatives) == 0 {
 		return true
@@ -284,8 +288,8 @@ func meets(reqs []label.Requirement, labels labelling) bool {
 	return true
 }
 
-// daemonsFor sums what the daemons will ask for that may come to a node with the taints and labels; there are those
-// that have come already, by UID.
+// daemonsFor returns the sum of the requests of the daemons that may run on a node with the taints and labels. It
+// skips daemons that already run there; there holds their UIDs.
 func (j *judge) daemonsFor(taints []model.Taint, labels labelling, there map[string]bool) amounts {
 	sum := amounts{}
 	for _, d := range j.snap.Daemons {

@@ -40,8 +40,8 @@ func kind(name, arch string, cpus int64) model.InstanceType {
 	return t
 }
 
-// world is two pools, one of them tainted and limited; a node that exists, one that leaves, one in flight; a daemon; and
-// pods of which one is set aside.
+// world returns a snapshot with two pools, one of them tainted and limited; an existing node, a node that is being
+// removed and a node in flight; a daemon; and pods, one of which cannot be converted.
 func world() *model.Snapshot {
 	gpu := kind("gpu-8", "amd64", 8)
 	gpu.Special = true
@@ -86,16 +86,16 @@ func world() *model.Snapshot {
 	return b.Snapshot(epoch)
 }
 
-// good is a world and a plan with a bit of everything.
+// good returns a snapshot and a correct plan that contains claims, placements and refusals.
 func good(t *testing.T) (*model.Snapshot, *plan.Provision) {
 	t.Helper()
 	snap := world()
 	p := placement.Schedule(snap, placement.Options{})
 	if problems := audit.Provision(snap, p); len(problems) > 0 {
-		t.Fatalf("the plan is wrong to begin with: %v", problems)
+		t.Fatalf("the initial plan has problems: %v", problems)
 	}
 	if len(p.Claims) < 1 || len(p.Placed) < 2 || len(p.Refused) < 2 {
-		t.Fatalf("the plan has not a bit of everything: %+v", p)
+		t.Fatalf("the plan lacks claims, placements or refusals: %+v", p)
 	}
 	return snap, p
 }
@@ -216,13 +216,13 @@ func TestMutations(t *testing.T) {
 			c.mutate(snap, p)
 			problems := audit.Provision(snap, p)
 			if !slices.ContainsFunc(problems, func(p audit.Problem) bool { return strings.HasPrefix(p.String(), c.want) }) {
-				t.Errorf("want %q among %v", c.want, problems)
+				t.Errorf("want problem %q, got %v", c.want, problems)
 			}
 		})
 	}
 }
 
-// small is a claim of the tainted pool for no pods: only its size matters.
+// small returns a claim of the tainted pool without pods. Only its size matters.
 func small(name, kind string, price int64) plan.NewClaim {
 	return plan.NewClaim{Name: name, Pool: "tainted", PoolUID: "uid-tainted", Options: []plan.Option{{Type: kind, Zone: "a", CapacityType: "spot", Price: price}},
 		Requirements: []label.Requirement{in(model.LabelPool, "tainted"), in(model.LabelType, kind)}}
@@ -234,11 +234,11 @@ func TestBlockedPool(t *testing.T) {
 		pool.PoolSpec.Blocked = &model.Rejection{Reason: "is not ready"}
 	}
 	if problems := audit.Provision(snap, p); len(problems) == 0 || problems[0].Kind != "blocked" {
-		t.Errorf("got %v", problems)
+		t.Errorf("got problems %v, want the first of kind \"blocked\"", problems)
 	}
 }
 
-// TestTenThousandPods judges a plan of the size that audits are for.
+// TestTenThousandPods audits a plan of the largest size that audits are meant for.
 func TestTenThousandPods(t *testing.T) {
 	b := model.NewBuilder()
 	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true, keyArch: true}}
@@ -256,6 +256,6 @@ func TestTenThousandPods(t *testing.T) {
 	}
 	p.Claims[len(p.Claims)/2].Pods = nil
 	if problems := audit.Provision(snap, p); len(problems) == 0 {
-		t.Fatal("a claim lost its pods, and nobody noticed")
+		t.Fatal("the audit did not report a claim without pods")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// claims judges the claims to create, and the limits of their pools.
+// claims checks the claims to create and the limits of their pools.
 func (j *judge) claims(claims []plan.NewClaim) {
 	names := map[string]bool{}
 	accounts := map[string]*account{}
@@ -58,7 +58,7 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 	j.everyOutcome(pool, c, outcomes)
 }
 
-// outcomesOf is what the cloud may make of the claim.
+// outcomesOf returns the outcomes of the claim: the machines that the cloud may launch for it.
 func (j *judge) outcomesOf(c *plan.NewClaim, catalogue *model.Catalogue) []outcome {
 	known, ok := j.remembered[c]
 	if !ok {
@@ -68,8 +68,8 @@ func (j *judge) outcomesOf(c *plan.NewClaim, catalogue *model.Catalogue) []outco
 	return known
 }
 
-// options: the list of types that the claim requires is that of its options, each is the cheapest offering of its type
-// that the claim allows, and they are sorted by price.
+// options checks that the types that the claim requires are those of its options, that each option is the cheapest
+// offering of its type that the claim allows, and that the options are sorted by price.
 func (j *judge) options(c *plan.NewClaim, outcomes []outcome) {
 	var names []string
 	for _, r := range c.Requirements {
@@ -107,7 +107,7 @@ func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome)
 			continue
 		}
 		found = found || o.offering.Zone == option.Zone && o.offering.CapacityType == option.CapacityType && o.offering.Price == option.Price
-		// A reservation may be cheaper and used up by the plan's other claims.
+		// A reservation may be cheaper, but other claims of the plan may use it up.
 		if o.offering.Price < option.Price && o.offering.ReservationID == "" {
 			j.blame("price", c.Name, "%s costs %d, its option says %d", o, o.offering.Price, option.Price)
 		}
@@ -118,7 +118,8 @@ func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome)
 	}
 }
 
-// everyOutcome: whatever the cloud makes of the claim is what the pool allows and holds every pod beside the daemons.
+// everyOutcome checks that every outcome of the claim is allowed by the pool and has room for all pods of the claim
+// and the daemons.
 func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []outcome) {
 	asked, different := j.requests(c.Pods), shapes(c.Pods)
 	attached := volumes(c.Pods)
@@ -144,12 +145,13 @@ func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []
 	j.sum(pool, c, asked)
 }
 
-// sum: the claim requests what its pods do, and no more beside it than the daemons that the pool's taints admit.
+// sum checks that the claim requests at least what its pods request, and at most that plus the requests of the
+// daemons that the pool's taints admit.
 func (j *judge) sum(pool *model.PoolSpec, c *plan.NewClaim, asked amounts) {
 	daemons := j.daemonsFor(pool.Taints, j.words.everything, nil)
 	requests := amountsOf(c.Requests)
 	for name, value := range asked {
-		// A claim does not say how many volumes are to be attached: no provider chooses by that.
+		// Claims do not request volumes: no provider selects a type by the number of attachments.
 		if requests[name] < value && !model.IsVolumeResource(name) {
 			j.blame("requests", c.Name, "requests %d of %s, its pods %d", requests[name], name, value)
 		}
@@ -161,7 +163,8 @@ func (j *judge) sum(pool *model.PoolSpec, c *plan.NewClaim, asked amounts) {
 	}
 }
 
-// special: types with devices are bought only when a pod asks for an extended resource, or can only run on such a type.
+// special checks that types with devices are launched only if a pod requests an extended resource or can only run on
+// such a type.
 func (j *judge) special(pool *model.PoolSpec, c *plan.NewClaim) {
 	special := map[string]bool{}
 	for i := range pool.Catalogue.Types {
@@ -203,8 +206,8 @@ func (j *judge) asksSpecial(pool *model.PoolSpec, pod *model.Pod) bool {
 	return false
 }
 
-// excludeEachOther reports whether two of the lists of values that requirements allow for a label have none in common:
-// then no node is meant, special or not.
+// excludeEachOther reports whether two In requirements of the same label have no value in common. Such requirements
+// match no node, with or without devices.
 func excludeEachOther(reqs []label.Requirement) bool {
 	for i, a := range reqs {
 		for _, b := range reqs[i+1:] {
@@ -219,7 +222,7 @@ func excludeEachOther(reqs []label.Requirement) bool {
 	return false
 }
 
-// allowsPlain reports whether some type without devices has the labels, offerings left aside.
+// allowsPlain reports whether some type without devices has the labels. It ignores offerings.
 func (p *promise) allowsPlain() bool {
 	for i := range p.catalogue.Types {
 		t := &p.catalogue.Types[i]

@@ -6,9 +6,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// daemonsCome binds the pods of the daemons that are sure to come to nodes to be, and to those that are not initialised,
-// before the first pod of the plan comes. Only rules by hostname count them: in which larger domains they are depends on
-// when they come.
+// daemonsCome binds the pods of daemons that are certain to run on planned nodes and on nodes that are not
+// initialized. It does so before the first pod of the plan is bound. Only rules by hostname count these pods: their
+// number in larger domains depends on when they are created.
 func (j *judge) daemonsCome(r *room, nodes, all []*spot) {
 	for _, d := range j.snap.Daemons {
 		pod := daemonPod(d)
@@ -28,12 +28,12 @@ func daemonPod(d *model.Daemon) *model.Pod {
 		UID: d.UID, Name: d.Name, Labels: d.DaemonSpec.Labels, Daemon: true}
 }
 
-// comesLater reports whether the node may get a pod of the daemon yet.
+// comesLater reports whether a pod of the daemon may still be created on the node.
 func (j *judge) comesLater(d *model.Daemon, n *model.Node) bool {
 	return n.Stage != model.Initialized && !slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.Controller.UID == d.UID })
 }
 
-// bindDaemon counts the daemon's pod wherever hosts are counted.
+// bindDaemon counts the daemon's pod in every tally by hostname.
 func (r *room) bindDaemon(pod *model.Pod, s *spot) {
 	byHost := func(t *tally) bool { return len(t.keys) == 1 && t.keys[0] == model.LabelHostname }
 	for _, t := range slices.Concat(r.live, r.general) {
@@ -48,8 +48,8 @@ func (r *room) bindDaemon(pod *model.Pod, s *spot) {
 	}
 }
 
-// besideDaemons reports whether a rule by hostname is between the pod and a daemon: a pool may be the wrong place for
-// the pod because of the daemons that come there.
+// besideDaemons reports whether a required anti-affinity rule by hostname exists between the pod and a daemon. The
+// daemons of a pool may then prevent the pod from running in that pool.
 func (j *judge) besideDaemons(pod *model.Pod) bool {
 	for _, d := range j.snap.Daemons {
 		about := func(t model.Term, other *model.Pod) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// minValues: the types of the claim together have as many values of a label as the pool demands, unless the claim says
-// that it was relaxed.
+// minValues checks that the types of the claim together have at least as many values of a label as the pool requires,
+// unless the claim states that minValues was relaxed.
 func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim) {
 	if c.MinValuesRelaxed {
 		return
@@ -36,7 +36,7 @@ func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim) {
 	}
 }
 
-// typeValues are the values that the type may have of a label.
+// typeValues returns the values that the label may have on the type.
 func typeValues(t *model.InstanceType, key string) []string {
 	var values []string
 	for _, r := range t.Requirements {
@@ -58,7 +58,8 @@ func typeValues(t *model.InstanceType, key string) []string {
 	return values
 }
 
-// reservations: claims that can only be launched on reserved capacity are no more than the reservations bear.
+// reservations checks that the number of claims that can be launched only on reserved capacity does not exceed the
+// capacity of the reservations.
 func (j *judge) reservations(claims []plan.NewClaim) {
 	left := map[string]int{}
 	for _, pool := range j.snap.Pools {
@@ -104,7 +105,8 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 	}
 }
 
-// reservedOnly lists the reservations that the outcomes can be launched on now, nil when one of them needs none.
+// reservedOnly returns the IDs of the reservations that the available outcomes use. It returns nil if one available
+// outcome uses no reservation.
 func reservedOnly(outcomes []outcome) []string {
 	var ids []string
 	for _, o := range outcomes {

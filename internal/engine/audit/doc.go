@@ -1,26 +1,28 @@
-// Package audit is the independent judge: it verifies a plan against Kubernetes' rules, pod by pod.
+// Package audit verifies a plan independently of the scheduler, against the rules of Kubernetes, pod by pod.
 //
-//	Provision(snapshot, plan) -> []Problem        none means: carried out, this plan keeps its word
+//	Provision(snapshot, plan) -> []Problem        none: the plan can be carried out as it is
 //
 //	every pending pod      is placed, on a claim, or refused: exactly once
-//	nodes that exist       taints, labels (what a node lacks is absent), free resources, daemons still to come
-//	claims in flight       the same, for everything that the cloud may make of the claim
-//	claims to create       the same, and: every option can be bought and is allowed by the pool, limits, names,
-//	                       requests, order of prices, minValues, reservations; and a node of a lighter pool holds a pod
-//	                       that no heavier pool could take
-//	the order of binding   all nodes being there, each pod at its turn: topology spread, affinity and anti-affinity of the
-//	                       pod and of those who are there, host ports
+//	existing nodes         taints, labels (a label that the node lacks is absent), free resources, daemons to come
+//	claims in flight       the same, for every machine that the cloud may launch for the claim
+//	claims to create       the same, and: every option is available and allowed by the pool, limits, names,
+//	                       requests, order of prices, minValues, reservations; and a node of a pool with lower weight
+//	                       holds a pod that no pool with higher weight can hold
+//	the order of binding   with all nodes present, each pod in its turn: topology spread, affinity and anti-affinity of
+//	                       the pod and of the pods that are already bound, host ports
 //
-// What the cloud may make of a claim is the product of its types and their offerings, as far as the claim's own
-// requirements allow them: each such outcome must hold all pods. A label that neither type nor offering decides has any
-// value that the claim's requirements allow if it is well known, the claim's own label if it is custom, else none.
+// The machines that the cloud may launch for a claim (its outcomes) are the product of its types and their offerings,
+// restricted by the requirements of the claim. Each outcome must hold all pods. A label that neither type nor
+// offering determines has any value that the requirements of the claim allow if the label is well known. If it is a
+// custom label, it has the value of the claim's own label, or is absent.
 //
-// The judge works on strings, label maps and amounts by name, as users wrote them. It uses no rows, no type index and
-// no code of placement: a judge that shares code with the judged shares its mistakes. It is naive and meant to be
-// obviously right; 10,000 pods take seconds, which is for tests and for checks before acting, not for a hot path.
+// The audit works on strings, label maps and amounts by name, as users write them. It uses no rows, no type index and
+// no code of package placement: code shared with the scheduler would share its mistakes. It is simple rather than
+// fast. 10,000 pods take seconds, which suits tests and checks before a plan is carried out, not a hot path.
 //
-// As long as it is open what the cloud makes of a claim, its pods count in every domain where they may be and in none for
-// sure, whichever is worse for the pod at its turn.
+// While the outcome of a claim is open, its pods count as possible in every domain where they may be, and as certain
+// in none. Each check uses the count that is worse for the pod.
 //
-// It does not ask whether a plan is good: not the price, not whether a refused pod could have had a place.
+// The audit does not judge the quality of a plan: neither its price, nor whether a refused pod could have been
+// placed.
 package audit

@@ -5,7 +5,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// account is what a pool's nodes use of its limits: those of the snapshot, then claim by claim.
+// account holds the usage of a pool that counts against its limits: first that of the nodes in the snapshot, then
+// that of each claim.
 type account struct {
 	used  amounts
 	nodes int64
@@ -40,7 +41,7 @@ func (a amounts) raise(b amounts) {
 	}
 }
 
-// limits counts the claim as the largest of its options.
+// limits adds the claim to the account, as large as the largest of its options.
 func (j *judge) limits(pool *model.PoolSpec, c *plan.NewClaim, a *account) {
 	a.nodes++
 	most := amounts{}

@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// placement judges pods on a node that exists or is in flight.
+// placement checks pods that are placed on an existing node or on a claim in flight.
 func (j *judge) placement(p plan.Placement) {
 	n := j.snap.Node(p.Node)
 	switch {
@@ -29,7 +29,7 @@ func (j *judge) placement(p plan.Placement) {
 	j.holds(n, p.Pods, amountsOf(n.NodeSpec.Allocatable), named(n), p.Node)
 }
 
-// named is the labelling of a node whose machine exists: its labels, and, once it has registered, its name.
+// named is the labelling of a node that has a machine: its labels and, once it is registered, its name.
 func named(n *model.Node) labelling {
 	labels := exact(n.NodeSpec.Labels)
 	return func(key string) []value {
@@ -40,7 +40,7 @@ func named(n *model.Node) labelling {
 	}
 }
 
-// exact is the labelling of a node whose labels are what they are.
+// exact is the labelling of a node with fixed labels.
 func exact(labels map[string]string) labelling {
 	return func(key string) []value {
 		if text, ok := labels[key]; ok {
@@ -55,8 +55,8 @@ func exact(labels map[string]string) labelling {
 	}
 }
 
-// inFlight judges pods on a claim that is not launched, over everything that it may become. When nothing can be bought
-// for it any more, all that is known is what it asks for.
+// inFlight checks pods on a claim that is not launched, for every outcome of the claim. If the claim has no outcome,
+// only its requests are known.
 func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
 	p, outcomes := j.inFlightOutcomes(n)
 	for _, o := range outcomes {
@@ -70,7 +70,7 @@ func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
 	}
 }
 
-// inFlightOutcomes is the promise of a claim in flight, and what may become of it.
+// inFlightOutcomes returns the promise of a claim in flight and its outcomes.
 func (j *judge) inFlightOutcomes(n *model.Node) (*promise, []outcome) {
 	var catalogue *model.Catalogue
 	if pool := j.snap.Pool(n.Pool); pool != nil {
@@ -83,7 +83,7 @@ func (j *judge) inFlightOutcomes(n *model.Node) (*promise, []outcome) {
 	return p, p.outcomes()
 }
 
-// withoutType is the labelling of a claim of which no type is known.
+// withoutType is the labelling of a claim without a known type.
 func (o outcome) withoutType(key string) []value {
 	if key == model.LabelHostname {
 		return o.words.unknown(key)
@@ -97,7 +97,7 @@ func (o outcome) withoutType(key string) []value {
 	return absent
 }
 
-// holds judges labels and resources; it stops at the first problem, because outcomes fail alike.
+// holds checks labels and resources. It stops at the first problem, because the outcomes of a claim fail alike.
 func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, labels labelling, as string) bool {
 	for _, pod := range shapes(pods) {
 		if !lives(pod, labels) {

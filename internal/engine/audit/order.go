@@ -7,9 +7,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Order finds an order of binding for a plan that came without one: whoever is admissible is bound, and the others are
-// asked again, as kube-scheduler does with pods that it has to put off. Who is never admissible comes last, so that the
-// judge names it.
+// Order returns an order of binding for a plan that has none. It binds every pod that is admissible and checks the
+// others again, as kube-scheduler does with unschedulable pods. Pods that never become admissible are last, so that
+// the audit reports them.
 func Order(snap *model.Snapshot, p *plan.Provision) []*model.Pod {
 	whole := *p
 	whole.Order = nil
@@ -47,7 +47,8 @@ func Order(snap *model.Snapshot, p *plan.Provision) []*model.Pod {
 	return order
 }
 
-// admissible asks about one pod without blaming anybody; the ports of one that is not are free again.
+// admissible reports whether one pod can be bound. It records no problem, and releases the host ports of a pod that
+// cannot be bound.
 func (j *judge) admissible(r *room, pod *model.Pod, s *spot) bool {
 	before := s.ports
 	j.turn(r, pod, s)

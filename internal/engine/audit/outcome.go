@@ -6,20 +6,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// promise is a claim as the cloud reads it: what it requires, and the labels that the node will carry in any case.
+// promise holds what a claim tells the cloud: its requirements, and the labels that the node has in any case.
 type promise struct {
 	requirements []label.Requirement
 	labels       map[string]string
 	requests     []quantity.Amount
 	catalogue    *model.Catalogue
 	words        vocabulary
-	// named are the types that the requirements allow by name, looked up because the lists are long.
+	// named holds the types that the requirements allow by name. It is a map because the lists are long.
 	named map[string]bool
-	// other are the requirements about all else.
+	// other holds the requirements with other keys.
 	other []label.Requirement
-	// open remembers the values of labels that no type decides.
+	// open caches the values of labels that no type determines.
 	open map[string][]value
-	// defined are custom labels that have no value yet: a pool defines them.
+	// defined holds custom labels that a pool defines and that have no value yet.
 	defined map[string]bool
 }
 
@@ -41,15 +41,16 @@ func (j *judge) promise(reqs []label.Requirement, labels map[string]string, requ
 	return p
 }
 
-// outcome is one thing that the cloud may make of a promise.
+// outcome is one machine that the cloud may launch for a promise.
 type outcome struct {
 	*promise
 	kind     *model.InstanceType
 	offering *model.Offering
 }
 
-// outcomes lists what the cloud may make of the promise: types that have the requests and offerings, available or not
-// (what is sold out now may be back at launch), that together have a value for every label that is required.
+// outcomes returns what the cloud may launch for the promise: types with room for the requests, and their offerings,
+// that together have a value for every required label. Unavailable offerings are included: they may be available
+// again at launch.
 func (p *promise) outcomes() []outcome {
 	if p.catalogue == nil {
 		return nil
@@ -82,7 +83,8 @@ func (o outcome) possible() bool {
 	return true
 }
 
-// decided is what type, offering and the claim's labels leave of a label, the claim's requirements left aside.
+// decided returns the values that the type, the offering and the labels of the claim allow for a label. It ignores
+// the requirements of the claim.
 func (o outcome) decided(key string) []value {
 	switch key {
 	case model.LabelType:
@@ -102,7 +104,7 @@ func (o outcome) decided(key string) []value {
 	return o.undecided(key)
 }
 
-// stated lists the values that requirements of a type allow: mostly the one that an In names.
+// stated returns the values that requirements of a type allow, usually the single value of an In requirement.
 func (w vocabulary) stated(reqs []label.Requirement, key string) []value {
 	for _, r := range reqs {
 		if canonical(r.Key) == key && r.Operator == label.In {
@@ -116,7 +118,7 @@ func (w vocabulary) stated(reqs []label.Requirement, key string) []value {
 	return allowed(reqs, key, w.everything(key))
 }
 
-// undecided is a label that only the claim can decide.
+// undecided returns the values of a label that only the claim can determine.
 func (p *promise) undecided(key string) []value {
 	if text, ok := p.labels[key]; ok {
 		return just(text)
@@ -130,7 +132,7 @@ func (p *promise) undecided(key string) []value {
 	return p.open[key]
 }
 
-// values is the labelling of the node to be.
+// values is the labelling of the planned node.
 func (o outcome) values(key string) []value {
 	return allowed(o.other, key, o.decided(key))
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// sharing is what a pool has as spot: by type and zone what may be there, and what is there in any case.
+// sharing holds the spot capacity of a pool: the possible capacity by type and zone, and the certain total.
 type sharing struct {
 	cpu   map[string]int64
 	nodes map[string]int
 	whole int64
 }
 
-// wholeShare is the share that bounds nothing.
+// wholeShare is the share that limits nothing, in percent.
 const wholeShare = 100
 
-// spotShares: whatever the cloud picks, a type in a zone that a claim may become has one spot node, or no more than its
-// share of the pool's.
+// spotShares checks that, whatever the cloud selects, each type in a zone that a claim may use has at most one spot
+// node or at most its share of the pool's spot capacity.
 func (j *judge) spotShares(claims []plan.NewClaim) {
 	for _, pool := range j.snap.Pools {
 		if pool.MaxSpotShare <= 0 || pool.MaxSpotShare >= wholeShare {
@@ -60,7 +60,7 @@ func (j *judge) sharingOf(pool *model.Pool) *sharing {
 	return s
 }
 
-// add counts a node that will be one of the outcomes, and returns what it may be as spot.
+// add counts a node that becomes one of the outcomes, and returns the types and zones in which it may be spot.
 func (s *sharing) add(outcomes []outcome) map[string]bool {
 	places := map[string]bool{}
 	least, certain := int64(0), len(outcomes) > 0

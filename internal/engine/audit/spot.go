@@ -10,19 +10,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// spot is where pods are bound while the plan is carried out: a node that exists, a claim in flight or one to create.
-// What is not launched yet has a future for each thing that the cloud may make of it.
+// spot is a node to which pods are bound: an existing node, a claim in flight or a claim to create. A claim that is
+// not launched has one future for each outcome.
 type spot struct {
 	name    string
 	taints  []model.Taint
 	futures []labelling
-	// domains remembers the values that a label may have, over all futures.
+	// domains caches the values that a label may have in any future.
 	domains map[string][]value
-	// ports that the pods take there.
+	// ports holds the host ports of the pods on the node.
 	ports []model.HostPort
 }
 
-// spots lists the nodes of the snapshot and those of the plan, by name; every pod that has a place gets its seat.
+// spots returns the nodes of the snapshot, all nodes including those of the plan, and the node of each placed pod by
+// UID.
 func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*spot) {
 	seats = map[string]*spot{}
 	byName := map[string]*spot{}
@@ -55,7 +56,8 @@ func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*
 	return nodes, all, seats
 }
 
-// hostOf is the hostname of a node: its label; none for a node that has registered without one; the name of a node to be.
+// hostOf returns the hostname of a node: its label, absent for a node that registered without one, or the name of a
+// planned node.
 func hostOf(n *model.Node) []value {
 	if host, has := n.NodeSpec.Labels[model.LabelHostname]; has && n.Stage != model.Launching {
 		return just(host)
@@ -81,7 +83,7 @@ func (j *judge) futuresOf(n *model.Node) []labelling {
 	return futures
 }
 
-// domain is what the label of the node may be.
+// domain returns the values that the label of the node may have.
 func (s *spot) domain(key string) []value {
 	if known, ok := s.domains[key]; ok {
 		return known
@@ -100,7 +102,7 @@ func (s *spot) domain(key string) []value {
 	return list
 }
 
-// domainIf is what the label may be in the futures in which one of the alternatives may accept the node.
+// domainIf returns the values that the label may have in the futures that one of the alternatives may accept.
 func (s *spot) domainIf(alternatives [][]label.Requirement, key string) []value {
 	if len(alternatives) == 0 || key == model.LabelHostname {
 		return s.domain(key)
@@ -116,7 +118,7 @@ func (s *spot) domainIf(alternatives [][]label.Requirement, key string) []value 
 	return slices.Collect(maps.Keys(possible))
 }
 
-// labels is the labelling of one future, with the hostname that the node will have.
+// labels is the labelling of one future, with the hostname of the node.
 func (s *spot) labels(future labelling) labelling {
 	return func(key string) []value {
 		if key == model.LabelHostname {
@@ -126,7 +128,7 @@ func (s *spot) labels(future labelling) labelling {
 	}
 }
 
-// membership says whether something is so in no future, in some, or in all.
+// membership says whether something holds in no future, in some, or in all.
 type membership uint8
 
 const (
@@ -135,7 +137,7 @@ const (
 	surely
 )
 
-// accepted says whether one of the alternatives accepts the node's labels.
+// accepted reports in which futures one of the alternatives accepts the labels of the node.
 func (s *spot) accepted(alternatives [][]label.Requirement) membership {
 	if len(alternatives) == 0 {
 		return surely
@@ -154,7 +156,7 @@ func (s *spot) accepted(alternatives [][]label.Requirement) membership {
 	return never
 }
 
-// has says whether the node has the label.
+// has reports in which futures the node has the label.
 func (s *spot) has(key string) membership {
 	present, missing := false, false
 	for _, v := range s.domain(key) {
@@ -169,7 +171,7 @@ func (s *spot) has(key string) membership {
 	return surely
 }
 
-// portTaken is the rule of kube-scheduler's NodePorts: an address that is not given is every address.
+// portTaken implements the rule of kube-scheduler's NodePorts plugin: an empty address means every address.
 func portTaken(taken []model.HostPort, wanted []model.HostPort) (model.HostPort, bool) {
 	every := func(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 	for _, w := range wanted {
@@ -182,5 +184,5 @@ func portTaken(taken []model.HostPort, wanted []model.HostPort) (model.HostPort,
 	return model.HostPort{}, false
 }
 
-// canonicalText spells anything that is compared whole.
+// canonicalText returns a text that represents the parts unambiguously, for comparison.
 func canonicalText(parts ...any) string { return fmt.Sprintf("%q", parts) }

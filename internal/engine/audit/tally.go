@@ -7,20 +7,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// A tally counts pods by topology domain. While it is open in which domain a node will be, a pod on it counts in the
-// most of each domain that is possible and in the least of none; on its own node it counts in any case.
+// tally counts pods by topology domain. While the domain of a node is open, a pod on it counts in most for every
+// possible domain and in least for none. In the tally of its own node (here) it always counts.
 type tally struct {
-	// keys of the topology; selected says whom it counts.
+	// keys are the topology keys. selected reports whether a pod counts.
 	keys     []string
 	selected func(*model.Pod) bool
-	// where says which nodes count; nil for all.
+	// where says which nodes count; nil means all.
 	where map[*spot]membership
-	// at are the domains that a node may be in when it counts; nil for all that it may be in.
+	// at holds the domains that a node may be in if it counts; nil means all its possible domains.
 	at    map[*spot][]value
 	most  map[domain]int
 	least map[domain]int
 	here  map[*spot]int
-	// possible are the domains that a node that counts may be in, certain those that one will be in: for spread.
+	// possible holds the domains that a counted node may be in, certain those that a counted node is in. Both are for
+	// spread.
 	possible, certain map[domain]bool
 }
 
@@ -31,7 +32,7 @@ func newTally(selected func(*model.Pod) bool, keys ...string) *tally {
 	return &tally{keys: keys, selected: selected, most: map[domain]int{}, least: map[domain]int{}, here: map[*spot]int{}}
 }
 
-// bind counts a pod.
+// bind counts a pod on the node.
 func (t *tally) bind(s *spot) {
 	counts := surely
 	if t.where != nil {
@@ -54,12 +55,12 @@ func (t *tally) bind(s *spot) {
 	}
 }
 
-// mayHold reports whether a pod that is counted may be in a domain that the spot may be in.
+// mayHold reports whether a domain that the node may be in may contain a counted pod.
 func (t *tally) mayHold(s *spot, key string) bool {
 	return slices.ContainsFunc(s.domain(key), func(v value) bool { return v.present && t.most[domain{key, v.text}] > 0 })
 }
 
-// holds reports whether, whatever domain the spot is in, a pod that is counted is in it too.
+// holds reports whether every domain that the node may be in contains a counted pod.
 func (t *tally) holds(s *spot, key string) bool {
 	if s.has(key) != surely {
 		return false
@@ -67,7 +68,7 @@ func (t *tally) holds(s *spot, key string) bool {
 	return t.here[s] > 0 || !slices.ContainsFunc(s.domain(key), func(v value) bool { return t.least[domain{key, v.text}] == 0 })
 }
 
-// domain is where a node may be when it counts.
+// domain returns the values that the label of a node may have if the node counts.
 func (t *tally) domain(s *spot, key string) []value {
 	if t.at != nil {
 		return t.at[s]
@@ -75,7 +76,7 @@ func (t *tally) domain(s *spot, key string) []value {
 	return s.domain(key)
 }
 
-// spreadOver notes the domains of a spread constraint: those of the nodes that count.
+// spreadOver sets the domains of a spread constraint: those of the nodes that count.
 func (t *tally) spreadOver(spots []*spot, where map[*spot]membership, alternatives [][]label.Requirement) {
 	t.where, t.possible, t.certain, t.at = where, map[domain]bool{}, map[domain]bool{}, map[*spot][]value{}
 	for _, s := range spots {
@@ -100,7 +101,8 @@ func (t *tally) spreadOver(spots []*spot, where map[*spot]membership, alternativ
 	}
 }
 
-// fewest is the least count that a domain may have, 0 when there may be fewer than minDomains of them.
+// fewest returns the lowest count that any domain may have. It returns 0 if there may be fewer than minDomains
+// domains.
 func (t *tally) fewest(minDomains int) int {
 	if len(t.certain) < max(1, minDomains) {
 		return 0
@@ -114,7 +116,7 @@ func (t *tally) fewest(minDomains int) int {
 	return max(0, fewest)
 }
 
-// crowded is the most that a domain that the spot may be in may have.
+// crowded returns the highest count that a domain that the node may be in may have.
 func (t *tally) crowded(s *spot) int {
 	most := 0
 	for _, v := range s.domain(t.keys[0]) {
@@ -125,7 +127,7 @@ func (t *tally) crowded(s *spot) int {
 	return most
 }
 
-// selects is the meaning of a label selector (Kubernetes API, LabelSelector) for a pod's labels.
+// selects implements a label selector (Kubernetes API, LabelSelector) for the labels of a pod.
 func selects(s *model.Selector, labels map[string]string) bool {
 	if s.Nothing {
 		return false
@@ -139,7 +141,7 @@ func selects(s *model.Selector, labels map[string]string) bool {
 	return true
 }
 
-// concerns reports whether an affinity term is about the pod.
+// concerns reports whether an affinity term selects the pod.
 func concerns(t *model.Term, pod *model.Pod) bool {
 	s := &t.Selector
 	return (s.AllNamespaces || slices.Contains(s.Namespaces, pod.Namespace)) && selects(s, pod.Labels)

@@ -5,8 +5,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// together: a volume that is made where the first of the pods that share it goes holds the others there, so that all of
-// them must go to one zone, whichever is the first.
+// together checks pods that share a volume that is not yet provisioned (WaitForFirstConsumer). The zone of the first
+// pod becomes the zone of the volume, so all these pods must go to one zone, whichever of them is first.
 func (j *judge) together(p *plan.Provision) {
 	var seats map[string]*spot
 	zones, first := map[string]value{}, map[string]string{}

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// turns binds the pods of the plan in its order, all nodes being there, and asks at each pod's turn the filters of
-// kube-scheduler that depend on who is there already: PodTopologySpread, InterPodAffinity and NodePorts.
+// turns binds the pods of the plan in its order, with all nodes present. For each pod it checks the filters of
+// kube-scheduler that depend on bound pods: PodTopologySpread, InterPodAffinity and NodePorts.
 func (j *judge) turns(p *plan.Provision) {
 	leavers := j.leavers(p)
 	r, seats := j.furnish(p, leavers)
@@ -40,8 +40,9 @@ func (j *judge) turns(p *plan.Provision) {
 	}
 }
 
-// leavers are the pods of the plan that run on nodes that leave and cannot be evicted at present. They leave together: before the
-// first of them is bound, or before the first pod that waits for it. One with a claim that only one pod may use is taken to have left: the plan makes no difference then.
+// leavers returns the pods of the plan that run on nodes being removed and cannot be evicted at present. They are
+// removed together: before the first of them is bound, or before the first pod that requires it. A pod with a claim
+// that only one pod may use counts as removed already: the plan makes no difference for it.
 func (j *judge) leavers(p *plan.Provision) []*model.Pod {
 	var leavers []*model.Pod
 	for _, pod := range p.Order {
@@ -56,7 +57,8 @@ func (j *judge) leavers(p *plan.Provision) []*model.Pod {
 	return leavers
 }
 
-// haveLeft reports whether the leavers must have left before the pod is bound: it is one of them, or it is not admissible before.
+// haveLeft reports whether the leavers must be removed before the pod is bound: the pod is one of them, or it is not
+// admissible while they run.
 func (j *judge) haveLeft(r *room, pod *model.Pod, s *spot) bool {
 	if s == nil || j.snap.EvictionBlocked[pod.UID] {
 		return true
@@ -78,8 +80,8 @@ func (j *judge) bindAgain(r *room, pods []*model.Pod, seats map[string]*spot) {
 	}
 }
 
-// furnish makes the room with those in it who are there before the first pod of the plan comes, and the seats of the plan. The
-// leavers have not left yet.
+// furnish returns a room that contains the pods that are bound before the first pod of the plan, and the node of each
+// placed pod. It includes the leavers.
 func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[string]*spot) {
 	nodes, all, seats := j.spots(p)
 	r := newRoom(all)
@@ -114,7 +116,8 @@ func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[str
 	return r, seats
 }
 
-// staying are the pods that run on nodes that leave, cannot be evicted at present and have no other place: they stay.
+// staying returns the pods that run on nodes being removed, cannot be evicted at present and are refused by the plan.
+// They stay where they are.
 func (j *judge) staying(p *plan.Provision) []*model.Pod {
 	var stay []*model.Pod
 	for _, r := range p.Refused {
@@ -127,7 +130,8 @@ func (j *judge) staying(p *plan.Provision) []*model.Pod {
 	return stay
 }
 
-// daemonPorts takes the host ports of the daemons that may come to nodes to be, and to those that are not initialised.
+// daemonPorts reserves the host ports of the daemons that may run on planned nodes and on nodes that are not
+// initialized.
 func (j *judge) daemonPorts(nodes, all []*spot) {
 	for i, s := range all {
 		there := map[string]bool{}
@@ -150,7 +154,7 @@ func (j *judge) daemonPorts(nodes, all []*spot) {
 	}
 }
 
-// turn judges one pod.
+// turn checks one pod.
 func (j *judge) turn(r *room, pod *model.Pod, s *spot) {
 	if port, taken := portTaken(s.ports, pod.HostPorts); taken {
 		j.blame("port", pod.Key(), "finds port %d of %s taken at its turn", port.Port, s.name)
@@ -190,28 +194,28 @@ func (j *judge) spread(pod *model.Pod, s *spot, constraint *model.Spread, c *tal
 	}
 }
 
-// room is the cluster while pods come in.
+// room is the state of the cluster while pods are bound.
 type room struct {
 	spots []*spot
-	// tallies by what they count, in the order they were made; live leave out terminating pods.
+	// tallies by what they count. The slices are in order of creation; live ignores terminating pods.
 	tallies  map[string]*tally
 	live     []*tally
 	general  []*tally
 	carriers []*carrier
 	rules    map[string]*podRules
-	// terms are the tallies of carriers, by the signature of the pods that carry.
+	// terms caches the tallies of the carriers of a pod's terms, by pod signature.
 	terms map[string][]*tally
-	// counted remembers by namespace and labels which tallies count a pod.
+	// counted caches which tallies count a pod, by namespace and labels.
 	counted map[string]*counted
 }
 
-// carrier counts the pods that carry a required anti-affinity term; term says whom they keep away.
+// carrier counts the pods that carry a required anti-affinity term. term reports whether the term selects a pod.
 type carrier struct {
 	*tally
 	term func(*model.Pod) bool
 }
 
-// counted are the tallies that count a pod.
+// counted holds the tallies that count a pod.
 type counted struct{ live, general []*tally }
 
 func newRoom(spots []*spot) *room {
@@ -219,19 +223,20 @@ func newRoom(spots []*spot) *room {
 		counted: map[string]*counted{}}
 }
 
-// podRules are the tallies that a pod's own rules read.
+// podRules holds the tallies that the rules of one pod read.
 type podRules struct {
 	spread []*tally
 	hard   []int
-	// near counts the pods that all affinity terms are about; nil without terms.
+	// near counts the pods that all affinity terms select; nil without terms.
 	near *tally
-	// attractsItself: the pod is one that its own terms are about.
+	// attractsItself reports whether the pod is selected by its own terms.
 	attractsItself bool
 	apart          []*tally
 	apartKeys      []string
 }
 
-// allNear reports whether the node has every topology key, and in each domain somebody the terms ask for.
+// allNear reports whether the node has every topology key, and each of these domains contains a pod that the terms
+// select.
 func (p *podRules) allNear(s *spot) bool {
 	return !slices.ContainsFunc(p.near.keys, func(key string) bool { return !p.near.holds(s, key) })
 }
@@ -241,10 +246,10 @@ func (p *podRules) everyKey(s *spot) bool {
 	return !slices.ContainsFunc(p.near.keys, func(key string) bool { return s.has(key) != surely })
 }
 
-// alone reports whether nobody that the terms ask for is anywhere.
+// alone reports whether no pod in the cluster is selected by the terms.
 func (p *podRules) alone() bool { return len(p.near.most) == 0 }
 
-// carried are the tallies of those who carry the pod's required anti-affinity terms.
+// carried returns the tallies of the pods that carry the pod's required anti-affinity terms.
 func (r *room) carried(pod *model.Pod) []*tally {
 	list, known := r.terms[pod.Signature]
 	if known {
@@ -259,7 +264,7 @@ func (r *room) carried(pod *model.Pod) []*tally {
 	return list
 }
 
-// rulesOf makes the tallies that the pod's rules read; all are made before the first pod is bound.
+// rulesOf returns the tallies that the pod's rules read. All tallies are created before the first pod is bound.
 func (r *room) rulesOf(pod *model.Pod) *podRules {
 	kind := kindOf(pod) + pod.Signature
 	if known := r.rules[kind]; known != nil {
@@ -276,7 +281,7 @@ func (r *room) rulesOf(pod *model.Pod) *podRules {
 	for i := range pod.Terms {
 		t := &pod.Terms[i]
 		switch {
-		case t.Weight > 0 || t.Together: // see together
+		case t.Weight > 0 || t.Together: // see judge.together
 		case t.Anti:
 			rules.apart = append(rules.apart, r.tally(&r.general, canonicalText("apart", t.Selector, t.Key),
 				func(p *model.Pod) bool { return concerns(t, p) }, canonical(t.Key)))
@@ -303,7 +308,7 @@ func (r *room) tally(list *[]*tally, id string, selected func(*model.Pod) bool, 
 	return known
 }
 
-// carrier is the tally of the pods with the anti-affinity term.
+// carrier returns the tally of the pods with the anti-affinity term.
 func (r *room) carrier(t *model.Term) *tally {
 	id := canonicalText("carrier", t.Selector, t.Key)
 	known := r.tallies[id]
@@ -315,8 +320,8 @@ func (r *room) carrier(t *model.Term) *tally {
 	return known
 }
 
-// nearTally counts the pods that all required affinity terms are about, by each of their keys: kube-scheduler counts
-// nobody else, whichever term it asks about.
+// nearTally returns the tally of the pods that all required affinity terms select, by each of their keys.
+// kube-scheduler counts no other pods, whichever term it evaluates.
 func (r *room) nearTally(terms []*model.Term) *tally {
 	id := "near"
 	var keys []string
@@ -331,8 +336,9 @@ func (r *room) nearTally(terms []*model.Term) *tally {
 	}, keys...)
 }
 
-// spreadTally counts the pods of a spread constraint, on the nodes that it counts: those with all topology keys of the
-// pod's constraints, and by policy those that the pod's node affinity accepts and whose taints it tolerates.
+// spreadTally returns the tally of a spread constraint. It counts pods on nodes that have all topology keys of the
+// pod's constraints and, depending on the policies, that the pod's node affinity accepts and whose taints it
+// tolerates.
 func (r *room) spreadTally(pod *model.Pod, at int) *tally {
 	c := &pod.Spread[at]
 	var keys []string
@@ -351,7 +357,7 @@ func (r *room) spreadTally(pod *model.Pod, at int) *tally {
 	if known := r.tallies[id]; known != nil {
 		return known
 	}
-	// A selector without requirements counts nobody (kube-scheduler, countPodsMatchSelector).
+	// A selector without requirements selects no pod (kube-scheduler, countPodsMatchSelector).
 	t := r.tally(&r.live, id, func(p *model.Pod) bool {
 		return p.Namespace == pod.Namespace && len(c.Selector.Requirements) > 0 && selects(&c.Selector, p.Labels)
 	}, canonical(c.Key))
@@ -383,8 +389,8 @@ func countsNode(pod *model.Pod, c *model.Spread, keys []string, s *spot) members
 	return counts
 }
 
-// bind counts the pod wherever it counts; live where those that are not terminating do. Who is planned for a pod that is
-// terminating, its successor, is alive.
+// bind counts the pod in every tally that selects it, and in the live tallies if live is set. A pod that is planned
+// as the successor of a terminating pod is live.
 func (r *room) bind(pod *model.Pod, s *spot, live bool) {
 	kind := kindOf(pod)
 	c := r.counted[kind]
@@ -407,7 +413,7 @@ func (r *room) bind(pod *model.Pod, s *spot, live bool) {
 	}
 }
 
-// kindOf is all that selectors see of a pod.
+// kindOf returns all properties of a pod that selectors see: its namespace and labels.
 func kindOf(pod *model.Pod) string {
 	kind := pod.Namespace + "\x00"
 	for _, key := range slices.Sorted(maps.Keys(pod.Labels)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A stage is a cluster of nodes with room for anything, and a plan that puts pods there in an order: what is judged is
-// the order alone.
+// stage is a cluster of nodes with unlimited room, and a plan that binds pods to them in an order. Only the order is
+// tested.
 type stage struct {
 	b      *model.Builder
 	names  []string
@@ -40,10 +40,11 @@ func (s *stage) node(name string, labels ...string) *stage {
 	return s
 }
 
-// change is what makes a pod different from others.
+// change modifies the spec of a pod.
 type change func(*model.PodSpec)
 
-// bound adds a pod that is on a node already; pod one that the plan puts there, in the order of the calls.
+// bound adds a pod that is already bound to a node. pod adds one that the plan binds there, in the order of the
+// calls.
 func (s *stage) bound(name, node, app string, changes ...change) *stage {
 	p := spec(name, app, changes)
 	p.State, p.Node = model.Bound, node
@@ -128,13 +129,13 @@ const (
 	zc   = zone + "=c"
 )
 
-// TestTurns binds pods one by one. The cases are kube-scheduler's rules, one each.
+// TestTurns binds pods one by one. Each case is one rule of kube-scheduler.
 func TestTurns(t *testing.T) {
 	zones := func() *stage { return newStage().node("a", za).node("b", zb).node("c", zc) }
 	for _, c := range []struct {
 		name string
 		made *stage
-		want string // the kind and pod of the first problem, none if empty
+		want string // the kind and pod of the first problem; empty for none
 	}{
 		{"spread in turns", zones().pod("0", "a", "web", spread(zone, 1, "web")).pod("1", "b", "web", spread(zone, 1, "web")).
 			pod("2", "c", "web", spread(zone, 1, "web")).pod("3", "a", "web", spread(zone, 1, "web")), ""},
@@ -204,7 +205,7 @@ func TestTurns(t *testing.T) {
 				got = problems[0].Kind + " " + problems[0].Object
 			}
 			if got != c.want {
-				t.Errorf("want %q, got %v", c.want, problems)
+				t.Errorf("want first problem %q, got %v", c.want, problems)
 			}
 		})
 	}
@@ -214,7 +215,7 @@ func port(ip, protocol string) change {
 	return func(p *model.PodSpec) { p.HostPorts = []model.HostPort{{IP: ip, Protocol: protocol, Port: 80}} }
 }
 
-// TestOrder: every pod that has a place is bound once.
+// TestOrder checks that every placed pod is bound exactly once.
 func TestOrder(t *testing.T) {
 	for name, mutate := range map[string]func(p *plan.Provision){
 		"is never bound": func(p *plan.Provision) { p.Order = p.Order[1:] },
@@ -226,13 +227,13 @@ func TestOrder(t *testing.T) {
 			mutate(p)
 			problems := audit.Provision(snap, p)
 			if !slices.ContainsFunc(problems, func(p audit.Problem) bool { return p.Kind == "order" && strings.Contains(p.Text, name) }) {
-				t.Errorf("got %v", problems)
+				t.Errorf("no problem of kind \"order\" in %v", problems)
 			}
 		})
 	}
 }
 
-// TestVolumes: attach limits hold where somebody says them; a shared volume counts once.
+// TestVolumes checks that attach limits hold where a node has one, and that a shared volume counts once.
 func TestVolumes(t *testing.T) {
 	const driver = "disk.example.com"
 	limited := func(limit int64) *stage {
@@ -277,7 +278,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestNewNodes: weights, minValues, reservations and open domains of claims to create.
+// TestNewNodes covers weights, minValues, reservations and open domains of claims to create.
 func TestNewNodes(t *testing.T) {
 	type shop struct {
 		weight   int32

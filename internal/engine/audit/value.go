@@ -21,7 +21,7 @@ var absent = []value{{}}
 
 func canonical(key string) string { return label.Canonical(key) }
 
-// allows is the meaning of the operators (Kubernetes API, NodeSelectorRequirement), for one value.
+// allows implements the operators (Kubernetes API, NodeSelectorRequirement) for one value.
 func allows(r label.Requirement, v value) bool {
 	switch r.Operator {
 	case label.In:
@@ -61,7 +61,7 @@ func integer(text string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// allowed keeps the values that all requirements of the key allow.
+// allowed returns the values that all requirements of the key allow.
 func allowed(reqs []label.Requirement, key string, values []value) []value {
 	var kept []value
 	for _, v := range values {
@@ -80,11 +80,11 @@ func says(reqs []label.Requirement, key string) bool {
 	return slices.ContainsFunc(reqs, func(r label.Requirement) bool { return canonical(r.Key) == key })
 }
 
-// vocabulary holds, per label key, every value that somebody mentions.
+// vocabulary holds, per label key, every value that is mentioned.
 type vocabulary map[string]map[string]bool
 
-// vocabularyOf collects what pods, pools, daemons, claims in flight and the plan mention. What types and offerings say
-// is not needed: it only restricts keys that they decide themselves.
+// vocabularyOf collects the values that pods, pools, daemons, claims in flight and the plan mention. Values of types
+// and offerings are not needed: they only restrict keys that types and offerings determine.
 func vocabularyOf(snap *model.Snapshot, p *plan.Provision) vocabulary {
 	words := vocabulary{}
 	for _, g := range snap.Groups {
@@ -120,9 +120,9 @@ func (w vocabulary) hear(lists ...[]label.Requirement) {
 	}
 }
 
-// everything returns values of the key that stand for all there are: what is mentioned, the integers around each
-// mentioned integer (between two bounds and beside every excluded number there is one that nobody mentions), a word that
-// nobody mentions, and absence.
+// everything returns values of the key that represent all possible values: the mentioned values, the neighbors of
+// each mentioned integer (so that there is an unmentioned integer between two bounds and beside each excluded one), a
+// word that is not mentioned, and absence.
 func (w vocabulary) everything(key string) []value {
 	mentioned := w[key]
 	all := map[string]bool{}
@@ -145,7 +145,7 @@ func (w vocabulary) everything(key string) []value {
 	return values
 }
 
-// unknown is a value that is there and that no requirement mentions: what a new node's hostname is to a pod.
+// unknown returns a value that is present and that no requirement mentions, such as the hostname of a new node.
 func (w vocabulary) unknown(key string) []value {
 	word := "not-known-yet"
 	for w[key][word] {

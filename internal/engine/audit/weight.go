@@ -6,10 +6,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// weights: a node of a lighter pool holds at least one pod that no heavier pool could take, alone, within what its
-// limits leave after the plan. A pod with wishes of its own counts as one, and so does a pod that wants to be on one node
-// with others: for those a heavier pool may be the wrong place. A pod that is counted in topology domains must go to a
-// domain where the claim is: the rules may have kept it out of others.
+// weights checks that a node of a pool with lower weight holds at least one pod that no pool with higher weight can
+// hold, alone, within the limits that remain after the plan. Pods with preferences count as such pods, and so do pods
+// that require others on the same node: the heavier pool may be wrong for them. A pod that is counted in topology
+// domains must be tested in a domain of the claim: rules may have excluded other domains.
 func (j *judge) weights(claims []plan.NewClaim, accounts map[string]*account) {
 	for i := range claims {
 		c := &claims[i]
@@ -31,7 +31,7 @@ func (j *judge) weights(claims []plan.NewClaim, accounts map[string]*account) {
 	}
 }
 
-// needless reports whether heavier pools could take every pod of the claim.
+// needless reports whether heavier pools can hold every pod of the claim.
 func (j *judge) needless(pool *model.PoolSpec, c *plan.NewClaim, accounts map[string]*account) bool {
 	pins := j.pins(pool, c)
 	for _, pod := range shapes(c.Pods) {
@@ -52,7 +52,7 @@ func (j *judge) needless(pool *model.PoolSpec, c *plan.NewClaim, accounts map[st
 	return true
 }
 
-// wishes reports whether the pod prefers anything, or wants others on its node.
+// wishes reports whether the pod has a preference or requires other pods on its node.
 func wishes(pod *model.Pod) bool {
 	for i := range pod.Spread {
 		if pod.Spread[i].Soft {
@@ -67,7 +67,7 @@ func wishes(pod *model.Pod) bool {
 	return len(pod.Preferred) > 0
 }
 
-// pins are the domains of the claim, for the topology keys that anybody counts pods by.
+// pins returns the domains of the claim as requirements, for the topology keys of all rules between pods.
 func (j *judge) pins(pool *model.PoolSpec, c *plan.NewClaim) []label.Requirement {
 	var pins []label.Requirement
 	seen := map[string]bool{}
@@ -92,7 +92,7 @@ func (j *judge) pins(pool *model.PoolSpec, c *plan.NewClaim) []label.Requirement
 	return pins
 }
 
-// topologyKeys are those of all required rules between pods.
+// topologyKeys returns the keys of all required rules between pods.
 func (j *judge) topologyKeys() []string {
 	if j.topology != nil {
 		return j.topology
@@ -117,8 +117,8 @@ func (j *judge) topologyKeys() []string {
 	return j.topology
 }
 
-// takes reports whether a new node of the pool could take the pod alone. Pools with minValues, offerings of reservations, and
-// spot that is shared out, are left aside: what they leave depends on the rest of the plan.
+// takes reports whether a new node of the pool can hold the pod alone. It ignores pools with minValues, reserved
+// offerings, and spot capacity under a share limit: their availability depends on the rest of the plan.
 func (j *judge) takes(pool *model.PoolSpec, pod *model.Pod, pins []label.Requirement, a *account) bool {
 	if pool.Blocked != nil || pool.Catalogue == nil || a.full(pool) {
 		return false
@@ -166,7 +166,7 @@ func (j *judge) takesNow(pool *model.PoolSpec, pod *model.Pod, pins []label.Requ
 	return false
 }
 
-// alone reports whether the outcome holds the pod beside the daemons and is within the limits.
+// alone reports whether the outcome holds the pod and the daemons and is within the limits.
 func (j *judge) alone(pool *model.PoolSpec, pod *model.Pod, o outcome, a *account) bool {
 	need := j.daemonsFor(pool.Taints, j.words.everything, nil)
 	need.add(j.requests([]*model.Pod{pod}))
@@ -183,7 +183,7 @@ func (j *judge) alone(pool *model.PoolSpec, pod *model.Pod, o outcome, a *accoun
 	return true
 }
 
-// full reports whether the pool may have no further node.
+// full reports whether the pool has reached its limit of nodes.
 func (a *account) full(pool *model.PoolSpec) bool {
 	for _, limit := range pool.Limits {
 		if limit.Name == model.ResourceNodes && a.nodes >= limit.Value {
@@ -193,8 +193,8 @@ func (a *account) full(pool *model.PoolSpec) bool {
 	return false
 }
 
-// anyEffect is the tolerations as they see a taint that only prefers: one for another effect does not help, and it is
-// enough to be cautious.
+// anyEffect returns the tolerations that apply to a PreferNoSchedule taint as if its effect were NoSchedule: a
+// toleration for another effect does not help. This is the cautious reading.
 func anyEffect(tolerations []model.Toleration) []model.Toleration {
 	var list []model.Toleration
 	for _, t := range tolerations {

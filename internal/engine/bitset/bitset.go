@@ -1,7 +1,9 @@
-// Package bitset holds sets of small integers: instance types of a catalogue, nodes of a snapshot, atoms of a label key.
+// Package bitset holds sets of small integers: instance types of a catalog, nodes of a snapshot, atoms of a label
+// key.
 //
 // Representation: one bit per member, 64 to a machine word, member i in word i/64 at bit i%64. The size of the
-// universe is not stored; a set of n possible members has ceil(n/64) words, and the code that owns the universe knows n.
+// universe is not stored; a set of n possible members has ceil(n/64) words, and the code that owns the universe knows
+// n.
 //
 //	New(130):  [ 0..63 ][ 64..127 ][ 128..129, the rest always zero ]
 //
@@ -11,9 +13,9 @@
 // excess.
 //
 // Cost: one word operation per 64 possible members; Has, Add and Remove are constant. Only New, Full and Clone
-// allocate. A Set is a slice: copies share members, and concurrent use needs that nobody writes.
+// allocate. A Set is a slice: copies share members, and concurrent use is safe only without writes.
 //
-// The package must not know what its integers mean.
+// The package must not depend on the meaning of its integers.
 package bitset
 
 import (
@@ -54,7 +56,7 @@ func (s Set) Add(i int) {
 	s[i/wordBits] |= 1 << (i % wordBits)
 }
 
-// Remove makes i no member. It panics when i is outside the set's words.
+// Remove removes i from the set. It panics when i is outside the set's words.
 func (s Set) Remove(i int) {
 	s[i/wordBits] &^= 1 << (i % wordBits)
 }
@@ -67,7 +69,7 @@ func And(dst, a, b Set) {
 	}
 }
 
-// AndWith keeps in s only what b has too.
+// AndWith removes from s all members that are not in b.
 func (s Set) AndWith(b Set) {
 	b = b[:len(s)]
 	for i := range s {

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// twin is the dumb set.
+// twin is the reference implementation of a set.
 type twin map[int]bool
 
 func (m twin) sorted() []int { return slices.Sorted(maps.Keys(m)) }
 
-// pair is a set and its twin over [0, n), filled alike.
+// pair is a set and its twin over [0, n), with the same members.
 type pair struct {
 	n    int
 	fast Set
@@ -62,7 +62,7 @@ func (p pair) check(t *testing.T, what string) {
 	}
 }
 
-// combine returns the twin of an operation on two sets.
+// combine returns the twin of the result of an operation on two sets.
 func combine(a, b pair, keep func(inA, inB bool) bool) twin {
 	m := twin{}
 	for i := range a.n {
@@ -153,7 +153,7 @@ func TestAllStopsEarlyAndAllowsRemoval(t *testing.T) {
 		}
 	}
 	if seen != 100 || s.First() != 100 || s.Count() != 30 {
-		t.Errorf("seen %d, left %d from %d", seen, s.Count(), s.First())
+		t.Errorf("seen %d, remaining %d from %d", seen, s.Count(), s.First())
 	}
 }
 
@@ -176,7 +176,7 @@ func TestNoAllocations(t *testing.T) {
 		}
 	})
 	if got != 0 {
-		t.Errorf("%v allocations", got)
+		t.Errorf("got %v allocations, want none", got)
 	}
 }
 

@@ -6,16 +6,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Rules by hostname bound how many pods one node takes. A set is groups of which a node takes only so many together:
-// those that carry an anti-affinity term and are selected by it (one), or count themselves by a hostname spread
-// constraint (maxSkew: the least count is taken as zero, because a new node is always possible). A group may be in
-// several sets; the tightest, then the largest is kept, because leaving out a rule only lowers the bound.
+// Rules by hostname limit how many pods one node holds. A set is the groups that share such a limit: groups that
+// carry an anti-affinity term and are selected by it (limit one), or that count themselves by a hostname spread
+// constraint (limit maxSkew: the lowest count is taken as zero, because a new node is always possible). A group may
+// be in several sets; the tightest set counts, then the largest. Ignoring a rule only lowers the bound.
 
-// sets are those of a problem, by mark.
+// sets holds the sets of a problem, by mark.
 type sets struct {
 	rooms map[int]int
 	pods  map[int]int
-	// numbers of the sets with more than one group, by mark; groups counts them.
+	// numbers holds the numbers of the sets with more than one group, by mark. groups holds the number of groups per
+	// mark.
 	numbers, groups map[int]int
 	roomy           []int
 }
@@ -32,10 +33,10 @@ func (p *problem) setsOf() *sets {
 	return s
 }
 
-// markRoom says that a node takes so many of the pods with the mark.
+// markRoom is the number of pods with the mark that one node holds.
 type markRoom struct{ mark, room int }
 
-// marksOf lists the group's rules by hostname that are about itself.
+// marksOf returns the rules by hostname of the group that count its own pods.
 func marksOf(g *model.Group) []markRoom {
 	var list []markRoom
 	for i := range g.Terms {
@@ -51,7 +52,7 @@ func marksOf(g *model.Group) []markRoom {
 	return list
 }
 
-// mostOf is how many pods of the group one node takes, resources aside.
+// mostOf returns how many pods of the group one node holds, apart from resources.
 func mostOf(g *model.Group) int {
 	most := unbounded
 	if len(g.HostPorts) > 0 {
@@ -63,7 +64,7 @@ func mostOf(g *model.Group) int {
 	return most
 }
 
-// of returns the set that the group counts in, -1 for none.
+// of returns the mark of the set that the group counts in, or -1 for none.
 func (s *sets) of(g *model.Group) int {
 	best := -1
 	for _, m := range marksOf(g) {

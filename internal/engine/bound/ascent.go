@@ -6,38 +6,39 @@ import (
 	"slices"
 )
 
-// The first values come from divisible pods on divisible nodes: nodes are put in classes of similar proportions, each class gives
-// its resources weights that sum to one, and a node charges a pod
+// The first values are those of divisible pods on divisible nodes. Nodes are grouped into classes of similar
+// proportions, each class gives its resources weights that sum to one, and a node charges a pod
 //
 //	cost * sum over resources of weight * need / room
 //
-// so that no node is charged more than it costs, whatever is on it. An item is worth its cheapest charge. The weights
-// climb along the gradient of the worth of all: towards the resource of which the pods that choose the class need most.
+// so that the charges on a node never exceed its cost, whatever pods it holds. An item is worth its cheapest charge.
+// The weights follow the gradient of the total worth: towards the resource that the pods that select the class need
+// most.
 //
-// Where a rule lets a node take only so many of some items, a part of each node's cost is their rent: they pay it among them,
-// on top of the charge, which is of the rest of the cost.
+// Where a rule limits how many pods of some items a node holds, a part of the cost of each node is rent. These pods
+// share the rent, in addition to the charge, which then covers the rest of the cost.
 
-// rate is what a kind charges an item for each resource at full weight.
+// rate holds what a kind charges an item for each resource at full weight.
 type rate struct {
 	class int
 	full  []float64
 }
 
-// ascent is the state of the climb.
+// ascent is the state of the gradient ascent.
 type ascent struct {
 	*search
 	classOf []int
-	// present, by class and resource: nodes of the class have it.
+	// present reports, by class and resource, whether the nodes of the class have the resource.
 	present [][]bool
 	rates   [][]rate
-	// The same, side by side, because every climb asks for all of it: those of item i are from[i] to from[i+1], and each
-	// has as many entries of full as there are resources.
+	// classes and full hold the same rates contiguously, because each step reads all of them. The rates of item i are
+	// at from[i] to from[i+1]; each has one entry of full per resource.
 	from    []int
 	classes []int
 	full    []float64
 	weights [][]float64
 	slopes  [][]float64
-	// rent of a node, USD per hour; lodgers is the part of it that each pod of an item pays.
+	// rent of a node, USD per hour. lodgers holds the part of the rent that each pod of an item pays.
 	rent    float64
 	lodgers map[int]float64
 }
@@ -47,7 +48,7 @@ const (
 	ascentSteps = 250
 )
 
-// firstValues climbs to the first values, and sets the weights of the kinds to match.
+// firstValues computes the first values and sets the weights of the kinds to match.
 func (s *search) firstValues() {
 	lodgers := s.lodgers()
 	parts := []float64{0}
@@ -70,7 +71,8 @@ func (s *search) firstValues() {
 	}
 }
 
-// lodgers are the items that one node takes only so many of, and how many: those of the rule that forces most nodes.
+// lodgers returns the items of which one node holds only a limited number, for the rule that requires most nodes, and
+// the part of the rent that each of their pods pays. It returns nil if no rule requires more than one node.
 func (s *search) lodgers() map[int]float64 {
 	var best map[int]float64
 	forced := 1.0
@@ -137,7 +139,7 @@ func (a *ascent) restore(at [][]float64) {
 	}
 }
 
-// classify puts kinds of similar proportions together.
+// classify assigns kinds of similar proportions to one class.
 func (a *ascent) classify() {
 	known := map[string]int{}
 	for _, k := range a.kinds {
@@ -162,7 +164,7 @@ func (a *ascent) classify() {
 	}
 }
 
-// listRates lists for each item what it may be charged; of two rates of a class, the one that is never cheaper is left out.
+// listRates lists the rates for each item. Of two rates of a class it omits one that is never cheaper.
 func (a *ascent) listRates() {
 	n := len(a.resources)
 	a.rates = make([][]rate, len(a.items))
@@ -202,7 +204,7 @@ func below(a, b []float64) bool {
 	return true
 }
 
-// climb values the items at the weights, and finds which way is up. It returns the worth of all.
+// climb computes the values of the items at the weights, and the gradient. It returns the total worth.
 func (a *ascent) climb() float64 {
 	total := 0.0
 	for c := range a.slopes {
@@ -236,7 +238,7 @@ func (a *ascent) climb() float64 {
 	return total
 }
 
-// move takes a step upwards.
+// move moves the weights one step along the gradient.
 func (a *ascent) move(step float64) {
 	steepest := 0.0
 	for _, slope := range a.slopes {
@@ -250,7 +252,7 @@ func (a *ascent) move(step float64) {
 	}
 }
 
-// normalise moves the weights of a class to the nearest ones that sum to one, none below zero (a projection on the
+// normalise moves the weights of a class to the nearest nonnegative weights that sum to one (a projection onto the
 // simplex), over the resources that its nodes have.
 func (a *ascent) normalise(c int) {
 	w, sorted := a.weights[c], []float64(nil)
@@ -277,7 +279,8 @@ func (a *ascent) normalise(c int) {
 	}
 }
 
-// settle takes the values at the weights when they prove more than those known, and gives the kinds the weights to match.
+// settle computes the values at the weights. If they prove a higher bound than the best known, it keeps them and sets
+// the weights of the kinds to match.
 func (a *ascent) settle(at [][]float64) {
 	a.restore(at)
 	a.climb()
@@ -296,7 +299,7 @@ func (a *ascent) settle(at [][]float64) {
 	a.best = max(0, total)
 }
 
-// nextShares goes through all ways to share out the sum of the shares.
+// nextShares advances to the next partition of the sum of the shares. It reports false after the last one.
 func nextShares(shares []int) bool {
 	last := len(shares) - 1
 	rest := shares[last]

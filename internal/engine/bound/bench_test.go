@@ -12,8 +12,8 @@ import (
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// BenchmarkWorkloads bounds the workloads in the folders of KARPENTER_WORKLOADS (each with instance-types.json,
-// nodepools.json and pods.json), and compares with what placement buys for them.
+// BenchmarkWorkloads computes the bound of the workloads in the folders of KARPENTER_WORKLOADS (each with
+// instance-types.json, nodepools.json and pods.json) and compares it with the cost of the plan of package placement.
 func BenchmarkWorkloads(b *testing.B) { converttest.Snapshots(b, epoch, compare) }
 
 func compare(b *testing.B, snap *model.Snapshot) {
@@ -24,7 +24,7 @@ func compare(b *testing.B, snap *model.Snapshot) {
 		a = bound.Of(snap, opts)
 	}
 	if a.Price > price || a.Cost > cost {
-		b.Errorf("the plan costs %d (%d with nodes), less than the bound %d (%d)", price, cost, a.Price, a.Cost)
+		b.Errorf("the plan costs %d (%d with the price of nodes), less than the bound %d (%d)", price, cost, a.Price, a.Cost)
 	}
 	b.ReportMetric(float64(a.Price)/model.Nano, "price-bound")
 	b.ReportMetric(float64(a.Cost)/model.Nano, "cost-bound")

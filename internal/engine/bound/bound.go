@@ -4,49 +4,51 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Options of a bound.
+// Options configures a bound.
 type Options struct {
-	// NodePrice is what a new node costs beyond its price, nano-USD per hour. It counts in Cost alone.
+	// NodePrice is the cost of a new node in addition to its price, nano-USD per hour. Only Answer.Cost includes it.
 	NodePrice int64
-	// Pods are those that the bound is about; nil for all pending pods. A caller who has a plan names the pods that it
-	// places. Pods that no node for sale could hold are left out: they may be in need of a node that exists.
+	// Pods selects the pods that the bound is about; nil selects all pending pods. A caller with a plan selects the
+	// pods that the plan places. Pods that fit no available node type are ignored: they may need an existing node.
 	Pods func(*model.Pod) bool
-	// Work bounds the arithmetic, in operations (about a nanosecond each); 0 means ProductionWork.
+	// Work limits the arithmetic, in operations (about a nanosecond each); 0 means ProductionWork.
 	Work int64
 }
 
-// ProductionWork keeps the bound of ten thousand mixed pods within about two seconds.
+// ProductionWork limits the bound of ten thousand mixed pods to about two seconds.
 const ProductionWork = 1_500_000_000
 
-// Answer is what any plan must at least add.
+// Answer is the least cost that any plan adds.
 type Answer struct {
-	// Price, nano-USD per hour: of the new nodes, each at its cheapest offering. Cost counts the price of nodes as such too.
+	// Price, nano-USD per hour, is that of the new nodes, each at its cheapest offering. Cost also includes NodePrice
+	// for each node.
 	Price, Cost int64
-	// OfPrice and OfCost prove them.
+	// OfPrice and OfCost are their certificates.
 	OfPrice, OfCost Certificate
 }
 
-// Certificate proves a bound: no node that is for sale can hold pods that are worth more than it costs, so that whoever
-// places all pods pays at least their worth, but for what fits what is there.
+// Certificate proves a bound: no available node can hold pods that are worth more than the node costs. Any plan that
+// places all pods therefore costs at least their worth, minus the worth of the pods that fit on existing capacity.
 type Certificate struct {
-	// NodePrice that a node costs beyond its price, nano-USD per hour.
+	// NodePrice is the cost of a node in addition to its price, nano-USD per hour.
 	NodePrice int64
-	// Worth of the pods, by group.
+	// Worth holds the worth of the pods, by group.
 	Worth []Worth
-	// Credit is the most that existing nodes and reservations can hold, in worth beyond their price, nano-USD per hour.
+	// Credit is an upper bound of the worth of the pods that existing nodes and reservations can hold, beyond the
+	// price of these nodes, nano-USD per hour.
 	Credit int64
 }
 
-// Worth is what each of some pods of a group is worth.
+// Worth is the worth of pods of a group.
 type Worth struct {
 	Group *model.Group
-	// Count of the group's pods that the bound is about.
+	// Count is the number of the group's pods that have this worth.
 	Count int64
-	// Each, nano-USD per hour.
+	// Each is the worth of one pod, nano-USD per hour.
 	Each int64
 }
 
-// Total is the bound that the certificate proves, nano-USD per hour.
+// Total returns the bound that the certificate proves, nano-USD per hour.
 func (c *Certificate) Total() int64 {
 	total := -c.Credit
 	for _, w := range c.Worth {
@@ -55,7 +57,7 @@ func (c *Certificate) Total() int64 {
 	return max(0, total)
 }
 
-// Of bounds what any plan for the pods adds to the snapshot.
+// Of returns a lower bound of the cost that any plan for the pods adds to the snapshot.
 func Of(snap *model.Snapshot, opts Options) Answer {
 	if opts.Work == 0 {
 		opts.Work = ProductionWork

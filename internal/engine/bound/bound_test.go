@@ -19,7 +19,7 @@ import (
 
 const nodePrice = placement.ProductionNodePrice
 
-// planned is what a plan costs, without and with the price of nodes, and the options for a bound on it.
+// planned returns the cost of a plan, without and with the price of nodes, and the options for its bound.
 func planned(p *plan.Provision) (price, cost int64, opts bound.Options) {
 	placed := map[*model.Pod]bool{}
 	for i := range p.Claims {
@@ -37,8 +37,8 @@ func planned(p *plan.Provision) (price, cost int64, opts bound.Options) {
 	return price, cost, bound.Options{NodePrice: nodePrice, Pods: func(pod *model.Pod) bool { return placed[pod] }}
 }
 
-// TestBelowPlans holds the bound against what placement buys. A plan that the judge does not accept may be cheaper; those
-// are for the tests of placement.
+// TestBelowPlans compares the bound with the plans of package placement. It skips plans that the audit rejects,
+// because they may be cheaper; the tests of placement cover those.
 func TestBelowPlans(t *testing.T) {
 	var sum, costs float64
 	wrong := 0
@@ -57,22 +57,22 @@ func TestBelowPlans(t *testing.T) {
 		sum, costs = sum+float64(a.Cost), costs+float64(cost)
 	}
 	if wrong > 15 {
-		t.Errorf("%d plans are wrong: too few are left to compare", wrong)
+		t.Errorf("the audit rejects %d plans: too few remain to compare", wrong)
 	}
-	t.Logf("all bounds are %.1f%% of all costs, %d plans are wrong", 100*sum/costs, wrong)
+	t.Logf("all bounds are %.1f%% of all costs, the audit rejects %d plans", 100*sum/costs, wrong)
 	if sum < 0.8*costs {
 		t.Errorf("all bounds are %.0f%% of all costs: the bound is loose", 100*sum/costs)
 	}
 }
 
-// TestShuffled asks for the same answer when the world is told in another order.
+// TestShuffled checks that the order in which the objects are added does not change the result.
 func TestShuffled(t *testing.T) {
 	for seed := range uint64(30) {
 		w := randomWorld(seed, 8, 40, 12)
 		opts := bound.Options{NodePrice: nodePrice}
 		a, b := bound.Of(w.snapshot(nil), opts), bound.Of(w.snapshot(rand.New(rand.NewPCG(seed, 1))), opts)
 		if diff := cmp.Diff(worths(a.OfCost), worths(b.OfCost)); diff != "" || a.Price != b.Price || a.Cost != b.Cost {
-			t.Fatalf("seed %d: the order matters: %d and %d, %d and %d\n%s", seed, a.Price, b.Price, a.Cost, b.Cost, diff)
+			t.Fatalf("seed %d: the order of objects changes the result: %d and %d, %d and %d\n%s", seed, a.Price, b.Price, a.Cost, b.Cost, diff)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func worths(c bound.Certificate) []string {
 	return list
 }
 
-// TestCertificates verifies certificates of small worlds by trying everything.
+// TestCertificates verifies the certificates of small clusters by exhaustive search.
 func TestCertificates(t *testing.T) {
 	for seed := range uint64(150) {
 		w := randomWorld(seed, 3, 4, 5)
@@ -106,18 +106,18 @@ func (w world) verify(t *testing.T, seed uint64, c bound.Certificate) {
 		}
 	}
 	if counted > len(w.pods) {
-		t.Fatalf("seed %d: %d pods are worth something, there are %d", seed, counted, len(w.pods))
+		t.Fatalf("seed %d: the certificate counts %d pods, there are %d", seed, counted, len(w.pods))
 	}
 	sale, exist := w.machines(c.NodePrice)
 	var credit int64
-	best := map[string]int64{} // of reservations
+	best := map[string]int64{} // by reservation
 	for _, m := range sale {
 		worth := m.best(w.pods, each, 0)
 		switch {
 		case m.reservation != "":
 			best[m.reservation] = max(best[m.reservation], int64(m.count)*max(0, worth-m.price))
 		case worth > m.price:
-			t.Errorf("seed %d: %v costs %d and holds pods worth %d", seed, m.labels, m.price, worth)
+			t.Errorf("seed %d: %v costs %d and holds pods of worth %d", seed, m.labels, m.price, worth)
 		}
 	}
 	for _, x := range best {
@@ -127,17 +127,17 @@ func (w world) verify(t *testing.T, seed uint64, c bound.Certificate) {
 		credit += m.best(w.pods, each, 0)
 	}
 	if c.Total() > 0 && credit > c.Credit {
-		t.Errorf("seed %d: what exists is worth %d, the credit is %d", seed, credit, c.Credit)
+		t.Errorf("seed %d: existing capacity is worth %d, the credit is %d", seed, credit, c.Credit)
 	}
 }
 
-// best is the worth of the best that the machine can hold of the pods from the given one on.
+// best returns the highest worth of a set of the pods, from the given index on, that the machine can hold.
 func (m *machine) best(pods []model.PodSpec, each map[string]int64, from int) int64 {
 	var most int64
 	for i := from; i < len(pods); i++ {
 		p := &pods[i]
 		if each[p.UID] == 0 || !m.takes(p) || i > from && alike(p, &pods[i-1]) && each[p.UID] == each[pods[i-1].UID] {
-			continue // the one before is alike: starting with it is as good
+			continue // the previous pod is identical: starting with it gives the same result
 		}
 		m.take(p.Requests, 1)
 		m.pods = append(m.pods, p)
@@ -150,7 +150,7 @@ func (m *machine) best(pods []model.PodSpec, each map[string]int64, from int) in
 
 func alike(p, q *model.PodSpec) bool { return p.Labels["app"] == q.Labels["app"] }
 
-// TestBelowOptimum holds the bound against the cheapest plan of tiny worlds, found by trying all.
+// TestBelowOptimum compares the bound with the cheapest plan of tiny clusters, found by exhaustive search.
 func TestBelowOptimum(t *testing.T) {
 	met, some := 0, 0
 	for seed := range uint64(200) {
@@ -161,7 +161,7 @@ func TestBelowOptimum(t *testing.T) {
 			s := &exhaustive{sale: sale, open: exist, best: math.MaxInt64, pods: w.pods, reserved: map[string]int{}}
 			s.try(0, 0)
 			if s.best == math.MaxInt64 {
-				continue // somebody has no place
+				continue // some pod is unschedulable
 			}
 			a := bound.Of(snap, bound.Options{NodePrice: each})
 			if a.Cost > s.best {
@@ -175,13 +175,13 @@ func TestBelowOptimum(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("of %d worlds the bound meets the optimum in %d", some, met)
+	t.Logf("of %d clusters the bound equals the optimum in %d", some, met)
 	if some < 60 || met < some/3 {
-		t.Errorf("of %d worlds the bound meets the optimum in %d: it is loose, or the worlds are odd", some, met)
+		t.Errorf("of %d clusters the bound equals the optimum in %d: the bound is loose, or the clusters are unusual", some, met)
 	}
 }
 
-// exhaustive tries all plans.
+// exhaustive searches all plans.
 type exhaustive struct {
 	sale, open []machine
 	pods       []model.PodSpec
@@ -231,7 +231,7 @@ func (s *exhaustive) put(m *machine, pod int, cost int64) {
 	m.take(p.Requests, -1)
 }
 
-// TestWorked are worlds whose optimum is plain to see.
+// TestWorked covers small clusters with a known optimum.
 func TestWorked(t *testing.T) {
 	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, arch: true, model.LabelPool: true}}
 	for i, size := range []int64{1, 4} {
@@ -288,7 +288,7 @@ func TestWorked(t *testing.T) {
 				}
 			}
 			if a.Price > a.OfPrice.Total() || a.Cost > max(a.OfCost.Total(), a.Price) {
-				t.Errorf("%d and %d are not what the certificates say: %d and %d", a.Price, a.Cost, a.OfPrice.Total(), a.OfCost.Total())
+				t.Errorf("got %d and %d, the certificates prove %d and %d", a.Price, a.Cost, a.OfPrice.Total(), a.OfCost.Total())
 			}
 		})
 	}

@@ -2,14 +2,14 @@ package bound
 
 // The linear program over the patterns found so far, by the revised simplex method:
 //
-//	minimise    sum over patterns of cost * x
-//	subject to  sum over patterns of counts[i] * x + what stocks take of i  >=  count[i]     for each item
-//	            what items take of a resource of a class of stocks          <=  1            for each class and resource
+//	minimize    sum over patterns of cost * x
+//	subject to  sum over patterns of counts[i] * x + what stocks hold of i  >=  count[i]     for each item
+//	            what items use of a resource of a class of stocks           <=  1            for each class and resource
 //
-// Its dual gives the items values to try. The inverse of the basis is dense and updated with each pivot; errors that
-// pile up make the values worse, never the bound wrong.
+// Its dual gives candidate values for the items. The inverse of the basis is dense and updated with each pivot.
+// Accumulated errors make the values worse, but never the bound wrong.
 
-// column is a pattern, the surplus of a row, or an item's way into a class of stocks.
+// column is a pattern, the surplus of a row, or an assignment of an item to a class of stocks.
 type column struct {
 	cost  float64
 	rows  []int32
@@ -25,15 +25,15 @@ type master struct {
 	level   []float64
 	inBasis []bool
 	dual    []float64
-	// work done, in operations.
+	// work is the number of operations done.
 	work int64
-	// next is where the search for the column to enter goes on.
+	// next is the column at which the search for the entering column continues.
 	next int
-	// scratch.
+	// entering is scratch space.
 	entering []float64
 }
 
-// newMaster starts from a basis that is diagonal: columns first[i] has the only coefficient diagonal[i] in row i.
+// newMaster returns a program with the right-hand sides. start sets its initial diagonal basis.
 func newMaster(right []float64) *master {
 	m := &master{rows: len(right), level: append([]float64(nil), right...)}
 	m.inverse = make([]float64, m.rows*m.rows)
@@ -60,7 +60,7 @@ func (m *master) start(c int) {
 	m.dual[row] = m.columns[c].cost / coef
 }
 
-// price finds the duals of the basis anew, after costs have changed.
+// price recomputes the duals of the basis, after costs have changed.
 func (m *master) price() {
 	clear(m.dual)
 	for i, c := range m.basis {
@@ -75,7 +75,7 @@ func (m *master) price() {
 	m.work += int64(m.rows * m.rows)
 }
 
-// worth of the program: what its solution costs.
+// worth returns the cost of the current solution.
 func (m *master) worth() float64 {
 	f := 0.0
 	for i, c := range m.basis {
@@ -84,7 +84,7 @@ func (m *master) worth() float64 {
 	return f
 }
 
-// reducedCost of a column: negative when it would make the solution cheaper.
+// reducedCost returns the reduced cost of a column: negative if the column makes the solution cheaper.
 func (m *master) reducedCost(c int) float64 {
 	f := m.columns[c].cost
 	for j, row := range m.columns[c].rows {
@@ -95,10 +95,11 @@ func (m *master) reducedCost(c int) float64 {
 
 const tiny = 1e-9
 
-// block is how many columns are compared for the next to enter: the best of all is not worth the search.
+// block is how many columns are compared to find the entering column. Searching for the best of all columns costs
+// more than it gains.
 const block = 400
 
-// solve pivots until no column makes the solution cheaper, or the work is done.
+// solve pivots until no column makes the solution cheaper or the work is done.
 func (m *master) solve(work int64) {
 	end := m.work + work
 	m.price()
@@ -125,7 +126,8 @@ func (m *master) solve(work int64) {
 	}
 }
 
-// pivot brings a column into the basis. False means that nothing bounds it, or that the numbers are exhausted.
+// pivot brings a column into the basis. It returns false if the column is unbounded or the numerical precision is
+// exhausted.
 func (m *master) pivot(c int, reduced float64) bool {
 	n := m.rows
 	clear(m.entering)

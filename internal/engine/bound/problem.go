@@ -12,36 +12,36 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// problem is the snapshot as the bound sees it.
+// problem is the part of the snapshot that the bound uses.
 type problem struct {
 	snap  *model.Snapshot
 	specs []*spec
 	items []*item
-	// resources that some item asks for; need is items x resources.
+	// resources that some item requests; need holds the requests, items x resources.
 	resources []quantity.Resource
 	need      []float64
-	// roomy is, by set of items of which a node takes only so many together, that number.
+	// roomy holds, for each set of items, how many of their pods one node holds.
 	roomy []int
-	// kinds are for sale without end, stocks so many times only.
+	// kinds are available in unlimited number, stocks in limited number.
 	kinds  []*kind
 	stocks []*stock
 	// classes is the number of classes of stocks.
 	classes int
 }
 
-// spec is what groups may ask of a node besides resources; many groups share one.
+// spec holds the requirements of groups other than resources; many groups share one.
 type spec struct {
 	rows        []label.Row
 	tolerations []model.Toleration
 }
 
-// item is groups that the bound does not tell apart.
+// item is a set of groups that the bound does not distinguish.
 type item struct {
 	parts    []part
 	count    int64
 	requests quantity.Vector
 	spec     int
-	// most on one node, by the item's own rules; set is the index in roomy, -1 for none.
+	// most is the number of pods on one node by the item's own rules; set is the index in roomy, -1 for none.
 	most int
 	set  int
 }
@@ -51,31 +51,31 @@ type part struct {
 	count int64
 }
 
-// kind is a node that can be had: what is free on it, and the items that may use it.
+// kind is a node type that is available or exists: its free resources and the items that may use it.
 type kind struct {
 	price int64
 	free  quantity.Vector
 	specs bitset.Set
-	// cost is price in USD with that of the node as such.
+	// cost is the price in USD, including the price per node.
 	cost float64
-	// room is free, by active resource. items may use the node, each at most most times.
+	// room is free, by active resource. items may use the node, each with at most the corresponding number in most.
 	room  []float64
 	items []int32
 	most  []int32
-	// weights are the best multipliers found so far, money per unit of each resource; tight is the bound on the worth
-	// that they gave last. center are those that prove the best values,
-	// first those of the first values, before those of another price of nodes.
+	// weights holds the best multipliers found so far, in money per unit of each resource. tight is the last bound on
+	// the worth that they gave. center holds the multipliers that prove the best values, first those of the first
+	// values, before those for another price per node.
 	weights, center, first, before []float64
 	tight                          float64
 }
 
-// stock is a number of nodes, each of which may be one of the kinds.
+// stock is a limited number of nodes, each of which is one of the kinds.
 type stock struct {
 	count int64
-	// owned: it costs nothing to use.
+	// owned nodes cost nothing to use.
 	owned bool
 	kinds []*kind
-	// class numbers the stocks that accept the same specs.
+	// class is the number of the class of stocks that accept the same specs.
 	class int
 }
 
@@ -90,7 +90,7 @@ func newProblem(snap *model.Snapshot, wanted func(*model.Pod) bool) *problem {
 	return p
 }
 
-// gather makes items of the groups.
+// gather groups the pods into items.
 func (p *problem) gather(wanted func(*model.Pod) bool) {
 	sets := p.setsOf()
 	specs, items := map[string]int{}, map[string]*item{}
@@ -131,8 +131,9 @@ func (p *problem) gather(wanted func(*model.Pod) bool) {
 	p.roomy = sets.roomy
 }
 
-// key tells items apart. own says that each group has a rule of its own about how many of its pods a node takes: such
-// groups merge when they are of one size, because then they are worth the same.
+// key returns a key that is equal for items that need not be distinguished. own says that each group has its own rule
+// about how many of its pods one node holds: such groups are merged if they have the same number of pods, because
+// their worth is then equal.
 func (it *item) key(own bool) []byte {
 	key := binary.AppendVarint(nil, int64(it.spec))
 	key = binary.AppendVarint(key, int64(it.set))
@@ -152,7 +153,7 @@ func (it *item) key(own bool) []byte {
 
 const unbounded = 1 << 30
 
-// specKey writes down what the group asks of a node besides resources.
+// specKey encodes the requirements of the group other than resources.
 func specKey(g *model.Group) string {
 	var key []byte
 	for _, row := range g.Rows {
@@ -170,7 +171,7 @@ func specKey(g *model.Group) string {
 	return string(key)
 }
 
-// drop forgets the items that no kind for sale can hold, and the kinds that another beats.
+// drop removes the items that no available kind can hold, and the kinds that another kind dominates.
 func (p *problem) drop() {
 	p.kinds = front(p.kinds)
 	var kept []*item
@@ -182,7 +183,8 @@ func (p *problem) drop() {
 	p.items = kept
 }
 
-// front keeps the kinds for which there is no other that is no dearer, no smaller and no choosier.
+// front returns the kinds that are not dominated: a kind dominates another if it is no more expensive, no smaller and
+// no more restrictive.
 func front(kinds []*kind) []*kind {
 	slices.SortStableFunc(kinds, func(a, b *kind) int { return cmp.Compare(a.price, b.price) })
 	var kept []*kind
@@ -208,7 +210,7 @@ func (k *kind) covers(q *kind) bool {
 	return true
 }
 
-// encode writes the numbers that the arithmetic uses.
+// encode fills the arrays that the arithmetic uses.
 func (p *problem) encode() {
 	for r := range p.snap.Resources {
 		if slices.ContainsFunc(p.items, func(it *item) bool { return it.requests.At(quantity.Resource(r)) > 0 }) {
@@ -243,7 +245,7 @@ func (p *problem) encode() {
 	p.stocks = slices.DeleteFunc(p.stocks, func(s *stock) bool { return len(s.kinds) == 0 })
 }
 
-// maxClasses bounds the rows that the stocks add to the program; what is beyond shares the last class.
+// maxClasses limits the rows that the stocks add to the program; all further classes share the last one.
 const maxClasses = 24
 
 // classify numbers the stocks by the specs that they accept.

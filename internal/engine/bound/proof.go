@@ -2,18 +2,18 @@ package bound
 
 import "math"
 
-// Proving values: whatever they are, they are lowered until no node for sale is worth more than it costs.
+// Proving values: the values are lowered until no available node is worth more than it costs.
 
-// scale divides all values by a factor, if it is above one.
+// scale divides all values by a factor if it is above one.
 func (s *search) scale(factor float64) {
 	for i := range s.value {
 		s.value[i] /= max(1, factor)
 	}
 }
 
-// lower takes from the values of a kind's items what makes it worth more than it costs, given a bound on its worth. There are
-// two ways, and the one that takes less is gone: all items in proportion; or, when the bound is that of the weights, w in
-// proportion, and of the items only those that are then above w.need, as far as w goes down.
+// lower reduces the values of a kind's items until the kind is worth no more than it costs, given a bound on its
+// worth. It uses the smaller of two reductions: all items in proportion; or, if the bound is that of the weights, w
+// in proportion, and only those items that then exceed w.need, as far as w decreases.
 func (s *search) lower(k *kind, top float64) {
 	if top <= k.cost {
 		return
@@ -46,11 +46,12 @@ func (s *search) lowered(i int32, weights []float64, factor float64) float64 {
 	return min(v, float64(factor*max(v, v-s.reduced(i, weights))))
 }
 
-// margin is by how much the certificate stays below what was computed: values carry rounding errors of about 1e-13.
+// margin is the relative distance of the certificate below the computed bound: values have rounding errors of about
+// 1e-13.
 const margin = 1e-9
 
-// certify proves the best values once more, with more effort, and writes them down in whole nano-USD. Should the work not
-// suffice for that, the first values are there still, whose proof costs nothing.
+// certify proves the best values again with more effort and stores them in whole nano-USD. If the work does not
+// suffice, it uses the first values, whose proof costs nothing.
 func (s *search) certify() Certificate {
 	c := Certificate{NodePrice: s.rent}
 	if s.best <= 0 {
@@ -72,7 +73,7 @@ func (s *search) certify() Certificate {
 	return c
 }
 
-// resume goes back to values that were proved, and the weights that prove them.
+// resume restores values that were proved and the weights that prove them.
 func (s *search) resume(values []float64, weights func(*kind) []float64) {
 	copy(s.value, values)
 	for _, k := range s.kinds {
@@ -80,7 +81,8 @@ func (s *search) resume(values []float64, weights func(*kind) []float64) {
 	}
 }
 
-// settleAll is appraise for all kinds, without patterns: proofs try so many of them, until so much work is done.
+// settleAll is like appraise for all kinds, without collecting patterns. Each proof may try effort patterns; it stops
+// when the work reaches end.
 func (s *search) settleAll(effort int, end int64) (factor float64) {
 	for _, q := range s.quotes() {
 		if q.excess <= factor || s.spent() > end {

@@ -9,10 +9,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// What can be had: offerings of the pools' types, and what is free on nodes that exist.
+// Available capacity: offerings of the pools' types, and free resources on existing nodes.
 
-// sell lists what the pools sell. Of the offerings of a type that accept the same specs only the cheapest counts; those
-// of a reservation are a stock.
+// sell adds the offerings of the pools. Of the offerings of a type that accept the same specs only the cheapest
+// counts. Reserved offerings become a stock.
 func (p *problem) sell() {
 	reserved := map[string]*stock{}
 	for _, pool := range p.snap.Pools {
@@ -24,7 +24,7 @@ func (p *problem) sell() {
 	}
 }
 
-// accepted is, by offering class and type of the pool, the specs that may use it.
+// accepted returns, by offering class and type of the pool, the specs that may use it.
 func (p *problem) accepted(pool *model.Pool) [][]bitset.Set {
 	x := pool.Types
 	sets := make([][]bitset.Set, len(x.Classes))
@@ -88,7 +88,7 @@ func (p *problem) sellFrom(pool *model.Pool, accepted [][]bitset.Set, reserved m
 	}
 }
 
-// within reports whether one node with the capacity stays within the limits of the pool, as far as they are used.
+// within reports whether one node with the capacity stays within the limits of the pool, given its current usage.
 func within(pool *model.Pool, total quantity.Vector) bool {
 	for r, limit := range pool.Limit {
 		if n := total.At(quantity.Resource(r)); limit != model.NoLimit && n > 0 && n > limit-pool.Used.At(quantity.Resource(r)) {
@@ -120,7 +120,7 @@ func (p *problem) reserve(k *kind, id string, count int64, reserved map[string]*
 	s.kinds = append(s.kinds, k)
 }
 
-// keep lists what is free on the nodes that stay.
+// keep adds the free resources of existing nodes, except those that are being removed.
 func (p *problem) keep() {
 	for _, n := range p.snap.Nodes {
 		if n.Deleting || n.Disrupted {

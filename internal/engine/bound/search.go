@@ -7,30 +7,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// search looks for good values by column generation, and keeps the best that it can prove.
+// search looks for good values by column generation, and keeps the best values that it can prove.
 //
-//	1 values     of the program over the patterns known, mixed with the best proved so far (which calms their leaps)
-//	2 appraise   the nodes for sale at these values, those first that promised most; the worst excess scales the values down
-//	3 patterns   found on the way that would make the program cheaper are added to it
+//	1 values     of the program over the known patterns, mixed with the best proved values (which stabilizes them)
+//	2 appraise   the available kinds at these values, the most promising first; the largest excess scales the values down
+//	3 patterns   found in step 2 that make the program cheaper are added to it
 //
-// until the two meet, or the work is done.
+// It repeats the steps until the two bounds meet or the work is done.
 type search struct {
 	*appraiser
 	master *master
 	rent   int64
-	// share is the work for this price of nodes, end the count at which it is done.
+	// share is the amount of work for this price per node, end the count at which it is done.
 	share, end int64
-	// best is the highest bound proved, in USD per hour, by the values center.
+	// best is the highest proved bound, in USD per hour, by the values center.
 	best   float64
 	center []float64
-	// first are those of the ascent, which prove firstBest.
+	// first holds the values of the ascent, which prove firstBest.
 	first     []float64
 	firstBest float64
-	// sums is the room of each class of stocks, by class and resource.
+	// sums holds the room of each class of stocks, by class and resource.
 	sums []float64
 	// effort is how many patterns a proof may try.
 	effort int
-	// offered are the columns of patterns, with the price of their kind.
+	// offered holds the columns of patterns and the price of their kind.
 	offered []offered
 }
 
@@ -64,7 +64,7 @@ func (s *search) setRent(rent int64) {
 	}
 }
 
-// reprice makes nodes cost another price as such. The patterns known stay; so does the basis, which is still feasible.
+// reprice changes the price per node. The known patterns are kept, and so is the basis, which is still feasible.
 func (s *search) reprice(rent, work int64) {
 	s.setRent(rent)
 	for _, o := range s.offered {
@@ -78,7 +78,7 @@ func (s *search) reprice(rent, work int64) {
 	clear(s.center)
 	s.share, s.end = work, s.spent()+work
 	s.firstValues()
-	// The values found at the other price may be better still, once lowered to this one.
+	// The values for the other price may be better, once lowered to this price.
 	s.resume(before, func(k *kind) []float64 { return k.before })
 	f := s.settleAll(effort, s.spent()+work/4)
 	if total := s.bound(f); total > s.best {
@@ -89,7 +89,7 @@ func (s *search) reprice(rent, work int64) {
 
 func (s *search) spent() int64 { return s.work + s.master.work }
 
-// firstProgram begins with nodes that hold one item each.
+// firstProgram creates the initial program, with nodes that hold one item each.
 func (s *search) firstProgram() {
 	n := len(s.resources)
 	right := make([]float64, len(s.items)+s.classes*n)
@@ -129,7 +129,7 @@ func (s *search) startItems() {
 	}
 }
 
-// offer adds the pattern to the program.
+// offer adds the pattern to the program and returns its column.
 func (s *search) offer(k *kind, p pattern) int {
 	c := column{cost: k.cost, rows: p.items}
 	for _, n := range p.counts {
@@ -140,7 +140,7 @@ func (s *search) offer(k *kind, p pattern) int {
 	return at
 }
 
-// openStocks lets items into the classes of stocks, each class as if it were one large node.
+// openStocks adds columns that assign items to the classes of stocks. Each class counts as one large node.
 func (s *search) openStocks() {
 	n := len(s.resources)
 	s.sums = make([]float64, s.classes*n)
@@ -210,7 +210,7 @@ func (s *search) run() Certificate {
 	return s.certify()
 }
 
-// recenter keeps the values, divided by the factor, and the weights that prove them.
+// recenter stores the values, divided by the factor, and the weights that prove them.
 func (s *search) recenter(factor float64) {
 	for i, v := range s.value {
 		s.center[i] = v / factor
@@ -222,7 +222,7 @@ func (s *search) recenter(factor float64) {
 	}
 }
 
-// separate sets the values to appraise: between the program's and the best known.
+// separate sets the values to appraise: between the program's values and the best known ones.
 func (s *search) separate(mix float64) {
 	if s.best == 0 {
 		mix = 0
@@ -232,7 +232,7 @@ func (s *search) separate(mix float64) {
 	}
 }
 
-// quote is a kind with the bound on its worth as a multiple of its price.
+// quote is a kind and the bound on its worth, as a multiple of its cost.
 type quote struct {
 	kind   *kind
 	excess float64
@@ -244,19 +244,19 @@ type candidate struct {
 	pattern pattern
 }
 
-// patternsPerRound is for how many kinds a pattern is sought in each round.
+// patternsPerRound is the number of kinds for which a pattern is searched in each round.
 const patternsPerRound = 100
 
 const (
-	// calm is how much of the best values is mixed into those to try.
+	// calm is the share of the best values in the mix of values to try.
 	calm = 0.75
-	// effort is how many patterns a proof may try at first, effortMost when that no longer leads on.
+	// effort is how many patterns a proof may try at first, effortMost when that number brings no more progress.
 	effort     = 1_000
 	effortMost = 500_000
 )
 
-// appraise lowers the values until no node for sale is worth more than it costs, and finds patterns that were. The factor,
-// at most one, is by how much the dearest falls short of its cost.
+// appraise lowers the values until no available kind is worth more than it costs, and returns patterns that were
+// worth more. The factor, at most one, is the highest ratio of a kind's worth to its cost.
 func (s *search) appraise() (factor float64, found []candidate) {
 	for n, q := range s.quotes() {
 		if q.excess <= max(factor, 1) && (n >= patternsPerRound || q.excess <= 1 && factor == 1) {
@@ -268,7 +268,7 @@ func (s *search) appraise() (factor float64, found []candidate) {
 		}
 		k := q.kind
 		if f := s.relaxed(k, k.weights, nil); n >= patternsPerRound && f <= k.cost {
-			factor = max(factor, f/k.cost) // what was lowered before has lowered it too
+			factor = max(factor, f/k.cost) // earlier reductions have lowered this kind too
 			continue
 		}
 		best := s.descend(k, 20)
@@ -286,7 +286,7 @@ func (s *search) appraise() (factor float64, found []candidate) {
 	return factor, found
 }
 
-// quotes bounds the worth of every kind at the weights that it has, highest first.
+// quotes bounds the worth of every kind at its current weights, highest first.
 func (s *search) quotes() []quote {
 	quotes := make([]quote, len(s.kinds))
 	for n, k := range s.kinds {
@@ -296,7 +296,7 @@ func (s *search) quotes() []quote {
 	return quotes
 }
 
-// admit adds the patterns that make the program cheaper.
+// admit adds the patterns that make the program cheaper, and returns their number.
 func (s *search) admit(found []candidate) int {
 	added := 0
 	for _, c := range found {
@@ -312,7 +312,7 @@ func (s *search) admit(found []candidate) int {
 	return added
 }
 
-// bound is what the values prove when they are divided by the factor.
+// bound returns the bound that the values prove when they are divided by the factor.
 func (s *search) bound(factor float64) float64 {
 	if factor <= 0 {
 		return 0
@@ -324,7 +324,7 @@ func (s *search) bound(factor float64) float64 {
 	return total/factor - s.credit(factor, s.fewStocks())
 }
 
-// manyStocks is from how many stocks on they are not appraised one by one in each round.
+// manyStocks is the number of stocks above which they are not appraised individually in each round.
 const manyStocks = 200
 
 func (s *search) fewStocks() int {
@@ -334,7 +334,7 @@ func (s *search) fewStocks() int {
 	return 8
 }
 
-// credit is what the stocks are worth beyond their cost when the values are divided by the factor.
+// credit returns the worth of the stocks beyond their cost when the values are divided by the factor.
 func (s *search) credit(factor float64, steps int) float64 {
 	n, total := len(s.resources), 0.0
 	for _, st := range s.stocks {
@@ -359,7 +359,7 @@ func (s *search) credit(factor float64, steps int) float64 {
 	return total
 }
 
-// classWeight is what the program says that a resource of a class of stocks is worth, per unit.
+// classWeight returns the program's dual value of a resource of a class of stocks, per unit.
 func (s *search) classWeight(at int) float64 {
 	if s.sums == nil || s.sums[at] == 0 {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// world is what a builder is told, kept so simple that a naive reader can judge it: labels have one value, pods demand
-// values by In and NotIn.
+// world is the input of a builder. It is simple enough for the reference implementation: labels have one value, and
+// pods use only the operators In and NotIn.
 type world struct {
 	pools   []model.PoolSpec
 	nodes   []model.NodeSpec
@@ -23,7 +23,7 @@ const (
 	arch   = "kubernetes.io/arch"
 	team   = "team"
 	device = "example.com/device"
-	// reservation is the provider's label of a reservation's id.
+	// reservation is the provider's label for the ID of a reservation.
 	reservation = "example.com/reservation"
 	gi          = 1 << 30
 )
@@ -131,7 +131,7 @@ func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
 	return p
 }
 
-// deployment adds pods that are alike.
+// deployment adds identical pods.
 func (w *world) deployment(d dice, i, count int) {
 	p := model.PodSpec{Namespace: "default", State: model.Pending, Reschedulable: true,
 		Labels: map[string]string{"app": fmt.Sprint(i), "tier": d.one("front", "back")}}
@@ -178,7 +178,7 @@ func (w *world) node(d dice, i int) {
 			model.LabelHostname: fmt.Sprintf("node-%d", i), arch: t.Requirements[1].Values[0], team: d.one("red", "blue")}})
 }
 
-// randomWorld has so many deployments of up to so many pods.
+// randomWorld returns a world with the given number of deployments, each with at most the given number of pods.
 func randomWorld(seed uint64, deployments, pods, types int) world {
 	d := newDice(seed)
 	c := d.catalogue(types)
@@ -198,7 +198,8 @@ func randomWorld(seed uint64, deployments, pods, types int) world {
 	return w
 }
 
-// machine is a node to be filled by the naive reader: price with that of the node as such, 0 for one that exists.
+// machine is a node that the reference implementation fills. price includes the price per node and is 0 for an
+// existing node.
 type machine struct {
 	price       int64
 	labels      map[string]string
@@ -217,7 +218,7 @@ func vectorOf(list []quantity.Amount) map[string]int64 {
 	return v
 }
 
-// machines lists what is for sale, and what exists.
+// machines returns the available and the existing machines.
 func (w world) machines(nodePrice int64) (sale, exist []machine) {
 	for _, p := range w.pools {
 		for _, t := range p.Catalogue.Types {
@@ -246,7 +247,7 @@ func (w world) machines(nodePrice int64) (sale, exist []machine) {
 	return sale, exist
 }
 
-// setLabels adds what the pool sets, and reports whether the machine is one of the pool's.
+// setLabels adds the labels of the pool, and reports whether the pool allows the machine.
 func setLabels(labels map[string]string, reqs []label.Requirement) bool {
 	for _, r := range reqs {
 		if value, has := labels[r.Key]; !has {
@@ -264,7 +265,7 @@ func (m *machine) take(list []quantity.Amount, times int64) {
 	}
 }
 
-// takes reports whether the pod may join those on the machine.
+// takes reports whether the machine can hold the pod in addition to its current pods.
 func (m *machine) takes(p *model.PodSpec) bool {
 	for _, a := range p.Requests {
 		if m.free[a.Name] < a.Value {
@@ -285,7 +286,7 @@ func (m *machine) takes(p *model.PodSpec) bool {
 	return !slices.ContainsFunc(m.pods, func(q *model.PodSpec) bool { return repel(p, q) || repel(q, p) }) && m.spreads(p)
 }
 
-// repel reports whether p does not want to be with q on a node.
+// repel reports whether p must not run on the same node as q.
 func repel(p, q *model.PodSpec) bool {
 	for _, t := range p.Terms {
 		if t.Selector.Selects(q.Namespace, q.Labels) {
@@ -300,8 +301,8 @@ func repel(p, q *model.PodSpec) bool {
 	return false
 }
 
-// spreads reports whether the pods that carry the same hostname spread constraint are no more than the laxest of them
-// allows. Pods that are counted without carrying it can always come last.
+// spreads reports whether the number of pods with the same hostname spread constraint is within the largest maxSkew
+// among them. Pods that are counted but do not carry the constraint can always be bound last.
 func (m *machine) spreads(p *model.PodSpec) bool {
 	for _, s := range p.Spread {
 		n, room := 1, s.MaxSkew

@@ -6,25 +6,26 @@ import (
 	"slices"
 )
 
-// The worth of a node: how much value its best pattern has, bounded from above by Lagrangian relaxation of the
+// The worth of a node is the value of its best pattern. It is bounded from above by Lagrangian relaxation of the
 // resources, from below by a greedy pattern, and between the two by a search over whole pods.
 //
-// Counts of resources are integers below 2^53, so that sums and differences of them in float64 are exact; only values
-// are rounded, and the certificate leaves a margin for that.
+// Counts of resources are integers below 2^53, so their sums and differences in float64 are exact. Only values are
+// rounded, and the certificate has a margin for that.
 
-// pattern is counts of items on one node.
+// pattern holds counts of items on one node.
 type pattern struct {
 	items  []int32
 	counts []int32
 	worth  float64
 }
 
-// appraiser values nodes for one problem. It keeps scratch space, so that valuing allocates only what is kept.
+// appraiser computes the worth of nodes for one problem. It keeps scratch space, so that it allocates only its
+// results.
 type appraiser struct {
 	*problem
 	// value by item.
 	value []float64
-	// work done so far, in operations.
+	// work is the number of operations done.
 	work int64
 
 	slope, step []float64
@@ -39,11 +40,11 @@ type appraiser struct {
 	deep        deepening
 }
 
-// ranked is an item of a kind in the order of a greedy filling.
+// ranked is an item of a kind in the order in which a greedy algorithm fills the kind.
 type ranked struct {
 	item, most int32
 	rank       float64
-	// reduced is the value beyond what the resources are worth.
+	// reduced is the value beyond the worth of the item's resources.
 	reduced float64
 }
 
@@ -53,7 +54,7 @@ func newAppraiser(p *problem) *appraiser {
 		setBest: make([]float64, len(p.roomy)), setAt: make([]int32, len(p.roomy)), setLeft: make([]int, len(p.roomy)), left: make([]float64, r)}
 }
 
-// reduced is an item's value beyond what its resources are worth by the weights.
+// reduced returns an item's value beyond the worth of its resources by the weights.
 func (a *appraiser) reduced(i int32, weights []float64) float64 {
 	return a.reducedOf(a.value[i], i, weights)
 }
@@ -65,8 +66,8 @@ func (a *appraiser) reducedOf(v float64, i int32, weights []float64) float64 {
 	return v
 }
 
-// relaxed is the Lagrangian bound on the worth of a kind at the weights. With slope it also finds how the bound changes
-// with each weight.
+// relaxed returns the Lagrangian bound on the worth of a kind at the weights. If slope is given, it is set to the
+// derivative of the bound by each weight.
 func (a *appraiser) relaxed(k *kind, weights []float64, slope []float64) float64 {
 	n := len(weights)
 	a.work += int64(2 * len(k.items) * (n + 1))
@@ -109,7 +110,7 @@ func (a *appraiser) lower(slope []float64, i int32, count float64) {
 	}
 }
 
-// descend improves the weights of a kind by steps of Polyak towards a worth that a pattern proves to be reached.
+// descend improves the weights of a kind by Polyak steps towards the worth of the best pattern found.
 func (a *appraiser) descend(k *kind, steps int) pattern {
 	best, at := a.relaxed(k, k.weights, a.slope), slices.Clone(k.weights)
 	found := a.greedy(k, k.weights)
@@ -118,7 +119,7 @@ func (a *appraiser) descend(k *kind, steps int) pattern {
 	for n := range steps {
 		norm := 0.0
 		for r, s := range a.slope {
-			// Each resource in units of the node's room, so that millicores and bytes weigh alike.
+			// Each resource in units of the node's room, so that millicores and bytes have equal weight.
 			if k.room[r] > 0 {
 				s /= k.room[r]
 				if trial[r] > 0 || s < 0 {
@@ -155,7 +156,7 @@ func (a *appraiser) descend(k *kind, steps int) pattern {
 	return found
 }
 
-// rank orders the items of a kind by value per what their resources are worth.
+// rank orders the items of a kind by value relative to the worth of their resources.
 func (a *appraiser) rank(k *kind, weights []float64) {
 	n := len(weights)
 	a.order = a.order[:0]
@@ -194,7 +195,7 @@ func (a *appraiser) greedy(k *kind, weights []float64) pattern {
 	return p
 }
 
-// fit is how many of an item fit into what is left.
+// fit returns how many pods of an item fit into the remaining resources.
 func (a *appraiser) fit(o ranked, left []float64) int32 {
 	n := float64(o.most)
 	for r, free := range left {
@@ -205,27 +206,27 @@ func (a *appraiser) fit(o ranked, left []float64) int32 {
 	return int32(max(0, n))
 }
 
-// take uses the resources of n pods of the item; a negative n gives them back.
+// take subtracts the resources of n pods of the item; a negative n adds them.
 func (a *appraiser) take(i, n int32) {
 	for r := range a.left {
 		a.left[r] -= float64(float64(n) * a.need[int(i)*len(a.left)+r])
 	}
 }
 
-// deepening is a search over whole pods.
+// deepening is the state of a search over whole pods.
 type deepening struct {
 	weights []float64
-	// goal: worths up to it need not be told apart. best is the best pattern found, open the highest bound of a branch
-	// that was given up.
+	// goal is the worth below which patterns need not be distinguished. best is the worth of the best pattern found,
+	// open the highest bound of a branch that was cut off.
 	goal, best, open float64
 	nodes            int
-	// found are the patterns that were the best one for a while.
+	// found holds the patterns that were the best at some point of the search.
 	found []pattern
 }
 
-// prove bounds the worth of a kind by searching patterns, at most so many of them: the result is an upper bound that is
-// at least goal. The weights are those of the kind. A search with a high goal ends soon, so the goal comes down by
-// halves of the way as long as searches end.
+// prove bounds the worth of a kind by a search over at most the given number of patterns. The result is an upper
+// bound and at least goal. The weights are those of the kind. A search with a high goal ends soon, so the goal is
+// halved towards the given one as long as searches end.
 func (a *appraiser) prove(k *kind, goal float64, nodes int) float64 {
 	a.rank(k, k.weights)
 	a.look()
@@ -250,7 +251,7 @@ func (a *appraiser) prove(k *kind, goal float64, nodes int) float64 {
 	return top
 }
 
-// look sums what the items from each place of the order on may add beyond the worth of resources.
+// look computes, for each position in the order, how much the remaining items may add beyond the worth of resources.
 func (a *appraiser) look() {
 	a.ahead = append(a.ahead[:0], make([]float64, len(a.order)+1)...)
 	clear(a.setBest)
@@ -272,7 +273,7 @@ func (a *appraiser) look() {
 	clear(a.setBest)
 }
 
-// worthLeft is what the resources that are left are worth.
+// worthLeft returns the worth of the remaining resources.
 func (a *appraiser) worthLeft() float64 {
 	f := 0.0
 	for r, w := range a.deep.weights {
@@ -281,8 +282,8 @@ func (a *appraiser) worthLeft() float64 {
 	return f
 }
 
-// branch tries all patterns that continue the one at hand with items from place j on, as far as they may beat the goal.
-// It reports whether it went through with that.
+// branch tries all patterns that extend the current one with items from position j on, as far as they may exceed the
+// goal. It reports whether the search was complete.
 func (a *appraiser) branch(j int, worth float64) bool {
 	d := &a.deep
 	if worth > d.best {
@@ -302,7 +303,7 @@ func (a *appraiser) branch(j int, worth float64) bool {
 	return true
 }
 
-// tryCounts tries item j from as many as fit down to one.
+// tryCounts tries item j in all counts, from as many as fit down to one.
 func (a *appraiser) tryCounts(j int, worth, base float64) bool {
 	d, o := &a.deep, a.order[j]
 	n, s := a.fit(o, a.left), a.items[o.item].set

@@ -13,18 +13,18 @@ import (
 // Representation: one label key and its atoms, numbered in this order: the mentioned values, sorted as strings; the
 // integer intervals between cuts, ascending (only if the key has bounds); "other"; "absent". A set of atoms is a
 // bitset.Set. Invariant: every string belongs to exactly one atom, and every atom has at least one string that is not
-// mentioned or is a mentioned value itself: even the interval 7..7 beside a value "7" has "07". A dimension is immutable.
-// Cost: finding a value's atom is one map look-up and, for integers, a binary search; narrowing in place allocates
-// nothing up to 2,048 atoms.
+// mentioned or is a mentioned value itself: even the interval 7..7 beside a value "7" has "07". A dimension is
+// immutable. Cost: finding the atom of a value takes one map lookup and, for integers, a binary search; narrowing in
+// place allocates nothing up to 2,048 atoms.
 
 // dimension is one label key and its atoms.
 type dimension struct {
 	name      string
-	alias     string // the key's spelling of old, or ""
+	alias     string // the deprecated spelling of the key, or ""
 	values    []string
 	index     map[string]int // value -> atom
-	integers  []int          // atoms of those values that are integers
-	numbers   []int64        // what they are
+	integers  []int          // atoms of the values that are integers
+	numbers   []int64        // their numeric values
 	intervals []interval     // empty when the key has no bounds
 	all       bitset.Set
 }
@@ -55,10 +55,10 @@ func (d *dimension) atoms() int  { return d.absent() + 1 }
 func (d *dimension) absent() int { return d.other() + 1 }
 func (d *dimension) other() int  { return len(d.values) + len(d.intervals) }
 
-// firstInterval returns the atom of the lowest interval; the others follow it.
+// firstInterval returns the atom of the lowest interval; the other intervals follow it.
 func (d *dimension) firstInterval() int { return len(d.values) }
 
-// atom returns the atom that a value belongs to.
+// atom returns the atom of a value.
 func (d *dimension) atom(value string) int {
 	if atom, ok := d.index[value]; ok {
 		return atom
@@ -71,7 +71,7 @@ func (d *dimension) atom(value string) int {
 	return d.other()
 }
 
-// intervalOf returns the index of the interval that has n. The key must have bounds.
+// intervalOf returns the index of the interval that contains n. The key must have bounds.
 func (d *dimension) intervalOf(n int64) int {
 	i, _ := slices.BinarySearchFunc(d.intervals, n, func(i interval, n int64) int {
 		switch {
@@ -198,8 +198,8 @@ func (d *dimension) pick(set bitset.Set) (string, bool) {
 	return d.pickInteger(set), true
 }
 
-// pickInteger returns an unmentioned integer of the intervals in the set: the smallest that is not negative; when all of
-// those are mentioned, one of them with leading zeros; when all are negative, the same for the one nearest to zero.
+// pickInteger returns an unmentioned integer of the intervals in the set: the smallest that is not negative; if all
+// of those are mentioned, one of them with leading zeros; if all are negative, the same for the one nearest to zero.
 func (d *dimension) pickInteger(set bitset.Set) string {
 	var natural, negative []interval
 	for i, interval := range d.intervals {
@@ -232,7 +232,7 @@ func (d *dimension) pickInteger(set bitset.Set) string {
 	return d.padded("-", nearest[1:])
 }
 
-// padded returns the number with as few leading zeros, at least one, as make it unmentioned.
+// padded returns the number with the fewest leading zeros, at least one, that make it unmentioned.
 func (d *dimension) padded(sign, digits string) string {
 	number := sign + "0" + digits
 	for d.mentions(number) {
@@ -242,7 +242,7 @@ func (d *dimension) padded(sign, digits string) string {
 	return number
 }
 
-// unmentionedWord returns "any", or "any-2", "any-3" and so on when that is mentioned.
+// unmentionedWord returns "any", or the first of "any-2", "any-3" and so on that is not mentioned.
 func (d *dimension) unmentionedWord() string {
 	word := "any"
 	for i := 2; d.mentions(word); i++ {
@@ -256,7 +256,7 @@ func (d *dimension) mentions(value string) bool {
 	return ok
 }
 
-// requirements spells a set as the API does: see Space.Requirements.
+// requirements returns a set as API requirements: see Space.Requirements.
 func (d *dimension) requirements(set bitset.Set) []Requirement {
 	absent, other := set.Has(d.absent()), set.Has(d.other())
 	named := d.named(set)
@@ -295,8 +295,8 @@ func (d *dimension) onlyIntegers(set bitset.Set) bool {
 	return first < 0 || first >= d.firstInterval()
 }
 
-// hull returns the smallest range of whole intervals around the intervals and integers in the set, and false when no
-// interval is in the set.
+// hull returns the smallest range of whole intervals that contains the intervals and integers in the set. It returns
+// false if the set contains no interval.
 func (d *dimension) hull(set bitset.Set) (interval, bool) {
 	hull, found := interval{math.MaxInt64, math.MinInt64}, false
 	grow := func(by interval) {
@@ -319,7 +319,7 @@ func (d *dimension) hull(set bitset.Set) (interval, bool) {
 	return hull, true
 }
 
-// missingAny returns the mentioned values that the set lacks, sorted.
+// missingAny returns the mentioned values that are not in the set, sorted.
 func (d *dimension) missingAny(set bitset.Set) []string {
 	var values []string
 	for atom, value := range d.values {
@@ -330,7 +330,7 @@ func (d *dimension) missingAny(set bitset.Set) []string {
 	return values
 }
 
-// missing returns the mentioned integers within the bounds that the set lacks, sorted as strings.
+// missing returns the mentioned integers within the bounds that are not in the set, sorted as strings.
 func (d *dimension) missing(set bitset.Set, bounds interval) []string {
 	var values []string
 	for i, atom := range d.integers {

@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// Representation: a closed range of int64, written with both ends so that the ends of int64 need no special value; it
-// is empty when low > high. Every bound operator is one such range. Invariant: the range that a bound asks for is a
-// union of the intervals between the cut points that mentioning it adds. Cost: a few words by value, no allocation.
+// Representation: a closed range of int64 with both ends, so that the ends of int64 need no special value. It is
+// empty if low > high. Every bound operator is one such range. Invariant: the range of a bound is a union of the
+// intervals between the cut points that mentioning the bound adds. Cost: a few words by value, no allocation.
 
-// interval is the integers low..high, both included; none when low > high.
+// interval is the integers low..high, inclusive; it is empty if low > high.
 type interval struct {
 	low, high int64
 }
@@ -46,8 +46,8 @@ func (r Requirement) bounds() interval {
 	return interval{math.MinInt64, n}
 }
 
-// cut returns the lowest integer of the upper of the two parts into which a bound's range divides the integers, and
-// false when it does not divide them: it allows all or none.
+// cut returns the lowest integer of the upper part when the range of a bound divides the integers into two parts. It
+// returns false if the range allows all integers or none.
 func (i interval) cut() (int64, bool) {
 	switch {
 	case i.empty() || i == allIntegers:
@@ -58,7 +58,7 @@ func (i interval) cut() (int64, bool) {
 	return i.high + 1, true
 }
 
-// requirements spells the range with Gte and Lte, both only where needed.
+// requirements returns the range as Gte and Lte requirements, each only where needed.
 func (i interval) requirements(key string) []Requirement {
 	var reqs []Requirement
 	if i.low != math.MinInt64 || i.high == math.MaxInt64 {

@@ -43,10 +43,10 @@ func render(reqs []Requirement) string {
 	return strings.Join(texts, "; ")
 }
 
-// TestRequirementsComeBack shows how sets are spelled. The first, third and fifth are the worked examples of bounds in
-// the behaviour specification, with clean semantics in place of upstream's two quirks: an empty intersection stays a
-// contradiction (upstream: DoesNotExist, which fits nodes without the label), and Exists meeting NotIn still demands that
-// the label exists (upstream: NotIn alone).
+// TestRequirementsComeBack shows how sets are returned as requirements. The first, third and fifth cases combine
+// bounds with other operators. Two of them differ from upstream Karpenter: an empty intersection stays a
+// contradiction (upstream: DoesNotExist, which fits nodes without the label), and Exists combined with NotIn still
+// requires the label (upstream: NotIn alone).
 func TestRequirementsComeBack(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -81,16 +81,16 @@ func TestRequirementsComeBack(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			if contradiction := strings.Contains(tt.want, "Exists; k DoesNotExist"); ok == contradiction {
-				t.Errorf("Encode says %v", ok)
+				t.Errorf("Encode returns %v", ok)
 			}
 			if !ok && s.Name(k) != "k" {
-				t.Errorf("Encode blames %s", s.Name(k))
+				t.Errorf("Encode reports a conflict on %s", s.Name(k))
 			}
 		})
 	}
 }
 
-// TestUndefinedLabels is the specification's example 4: what a pod may ask of a label that the pool does not define.
+// TestUndefinedLabels covers requirements of a pod on a label that the pool does not define.
 func TestUndefinedLabels(t *testing.T) {
 	const region = "topology.kubernetes.io/region"
 	pod := map[string]Requirement{}
@@ -105,7 +105,7 @@ func TestUndefinedLabels(t *testing.T) {
 	s := m.Space()
 	fresh, _, ok := s.Template(func(key string) bool { return key == region }, nil)
 	if !ok {
-		t.Fatal("a template without requirements contradicts itself")
+		t.Fatal("a template without requirements is contradictory")
 	}
 	node := s.Labels(map[string]string{"zone": "a"})
 	for _, tt := range []struct {
@@ -122,10 +122,10 @@ func TestUndefinedLabels(t *testing.T) {
 	} {
 		row, _, _ := s.Encode([]Requirement{pod[tt.pod]})
 		if got := s.Compatible(fresh, row); got != tt.onNew {
-			t.Errorf("%s on a new node: %v", tt.pod, got)
+			t.Errorf("%s on a new node: compatible: %v", tt.pod, got)
 		}
 		if got := s.Compatible(node, row); got != tt.onIt {
-			t.Errorf("%s on a node without the label: %v", tt.pod, got)
+			t.Errorf("%s on a node without the label: compatible: %v", tt.pod, got)
 		}
 	}
 }
@@ -218,7 +218,8 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestPickPrefersPlainNumbers: the cut at 5 leaves the interval 4..4 without an unmentioned plain number.
+// TestPickPrefersPlainNumbers covers the cut at 5, which leaves the interval 4..4 without an unmentioned plain
+// number.
 func TestPickPrefersPlainNumbers(t *testing.T) {
 	s := spaceOf(parse("k Gt 3", "k NotIn 4", "k Gte 5")...)
 	row, _, _ := s.Encode(parse("k Gt 3", "k NotIn 4"))
@@ -264,7 +265,8 @@ func TestSetOnly(t *testing.T) {
 	}
 }
 
-// TestSetsBeyondRequirements: what no requirements describe comes back as the smallest set that some do.
+// TestSetsBeyondRequirements covers sets that no requirements describe: they are returned as the smallest describable
+// set.
 func TestSetsBeyondRequirements(t *testing.T) {
 	s := spaceOf(parse("k In 2 9 word", "k Gt 4")...)
 	for value, want := range map[string]string{
@@ -279,7 +281,7 @@ func TestSetsBeyondRequirements(t *testing.T) {
 	}
 }
 
-// TestHullOfScatteredIntegers: the bounds around 3 and 5 or more also let in what lies between.
+// TestHullOfScatteredIntegers covers a set of 3 and of 5 or more: its bounds also include the integers between them.
 func TestHullOfScatteredIntegers(t *testing.T) {
 	s := spaceOf(parse("k In 3", "k Gt 1", "k Gt 3", "k Gt 4")...)
 	row := s.Labels(map[string]string{"k": "8"})
@@ -343,7 +345,7 @@ func TestUnmentionedPanics(t *testing.T) {
 	}
 }
 
-// TestLongKeys covers keys of several words, and In with more atoms than Narrow's buffer on the stack.
+// TestLongKeys covers keys of several words, and In with more atoms than the buffer of Narrow on the stack holds.
 func TestLongKeys(t *testing.T) {
 	m := NewMentions()
 	var values []string
@@ -361,14 +363,14 @@ func TestLongKeys(t *testing.T) {
 	}
 	row, other := s.All(), s.All()
 	if !s.Narrow(row, Requirement{Key: "long", Operator: In, Values: values[4990:]}) {
-		t.Fatal("contradiction")
+		t.Fatal("Narrow reports a contradiction")
 	}
 	if diff := cmp.Diff(values[4990:], s.Values(row, k)); diff != "" {
 		t.Error(diff)
 	}
 	s.Narrow(other, Requirement{Key: "long", Operator: NotIn, Values: values[4990:]})
 	if got, ok := s.Conflict(row, other); got != k || !ok || s.Compatible(row, other) || s.And(row, row, other) {
-		t.Errorf("conflict on %v, %v", got, ok)
+		t.Errorf("got conflict on %v, %v", got, ok)
 	}
 }
 
@@ -394,7 +396,7 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// benchmarkRows returns two compatible rows over 20 keys, one of them with 700 values, as an instance type key has.
+// benchmarkRows returns two compatible rows over 20 keys, one of them with 700 values, like an instance type key.
 func benchmarkRows() (s *Space, a, b Row) {
 	m := NewMentions()
 	for k := range 20 {
@@ -441,7 +443,7 @@ func BenchmarkNarrow(b *testing.B) {
 	for b.Loop() {
 		copy(row, x)
 		if !s.Narrow(row, r) {
-			b.Fatal("contradiction")
+			b.Fatal("Narrow reports a contradiction")
 		}
 	}
 }
@@ -452,12 +454,12 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, ok := s.Encode(reqs); !ok {
-			b.Fatal("contradiction")
+			b.Fatal("Encode reports a contradiction")
 		}
 	}
 }
 
-// BenchmarkSpace measures a new space after one new value among 20 keys, one of them with 700 values.
+// BenchmarkSpace measures the creation of a space after one new value among 20 keys, one of them with 700 values.
 func BenchmarkSpace(b *testing.B) {
 	m := NewMentions()
 	for v := range 700 {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Representation: per label key, the set of mentioned values and of cut points between integers. Invariant: both only
-// grow, and what they hold does not depend on the order of mentions, nor does the space made of them. Cost: a mention is
-// one or two map look-ups; a new space costs the sorting of those keys that changed and one word copy for the others,
-// whose dimensions it shares with the space before.
+// Representation: per label key, the set of mentioned values and of cut points between integers. Invariant: both sets
+// only grow, and neither they nor the space made of them depend on the order of mentions. Cost: a mention takes one
+// or two map lookups; a new space sorts the keys that changed and shares the dimensions of the others with the
+// previous space.
 
-// Mentions collects which keys, values and integer bounds requirements mention. It only grows. The zero value is not
-// usable; it is not safe for concurrent use, but the spaces it returns are.
+// Mentions collects the keys, values and integer bounds that requirements mention. It only grows. The zero value is
+// not usable. It is not safe for concurrent use, but the spaces that it returns are.
 type Mentions struct {
 	keys    map[string]*mentioned
 	version uint64
@@ -19,20 +19,20 @@ type Mentions struct {
 	values  int
 }
 
-// mentioned is what one key's requirements tell apart.
+// mentioned holds the values that the requirements of one key distinguish.
 type mentioned struct {
 	values  map[string]struct{}
-	cuts    map[int64]struct{} // n parts the integers into ..n-1 and n..
-	bounded bool               // integers are told apart from other words
-	dim     *dimension         // of just this, or nil
+	cuts    map[int64]struct{} // n divides the integers into ..n-1 and n..
+	bounded bool               // integers are distinguished from other words
+	dim     *dimension         // built from these fields, or nil
 }
 
-// NewMentions returns mentions of nothing.
+// NewMentions returns empty mentions.
 func NewMentions() *Mentions {
 	return &Mentions{keys: map[string]*mentioned{}}
 }
 
-// Requirement mentions all that r needs to be encoded.
+// Requirement mentions everything that is needed to encode r.
 func (m *Mentions) Requirement(r Requirement) {
 	key := m.key(r.Key)
 	if r.Operator == In || r.Operator == NotIn {
@@ -59,26 +59,26 @@ func (m *Mentions) Requirement(r Requirement) {
 	}
 }
 
-// Value makes a value of a key an atom of its own.
+// Value gives a value of a key its own atom.
 func (m *Mentions) Value(key, value string) {
 	m.value(m.key(key), value)
 }
 
-// Key makes a key part of the space, if only to tell whether the label is there.
+// Key adds a key to the space, if only to represent presence and absence of the label.
 func (m *Mentions) Key(key string) {
 	m.key(key)
 }
 
-// Len is how many values are mentioned, of all keys.
+// Len returns the number of mentioned values of all keys.
 func (m *Mentions) Len() int { return m.values }
 
-// Version changes if and only if something new was mentioned. Rows of one version can be used together.
+// Version changes if and only if something new was mentioned. Rows of one version can be combined.
 func (m *Mentions) Version() uint64 {
 	return m.version
 }
 
-// Space returns the numbering of all that was mentioned, keys ordered by name: the same pointer while Version is
-// unchanged, and an equal numbering whatever the order of the mentions was.
+// Space returns the numbering of everything that was mentioned, with keys ordered by name. It returns the same
+// pointer while Version is unchanged. The numbering does not depend on the order of the mentions.
 func (m *Mentions) Space() *Space {
 	if m.space == nil {
 		dims := make([]*dimension, 0, len(m.keys))

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Representation: a requirement as the API spells it, before it is encoded. Nothing here is on a hot path: an operator
-// is a small integer, keys and values are the user's strings, and canonical spelling of a key is applied at every
-// entrance of the package, so that callers need not.
+// Representation: a requirement in the form of the API, before it is encoded. Nothing here is on a hot path. An
+// operator is a small integer; keys and values are strings as in the API. Every entry point of the package converts
+// keys to their canonical spelling, so callers need not.
 
 // Operator says how a requirement's values restrict a label.
 type Operator uint8
 
-// The operators of node affinity and of a pool's requirements (Gte and Lte are the pool's own).
+// The operators of node affinity and of a pool's requirements (only pools have Gte and Lte).
 const (
-	In           Operator = iota // the label is there, with one of the values
-	NotIn                        // the label is absent, or has none of the values
-	Exists                       // the label is there
+	In           Operator = iota // the label exists with one of the values
+	NotIn                        // the label is absent or has none of the values
+	Exists                       // the label exists
 	DoesNotExist                 // the label is absent
 	Gt                           // the label is an integer above the value
 	Lt                           // the label is an integer below the value
@@ -27,7 +27,7 @@ const (
 
 var operatorNames = [...]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}
 
-// String returns the operator as the API spells it.
+// String returns the operator in the spelling of the API.
 func (o Operator) String() string {
 	if int(o) < len(operatorNames) {
 		return operatorNames[o]
@@ -35,7 +35,7 @@ func (o Operator) String() string {
 	return fmt.Sprintf("Operator(%d)", uint8(o))
 }
 
-// ParseOperator returns the operator that the API spells so; case matters.
+// ParseOperator returns the operator with the name in the API. It is case sensitive.
 func ParseOperator(name string) (Operator, bool) {
 	for o, known := range operatorNames {
 		if name == known {
@@ -48,17 +48,18 @@ func ParseOperator(name string) (Operator, bool) {
 // Requirement restricts the values of one label.
 //
 // Bounds (Gt, Lt, Gte, Lte) take one value, an integer of 64 bits in base 10; with any other values the requirement
-// cannot be satisfied, as in Kubernetes. Nor can In without values. NotIn without values allows everything.
+// cannot be satisfied, as in Kubernetes. In without values cannot be satisfied either. NotIn without values allows
+// everything.
 type Requirement struct {
 	Key      string
 	Operator Operator
 	Values   []string
-	// MinValues is the least number of distinct values that must stay possible, 0 for no such demand. It is no part of
-	// the algebra: rows do not carry it.
+	// MinValues is the least number of distinct values that must remain possible; 0 means no such constraint. It is
+	// not part of the algebra: rows do not carry it.
 	MinValues int
 }
 
-// String renders the requirement for people: "topology.kubernetes.io/zone In [a b]".
+// String returns the requirement as text: "topology.kubernetes.io/zone In [a b]".
 func (r Requirement) String() string {
 	var b strings.Builder
 	b.WriteString(r.Key)
@@ -77,8 +78,8 @@ func (r Requirement) String() string {
 	return b.String()
 }
 
-// aliases maps labels of old to the keys that replaced them.
-// Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
+// aliases maps deprecated labels to the keys that replaced them. Source:
+// https://kubernetes.io/docs/reference/labels-annotations-taints/
 var aliases = map[string]string{
 	"failure-domain.beta.kubernetes.io/zone":   "topology.kubernetes.io/zone",
 	"failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
@@ -87,7 +88,7 @@ var aliases = map[string]string{
 	"beta.kubernetes.io/instance-type":         "node.kubernetes.io/instance-type",
 }
 
-// Canonical returns today's spelling of a label key that has an alias of old, and any other key as it is.
+// Canonical returns the key that replaced a deprecated label key. It returns any other key unchanged.
 func Canonical(key string) string {
 	if now, ok := aliases[key]; ok {
 		return now
@@ -95,7 +96,7 @@ func Canonical(key string) string {
 	return key
 }
 
-// aliasOf returns the old spelling of a canonical key, "" when it has none. No key has two.
+// aliasOf returns the deprecated spelling of a canonical key, or "". No key has more than one.
 func aliasOf(key string) string {
 	for old, now := range aliases {
 		if now == key {
@@ -105,7 +106,7 @@ func aliasOf(key string) string {
 	return ""
 }
 
-// parseInteger reads a label value as bounds do: base 10, 64 bits, a minus allowed and a plus not.
+// parseInteger parses a label value as bounds do: base 10, 64 bits, with an optional minus but no plus sign.
 func parseInteger(value string) (int64, bool) {
 	if value == "" || value[0] == '+' {
 		return 0, false

@@ -7,36 +7,36 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 )
 
-// Representation: a row is one slice of machine words, in which every key has whole words of its own. Keys are numbered
-// by name; in the row, the keys that need one word come first, in that order, then the longer ones:
+// Representation: a row is one slice of machine words, in which every key has whole words of its own. Keys are
+// numbered by name. In the row, the keys that need one word are first, in that order, then the longer ones:
 //
 //	words     0        1        2        3..5
 //	          arch     os       zone     instance-type
 //	          `-- one word each: --'     `-- longer, by span
 //	              a single AND each
 //
-// Invariant: bits beyond a key's atoms are zero, so that equal sets are equal words, and "this key's set is empty" is
-// "its words are zero". A space is immutable and may be used by many goroutines; rows are theirs who made them.
-// Cost: Compatible, And, Equal and Contains are one pass over the row, typically one word per key, and allocate nothing.
+// Invariant: bits beyond a key's atoms are zero, so that equal sets are equal words, and a set is empty if its words
+// are zero. A space is immutable and safe for concurrent use; rows belong to their creator. Cost: Compatible, And,
+// Equal and Contains are one pass over the row, typically one word per key, and allocate nothing.
 
 // Key is the number of a label key in one Space; keys are numbered by name, from 0 to Len()-1.
 type Key int32
 
-// Row is, for every key of a Space, a set of atoms, all side by side. It means something only together with its space;
-// to use it with another space of another length panics, or gives nonsense.
+// Row is, for every key of a Space, a set of atoms, all in one slice. It is valid only with its space: use with a
+// space of another length panics or gives meaningless results.
 type Row []uint64
 
-// Space numbers keys and their atoms. It is immutable; Mentions.Space makes it.
+// Space numbers keys and their atoms. It is immutable. Mentions.Space creates it.
 type Space struct {
 	dims   []*dimension
 	keys   map[string]Key
 	spans  []span
-	single int // the words 0..single-1 are one key each
+	single int // each of the words 0..single-1 belongs to one key
 	long   []span
 	all    Row
 }
 
-// span is the words of one key in a row.
+// span is the range of words of one key in a row.
 type span struct {
 	from, to int
 }
@@ -74,29 +74,29 @@ func (s *Space) Len() int { return len(s.dims) }
 // Name returns the canonical name of key k.
 func (s *Space) Name(k Key) string { return s.dims[k].name }
 
-// Lookup returns the number of a label key, which may be an alias, and false when nobody mentioned it.
+// Lookup returns the number of a label key, which may be an alias. It returns false if the key was not mentioned.
 func (s *Space) Lookup(key string) (Key, bool) {
 	k, ok := s.keys[Canonical(key)]
 	return k, ok
 }
 
-// Span returns the words row[from:to] of key k.
+// Span returns the range row[from:to] of the words of key k.
 func (s *Space) Span(k Key) (from, to int) {
 	return s.spans[k].from, s.spans[k].to
 }
 
-// set returns the part of a row that is key k's.
+// set returns the part of a row that belongs to key k.
 func (s *Space) set(row Row, k Key) bitset.Set {
 	return bitset.Set(row[s.spans[k].from:s.spans[k].to])
 }
 
-// All returns a row with every atom of every key: nothing is required.
+// All returns a row with every atom of every key: it requires nothing.
 func (s *Space) All() Row {
 	return slices.Clone(s.all)
 }
 
-// Labels returns the row of a real node: for each key one atom, that of its value or of the label's absence. A label
-// under its spelling of old counts when the one of today is missing.
+// Labels returns the row of an existing node: one atom for each key, that of the label's value or of its absence. A
+// label with the deprecated spelling counts if the current one is missing.
 func (s *Space) Labels(labels map[string]string) Row {
 	row := make(Row, len(s.all))
 	for k, d := range s.dims {
@@ -113,11 +113,12 @@ func (s *Space) Labels(labels map[string]string) Row {
 	return row
 }
 
-// Template returns the row that a pool's future nodes start from. A key that the pool's requirements name is the
-// intersection of them. Of the others, well-known keys are open, for the cloud may give them any value or none, and the
-// rest is absent, for nobody would set them.
+// Template returns the initial row of a pool's future nodes. A key that the pool's requirements name has the
+// intersection of these requirements. Other keys are open if they are well known, because the cloud may set any value
+// or none; otherwise they are absent, because nothing sets them.
 //
-// When requirements of a key contradict each other, the result is the lowest such key, and false; the row has it empty.
+// If requirements of a key contradict each other, Template returns the lowest such key and false; the set of this key
+// in the row is empty.
 func (s *Space) Template(wellKnown func(key string) bool, reqs []Requirement) (Row, Key, bool) {
 	row, k, ok := s.Encode(reqs)
 	named := make([]bool, len(s.dims))
@@ -132,8 +133,8 @@ func (s *Space) Template(wellKnown func(key string) bool, reqs []Requirement) (R
 	return row, k, ok
 }
 
-// Narrow keeps of key r.Key in the row only what r allows, and reports whether anything is left. It panics when r was
-// never mentioned to the Mentions that made the space: that is an error of the program.
+// Narrow removes from the set of key r.Key in the row everything that r does not allow, and reports whether the set
+// is nonempty. It panics if r was never mentioned to the Mentions that made the space: that is a programming error.
 func (s *Space) Narrow(row Row, r Requirement) bool {
 	k := s.mustLookup(r)
 	set := s.set(row, k)
@@ -149,8 +150,9 @@ func (s *Space) mustLookup(r Requirement) Key {
 	return k
 }
 
-// Encode returns the row of all requirements together, which starts from All. When requirements of a key contradict
-// each other, the result is the lowest such key, and false; the row has it empty. It panics as Narrow does.
+// Encode returns the row of all requirements together, starting from All. If requirements of a key contradict each
+// other, it returns the lowest such key and false; the set of this key in the row is empty. It panics under the same
+// condition as Narrow.
 func (s *Space) Encode(reqs []Requirement) (Row, Key, bool) {
 	row, ok := s.All(), true
 	for _, r := range reqs {
@@ -189,8 +191,8 @@ func (s *Space) Conflict(a, b Row) (Key, bool) {
 	return 0, false
 }
 
-// And sets dst to the intersection of a and b, wholly even when a key becomes empty, and reports whether every key
-// still has an atom. dst may be a or b.
+// And sets dst to the intersection of a and b, completely even if the set of a key becomes empty. It reports whether
+// every key still has an atom. dst may be a or b.
 func (s *Space) And(dst, a, b Row) bool {
 	dst, a, b = dst[:len(s.all)], a[:len(s.all)], b[:len(s.all)]
 	ok := true
@@ -219,7 +221,7 @@ func (s *Space) EqualKey(a, b Row, k Key) bool {
 	return s.set(a, k).Equal(s.set(b, k))
 }
 
-// Contains reports whether b is a subset of a on every key: whatever satisfies b satisfies a.
+// Contains reports whether b is a subset of a on every key: everything that satisfies b satisfies a.
 func (s *Space) Contains(a, b Row) bool {
 	a = a[:len(b)]
 	for i, w := range b {

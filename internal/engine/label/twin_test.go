@@ -11,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The dumb twin: a requirement is a predicate over concrete values, and a key's set is the list of those values of a
-// small universe that satisfy all predicates. The universe has a witness for every atom that the fast code may make.
+// The reference implementation: a requirement is a predicate over concrete values, and a key's set is the list of
+// those values of a small universe that satisfy all predicates. The universe has a value for every atom that the
+// package may create.
 
-// node is what a node has for one label.
+// node is the value of one label on a node, or its absence.
 type node struct {
 	value  string
 	absent bool
@@ -81,12 +82,12 @@ func universe(reqs []Requirement) []node {
 	return nodes
 }
 
-// world is some requirement lists, the space of all they mention, and the universe for each key.
+// world holds requirement lists, the space of everything they mention, and the universe for each key.
 type world struct {
 	lists  [][]Requirement
 	space  *Space
 	values [][]node   // the universe of each key
-	sets   [][][]node // what each list allows on each key
+	sets   [][][]node // what each list allows for each key
 }
 
 func (w world) allowed(reqs []Requirement, k Key) []node {
@@ -115,7 +116,7 @@ func common(a, b []node) []node {
 	return both
 }
 
-// members returns the same from a row.
+// members returns the set of a row as values of the universe.
 func (w world) members(row Row, k Key) []node {
 	var members []node
 	for _, n := range w.values[k] {
@@ -130,7 +131,7 @@ func (w world) members(row Row, k Key) []node {
 	return members
 }
 
-// choose returns an integer in [0, n): a seeded random source, or a fuzzer's bytes.
+// choose returns an integer in [0, n), from a seeded random source or from the bytes of a fuzzer.
 type choose func(n int) int
 
 func fromBytes(data []byte) choose {
@@ -169,7 +170,7 @@ func randomRequirement(pick choose) Requirement {
 func randomWorld(pick choose, lists int) world {
 	var w world
 	m := NewMentions()
-	for i := range 70 * pick(2) { // a key of several words
+	for i := range 70 * pick(2) { // create a key of several words
 		m.Value("zone", manyWord(i))
 	}
 	for range lists {
@@ -213,7 +214,7 @@ func manyWords() []string {
 	return words
 }
 
-// check compares everything that the package says about the world with the twin and returns the number of pairs.
+// check compares all results of the package with the reference implementation and returns the number of pairs.
 func (w world) check(t *testing.T) (pairs int) {
 	t.Helper()
 	rows := make([]Row, len(w.lists))
@@ -229,7 +230,7 @@ func (w world) check(t *testing.T) (pairs int) {
 	return pairs
 }
 
-// checkList compares one list's row, its values and its way back to requirements.
+// checkList compares the row of one list, its values, and its conversion back to requirements.
 func (w world) checkList(t *testing.T, list int) Row {
 	t.Helper()
 	s, reqs := w.space, w.lists[list]
@@ -240,10 +241,10 @@ func (w world) checkList(t *testing.T, list int) Row {
 			t.Fatalf("%v on %s (-twin +row):\n%s", reqs, s.Name(Key(k)), diff)
 		}
 		if len(want) == 0 && ok {
-			t.Fatalf("%v: Encode overlooks the contradiction on %s", reqs, s.Name(Key(k)))
+			t.Fatalf("%v: Encode does not report the contradiction on %s", reqs, s.Name(Key(k)))
 		}
 		if len(want) == 0 && Key(k) < conflict || !ok && Key(k) == conflict && len(want) > 0 {
-			t.Fatalf("%v: Encode blames %s, the twin %s", reqs, s.Name(conflict), s.Name(Key(k)))
+			t.Fatalf("%v: Encode reports a conflict on %s, the twin on %s", reqs, s.Name(conflict), s.Name(Key(k)))
 		}
 		w.checkPick(t, row, Key(k))
 	}
@@ -275,10 +276,10 @@ func (w world) checkPick(t *testing.T, row Row, k Key) {
 	value, ok := w.space.Pick(row, k)
 	set := w.members(row, k)
 	if slices.ContainsFunc(set, func(n node) bool { return !n.absent }) != ok {
-		t.Fatalf("Pick says %v for %v", ok, set)
+		t.Fatalf("Pick returns %v for %v", ok, set)
 	}
 	if ok && !w.space.HasAtom(row, k, w.space.Atom(k, value)) {
-		t.Fatalf("Pick chose %q, which is not among %v", value, set)
+		t.Fatalf("Pick returns %q, which is not in %v", value, set)
 	}
 }
 
@@ -291,7 +292,7 @@ func (w world) checkRoundTrip(t *testing.T, row, start Row) {
 		s.Narrow(again, r)
 	}
 	if !s.Equal(again, row) {
-		t.Fatalf("%v encodes as another row: %x, want %x", reqs, again, row)
+		t.Fatalf("%v has another row: %x, want %x", reqs, again, row)
 	}
 	if !slices.IsSortedFunc(reqs, func(a, b Requirement) int { return strings.Compare(a.Key, b.Key) }) {
 		t.Fatalf("%v is not sorted by key", reqs)
@@ -335,7 +336,7 @@ func (w world) checkPair(t *testing.T, i, j int, rows []Row) {
 	w.checkRoundTrip(t, dst, a)
 }
 
-// TestTwinRandomPairs compares 100,000 pairs of random requirement lists with the twin.
+// TestTwinRandomPairs compares 100,000 pairs of random requirement lists with the reference implementation.
 func TestTwinRandomPairs(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for pairs := 0; pairs < 100_000; {
@@ -343,7 +344,8 @@ func TestTwinRandomPairs(t *testing.T) {
 	}
 }
 
-// TestUniverseHasEveryAtom keeps the twin honest: an atom without a witness in the universe would go unchecked.
+// TestUniverseHasEveryAtom checks that the universe has a value for every atom. An atom without one would not be
+// tested.
 func TestUniverseHasEveryAtom(t *testing.T) {
 	random := rand.New(rand.NewSource(2))
 	for range 1000 {
@@ -358,7 +360,7 @@ func TestUniverseHasEveryAtom(t *testing.T) {
 				}
 			}
 			if len(seen) != w.space.Atoms(Key(k)) {
-				t.Fatalf("%v on %s: %d atoms, %d with a witness", w.lists, w.space.Name(Key(k)), w.space.Atoms(Key(k)), len(seen))
+				t.Fatalf("%v on %s: %d atoms, %d with a value in the universe", w.lists, w.space.Name(Key(k)), w.space.Atoms(Key(k)), len(seen))
 			}
 		}
 	}
@@ -407,7 +409,7 @@ func TestOrderOfMentionsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestUnion: alternatives mean the same after those that differ in one requirement are merged.
+// TestUnion checks that merging alternatives that differ in one requirement does not change their meaning.
 func TestUnion(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	merged := 0
@@ -449,7 +451,7 @@ func TestUnion(t *testing.T) {
 		}
 	}
 	if merged < 500 {
-		t.Errorf("in %d of 3000 rounds something was merged: the test says too little", merged)
+		t.Errorf("only %d of 3000 rounds merged anything: the test covers too little", merged)
 	}
 	many := make([][]Requirement, 6000)
 	for i := range many {

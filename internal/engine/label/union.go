@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Union returns alternatives that mean the same as the given ones, often fewer of them and with fewer values: alternatives that differ
-// in one requirement, an In or a NotIn of one key, are one whose set is the union. So 6,000 alternatives NotIn of one value each require nothing
-// at all of that key. An alternative without a requirement makes all others needless.
+// Union returns alternatives with the same meaning as the given ones, often fewer and with fewer values. Alternatives
+// that differ only in one requirement, an In or a NotIn of the same key, are merged into one with the union of their
+// sets. For example, 6,000 alternatives with NotIn of one value each require nothing of that key. An alternative
+// without requirements makes all others redundant.
 //
-// Cost: a pass over all requirements for each key, repeated as long as something is merged.
+// Cost: one pass over all requirements for each key, repeated until nothing more can be merged.
 func Union(alternatives [][]Requirement) [][]Requirement {
 	keys := map[string]bool{}
 	for _, reqs := range alternatives {
@@ -31,9 +32,10 @@ func Union(alternatives [][]Requirement) [][]Requirement {
 	return alternatives
 }
 
-// unionOn merges the alternatives that differ in their one requirement of the key only. The first of them keeps its place.
+// unionOn merges the alternatives that differ only in their single requirement of the key. The first of them keeps
+// its position.
 func unionOn(key string, alternatives [][]Requirement) [][]Requirement {
-	at := map[string]int{} // place in the result by what else they require
+	at := map[string]int{} // position in the result by the other requirements
 	sets := map[int]*valueSet{}
 	var result [][]Requirement
 	var rest []byte
@@ -66,7 +68,7 @@ func unionOn(key string, alternatives [][]Requirement) [][]Requirement {
 	return result
 }
 
-// soleSet is the place of the only requirement of the key, if it is an In or a NotIn; else -1.
+// soleSet returns the index of the only requirement of the key if it is an In or a NotIn, else -1.
 func soleSet(key string, reqs []Requirement) int {
 	sole := -1
 	for i, r := range reqs {
@@ -81,7 +83,7 @@ func soleSet(key string, reqs []Requirement) int {
 	return sole
 }
 
-// appendRest writes all requirements but one, in an order of their own.
+// appendRest encodes all requirements but one, in an order that does not depend on the input order.
 func appendRest(to []byte, reqs []Requirement, without int) []byte {
 	parts := make([]string, 0, len(reqs))
 	for i, r := range reqs {
@@ -108,7 +110,7 @@ func appendText(to []byte, text string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
-// valueSet is a union: the values in it, or, of a complement, those that are not.
+// valueSet is a union: the values in it, or, for a complement, the values not in it.
 type valueSet struct {
 	index      int // of the requirement in its alternative
 	members    int
@@ -128,7 +130,7 @@ func (s *valueSet) add(r Requirement) {
 	switch {
 	case s.members == 1:
 		s.values, s.complement = given, r.Operator == NotIn
-	case s.complement && r.Operator == NotIn: // lacks what both lack
+	case s.complement && r.Operator == NotIn: // excludes only the values that both exclude
 		maps.DeleteFunc(s.values, has(given, false))
 	case s.complement:
 		maps.DeleteFunc(s.values, has(given, true))
@@ -140,7 +142,8 @@ func (s *valueSet) add(r Requirement) {
 	}
 }
 
-// put is the alternative with the union in the place of its requirement; NotIn of no value is no requirement.
+// put returns the alternative with its requirement replaced by the union. It removes the requirement if the union is
+// NotIn without values.
 func (s *valueSet) put(reqs []Requirement) []Requirement {
 	if s.complement && len(s.values) == 0 {
 		return slices.Delete(slices.Clone(reqs), s.index, s.index+1)
