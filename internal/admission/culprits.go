@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// culprits are the paths of the members that break a rule about a list, or about a mapping with free names: those with
-// which alone it is broken, as it is not without any. If that tells nothing, it is the path of the rule.
+// culprits returns the paths of the members that break a rule about a list, or about a mapping with free names. A
+// member is at fault if the rule fails with that member alone and holds without any member. If this identifies no
+// member, culprits returns the path of the rule.
 func (k *kind) culprits(object map[string]any, err *field.Error) []string {
 	whole := []string{err.Field}
 	p := place{object: object, schema: k.structural}
@@ -52,7 +53,7 @@ func (k *kind) culprits(object map[string]any, err *field.Error) []string {
 	return found
 }
 
-// place is a value within an object, its schema, and how to put another in its stead.
+// place is a value within an object, its schema, and a function that replaces the value.
 type place struct {
 	object  map[string]any
 	schema  *schema.Structural
@@ -60,10 +61,10 @@ type place struct {
 	replace func(any)
 }
 
-// step is one part of a path: a field, or the index or name of a member in brackets.
+// step matches one part of a path: a field, or the index or name of a member in brackets.
 var step = regexp.MustCompile(`^(?:\.?([^.\[\]]+)|\[([^\]]*)\])`)
 
-// follow goes down a path, and reports whether it ends at a value.
+// follow descends along a path and reports whether the path ends at a value.
 func (p *place) follow(path string) bool {
 	p.value = p.object
 	for path != "" {
@@ -76,7 +77,7 @@ func (p *place) follow(path string) bool {
 	return p.replace != nil
 }
 
-// down goes to a member.
+// down descends to a member.
 func (p *place) down(name string) bool {
 	switch value := p.value.(type) {
 	case map[string]any:

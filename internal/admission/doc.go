@@ -1,22 +1,23 @@
-// Package admission says what an API server would refuse of an object of our kinds, without one: an object goes in,
-// refusals come out.
+// Package admission checks without an API server whether an API server would reject an object of this project's
+// kinds. The input is an object, the output is a list of refusals.
 //
 //	object --metadata--> --prune--> --default--> --schema, metadata, list types--> --CEL rules--> refusals
 //	           |            |                                |                         |
 //	           +------------+-------- what is wrong ---------+-------------------------+--> words
 //
-// The steps, their order and the code behind them are those of the API server (package apiextensions-apiserver), on the
-// definitions that api/crds holds, as for an object that is created: rules that compare with an older object do not
-// count. What differs:
+// The steps, their order and their code are those of the API server (package apiextensions-apiserver). They run on
+// the definitions in api/crds as for the creation of an object, so transition rules (those that compare with an older
+// object) are not evaluated. The differences are:
 //
-//   - Fields that nobody knows are refused, as kubectl asks the server to (strict validation, since Kubernetes 1.25). Other
-//     clients lose them.
-//   - An API server does not try its rules where the schema is not met. Here they are tried as far as they can be, so that
-//     more than one mistake is told at a time.
-//   - A rule about a list or a mapping names the members that break it, which are found by leaving out the others.
+//   - Unknown fields are refused, as with the strict field validation that kubectl requests since Kubernetes 1.25. Other
+//     clients drop such fields silently.
+//   - An API server does not evaluate its rules when the schema is not met. This package evaluates them as far as possible,
+//     so that it reports more than one mistake at a time.
+//   - For a rule about a list or a mapping, the refusal names the members that break the rule. They are found by leaving out
+//     the other members.
 //
-// Compiling the rules takes some 100 ms and some MB: a Server does it at the first object of a kind, and there is none in
-// a controller. arch_test.go keeps it so.
+// Compiling the rules takes about 100 ms and a few MB. A Server compiles them at the first object of a kind. The
+// controller does not contain this package; arch_test.go enforces that.
 //
-// It must not read files or clusters, and does not know what fields mean.
+// The package must not read files or clusters, and has no knowledge of what fields mean.
 package admission

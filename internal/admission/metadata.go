@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readMetadata takes what cannot be read out of an object's metadata, and says what that was.
+// readMetadata removes what cannot be read from an object's metadata and returns it as findings.
 func readMetadata(object map[string]any) *findings {
 	found := &findings{}
 	given, there := object["metadata"]
@@ -40,16 +40,16 @@ func readMetadata(object map[string]any) *findings {
 		found.add(path, "is not known: kubectl apply refuses it, and for other clients the API server drops it")
 	}
 	switch {
-	case nameless: // it has been told that there is one, of a wrong type
+	case nameless: // a finding already reports the name, because its type is wrong
 		meta.Name = "name"
-	case meta.Name == "" && meta.GenerateName != "": // as a server does before it looks at the name
+	case meta.Name == "" && meta.GenerateName != "": // as a server does before it checks the name
 		meta.Name = meta.GenerateName + "x1y2z"
 	}
 	found.meta = meta
 	return found
 }
 
-// unreadable says of a field of metadata why it cannot be read.
+// unreadable says why a field of metadata cannot be read.
 func unreadable(value any, err error) string {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -26,13 +26,13 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 )
 
-// Refusal is why an object is not accepted.
+// Refusal is one reason why an object is not accepted.
 type Refusal struct {
-	Field   string // its path, such as spec.template.spec.requirements[0]; empty: the whole object
-	Problem string // what is wrong, and what would be right; goes on where the field's name ends
+	Field   string // path, such as spec.template.spec.requirements[0]; empty for the whole object
+	Problem string // the problem and its correction, phrased to follow the name of the field
 }
 
-// Server judges objects of our kinds. It is not safe for several goroutines.
+// Server checks objects of this project's kinds. It is not safe for concurrent use.
 type Server struct {
 	versions map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps
 	kinds    map[metav1.TypeMeta]*kind
@@ -54,8 +54,8 @@ func New() (*Server, error) {
 	return s, nil
 }
 
-// Create says why the object, given as JSON knows it, could not be created, in the order of the fields' names; nothing if it
-// could. The object stays as it is.
+// Create returns the reasons why the object, given as decoded JSON, could not be created, ordered by the names of the
+// fields. The result is empty if the object could be created. Create does not modify the object.
 func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 	name := metav1.TypeMeta{}
 	name.APIVersion, _ = object["apiVersion"].(string)
@@ -72,7 +72,7 @@ func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 		return []Refusal{{"", "has values that are not of JSON"}}, nil
 	}
 	var copied map[string]any
-	if err := utiljson.Unmarshal(encoded, &copied); err != nil { // whole numbers become int64, as on a server
+	if err := utiljson.Unmarshal(encoded, &copied); err != nil { // integers become int64, as on a server
 		return nil, fmt.Errorf("reading what was encoded: %w", err)
 	}
 	return k.create(copied), nil
@@ -85,7 +85,7 @@ type kind struct {
 	rules      *cel.Validator
 }
 
-// kind compiles a kind when it is first asked for; nil if there is none of the name.
+// kind returns the kind with the given name, compiled on first use, or nil if the kind is unknown.
 func (s *Server) kind(name metav1.TypeMeta) (*kind, error) {
 	if k := s.kinds[name]; k != nil || s.versions[name] == nil {
 		return k, nil
@@ -110,9 +110,9 @@ func (s *Server) kind(name metav1.TypeMeta) (*kind, error) {
 	return k, nil
 }
 
-// create goes through the steps of a server, and collects what they find.
+// create runs the steps of a server and collects their findings.
 func (k *kind) create(object map[string]any) []Refusal {
-	delete(object, "status") // of a new object it is not looked at
+	delete(object, "status") // the status of a new object is ignored
 	found := readMetadata(object)
 	unknown := pruning.PruneWithOptions(object, k.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	for _, path := range unknown {
@@ -129,19 +129,19 @@ func (k *kind) create(object map[string]any) []Refusal {
 	}
 	for _, err := range k.broken(object) {
 		if len(wrong) > 0 && strings.Contains(err.Detail, " evaluating rule: ") {
-			continue // it could not be tried, for what is wrong already
+			continue // the rule cannot be evaluated because of a problem that is already reported
 		}
 		for _, path := range k.culprits(object, err) {
 			found.add(path, ruleWords(err))
 		}
 	}
-	slices.SortFunc(found.refusals, func(a, b Refusal) int { // schemas are gone through in the order of maps
+	slices.SortFunc(found.refusals, func(a, b Refusal) int { // schemas are visited in map order
 		return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Problem, b.Problem))
 	})
 	return found.refusals
 }
 
-// broken are the rules that do not hold.
+// broken returns the rules that do not hold.
 func (k *kind) broken(object map[string]any) field.ErrorList {
 	wrong, _ := k.rules.Validate(context.Background(), nil, k.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return wrong

@@ -33,7 +33,8 @@ spec:
   securityGroupSelectorTerms: [{id: sg-0123456789abcdef0}]
 `
 
-// refused are objects by what is replaced in one that is right, and why they are refused: field, and part of the problem.
+// refused lists mistakes: what is replaced in a valid object, and the expected refusal, as a field and part of the
+// problem.
 var refused = []struct {
 	name, object string
 	replace      []string // old and new
@@ -84,7 +85,7 @@ var refused = []struct {
 	{"term that names an id and tags", class, []string{"{id: sg-", "{tags: {a: b}, id: sg-"}, [][2]string{{"spec.securityGroupSelectorTerms[0]", "id"}}},
 }
 
-// TestCreate compares what is refused of objects, with field and words.
+// TestCreate compares field and text of the refusals of objects.
 func TestCreate(t *testing.T) {
 	server, err := New()
 	if err != nil {
@@ -121,13 +122,13 @@ func TestCreate(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(before), string(after)); diff != "" {
-				t.Errorf("the object was changed (-before +after):\n%s", diff)
+				t.Errorf("Create changed the object (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestForms holds that patterns which have words are patterns of the definitions.
+// TestForms verifies that every pattern that has words is a pattern of the definitions.
 func TestForms(t *testing.T) {
 	paths, err := filepath.Glob("../../api/crds/*.yaml")
 	if err != nil || len(paths) == 0 {

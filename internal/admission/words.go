@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// findings are what is wrong with one object.
+// findings holds what is wrong with one object.
 type findings struct {
-	meta     *metav1.ObjectMeta // what could be read of its metadata
+	meta     *metav1.ObjectMeta // the readable part of its metadata
 	refusals []Refusal
 }
 
@@ -24,8 +24,8 @@ func (f *findings) add(path, problem string) {
 	}
 }
 
-// refuse adds what a schema, or the rules for metadata, found. One fault can break several parts of a schema (alternatives,
-// and what they are made of): the first that is told counts.
+// refuse adds a finding of a schema or of the rules for metadata. One fault can break several parts of a schema
+// (alternatives, and their parts): only the first finding counts.
 func (f *findings) refuse(err *field.Error) {
 	path := strings.TrimPrefix(err.Field, "<nil>")
 	if err.Type == field.ErrorTypeInvalid && alternatives.MatchString(err.Detail) {
@@ -39,13 +39,14 @@ func (f *findings) refuse(err *field.Error) {
 	f.add(path, words(err))
 }
 
-// alternatives are what a schema says beside the faults of its parts.
+// alternatives matches what a schema reports in addition to the faults of its parts.
 var alternatives = regexp.MustCompile(`must validate (one and only one|at least one|all the) schema`)
 
-// What a schema says, and the same in our words. Ends of what the library kube-openapi says, package validation/errors.
+// phrases translates messages of a schema. The patterns match the ends of messages of the library kube-openapi,
+// package validation/errors.
 var phrases = []struct {
 	says *regexp.Regexp
-	ours string // after "is VALUE, "
+	ours string // follows "is VALUE, "
 }{
 	{regexp.MustCompile(`should be less than or equal to (\S+)$`), "want $1 or less"},
 	{regexp.MustCompile(`should be greater than or equal to (\S+)$`), "want $1 or more"},
@@ -63,7 +64,7 @@ var (
 	example   = regexp.MustCompile(`(?s) \(e\.g\. .*$`)
 )
 
-// words say what is wrong, as a sentence that begins with the field.
+// words returns what is wrong as a sentence that begins with the field.
 func words(err *field.Error) string {
 	switch err.Type {
 	case field.ErrorTypeRequired:
@@ -90,10 +91,11 @@ func words(err *field.Error) string {
 	return valued(err.BadValue, example.ReplaceAllString(err.Detail, ""))
 }
 
-// ruleWords say which rule does not hold: its message is ours, and says what would be right.
+// ruleWords says which rule does not hold. The message of the rule is defined in api/crds and includes the
+// correction.
 func ruleWords(err *field.Error) string { return valued(err.BadValue, err.Detail) }
 
-// valued puts a value that is short enough to show before what is said of it.
+// valued prepends a value that is short enough to be shown to a text about it.
 func valued(value any, text string) string {
 	v := shown(value)
 	if v == "" || strings.Contains(text, strings.Trim(v, `"`)) {
@@ -102,7 +104,7 @@ func valued(value any, text string) string {
 	return "is " + v + ": " + text
 }
 
-// shown is a scalar as JSON writes it, empty for anything else.
+// shown returns a scalar as JSON, and an empty string for any other value.
 func shown(value any) string {
 	switch value.(type) {
 	case nil, map[string]any, []any, field.OmitValueType:
@@ -115,7 +117,7 @@ func shown(value any) string {
 	return string(text)
 }
 
-// typeOf is the name of a JSON type.
+// typeOf returns the name of a JSON type.
 func typeOf(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -143,7 +145,7 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// Form is a pattern of our schemas in words; empty if it is none of those.
+// Form describes a pattern of the schemas in api/crds in words. It returns an empty string for other patterns.
 func Form(pattern string) string { return forms[pattern] }
 
 var forms = map[string]string{

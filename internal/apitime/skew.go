@@ -1,10 +1,10 @@
-// Package apitime measures how far the clock of this machine is from that of the API server. Deletion timestamps of pods and
-// nodes are times of the API server, and Leases of nodes are renewed by kubelets whose clocks are kept: a controller whose
-// clock is minutes ahead would take pods that are just ending for lost.
+// Package apitime measures the difference between the clock of this machine and that of the API server. Deletion
+// timestamps of pods and nodes are times of the API server, and kubelets with synchronized clocks renew the Leases of
+// nodes. A controller with a clock that is minutes ahead would treat pods that are terminating normally as lost.
 //
-// Each answer of the API server has the header Date, in whole seconds
-// (https://www.rfc-editor.org/rfc/rfc9110#field.date). A difference that is not larger than what the answer took, and a second,
-// is none.
+// Each response of the API server has the header Date, in whole seconds
+// (https://www.rfc-editor.org/rfc/rfc9110#field.date). A difference that is at most the duration of the request plus
+// one second counts as no difference.
 package apitime
 
 import (
@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// resolution is that of the header.
+	// resolution is the resolution of the header.
 	resolution = time.Second
-	// slowest is how long an answer may take to be a measurement: watches answer when there is something to tell.
+	// slowest is the longest duration of a request that is used as a measurement. Watches respond only when there is
+	// an event.
 	slowest = 2 * time.Second
 )
 
-// Skew is the difference between this machine's clock and that of the API server. It may be used by several goroutines; the
-// zero value and nil know of no difference.
+// Skew is the difference between this machine's clock and that of the API server. It is safe for concurrent use. The
+// zero value and nil report no difference.
 type Skew struct {
-	// Changed is called when the difference is another, by more than five seconds, than when it was last called. It may be
-	// nil.
+	// Changed is called when the difference has changed by more than five seconds since the last call. It may be nil.
 	Changed func(ahead time.Duration)
 
 	mu    sync.Mutex
@@ -32,10 +32,10 @@ type Skew struct {
 	told  time.Duration
 }
 
-// telling is by how much a difference must change to be told.
+// telling is the change of the difference from which on Changed is called.
 const telling = 5 * time.Second
 
-// Ahead is by how much this machine's clock is ahead of the API server's, negative if it is behind.
+// Ahead returns how far this machine's clock is ahead of the API server's. It is negative if the clock is behind.
 func (s *Skew) Ahead() time.Duration {
 	if s == nil {
 		return 0
@@ -45,7 +45,7 @@ func (s *Skew) Ahead() time.Duration {
 	return s.ahead
 }
 
-// Transport measures with the answers to requests.
+// Transport returns a transport that measures with the responses to requests.
 func (s *Skew) Transport(next http.RoundTripper) http.RoundTripper { return transport{s, next} }
 
 type transport struct {
@@ -65,10 +65,10 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper gives client-go access to the wrapped transport.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// measure takes an answer into account that says what time it is.
+// measure evaluates a response that carries a time.
 func (s *Skew) measure(asked, answered, said time.Time) {
 	if answered.Sub(asked) > slowest {
 		return
@@ -86,10 +86,10 @@ func (s *Skew) measure(asked, answered, said time.Time) {
 	}
 }
 
-// difference is by how much a clock is ahead for certain that shows asked before and answered after another showed said, whole
-// seconds of which are known.
+// difference returns the minimum by which a clock is ahead that showed asked before, and answered after, another
+// clock showed said, which is known in whole seconds.
 func difference(asked, answered, said time.Time) time.Duration {
-	asked, answered = asked.Round(0), answered.Round(0) // by the wall clock, which is what is wrong
+	asked, answered = asked.Round(0), answered.Round(0) // use the wall clock, because it is the one that may be wrong
 	if behind := said.Sub(answered); behind > 0 {
 		return -behind
 	}

@@ -44,24 +44,24 @@ func TestTransport(t *testing.T) {
 	}
 	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	if got := ask(at(0)); got != 0 || len(told) > 0 {
-		t.Errorf("of clocks that agree: %s, told %v", got, told)
+		t.Errorf("with clocks that agree: skew %s, Changed called with %v", got, told)
 	}
 	if got := ask(at(-10 * time.Minute)).Round(time.Minute); got != 10*time.Minute {
-		t.Errorf("of a clock that is ten minutes ahead: %s", got)
+		t.Errorf("with a clock that is ten minutes ahead: skew %s", got)
 	}
 	ask(at(-10 * time.Minute))
 	if len(told) != 1 {
-		t.Errorf("told %v, want it once", told)
+		t.Errorf("Changed called with %v, want one call", told)
 	}
 	if got := ask("yesterday").Round(time.Minute); got != 10*time.Minute {
-		t.Errorf("after an answer without a time: %s", got)
+		t.Errorf("after a response without a time: skew %s", got)
 	}
 	ask(at(0))
 	if got := skew.Ahead(); got != 0 || len(told) != 2 {
-		t.Errorf("after the clock was set: %s, told %v", got, told)
+		t.Errorf("after the clock was set: skew %s, Changed called with %v", got, told)
 	}
 	var none *Skew
 	if none.Ahead() != 0 {
-		t.Error("nil knows of a difference")
+		t.Error("a nil Skew reports a difference")
 	}
 }

@@ -1,14 +1,15 @@
-// Package leading keeps a controller from writing after its Lease has run out. A process can be stopped for longer than
-// its Lease holds, by SIGSTOP, a paused virtual machine or a starved node, and go on in the middle of a write loop while
-// another process leads. The election notices that only with its next attempt to renew; until then this package refuses
-// each write by the time of the last renewal.
+// Package leading prevents a controller from writing after its Lease has expired. A process can be stopped for longer
+// than the duration of its Lease, by SIGSTOP, a paused virtual machine or a starved node, and continue in the middle
+// of a write loop while another process leads. The leader election detects this only at its next attempt to renew.
+// Until then, this package refuses each write, based on the time of the last renewal.
 //
 //	election --Lock--> Guard <--Check-- Transport (Kubernetes), Provider (launches, terminations), middleware of an SDK
 //
-// The check comes just before the request is sent. A process that is stopped between the check and the request can still
-// send that one request: the API server then refuses what is out of date (resource versions, names made from plans).
+// The check runs directly before the request is sent. A process that is stopped between the check and the request can
+// still send that one request. The API server then refuses outdated writes (resource versions, names derived from
+// plans).
 //
-// A process that has never led is not held: what a standby writes does not depend on leadership.
+// A process that has never led is not restricted: the writes of a standby do not depend on leadership.
 package leading
 
 import (
@@ -18,19 +19,19 @@ import (
 	"time"
 )
 
-// Reading is what the clocks of this machine show. The monotonic clock stands still while a Linux system is suspended
-// (clock_gettime(2), CLOCK_MONOTONIC), and the wall clock may be set: neither is enough alone.
+// Reading is the reading of the clocks of this machine. The monotonic clock stands still while a Linux system is
+// suspended (clock_gettime(2), CLOCK_MONOTONIC), and the wall clock may be set. Neither is sufficient alone.
 type Reading struct {
 	Wall      time.Time
 	Monotonic time.Duration
 }
 
-// since is the time since an earlier reading: the longer of what the two clocks say.
+// since returns the time since an earlier reading: the longer of the intervals by the two clocks.
 func (r Reading) since(earlier Reading) time.Duration {
 	return max(r.Wall.Sub(earlier.Wall), r.Monotonic-earlier.Monotonic)
 }
 
-// Clocks reads the clocks of this machine.
+// Clocks returns a function that reads the clocks of this machine.
 func Clocks() func() Reading {
 	began := time.Now()
 	return func() Reading {
@@ -39,29 +40,29 @@ func Clocks() func() Reading {
 	}
 }
 
-// Guard knows until when this process may write. All methods may be called by several goroutines. A nil Guard allows
+// Guard records until when this process may write. All methods are safe for concurrent use. A nil Guard allows
 // everything.
 type Guard struct {
-	// Duration is that of the Lease.
+	// Duration is the duration of the Lease.
 	Duration time.Duration
-	// Clocks are read before each renewal and each write.
+	// Clocks is called before each renewal and each write.
 	Clocks func() Reading
-	// Lost is called once, when another process holds the Lease that this one held. It may be nil.
+	// Lost is called once, when another process holds the Lease that this process held. It may be nil.
 	Lost func(holder string)
-	// Refused is called for each write that is refused. It may be nil.
+	// Refused is called for each refused write. It may be nil.
 	Refused func(what string)
 
 	mu      sync.Mutex
 	led     bool
-	holder  string // of the Lease, once it is another
+	holder  string // holder of the Lease, once it is another process
 	renewed Reading
 }
 
-// ExpiredError means that the Lease has run out, or that another process holds it.
+// ExpiredError means that the Lease has expired, or that another process holds it.
 type ExpiredError struct {
-	// Age is the time since the last renewal, Duration that for which it holds.
+	// Age is the time since the last renewal. Duration is the duration of the Lease.
 	Age, Duration time.Duration
-	// Holder is the other process, empty if there is none that is known.
+	// Holder is the other process, or empty if it is unknown.
 	Holder string
 }
 
@@ -72,7 +73,7 @@ func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("nothing is written: the lease was last renewed %s ago and holds for %s", e.Age.Round(time.Millisecond), e.Duration)
 }
 
-// Check says whether this process may write now.
+// Check returns an error if this process may not write now.
 func (g *Guard) Check() error {
 	if g == nil {
 		return nil
@@ -90,7 +91,7 @@ func (g *Guard) Check() error {
 	return &ExpiredError{Age: age, Duration: g.Duration, Holder: g.holder}
 }
 
-// check is Check for a write that is to be counted when it is refused.
+// check is Check, and calls Refused for a refused write.
 func (g *Guard) check(what string) error {
 	err := g.Check()
 	if err != nil && g.Refused != nil {
@@ -99,22 +100,22 @@ func (g *Guard) check(what string) error {
 	return err
 }
 
-// held notes a renewal that was asked for at a time. The time of the question counts: the Lease may be older than the
-// answer, and never is than the question.
+// held records a renewal that was requested at the given time. The time of the request counts: the Lease may be older
+// than the response, but is never older than the request.
 func (g *Guard) held(asked Reading) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.led, g.renewed = true, asked
 }
 
-// givenBack notes that this process holds the Lease no more.
+// givenBack records that this process has released the Lease.
 func (g *Guard) givenBack() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.renewed = Reading{}
 }
 
-// seen notes who holds the Lease.
+// seen records the current holder of the Lease.
 func (g *Guard) seen(holder, identity string) {
 	g.mu.Lock()
 	lost := g.led && g.holder == "" && holder != identity && holder != ""
@@ -142,7 +143,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if writes(request.Method) {
 		if err := t.guard.check(request.Method); err != nil {
 			if request.Body != nil {
-				_ = request.Body.Close() // as a RoundTripper must, also on errors
+				_ = request.Body.Close() // a RoundTripper must close the body, also on errors
 			}
 			return nil, err
 		}
@@ -150,7 +151,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper gives client-go access to the wrapped transport.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func writes(method string) bool {

@@ -16,12 +16,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/leading"
 )
 
-// machine is a computer whose clocks the test moves, with an election whose record is in memory.
+// machine is a computer with clocks that the test controls, and an election with its record in memory.
 type machine struct {
 	now    leading.Reading
 	record resourcelock.LeaderElectionRecord
 	fails  error
-	slow   time.Duration // how long a renewal takes
+	slow   time.Duration // duration of a renewal
 	lost   []string
 	guard  *leading.Guard
 	lock   resourcelock.Interface
@@ -34,7 +34,8 @@ func newMachine() *machine {
 	return m
 }
 
-// run lets time pass; suspend lets it pass unseen by the monotonic clock; set moves the wall clock only.
+// run advances both clocks. suspend advances the wall clock only, as during a suspension. set changes the wall clock
+// only.
 func (m *machine) run(d time.Duration) {
 	m.now.Wall, m.now.Monotonic = m.now.Wall.Add(d), m.now.Monotonic+d
 }
@@ -117,16 +118,17 @@ func TestCheck(t *testing.T) {
 			err := m.guard.Check()
 			var expired *leading.ExpiredError
 			if (err == nil) != test.may || err != nil && !errors.As(err, &expired) {
-				t.Errorf("%v, want it to be allowed: %t", err, test.may)
+				t.Errorf("Check returned %v, want success: %t", err, test.may)
 			}
 			if other := m.record.HolderIdentity == "them" && !test.may; other != (len(m.lost) == 1) {
-				t.Errorf("lost to %v", m.lost)
+				t.Errorf("Lost was called with %v", m.lost)
 			}
 		})
 	}
 }
 
-// Of a process that may not write, reads pass and writes do not reach the server, whatever the verb.
+// TestTransport verifies that in a process that may not write, reads pass, and writes do not reach the server,
+// whatever the verb.
 func TestTransport(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Method) }))
@@ -162,11 +164,11 @@ func TestTransport(t *testing.T) {
 		t.Errorf("GET after the lease: %v", err)
 	}
 	if len(got) != len(writes)+1 {
-		t.Errorf("the server saw %v", got)
+		t.Errorf("the server received %v", got)
 	}
 }
 
-// buys counts what reaches a cloud.
+// buys counts the launches and terminations that reach a cloud.
 type buys struct {
 	cloud.Provider
 	launched, ended int
@@ -207,6 +209,6 @@ func TestNoElection(t *testing.T) {
 		t.Error(err)
 	}
 	if l := (&leading.Guard{}).Lock(nil); l != nil {
-		t.Errorf("the lock of no election is %v", l)
+		t.Errorf("the lock without an election is %v", l)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Lock is the lock of the election, which tells the guard of each renewal and of each holder. A nil lock stays nil: there
-// is no election then.
+// Lock returns the lock of the election, which reports each renewal and each holder to the guard. A nil lock stays
+// nil: there is no election then.
 func (g *Guard) Lock(inner resourcelock.Interface) resourcelock.Interface {
 	if inner == nil {
 		return nil
@@ -22,11 +22,12 @@ type lock struct {
 	guard *Guard
 
 	mu sync.Mutex
-	// holder is that of the Lease as it was last read or written. The next write is conditional on that version of the Lease.
+	// holder is the holder of the Lease as last read or written. The next write is conditional on that version of the
+	// Lease.
 	holder string
 }
 
-// NotHolderError means that a Lease is not given back, because another process holds it.
+// NotHolderError means that a Lease is not released, because another process holds it.
 type NotHolderError struct{ Holder string }
 
 func (e *NotHolderError) Error() string {
@@ -65,10 +66,10 @@ func (l *lock) lastHolder() string {
 	return l.holder
 }
 
-// write notes a renewal if it succeeds. A record without a holder gives the Lease back: another process may lead at once. The
-// election gives it back without asking whose it is by then: it reads the Lease only for its version. A process that was
-// stopped while it renewed would clear the Lease of its successor. The version that was read last decides: the API server
-// refuses the write if the Lease has changed since.
+// write records a renewal if it succeeds. A record without a holder releases the Lease: another process may lead at
+// once. The election releases the Lease without checking its current holder, because it reads the Lease only for its
+// version. A process that was stopped during a renewal would clear the Lease of its successor. Therefore the version
+// that was read last decides: the API server refuses the write if the Lease has changed since.
 func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	if holder := l.lastHolder(); record.HolderIdentity == "" && holder != l.Identity() {
 		return &NotHolderError{Holder: holder}

@@ -7,8 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Provider is the provider whose launches and terminations are refused while this process may not write. It implements
-// none of the provider's further interfaces.
+// Provider returns a provider whose launches and terminations are refused while this process may not write. It
+// implements none of the optional interfaces of the wrapped provider.
 func (g *Guard) Provider(inner cloud.Provider) cloud.Provider {
 	return provider{inner, g}
 }

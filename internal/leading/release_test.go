@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/leading"
 )
 
-// cutOff is an election whose record is out of reach from a moment on, until a process gives up to renew it. By then another
+// cutOff is an election whose record becomes unreachable, until a process stops trying to renew it. By then another
 // process leads.
 type cutOff struct {
 	election
@@ -40,22 +40,23 @@ func (c *cutOff) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, [
 }
 
 func (c *cutOff) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	// The first renewal that fails is the last one that this process tries.
+	// The first failed renewal is the last one that this process attempts.
 	if r.HolderIdentity == "us" && c.m.record.HolderIdentity == "us" && c.from.IsZero() {
 		c.from = time.Now()
 	}
 	if err := c.reach(); err != nil {
 		return err
 	}
-	// The last try may come at the very end. It names the version that this process wrote, and that is not the stored one by then.
+	// The last attempt may come at the very end. It names the version that this process wrote, which is outdated by
+	// then.
 	if r.HolderIdentity == "us" && c.m.record.HolderIdentity == "them" {
 		return errors.New("conflict")
 	}
 	return c.election.Update(ctx, r)
 }
 
-// A leader that could not renew gives the Lease back as it ends. When another process holds the Lease by then, it stays with
-// that one.
+// TestReleaseOfALeaseOfAnother covers a leader that cannot renew and releases the Lease as it ends. When another
+// process holds the Lease by then, that process keeps it.
 func TestReleaseOfALeaseOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
@@ -74,7 +75,7 @@ func TestReleaseOfALeaseOfAnother(t *testing.T) {
 	})
 }
 
-// A Lease is given back by its holder only.
+// TestRelease verifies that only the holder of a Lease can release it.
 func TestRelease(t *testing.T) {
 	for holder, given := range map[string]bool{"us": true, "them": false, "": false} {
 		m := newMachine()
@@ -86,7 +87,7 @@ func TestRelease(t *testing.T) {
 		err := m.lock.Update(t.Context(), resourcelock.LeaderElectionRecord{})
 		var other *leading.NotHolderError
 		if given != (err == nil) || !given && (!errors.As(err, &other) || other.Holder != holder || m.record.HolderIdentity != holder) {
-			t.Errorf("held by %q: %v, and it is held by %q afterward", holder, err, m.record.HolderIdentity)
+			t.Errorf("held by %q: the error is %v, and the holder is %q afterward", holder, err, m.record.HolderIdentity)
 		}
 	}
 }

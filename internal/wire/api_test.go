@@ -23,7 +23,7 @@ import (
 const poolText = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","spec":{"template":{"spec":{"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"},
 	"requirements":[{"key":"kubernetes.io/os","operator":"In","values":["linux"]}]}}}}`
 
-// unbounded takes the bounds of quantities and durations out of a schema.
+// unbounded removes the bounds of quantities and durations from a schema.
 func unbounded(s *apiextensionsv1.JSONSchemaProps) {
 	if s.XIntOrString {
 		s.Pattern, s.MaxLength = "", nil
@@ -40,7 +40,8 @@ func unbounded(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// TestInformer: pools that were stored before the definition bounded quantities and durations keep an informer from no other.
+// TestInformer verifies that pools that were stored before the definition bounded quantities and durations do not
+// block the informer for other pools.
 func TestInformer(t *testing.T) {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -126,7 +127,7 @@ func TestInformer(t *testing.T) {
 		}
 		lock.Lock()
 		if want := pool.Name == "listed" || pool.Name == "watched"; told[pool.Name+" spec.limits.cpu"] != want {
-			t.Errorf("%s was told: %t, want %t", pool.Name, !want, want)
+			t.Errorf("%s was reported: %t, want %t", pool.Name, !want, want)
 		}
 		lock.Unlock()
 		if grace := pool.Spec.Template.Spec.TerminationGracePeriod; pool.Name == "long" && (grace == nil || *grace != metav1.Duration{Duration: 2562047 * time.Hour}) {

@@ -11,10 +11,10 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Fault is a field of an object that cannot be read, and its replacement.
+// Fault is a field of an object that cannot be read and was replaced.
 type Fault struct {
 	Kind, Name string
-	// APIVersion and UID are empty where the document does not say them.
+	// APIVersion and UID are empty if the document does not contain them.
 	APIVersion, UID string
 	// Field is the path of the field, such as spec.limits.cpu.
 	Field string
@@ -25,27 +25,28 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %s: %s: %s", f.Kind, f.Name, f.Field, f.Why)
 }
 
-// amountParents are the fields whose members are quantities, in our kinds and in those of Kubernetes.
+// amountParents lists the fields whose members are quantities, in this project's kinds and in those of Kubernetes.
 var amountParents = []string{
 	"limits", "requests", "capacity", "allocatable", "resources", "overhead", "podFixed", "hard", "used", "default", "defaultRequest", "min", "max",
 	"allocatedResources",
 }
 
-// amountFields are fields that are quantities themselves.
+// amountFields lists fields that are quantities themselves.
 var amountFields = []string{"volumeSize", "sizeLimit", "divisor", "maximumVolumeSize"}
 
-// durationFields are the fields that are read by time.ParseDuration, and are errors beyond its range.
+// durationFields lists the fields that time.ParseDuration reads. It returns an error for values beyond its range.
 var durationFields = []string{"duration", "terminationGracePeriod", "imageMinimumGCAge", "evictionSoftGracePeriod"}
 
 // longest is the longest duration in whole hours.
 const longest = "2562047h"
 
-// mostDepth is how deep the objects and lists of a document may be nested. Those of Kubernetes are not a tenth of this deep.
+// mostDepth is the maximum nesting of objects and lists in a document. Kubernetes objects have less than a tenth of
+// it.
 const mostDepth = 250
 
-// Bound returns the document with every quantity that cannot be read in bounded work replaced by 0, and what it replaced. A
-// document without any, which is nearly every one, is returned as it is. The error is that of a document that is no JSON,
-// or that is nested too deep.
+// Bound returns the document with every quantity that cannot be read in bounded work replaced by 0, and the replaced
+// fields. A document without such a quantity, which is nearly every document, is returned unchanged. The error
+// reports a document that is not JSON, or that is nested too deeply.
 func Bound(document []byte) ([]byte, []Fault, error) {
 	if !suspicious(document) {
 		return document, nil, nil
@@ -68,8 +69,9 @@ func Bound(document []byte) ([]byte, []Fault, error) {
 	return bounded, w.faults, err
 }
 
-// suspicious reports whether the text may have a quantity with a long exponent, a long quantity, or a long duration: after a digit or a
-// point an e with more digits than a bounded one has; or so many digits that no quantity or duration has them.
+// suspicious reports whether the text may contain a quantity with a long exponent, a long quantity, or a long
+// duration. That is an e after a digit or a point, followed by more digits than a bounded exponent has, or more
+// digits than any quantity or duration has.
 func suspicious(text []byte) bool {
 	const manyDigits = 7 // 10,000,000 s is less than four months, 10,000,000 h is too long
 	digits := 0
@@ -96,9 +98,9 @@ func longExponent(text []byte) bool {
 	return !slices.ContainsFunc(text[:4], func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// walk goes through a tree and replaces what cannot be read.
+// walk traverses a tree and replaces what cannot be read.
 type walk struct {
-	// object is the innermost object with a kind, or an item of a list: what faults are named for.
+	// object is the innermost object with a kind, or an item of a list. Faults carry its name.
 	object  map[string]any
 	kind    string
 	faults  []Fault
@@ -123,7 +125,8 @@ func (w *walk) value(path []string, value any) {
 	}
 }
 
-// isObject reports whether an object may begin at a path: that of the document, an item of a list, or the object of an event.
+// isObject reports whether an object may begin at a path: that of the document, an item of a list, or the object of
+// an event.
 func isObject(path []string) bool {
 	return len(path) == 0 || len(path) == 2 && path[0] == "items" || len(path) == 1 && path[0] == "object"
 }
@@ -156,7 +159,7 @@ func (w *walk) fields(path []string, fields map[string]any) {
 
 func (w *walk) amount(at []string, fields map[string]any, name, value string) {
 	if strings.Trim(value, "0123456789.+-eEinumkKMGTP") != "" {
-		return // not a quantity, which its reader says as soon as it sees the first other character
+		return // not a quantity: its parser fails at the first invalid character
 	}
 	err := karpv1.BoundQuantity(value)
 	if err == nil {
@@ -174,7 +177,7 @@ func (w *walk) amount(at []string, fields map[string]any, name, value string) {
 	w.faults = append(w.faults, fault)
 }
 
-// note writes the fault on the object.
+// note writes the fault onto the object.
 func note(metadata map[string]any, fault Fault) {
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
@@ -208,8 +211,8 @@ func sorted(fields map[string]any) []string {
 	return names
 }
 
-// Depth is how deep a JSON or YAML text may be nested, by its brackets, or by the spaces and dashes that begin its lines. It is an
-// upper bound: those in strings count too.
+// Depth returns how deep a JSON or YAML text may be nested, by its brackets, or by the spaces and dashes at the
+// beginnings of its lines. It is an upper bound, because brackets in strings count too.
 func Depth(text []byte) int {
 	deepest, depth, begins := 0, 0, 0
 	inLine := false

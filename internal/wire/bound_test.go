@@ -62,7 +62,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// answering is an API server that answers with a text.
+// answering is an API server that responds with a fixed text.
 type answering struct{ kind, body string }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
@@ -96,14 +96,14 @@ func TestTransport(t *testing.T) {
 			defer response.Body.Close()
 			got, _ := io.ReadAll(response.Body)
 			if !strings.Contains(string(got), test.want) || told != test.told {
-				t.Errorf("%d faults were told and %s was read, want %d faults and %s", told, got, test.told, test.want)
+				t.Errorf("%d faults were reported and %s was read, want %d faults and %s", told, got, test.told, test.want)
 			}
 		})
 	}
 }
 
-// FuzzDecode: whatever a document says, decoding it after Bound is bounded work, counted in allocated bytes, which all costs of
-// parsing a quantity go along with: powers of ten are numbers as long as their exponents.
+// FuzzDecode verifies that decoding any document after Bound is bounded work. The measure is the allocated bytes,
+// which grow with all costs of parsing a quantity: powers of ten are numbers as long as their exponents.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{"1", "1e3", "1e-1000000000", "1E1000000000", ".1e-99999999", "-1e-999", "1e+0009", "1.e-1000000", "0e-1000000000", "1Ei", "1e", "999999999999h", "+1e-1000000000"} {
 		f.Add(text, true)

@@ -10,10 +10,12 @@ import (
 	"sync"
 )
 
-// Groups are those of our own kinds. Objects of Kubernetes' own kinds have been through the API server's decoder.
+// Groups lists the API groups of this project's kinds. Objects of Kubernetes' own kinds have passed the API server's
+// decoder.
 var Groups = []string{"karpenter.sh", "karpenter.k8s.aws", "karpenter.kwok.sh"}
 
-// Transport bounds the objects of Groups in what an API server answers. Tell is called once for each fault of each object.
+// Transport bounds the objects of Groups in responses of an API server. It calls tell once for each fault of each
+// object.
 func Transport(next http.RoundTripper, tell func(Fault)) http.RoundTripper {
 	return &transport{next: next, tell: tell, told: map[Fault]bool{}}
 }
@@ -26,10 +28,10 @@ type transport struct {
 	told map[Fault]bool
 }
 
-// mostTold bounds what is remembered of what was told; beyond it everything is told again.
+// mostTold limits the number of remembered faults. Beyond it, all faults are reported again.
 const mostTold = 1000
 
-// WrappedRoundTripper is the transport behind this one.
+// WrappedRoundTripper returns the wrapped transport.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -38,7 +40,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		!strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		return response, err
 	}
-	// A watch is a row of documents; all else is one. The decoder ends at the last byte of a document, so that an event waits for no other.
+	// A watch is a sequence of documents, any other response is one document. The decoder stops at the last byte of a
+	// document, so that no event waits for the next one.
 	response.Body = &documents{body: response.Body, decoder: json.NewDecoder(response.Body), bound: t.bound}
 	response.ContentLength = -1
 	response.Header.Del("Content-Length")
@@ -57,7 +60,7 @@ func ours(path string) bool {
 func (t *transport) bound(document []byte) []byte {
 	bounded, faults, err := Bound(document)
 	if err != nil {
-		return document // the client's decoder says what is wrong with it
+		return document // the client's decoder reports what is wrong with it
 	}
 	for _, fault := range faults {
 		if t.isNews(fault) {
@@ -104,7 +107,7 @@ func (d *documents) Read(p []byte) (int, error) {
 	return d.ready.Read(p)
 }
 
-// end hands on what is no JSON as it is.
+// end passes on input that is not JSON unchanged.
 func (d *documents) end(err error) {
 	d.failed = err
 	var syntax *json.SyntaxError
