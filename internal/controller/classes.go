@@ -12,13 +12,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Classes are the kinds of node class that a provider owns. They decide which pools, claims and nodes are ours: those
-// of other kinds are left to whoever owns them.
+// Classes holds the kinds of node class that a provider owns. They decide which pools, claims and nodes this
+// controller manages. Objects with other kinds of node class are left to other controllers.
 type Classes struct {
 	kinds map[schema.GroupKind]client.Object
 }
 
-// ClassesOf looks the provider's kinds up in the scheme.
+// ClassesOf looks up the provider's kinds in the scheme.
 func ClassesOf(provider cloud.Provider, scheme *runtime.Scheme) (Classes, error) {
 	c := Classes{kinds: map[schema.GroupKind]client.Object{}}
 	for _, object := range provider.NodeClasses() {
@@ -31,13 +31,13 @@ func ClassesOf(provider cloud.Provider, scheme *runtime.Scheme) (Classes, error)
 	return c, nil
 }
 
-// Owns says whether the provider owns the kind of the referenced class.
+// Owns reports whether the provider owns the kind of the referenced class.
 func (c Classes) Owns(ref karpv1.NodeClassReference) bool {
 	_, ok := c.kinds[schema.GroupKind{Group: ref.Group, Kind: ref.Kind}]
 	return ok
 }
 
-// OwnsLabels says whether the labels, of a claim or of a node, name a class of the provider.
+// OwnsLabels reports whether the labels of a claim or node name a class of the provider.
 func (c Classes) OwnsLabels(labels map[string]string) bool {
 	for kind := range c.kinds {
 		if _, ok := labels[karpv1.NodeClassLabel(kind.Group, kind.Kind)]; ok {
@@ -47,7 +47,8 @@ func (c Classes) OwnsLabels(labels map[string]string) bool {
 	return false
 }
 
-// Empty is an empty object of the referenced kind, to read the class into; nil when the kind is not owned.
+// Empty returns an empty object of the referenced kind, into which the class can be read. It returns nil if the
+// provider does not own the kind.
 func (c Classes) Empty(ref karpv1.NodeClassReference) client.Object {
 	object, ok := c.kinds[schema.GroupKind{Group: ref.Group, Kind: ref.Kind}]
 	if !ok {
@@ -56,5 +57,5 @@ func (c Classes) Empty(ref karpv1.NodeClassReference) client.Object {
 	return object.DeepCopyObject().(client.Object)
 }
 
-// Kinds are an empty object per kind, to watch, and the kind's name.
+// Kinds returns one empty object per kind, for watches, keyed by group and kind.
 func (c Classes) Kinds() map[schema.GroupKind]client.Object { return c.kinds }

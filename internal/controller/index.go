@@ -12,9 +12,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Field indexes of the manager's cache; use them with client.MatchingFields.
+// These are the field indexes of the manager's cache. Use them with client.MatchingFields.
 const (
-	// FieldPodNode is the node a pod is bound to.
+	// FieldPodNode is the node to which a pod is bound.
 	FieldPodNode = "spec.nodeName"
 	// FieldNodeProviderID is the machine of a node.
 	FieldNodeProviderID = "spec.providerID"
@@ -30,13 +30,13 @@ const (
 	FieldPoolClass = "spec.template.spec.nodeClassRef"
 )
 
-// ClassKey is a node class as a value of FieldPoolClass and FieldClaimClass.
+// ClassKey returns a node class as a value of FieldPoolClass and FieldClaimClass.
 func ClassKey(ref karpv1.NodeClassReference) string {
 	return ref.Group + "/" + ref.Kind + "/" + ref.Name
 }
 
 // Index sets up the field indexes that the controllers need. Call it once per manager, before any controller is set
-// up and before the cache is started.
+// up and before the cache starts.
 func Index(ctx context.Context, mgr ctrl.Manager) error {
 	for _, index := range []struct {
 		object client.Object

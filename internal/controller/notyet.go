@@ -1,6 +1,7 @@
 package controller
 
-// NotYetError says that something is not to be done yet, though nothing is wrong: asking again a little later helps.
+// NotYetError means that an operation is not allowed yet, although nothing is wrong. A retry after a short time
+// helps.
 type NotYetError struct{ Reason string }
 
 func (e *NotYetError) Error() string { return "not yet: " + e.Reason }

@@ -8,9 +8,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// NoteTerminationFailed writes on the claim, in memory, that the provider refuses to end its machine, and returns the reason. The
-// condition keeps the first message of a reason: the messages of a cloud differ in their request IDs, and each write starts another
-// reconcile. A termination that was accepted before stays accepted.
+// NoteTerminationFailed sets a condition on the claim, in memory, that the provider refuses to terminate the machine,
+// and returns the reason. The condition keeps the first message per reason: the messages of a cloud differ in their
+// request IDs, and each write starts another reconcile. A termination that was accepted before stays accepted.
 func NoteTerminationFailed(claim *karpv1.NodeClaim, err error) string {
 	reason := karpv1.ReasonTerminationFailed
 	if refused := (*cloud.TerminateError)(nil); errors.As(err, &refused) {

@@ -1,17 +1,18 @@
 // Package controller holds what the controllers below it share: their timers, the field indexes of the cache, and the
-// question which claims and nodes are ours.
+// test which claims and nodes this controller manages.
 //
 //	controller            Timers, Index, Classes
-//	  nodeclaim           one claim's life: launch, register, initialise, terminate, collect garbage
+//	  nodeclaim           lifecycle of one claim: launch, registration, initialization, termination, garbage collection
 //	  nodepool            a pool's status: readiness, validation, counts, hash, registration health
-//	  node                drain and the termination finaliser
-//	  loop                provision and disrupt
+//	  node                drain and the termination finalizer
+//	  loop                provisioning and disruption
 //
-// A controller takes everything it needs in one struct (client, provider, recorder, metrics, timers, clock), gathers,
-// evaluates by functions without a context, then acts. It never sleeps to read its own write: it writes with an
-// optimistic lock, and a stale read ends in a conflict, after which the event that is on its way tries again.
+// A controller receives all its dependencies in one struct (client, provider, recorder, metrics, timers, clock). It
+// gathers its input, evaluates it by functions without a context, and then acts. It never sleeps to read its own
+// write. It writes with an optimistic lock. A stale read ends in a conflict, and the pending watch event starts the
+// next attempt.
 //
-// The package must not know any of its sub-packages, nor the engine.
+// The package must not depend on any of its sub-packages, nor on the engine.
 package controller
 
 import (
@@ -20,126 +21,132 @@ import (
 	"time"
 )
 
-// Timers are all waiting times of the controllers and loops. Production has the real values; tests shorten them in
-// the real binary by the flag --timers. "core" is the core specification, with its section.
+// Timers holds all waiting times of the controllers and loops. Production returns the production values. Tests
+// shorten them in the real binary with the flag --timers.
 type Timers struct {
-	// BatchIdle and BatchMax bound the provision loop's batch: it ends when no new pod came for BatchIdle, or BatchMax
-	// after the first (core 3.2).
+	// BatchIdle and BatchMax bound a batch of the provision loop. It ends when no new pod has been created for
+	// BatchIdle, or BatchMax after the first pod. See BATCH_IDLE_DURATION and BATCH_MAX_DURATION in
+	// https://karpenter.sh/docs/reference/settings/.
 	BatchIdle time.Duration
 	BatchMax  time.Duration
-	// PodRetrigger is after which time pods that are still pending are planned again (core 3.2).
+	// PodRetrigger is the time after which pods that are still pending are planned again.
 	PodRetrigger time.Duration
-	// Nomination is for how long a node that pods were planned onto is not disrupted: the larger of 10 s and twice
-	// BatchMax (core 3.1).
+	// Nomination is how long a node is not disrupted after pods were planned onto it: the larger of 10 s and twice
+	// BatchMax.
 	Nomination time.Duration
-	// WriteVisible is for how long our own write may stay unseen by the watch before a live read decides (design,
-	// law 6).
+	// WriteVisible is how long the controller's own write may be missing from the watch before a live read decides.
+	// See docs/architecture.md, "Our own writes count at once".
 	WriteVisible time.Duration
-	// Catalogue is the period in which a pool's instance types and prices are read again, CatalogueRead the longest that
-	// one reading may take, and CatalogueRetry the pause after one that went wrong; it doubles up to Catalogue.
+	// Catalogue is the period in which a pool's instance types and prices are read again. CatalogueRead bounds one
+	// read. CatalogueRetry is the pause after a failed read. It doubles up to Catalogue.
 	Catalogue      time.Duration
 	CatalogueRead  time.Duration
 	CatalogueRetry time.Duration
-	// Refusal is for how long nothing is bought from a pool after the API server refused one of its claims.
+	// Refusal is how long no node is launched from a pool after the API server rejected one of its claims.
 	Refusal time.Duration
 
-	// DisruptionPoll is the period of the disrupt loop (core 5.1).
+	// DisruptionPoll is the period of the disrupt loop.
 	DisruptionPoll time.Duration
-	// CommandRetry is the period in which a command in progress is looked at (core 5.16).
+	// CommandRetry is the period in which a command in progress is examined.
 	CommandRetry time.Duration
-	// CommandTimeout is the shortest time after which a command is rolled back (core 5.16).
+	// CommandTimeout is the shortest time after which a command is rolled back.
 	CommandTimeout time.Duration
-	// Validation is how long a command that moves pods to save money stands before it is carried out (core 5.14).
+	// Validation is how long a command that moves pods to reduce cost must stay valid before it is executed.
 	Validation time.Duration
-	// Arrival is for how long an empty node is kept for pods that a command sent to it.
+	// Arrival is how long an empty node is kept for pods that a command planned onto it.
 	Arrival time.Duration
-	// StaticResync is the period in which the number of nodes of static pools is looked at, StaticRetry that of a pool that
-	// lacks nodes it cannot have; a claim that did not live is not made again before that (core 5.17).
+	// StaticResync is the period in which the number of nodes of static pools is compared with the desired number.
+	// StaticRetry is the period for a pool with missing nodes that it cannot get. A failed claim is not replaced
+	// earlier than that.
 	StaticResync time.Duration
 	StaticRetry  time.Duration
 
-	// CordonQuiet is how long the disruption taint must have stood before claims are deleted: a binding that
-	// kube-scheduler had decided before must have time to reach us.
+	// CordonQuiet is how long the disruption taint must be set before claims are deleted: the watch event of a
+	// binding that kube-scheduler decided before the taint must have time to arrive.
 	CordonQuiet time.Duration
-	// Write bounds one write of the executor, retries included.
+	// Write bounds one write of the executor, including retries.
 	Write time.Duration
 
-	// Launch and Registration are the ages at which a claim that is not launched, or not registered, is deleted (core
-	// 4.5). Launch also bounds one call to the provider.
+	// Launch and Registration are the ages at which a claim that is not launched, or not registered, is deleted.
+	// Launch also bounds one call to the provider.
 	Launch       time.Duration
 	Registration time.Duration
-	// LaunchMemory is for how long the answer to a launch is remembered that its claim does not come to show (core 4.1).
+	// LaunchMemory is how long the result of a launch is kept in memory when it cannot be written to its claim.
 	LaunchMemory time.Duration
-	// HookRetry is the pause after a registration hook failed.
+	// HookRetry is the pause after a failed registration hook.
 	HookRetry time.Duration
-	// Opening is how long a node that is ready for pods waits for others of its plan to open before it, counted from the last
-	// that opened. OpeningUnready is how long a node waits to be ready, OpeningMax bounds both, and OpeningPause is the longest
-	// pause after a node opens.
+	// Opening is how long a node that is ready for pods waits for other nodes of its plan that open before it,
+	// counted from the last one that opened. OpeningUnready bounds the wait for a node that is not ready yet,
+	// OpeningMax bounds both, and OpeningPause is the longest pause after a node opens.
 	Opening        time.Duration
 	OpeningUnready time.Duration
 	OpeningMax     time.Duration
 	OpeningPause   time.Duration
-	// Collection is the period of garbage collection of claims and machines (core 4.6), CollectionFirst that after a start.
+	// Collection is the period of garbage collection of claims and machines. CollectionFirst is the delay of the
+	// first run after a start.
 	Collection      time.Duration
 	CollectionFirst time.Duration
-	// Leak is the age under which a machine without a claim is left alone, LeakUnnoted that of one of which neither the
-	// cloud nor a claim says what it was bought for: somebody who does not tell may be about to show it.
+	// Leak is the age below which a machine without a claim is kept. LeakUnnoted is that age for a machine for which
+	// neither the cloud nor a claim records why it was launched: the record may still become visible.
 	Leak        time.Duration
 	LeakUnnoted time.Duration
-	// NodeGone is for how long the node of a registered claim must be gone from the cluster for the claim to be deleted.
+	// NodeGone is how long the node of a registered claim must be missing from the cluster before the claim is
+	// deleted.
 	NodeGone time.Duration
-	// RemovalWindow is the time in which machines are counted that are to be removed though neither a user nor a plan asked
-	// for it. SecondLook is for how long the cloud must not find a machine whose node reports before that is told.
+	// RemovalWindow is the time window in which removals of machines are counted that neither a user nor a plan
+	// requested. SecondLook is how long the cloud must report a machine as missing while its node reports, before
+	// this is reported.
 	RemovalWindow time.Duration
 	SecondLook    time.Duration
-	// Retry and RetryMax bound the exponential back-off of one object (core 4).
+	// Retry and RetryMax bound the exponential backoff of one object.
 	Retry    time.Duration
 	RetryMax time.Duration
 
-	// Drift is the period in which a claim is asked whether it has drifted, beside events; TypeDrift is the age from which
-	// on its instance type is looked for among those of the cloud (core 5.3).
+	// Drift is the period in which a claim is checked for drift, in addition to events. TypeDrift is the age from
+	// which on its instance type must be among the instance types of the cloud.
 	Drift     time.Duration
 	TypeDrift time.Duration
-	// Bound is the period in which is worked out what the fleet would cost at least.
+	// Bound is the period in which the lower bound of the cost of the cluster is computed.
 	Bound time.Duration
-	// RepairRetry is the pause after which a node is looked at again that is not repaired because too many are ill, or because
-	// the API server does not show it as the cache does.
+	// RepairRetry is the pause before a node is examined again that is not repaired, because too many nodes are
+	// unhealthy or because the API server and the cache disagree about the node.
 	RepairRetry time.Duration
 
-	// Drain is the period in which a drain is looked at (core 6.2).
+	// Drain is the period in which a drain is examined.
 	Drain time.Duration
-	// DrainMin is the shortest drain; it catches pods that were bound late (core 6.2).
+	// DrainMin is the shortest duration of a drain. It covers pods that were bound late.
 	DrainMin time.Duration
-	// Notice is the longest time from the deletion of a node to the end of its drain for which its workloads stay until
-	// their places are ready; DrainReserve is how long before that end all of them are asked to leave.
+	// Notice is the longest time from the deletion of a node to the end of its drain for which its workloads keep
+	// running until their replacements are ready. DrainReserve is the time before that end at which all of them are
+	// evicted.
 	Notice       time.Duration
 	DrainReserve time.Duration
-	// PodStuck is how long after its deletion timestamp a terminating pod is no longer waited for (core 6.2).
+	// PodStuck is the time after its deletion timestamp for which a drain waits for a terminating pod.
 	PodStuck time.Duration
-	// Eviction and EvictionMax bound the exponential back-off of one pod's eviction (core 6.3).
+	// Eviction and EvictionMax bound the exponential backoff of one pod's eviction.
 	Eviction    time.Duration
 	EvictionMax time.Duration
-	// DrainQuiet is for how long a drain waits for pods before an event says so: a roll-out that goes well is refused evictions
-	// too.
+	// DrainQuiet is how long a drain waits for pods before an event reports it: evictions are refused during a normal
+	// rollout too.
 	DrainQuiet time.Duration
-	// EvictionAnswer bounds one request to evict a pod.
+	// EvictionAnswer bounds one eviction request.
 	EvictionAnswer time.Duration
-	// InstancePoll and InstancePollMax bound the growing pause between questions whether a machine is gone; the first
-	// question is asked at once (core 4.7: 5 s).
+	// InstancePoll and InstancePollMax bound the growing pause between queries whether a machine is gone. The first
+	// query is sent at once.
 	InstancePoll    time.Duration
 	InstancePollMax time.Duration
 
-	// Consistency is the period in which a node is compared with what its claim promises (core 4.6).
+	// Consistency is the period in which a node is compared with the status of its claim.
 	Consistency time.Duration
-	// PodEvent is the shortest time between two writes of a claim's last pod event (core 4.6).
+	// PodEvent is the shortest time between two writes of a claim's last pod event.
 	PodEvent time.Duration
-	// Counting is the time in which a pool's node events are counted as one (core 4.6).
+	// Counting is the time within which node events of a pool are handled together.
 	Counting time.Duration
-	// ClassRecheck is the period in which a pool asks whether its node class is ready, beside events.
+	// ClassRecheck is the period in which a pool's node class is checked for readiness, in addition to events.
 	ClassRecheck time.Duration
 }
 
-// Production are the timers of the core specification, appendix A.
+// Production returns the production timers.
 func Production() Timers {
 	return Timers{
 		BatchIdle:    time.Second,
@@ -210,7 +217,7 @@ func Production() Timers {
 	}
 }
 
-// timer is one field by the name that --timers knows.
+// timer is one field, with its name in --timers.
 type timer struct {
 	name string
 	at   *time.Duration
@@ -237,8 +244,8 @@ func (t *Timers) all() []timer {
 	}
 }
 
-// Set changes the timers that text names, "name=duration,...", and leaves the others. Together with String and Type
-// it makes a *Timers a flag. On an error nothing is changed.
+// Set changes the timers that text names, "name=duration,...", and keeps the others. Together with String and Type it
+// makes a *Timers a flag. On an error, nothing is changed.
 func (t *Timers) Set(text string) error {
 	changed := *t
 	for item := range strings.SplitSeq(text, ",") {
@@ -273,7 +280,7 @@ func (t *Timers) set(item string) error {
 	return fmt.Errorf("timer %q is not known; known are %s", name, strings.Join(known, ", "))
 }
 
-// String lists all timers in the form that Set reads.
+// String lists all timers in the format that Set reads.
 func (t *Timers) String() string {
 	var items []string
 	for _, field := range t.all() {
@@ -282,10 +289,10 @@ func (t *Timers) String() string {
 	return strings.Join(items, ",")
 }
 
-// Type names the kind of value in the help of a flag.
+// Type returns the name of the kind of value for the help text of a flag.
 func (t *Timers) Type() string { return "name=duration,..." }
 
-// Parse is Production with the timers that text names changed.
+// Parse returns Production with the changes in text.
 func Parse(text string) (Timers, error) {
 	t := Production()
 	err := t.Set(text)

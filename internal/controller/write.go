@@ -11,20 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Locked is a merge patch from base that the API refuses with a conflict when the object has changed since base was
-// read. Lists in a merge patch (taints, conditions, finalizers) replace the whole list, so writing them needs this.
+// Locked returns a merge patch from base. The API server refuses the patch with a conflict when the object has
+// changed since base was read. A list in a merge patch (taints, conditions, finalizers) replaces the whole list, so
+// writes of lists need it.
 func Locked(base client.Object) client.Patch {
 	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
-// Unchanged are the preconditions under which a deletion of the object as we read it is right.
+// Unchanged returns the preconditions that restrict a deletion to the version of the object that was read.
 func Unchanged(o client.Object) client.Preconditions {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// Stale says whether an error only means that what we read was out of date: the object has changed, or is gone. A patch with the
-// UID of an object that was replaced under its name is refused as invalid: metadata.uid is immutable.
+// Stale reports whether an error only means that the version that was read is outdated: the object has changed, or is
+// gone. A patch with the UID of an object that was replaced by another one of the same name is refused as invalid:
+// metadata.uid is immutable.
 func Stale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || otherUID(err)
 }
@@ -37,8 +39,8 @@ func otherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// Settle is the end of a reconcile. A stale read is no failure: the event that brings the cache up to date is on its
-// way and starts the next reconcile; again is the pause after which to look anyway, should it have passed already.
+// Settle ends a reconcile. A stale read is not a failure: the pending event that updates the cache starts the next
+// reconcile. again is the requeue interval in case that event has already passed.
 func Settle(result ctrl.Result, err error, again time.Duration) (ctrl.Result, error) {
 	if err == nil {
 		return result, nil
@@ -49,8 +51,8 @@ func Settle(result ctrl.Result, err error, again time.Duration) (ctrl.Result, er
 	return ctrl.Result{}, err
 }
 
-// InstancePause is how long to wait before asking again whether a machine is gone that has been asked about for waited:
-// as long again, within InstancePoll and InstancePollMax.
+// InstancePause returns the pause before the next query whether a machine is gone, for queries that have lasted for
+// waited. It equals waited, within InstancePoll and InstancePollMax.
 func (t Timers) InstancePause(waited time.Duration) time.Duration {
 	return min(max(waited, t.InstancePoll), t.InstancePollMax)
 }

@@ -19,7 +19,7 @@ type poolNote struct {
 	change         func(text string) string
 }
 
-// poolNoteOf is the action as such a change; false for other actions.
+// poolNoteOf returns the action as a change of an annotation, and false for other actions.
 func poolNoteOf(action plan.Action) (poolNote, bool) {
 	switch a := action.(type) {
 	case plan.NoteBackoff:
@@ -34,18 +34,18 @@ func poolNoteOf(action plan.Action) (poolNote, bool) {
 	return poolNote{}, false
 }
 
-// backoffNote sets, or with nil removes, the pool's backoff for a reason of disruption.
+// backoffNote sets the pool's backoff for a reason of disruption. A nil value removes it.
 func backoffNote(pool, uid, reason string, now *model.Backoff) poolNote {
 	return poolNote{pool, uid, karpv1.AnnotationBackoff, func(text string) string { return convert.WithBackoff(text, reason, now) }}
 }
 
-// holdNote sets, or with nil removes, the pool's hold for the pods of a controller.
+// holdNote sets the pool's hold for the pods of a controller. A nil value removes it.
 func holdNote(pool, uid, owner string, now *model.LaunchHold) poolNote {
 	return poolNote{pool, uid, karpv1.AnnotationLaunchBackoff, func(text string) string { return convert.WithHold(text, owner, now) }}
 }
 
-// together are the actions that are performed by one write, as their places in the list: the notes on one pool, which would
-// conflict with each other otherwise, and each other action alone.
+// together groups actions that are performed by one write, as indexes into the list. The notes on one pool form one
+// group, because separate writes would conflict. Each other action forms its own group.
 func together(actions []plan.Action) [][]int {
 	var groups [][]int
 	at := map[[2]string]int{}
@@ -67,8 +67,8 @@ func together(actions []plan.Action) [][]int {
 	return groups
 }
 
-// annotatePool performs notes on one pool in their order, by one write. An annotation of which nothing is left is removed.
-// Annotations have several entries each, and other processes may write them, therefore the optimistic lock.
+// annotatePool writes notes on one pool in their order, in one request. An annotation without entries is removed. The
+// annotations have several entries each, and other processes may write them, so the write uses the optimistic lock.
 func (x *Executor) annotatePool(ctx context.Context, notes []poolNote) error {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: notes[0].pool, UID: types.UID(notes[0].uid)}}
 	return x.change(ctx, pool, func() bool {

@@ -2,18 +2,18 @@ package execute
 
 import "sync"
 
-// mostCauses bounds how many claims are remembered; the oldest is forgotten first.
+// mostCauses limits the number of remembered claims. The oldest is dropped first.
 const mostCauses = 1000
 
-// Causes remembers why claims could not be launched or did not register, beyond their deletion: a command whose replacement is
-// gone names the cause. The zero value is empty. Methods may be called from any goroutine.
+// Causes remembers why claims failed to launch or to register, beyond their deletion. A command whose replacement is
+// gone reports the cause. The zero value is empty. Methods are safe for concurrent use.
 type Causes struct {
 	mu      sync.Mutex
 	byClaim map[string]string
 	order   []string
 }
 
-// Note remembers why the claim failed last; an empty text forgets it.
+// Note records the last failure of the claim. An empty text removes the record.
 func (c *Causes) Note(claim, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *Causes) Note(claim, why string) {
 	c.byClaim[claim], c.order = why, append(c.order, claim)
 }
 
-// Of is why the claim failed last, empty if that is not known.
+// Of returns the last failure of the claim, or an empty string if none is known.
 func (c *Causes) Of(claim string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// NotNowError says that an action cannot be done as the cluster is, and that the next plan will know better.
+// NotNowError means that an action is not possible in the current state of the cluster. The next plan takes that
+// state into account.
 type NotNowError struct {
 	Verdict plan.Verdict
 	Message string
@@ -63,7 +64,7 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 	return nil
 }
 
-// tellIgnored names the annotations of the pool's template that are not copied to its claims.
+// tellIgnored reports the annotations of the pool's template that are not copied to its claims.
 func (x *Executor) tellIgnored(pool *karpv1.NodePool) {
 	var ignored []string
 	for key := range pool.Spec.Template.ObjectMeta.Annotations {
@@ -81,8 +82,8 @@ func poolGone(name string) error {
 	return &NotNowError{Verdict: plan.Verdict{Code: plan.PoolGone}, Message: fmt.Sprintf("pool %s is gone, or another of the same name", name)}
 }
 
-// alreadyThere decides what it means that the name is taken: that this very claim was created before, unless the one
-// that has the name is leaving, or is not of this pool.
+// alreadyThere handles a name that is taken. It succeeds if the existing claim is the same claim, created before. It
+// fails if the existing claim is being deleted or belongs to another pool.
 func (x *Executor) alreadyThere(ctx context.Context, claim *karpv1.NodeClaim) error {
 	there := &karpv1.NodeClaim{}
 	if err := x.Live.Get(ctx, client.ObjectKeyFromObject(claim), there); err != nil {
@@ -103,8 +104,7 @@ func (x *Executor) alreadyThere(ctx context.Context, claim *karpv1.NodeClaim) er
 	return nil
 }
 
-// claimOf builds the claim (core specification 3.10). The finalizer is there from the start, so that no claim can go
-// without its machine.
+// claimOf builds the claim. The finalizer is set at creation, so that no claim can disappear without its machine.
 func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv1.NodeClaim {
 	template := pool.Spec.Template.DeepCopy()
 	claim := &karpv1.NodeClaim{
@@ -143,8 +143,9 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 	return claim
 }
 
-// labelsOf are the template's labels, those that say whose the claim is, and a value for every label of the user's own
-// that the requirements name: what the cloud does not set on the node must come from here.
+// labelsOf returns the template's labels, the labels that identify pool and node class, and a value for every
+// user-defined label that the requirements contain. The cloud does not set those on the node, so they must be on the
+// claim.
 func (x *Executor) labelsOf(template *karpv1.NodeClaimTemplate, planned *plan.NewClaim) map[string]string {
 	labels := map[string]string{}
 	for _, r := range planned.Requirements {
@@ -183,14 +184,14 @@ func requestsOf(amounts []quantity.Amount) corev1.ResourceList {
 	return cloud.ResourceList(byName)
 }
 
-// announce tells users where pods are planned to go; either name may be empty.
+// announce emits events about where pods are planned to go. Either name may be empty.
 func (x *Executor) announce(pods []*model.Pod, claim, node string) {
 	for _, p := range plan.Waiting(pods) {
 		x.Recorder.Emit(telemetry.Nominated(PodReference(p), claim, node))
 	}
 }
 
-// PodReference is as much of a pod as an event about it needs.
+// PodReference returns the fields of a pod that an event about it needs.
 func PodReference(p *model.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -8,17 +8,17 @@
 //	    +---------> Do([]plan.Action) <----+      bounded parallel API writes, each idempotent
 //	                   |            |
 //	                   v            v
-//	               API server    Store.Wrote       so that the next snapshot knows, before the watch tells
+//	               API server    Store.Wrote       so that the next snapshot has the write before the watch event
 //
-// Every write may be done twice. Objects are named by UID: to an object that came later under the same name, and to
-// one that is gone, nothing is done, and that is success, because the next step is decided from what is there then.
-// A create that finds its name taken by a claim that lives means success too: claims have deterministic names, so it
-// is this same claim, created before a crash. Lists (taints, conditions) are patched under an optimistic lock and
-// read live after a conflict. The failure of one object's write stops no other's; the loops come back for what is
-// left, since they decide from the cluster and not from what they remember.
+// Every write may be repeated. Objects are identified by UID. A write to an object that is gone, or was replaced by
+// another one of the same name, does nothing and succeeds, because the next step is decided from the current state. A
+// create whose name is taken by a live claim succeeds too: claims have deterministic names, so it is the same claim,
+// created before a crash. Lists (taints, conditions) are patched under an optimistic lock and read live after a
+// conflict. A failed write of one object does not stop the others. The loops repeat the remaining writes, because
+// they decide from the state of the cluster.
 //
-// The package must not decide anything: no selection, no ordering, no policy. It must not know the cloud's
-// machines: of package cloud it uses how amounts of resources are written.
+// The package must not make decisions: no selection, no ordering, no policy. It must not depend on the cloud's
+// machines. Of package cloud it uses only the formatting of resource quantities.
 package execute
 
 import (
@@ -35,52 +35,52 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Store is told of every object that was written, as the API returned it, and of every one whose deletion the API
-// accepted.
+// Store receives every object that was written, as the API server returned it, and every object whose deletion the
+// API server accepted.
 type Store interface {
 	Wrote(object client.Object)
 	Deleted(object client.Object)
-	// Refuse tells that the API server refuses a claim of the pool with that UID, and why.
+	// Refuse records that the API server rejects a claim of the pool with that UID, and why.
 	Refuse(pool, uid, why string)
 }
 
-// parallelWrites is how many writes are under way at most; the client's own rate limit comes on top.
+// parallelWrites is the maximum number of concurrent writes. The client's own rate limit applies in addition.
 const parallelWrites = 64
 
-// Executor performs actions. Set the exported fields before the first use and leave them alone then. It may be used by
-// several goroutines.
+// Executor performs actions. Set the exported fields before the first use and do not change them afterward. It is
+// safe for concurrent use.
 type Executor struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
-	// Nominations writes nominations; nil means Client. A client with a rate limit of its own keeps a thousand
-	// nominations from standing in the way of everything else.
+	// Nominations writes nominations. Nil means Client. A client with its own rate limit prevents a thousand
+	// nominations from delaying other writes.
 	Nominations client.Client
 	Store       Store
 	Metrics     *telemetry.Metrics
 	Recorder    *telemetry.Recorder
-	// WellKnown are the labels that a claim need not carry as labels for its node to get them: the core's and the
-	// provider's.
+	// WellKnown holds the labels that a claim need not carry for its node to get them: the well-known labels of
+	// karpenter.sh and those of the provider.
 	WellKnown map[string]bool
 
-	// WriteTimeout bounds one action, retries included; 0 means 15 s. CordonQuiet is that of plan.Guard.
+	// WriteTimeout bounds one action, including retries. 0 means 15 s. CordonQuiet is that of plan.Guard.
 	WriteTimeout time.Duration
 	CordonQuiet  time.Duration
-	// Guard makes the guard that commands are stepped with; nil means plan.NewGuard.
+	// Guard returns the guard for commands. Nil means plan.NewGuard.
 	Guard func(*model.Snapshot) *plan.Guard
 
-	// mu orders "check, then first write" of both loops.
+	// mu serializes "check, then first write" of both loops.
 	mu sync.Mutex
 }
 
-// Outcome is how an action ended. Nil Err is success; a *NotNowError says that waiting may help.
+// Outcome is the result of an action. A nil Err means success. A *NotNowError means that a later attempt may succeed.
 type Outcome struct {
 	Action plan.Action
 	Err    error
 }
 
-// Failures are the outcomes with an error.
+// Failures returns the outcomes with an error.
 func Failures(outcomes []Outcome) []Outcome {
 	var failed []Outcome
 	for _, o := range outcomes {
@@ -109,7 +109,7 @@ func (x *Executor) Do(ctx context.Context, actions []plan.Action) []Outcome {
 	return outcomes
 }
 
-// perform does the actions of one write.
+// perform performs the actions of one write.
 func (x *Executor) perform(ctx context.Context, actions []plan.Action, group []int, outcomes []Outcome) {
 	var notes []poolNote
 	for _, i := range group {
@@ -131,20 +131,21 @@ func (x *Executor) perform(ctx context.Context, actions []plan.Action, group []i
 	}
 }
 
-// Provisioned is what became of a plan.
+// Provisioned is the result of a plan.
 type Provisioned struct {
-	// Plan is the part that was still right.
+	// Plan is the part that was still valid.
 	Plan *plan.Provision
-	// Dropped was no longer right.
+	// Dropped is the part that was no longer valid.
 	Dropped []plan.Dropped
-	// Outcomes of the claims of Plan, in their order.
+	// Outcomes are those of the claims in Plan, in their order.
 	Outcomes []Outcome
-	// Reserved are the outcomes of the reservations on claims that are there.
+	// Reserved are the outcomes of the reservations on existing claims.
 	Reserved []Outcome
 }
 
-// Provision creates the claims of a plan as far as the newest snapshot still agrees with it. Reservations on claims that are there
-// come first: a process that finds the new claims without them would plan the other pods anew.
+// Provision creates the claims of a plan as far as the newest snapshot still supports it. Reservations on existing
+// claims are written first: a process that finds the new claims without the reservations would plan the other pods
+// again.
 func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) Provisioned {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -158,8 +159,8 @@ func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot,
 	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions), Reserved: reserved}
 }
 
-// Act decides on the newest snapshot and does what is decided, before any other loop decides anything: the check and the
-// decision are one.
+// Act decides on the newest snapshot and performs the decision before any other loop decides. No separate check is
+// needed.
 func (x *Executor) Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []Outcome {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -179,8 +180,8 @@ type Advanced struct {
 	Outcomes []Outcome
 }
 
-// Advance takes one step with each command on the newest snapshot, where its safety is checked again, and does what
-// the step asks for. The order of the commands decides who gets the budgets.
+// Advance takes one step with each command. It checks safety again on the newest snapshot, and performs the actions
+// of the step. The order of the commands decides which of them use up the budgets.
 func (x *Executor) Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []Advanced {
 	if len(commands) == 0 {
 		return nil

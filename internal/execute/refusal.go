@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// noteRefusal tells the store and users of an answer that would be the same again: an admission policy that says no, an
-// object that is not valid. Without this the plan would be the same again too, and its pods would never get a node
-// that another pool could give them.
+// noteRefusal reports a response that would be the same again (a rejection by an admission policy, an invalid object)
+// to the store and to users. Without this, the next plan would be the same, and its pods would never get a node that
+// another pool could provide.
 func (x *Executor) noteRefusal(a plan.CreateClaim, err error) {
 	if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
 		return

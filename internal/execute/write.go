@@ -62,7 +62,7 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 	return nil
 }
 
-// reserve writes the pods that a claim is reserved for, or takes the annotation off when there are none.
+// reserve writes the pods for which a claim is reserved, or removes the annotation if there are none.
 func (x *Executor) reserve(ctx context.Context, a plan.ReservePods) error {
 	var pods any
 	if len(a.Pods) > 0 {
@@ -113,11 +113,11 @@ func (x *Executor) patchClaimStatus(ctx context.Context, name, uid string, chang
 	})
 }
 
-// conflicts is how often a write is tried again on what is there by then.
+// conflicts is the maximum number of retries of a write after conflicts.
 const conflicts = 5
 
 // change reads the object, changes it and patches it under an optimistic lock: first from the cache, then, after a
-// conflict, live. An object that is gone, or another one by now, is left alone.
+// conflict, live. An object that is gone, or was replaced by another one, is not changed.
 func (x *Executor) change(ctx context.Context, object client.Object, change func() bool, patch func(client.Patch) error) error {
 	uid, key := object.GetUID(), client.ObjectKeyFromObject(object)
 	var reader client.Reader = x.Client
@@ -147,8 +147,8 @@ func (x *Executor) change(ctx context.Context, object client.Object, change func
 	}
 }
 
-// annotate sets, or with nil removes, an annotation of a claim. The UID in the patch is a precondition, so that nothing
-// need be read first.
+// annotate sets an annotation of a claim. A nil value removes it. The UID in the patch is a precondition, so no read
+// is needed.
 func (x *Executor) annotate(ctx context.Context, name, uid, key string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": uid, "annotations": map[string]any{key: value},
@@ -161,7 +161,7 @@ func (x *Executor) annotate(ctx context.Context, name, uid, key string, value an
 	return x.wrote(claim, err)
 }
 
-// nominate sets our nomination of a pod.
+// nominate sets the controller's nomination of a pod.
 func (x *Executor) nominate(ctx context.Context, key types.NamespacedName, uid, node string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": uid}, "status": map[string]any{"nominatedNodeName": node},
@@ -172,8 +172,8 @@ func (x *Executor) nominate(ctx context.Context, key types.NamespacedName, uid, 
 	return x.patchNomination(ctx, key, client.RawPatch(types.MergePatchType, patch))
 }
 
-// clearNomination takes a nomination back if it still is the one that we know of: a preemption of kube-scheduler may
-// have written another meanwhile. A JSON patch tests before it writes; its tests fail as an invalid request.
+// clearNomination removes a nomination if it is still the expected one. A preemption by kube-scheduler may have
+// replaced it. A JSON patch tests before it writes. Its failed tests are reported as an invalid request.
 func (x *Executor) clearNomination(ctx context.Context, a plan.ClearNomination) error {
 	const path = "/status/nominatedNodeName"
 	patch, err := json.Marshal([]map[string]any{
@@ -199,13 +199,13 @@ func (x *Executor) patchNomination(ctx context.Context, key types.NamespacedName
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	err := writer.Status().Patch(ctx, pod, patch, client.FieldOwner(convert.NominationManager))
 	if refusedField(err, "status.nominatedNodeName") {
-		return nil // the pod was bound in the meantime; the watch is about to say so
+		return nil // the pod was bound in the meantime; the watch event is pending
 	}
 	return x.wrote(pod, err)
 }
 
-// wrote hands the object to the store. A patch with another UID than the object has means one that is gone, as it is
-// when nothing is found; the API calls that a conflict, or an invalid field.
+// wrote passes the object to the store. A patch with a UID that differs from the object's means that the object is
+// gone, as does a response of "not found". The API server reports it as a conflict or an invalid field.
 func (x *Executor) wrote(object client.Object, err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || refusedField(err, "metadata.uid") {
 		return nil
@@ -217,7 +217,7 @@ func (x *Executor) wrote(object client.Object, err error) error {
 	return nil
 }
 
-// refusedField says whether the API found the field invalid.
+// refusedField reports whether the API server rejected the field as invalid.
 func refusedField(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -226,7 +226,7 @@ func refusedField(err error, field string) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
 }
 
-// deleteClaim begins the end of a claim.
+// deleteClaim deletes a claim.
 func (x *Executor) deleteClaim(ctx context.Context, a plan.DeleteClaim) error {
 	claim := &karpv1.NodeClaim{}
 	if err := x.Client.Get(ctx, types.NamespacedName{Name: a.Claim}, claim); err != nil {
@@ -246,7 +246,7 @@ func (x *Executor) deleteClaim(ctx context.Context, a plan.DeleteClaim) error {
 	return nil
 }
 
-// policy is the consolidation policy behind the reason, empty where there is none.
+// policy returns the consolidation policy behind the reason, or an empty string if there is none.
 func (x *Executor) policy(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) karpv1.ConsolidationPolicy {
 	if reason != plan.Empty && reason != plan.Underutilized {
 		return ""
@@ -258,7 +258,7 @@ func (x *Executor) policy(ctx context.Context, claim *karpv1.NodeClaim, reason p
 	return cmp.Or(pool.Spec.Disruption.ConsolidationPolicy, karpv1.ConsolidateWhenEmptyOrUnderutilized)
 }
 
-// deleted shows the deletion to the store, to metrics and to users.
+// deleted reports the deletion to the store, in metrics and as an event.
 func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) {
 	x.Store.Deleted(claim)
 	x.Metrics.Disrupted(claim, strings.ToLower(string(reason)), x.policy(ctx, claim, reason))
