@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// All scenarios of claims that age share one API server; each has its own controllers and cloud.
+// TestAgeing runs all scenarios of aging claims on one API server. Each has its own controllers and cloud.
 func TestAgeing(t *testing.T) {
 	s := startServer(t)
 	for _, test := range []struct {
@@ -41,12 +41,12 @@ func TestAgeing(t *testing.T) {
 	}
 }
 
-// small is the type of the memory cloud's machines.
+// small is the instance type of the in-memory cloud.
 func small() cloud.InstanceType {
 	return cloud.InstanceType{Name: "m-4x", Offerings: []cloud.Offering{{Zone: "zone-a", CapacityType: "spot"}}}
 }
 
-// aging is a world with a pool, in which drift is looked for often.
+// aging returns a world with a pool and a short period of drift checks.
 func aging(t *testing.T, s *apiServer) (*world, *karpv1.NodePool) {
 	w := in(t, s)
 	w.ageing = true
@@ -86,7 +86,7 @@ func testDrift(t *testing.T, s *apiServer) {
 	w.timers.TypeDrift = time.Nanosecond
 	w.start()
 	claim, _ := w.running("drifter")
-	w.untilCondition(claim, karpv1.ConditionConsolidatable, "True", "") // it has been judged
+	w.untilCondition(claim, karpv1.ConditionConsolidatable, "True", "") // it has been evaluated
 	w.untilNo(claim, karpv1.ConditionDrifted)
 	drifts := func(reason string) {
 		t.Helper()
@@ -115,7 +115,7 @@ func testDrift(t *testing.T, s *apiServer) {
 	w.cloud.sell(nil, small())
 	w.untilNo(claim, karpv1.ConditionDrifted)
 
-	// A hash that was made another way is stamped again, not compared.
+	// A hash of another version is written again, not compared.
 	w.until("the claim has a foreign hash", func() bool {
 		w.read(claim)
 		claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion] = "12345", "v3"
@@ -127,7 +127,7 @@ func testDrift(t *testing.T, s *apiServer) {
 		return claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion
 	})
 	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NeverDuration() })
-	w.untilNo(claim, karpv1.ConditionConsolidatable) // it has been judged since
+	w.untilNo(claim, karpv1.ConditionConsolidatable) // it has been evaluated since
 	w.untilNo(claim, karpv1.ConditionDrifted)
 }
 
@@ -148,7 +148,7 @@ func testDriftInDoubt(t *testing.T, s *apiServer) {
 	}, small())
 	w.counted("claims in doubt", 2, w.metrics.NodeClaimsUnjudged.WithLabelValues("general", "provider"))
 	third, _ := w.running("third")
-	w.untilCondition(third, karpv1.ConditionConsolidatable, "True", "") // it was judged, when the others were asked about again
+	w.untilCondition(third, karpv1.ConditionConsolidatable, "True", "") // it has been evaluated, when the others were checked again
 	for _, claim := range []*karpv1.NodeClaim{first, second} {
 		w.untilCondition(claim, karpv1.ConditionDrifted, "True", "ImageDrift")
 	}
@@ -160,7 +160,7 @@ func testDriftInDoubt(t *testing.T, s *apiServer) {
 		}
 	}
 	if named != 1 {
-		t.Errorf("the trouble is named in %d events, want 1", named)
+		t.Errorf("%d events name the problem, want 1", named)
 	}
 	w.cloud.sell(nil, small())
 	w.untilNo(first, karpv1.ConditionDrifted)
@@ -170,7 +170,7 @@ func testDriftInDoubt(t *testing.T, s *apiServer) {
 
 func testManyDrift(t *testing.T, s *apiServer) {
 	w, pool := aging(t, s)
-	w.timers.Drift = 2 * time.Second // the change of the pool wakes them all
+	w.timers.Drift = 2 * time.Second // the change of the pool requeues all of them
 	w.start()
 	const many = 50
 	var claims []*karpv1.NodeClaim
@@ -202,9 +202,9 @@ func testConsolidatable(t *testing.T, s *apiServer) {
 	conditions := claim.StatusConditions()
 	since := conditions.Get(karpv1.ConditionInitialized).LastTransitionTime
 	if waited := conditions.Get(karpv1.ConditionConsolidatable).LastTransitionTime.Sub(since.Time); waited < 2*time.Second {
-		t.Errorf("quiet after %s, want 2s at least", waited)
+		t.Errorf("quiet after %s, want at least 2s", waited)
 	}
-	// A pod comes.
+	// A pod is bound.
 	base := claim.DeepCopy()
 	claim.Status.LastPodEventTime = metav1.Now()
 	w.must(w.client.Status().Patch(t.Context(), claim, client.MergeFrom(base)))
@@ -214,7 +214,7 @@ func testConsolidatable(t *testing.T, s *apiServer) {
 	w.untilNo(claim, karpv1.ConditionConsolidatable)
 	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.DurationOf(0) })
 	w.untilCondition(claim, karpv1.ConditionConsolidatable, "True", "")
-	// A claim without its node is not for consolidation.
+	// A claim without a node is not consolidatable.
 	early := newClaim("early")
 	w.create(early)
 	w.launched(early)
@@ -241,7 +241,7 @@ func testExpires(t *testing.T, s *apiServer) {
 	}
 	node := w.boot(brief)
 	w.report(node, corev1.ConditionTrue)
-	// Nothing forbids it: a node that must not be disrupted expires like any other.
+	// Expiration applies although the node must not be disrupted voluntarily.
 	w.gone(brief)
 	w.gone(node)
 	w.gone(unlaunched)
@@ -257,7 +257,7 @@ func testExpires(t *testing.T, s *apiServer) {
 	w.untilSaid("Disrupting NodeClaim: Expired")
 }
 
-// sickens makes the node's Ready condition what it has been since then.
+// sickens sets the node's Ready condition to False since the given time.
 func (w *world) sickens(node *corev1.Node, since time.Time) {
 	w.t.Helper()
 	w.until(node.Name+" is unhealthy", func() bool {
@@ -274,16 +274,16 @@ func notReadyFor(tolerated time.Duration) []cloud.RepairPolicy {
 func testRepair(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.policies = notReadyFor(time.Hour)
-	w.timers.PodStuck = 100 * time.Millisecond // there is no kubelet here to end a pod
+	w.timers.PodStuck = 100 * time.Millisecond // no kubelet runs here that could end a pod
 	w.start()
 	claim, node := w.running("ill")
 	young, other := w.running("ill-lately")
 	_, well := w.running("well")
-	for i := range 6 { // so that two may be ill
+	for i := range 6 { // so that two may be unhealthy
 		w.running(fmt.Sprintf("well-%d", i))
 	}
 	pod := w.pod("guarded", node, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) })
-	w.budget("guarded") // forbids what a repair does not ask for
+	w.budget("guarded") // blocks voluntary evictions, which a repair does not need
 	w.sickens(other, time.Now().Add(-59*time.Minute))
 	w.sickens(node, time.Now().Add(-2*time.Hour))
 	w.until("the claim is deleted with a deadline", func() bool {
@@ -316,9 +316,9 @@ func testRepairBrake(t *testing.T, s *apiServer) {
 	first, one := w.running("one")
 	second, two := w.running("two")
 	w.running("three")
-	// Of three nodes one may be ill: ceil(20%).
+	// Of three nodes, one may be unhealthy: ceil(20%).
 	long := time.Now().Add(-time.Hour)
-	w.sickens(one, time.Now()) // counts, though it is tolerated
+	w.sickens(one, time.Now()) // counts, although it is within its toleration
 	w.sickens(two, long)
 	w.untilSaid("more than 20% nodes are unhealthy in the nodepool general: 2 of 3")
 	for _, claim := range []*karpv1.NodeClaim{first, second} {
@@ -333,7 +333,8 @@ func testRepairBrake(t *testing.T, s *apiServer) {
 	}
 }
 
-// We stopped after the deadline was written and before the deletion; meanwhile the node recovered.
+// testRepairTakenBack covers a process that stopped after it wrote the deadline and before the deletion. Meanwhile
+// the node recovered.
 func testRepairTakenBack(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.policies = notReadyFor(time.Nanosecond)
@@ -347,7 +348,7 @@ func testRepairTakenBack(t *testing.T, s *apiServer) {
 	w.start()
 	for _, c := range []*karpv1.NodeClaim{claim, theirs} {
 		w.launched(c)
-		// Ready from the beginning: a node that never reported is not ill either.
+		// The node is Ready from the start: a node that never reported is not unhealthy either.
 		w.report(w.boot(c), corev1.ConditionTrue)
 		w.untilCondition(c, karpv1.ConditionInitialized, "True", "")
 	}
@@ -356,7 +357,7 @@ func testRepairTakenBack(t *testing.T, s *apiServer) {
 		return claim.Annotations[karpv1.AnnotationTerminationTimestamp] == "" && claim.Annotations[karpv1.AnnotationRepair] == ""
 	})
 	if w.read(theirs); theirs.Annotations[karpv1.AnnotationTerminationTimestamp] == "" {
-		t.Error("somebody else's deadline was removed")
+		t.Error("the deadline of another writer was removed")
 	}
 }
 
@@ -372,9 +373,9 @@ func testNeverWedged(t *testing.T, s *apiServer) {
 		}
 		return "", nil
 	}
-	// Before anything runs: a claim of a pool that is not there, a pool and a claim of a class that is not, a claim that says
-	// it was launched and has no machine, a machine type that nobody knows, annotations that are nonsense, a node of ours
-	// without a machine.
+	// The objects exist before any controller runs: a claim with a missing pool, a pool and a claim with a missing
+	// class, a claim that is marked launched and has no machine, a claim with an unknown instance type, annotations
+	// that cannot be parsed, and a node of this provider without a machine.
 	poolless, classless, idless, typeless := newClaim("poolless"), newClaim("classless"), newClaim("idless"), newClaim("typeless")
 	poolless.Labels[karpv1.LabelNodePool] = "not-there"
 	classless.Spec.NodeClassRef.Name = "not-there"
@@ -399,7 +400,7 @@ func testNeverWedged(t *testing.T, s *apiServer) {
 	w.create(lame)
 	w.start()
 
-	// Everything else goes on.
+	// All other objects are processed.
 	claim, node := w.running("sound")
 	w.untilCondition(claim, karpv1.ConditionConsolidatable, "True", "")
 	w.untilPool(pool, "Ready", "True", "")
@@ -408,7 +409,7 @@ func testNeverWedged(t *testing.T, s *apiServer) {
 	w.gone(claim)
 	w.gone(node)
 
-	// Each is named.
+	// Each problem is reported.
 	w.untilPool(lame, karpv1.ConditionNodeClassReady, "False", karpv1.ReasonNodeClassNotFound)
 	w.counted("claims of no pool", 1, w.metrics.NodeClaimsUnjudged.WithLabelValues("not-there", "nodepool_missing"))
 	w.counted("claims of no class", 1, w.metrics.NodeClaimsUnjudged.WithLabelValues("general", "nodeclass_missing"))
@@ -418,7 +419,7 @@ func testNeverWedged(t *testing.T, s *apiServer) {
 		w.read(nonsense)
 		return nonsense.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion
 	})
-	// And each can be removed.
+	// Each of the objects can be removed.
 	for _, broken := range []*karpv1.NodeClaim{poolless, classless, idless, typeless, nonsense} {
 		w.remove(broken)
 		w.gone(broken)
@@ -448,7 +449,7 @@ func testTwoClaims(t *testing.T, s *apiServer) {
 	w.remove(twin)
 	w.gone(twin)
 	if w.read(node); !node.DeletionTimestamp.IsZero() || len(node.OwnerReferences) != 1 || !w.cloud.has(claim.Status.ProviderID) {
-		t.Errorf("the twin's end took from the elder: node deleted at %v, owners %v", node.DeletionTimestamp, node.OwnerReferences)
+		t.Errorf("the removal of the twin affected the older claim: node deleted at %v, owners %v", node.DeletionTimestamp, node.OwnerReferences)
 	}
 	w.remove(claim)
 	w.gone(claim)

@@ -17,7 +17,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// How nodes are drained, by the rules of core specification 6, against a real API server. The test plays the kubelets.
+// TestDrain covers how nodes are drained, on a real API server. The test acts as the kubelets.
 func TestDrain(t *testing.T) {
 	s := startServer(t)
 	for _, test := range []struct {
@@ -42,7 +42,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// bounded is a running claim with a termination grace period.
+// bounded creates a running claim with a termination grace period.
 func (w *world) bounded(name string, grace time.Duration) (*karpv1.NodeClaim, *corev1.Node) {
 	w.t.Helper()
 	claim := newClaim(name)
@@ -55,7 +55,7 @@ func (w *world) bounded(name string, grace time.Duration) (*karpv1.NodeClaim, *c
 	return claim, node
 }
 
-// with is a change of a pod: its grace period in seconds, and do-not-disrupt unless empty.
+// with returns a change of a pod: its grace period in seconds, and do-not-disrupt unless empty.
 func with(grace int64, protection string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.TerminationGracePeriodSeconds = &grace
@@ -100,8 +100,8 @@ func (w *world) deadline(claim *karpv1.NodeClaim) time.Time {
 	return at
 }
 
-// Until the deadline leaves them no more than their grace period, pods that a budget or do-not-disrupt keeps stay. Then
-// they are deleted, with all of it or with what is left.
+// testForcedAtDeadline verifies that pods that a budget or do-not-disrupt protects stay until the deadline leaves
+// them only their grace period. Then they are deleted, with the whole grace period or the remainder of it.
 func testForcedAtDeadline(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -113,7 +113,7 @@ func testForcedAtDeadline(t *testing.T, s *apiServer) {
 	w.remove(claim)
 	deadline := w.deadline(claim)
 	if given := *w.told(slow).DeletionGracePeriodSeconds; given < 1 || given > 5 || slow.DeletionTimestamp.After(deadline) {
-		t.Errorf("the slow pod has %d s until %v; want what is left until %v", given, slow.DeletionTimestamp, deadline)
+		t.Errorf("the slow pod has %d s until %v; want the remaining time until %v", given, slow.DeletionTimestamp, deadline)
 	}
 	w.untilSaid("Deleted the pod because its node is removed at " + deadline.UTC().Format(time.RFC3339))
 	for _, pod := range []*corev1.Pod{held, precious} {
@@ -151,7 +151,8 @@ func testNoGrace(t *testing.T, s *apiServer) {
 	w.gone(claim)
 }
 
-// A node that is ill is given its deadline before its claim is deleted; it counts also without a grace period.
+// testDeadlineOfRepair verifies that an unhealthy node gets its deadline before its claim is deleted. The deadline
+// applies also without a grace period.
 func testDeadlineOfRepair(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -169,7 +170,8 @@ func testDeadlineOfRepair(t *testing.T, s *apiServer) {
 	w.gone(claim)
 }
 
-// Without a grace period it is said and means nothing; with one, the right time is written over it.
+// testUnreadableDeadline verifies that without a grace period an unreadable deadline is reported and has no effect.
+// With one, the correct time replaces it.
 func testUnreadableDeadline(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -181,19 +183,20 @@ func testUnreadableDeadline(t *testing.T, s *apiServer) {
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, karpv1.AnnotationTerminationTimestamp, "tomorrow")
 		w.must(w.client.Patch(t.Context(), c, client.MergeFrom(base)))
 	}
-	w.cloud.slow = 1 << 30 // so that the claim stays to be looked at
+	w.cloud.slow = 1 << 30 // so that the claim stays and can be examined
 	w.remove(timed)
 	w.remove(claim)
 	w.untilSaid(`NodeClaim unclear is "tomorrow"; it should be a time`)
 	if !w.read(pod) || !pod.DeletionTimestamp.IsZero() {
-		t.Error("the pod was deleted for a deadline that nobody can read")
+		t.Error("the pod was deleted for a deadline that cannot be parsed")
 	}
 	w.until("the deadline is corrected", func() bool {
 		return w.read(timed) && timed.Annotations[karpv1.AnnotationTerminationTimestamp] == timed.DeletionTimestamp.Add(time.Hour).UTC().Format(time.RFC3339)
 	})
 }
 
-// The API evicts no pod that two budgets select. It is said once, with their names, and goes on when one is gone.
+// testTwoBudgets covers a pod that two budgets select. The API does not evict such a pod. One event reports the names
+// of the budgets, and the drain continues when one budget is gone.
 func testTwoBudgets(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -214,7 +217,8 @@ func testTwoBudgets(t *testing.T, s *apiServer) {
 	w.gone(node)
 }
 
-// A pod that somebody deleted with more time than the node has is told what is left, and that is all it is told.
+// testToldBefore verifies that a pod that a user deleted with more time than the node has left gets the remaining
+// time, and is not deleted again.
 func testToldBefore(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.WriteVisible = 10 * time.Millisecond
@@ -227,10 +231,10 @@ func testToldBefore(t *testing.T, s *apiServer) {
 	w.until("its time is cut", func() bool { return w.read(pod) && *pod.DeletionGracePeriodSeconds <= 600 })
 	given := *pod.DeletionGracePeriodSeconds
 	w.untilSaid("FailedDraining")
-	brief := w.pod("brief", node, nil) // once it is gone, the drain has looked again
+	brief := w.pod("brief", node, nil) // once it is gone, the drain has examined the node again
 	w.until("the next pod is gone", func() bool { return w.podGone(brief) })
 	if w.read(pod); *pod.DeletionGracePeriodSeconds != given || given < 500 {
-		t.Errorf("the pod was given %d s, then %d; want what is left of ten minutes, once", given, *pod.DeletionGracePeriodSeconds)
+		t.Errorf("the pod was given %d s, then %d; want the remainder of ten minutes, once", given, *pod.DeletionGracePeriodSeconds)
 	}
 	w.end(pod)
 	w.gone(claim)
@@ -266,7 +270,7 @@ func (w *world) attach(volume string, node *corev1.Node) *storagev1.VolumeAttach
 	return a
 }
 
-// claimOf is a PersistentVolumeClaim bound to a volume.
+// claimOf returns a PersistentVolumeClaim that is bound to a volume.
 func (w *world) claimOf(volume string) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim-" + volume}, Spec: corev1.PersistentVolumeClaimSpec{
@@ -287,7 +291,7 @@ func mounting(claim *corev1.PersistentVolumeClaim, change func(*corev1.Pod)) fun
 	}
 }
 
-// The machine waits for the volumes of the pods that left, and for no others.
+// testVolumesHoldMachine verifies that the machine waits for the volumes of the evicted pods, and for no others.
 func testVolumesHoldMachine(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.cloud.slow = 3
@@ -320,7 +324,7 @@ func testVolumesHoldMachine(t *testing.T, s *apiServer) {
 
 func testVolumesAtDeadline(t *testing.T, s *apiServer) {
 	w := in(t, s)
-	w.cloud.slow = 1 << 30 // so that the claim stays to be looked at
+	w.cloud.slow = 1 << 30 // so that the claim stays and can be examined
 	w.start()
 	claim, node := w.bounded("stuck", 2*time.Second)
 	w.attach("stubborn", node)
@@ -348,6 +352,6 @@ func testConsistency(t *testing.T, s *apiServer) {
 	}
 	w.untilSaid(fmt.Sprintf("FailedConsistencyCheck %s", want))
 	if ready := claim.Condition("Ready"); !ready.IsTrue() {
-		t.Errorf("Ready is %s: the check informs, it decides nothing", ready.Status)
+		t.Errorf("Ready is %s; want the consistency check to have no effect on it", ready.Status)
 	}
 }

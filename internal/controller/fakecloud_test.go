@@ -19,26 +19,26 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// memoryCloud is a cloud that lives in memory: machines are entries of a map, and the test plays the kubelets.
+// memoryCloud is an in-memory cloud: machines are entries of a map, and the test acts as the kubelets.
 type memoryCloud struct {
 	mu       sync.Mutex
 	machines map[string]*cloud.Machine
-	bought   map[types.UID]string // provider id by claim UID: a repeated launch is one machine
+	bought   map[types.UID]string // provider ID by claim UID: a repeated launch returns the same machine
 	launches int
-	// refuse, if set, answers a launch with its error.
+	// refuse, if set, returns the error of a launch.
 	refuse func(claim *karpv1.NodeClaim) error
-	// hold, if set, is waited for by a launch after the machine was bought, before it answers.
+	// hold, if set, blocks a launch after the machine was created and before it returns.
 	hold chan struct{}
-	// slow is how many times a machine's termination answers "still going on".
+	// slow is how many times a termination reports "in progress".
 	slow int
-	// keeps, if set, is the answer to each termination.
+	// keeps, if set, is the error of each termination.
 	keeps error
-	asked map[string]int // terminations by provider id
+	asked map[string]int // terminations by provider ID
 	ready error
-	// types are the catalogue; outdated, if set, says what a claim has drifted for.
+	// types is the catalog. outdated, if set, returns the reason for which a claim has drifted.
 	types    []cloud.InstanceType
 	outdated func(claim *karpv1.NodeClaim) (string, error)
-	// lying is how it answers wrongly; lists counts the answers of Machines.
+	// lying describes wrong responses. lists counts the calls of Machines.
 	lying lying
 	lists int
 }
@@ -78,7 +78,7 @@ func (c *memoryCloud) Drifted(_ context.Context, claim *karpv1.NodeClaim, _ *kar
 	return c.outdated(claim)
 }
 
-// sell sets the catalogue, and what machines drift for.
+// sell sets the catalog and the drift reasons of machines.
 func (c *memoryCloud) sell(outdated func(claim *karpv1.NodeClaim) (string, error), types ...cloud.InstanceType) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,14 +181,14 @@ func (c *memoryCloud) Machines(context.Context) ([]cloud.Machine, error) {
 	return machines, nil
 }
 
-// lose makes a machine vanish, as when somebody ends it in the cloud's console.
+// lose removes a machine, as a deletion in the cloud's console does.
 func (c *memoryCloud) lose(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.machines, id)
 }
 
-// put adds a machine that nobody launched.
+// put adds a machine that was not launched by a claim.
 func (c *memoryCloud) put(m *cloud.Machine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,7 +207,7 @@ func (c *memoryCloud) count() (machines, launches int) {
 	return len(c.machines), c.launches
 }
 
-// The fake keeps the contract of package cloud that the controllers rely on.
+// TestMemoryCloud verifies that the fake keeps the contract of package cloud on which the controllers rely.
 func TestMemoryCloud(t *testing.T) {
 	c := newMemoryCloud()
 	c.slow = 1
@@ -239,7 +239,7 @@ func TestMemoryCloud(t *testing.T) {
 	}
 }
 
-// launched is how many claims have ever had a machine.
+// launched returns how many claims have ever had a machine.
 func (c *memoryCloud) launched() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

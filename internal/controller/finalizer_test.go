@@ -11,13 +11,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// hold puts a finalizer on the pod that nothing takes off: the API keeps it after its end.
+// hold adds a finalizer to the pod that is never removed: the API server keeps the object after the pod has ended.
 func hold(p *corev1.Pod) {
 	p.Finalizers = []string{"example.com/never"}
 }
 
-// Pods whose finalizers nothing takes off do not hold a node without a deadline for longer than PodStuck after they were to
-// end, and their objects stay.
+// testFinalizerWithoutDeadline verifies that pods with finalizers that are never removed block a node without a
+// deadline for at most PodStuck after their end, and that their objects stay.
 func testFinalizerWithoutDeadline(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.PodStuck = time.Second
@@ -29,11 +29,12 @@ func testFinalizerWithoutDeadline(t *testing.T, s *apiServer) {
 	w.gone(node)
 	w.gone(claim)
 	if !w.read(pod) || len(pod.Finalizers) != 1 {
-		t.Errorf("the pod's finalizers are %v: they are not ours to take off", pod.Finalizers)
+		t.Errorf("the pod's finalizers are %v, want them unchanged", pod.Finalizers)
 	}
 }
 
-// A pod that has ended is not waited for, though its finalizer keeps the object: the kubelet sets the phase first.
+// testFinalizerOfEndedPod verifies that a drain does not wait for a pod that has ended, although a finalizer keeps
+// its object: the kubelet sets the phase first.
 func testFinalizerOfEndedPod(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.PodStuck = time.Hour
@@ -51,7 +52,8 @@ func testFinalizerOfEndedPod(t *testing.T, s *apiServer) {
 	w.gone(claim)
 }
 
-// With a deadline the node goes soon after it: eviction is refused until then, and the finalizer keeps the pod beyond it.
+// testFinalizerAtDeadline verifies that a node with a deadline is removed soon after it. Eviction is refused until
+// then, and the finalizer keeps the pod longer.
 func testFinalizerAtDeadline(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.PodStuck = time.Second
@@ -64,15 +66,16 @@ func testFinalizerAtDeadline(t *testing.T, s *apiServer) {
 	w.gone(node)
 	w.gone(claim)
 	if !w.read(pod) {
-		t.Error("the pod went without its finalizer's leave")
+		t.Error("the pod was removed despite its finalizer")
 	}
 	if machines, _ := w.cloud.count(); machines != 0 {
-		t.Errorf("%d machines left", machines)
+		t.Errorf("%d machines remain", machines)
 	}
 }
 
-// A claim whose machine may not be terminated says so, whether its node had joined or not, writes it once however often the cloud
-// refuses, and goes when the cloud allows it.
+// testTerminationRefused verifies that a claim whose machine cannot be terminated reports it, whether its node has
+// joined or not. The condition is written once however often the cloud refuses, and the claim is removed when the
+// cloud allows it.
 func testTerminationRefused(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	refuse := func(err error) {
@@ -99,7 +102,7 @@ func testTerminationRefused(t *testing.T, s *apiServer) {
 		before := asked()
 		w.until("the cloud is asked again", func() bool { return asked() > before+3 })
 		if w.read(claim); claim.ResourceVersion != version {
-			t.Errorf("claim %s is written each time the cloud refuses", claim.Name)
+			t.Errorf("claim %s is written at each refusal of the cloud", claim.Name)
 		}
 	}
 	refuse(nil)

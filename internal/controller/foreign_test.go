@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 )
 
-// otherCloud is a provider of another kind of node class.
+// otherCloud is a provider with another kind of node class.
 type otherCloud struct{ *memoryCloud }
 
 func (otherCloud) Name() string { return "other" }
@@ -53,8 +53,8 @@ func (w *world) createOtherClass() {
 	})
 }
 
-// A pool that a controller of another provider once found ready, and that has none now, is told to be nobody's; and is ready
-// again when one comes.
+// testPoolOfNobody covers a pool that a controller of another provider once marked ready, and that has no controller
+// now. The pool is reported as not managed, and becomes ready again when such a controller starts.
 func testPoolOfNobody(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.ClassRecheck = 100 * time.Millisecond
@@ -72,10 +72,11 @@ func testPoolOfNobody(t *testing.T, s *apiServer) {
 	w.untilPool(pool, "Ready", "True", "")
 }
 
-// Controllers of two providers answer each other, and never call a pool of the other's nobody's.
+// testPoolsSideBySide verifies that controllers of two providers respond to each other, and never report a pool of
+// the other as not managed.
 func testPoolsSideBySide(t *testing.T, s *apiServer) {
 	w := in(t, s)
-	w.timers.ClassRecheck = time.Hour // whoever is there answers before, however busy the machine
+	w.timers.ClassRecheck = time.Hour // running controllers respond earlier, even on a busy machine
 	w.createOtherClass()
 	w.start()
 	w.beside()
@@ -90,7 +91,7 @@ func testPoolsSideBySide(t *testing.T, s *apiServer) {
 	for len(settled) < 2 {
 		change, open := <-changes.ResultChan()
 		if !open {
-			t.Fatalf("nothing more is seen; asked %v, then ready and answered %v; want both", asked, settled)
+			t.Fatalf("no further events; asked %v, then ready and answered %v; want both", asked, settled)
 		}
 		pool, ok := change.Object.(*karpv1.NodePool)
 		if !ok || change.Type == watch.Deleted {
@@ -99,7 +100,7 @@ func testPoolsSideBySide(t *testing.T, s *apiServer) {
 		conditions := pool.StatusConditions()
 		question, ready := conditions.Get(karpv1.ConditionServed) != nil, conditions.Get(karpv1.ConditionNodeClassReady)
 		if ready.Reason == karpv1.ReasonOtherProvider {
-			t.Errorf("pool %s was called nobody's: %s", pool.Name, ready.Message)
+			t.Errorf("pool %s was reported as not managed: %s", pool.Name, ready.Message)
 		}
 		asked[pool.Name] = asked[pool.Name] || question
 		if asked[pool.Name] && !question && conditions.Root().IsTrue() {

@@ -27,7 +27,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// All scenarios share one API server; each has its own controllers and cloud.
+// TestControllers runs all scenarios on one API server. Each has its own controllers and cloud.
 func TestControllers(t *testing.T) {
 	s := startServer(t)
 	for _, test := range []struct {
@@ -112,19 +112,19 @@ func testLife(t *testing.T, s *apiServer) {
 	w.read(node)
 	checkRegistered(t, claim, node)
 	if hooked := w.hooks(); len(hooked) == 0 || hooked[0].Labels["team"] != "a" || hasKey(hooked[0].Spec.Taints, karpv1.TaintKeyUnregistered) {
-		t.Errorf("the hook saw %v, want the node as it is to be", hooked)
+		t.Errorf("the hook received %v, want the final node", hooked)
 	}
 
 	w.untilCondition(claim, karpv1.ConditionInitialized, "Unknown", karpv1.ReasonNodeNotReady)
 	w.report(node, corev1.ConditionTrue)
 	w.untilCondition(claim, karpv1.ConditionInitialized, "Unknown", karpv1.ReasonStartupTaintsExist)
-	node.Spec.Taints = node.Spec.Taints[:1] // the first is the claim's own, checked above
+	node.Spec.Taints = node.Spec.Taints[:1] // the first taint is the claim's own, checked above
 	w.must(w.client.Update(t.Context(), node))
 	w.untilCondition(claim, karpv1.ConditionInitialized, "True", "")
 	w.untilCondition(claim, "Ready", "True", "")
 	w.read(node)
 	if node.Labels[karpv1.LabelInitialized] != "true" {
-		t.Error("the node is not labelled as initialised")
+		t.Error("the node is not labeled as initialized")
 	}
 
 	w.remove(claim)
@@ -160,7 +160,7 @@ func checkRegistered(t *testing.T, claim *karpv1.NodeClaim, node *corev1.Node) {
 		}
 	}
 	if node.Annotations["note"] != "kept" || node.Annotations[karpv1.AnnotationCommand] != "" {
-		t.Errorf("node annotations %v: want those of the claim but not our own notes", node.Annotations)
+		t.Errorf("node annotations %v: want those of the claim except the controller's own notes", node.Annotations)
 	}
 	var taints []string
 	for _, taint := range node.Spec.Taints {
@@ -201,7 +201,8 @@ func testInsufficientCapacity(t *testing.T, s *apiServer) {
 	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", "", "", "graceful"))
 }
 
-// The API accepts what the recorder writes, about an object without a namespace and with a long message.
+// testEventsAreWritten verifies that the API server accepts what the recorder writes about an object without a
+// namespace and with a long message.
 func testEventsAreWritten(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.written = true
@@ -226,7 +227,7 @@ func testEventsAreWritten(t *testing.T, s *apiServer) {
 	}
 }
 
-// A claim of no pool and without labels lives and ends like any other.
+// testClaimByHand verifies the lifecycle of a claim without a pool and without labels.
 func testClaimByHand(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -280,7 +281,8 @@ func testCreateError(t *testing.T, s *apiServer) {
 	w.launched(odd)
 }
 
-// A cloud words each refusal anew (request ids), and a launch writes onto its claim: neither may start the next one.
+// testCreateErrorPauses verifies that a refused launch does not start the next attempt. A cloud words each refusal
+// differently (request IDs), and a launch writes its claim; neither may trigger a launch.
 func testCreateErrorPauses(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.Retry, w.timers.RetryMax = 5*time.Minute, 5*time.Minute
@@ -301,13 +303,13 @@ func testCreateErrorPauses(t *testing.T, s *apiServer) {
 	claim := newClaim("refused")
 	w.create(claim)
 	w.untilCondition(claim, karpv1.ConditionLaunched, "Unknown", "Unauthorized")
-	for i := range 5 { // each waits for a whole life, in which a loop would have gone round often
+	for i := range 5 { // each iteration waits for a whole lifecycle, in which an unlimited loop would have repeated often
 		other := newClaim(fmt.Sprintf("beside-%d", i))
 		w.create(other)
 		w.launched(other)
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("the cloud was asked %d times, want once in five minutes", n)
+		t.Errorf("the cloud was called %d times, want once in five minutes", n)
 	}
 	if w.read(claim); claim.Condition(karpv1.ConditionLaunched).Message != "request 1 is not allowed" {
 		t.Errorf("condition %+v", claim.Condition(karpv1.ConditionLaunched))
@@ -332,19 +334,19 @@ func testNeverRegisters(t *testing.T, s *apiServer) {
 func testNeverLaunches(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.Launch = 1500 * time.Millisecond
-	w.cloud.hold = make(chan struct{}) // buys, and never answers
+	w.cloud.hold = make(chan struct{}) // creates the machine, and never responds
 	w.start()
 	claim := newClaim("silent")
 	w.create(claim)
 	w.gone(claim)
 	if machines, _ := w.cloud.count(); machines != 0 {
-		t.Errorf("%d machines left", machines)
+		t.Errorf("%d machines remain", machines)
 	}
 	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedLaunchTimeout, "general", "", "", "graceful"))
 }
 
-// After an outage longer than the time limits, a node that has joined is registered, and a claim that was not launched
-// gets its try, with the whole time to register.
+// testAway covers an outage longer than the time limits: afterward, a node that has joined is registered, and a claim
+// that was not launched gets its attempt, with the whole time to register.
 func testAway(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	joined, unlaunched := newClaim("joined-meanwhile"), newClaim("not-launched-yet")
@@ -371,7 +373,7 @@ func testAway(t *testing.T, s *apiServer) {
 	w.untilCondition(unlaunched, karpv1.ConditionRegistered, "True", "")
 	for _, claim := range []*karpv1.NodeClaim{joined, unlaunched} {
 		if w.read(claim); !claim.DeletionTimestamp.IsZero() {
-			t.Errorf("claim %s was given up", claim.Name)
+			t.Errorf("claim %s was deleted", claim.Name)
 		}
 	}
 }
@@ -387,7 +389,7 @@ func testDeletedWhileLaunching(t *testing.T, s *apiServer) {
 	close(w.cloud.hold)
 	w.gone(claim)
 	if machines, _ := w.cloud.count(); machines != 0 {
-		t.Errorf("%d machines left", machines)
+		t.Errorf("%d machines remain", machines)
 	}
 }
 
@@ -402,10 +404,10 @@ func testDeletedAfterCrash(t *testing.T, s *apiServer) {
 	other := machine("memory:///other", "other", time.Now())
 	w.cloud.put(other)
 	w.remove(claim)
-	w.start() // the process that comes after the crash
+	w.start() // the process that starts after the crash
 	w.gone(claim)
 	if machines, _ := w.cloud.count(); machines != 1 || !w.cloud.has(other.ProviderID) {
-		t.Errorf("%d machines left, want only that of another claim", machines)
+		t.Errorf("%d machines remain, want only that of another claim", machines)
 	}
 }
 
@@ -433,11 +435,12 @@ func testFailingHook(t *testing.T, s *apiServer) {
 	w.boot(claim)
 	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
 	if got := len(w.hooks()); got < 5 {
-		t.Errorf("the hook was asked %d times, want 5 at least", got)
+		t.Errorf("the hook was called %d times, want at least 5", got)
 	}
 }
 
-// A hook that says "not yet" has not failed: it is asked until it is ready, and the claim shows once what it waits for.
+// testLateHook verifies that a hook that returns "not yet" has not failed: it is called until it is ready, and the
+// claim shows once what it waits for.
 func testLateHook(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	var asked, until atomic.Int32
@@ -461,7 +464,7 @@ func testLateHook(t *testing.T, s *apiServer) {
 		t.Errorf("the claim was written again while its node waits, want once: %+v", claim.Status.Conditions)
 	}
 	if got := claim.Condition(karpv1.ConditionRegistered).Message; got != "Waiting: others first" {
-		t.Errorf("the claim shows %q, want what its node waits for", got)
+		t.Errorf("the claim shows %q, want the reason of the node's wait", got)
 	}
 	until.Store(0)
 	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
@@ -500,7 +503,7 @@ func testGarbage(t *testing.T, s *apiServer) {
 	}
 	w.report(node, corev1.ConditionUnknown)
 	w.cloud.lose(lost.Status.ProviderID)
-	w.cloud.lose(talking.Status.ProviderID) // the cloud's list is wrong: its kubelet reports
+	w.cloud.lose(talking.Status.ProviderID) // the cloud's list is wrong: the kubelet of the machine reports
 	w.gone(lost)
 	w.gone(node)
 	w.until("the old machine is gone", func() bool { return !w.cloud.has(old.ProviderID) })
@@ -535,7 +538,7 @@ func testManyClaims(t *testing.T, s *apiServer) {
 	}
 }
 
-// podGone says whether a pod has been deleted.
+// podGone reports whether a pod has been deleted.
 func (w *world) podGone(pod *corev1.Pod) bool { return !w.read(pod.DeepCopy()) }
 
 func testBudgetHoldsDrain(t *testing.T, s *apiServer) {
@@ -550,16 +553,16 @@ func testBudgetHoldsDrain(t *testing.T, s *apiServer) {
 	w.untilCondition(claim, karpv1.ConditionDrained, "Unknown", karpv1.ReasonDraining)
 	w.read(node)
 	if w.podGone(held) || !w.cloud.has(claim.Status.ProviderID) {
-		t.Error("a pod or the machine went although a budget forbids it")
+		t.Error("the pod or the machine was removed although a budget forbids it")
 	}
 	if !hasKey(node.Spec.Taints, karpv1.TaintKeyDisrupted) || node.Labels[karpv1.LabelExcludeBalancers] != karpv1.ExcludeBalancersValue {
-		t.Errorf("taints %v, labels %v: want the node to be cordoned", node.Spec.Taints, node.Labels)
+		t.Errorf("taints %v, labels %v: want a cordoned node", node.Spec.Taints, node.Labels)
 	}
 	w.remove(budget)
 	w.gone(claim)
 	w.gone(node)
 	if machines, _ := w.cloud.count(); machines != 0 || !w.podGone(held) {
-		t.Error("the machine or the pod is still there")
+		t.Error("the machine or the pod still exists")
 	}
 	w.counted("evictions that succeeded", 2, w.metrics.PodsEvictionRequests.WithLabelValues("200"))
 	if got := testutil.ToFloat64(w.metrics.PodsEvictionRequests.WithLabelValues("429")); got == 0 {
@@ -567,7 +570,8 @@ func testBudgetHoldsDrain(t *testing.T, s *apiServer) {
 	}
 }
 
-// A roll-out that goes well is refused evictions too: a drain says what it waits for only after a while.
+// testQuietDrain covers a normal rollout, in which evictions are refused too: a drain reports what it waits for only
+// after a while.
 func testQuietDrain(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.DrainQuiet = time.Hour
@@ -601,16 +605,16 @@ func testGroupsInOrder(t *testing.T, s *apiServer) {
 	budget := w.budget(pods[0].Name)
 	w.remove(claim)
 	for i, pod := range pods {
-		w.untilSaid("evicting pod default/" + pod.Name + ":") // it is asked, and its budget refuses
+		w.untilSaid("evicting pod default/" + pod.Name + ":") // its eviction is requested, and its budget refuses
 		for _, later := range pods[i:] {
 			if w.podGone(later) {
-				t.Errorf("%s is gone before %s", later.Name, pod.Name)
+				t.Errorf("%s was removed before %s", later.Name, pod.Name)
 			}
 		}
 		w.counted("evictions before that of "+pod.Name, float64(i), w.metrics.PodsEvictionRequests.WithLabelValues("200"))
 		mine := budget
 		if i+1 < len(pods) {
-			budget = w.budget(pods[i+1].Name) // before its turn comes
+			budget = w.budget(pods[i+1].Name) // before its turn
 		}
 		w.remove(mine)
 		w.until(pod.Name+" is evicted", func() bool { return w.podGone(pod) })
@@ -633,7 +637,7 @@ func testPodsThatStayOrForbid(t *testing.T, s *apiServer) {
 	w.until("the plain pod is evicted", func() bool { return w.podGone(plain) })
 	w.untilSaid("waiting to be evicted")
 	if w.podGone(precious) || w.podGone(tolerant) || !w.cloud.has(claim.Status.ProviderID) {
-		t.Error("a pod that forbids it, or stays, was evicted, or the machine ended")
+		t.Error("a protected pod was evicted, or the machine ended")
 	}
 	precious.Annotations = nil
 	w.read(precious)
@@ -655,7 +659,7 @@ func testNodeDeleted(t *testing.T, s *apiServer) {
 	w.gone(node)
 	w.gone(claim)
 	if machines, _ := w.cloud.count(); machines != 0 || !w.podGone(pod) {
-		t.Error("the machine or the pod is still there")
+		t.Error("the machine or the pod still exists")
 	}
 }
 
@@ -671,11 +675,11 @@ func testDeadNode(t *testing.T, s *apiServer) {
 	w.gone(node)
 	w.gone(claim)
 	if w.podGone(pod) {
-		t.Error("the pod was evicted; there was nobody to evict it from")
+		t.Error("the pod was evicted, although its machine does not exist")
 	}
 }
 
-// force removes the node past our finalizer, as an impatient user would.
+// force removes the node despite the termination finalizer, as a forced deletion by a user would.
 func (w *world) force(node *corev1.Node) {
 	w.t.Helper()
 	w.must(w.wipe(w.t.Context(), node))
@@ -693,7 +697,7 @@ func testNodeRemovedByForce(t *testing.T, s *apiServer) {
 	w.untilSaid("NodeGone")
 	w.gone(claim)
 	if w.cloud.has(claim.Status.ProviderID) || !w.cloud.has(kept.Status.ProviderID) {
-		t.Error("the machine without a node is still there, or another is not")
+		t.Error("the machine without a node still exists, or another one does not")
 	}
 	if !w.read(kept) || !kept.DeletionTimestamp.IsZero() {
 		t.Error("a claim with a node was collected")
@@ -701,7 +705,8 @@ func testNodeRemovedByForce(t *testing.T, s *apiServer) {
 	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected, "general", "spot", "", "graceful"))
 }
 
-// Within the grace period the claim only says that its node is gone; a kubelet that starts again makes another.
+// testNodeComesBack verifies that within the grace period the claim only reports that its node is gone. A restarted
+// kubelet creates the node again.
 func testNodeComesBack(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
@@ -741,8 +746,9 @@ func testPoolLabel(t *testing.T, s *apiServer) {
 	}
 }
 
-// Claims that vanish without a finalizer while their machines are launched leave none behind. No brake holds that, however
-// many they are, and garbage collection has no part in it. A claim of the same name keeps its machine.
+// testVanishingClaims verifies that claims that disappear without a finalizer during the launch of their machines
+// leave no machine behind. No removal limit applies, however many they are, and garbage collection has no part in it.
+// A claim of the same name keeps its machine.
 func testVanishingClaims(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	hold := make(chan struct{})
@@ -770,9 +776,9 @@ func testVanishingClaims(t *testing.T, s *apiServer) {
 	w.launched(again)
 	w.until("one machine is left", func() bool { machines, _ := w.cloud.count(); return machines == 1 })
 	if !w.cloud.has(again.Status.ProviderID) || w.cloud.launched() != len(claims)+1 {
-		t.Errorf("%d launches, and the claim that is there has the machine %s: want one of its own", w.cloud.launched(), again.Status.ProviderID)
+		t.Errorf("%d launches, and the existing claim has the machine %s: want one of its own", w.cloud.launched(), again.Status.ProviderID)
 	}
-	// What is written for the claim before is refused as out of date.
+	// A write for the previous claim is refused as stale.
 	before, other := again.DeepCopy(), again.DeepCopy()
 	before.UID, other.UID = "", claims[0].UID
 	metav1.SetMetaDataLabel(&other.ObjectMeta, "example.org/of", "another")

@@ -62,12 +62,12 @@ func testPoolConditions(t *testing.T, s *apiServer) {
 	// It is being deleted.
 	w.remove(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "missing"}})
 	w.untilPool(classless, karpv1.ConditionNodeClassReady, "False", karpv1.ReasonNodeClassTerminating)
-	// The provider changes its mind without any event.
+	// The provider changes its result without any event.
 	w.cloud.mu.Lock()
 	w.cloud.ready = &cloud.NodeClassNotReadyError{Reason: "NoImages", Message: "no image"}
 	w.cloud.mu.Unlock()
 	w.untilPool(good, karpv1.ConditionNodeClassReady, "False", "NoImages")
-	// A bad pool that is corrected becomes ready.
+	// An invalid pool that is corrected becomes ready.
 	w.cloud.mu.Lock()
 	w.cloud.ready = nil
 	w.cloud.mu.Unlock()
@@ -146,7 +146,8 @@ func testPoolHash(t *testing.T, s *apiServer) {
 	}
 }
 
-// testPoolBackoff: a pool whose replacements fail says so in a condition of its own, which blocks nothing and ends with the backoff.
+// testPoolBackoff covers a pool with failing replacements. A condition of its own reports it, blocks nothing and ends
+// with the backoff.
 func testPoolBackoff(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
@@ -154,7 +155,7 @@ func testPoolBackoff(t *testing.T, s *apiServer) {
 	w.create(pool)
 	w.untilPool(pool, "Ready", "True", "")
 	if c := pool.Condition(karpv1.ConditionReplacementsHealthy); c != nil {
-		t.Errorf("a pool in which nothing has failed has %+v", c)
+		t.Errorf("a pool without a failure has %+v", c)
 	}
 	for _, note := range []struct {
 		backoff        *model.Backoff
@@ -192,7 +193,7 @@ func testPoolHealth(t *testing.T, s *apiServer) {
 	owned("stuck-1")
 	owned("stuck-2")
 	w.untilPool(pool, karpv1.ConditionNodeRegistrationHealthy, "False", karpv1.ReasonRegistrationFailed)
-	w.untilPool(pool, "Ready", "True", "") // it informs, it does not block
+	w.untilPool(pool, "Ready", "True", "") // it informs, and does not block
 	pool.Spec.Template.ObjectMeta.Labels = map[string]string{"changed": "yes"}
 	w.until("the pool is changed", func() bool {
 		w.read(pool)

@@ -9,8 +9,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// A pod whose do-not-disrupt cannot be read hears of it when it comes to a node of ours, or when the annotation changes, not only
-// when the node is drained; a pod on another node does not.
+// testUnreadableProtection verifies that a pod with a do-not-disrupt annotation that cannot be parsed gets an event
+// when it is bound to a managed node, or when the annotation changes, not only when the node is drained. A pod on
+// another node does not.
 func testUnreadableProtection(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()

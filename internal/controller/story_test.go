@@ -14,7 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// lines are the lines of a log at info, as JSON.
+// lines records the lines of a log at level info, as JSON.
 type lines struct {
 	mu  sync.Mutex
 	all []map[string]any
@@ -30,7 +30,7 @@ func (l *lines) add(text string) {
 	l.all = append(l.all, line)
 }
 
-// about are the lines with a message about claims, without what controller-runtime adds to each.
+// about returns the lines with a message about claims, without the fields that controller-runtime adds to each.
 func (l *lines) about() []map[string]any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *lines) about() []map[string]any {
 	return about
 }
 
-// One claim's life is four lines of the log at info and as many events on the claim; they say what was launched, for which price
-// and why, and what has become of it.
+// testStory verifies that the lifecycle of one claim is four lines of the log at level info and as many events on the
+// claim. They report what was launched, at which price and why, and the result.
 func testStory(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	written := &lines{}

@@ -34,7 +34,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Every field has a production value and a name of its own; what String prints, Set reads.
+// TestTimersAreAllNamed verifies that every field has a production value and a unique name, and that Set reads what
+// String prints.
 func TestTimersAreAllNamed(t *testing.T) {
 	production := controller.Production()
 	v := reflect.ValueOf(production)

@@ -15,37 +15,37 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// lying is how a cloud answers wrongly; the zero value does not.
+// lying describes wrong responses of a cloud. The zero value has none.
 type lying struct {
-	// list changes the answer of Machines, and absent makes Machine say that a machine does not exist.
+	// list changes the result of Machines, and absent makes Machine return that a machine does not exist.
 	list   func([]cloud.Machine) []cloud.Machine
 	absent func(id string) bool
-	// silent makes Machine fail, and unlisted Machines.
+	// silent makes Machine fail, and unlisted makes Machines fail.
 	silent, unlisted bool
 }
 
-// lie lets the cloud answer wrongly from now on.
+// lie sets the wrong responses of the cloud from now on.
 func (c *memoryCloud) lie(how lying) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lying = how
 }
 
-// listed is how often Machines was answered.
+// listed returns the number of calls of Machines.
 func (c *memoryCloud) listed() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lists
 }
 
-// rounds waits until garbage was collected so many times more, begun and ended.
+// rounds waits for n further complete runs of garbage collection.
 func (w *world) rounds(n int) {
 	w.t.Helper()
 	from := w.cloud.listed()
 	w.until(fmt.Sprintf("%d rounds of garbage collection", n), func() bool { return w.cloud.listed() > from+n })
 }
 
-// herd is a NodePool with so many running nodes.
+// herd creates a NodePool with n running nodes.
 func (w *world) herd(n int) (*karpv1.NodePool, []*karpv1.NodeClaim, []*corev1.Node) {
 	w.t.Helper()
 	pool := newPool("general")
@@ -59,18 +59,18 @@ func (w *world) herd(n int) (*karpv1.NodePool, []*karpv1.NodeClaim, []*corev1.No
 	return pool, claims, nodes
 }
 
-// allStay fails for each claim that is gone or on its way.
+// allStay fails for each claim that is gone or being deleted.
 func (w *world) allStay(claims []*karpv1.NodeClaim) {
 	w.t.Helper()
 	for _, claim := range claims {
 		if !w.read(claim) || !claim.DeletionTimestamp.IsZero() {
-			w.t.Errorf("claim %s was given up", claim.Name)
+			w.t.Errorf("claim %s was deleted", claim.Name)
 		}
 	}
 }
 
-// A cloud that finds no machine, by list and by id, while every node reports: all stay, it is told, and nodes are provisioned
-// meanwhile.
+// testCloudFindsNothing covers a cloud that finds no machine, by list and by ID, while every node reports. All nodes
+// stay, the disagreement is reported, and nodes are provisioned meanwhile.
 func testCloudFindsNothing(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
@@ -88,7 +88,8 @@ func testCloudFindsNothing(t *testing.T, s *apiServer) {
 	w.allStay(append(claims, more))
 }
 
-// Questions about machines in dispute that fail leave them in dispute, and what the brake holds meanwhile is held on.
+// testDisputeWithoutAnswers verifies that failed queries about disputed machines keep them disputed, and that held
+// removals stay held meanwhile.
 func testDisputeWithoutAnswers(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
@@ -101,7 +102,7 @@ func testDisputeWithoutAnswers(t *testing.T, s *apiServer) {
 	w.cloud.lie(lying{list: none, silent: true})
 	w.rounds(3)
 	if got := disputed(); got != 5 {
-		t.Errorf("%v machines are in dispute while the cloud does not answer, want 5", got)
+		t.Errorf("%v machines are disputed while the cloud does not respond, want 5", got)
 	}
 	w.allStay(claims)
 	w.cloud.lie(lying{unlisted: true})
@@ -112,7 +113,7 @@ func testDisputeWithoutAnswers(t *testing.T, s *apiServer) {
 	w.until("nothing is in dispute", func() bool { return disputed() == 0 })
 }
 
-// A list that has every other machine only: a direct look finds the others.
+// testCloudListsHalf covers a list with every second machine only: a direct query finds the others.
 func testCloudListsHalf(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
@@ -126,8 +127,8 @@ func testCloudListsHalf(t *testing.T, s *apiServer) {
 	w.allStay(claims)
 }
 
-// Credentials of another account: the list has other people's machines and none of ours. None is ended, and the NodePool says
-// so, until the operator allows it.
+// testCloudOfOthers covers credentials of another account: the list contains machines of others and none of this
+// cluster. None is terminated, and the NodePool reports it, until the operator allows the removal.
 func testCloudOfOthers(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
@@ -149,14 +150,14 @@ func testCloudOfOthers(t *testing.T, s *apiServer) {
 		},
 	})
 	w.rounds(2)
-	for i := range 3 { // as many as might be ended of a fleet that is not in dispute
+	for i := range 3 { // as many as could be terminated if the machines were not disputed
 		w.cloud.put(machine(fmt.Sprintf("memory:///foreign-%d", i), "theirs", time.Now().Add(-time.Hour)))
 	}
 	w.rounds(3)
 	w.allStay(claims)
 	for i := range 3 {
 		if id := fmt.Sprintf("memory:///foreign-%d", i); !w.cloud.has(id) {
-			t.Errorf("%s was ended", id)
+			t.Errorf("%s was terminated", id)
 		}
 	}
 	w.until("the NodePool says so", func() bool { return w.read(pool) && pool.Annotations[karpv1.AnnotationRemovalsPaused] == "nodepool" })
@@ -170,7 +171,7 @@ func testCloudOfOthers(t *testing.T, s *apiServer) {
 	w.allStay(claims)
 }
 
-// Machines that both witnesses call gone are replaced at once, all of them.
+// testBothWitnessesAgree verifies that machines that both witnesses report as gone are replaced at once, all of them.
 func testBothWitnessesAgree(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
@@ -185,13 +186,14 @@ func testBothWitnessesAgree(t *testing.T, s *apiServer) {
 	}
 }
 
-// A node whose condition says that its kubelet is silent, and whose Lease is fresh, reports.
+// testLeaseIsAWitness covers a node with a condition that its kubelet is silent, and with a fresh Lease. It counts as
+// reporting.
 func testLeaseIsAWitness(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
 	w.start()
 	_, claims, nodes := w.herd(2)
-	w.beat(nodes[0], time.Now().Add(time.Hour)) // fresh for as long as the test lasts
+	w.beat(nodes[0], time.Now().Add(time.Hour)) // fresh for the duration of the test
 	w.beat(nodes[1], time.Now().Add(-time.Hour))
 	for i, node := range nodes {
 		w.report(node, corev1.ConditionUnknown)
@@ -200,7 +202,7 @@ func testLeaseIsAWitness(t *testing.T, s *apiServer) {
 	w.gone(claims[1])
 	w.rounds(2)
 	w.allStay(claims[:1])
-	// A drain goes by the same witness: its pods are evicted, because a kubelet is there to end them.
+	// A drain uses the same witness: the pods are evicted, because a kubelet is there to end them.
 	pod := w.pod("spoken-for", nodes[0], nil)
 	w.remove(claims[0])
 	w.until("the pod is evicted", func() bool { return w.podGone(pod) })
@@ -223,7 +225,8 @@ func (w *world) beat(node *corev1.Node, at time.Time) {
 	w.t.Cleanup(func() { _ = w.client.Delete(w.t.Context(), lease) })
 }
 
-// More nodes than may be replaced within the window are ill one after the other, so that never more than a fifth is at a time.
+// testRepairsAddUp covers more unhealthy nodes, one after the other, than may be replaced within the window, with
+// never more than a fifth at a time.
 func testRepairsAddUp(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.policies = notReadyFor(time.Minute)
@@ -247,8 +250,9 @@ func testRepairsAddUp(t *testing.T, s *apiServer) {
 	w.allStay(claims[3:])
 }
 
-// A claim whose provider ID is edited to that of a younger claim, or to none, keeps its machine and its node, and is told. The
-// younger claim keeps its own, and takes it along when it is deleted.
+// testEditedProviderID covers a claim whose provider ID is changed to that of a younger claim, or removed. The claim
+// keeps its machine and its node, and the change is reported. The younger claim keeps its own machine, which ends
+// with it.
 func testEditedProviderID(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true

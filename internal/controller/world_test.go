@@ -50,7 +50,7 @@ import (
 
 const className = "default"
 
-// apiServer is a real API server with our definitions; nothing runs against it but what a test starts.
+// apiServer is a real API server with this project's definitions. Only what a test starts runs on it.
 type apiServer struct {
 	config *rest.Config
 	scheme *runtime.Scheme
@@ -69,7 +69,7 @@ func startServer(t *testing.T) *apiServer {
 			t.Fatal(err)
 		}
 	}
-	ctrl.SetLogger(logr.Discard()) // of libraries; a manager has the test's
+	ctrl.SetLogger(logr.Discard()) // of libraries; a manager has the test's logger
 	cfg := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
 	c, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
@@ -82,7 +82,7 @@ func startServer(t *testing.T) *apiServer {
 	return &apiServer{config: cfg, scheme: scheme, client: c}
 }
 
-// quick are timers for tests: everything that repeats is fast, everything that gives up is slow.
+// quick returns timers for tests: periods are short, and time limits are long.
 func quick() controller.Timers {
 	t := controller.Production()
 	t.Retry, t.RetryMax = 20*time.Millisecond, 200*time.Millisecond
@@ -95,7 +95,7 @@ func quick() controller.Timers {
 	return t
 }
 
-// world is the three controllers at work against the API server and a cloud in memory.
+// world runs the three controllers on the API server and an in-memory cloud.
 type world struct {
 	*apiServer
 	t       *testing.T
@@ -103,14 +103,15 @@ type world struct {
 	timers  controller.Timers
 	metrics *telemetry.Metrics
 	sink    *events.FakeRecorder
-	// log, if there is one, is the manager's instead of the test's; price is that of every claim.
+	// log, if set, replaces the test's logger in the manager. price is that of every claim.
 	log   *logr.Logger
 	price float64
 	// hook is BeforeReady.
 	hook func(*karpv1.NodeClaim, *corev1.Node) error
-	// written lets events go to the API instead of sink.
+	// written makes the recorder write events to the API server instead of sink.
 	written bool
-	// collect starts garbage collection as well, ageing what keeps Drifted and Consolidatable, and policies node repair.
+	// collect also starts garbage collection, ageing also starts the controller of Drifted and Consolidatable, and
+	// policies also start node repair.
 	collect, ageing bool
 	policies        []cloud.RepairPolicy
 	// brake is that of the last start.
@@ -120,7 +121,7 @@ type world struct {
 	hooked []corev1.Node
 }
 
-// in makes a world that is not started yet; what is left in the API at its end is removed.
+// in returns a world that is not started yet. At its end, all remaining objects are removed from the API server.
 func in(t *testing.T, s *apiServer) *world {
 	w := &world{apiServer: s, t: t, cloud: newMemoryCloud(), timers: quick(), sink: events.NewFakeRecorder(100_000)}
 	w.metrics = telemetry.New(prometheus.NewRegistry())
@@ -135,7 +136,7 @@ func (w *world) start() {
 	w.run(w.setUp)
 }
 
-// run runs a manager with what is set up on it until the test ends.
+// run runs a manager with the given set-up until the test ends.
 func (w *world) run(setUp func(ctrl.Manager) error) {
 	w.t.Helper()
 	log := testr.NewWithOptions(w.t, testr.Options{Verbosity: -1})
@@ -227,7 +228,7 @@ func (w *world) beforeReady(_ context.Context, claim *karpv1.NodeClaim, node *co
 	return nil
 }
 
-// hooks are the nodes that BeforeReady was asked about.
+// hooks returns the nodes for which BeforeReady was called.
 func (w *world) hooks() []corev1.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -248,7 +249,7 @@ func (w *world) remove(o client.Object) {
 	w.must(client.IgnoreNotFound(w.client.Delete(w.t.Context(), o)))
 }
 
-// read reads the object again and says whether it exists.
+// read reads the object again and reports whether it exists.
 func (w *world) read(o client.Object) bool {
 	w.t.Helper()
 	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)
@@ -256,7 +257,7 @@ func (w *world) read(o client.Object) bool {
 	return err == nil
 }
 
-// until waits for a condition; the word says which.
+// until waits for a condition, which what describes.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), 5*time.Millisecond, 60*time.Second, true, func(context.Context) (bool, error) {
@@ -272,7 +273,7 @@ func (w *world) gone(o client.Object) {
 	w.until(o.GetName()+" is gone", func() bool { return !w.read(o) })
 }
 
-// untilCondition waits until a condition of the claim has a status and reason; "" as status is absence.
+// untilCondition waits until a condition of the claim has a status and reason. The status "" means absence.
 func (w *world) untilCondition(claim *karpv1.NodeClaim, condition, status, reason string) {
 	w.t.Helper()
 	w.until(claim.Name+" has "+condition+"="+status+" "+reason, func() bool {
@@ -284,7 +285,7 @@ func (w *world) untilCondition(claim *karpv1.NodeClaim, condition, status, reaso
 	})
 }
 
-// said are the events so far, drained.
+// said returns and drains the events so far.
 func (w *world) said() []string {
 	var all []string
 	for {
@@ -310,7 +311,8 @@ func (w *world) untilSaid(text string) {
 	})
 }
 
-// counted waits until a metric has the value, and fails at once when it is beyond: things are counted after they are done.
+// counted waits until a metric has the value, and fails at once when it is larger: metrics are incremented after the
+// operation.
 func (w *world) counted(what string, want float64, metric prometheus.Collector) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%s: %v counted", what, want), func() bool {
@@ -322,7 +324,7 @@ func (w *world) counted(what string, want float64, metric prometheus.Collector) 
 	})
 }
 
-// value is that of a metric now.
+// value returns the current value of a metric.
 func (w *world) value(metric prometheus.Collector) float64 { return testutil.ToFloat64(metric) }
 
 func newClaim(name string) *karpv1.NodeClaim {
@@ -347,7 +349,7 @@ func (w *world) launched(claim *karpv1.NodeClaim) {
 	w.untilCondition(claim, karpv1.ConditionLaunched, "True", "")
 }
 
-// boot lets the claim's machine join the cluster, as its kubelet would.
+// boot makes the claim's machine join the cluster, as its kubelet would.
 func (w *world) boot(claim *karpv1.NodeClaim) *corev1.Node {
 	w.t.Helper()
 	w.launched(claim)
@@ -359,7 +361,8 @@ func (w *world) boot(claim *karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// report makes the node Ready, or not, and takes off the taints that the node controller would.
+// report sets the Ready condition of the node, and removes the taints that the node lifecycle controller would
+// remove.
 func (w *world) report(node *corev1.Node, ready corev1.ConditionStatus) {
 	w.t.Helper()
 	w.until(node.Name+" reports", func() bool {
@@ -383,7 +386,7 @@ func (w *world) report(node *corev1.Node, ready corev1.ConditionStatus) {
 	})
 }
 
-// running is a claim with an initialised node.
+// running creates a claim with an initialized node.
 func (w *world) running(name string) (*karpv1.NodeClaim, *corev1.Node) {
 	w.t.Helper()
 	claim := newClaim(name)
@@ -395,7 +398,7 @@ func (w *world) running(name string) (*karpv1.NodeClaim, *corev1.Node) {
 	return claim, node
 }
 
-// pod is bound to the node and ends at once when asked.
+// pod creates a pod that is bound to the node and ends immediately on deletion.
 func (w *world) pod(name string, node *corev1.Node, change func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
 	pod := &corev1.Pod{
@@ -414,7 +417,7 @@ func (w *world) pod(name string, node *corev1.Node, change func(*corev1.Pod)) *c
 	return pod
 }
 
-// budget forbids evictions of the pods of an app: there is no disruption controller here to allow them.
+// budget forbids evictions of the pods of an app: no disruption controller runs here that would allow them.
 func (w *world) budget(app string) *policyv1.PodDisruptionBudget {
 	w.t.Helper()
 	budget := &policyv1.PodDisruptionBudget{
@@ -427,7 +430,7 @@ func (w *world) budget(app string) *policyv1.PodDisruptionBudget {
 	return budget
 }
 
-// clear removes everything, once the controllers have stopped.
+// clear removes all objects, once the controllers have stopped.
 func (w *world) clear() {
 	ctx := context.WithoutCancel(w.t.Context())
 	for _, list := range []client.ObjectList{
@@ -435,7 +438,7 @@ func (w *world) clear() {
 		&karpv1.NodePoolList{}, &kwokv1alpha1.KWOKNodeClassList{},
 	} {
 		if err := w.client.List(ctx, list); err != nil {
-			w.t.Errorf("clearing up: %v", err)
+			w.t.Errorf("removing objects: %v", err)
 		}
 		var wiping errgroup.Group
 		wiping.SetLimit(50)
@@ -444,7 +447,7 @@ func (w *world) clear() {
 			return nil
 		})
 		if err := errors.Join(err, wiping.Wait()); err != nil {
-			w.t.Errorf("clearing up: %v", err)
+			w.t.Errorf("removing objects: %v", err)
 		}
 	}
 }

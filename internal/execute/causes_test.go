@@ -23,6 +23,6 @@ func TestCauses(t *testing.T) {
 		c.Note(fmt.Sprint("n", i), "full")
 	}
 	if c.Of("n0") != "" || c.Of("n1999") != "full" {
-		t.Error("the oldest claims are not those that are forgotten")
+		t.Error("the claims that were dropped are not the oldest")
 	}
 }

@@ -35,7 +35,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// written remembers what the executor handed over.
+// written records what the executor passed to the store.
 type written struct {
 	mu   sync.Mutex
 	keys []string
@@ -85,7 +85,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// with is an executor whose cached client behaves otherwise.
+// with returns an executor whose cached client is intercepted.
 func (b *bench) with(funcs interceptor.Funcs) *execute.Executor {
 	return &execute.Executor{
 		Client: interceptor.NewClient(b.client, funcs), Live: b.client, Store: b.store,
@@ -243,12 +243,12 @@ func testCreate(t *testing.T, b *bench) {
 		t.Errorf("counted %v claims", n)
 	}
 	if diff := cmp.Diff([]string{"wrote create-1"}, b.store.take()); diff != "" {
-		t.Errorf("handed over (-want +got):\n%s", diff)
+		t.Errorf("passed to the store (-want +got):\n%s", diff)
 	}
 }
 
-// A claim says that it has fewer types than the pool wanted, to people and to the metric; a reserved one names its
-// reservation.
+// testCreateRelaxed verifies that a claim reports, in an annotation and in the metric, that it has fewer instance
+// types than the pool requires. A claim for a reservation names it.
 func testCreateRelaxed(t *testing.T, b *bench) {
 	pool := b.pool("relaxed")
 	x := b.with(interceptor.Funcs{})
@@ -281,8 +281,8 @@ func testCreateRelaxed(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// A claim that was planned for another specification of its pool is not created: its taints, labels and hash would be
-// of one specification and its requirements of another.
+// testCreateForChangedPool verifies that a claim that was planned for an older specification of its pool is not
+// created. Its taints, labels and hash would follow one specification and its requirements another.
 func testCreateForChangedPool(t *testing.T, b *bench) {
 	pool := b.pool("changed")
 	claim := planned("changed-1", pool)
@@ -321,7 +321,7 @@ func testCreateAgain(t *testing.T, b *bench) {
 	b.wantNotNow(x, plan.CreateClaim{NewClaim: renamed}, plan.PoolGone)
 	renamed.Pool = "nowhere"
 	b.wantNotNow(x, plan.CreateClaim{NewClaim: renamed}, plan.PoolGone)
-	if err := b.client.Delete(t.Context(), &all.Items[0]); err != nil { // stays, because of its finalizer
+	if err := b.client.Delete(t.Context(), &all.Items[0]); err != nil { // remains because of its finalizer
 		t.Fatal(err)
 	}
 	b.wantNotNow(x, create, plan.NodeLeaving)
@@ -359,7 +359,7 @@ func testTaint(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// The cache is behind: somebody else's taint must survive.
+// testConflict verifies that a stale cache does not overwrite a taint of another writer.
 func testConflict(t *testing.T, b *bench) {
 	stale := b.node("conflict")
 	fresh := stale.DeepCopy()
@@ -382,7 +382,7 @@ func testConflict(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// testBackoff: the reasons of a pool share an annotation, and each is written without the others being lost.
+// testBackoff verifies that the reasons of a pool share an annotation, and each write keeps the others.
 func testBackoff(t *testing.T, b *bench) {
 	pool := b.pool("backoff")
 	uid := string(pool.UID)
@@ -392,7 +392,7 @@ func testBackoff(t *testing.T, b *bench) {
 		plan.NoteBackoff{Pool: pool.Name, UID: "other", Backoff: model.Backoff{Reason: "Underutilized", Failures: 9, At: at}})
 	b.get(pool)
 	if diff := cmp.Diff([]model.Backoff{drifted, expired}, convert.Backoffs(pool.Annotations[karpv1.AnnotationBackoff])); diff != "" {
-		t.Errorf("noted (-want +got):\n%s", diff)
+		t.Errorf("backoffs (-want +got):\n%s", diff)
 	}
 	for range 2 {
 		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted}, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
@@ -401,14 +401,14 @@ func testBackoff(t *testing.T, b *bench) {
 	b.do(b.Executor, plan.HoldLaunches{Pool: pool.Name, UID: uid, Hold: hold})
 	b.get(pool)
 	if text, left := pool.Annotations[karpv1.AnnotationBackoff]; left {
-		t.Errorf("left: %s", text)
+		t.Errorf("remaining: %s", text)
 	}
 	if diff := cmp.Diff([]model.LaunchHold{hold}, convert.Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])); diff != "" {
 		t.Errorf("holds (-want +got):\n%s", diff)
 	}
 	b.do(b.Executor, plan.ReleaseLaunches{Pool: pool.Name, UID: uid, Owner: "uid"})
 	if b.get(pool); pool.Annotations[karpv1.AnnotationLaunchBackoff] != "" {
-		t.Errorf("left: %s", pool.Annotations[karpv1.AnnotationLaunchBackoff])
+		t.Errorf("remaining: %s", pool.Annotations[karpv1.AnnotationLaunchBackoff])
 	}
 	b.store.take()
 }
@@ -430,7 +430,7 @@ func testCommand(t *testing.T, b *bench) {
 	b.do(b.Executor, undo...)
 	b.get(claim)
 	if claim.Annotations[karpv1.AnnotationCommand] != "" || claim.Condition(karpv1.ConditionDisruptionReason) != nil {
-		t.Errorf("left: %v, %v", claim.Annotations, claim.Status.Conditions)
+		t.Errorf("remaining: %v, %v", claim.Annotations, claim.Status.Conditions)
 	}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
 	b.do(b.Executor, plan.MarkConsolidated{Claim: "command", UID: "other", At: at.Add(time.Hour)}, plan.MarkConsolidated{Claim: "command", UID: uid, At: at})
@@ -459,7 +459,7 @@ func testDelete(t *testing.T, b *bench) {
 	x := b.with(interceptor.Funcs{})
 	b.do(x, plan.DeleteClaim{Claim: "delete", UID: "other", Reason: plan.Empty})
 	if b.get(claim); !claim.DeletionTimestamp.IsZero() {
-		t.Fatal("a claim of another UID was deleted")
+		t.Fatal("a claim with another UID was deleted")
 	}
 	b.do(x, plan.DeleteClaim{Claim: "delete", UID: string(claim.UID), Reason: plan.Empty})
 	b.do(x, plan.DeleteClaim{Claim: "delete", UID: string(claim.UID), Reason: plan.Empty})
@@ -470,7 +470,7 @@ func testDelete(t *testing.T, b *bench) {
 		t.Errorf("counted %v deletions, want 1", n)
 	}
 	if diff := cmp.Diff([]string{"deleted delete"}, b.store.take()); diff != "" {
-		t.Errorf("handed over (-want +got):\n%s", diff)
+		t.Errorf("passed to the store (-want +got):\n%s", diff)
 	}
 }
 
@@ -479,12 +479,12 @@ func testNominate(t *testing.T, b *bench) {
 	nominate := plan.NominatePod{Namespace: "default", Name: "nominate", UID: string(pod.UID), Node: "some-node"}
 	b.do(b.Executor, nominate, nominate)
 	if b.get(pod); pod.Status.NominatedNodeName != "some-node" || !convert.NominatedByUs(pod) {
-		t.Errorf("nominated to %q, by us: %v", pod.Status.NominatedNodeName, convert.NominatedByUs(pod))
+		t.Errorf("nominated to %q, by the executor: %v", pod.Status.NominatedNodeName, convert.NominatedByUs(pod))
 	}
 	b.do(b.Executor, plan.ClearNomination{Namespace: "default", Name: "nominate", UID: "other", From: "some-node"},
 		plan.ClearNomination{Namespace: "default", Name: "nominate", UID: string(pod.UID), From: "where-it-was-before"})
 	if b.get(pod); pod.Status.NominatedNodeName == "" {
-		t.Error("the nomination of a pod of another UID, or one to another node, was cleared")
+		t.Error("the nomination of a pod with another UID, or to another node, was cleared")
 	}
 	clear := plan.ClearNomination{Namespace: "default", Name: "nominate", UID: string(pod.UID), From: "some-node"}
 	b.do(b.Executor, clear, clear)
@@ -496,7 +496,8 @@ func testNominate(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// What is gone, or another object of the same name, is left alone, and that is success.
+// testGone verifies that objects that are gone, or were replaced by others of the same name, are not changed, and
+// that this counts as success.
 func testGone(t *testing.T, b *bench) {
 	b.node("gone-node")
 	b.claim("gone-claim")
@@ -539,7 +540,7 @@ func testFailure(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// Provision checks its plan, and Advance its commands, on the newest snapshot.
+// testLoops verifies that Provision checks its plan, and Advance its commands, on the newest snapshot.
 func testLoops(t *testing.T, b *bench) {
 	pool := b.pool("loops")
 	claim, node := b.claim("loops-claim"), b.node("loops-node")
@@ -575,7 +576,8 @@ func testLoops(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// Also a plan that buys nothing is checked: what it places may have gone.
+// TestProvisionChecksWhatBuysNothing verifies that a plan without new claims is checked too: its target nodes may be
+// gone.
 func TestProvisionChecksWhatBuysNothing(t *testing.T) {
 	builder := model.NewBuilder()
 	builder.UpsertNode(model.NodeSpec{Name: "leaving", Claim: "c", ClaimUID: "u", Deleting: true})
@@ -585,6 +587,6 @@ func TestProvisionChecksWhatBuysNothing(t *testing.T) {
 	done := x.Provision(t.Context(), func() *model.Snapshot { return snap },
 		&plan.Provision{Placed: []plan.Placement{{Node: "leaving", Pods: snap.Groups[0].Pods}}})
 	if len(done.Plan.Placed) != 0 {
-		t.Errorf("placed on a node that leaves: %v", done.Plan.Placed)
+		t.Errorf("placed on a node that is being removed: %v", done.Plan.Placed)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// testHolds: what one pass notes on a pool is one write, however much it is; after a conflict it is done on what the server
-// has by then.
+// testHolds verifies that all notes of one pass on a pool are one write. After a conflict they are applied to the
+// state on the server.
 func testHolds(t *testing.T, b *bench) {
 	pool := b.pool("holds")
 	uid := string(pool.UID)
@@ -37,7 +37,7 @@ func testHolds(t *testing.T, b *bench) {
 	reads := 0
 	x := b.with(interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 		reads++
-		stale.DeepCopyInto(o.(*karpv1.NodePool)) // as a cache that lags
+		stale.DeepCopyInto(o.(*karpv1.NodePool)) // as a stale cache
 		return nil
 	}})
 	b.do(x, actions...)

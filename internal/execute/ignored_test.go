@@ -7,7 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Annotations that the controller itself writes on claims do not come from the template; others do.
+// TestTemplateAnnotations verifies that annotations that the controller writes on claims are not copied from the
+// template, and that others are.
 func TestTemplateAnnotations(t *testing.T) {
 	pool := &karpv1.NodePool{}
 	pool.Spec.Template.ObjectMeta.Annotations = map[string]string{

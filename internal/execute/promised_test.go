@@ -18,7 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// A replacement that is bought by who resumes a command says for whom, as the command has it.
+// TestResumedReplacementSaysForWhom verifies that a replacement that a resumed command launches records the pods for
+// which the command needs it.
 func TestResumedReplacementSaysForWhom(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := karpv1.AddToScheme(scheme); err != nil {
@@ -38,6 +39,6 @@ func TestResumedReplacementSaysForWhom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := claim.Annotations[karpv1.AnnotationPods]; got != "a/owner b" {
-		t.Errorf("bought for %q, want %q", got, "a/owner b")
+		t.Errorf("launched for %q, want %q", got, "a/owner b")
 	}
 }

@@ -27,7 +27,8 @@ import (
 
 func (w *written) Refuse(pool, uid, why string) { w.add("refused " + pool + " " + uid + ": " + why) }
 
-// An answer that would be the same again is told to the store and to users; one that may change is only an error.
+// TestRefusedClaim verifies that a response that would be the same again is reported to the store and to users. A
+// response that may change is only an error.
 func TestRefusedClaim(t *testing.T) {
 	claims := schema.GroupResource{Group: karpv1.Group, Resource: "nodeclaims"}
 	for _, test := range []struct {
@@ -64,12 +65,12 @@ func TestRefusedClaim(t *testing.T) {
 			}
 			if !test.refused {
 				if got := strings.Join(store.take(), ""); strings.Contains(got, "refused") || len(sink.Events) > 0 {
-					t.Errorf("told the store %q and %d events, want no word of a refusal", got, len(sink.Events))
+					t.Errorf("reported %q to the store and %d events, want no report of a rejection", got, len(sink.Events))
 				}
 				return
 			}
 			if diff := cmp.Diff([]string{"refused p uid: " + test.answer.Error()}, store.take()); diff != "" {
-				t.Errorf("told the store (-want +got):\n%s", diff)
+				t.Errorf("reported to the store (-want +got):\n%s", diff)
 			}
 			if got := <-sink.Events; !strings.HasPrefix(got, "Warning ClaimRefused ") || !strings.Contains(got, test.answer.Error()) {
 				t.Errorf("event %q", got)
