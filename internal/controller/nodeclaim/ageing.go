@@ -29,32 +29,32 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// AgeingName is the name in logs and metrics of what keeps the conditions Drifted and Consolidatable.
+// AgeingName is the name of the Ageing controller in logs and metrics.
 const AgeingName = "nodeclaim.disruption"
 
-// ageingWorkers is how many claims are judged at a time; a worker may wait for the cloud.
+// ageingWorkers is the number of claims that are evaluated concurrently. A worker may wait for the cloud.
 const ageingWorkers = 50
 
-// Ageing keeps two conditions of claims (core specification 5.3, 5.4): Drifted, that the machine is not what its pool or
-// the cloud would make today, and Consolidatable, that no pod came or went for consolidateAfter. They are what
-// disruption goes by; nothing is decided here.
+// Ageing maintains two conditions of claims. Drifted means that the machine differs from what its pool or the cloud
+// would create today. Consolidatable means that no pod was bound to the node or removed from it for consolidateAfter.
+// Disruption uses the conditions. Ageing makes no decisions. See https://karpenter.sh/docs/concepts/disruption/.
 //
 //	claim, pool, node class, 5 min --> Drifted         static, requirements, instance type, provider's reason
-//	last pod event, pool, its end  --> Consolidatable  True, or not there
+//	last pod event, pool, its end  --> Consolidatable  True, or absent
 //
-// Who cannot be judged (the pool or the class is missing, the cloud does not answer) keeps the Drifted that it has; the
-// first of a pool is named in an event and the log, all are counted in NodeClaimsUnjudged. Fill all fields but Workers,
-// then call SetupWithManager.
+// A claim that cannot be evaluated (the pool or the class is missing, the cloud does not respond) keeps its Drifted
+// condition. The first such claim of a pool is reported in an event and the log, and all are counted in
+// NodeClaimsUnjudged. Fill all fields except Workers, then call SetupWithManager.
 type Ageing struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client client.Client
-	// Provider is asked for the instance types, and for reasons of its own if it is a cloud.DriftDetector.
+	// Provider returns the instance types, and its own drift reasons if it is a cloud.DriftDetector.
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
-	// Workers is how many claims are judged at a time; 0 means 50.
+	// Workers is the number of claims that are evaluated concurrently. 0 means 50.
 	Workers int
 
 	classes     controller.Classes
@@ -65,7 +65,7 @@ type Ageing struct {
 	unjudged    unjudged
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (a *Ageing) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(a.Provider, mgr.GetScheme())
 	if err != nil {
@@ -100,7 +100,8 @@ func (a *Ageing) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// claimTurned passes the changes of a claim that the two conditions depend on; their own writing is not among them.
+// claimTurned passes the changes of a claim on which the two conditions depend, except changes of the conditions
+// themselves.
 func claimTurned() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isClaim := e.ObjectOld.(*karpv1.NodeClaim)
@@ -116,7 +117,8 @@ func claimTurned() predicate.Predicate {
 	}}
 }
 
-// isTrue reads a condition and, unlike StatusConditions, leaves the claim as it is: it is shared with the cache.
+// isTrue reports whether a condition is true. Unlike StatusConditions it does not modify the claim, which is shared
+// with the cache.
 func isTrue(claim *karpv1.NodeClaim, condition string) bool {
 	for i := range claim.Status.Conditions {
 		if c := &claim.Status.Conditions[i]; c.Type == condition {
@@ -126,12 +128,12 @@ func isTrue(claim *karpv1.NodeClaim, condition string) bool {
 	return false
 }
 
-// claimsOf are the claims of a pool.
+// claimsOf returns requests for the claims of a pool.
 func (a *Ageing) claimsOf(ctx context.Context, pool string) []reconcile.Request {
 	return a.claimsBy(ctx, controller.FieldPool, pool)
 }
 
-// claimsBy are the claims with the value of an indexed field.
+// claimsBy returns requests for the claims with the given value of an indexed field.
 func (a *Ageing) claimsBy(ctx context.Context, field, value string) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := a.Client.List(ctx, &claims, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
@@ -145,9 +147,10 @@ func (a *Ageing) claimsBy(ctx context.Context, field, value string) []reconcile.
 	return requests
 }
 
-// claimsOfClass are the claims of the pools of a node class, and those that were made with it. Claims that were made with
-// another class are among the former: they are judged by the class that their pool names today. The latter have drifted
-// when the class goes, whatever their pool names.
+// claimsOfClass returns requests for the claims of the pools that use a node class, and for the claims that were
+// created with it. Claims of those pools that were created with another class are included: they are compared with
+// the class that their pool names today. Claims that were created with the class have drifted when it is deleted,
+// whatever their pool names.
 func (a *Ageing) claimsOfClass(ctx context.Context, class karpv1.NodeClassReference) []reconcile.Request {
 	var pools karpv1.NodePoolList
 	if err := a.Client.List(ctx, &pools, client.MatchingFields{controller.FieldPoolClass: controller.ClassKey(class)}, client.UnsafeDisableDeepCopy); err != nil {
@@ -158,10 +161,10 @@ func (a *Ageing) claimsOfClass(ctx context.Context, class karpv1.NodeClassRefere
 	for i := range pools.Items {
 		requests = append(requests, a.claimsOf(ctx, pools.Items[i].Name)...)
 	}
-	return requests // the queue takes one that is named twice once
+	return requests // the queue removes duplicates
 }
 
-// Reconcile judges one claim.
+// Reconcile evaluates one claim.
 func (a *Ageing) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &karpv1.NodeClaim{}
 	err := a.Client.Get(ctx, request.NamespacedName, claim)
@@ -176,7 +179,7 @@ func (a *Ageing) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, a.Timers.Retry)
 }
 
-// judge brings the claim's conditions up to date and says when to look again, beside events.
+// judge updates the claim's conditions and returns when to evaluate it again, in addition to events.
 func (a *Ageing) judge(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	// 1. Gather.
 	pool, err := a.pool(ctx, claim)
@@ -201,7 +204,7 @@ func (a *Ageing) judge(ctx context.Context, claim *karpv1.NodeClaim) (time.Durat
 	return again, nil
 }
 
-// pool is the claim's, nil if it does not exist.
+// pool returns the claim's pool, or nil if it does not exist.
 func (a *Ageing) pool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.NodePool, error) {
 	pool := &karpv1.NodePool{}
 	name := claim.Labels[karpv1.LabelNodePool]
@@ -215,7 +218,7 @@ func (a *Ageing) pool(ctx context.Context, claim *karpv1.NodeClaim) (*karpv1.Nod
 	return pool, nil
 }
 
-// markQuiet sets or clears Consolidatable, and says when the answer may change, Timers.Drift at the latest.
+// markQuiet sets or clears Consolidatable, and returns the time until the result may change, at most Timers.Drift.
 func (a *Ageing) markQuiet(claim *karpv1.NodeClaim, pool *karpv1.NodePool) time.Duration {
 	conditions := claim.StatusConditions()
 	if pool != nil {
@@ -233,14 +236,15 @@ func (a *Ageing) markQuiet(claim *karpv1.NodeClaim, pool *karpv1.NodePool) time.
 	return a.Timers.Drift
 }
 
-// markDrift sets or clears Drifted. When it cannot tell it leaves the condition as it is, and says why.
+// markDrift sets or clears Drifted. When drift cannot be evaluated, markDrift keeps the condition and returns the
+// reason.
 func (a *Ageing) markDrift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) *doubt {
 	conditions := claim.StatusConditions()
 	switch {
 	case !conditions.Get(karpv1.ConditionLaunched).IsTrue():
 		_ = conditions.Clear(karpv1.ConditionDrifted)
 		return nil
-	case pool == nil && poolOf(claim) != "": // deleted; Kubernetes deletes what it owned
+	case pool == nil && poolOf(claim) != "": // deleted; Kubernetes deletes the objects that it owned
 		return nil
 	case pool == nil:
 		return &doubt{cause: causePool, why: fmt.Errorf("NodePool %q does not exist", claim.Labels[karpv1.LabelNodePool])}
@@ -256,7 +260,8 @@ func (a *Ageing) markDrift(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	return unsure
 }
 
-// drift is the first reason that applies; with a doubt, one that could not be asked may apply too.
+// drift returns the first reason that applies. If it returns a doubt, a reason that could not be evaluated may apply
+// too.
 func (a *Ageing) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (string, *doubt) {
 	static, err := staticDrift(claim, pool)
 	switch {

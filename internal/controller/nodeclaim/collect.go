@@ -25,13 +25,13 @@ import (
 // CollectorName is the name of garbage collection in logs and metrics.
 const CollectorName = "nodeclaim.garbagecollection"
 
-// Collector removes what lost its other half: claims whose machine is gone, machines whose claim is gone, and claims
-// whose node is gone. The first is Karpenter's; the second it leaves to its providers, and a lost answer of the cloud
-// costs its users money; the third is what is left when the finalizers of a node are removed and it is deleted.
+// Collector removes objects whose counterpart is gone: claims whose machine is gone, machines whose claim is gone,
+// and claims whose node is gone. A machine without a claim is left after a lost response of the cloud and costs
+// money. A claim without a node is left when the finalizers of a node are removed and the node is deleted.
 type Collector struct {
 	// Client reads nodes from the cache and deletes claims.
 	Client client.Client
-	// Live reads from the API itself: a machine is a leak only if its claim is not there, and a cache that lags must
+	// Live reads from the API server. A machine is a leak only if its claim does not exist, and a stale cache must
 	// not decide that.
 	Live     client.Reader
 	Provider cloud.Provider
@@ -40,13 +40,13 @@ type Collector struct {
 	Clock    clock.Clock
 	// Recorder may be nil.
 	Recorder *telemetry.Recorder
-	// Brake is asked before anything is removed on the cloud's word.
+	// Brake is checked before a removal that is based only on a response of the cloud.
 	Brake *removal.Brake
 
 	classes controller.Classes
 	log     logr.Logger
-	// nodeless says since when claims are known to be without a node. It is lost with the process, and the time to wait
-	// begins anew.
+	// nodeless records since when claims are known to have no node. It is lost when the process ends, and the wait
+	// restarts.
 	nodeless map[types.UID]time.Time
 }
 
@@ -59,17 +59,17 @@ func (c *Collector) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(c)
 }
 
-// Recognize finds out which node classes are the provider's. SetupWithManager does it.
+// Recognize determines which node classes the provider owns. SetupWithManager calls it.
 func (c *Collector) Recognize(scheme *runtime.Scheme) (err error) {
 	c.classes, err = controller.ClassesOf(c.Provider, scheme)
 	return err
 }
 
-// firstRounds is how many rounds that went well come at the pace of Timers.CollectionFirst after a start: what leaked did
-// so while a process ended, more often than not (AWS specification 6.1).
+// firstRounds is how many successful rounds run at the interval Timers.CollectionFirst after a start. Most leaks
+// happen while a process ends.
 const firstRounds = 20
 
-// Start collects until the context ends: every Timers.CollectionFirst at first, then every Timers.Collection.
+// Start runs collections until the context ends, first every Timers.CollectionFirst, then every Timers.Collection.
 func (c *Collector) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, c.log)
 	for well := 0; ctx.Err() == nil; {
@@ -93,13 +93,13 @@ func (c *Collector) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that only the leader collects.
+// NeedLeaderElection returns true: only the leader collects.
 func (c *Collector) NeedLeaderElection() bool { return true }
 
-// Collect does it once. One failure does not keep it from the rest.
+// Collect runs one collection. A failure of one step does not prevent the others.
 func (c *Collector) Collect(ctx context.Context) error {
-	// 1. Machines first, claims second and live: the claim of every machine in the first list is in the second,
-	// unless it is gone.
+	// 1. List the machines first, then the claims, live. The claim of every machine in the first list is then in the second list,
+	// unless the claim is gone.
 	machines, unlisted := c.Provider.Machines(ctx)
 	var claims karpv1.NodeClaimList
 	if err := c.Live.List(ctx, &claims); err != nil {
@@ -119,12 +119,12 @@ func (c *Collector) Collect(ctx context.Context) error {
 	missing := slices.DeleteFunc(machineless(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
 		return !c.classes.Owns(claim.Spec.NodeClassRef)
 	})
-	// 3. Act. Missing machines come first: what the list lacks says how far to trust it.
+	// 3. Act. Missing machines are handled first: they show how far the list can be trusted.
 	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items))
 }
 
-// withoutList does what does not depend on the list of machines: machines in dispute are looked at again one by one, so that a
-// dispute ends while only the list fails, and claims without a node are removed.
+// withoutList runs the steps that do not depend on the list of machines. Disputed machines are queried one by one, so
+// that a dispute can end while only the list fails, and claims without a node are removed.
 func (c *Collector) withoutList(ctx context.Context, claims []karpv1.NodeClaim) error {
 	var disputed []*karpv1.NodeClaim
 	for i := range claims {
@@ -163,7 +163,7 @@ func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClai
 	return errors.Join(errs...)
 }
 
-// nodeGone says whether the claim has no node, in the cache nor, if there is none in it, in the API.
+// nodeGone reports whether the claim has no node. It reads the API server if there is none in the cache.
 func (c *Collector) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)
 	if err != nil || len(nodes) > 0 || claim.Status.NodeName == "" {
@@ -177,11 +177,11 @@ func (c *Collector) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (bool
 	return err != nil || node.Spec.ProviderID != claim.Status.ProviderID, nil
 }
 
-// giveBack deletes a claim whose node is gone; its machine goes with it.
+// giveBack deletes a claim whose node is gone, which also terminates its machine.
 func (c *Collector) giveBack(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err := retire(ctx, c.Client, claim); err != nil {
 		if controller.Stale(err) {
-			return nil // changed while we looked: the next round decides
+			return nil // changed since it was read: the next round decides
 		}
 		return err
 	}
@@ -190,12 +190,13 @@ func (c *Collector) giveBack(ctx context.Context, claim *karpv1.NodeClaim) error
 	return nil
 }
 
-// ages are the times before which a machine must have been created to count as a leak: one whose purchase was noted on its
-// claims, or that says whose it is, and one of which nobody can say who might be about to show it.
+// ages holds the times before which a machine must have been created to count as a leak. noted applies to a machine
+// whose launch is recorded on claims, or that names its owner. others applies to a machine for which an unknown claim
+// may still appear.
 type ages struct{ noted, others time.Time }
 
-// leaks are the machines that no claim shows and no claim could come to show, and that are old enough. A machine whose age is
-// not known is left alone.
+// leaks returns the machines that no claim shows and that no claim can show later, and that are old enough. A machine
+// of unknown age is kept.
 func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []cloud.Machine {
 	shown, unlaunched := map[string]bool{}, map[string]bool{}
 	for i := range claims {
@@ -220,7 +221,7 @@ func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []c
 	return leaked
 }
 
-// machineless are the registered claims whose machine is not in the list, or is on its way out.
+// machineless returns the registered claims whose machine is not in the list, or is being terminated.
 func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
 	alive := map[string]bool{}
 	for _, m := range machines {
@@ -239,7 +240,7 @@ func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.
 	return missing
 }
 
-// collected notes that a claim was deleted for want of its other half.
+// collected records that a claim was deleted because its counterpart is gone.
 func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone string) {
 	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "nodeClaim", claim.Name, "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	c.Metrics.Disrupted(claim, telemetry.DisruptedGarbageCollected, "")

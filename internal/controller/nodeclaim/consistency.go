@@ -22,19 +22,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// ConsistencyName is the name in logs and metrics of what compares nodes with what was promised.
+// ConsistencyName is the name of the Consistency controller in logs and metrics.
 const ConsistencyName = "nodeclaim.consistency"
 
 const (
-	// consistencyWorkers is how many claims are compared at a time.
+	// consistencyWorkers is the number of claims that are compared concurrently.
 	consistencyWorkers = 50
-	// leastPercent is how much of a promised resource a node must have, in percent (core specification 4.6).
+	// leastPercent is the minimum of an expected resource that a node must have, in percent.
 	leastPercent = 90
 )
 
-// Consistency looks every Timers.Consistency whether each initialised node has the shape that its claim promises: a
-// machine that lost a bank of memory, or a kubelet that reports too little, takes fewer pods than are planned onto it.
-// What it finds is a condition of the claim and an event; nothing is done about it.
+// Consistency checks every Timers.Consistency whether each initialized node has the resources that its claim
+// declares. A machine with defective memory, or a kubelet that reports too little, accepts fewer pods than are
+// planned onto it. A finding is reported as a condition of the claim and an event, and has no other effect.
 type Consistency struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client   client.Client
@@ -45,7 +45,7 @@ type Consistency struct {
 	classes controller.Classes
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(c.Provider, mgr.GetScheme())
 	if err != nil {
@@ -66,8 +66,8 @@ func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// initialising passes claims when they are first seen and when they become initialised. All else is looked at in its
-// time.
+// initialising passes claims when they are first seen and when they become initialized. Later comparisons run
+// periodically.
 func initialising() predicate.Predicate {
 	is := func(o client.Object) bool {
 		claim, ok := o.(*karpv1.NodeClaim)
@@ -94,7 +94,7 @@ func (c *Consistency) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	return controller.Settle(ctrl.Result{RequeueAfter: c.Timers.Consistency}, err, c.Timers.Retry)
 }
 
-// compare writes what is found, if there is a node to compare with.
+// compare writes the findings, if there is a node to compare with.
 func (c *Consistency) compare(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if !claim.Condition(karpv1.ConditionInitialized).IsTrue() {
 		return nil
@@ -105,7 +105,7 @@ func (c *Consistency) compare(ctx context.Context, claim *karpv1.NodeClaim) erro
 	}
 	node, missing := pick(nodes)
 	if missing != (unmet{}) {
-		return nil // Registered and Initialized say so
+		return nil // Registered and Initialized report this
 	}
 	issues := shape(claim, node)
 	for _, issue := range issues {
@@ -126,8 +126,8 @@ func (c *Consistency) compare(ctx context.Context, claim *karpv1.NodeClaim) erro
 	return nil
 }
 
-// shape says of each requested resource of which the node has less than 90 % of what the claim promises what is
-// expected and what is there.
+// shape returns one message for each requested resource of which the node has less than 90 % of the amount in the
+// claim's status. Each message contains the expected and the actual amount.
 func shape(claim *karpv1.NodeClaim, node *corev1.Node) []string {
 	var issues []string
 	for _, name := range resourceNames(claim.Spec.Resources.Requests) {

@@ -13,13 +13,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// describeMetadata adds the machine's labels, where the claim has none of its own, and its annotations.
+// describeMetadata adds the machine's annotations, and its labels where the claim has none of its own.
 func describeMetadata(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	labels := maps.Clone(machine.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[classLabel(claim)] = claim.Spec.NodeClassRef.Name // claims made by hand may not have it
+	labels[classLabel(claim)] = claim.Spec.NodeClassRef.Name // manually created claims may not have it
 	maps.Copy(labels, claim.Labels)
 	claim.Labels = labels
 	if len(machine.Annotations) > 0 {
@@ -32,12 +32,12 @@ func describeMetadata(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	}
 }
 
-// classLabel is the label by which a claim and its node are recognised as ours.
+// classLabel returns the label by which a claim and its node are recognized as managed by this controller.
 func classLabel(claim *karpv1.NodeClaim) string {
 	return karpv1.NodeClassLabel(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind)
 }
 
-// describeStatus copies what the provider knows of the machine.
+// describeStatus copies the provider's description of the machine.
 func describeStatus(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	claim.Status.ProviderID = machine.ProviderID
 	claim.Status.ImageID = machine.ImageID
@@ -45,8 +45,8 @@ func describeStatus(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	claim.Status.Allocatable = cloud.ResourceList(machine.Allocatable)
 }
 
-// registered is the node as it is to be once it belongs to the claim and is open for pods (core specification 4.2):
-// finalizer, owner, the claim's labels, annotations and taints, and no unregistered taint.
+// registered returns the node as it should be once it belongs to the claim and accepts pods: with the finalizer, the
+// owner, the claim's labels, annotations and taints, and without the unregistered taint.
 func registered(claim *karpv1.NodeClaim, node *corev1.Node) *corev1.Node {
 	node = node.DeepCopy()
 	controllerutil.AddFinalizer(node, karpv1.FinalizerTermination)
@@ -60,7 +60,7 @@ func registered(claim *karpv1.NodeClaim, node *corev1.Node) *corev1.Node {
 	node.Labels[karpv1.LabelRegistered] = "true"
 	for key, value := range claim.Annotations {
 		if strings.HasPrefix(key, karpv1.OwnAnnotationPrefix) {
-			continue // what we note on a claim is not about its node
+			continue // the controller's notes on a claim do not apply to its node
 		}
 		metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
 	}
@@ -87,7 +87,7 @@ func ownNode(claim *karpv1.NodeClaim, node *corev1.Node) {
 	})
 }
 
-// mergeTaints appends the taints whose key and effect are not there yet.
+// mergeTaints appends the taints whose key and effect are not present yet.
 func mergeTaints(have []corev1.Taint, lists ...[]corev1.Taint) []corev1.Taint {
 	merged := slices.Clone(have)
 	for _, taint := range slices.Concat(lists...) {
@@ -98,7 +98,7 @@ func mergeTaints(have []corev1.Taint, lists ...[]corev1.Taint) []corev1.Taint {
 	return merged
 }
 
-// hasTaint compares keys and effects.
+// hasTaint reports whether a taint with the same key and effect is present.
 func hasTaint(taints []corev1.Taint, taint corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 }

@@ -1,33 +1,35 @@
-// Package nodeclaim leads one claim through its life: it buys the machine, matches the node that joins, says when it
-// is ready, gives up on what never comes, and takes the machine down again. Garbage collection catches what any crash
-// left behind.
+// Package nodeclaim manages the lifecycle of one claim. It launches the machine, matches the node that joins, reports
+// when the node is ready, deletes claims that exceed their time limits, and terminates the machine. Garbage
+// collection removes what a crash left behind.
 //
 //	claim created
-//	     |  finalizer on, before anything is bought
+//	     |  finalizer set, before anything is launched
 //	     v
 //	 Launched? ----Launch----> InsufficientCapacity, NodeClassNotReady: claim deleted, its pods are planned again
-//	     |                     any other error: Unknown with a reason, tried again with back-off
+//	     |                     any other error: Unknown with a reason, retried with backoff
 //	     v
-//	 Registered? <--- node with our provider id: labels, taints, finalizer, owner copied onto it; BeforeReady asked;
-//	     |            then the unregistered taint goes, in the same write
+//	 Registered? <--- node with the claim's provider ID: labels, taints, finalizer, owner copied onto it; BeforeReady
+//	     |            called; then the unregistered taint removed, in the same write
 //	     v
-//	 Initialized? <-- node Ready, start-up and ephemeral taints gone, resources there
+//	 Initialized? <-- node Ready, startup and ephemeral taints gone, resources present
 //	     |
 //	     v
-//	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer off
+//	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer removed
 //
-//	 claim vanished while it was launched: its machine is terminated by the process that launched it (lost.go)
-//	 node removed by force: not Initialized; not back after a minute: deleted
-//	 older than its expireAfter: deleted, in whatever state it is
+//	 claim disappeared during its launch: its machine is terminated by the process that launched it (lost.go)
+//	 node deleted by force: not Initialized; not back after a minute: claim deleted
+//	 older than its expireAfter: deleted, in any state
 //	 not launched after 5 min, or not registered after 15 min: deleted
 //
-// Two conditions say beside that whether it still is what it should be and whether it is quiet (Ageing); disruption goes
-// by them. A third, whether its node has the shape that it promises (Consistency), only informs.
+// Two further conditions report whether the claim still matches its pool and whether its node is quiet (Ageing).
+// Disruption uses them. A third condition reports whether the node has the resources that its claim declares
+// (Consistency). It only informs.
 //
-// The reconciler gathers (claim, nodes by index), evaluates by functions without a context (evaluate.go, describe.go),
-// then acts. Everything lives in the API but one memory: what the provider answered to Launch, kept until the claim
-// shows it, so that a stale read buys nothing twice; after a crash the provider's own idempotence does.
+// The reconciler gathers (claim, nodes by index), evaluates by functions without a context (evaluate.go,
+// describe.go), then acts. All state is in the API, except for one memory: the provider's response to Launch is kept
+// until the claim shows it, so that a stale read does not launch twice. After a crash, the idempotence of the
+// provider's Launch has this effect.
 //
-// The package must not know plans, snapshots or other claims: which pods belong onto a node is the business of
-// whoever gives BeforeReady.
+// The package must not depend on plans, snapshots or other claims. The caller that sets BeforeReady decides which
+// pods belong on a node.
 package nodeclaim

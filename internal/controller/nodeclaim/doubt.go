@@ -14,34 +14,35 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// doubt is why nobody can tell whether a claim has drifted.
+// doubt is the reason why drift of a claim cannot be evaluated.
 type doubt struct {
-	// cause is the label of the metric.
+	// cause is the value of the metric's label.
 	cause string
 	why   error
 }
 
-// The causes of doubts.
+// These are the causes of doubts.
 const (
 	causePool      = "nodepool_missing"
 	causeClass     = "nodeclass_missing"
 	causeCatalogue = "catalogue"
 	causeProvider  = "provider"
-	causeHash      = "hash" // passes by itself; whoever stamps says what keeps it from that
+	causeHash      = "hash" // ends by itself; the controller that writes the hash reports what prevents it
 )
 
-// trouble is what claims in doubt have in common.
+// trouble is the common problem of claims that cannot be evaluated.
 type trouble struct{ pool, cause string }
 
-// unjudged are the claims in doubt. Many have the same trouble, which is named once, when the first of them has it.
+// unjudged holds the claims that cannot be evaluated. Many claims can have the same problem. It is reported once, for
+// the first of them.
 type unjudged struct {
 	mutex  sync.Mutex
 	claims map[string]trouble
 	counts map[trouble]int
 }
 
-// set notes the trouble of a claim, the zero value for none, publishes how many claims have the one it had before and the
-// new one, and returns the former and the two numbers.
+// set records the problem of a claim (the zero value means none) and publishes the number of claims with its previous
+// and with its new problem. It returns the previous problem and the two numbers.
 func (u *unjudged) set(claim string, now trouble, publish func(trouble, int)) (before trouble, left, have int) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -66,7 +67,7 @@ func (u *unjudged) set(claim string, now trouble, publish func(trouble, int)) (b
 	return before, u.counts[before], u.counts[now]
 }
 
-// tell names what keeps the claim from being judged, nil for nothing, if that is news.
+// tell reports why the claim cannot be evaluated, if that is new. A nil doubt means that it can be evaluated.
 func (a *Ageing) tell(ctx context.Context, claim *karpv1.NodeClaim, d *doubt) {
 	var now trouble
 	if d != nil {
@@ -97,13 +98,13 @@ func (a *Ageing) count(t trouble, claims int) {
 	a.Metrics.NodeClaimsUnjudged.WithLabelValues(t.pool, t.cause).Set(float64(claims))
 }
 
-// shelves are the catalogues that were read lately, by pool, so that a thousand claims of a pool ask once.
+// shelves caches the catalogs by pool, so that a thousand claims of a pool cause one query.
 type shelves struct {
 	mutex sync.Mutex
 	pools map[types.UID]*shelf
 }
 
-// shelf is one pool's; its lock is held while the provider is asked.
+// shelf is the catalog of one pool. Its lock is held during the query of the provider.
 type shelf struct {
 	mutex      sync.Mutex
 	generation int64
@@ -112,7 +113,8 @@ type shelf struct {
 	err        error
 }
 
-// types are the pool's instance types, at most Timers.Catalogue old; an error is kept for Timers.CatalogueRetry.
+// types returns the pool's instance types, at most Timers.Catalogue old. An error is cached for
+// Timers.CatalogueRetry.
 func (s *shelves) types(pool *karpv1.NodePool, now time.Time, timers controller.Timers, read func() ([]cloud.InstanceType, error)) ([]cloud.InstanceType, error) {
 	s.mutex.Lock()
 	if s.pools == nil {

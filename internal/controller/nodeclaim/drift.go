@@ -12,21 +12,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// market is the instance types that the cloud has today for a pool.
+// market holds the instance types that the cloud currently has for a pool.
 type market struct {
 	types []cloud.InstanceType
-	// reservation is the label of a reservation's id, empty if the provider has none.
+	// reservation is the label of a reservation's ID, empty if the provider has none.
 	reservation string
 }
 
-// staticDrift says whether the template's labels, annotations, taints, kind of class, grace period or expiry have changed
-// since the claim was made. A hash that was made another way cannot be compared: until package nodepool has stamped the
-// claim again, what was known of it holds, and nothing else is known (cloud.ErrUnstamped). The pool's own stamp does not
-// matter, as its hash is made here. A class of another kind needs no hash; nobody may be there to stamp it.
+// staticDrift reports whether the template's labels, annotations, taints, kind of class, grace period or expiry have
+// changed since the claim was created. A hash of another version cannot be compared: until package nodepool has
+// written the claim's hash again, the previous result holds, and staticDrift returns cloud.ErrUnstamped. The hash on
+// the pool is not used, because the pool's hash is computed here. A class of another kind needs no hash, and a
+// controller that would write one may be missing.
 func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (bool, error) {
 	made, wanted := claim.Spec.NodeClassRef, pool.Spec.Template.Spec.NodeClassRef
 	switch {
-	case wanted.Group == "" || wanted.Kind == "": // as in an old version that nobody has converted
+	case wanted.Group == "" || wanted.Kind == "": // as in an older version that is not converted
 		return false, fmt.Errorf("pool %q does not name the kind of its class, want spec.template.spec.nodeClassRef.group and kind", pool.Name)
 	case made.Group != wanted.Group || made.Kind != wanted.Kind:
 		return true, nil
@@ -41,8 +42,8 @@ func staticDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (bool, error) {
 	return false, fmt.Errorf("comparing the pool's hash of claim %q, of version %q: %w", claim.Name, version, cloud.ErrUnstamped)
 }
 
-// requirementsDrift says whether the claim's labels are outside of what the pool requires today. A label that the claim
-// does not have is absent, well-known or not.
+// requirementsDrift reports whether the claim's labels violate the current requirements of the pool. A label that the
+// claim does not have is absent, well-known or not.
 func requirementsDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, rules karpv1.LabelRules) bool {
 	for _, r := range pool.Spec.Template.Spec.Requirements {
 		key := rules.Key(r.Key)
@@ -59,12 +60,13 @@ func requirementsDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, rules kar
 	return false
 }
 
-// errNoTypes is a catalogue that nobody can be judged by: that a cloud has nothing at all is more likely its fault.
+// errNoTypes means that the catalog is empty and cannot be used: a fault of the cloud's response is more likely than
+// a cloud without instance types.
 var errNoTypes = errors.New("the cloud provider lists no instance type for the pool")
 
-// typeDrift says whether the claim's instance type is no longer made, or has no offering, sold out or not, in the
-// claim's zone and capacity type. A claim that does not say its type has not drifted. What was bought from a reservation
-// may have become on-demand since, and reservations come and go.
+// typeDrift reports whether the claim's instance type no longer exists, or has no offering, available or not, in the
+// claim's zone and capacity type. A claim without a type has not drifted. A machine that was launched from a
+// reservation may have become on-demand since, and reservations are created and deleted.
 func typeDrift(claim *karpv1.NodeClaim, m market) (bool, error) {
 	name := claim.Labels[corev1.LabelInstanceTypeStable]
 	if name == "" {
@@ -81,13 +83,13 @@ func typeDrift(claim *karpv1.NodeClaim, m market) (bool, error) {
 	reserved := claim.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved
 	return !slices.ContainsFunc(m.types[at].Offerings, func(o cloud.Offering) bool {
 		if reserved && o.CapacityType == karpv1.CapacityTypeReserved {
-			o.Requirements = nil // they tell one reservation from another
+			o.Requirements = nil // they distinguish reservations
 		}
 		return need.AllowsOffering(&o)
 	}), nil
 }
 
-// needOfLabels is the need for a machine with exactly these labels, the reservation's apart.
+// needOfLabels returns the need for a machine with exactly these labels, except that of the reservation.
 func needOfLabels(labels map[string]string, reservation string) cloud.Need {
 	need := cloud.Need{Labels: map[string]cloud.Values{}}
 	for key, value := range labels {
@@ -100,9 +102,10 @@ func needOfLabels(labels map[string]string, reservation string) cloud.Need {
 	return need
 }
 
-// quietUntil is when the pool's consolidateAfter will have passed if no further pod comes or goes: since the last pod
-// event, else since the node was initialised. It is the time that plan.QuietFrom computes from a snapshot. false means
-// that consolidation does not concern the claim: its node is not initialised, the pool is static, or says Never.
+// quietUntil returns when the pool's consolidateAfter will have passed if no further pod event occurs. It counts from
+// the last pod event, or else from the initialization of the node. plan.QuietFrom computes the same time from a
+// snapshot. It returns false if consolidation does not apply to the claim: its node is not initialized, or the pool
+// is static or has consolidateAfter: Never.
 func quietUntil(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool) {
 	after := pool.Spec.Disruption.ConsolidateAfter
 	initialized := claim.Condition(karpv1.ConditionInitialized)
@@ -116,7 +119,7 @@ func quietUntil(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool
 	return since.Add(*after.Duration), true
 }
 
-// expiry is when expireAfter ends the claim; false when it never does.
+// expiry returns the time at which expireAfter ends the claim, and false if it never expires.
 func expiry(claim *karpv1.NodeClaim) (time.Time, bool) {
 	if claim.Spec.ExpireAfter.IsNever() {
 		return time.Time{}, false

@@ -12,14 +12,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// unmet is why a claim is not registered or not initialised; the zero value means it is.
+// unmet is why a claim is not registered or not initialized. The zero value means that it is.
 type unmet struct {
 	reason, message string
-	// final conditions do not become true any more.
+	// final means that the condition cannot become true any more.
 	final bool
 }
 
-// pick picks the node of a claim's machine out of all nodes with its provider id.
+// pick selects the node of a claim's machine among all nodes with its provider ID.
 func pick(nodes []corev1.Node) (*corev1.Node, unmet) {
 	switch len(nodes) {
 	case 0:
@@ -34,7 +34,7 @@ func pick(nodes []corev1.Node) (*corev1.Node, unmet) {
 	}
 }
 
-// initialized says what keeps a registered node from being initialised (core specification 4.4).
+// initialized returns what prevents a registered node from being initialized.
 func initialized(claim *karpv1.NodeClaim, node *corev1.Node) unmet {
 	if why := notReady(node); why != "" {
 		return unmet{reason: karpv1.ReasonNodeNotReady, message: why}
@@ -56,7 +56,7 @@ func initialized(claim *karpv1.NodeClaim, node *corev1.Node) unmet {
 	return unmet{}
 }
 
-// resourceNames are the keys in a fixed order, so that a message does not change between two looks.
+// resourceNames returns the keys in a fixed order, so that a message does not change between two evaluations.
 func resourceNames(list corev1.ResourceList) []corev1.ResourceName {
 	var names []corev1.ResourceName
 	for name := range list {
@@ -66,7 +66,7 @@ func resourceNames(list corev1.ResourceList) []corev1.ResourceName {
 	return names
 }
 
-// notReady says why a node is not Ready; empty when it is.
+// notReady returns why a node is not Ready, or an empty string if it is.
 func notReady(node *corev1.Node) string {
 	switch c := karpv1.ReadyCondition(node); {
 	case c == nil:
@@ -77,9 +77,10 @@ func notReady(node *corev1.Node) string {
 	return ""
 }
 
-// overdue says, as the reason of the metric, that a claim has taken too long to launch or to register (core
-// specification 4.5), or else how much time is left; zero time left means that no limit applies any more. The time to
-// register begins with the launch: a claim that was launched late, because we were away, is not late to register.
+// overdue returns the metric's reason if a claim exceeded its time limit to launch or to register. Otherwise it
+// returns the time that is left. Zero time left means that no limit applies any more. The time to register begins
+// with the launch: a claim that was launched late, after a downtime of the controller, still has the whole time to
+// register.
 func overdue(claim *karpv1.NodeClaim, now time.Time, timers controller.Timers) (reason string, left time.Duration) {
 	conditions := claim.StatusConditions()
 	launched, registered := conditions.Get(karpv1.ConditionLaunched), conditions.Get(karpv1.ConditionRegistered)

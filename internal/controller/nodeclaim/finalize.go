@@ -19,14 +19,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// finalize takes a deleted claim down (core specification 4.7). Each step repeats until it has nothing left to do:
+// finalize terminates a deleted claim. Each step repeats until it has nothing left to do:
 //
-//	deadline noted -> nodes gone -> machines gone -> finalizer off
+//	deadline recorded -> nodes gone -> machines gone -> finalizer removed
 //
-// A claim that shows the machine of another one goes without it.
+// A claim that shows the machine of another claim ends without it.
 func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
-		// A launched machine is remembered until endLost has ended it: another finalizer may keep the claim that has lost ours.
+		// A launched machine stays in memory until endLost has terminated it: another finalizer may keep a claim that
+		// has lost the termination finalizer.
 		if said := r.memory.answer(claim.UID); said == nil || said.machine == nil {
 			r.memory.forget(claim.UID)
 		}
@@ -49,8 +50,9 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 	return ctrl.Result{}, nil
 }
 
-// owner is the living claim that shows the same machine and counts as its claim, empty if there is none: a machine has one claim.
-// The one that owns a node of the machine counts, else the eldest, as in package cluster.
+// owner returns the name of the other live claim that shows the same machine and counts as its claim, or an empty
+// string if there is none. A machine has one claim: the one that owns a node of the machine, or else the oldest, as
+// in package cluster.
 func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string, error) {
 	id := r.machineOf(claim)
 	if id == "" {
@@ -83,7 +85,7 @@ func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string
 	return "", nil
 }
 
-// elder says whether a was created before b; of the same second, whose name comes first.
+// elder reports whether a was created before b. Names break ties within the same second.
 func elder(a, b *karpv1.NodeClaim) bool {
 	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
 		return order < 0
@@ -91,7 +93,7 @@ func elder(a, b *karpv1.NodeClaim) bool {
 	return a.Name < b.Name
 }
 
-// noteDeadline writes down when the grace period ends, for package node, also over what is no time.
+// noteDeadline records when the grace period ends, for package node. It also overwrites a value that is not a time.
 func (r *Reconciler) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	grace := claim.Spec.TerminationGracePeriod
 	if _, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationTerminationTimestamp]); grace == nil || err == nil {
@@ -107,8 +109,8 @@ func (r *Reconciler) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim) 
 	return 0, nil
 }
 
-// removeNodes deletes the claim's nodes and waits until package node has drained them and let them go. Their going is
-// an event; the pause is for a lost one.
+// removeNodes deletes the claim's nodes and waits until package node has drained and released them. Their removal is
+// an event. The pause covers a lost event.
 func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	nodes, err := nodesOf(ctx, r.Client, r.machineOf(claim))
 	if err != nil {
@@ -139,16 +141,16 @@ func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (
 	return 0, nil
 }
 
-// ours says whether the node has to be drained before its machine goes: the claim is registered, or the node shows
-// that it was registered and we did not live to write it on the claim.
+// ours reports whether the node must be drained before its machine is terminated: the claim is registered, or the
+// node shows that it was registered and the process stopped before it wrote this to the claim.
 func ours(claim *karpv1.NodeClaim, node *corev1.Node) bool {
 	return claim.Condition(karpv1.ConditionRegistered).IsTrue() ||
 		controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination)
 }
 
-// lately is the node as the API server has it now, nil if it is gone. The cache may be older than a registration by this
-// process or by the one that led before it. A node that is taken for unregistered would lose its machine, and then its claim,
-// without a drain, and its finalizer would keep it for ever.
+// lately returns the node as the API server has it now, or nil if it is gone. The cache may be older than a
+// registration by this process or by its predecessor. A node that is mistaken for unregistered would lose its
+// machine, and then its claim, without a drain, and its finalizer would keep it forever.
 func (r *Reconciler) lately(ctx context.Context, cached *corev1.Node) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), node)
@@ -161,7 +163,8 @@ func (r *Reconciler) lately(ctx context.Context, cached *corev1.Node) (*corev1.N
 	return node, nil
 }
 
-// machineOf is the provider id of the claim's machine as far as we know, also if the claim does not show it yet.
+// machineOf returns the provider ID of the claim's machine as far as it is known, also if the claim does not show it
+// yet.
 func (r *Reconciler) machineOf(claim *karpv1.NodeClaim) string {
 	if claim.Status.ProviderID != "" {
 		return claim.Status.ProviderID
@@ -172,7 +175,7 @@ func (r *Reconciler) machineOf(claim *karpv1.NodeClaim) string {
 	return ""
 }
 
-// removeMachines terminates the claim's machine until the provider no longer knows it.
+// removeMachines terminates the claim's machine until the provider reports it as not found.
 func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	ids, err := r.machinesOf(ctx, claim)
 	if err != nil {
@@ -202,8 +205,9 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 	return r.Timers.InstancePause(waitedSince(claim, karpv1.ConditionInstanceTerminating, r.Clock.Now())), nil
 }
 
-// machinesOf are the provider ids to terminate. A claim that does not show its machine may have one all the same, if
-// we stopped between the launch and the write: unless the provider has told us otherwise, its list is searched.
+// machinesOf returns the provider IDs to terminate. A claim that does not show its machine may still have one, if the
+// process stopped between the launch and the write. Unless the provider's response to the launch is known, its list
+// is searched.
 func (r *Reconciler) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([]string, error) {
 	if id := r.machineOf(claim); id != "" {
 		return []string{id}, nil
@@ -224,7 +228,7 @@ func (r *Reconciler) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([
 	return ids, nil
 }
 
-// release lets the claim go and counts its end.
+// release removes the claim's finalizer and counts its end.
 func (r *Reconciler) release(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	base := claim.DeepCopy()
 	controllerutil.RemoveFinalizer(claim, karpv1.FinalizerTermination)

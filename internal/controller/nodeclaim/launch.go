@@ -15,17 +15,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// launching is what launch leaves.
+// launching is the result of launch.
 type launching struct {
-	// refused claims have been deleted; there is nothing more to do.
+	// refused means that the claim has been deleted and nothing is left to do.
 	refused bool
-	// before is the claim's status as the API has it.
+	// before is the claim's status in the API.
 	before *karpv1.NodeClaimStatus
-	// again is when to come again for a launch that failed a moment ago; zero if there is none.
+	// again is the pause before the next attempt after a recent failure, and zero if there is none.
 	again time.Duration
 }
 
-// launch buys the claim's machine unless that has been done. Its error is to be tried again; the condition says why.
+// launch launches the claim's machine unless that has been done. After an error the launch is retried. The condition
+// reports the reason.
 func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launching, error) {
 	before := claim.Status.DeepCopy()
 	if !claim.Condition(karpv1.ConditionLaunched).IsUnknown() {
@@ -42,7 +43,7 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 		reason, message := launchFailure(err)
 		r.failed(claim, reason+": "+message)
 		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
-		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
+		// Not wrapped: an error of the cloud must not be mistaken for one of the Kubernetes API.
 		return launching{before: before}, fmt.Errorf("launching claim %s: %v", claim.Name, err)
 	}
 	if said.refusal != "" {
@@ -58,7 +59,7 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 	return launching{before: before}, nil
 }
 
-// ask returns the provider's final answer, from memory if it was given before.
+// ask returns the provider's final response, from memory if it is known.
 func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer, error) {
 	if said := r.memory.answer(claim.UID); said != nil {
 		return said, nil
@@ -82,7 +83,7 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 	return said, nil
 }
 
-// refuse deletes a claim that no machine can be bought for, so that its pods are planned again.
+// refuse deletes a claim for which no machine can be launched, so that its pods are planned again.
 func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *answer) error {
 	r.failed(claim, telemetry.Truncate(said.err.Error()))
 	if err := retire(ctx, r.Client, claim); err != nil {
@@ -98,24 +99,25 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *
 	return nil
 }
 
-// writeMetadata puts the machine's labels and annotations on the claim. Nothing else writes those keys of a claim that is
-// not launched yet (hashes of drift are stamped again on launched ones only), so the patch needs no lock, and its answer
-// is as good as a fresh read. It names the UID: another claim of the same name must not get the machine.
+// writeMetadata writes the machine's labels and annotations to the claim. No other writer changes those keys on a
+// claim that is not launched yet (drift hashes are updated on launched claims only). So the patch needs no lock, and
+// its response is as good as a fresh read. It names the UID: another claim of the same name must not get the machine.
 func (r *Reconciler) writeMetadata(ctx context.Context, claim *karpv1.NodeClaim, machine *cloud.Machine) error {
 	base := claim.DeepCopy()
 	describeMetadata(claim, machine)
 	if equality.Semantic.DeepEqual(base.ObjectMeta, claim.ObjectMeta) {
 		return nil
 	}
-	base.UID = "" // so that the patch has it
+	base.UID = "" // so that the patch contains it
 	if err := r.Client.Patch(ctx, claim, client.MergeFrom(base)); err != nil {
 		return fmt.Errorf("writing the labels of claim %s: %w", claim.Name, err)
 	}
 	return nil
 }
 
-// refusal is the metric's reason of an error after which the claim is deleted, empty if it is to be tried again: a
-// CreateError is, whatever it was made of, such as a class that was edited a moment ago and has to be looked at anew.
+// refusal returns the metric's reason for an error after which the claim is deleted. It returns an empty string if
+// the launch is retried: a CreateError is, whatever its cause, such as a class that has just been edited and must be
+// evaluated again.
 func refusal(err error) string {
 	var again *cloud.CreateError
 	var capacity *cloud.InsufficientCapacityError
@@ -131,7 +133,7 @@ func refusal(err error) string {
 	return ""
 }
 
-// launchFailure is the reason and message of the condition Launched after an error that is tried again.
+// launchFailure returns the reason and message of the condition Launched after an error that is retried.
 func launchFailure(err error) (reason, message string) {
 	var create *cloud.CreateError
 	if errors.As(err, &create) {

@@ -15,13 +15,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// endLost ends the machines that were launched for claims of a name that are gone, and that those claims never showed; present
-// is the UID of the claim that has the name now, empty if there is none. A claim
-// that is created and deleted at once can vanish although its finalizer was written: the API server decides about a deletion
-// by the object as it read it, and does not ask again before it removes the object.
+// endLost terminates the machines that were launched for claims of the given name that are gone and never showed the
+// machine. present is the UID of the claim that has the name now, or empty if there is none. A claim that is created
+// and deleted at once can disappear although its finalizer was written: the API server decides about a deletion from
+// the object as it read it, and does not check again before it removes the object.
 //
-// Such a deletion is voluntary, and does not pass the brake on removals: the witness is the API server, which does not know the
-// claim any more, about a machine that this process launched for it. After a restart the machine is a stray like others.
+// Such a deletion is voluntary and does not pass the limit on removals (package removal). The witness is the API
+// server, which no longer has the claim, and the machine was launched for it by this process. After a restart, the
+// machine is a leak like others.
 func (r *Reconciler) endLost(ctx context.Context, name string, present types.UID) (time.Duration, error) {
 	var pause time.Duration
 	var errs []error

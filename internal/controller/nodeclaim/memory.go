@@ -10,37 +10,37 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// answer is what the provider said to Launch, once and for all: a machine, or a refusal.
+// answer is the provider's final response to Launch: a machine, or a refusal.
 type answer struct {
 	machine *cloud.Machine
-	// refusal is the reason, a value of the metric's label, for which no machine was bought.
+	// refusal is the reason, a value of the metric's label, for which no machine was launched.
 	refusal string
 	// err is the provider's error of a refusal.
 	err error
 }
 
-// memory keeps, by claim UID, what the API does not show yet. An entry lives from the answer until the claim shows it
-// or is gone; one that was never fetched is dropped after Timers.LaunchMemory (core specification 4.1).
+// memory keeps, by claim UID, what the API does not show yet. An entry lives from the response until the claim shows
+// it or is gone. An entry that is not used is dropped after Timers.LaunchMemory.
 type memory struct {
-	// life is for how long an entry is kept, at most.
+	// life is the longest time for which an entry is kept.
 	life    time.Duration
 	mu      sync.Mutex
 	entries map[types.UID]*entry
-	named   map[string][]types.UID // the entries with an answer, by the name of their claim
+	named   map[string][]types.UID // the entries with a response, by the name of their claim
 }
 
 type entry struct {
-	claim  string // its name
+	claim  string // name of the claim
 	answer *answer
 	hooks  int // failures of BeforeReady
 	at     time.Time
-	// failure is what the last launch failed with, that is tried again after until; wait is the pause before that.
+	// failure is the error of the last launch, which is retried after until. wait is the pause before that.
 	failure error
 	until   time.Time
 	wait    time.Duration
 }
 
-// entrySweep is the number of entries above which old ones are looked for.
+// entrySweep is the number of entries above which old entries are removed.
 const entrySweep = 2000
 
 func (m *memory) answer(uid types.UID) *answer {
@@ -65,7 +65,8 @@ func (m *memory) keep(uid types.UID, claim string, a *answer, now time.Time) {
 	e.claim, e.answer = claim, a
 }
 
-// machinesFor are the machines that were launched for claims of a name and that those are not known to show, by UID.
+// machinesFor returns the machines that were launched for claims of a name and that the claims do not show yet, by
+// UID.
 func (m *memory) machinesFor(claim string) map[types.UID]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +84,7 @@ func (m *memory) machinesFor(claim string) map[types.UID]string {
 	return found
 }
 
-// hookFailed counts a failure of BeforeReady and returns how many there were.
+// hookFailed counts a failure of BeforeReady and returns the number of failures.
 func (m *memory) hookFailed(uid types.UID, now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,8 +93,9 @@ func (m *memory) hookFailed(uid types.UID, now time.Time) int {
 	return e.hooks
 }
 
-// failed notes that a launch failed, and for how long it is not tried again: first, doubled each time, most at most. What
-// the launch itself writes wakes the claim, so that the pauses of the queue alone would not be kept.
+// failed records that a launch failed, and sets the pause before the next attempt: first, doubled each time, at most
+// most. The launch itself writes the claim and so triggers a reconcile, so the pauses of the queue alone would have
+// no effect.
 func (m *memory) failed(uid types.UID, err error, now time.Time, first, most time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +104,8 @@ func (m *memory) failed(uid types.UID, err error, now time.Time, first, most tim
 	e.failure, e.until = err, now.Add(e.wait)
 }
 
-// pausing is the failure after which a launch is not tried again yet, and how much of the pause is left; nil if it may be.
+// pausing returns the failure after which a launch is not retried yet, and the rest of the pause. It returns nil if
+// the launch may be retried.
 func (m *memory) pausing(uid types.UID, now time.Time) (left time.Duration, failure error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +115,7 @@ func (m *memory) pausing(uid types.UID, now time.Time) (left time.Duration, fail
 	return 0, nil
 }
 
-// shown drops the answer, because the claim as read from the cache shows it, and the cache does not go back.
+// shown drops the response, because the claim in the cache shows it, and the cache does not go back in time.
 func (m *memory) shown(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +130,7 @@ func (m *memory) forget(uid types.UID) {
 	m.drop(uid)
 }
 
-// drop removes an entry; the lock is held.
+// drop removes an entry. The caller holds the lock.
 func (m *memory) drop(uid types.UID) {
 	e := m.entries[uid]
 	if e == nil {
@@ -142,7 +145,7 @@ func (m *memory) drop(uid types.UID) {
 	m.named[e.claim] = rest
 }
 
-// entry returns the entry of uid, made if need be; the lock is held.
+// entry returns the entry of uid and creates it if needed. The caller holds the lock.
 func (m *memory) entry(uid types.UID, now time.Time) *entry {
 	if m.entries == nil {
 		m.entries = map[types.UID]*entry{}

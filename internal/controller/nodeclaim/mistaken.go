@@ -13,13 +13,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// clocksApart is how far the clocks of the cloud and of the API server may differ.
+// clocksApart is the largest expected difference between the clocks of the cloud and of the API server.
 const clocksApart = time.Minute
 
-// mistakenClaims are the claims whose status.providerID names a machine that is not theirs, by the provider ID of the machine that
-// was launched for them: the record of that machine names the claim, no claim shows it, and the record of the machine that the
-// claim shows does not name the claim. Only an edit by hand makes such a claim. A second machine of a claim that shows the first
-// one is a leak and is not among them.
+// mistakenClaims returns the claims whose status.providerID names a machine of another claim, keyed by the provider
+// ID of the machine that was launched for them. Three facts identify such a claim: the record of its own machine
+// names the claim, no claim shows that machine, and the record of the machine that the claim shows does not name the
+// claim. Only a manual edit creates such a claim. A second machine of a claim that shows the first one is a leak and
+// is not included.
 func mistakenClaims(machines []cloud.Machine, claims []karpv1.NodeClaim) map[string]*karpv1.NodeClaim {
 	shown, byName := map[string]bool{}, make(map[string]*karpv1.NodeClaim, len(claims))
 	for i := range claims {
@@ -37,15 +38,15 @@ func mistakenClaims(machines []cloud.Machine, claims []karpv1.NodeClaim) map[str
 			continue
 		}
 		if m.Created.Add(clocksApart).Before(claim.CreationTimestamp.Time) {
-			continue // launched for an earlier claim of the name
+			continue // launched for an earlier claim of the same name
 		}
 		mistaken[m.ProviderID] = claim
 	}
 	return mistaken
 }
 
-// tellMistaken reports claims with the provider ID of another machine, and returns those that a node of their own speaks for: these
-// are not deleted either for what the cloud says about the machine that they name.
+// tellMistaken reports claims with the provider ID of another machine, and returns those whose own node reports.
+// These are not deleted because of the cloud's response about the machine that they name.
 func (c *Collector) tellMistaken(ctx context.Context, mistaken map[string]*karpv1.NodeClaim) map[types.UID]bool {
 	kept := map[types.UID]bool{}
 	for id, claim := range mistaken {

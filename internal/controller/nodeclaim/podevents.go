@@ -26,17 +26,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// PodEventsName is the name in logs and metrics of what notes when pods come and go.
+// PodEventsName is the name of the PodEvents controller in logs and metrics.
 const PodEventsName = "nodeclaim.podevents"
 
-// podEventWorkers is how many claims are written at a time.
+// podEventWorkers is the number of claims that are written concurrently.
 const podEventWorkers = 50
 
-// PodEvents writes status.lastPodEventTime of claims: consolidateAfter counts from there. A claim is written every
-// Timers.PodEvent at most. Karpenter forgets the events in between, so that a node which empties right after it was
-// filled leaves up to that much early; here the last of them is noted when the time has passed. It also measures how long
-// pods took to be bound and to run. Karpenter counts every pod that it sees when it starts as one that just came, which
-// starts all waiting times anew; here such a pod counts from when it was bound.
+// PodEvents writes status.lastPodEventTime of claims, from which consolidateAfter counts. A claim is written at most
+// every Timers.PodEvent. Karpenter drops the events in between, so that a node that becomes empty right after it was
+// filled is removed early by up to that time. Here, the last of them is recorded when the time has passed. PodEvents
+// also measures how long pods took to be bound and to run. Karpenter counts every pod that it sees at its start as
+// newly bound, which restarts all waiting times. Here, such a pod counts from the time at which it was bound.
 type PodEvents struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client   client.Client
@@ -47,18 +47,18 @@ type PodEvents struct {
 
 	classes controller.Classes
 	mutex   sync.Mutex
-	// latest is when the last pod event was seen on a node, until it is noted.
+	// latest is when the last pod event was seen on a node, until it is recorded.
 	latest map[string]time.Time
 }
 
 // moment is a pod event on a node.
 type moment struct {
 	Node string
-	// At is zero for the latest that was seen.
+	// At is zero for the latest event that was seen.
 	At time.Time
 }
 
-// saw remembers that a pod event happened now.
+// saw records in memory that a pod event happened now.
 func (p *PodEvents) saw(node string) moment {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -69,7 +69,7 @@ func (p *PodEvents) saw(node string) moment {
 	return moment{Node: node}
 }
 
-// when is the time of a moment; false when it has been noted.
+// when returns the time of a moment, and false when it has been recorded.
 func (p *PodEvents) when(m moment) (time.Time, bool) {
 	if !m.At.IsZero() {
 		return m.At, true
@@ -80,7 +80,7 @@ func (p *PodEvents) when(m moment) (time.Time, bool) {
 	return at, known
 }
 
-// forget drops what was remembered of a node up to a time.
+// forget drops the events of a node up to a time.
 func (p *PodEvents) forget(node string, upTo time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -89,7 +89,7 @@ func (p *PodEvents) forget(node string, upTo time.Time) {
 	}
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
 	classes, err := controller.ClassesOf(p.Provider, mgr.GetScheme())
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
 	}
 }
 
-// moved says whether a pod came to its node, ended there, or began to leave.
+// moved reports whether a pod was bound to its node, ended there, or began to terminate.
 func moved(before, after *corev1.Pod) bool {
 	if after.Spec.NodeName == "" {
 		return false
@@ -150,10 +150,10 @@ func moved(before, after *corev1.Pod) bool {
 	return before.Spec.NodeName == "" || karpv1.EndedPod(after) && !karpv1.EndedPod(before) || !after.DeletionTimestamp.IsZero() && before.DeletionTimestamp.IsZero()
 }
 
-// daemon says whether the pod belongs to its node: it comes and goes with it.
+// daemon reports whether the pod belongs to its node: it is created and removed with it.
 func daemon(pod *corev1.Pod) bool { return karpv1.DaemonPod(pod) || karpv1.MirrorPod(pod) }
 
-// boundAt is when the pod was bound; its creation if it does not say.
+// boundAt returns when the pod was bound, or its creation time if that is unknown.
 func boundAt(pod *corev1.Pod) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
@@ -163,7 +163,7 @@ func boundAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.UTC()
 }
 
-// measure observes how long the pod took to be bound, and to run.
+// measure observes how long the pod took to be bound and to run.
 func (p *PodEvents) measure(before, after *corev1.Pod) {
 	age := p.Clock.Now().Sub(after.CreationTimestamp.Time).Seconds()
 	planned, waited := p.Metrics.Waits.Since(string(after.UID))
@@ -184,7 +184,7 @@ func (p *PodEvents) measure(before, after *corev1.Pod) {
 	}
 }
 
-// Reconcile notes a pod event on the claims of its node.
+// Reconcile records a pod event on the claims of its node.
 func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error) {
 	at, unnoted := p.when(m)
 	if !unnoted {
@@ -212,7 +212,7 @@ func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
-// claimsOn are the claims of ours of a node: one, unless something is wrong; none when the node is gone or not ours.
+// claimsOn returns the managed claims of a node: normally one, and none when the node is gone or not managed.
 func claimsOn(ctx context.Context, reader client.Reader, classes controller.Classes, name string) ([]karpv1.NodeClaim, error) {
 	node := &corev1.Node{}
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, node); err != nil || node.Spec.ProviderID == "" {
@@ -225,9 +225,9 @@ func claimsOn(ctx context.Context, reader client.Reader, classes controller.Clas
 	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !classes.Owns(c.Spec.NodeClassRef) }), nil
 }
 
-// due is when a pod event is to be noted, false when never: the claim shows it or a later one already. An
-// event from before the claim was initialised, when that is over, says nothing: the waiting time began with it. Claims
-// show whole seconds.
+// due returns when a pod event is to be recorded. It returns false if the claim already shows it or a later one. An
+// event from before the initialization of the claim is not recorded after it, because the waiting time begins with
+// the initialization. Claims store whole seconds.
 func (p *PodEvents) due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool) {
 	known := claim.Status.LastPodEventTime.Time
 	if known.IsZero() {
@@ -237,7 +237,7 @@ func (p *PodEvents) due(claim *karpv1.NodeClaim, at time.Time) (time.Time, bool)
 	return known.Add(p.Timers.PodEvent), at.Truncate(time.Second).After(known)
 }
 
-// note writes the one field; the UID is the precondition, so that nothing need be locked.
+// note writes the one field. The UID is the precondition, so no lock is needed.
 func (p *PodEvents) note(ctx context.Context, claim *karpv1.NodeClaim, at time.Time) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": claim.UID},

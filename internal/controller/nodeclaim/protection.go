@@ -18,11 +18,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// ProtectionsName is the name in logs and metrics of what looks for annotations that protect nothing.
+// ProtectionsName is the name of the Protections controller in logs and metrics.
 const ProtectionsName = "pod.protection"
 
-// Protections emits an event on each pod on a node of ours whose karpenter.sh/do-not-disrupt cannot be read, as soon as the pod
-// runs there: its owner believes that it is protected, and the drain is too late to hear of it.
+// Protections emits an event on each pod on a managed node whose karpenter.sh/do-not-disrupt annotation cannot be
+// parsed, as soon as the pod is bound. The pod's owner expects that it is protected, and an event at the drain is too
+// late.
 type Protections struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client   client.Client
@@ -34,7 +35,7 @@ type Protections struct {
 	classes controller.Classes
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (p *Protections) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(p.Provider, mgr.GetScheme())
 	if err != nil {
@@ -58,7 +59,7 @@ func (p *Protections) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// unreadable reports whether the pod is on a node and has an annotation that means something else than its owner wanted.
+// unreadable reports whether the pod is on a node and has an annotation that does not have the intended effect.
 func (p *Protections) unreadable(pod *corev1.Pod) bool {
 	_, annotated := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	if !annotated || pod.Spec.NodeName == "" || !pod.DeletionTimestamp.IsZero() || karpv1.EndedPod(pod) {
@@ -68,7 +69,7 @@ func (p *Protections) unreadable(pod *corev1.Pod) bool {
 	return !valid
 }
 
-// Reconcile tells of one pod, if its node is ours.
+// Reconcile reports one pod, if its node is managed.
 func (p *Protections) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
 	if err := p.Client.Get(ctx, request.NamespacedName, pod); err != nil {

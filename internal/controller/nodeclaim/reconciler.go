@@ -30,43 +30,46 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "nodeclaim.lifecycle"
 
-// workers is how many claims are worked on at a time, unless Workers says otherwise. A worker mostly waits for the
-// cloud, so there are as many as a large scale-up has claims.
+// workers is the number of claims that are processed concurrently, unless Workers is set. A worker mostly waits for
+// the cloud, so the number matches the claims of a large scale-up.
 const workers = 1000
 
-// Reconciler leads claims through their life. Fill all fields but the optional ones, then call SetupWithManager.
+// Reconciler manages the lifecycle of claims. Fill all fields except the optional ones, then call SetupWithManager.
 type Reconciler struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client client.Client
-	// Live reads from the API server itself, before the machine of a deleted claim is ended without a drain.
+	// Live reads from the API server, before the machine of a deleted claim is terminated without a drain.
 	Live     client.Reader
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
-	// BeforeReady, optional, is asked before a node that has joined opens for pods: node is as it is about to be
-	// written, without the unregistered taint; labels may be added to it. An error delays the node by Timers.HookRetry, a few times at most,
-	// a *controller.NotYetError for half of that, as often as it comes. It must be idempotent: a write conflict asks it again.
+	// BeforeReady, optional, is called before a node that has joined accepts pods. node is what is about to be
+	// written, without the unregistered taint. The hook may add labels to it. An error delays the node by
+	// Timers.HookRetry, a limited number of times. A *controller.NotYetError delays it by half of that, without a
+	// limit. The hook must be idempotent: it is called again after a write conflict.
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
-	// Attempted, optional, learns how each launch ended: the node registered, or the claim ran into a timeout.
+	// Attempted, optional, receives the result of each launch: the node registered, or the claim exceeded a time
+	// limit.
 	Attempted func(claim *karpv1.NodeClaim, registered bool)
-	// Failed, optional, learns why a claim could not be launched or did not register, before the claim is deleted for it; an empty
-	// text says that it has been launched.
+	// Failed, optional, receives why a claim could not be launched or did not register, before the claim is deleted
+	// for it. An empty text means that it has been launched.
 	Failed func(claim *karpv1.NodeClaim, why string)
-	// SoldOut, optional, learns that the provider had no capacity for a claim. The claim is deleted when it returns, or
-	// after Timers.CatalogueRead: what its pods are planned onto next should be known to be available.
+	// SoldOut, optional, is called when the provider had no capacity for a claim. The claim is deleted when it
+	// returns, or after Timers.CatalogueRead, so that the next plan for its pods uses current availability.
 	SoldOut func(ctx context.Context, claim *karpv1.NodeClaim)
-	// Price, optional, is what the claim's machine costs, in USD per hour by its labels; 0 where that is not known.
+	// Price, optional, returns the price of the claim's machine by its labels, in USD per hour, or 0 if it is
+	// unknown.
 	Price func(claim *karpv1.NodeClaim) float64
-	// Workers is how many claims are worked on at a time; 0 means 1,000.
+	// Workers is the number of claims that are processed concurrently. 0 means 1,000.
 	Workers int
 
 	classes controller.Classes
 	memory  memory
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
 	if err != nil {
@@ -91,7 +94,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// claimsOf are the claims of a node's machine.
+// claimsOf returns requests for the claims of a node's machine.
 func (r *Reconciler) claimsOf(ctx context.Context, node client.Object) []reconcile.Request {
 	id := node.(*corev1.Node).Spec.ProviderID
 	if id == "" {
@@ -109,7 +112,7 @@ func (r *Reconciler) claimsOf(ctx context.Context, node client.Object) []reconci
 	return requests
 }
 
-// Reconcile takes a claim as far as it goes now.
+// Reconcile advances a claim as far as currently possible.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := r.Client.Get(ctx, request.NamespacedName, claim); err != nil {
@@ -132,15 +135,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return controller.Settle(result, errors.Join(err, lost), r.Timers.Retry)
 }
 
-// advance leads a living claim on. Each step works on what the one before left in claim; the status is written once.
+// advance advances a live claim. Each step works on the result of the previous one in claim. The status is written
+// once.
 func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	r.remember(claim)
-	// 0. What has expired ends, whatever has become of it.
+	// 0. An expired claim is deleted, whatever its state.
 	expired, expires, err := r.expire(ctx, claim)
 	if err != nil || expired {
 		return ctrl.Result{}, err
 	}
-	// 1. The finalizer and the pool's label, before anything is bought.
+	// 1. Set the finalizer and the pool's label, before anything is launched.
 	if err := r.protect(ctx, claim); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -150,18 +154,19 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 		return ctrl.Result{}, err
 	}
 	before := launched.before
-	// 3. Register and initialise, on the nodes of the machine.
+	// 3. Register and initialize, with the nodes of the machine.
 	joined := joining{}
 	if err == nil && launched.again == 0 {
 		joined, err = r.join(ctx, claim)
 	}
-	// 4. Write what is known, also after an error.
+	// 4. Write the status, also after an error.
 	if writeErr := r.writeStatus(ctx, claim, before); writeErr != nil {
 		return ctrl.Result{}, errors.Join(err, writeErr)
 	}
 	r.announce(claim, joined)
 	r.tell(ctx, claim, before)
-	// 5. Give up on what took too long. This comes last: after an outage of ours, what took long may be there by now.
+	// 5. Delete a claim that exceeded a time limit. This is the last step: after a downtime of the controller, the missing state may
+	// have been reached by now.
 	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
 	if reason != "" && joined.again == 0 && !controller.Stale(err) {
 		return ctrl.Result{}, r.giveUp(ctx, claim, reason)
@@ -172,7 +177,7 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	return ctrl.Result{RequeueAfter: soonest(left, launched.again, joined.again, expires)}, nil
 }
 
-// remember drops from memory what the claim, as read from the cache, shows by now.
+// remember drops from memory what the claim in the cache shows by now.
 func (r *Reconciler) remember(claim *karpv1.NodeClaim) {
 	conditions := claim.StatusConditions()
 	switch {
@@ -183,8 +188,8 @@ func (r *Reconciler) remember(claim *karpv1.NodeClaim) {
 	}
 }
 
-// protect puts on what a claim must not be without: the finalizer, and the label of its pool, without which it would
-// count for nobody's limits.
+// protect sets what a claim must not lack: the finalizer, and the label of its pool, without which it would not count
+// against any limits.
 func (r *Reconciler) protect(ctx context.Context, claim *karpv1.NodeClaim) error {
 	base := claim.DeepCopy()
 	changed := controllerutil.AddFinalizer(claim, karpv1.FinalizerTermination)
@@ -201,7 +206,7 @@ func (r *Reconciler) protect(ctx context.Context, claim *karpv1.NodeClaim) error
 	return nil
 }
 
-// poolOf is the pool that owns the claim; empty for a claim that somebody made by hand.
+// poolOf returns the pool that owns the claim, or an empty string for a manually created claim.
 func poolOf(claim *karpv1.NodeClaim) string {
 	for _, owner := range claim.OwnerReferences {
 		if group, _, _ := strings.Cut(owner.APIVersion, "/"); group == karpv1.Group && owner.Kind == "NodePool" {
@@ -211,7 +216,7 @@ func poolOf(claim *karpv1.NodeClaim) string {
 	return ""
 }
 
-// soonest is the shortest of the pauses that are not zero.
+// soonest returns the shortest of the pauses that are not zero.
 func soonest(pauses ...time.Duration) time.Duration {
 	var least time.Duration
 	for _, pause := range pauses {
@@ -222,9 +227,9 @@ func soonest(pauses ...time.Duration) time.Duration {
 	return least
 }
 
-// expire deletes the claim once it is as old as its expireAfter, without asking budgets, pods or anybody, and otherwise
-// says how long it has (core specification 4.6); zero when it never expires. Pods are drained as of any deleted node. A
-// replacement in good time is the business of disruption.
+// expire deletes the claim once its age reaches expireAfter, without regard to budgets or pods. Otherwise it returns
+// the time that is left, or zero if the claim never expires. Pods are drained as for any deleted node. Replacing the
+// node before its expiration is the task of disruption.
 func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expired bool, left time.Duration, err error) {
 	at, expires := expiry(claim)
 	if !expires {
@@ -242,14 +247,14 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 	return true, 0, nil
 }
 
-// failed tells why a claim does not become a node.
+// failed reports why a claim does not become a node.
 func (r *Reconciler) failed(claim *karpv1.NodeClaim, why string) {
 	if r.Failed != nil {
 		r.Failed(claim, why)
 	}
 }
 
-// giveUp deletes a claim that ran into a timeout.
+// giveUp deletes a claim that exceeded a time limit.
 func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
 	if reason == telemetry.DisruptedRegistrationTimeout {
 		r.failed(claim, "its machine "+claim.Status.ProviderID+" did not register as a node within "+r.Timers.Registration.String())
@@ -265,8 +270,8 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	return nil
 }
 
-// retire deletes the claim if it is still as we read it. Somebody else's change or deletion is a stale error: the next
-// reconcile sees it.
+// retire deletes the claim if it is unchanged since it was read. A change or deletion by another writer is a stale
+// error: the next reconcile sees it.
 func retire(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
 	if err := c.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
 		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
@@ -290,14 +295,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, claim *karpv1.NodeClaim, b
 	return nil
 }
 
-// refusedWrite reports whether the API server understood a write and refuses it, by a rule of the definition, a right that is
-// missing, or an admission webhook or policy.
+// refusedWrite reports whether the API server understood a write and refuses it: by a rule of the definition, because
+// of missing permissions, or by an admission webhook or policy.
 func refusedWrite(err error) bool {
 	return !controller.Stale(err) &&
 		(apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsInternalError(err) || apierrors.IsRequestEntityTooLargeError(err))
 }
 
-// announce counts what a written status has made final.
+// announce counts the transitions that a written status has made final.
 func (r *Reconciler) announce(claim *karpv1.NodeClaim, joined joining) {
 	if !joined.registered {
 		return
@@ -309,7 +314,7 @@ func (r *Reconciler) announce(claim *karpv1.NodeClaim, joined joining) {
 	}
 }
 
-// waitedSince is the time since a condition last changed; zero when it is not there.
+// waitedSince returns the time since a condition last changed, or zero if it is absent.
 func waitedSince(claim *karpv1.NodeClaim, condition string, now time.Time) time.Duration {
 	c := claim.Condition(condition)
 	if c == nil {

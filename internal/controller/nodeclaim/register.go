@@ -16,16 +16,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// hookTries is how often BeforeReady may fail before the node is opened all the same.
+// hookTries is how often BeforeReady may fail before the node accepts pods anyway.
 const hookTries = 5
 
-// joining is what join leaves: whether the node registered just now, and when to look again beside events.
+// joining is the result of join: whether the node has just registered, and when to check again in addition to events.
 type joining struct {
 	registered bool
 	again      time.Duration
 }
 
-// join registers and initialises the claim's node as far as the node has come.
+// join registers and initializes the claim's node as far as its state allows.
 func (r *Reconciler) join(ctx context.Context, claim *karpv1.NodeClaim) (joining, error) {
 	conditions := claim.StatusConditions()
 	if conditions.Get(karpv1.ConditionRegistered).IsFalse() {
@@ -42,9 +42,9 @@ func (r *Reconciler) join(ctx context.Context, claim *karpv1.NodeClaim) (joining
 		if done, err = r.register(ctx, claim, node, missing); err != nil || !done.registered {
 			return done, err
 		}
-	case node == nil && len(nodes) == 0: // somebody removed it by force; Collector ends the claim unless it comes back
+	case node == nil && len(nodes) == 0: // deleted by force; Collector deletes the claim unless the node comes back
 		missing.message = fmt.Sprintf("Node %s is gone from the cluster", claim.Status.NodeName)
-	case node != nil && node.Labels[karpv1.LabelRegistered] == "": // the kubelet made it anew
+	case node != nil && node.Labels[karpv1.LabelRegistered] == "": // the kubelet created it again
 		again, err := r.register(ctx, claim, node, missing)
 		if err != nil || !again.registered {
 			return again, err
@@ -53,7 +53,7 @@ func (r *Reconciler) join(ctx context.Context, claim *karpv1.NodeClaim) (joining
 	return done, r.initialize(ctx, claim, node, missing)
 }
 
-// register opens the node for pods, once it is all that the claim says. node is updated by the write.
+// register makes the node accept pods, once it has everything that the claim specifies. The write updates node.
 func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, missing unmet) (joining, error) {
 	conditions := claim.StatusConditions()
 	if missing.final {
@@ -90,16 +90,16 @@ func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node
 	return joining{registered: true}, nil
 }
 
-// warnOpen says that a node was open for pods from the start.
+// warnOpen reports that a node accepted pods from the start.
 func (r *Reconciler) warnOpen(claim *karpv1.NodeClaim, node *corev1.Node) {
 	if node.Labels[karpv1.LabelRegistered] == "" && !hasTaint(node.Spec.Taints, karpv1.UnregisteredTaint()) {
 		r.Recorder.Emit(telemetry.UnregisteredTaintMissing(claim, node.Name))
 	}
 }
 
-// beforeReady asks the hook about the node and returns the pause before asking again; zero means go on, also after
-// too many failures: a hook may make a node better, but it may not keep capacity out of the cluster. A hook that answers
-// with a NotYetError ends that by itself; the claim's condition shows what it waits for.
+// beforeReady calls the hook for the node and returns the pause before the next call. Zero means continue, also after
+// too many failures: a hook may improve a node, but must not keep capacity out of the cluster. A hook that returns a
+// NotYetError is responsible for ending the wait. The claim's condition shows the reason of the wait.
 func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) time.Duration {
 	if r.BeforeReady == nil {
 		return 0
@@ -127,7 +127,7 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	return r.Timers.HookRetry
 }
 
-// initialize marks the node as ready for its pods, once it is.
+// initialize marks the node as initialized, once it is ready for its pods.
 func (r *Reconciler) initialize(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, missing unmet) error {
 	if node != nil {
 		missing = initialized(claim, node)
@@ -148,7 +148,7 @@ func (r *Reconciler) initialize(ctx context.Context, claim *karpv1.NodeClaim, no
 	return nil
 }
 
-// nodesOf are the nodes of a machine.
+// nodesOf returns the nodes of a machine.
 func nodesOf(ctx context.Context, reader client.Reader, providerID string) ([]corev1.Node, error) {
 	if providerID == "" {
 		return nil, nil

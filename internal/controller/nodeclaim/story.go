@@ -13,15 +13,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// The story of a claim: one line of the log at info, and one event on the claim, for each of its steps. They follow the write
-// of the condition that the step is about, so that each is told once.
+// Each step of a claim's lifecycle is reported by one line of the log at level info and one event on the claim. Both
+// follow the write of the condition for the step, so that each step is reported once.
 //
 //	launched nodeclaim --> registered nodeclaim --> initialized nodeclaim --> (disrupting nodes) --> deleted nodeclaim
 
 // byHand is the reason of a claim that the controller did not create.
 const byHand = "manual"
 
-// tell tells what the written status says that the one before did not.
+// tell reports the steps that the written status shows and the one before did not.
 func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, before *karpv1.NodeClaimStatus) {
 	past := &karpv1.NodeClaim{Status: *before.DeepCopy()}
 	news := func(condition string) bool {
@@ -44,7 +44,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *karpv1.NodeClaim, before *
 	}
 }
 
-// tellEnd tells that the claim is gone.
+// tellEnd reports that the claim is gone.
 func (r *Reconciler) tellEnd(ctx context.Context, claim *karpv1.NodeClaim) {
 	i, now, reason := r.instanceOf(claim), r.Clock.Now(), "deleted"
 	if c := claim.Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
@@ -56,7 +56,7 @@ func (r *Reconciler) tellEnd(ctx context.Context, claim *karpv1.NodeClaim) {
 	r.Recorder.Emit(telemetry.Terminated(claim, i, took))
 }
 
-// instanceOf is what the claim shows of its machine.
+// instanceOf returns the claim's description of its machine.
 func (r *Reconciler) instanceOf(claim *karpv1.NodeClaim) telemetry.Instance {
 	i := telemetry.Instance{ID: telemetry.InstanceID(claim.Status.ProviderID), Type: claim.Labels[corev1.LabelInstanceTypeStable],
 		Zone: claim.Labels[corev1.LabelTopologyZone], CapacityType: claim.Labels[karpv1.LabelCapacityType]}
@@ -66,5 +66,5 @@ func (r *Reconciler) instanceOf(claim *karpv1.NodeClaim) telemetry.Instance {
 	return i
 }
 
-// whole is a duration in whole seconds.
+// whole formats a duration in whole seconds.
 func whole(d time.Duration) string { return d.Round(time.Second).String() }

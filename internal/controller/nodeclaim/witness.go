@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// removeMachineless deletes the claims that both witnesses call gone, and keeps those whose node reports. A failure about one
-// claim does not keep it from the others.
+// removeMachineless deletes the claims that both witnesses report as gone, and keeps those whose node reports. A
+// failure about one claim does not affect the others.
 func (c *Collector) removeMachineless(ctx context.Context, missing []*karpv1.NodeClaim) error {
 	var errs []error
 	var gone []*karpv1.NodeClaim
@@ -51,8 +51,8 @@ func (c *Collector) removeMachineless(ctx context.Context, missing []*karpv1.Nod
 	return errors.Join(errs...)
 }
 
-// check asks both witnesses about the machine of a claim that is not in the list: the cloud about that one machine, which
-// may have been launched after the list, and the node.
+// check queries both witnesses about the machine of a claim that is not in the list: the cloud about that one
+// machine, which may have been launched after the list, and the node.
 func (c *Collector) check(ctx context.Context, claim *karpv1.NodeClaim) (removal.Case, error) {
 	found := removal.Case{
 		Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone, Cloud: removal.Alive,
@@ -73,7 +73,7 @@ func (c *Collector) check(ctx context.Context, claim *karpv1.NodeClaim) (removal
 func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if err := retire(ctx, c.Client, claim); err != nil {
 		if controller.Stale(err) {
-			return nil // changed while we looked: the next round decides
+			return nil // changed since it was read: the next round decides
 		}
 		return err
 	}
@@ -81,8 +81,8 @@ func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
 	return nil
 }
 
-// endStrays terminates machines of no claim, as far as the brake allows. A machine that a direct look does not find, or
-// finds ending, is left to itself.
+// endStrays terminates machines without a claim, as far as the limit on removals allows. A machine that a direct
+// query does not find, or reports as terminating, is not touched.
 func (c *Collector) endStrays(ctx context.Context, strays []cloud.Machine) error {
 	var errs []error
 	var cases []removal.Case
@@ -123,7 +123,7 @@ func (c *Collector) endStrays(ctx context.Context, strays []cloud.Machine) error
 	return errors.Join(errs...)
 }
 
-// poolOfNode is the NodePool of the node of a machine, empty if it has no node.
+// poolOfNode returns the NodePool of the node of a machine, or an empty string if it has no node.
 func (c *Collector) poolOfNode(ctx context.Context, providerID string) (string, error) {
 	nodes, err := nodesOf(ctx, c.Client, providerID)
 	if err != nil || len(nodes) == 0 {
