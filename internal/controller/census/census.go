@@ -16,26 +16,26 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// listing is the longest that one look at the cache may take.
+// listing is the longest duration of one read of the cache.
 const listing = 5 * time.Second
 
 // Census is a prometheus.Collector. Fill all fields.
 type Census struct {
 	Objects *telemetry.Objects
 	Waits   *telemetry.Waits
-	// Snapshot is the world now.
+	// Snapshot returns the current snapshot.
 	Snapshot func() *model.Snapshot
 	// Synced reports whether the mirror is complete.
 	Synced func() bool
-	// Cache lists what the informers have.
+	// Cache lists the objects of the informers.
 	Cache client.Reader
-	// Classes are empty node classes, by the name of their kind in metrics.
+	// Classes holds empty node classes, by the name of their kind in metrics.
 	Classes map[string]Class
 	Clock   clock.PassiveClock
 	Log     logr.Logger
 
 	mutex sync.Mutex
-	// since is when the mirror was first seen not to be complete.
+	// since is when the mirror was first seen incomplete.
 	since time.Time
 }
 
@@ -68,7 +68,7 @@ func (c *Census) Collect(to chan<- prometheus.Metric) {
 	s.pods(snap, pods.Items, c.Waits)
 }
 
-// unsynced is for how long the mirror has not been complete.
+// unsynced returns how long the mirror has been incomplete.
 func (c *Census) unsynced(synced bool, now time.Time) time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -82,10 +82,10 @@ func (c *Census) unsynced(synced bool, now time.Time) time.Duration {
 	return now.Sub(c.since)
 }
 
-// Begin starts the clock of what is not complete yet; call it when the process starts.
+// Begin starts the measurement of how long the mirror is incomplete. Call it when the process starts.
 func (c *Census) Begin() { c.unsynced(false, c.Clock.Now()) }
 
-// conditions sends how the objects of all kinds stand.
+// conditions sends the conditions of the objects of all kinds.
 func (c *Census) conditions(ctx context.Context, s sending) {
 	for _, kind := range c.Objects.Kinds() {
 		list := c.listOf(kind.Name)
@@ -100,7 +100,7 @@ func (c *Census) conditions(ctx context.Context, s sending) {
 	}
 }
 
-// listOf is an empty list of a kind, nil for one that is not known.
+// listOf returns an empty list of a kind, or nil for an unknown kind.
 func (c *Census) listOf(kind string) client.ObjectList {
 	switch kind {
 	case kindClaim:

@@ -30,7 +30,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// place is a cluster: what lists show, and the snapshot that the store would make of it.
+// place is a cluster: the content of lists, and the corresponding snapshot.
 type place struct {
 	pods   []corev1.Pod
 	nodes  []corev1.Node
@@ -55,14 +55,14 @@ func (p *place) List(_ context.Context, list client.ObjectList, _ ...client.List
 	case *kwokv1alpha1.KWOKNodeClassList:
 		l.Items = []kwokv1alpha1.KWOKNodeClass{p.class}
 	default:
-		return fmt.Errorf("nobody lists %T", list)
+		return fmt.Errorf("unexpected list of %T", list)
 	}
 	return nil
 }
 
 // Get implements client.Reader.
 func (p *place) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return fmt.Errorf("nobody reads one object")
+	return fmt.Errorf("unexpected read of one object")
 }
 
 func (p *place) snapshot() *model.Snapshot {
@@ -93,7 +93,7 @@ func (p *place) snapshot() *model.Snapshot {
 	return b.Snapshot(now)
 }
 
-// condition of a Karpenter object that became so a minute ago.
+// cond returns a condition of a Karpenter object that changed a minute ago.
 func cond(kind, state string) status.Condition {
 	return status.Condition{Type: kind, Status: metav1.ConditionStatus(state), Reason: kind, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
@@ -154,7 +154,7 @@ func counted(t *testing.T, p *place, detail bool) (*Census, *prometheus.Registry
 	return c, registry
 }
 
-// exposed is what a scrape reads, without comments.
+// exposed returns the result of a scrape, without comments.
 func exposed(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -179,7 +179,8 @@ func small() *place {
 	return p
 }
 
-// By default nothing is told of single objects but pools and classes; with detail everything is.
+// TestCollect verifies that without detail, pools and classes are the only single objects with series, and that with
+// detail all objects have them.
 func TestCollect(t *testing.T) {
 	p := small()
 	_, registry := counted(t, p, false)
@@ -202,7 +203,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// holds reports lines that are missing.
+// holds reports missing lines.
 func holds(t *testing.T, got, want []string) {
 	t.Helper()
 	for _, line := range want {
@@ -239,14 +240,14 @@ func TestCollectDetail(t *testing.T) {
 		`karpenter_cloudprovider_instance_type_cpu_cores{instance_type="large"} 4`,
 		`operator_nodeclaim_status_condition_current_status_seconds{karpenter_kwok_sh_kwoknodeclass="default",karpenter_sh_nodepool="pool-0",name="claim-node-0",namespace="",reason="Launched",status="True",type="Launched"} 60`,
 	})
-	// What is gone has no series.
+	// Deleted objects have no series.
 	p.pods, p.nodes, p.claims, p.specs, p.pools = nil, nil, nil, nil, nil
 	if diff := cmp.Diff([]string{"karpenter_cluster_cost 0", "karpenter_cluster_state_unsynced_time_seconds 0"}, exposed(t, registry)); diff != "" {
 		t.Errorf("of an empty cluster, -want +got:\n%s", diff)
 	}
 }
 
-// Before the mirror is complete only that is told, and for how long.
+// TestCollectUnsynced verifies that an incomplete mirror exports only how long it has been incomplete.
 func TestCollectUnsynced(t *testing.T) {
 	p := small()
 	p.synced = false
@@ -258,7 +259,8 @@ func TestCollectUnsynced(t *testing.T) {
 	}
 }
 
-// Changes are counted when the status changes, not when anything else does.
+// TestTransitions verifies that changes are counted when the status of a condition changes, and not for other
+// changes.
 func TestTransitions(t *testing.T) {
 	c, registry := counted(t, &place{}, false)
 	h := c.handler(c.Objects.Kind(kindClaim))
@@ -286,8 +288,8 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
-// A cluster of 5,000 nodes and 50,000 pods in ten pools and six zones, in which everything has happened to every pool
-// in every zone, has fewer than 20,000 series.
+// TestSeriesOfALargeCluster verifies that a cluster of 5,000 nodes and 50,000 pods in ten pools and six zones, with
+// all events in every pool and zone, has fewer than 20,000 series.
 func TestSeriesOfALargeCluster(t *testing.T) {
 	const nodes, pools, zones = 5000, 10, 6
 	p := &place{synced: true}
@@ -323,11 +325,11 @@ func TestSeriesOfALargeCluster(t *testing.T) {
 		t.Errorf("%d series at %d nodes, want fewer than 20,000 (and more than 1,000, else nothing happened)", series, nodes)
 	}
 	if _, detailed := counted(t, p, true); len(exposed(t, detailed)) < 10*nodes {
-		t.Error("with --metrics-detail there are not even ten series for each node")
+		t.Error("with --metrics-detail there are fewer than ten series for each node")
 	}
 }
 
-// everything has happened to every pool in every zone.
+// everything records all events for every pool in every zone.
 func everything(m *telemetry.Metrics, pools, zones int) {
 	reasons := []string{telemetry.DisruptedEmpty, telemetry.DisruptedUnderutilized, telemetry.DisruptedDrifted, telemetry.DisruptedExpired, telemetry.DisruptedUnhealthy}
 	for i := range pools {

@@ -19,14 +19,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// The kinds of every provider, as they are part of metric names.
+// These are the kinds of every provider, as they appear in metric names.
 const (
 	kindClaim = "nodeclaim"
 	kindPool  = "nodepool"
 	kindNode  = "node"
 )
 
-// Kinds are the kinds whose conditions are measured, node classes by the label that claims and nodes have of them.
+// Kinds returns the kinds whose conditions are measured. Node classes are given by the label that claims and nodes
+// have for them.
 func Kinds(classes map[string]string) []telemetry.Kind {
 	var names, labels []string
 	for name, label := range classes {
@@ -46,7 +47,7 @@ func Kinds(classes map[string]string) []telemetry.Kind {
 	return kinds
 }
 
-// condition is a condition of any of our kinds, or of a node.
+// condition is a condition of any of this project's kinds, or of a node.
 type condition struct {
 	kind, status, reason string
 	since                time.Time
@@ -67,7 +68,7 @@ func conditionsOf(object any) []condition {
 	return list
 }
 
-// valuesOf are the values of the labels that the series of a kind carry.
+// valuesOf returns the values of the labels that the series of a kind carry.
 func valuesOf(kind *telemetry.KindSeries, object client.Object) []string {
 	values := make([]string, 0, len(kind.Labels))
 	for _, key := range kind.Labels {
@@ -76,11 +77,11 @@ func valuesOf(kind *telemetry.KindSeries, object client.Object) []string {
 	return values
 }
 
-// kind sends how the conditions of a kind stand: of each object, or their numbers.
+// kind sends the conditions of a kind, per object or as counts.
 func (s sending) kind(kind *telemetry.KindSeries, list client.ObjectList) {
 	each := s.Detail || kind.Bounded
 	counts := map[string]int{}
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // a list of objects, and nothing fails
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // a list of objects, and the function returns no error
 		object := item.(client.Object)
 		values := valuesOf(kind, object)
 		who := []string{object.GetNamespace(), object.GetName()}
@@ -103,7 +104,7 @@ func (s sending) kind(kind *telemetry.KindSeries, list client.ObjectList) {
 	}
 }
 
-// Watch counts changes of conditions from now on. Call it before the cache is started.
+// Watch counts changes of conditions from now on. Call it before the cache starts.
 func (c *Census) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, kind := range c.Objects.Kinds() {
 		object := c.objectOf(kind.Name)
@@ -154,7 +155,7 @@ func (c *Census) handler(kind *telemetry.KindSeries) toolscache.ResourceEventHan
 	}
 }
 
-// changed counts the conditions whose status is another one than before.
+// changed counts the conditions whose status has changed.
 func changed(kind *telemetry.KindSeries, before, after []condition, values []string) {
 	for _, now := range after {
 		at := slices.IndexFunc(before, func(c condition) bool { return c.kind == now.kind })

@@ -1,21 +1,20 @@
-// Package census says how things stand: metrics that are worked out from what is there whenever somebody asks for them.
+// Package census exports metrics that are computed from the current state at each scrape.
 //
-//	GET /metrics --> Census.Collect --+--> store: Snapshot        nodes, prices, offerings, utilisation
+//	GET /metrics --> Census.Collect --+--> store: Snapshot        nodes, prices, offerings, utilization
 //	                                  +--> cache: List            pods, conditions
 //	                                  +--> telemetry.Waits        since when pods are planned
 //	watches --> transitions --> counters of telemetry.KindSeries
 //
-// Nothing is kept between two questions, so a series ends with its object, without anybody having to delete it, and
-// what is not asked for costs nothing. The numbers that grow with the cluster (a series for each pod, for each node and
-// resource, for each claim and condition, for each offering) are sent only where telemetry.Objects says Detail; else
-// conditions of claims and nodes are counted, with an empty name. That keeps a cluster of 5,000 nodes under 20,000
-// series (a test).
+// No state is kept between scrapes, so a series ends with its object without explicit deletion, and nothing is
+// computed without a scrape. Series that grow with the cluster (per pod, per node and resource, per claim and
+// condition, per offering) are sent only if telemetry.Objects has Detail. Otherwise, conditions of claims and nodes
+// are counted, with an empty name. That keeps a cluster of 5,000 nodes below 20,000 series (a test verifies it).
 //
-// Changes of conditions cannot be worked out from what is there; they are counted as the watches show them, on every
+// Changes of conditions cannot be computed from the current state. They are counted from the watches, on every
 // replica.
 //
-// Before the mirror is complete nothing is said but for how long it has not been. A list that cannot be had is left
-// out, with a line in the log: other metrics must not be lost for it.
+// Before the mirror is complete, the only metric is how long it has been incomplete. A list that cannot be read is
+// left out, with a line in the log, so that other metrics are not lost.
 //
-// The package decides nothing and writes nothing. It must not know placement or disruption.
+// The package makes no decisions and writes nothing. It must not depend on placement or disruption.
 package census

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// amount is a quantity as metrics have it: cores, bytes or units.
+// amount returns a quantity in the unit of metrics: cores, bytes or units.
 func amount(resource string, value int64) float64 {
 	if resource == string(corev1.ResourceCPU) {
 		return float64(value) / 1000
@@ -23,10 +23,10 @@ func amount(resource string, value int64) float64 {
 	return float64(value)
 }
 
-// there reports whether a machine stands behind the node, not only a claim.
+// there reports whether the node has a machine, not only a claim.
 func there(n *model.Node) bool { return n.Stage >= model.Registered }
 
-// fleet sends what is known of all nodes together.
+// fleet sends the metrics of all nodes together.
 func (s sending) fleet(snap *model.Snapshot) {
 	var used, usable quantity.Vector
 	var all int64
@@ -54,7 +54,7 @@ func (s sending) fleet(snap *model.Snapshot) {
 	}
 }
 
-// nodes sends what each node has and holds; limits are those of its pods, by name.
+// nodes sends the capacity and usage of each node. limits holds the limits of its pods, by node name.
 func (s sending) nodes(snap *model.Snapshot, limits map[string]limited) {
 	for _, n := range snap.Nodes {
 		if !there(n) {
@@ -96,11 +96,11 @@ func daemonsOf(n *model.Node) quantity.Vector {
 	return sum
 }
 
-// offer is one row of what is on sale: a type in a zone as a capacity type.
+// offer is one offering: a type in a zone with a capacity type.
 type offer struct{ instanceType, capacityType, zone string }
 
-// offerings sends what is on sale. Pools that see the same offering with different eyes are merged: it is available if it
-// is to one, at the lowest price.
+// offerings sends the offerings. Where pools have different data about the same offering, the data is merged: the
+// offering is available if it is available to one pool, at the lowest price.
 func (s sending) offerings(snap *model.Snapshot) {
 	type terms struct {
 		price     int64

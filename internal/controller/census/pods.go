@@ -14,11 +14,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// limited are the limits of a node's pods, by resource, in cores, bytes or units.
+// limited holds the limits of a node's pods, by resource, in cores, bytes or units.
 type limited struct{ all, daemons map[string]float64 }
 
-// limitsOf sums up the limits of pods by node. Init containers count where they run on as sidecars. Amounts are
-// approximate: nobody reckons with them.
+// limitsOf sums up the limits of pods by node. Init containers count if they run as sidecars. Amounts are approximate
+// and only used for metrics.
 func limitsOf(pods []corev1.Pod) map[string]limited {
 	sums := map[string]limited{}
 	for i := range pods {
@@ -52,7 +52,7 @@ func limitsOf(pods []corev1.Pod) map[string]limited {
 	return sums
 }
 
-// pods sends how each pod stands.
+// pods sends the state of each pod.
 func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.Waits) {
 	for i := range pods {
 		pod := &pods[i]
@@ -80,7 +80,7 @@ func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.
 	}
 }
 
-// podState sends a pod with what its node is, if it has one.
+// podState sends a pod with the properties of its node, if it has one.
 func (s sending) podState(pod *corev1.Pod, node *model.Node) {
 	var labels map[string]string
 	managed := false
@@ -92,7 +92,7 @@ func (s sending) podState(pod *corev1.Pod, node *model.Node) {
 		labels[corev1.LabelInstanceTypeStable], string(pod.Status.Phase), strconv.FormatBool(ready(pod)), strconv.FormatBool(managed))
 }
 
-// ownerOf is the path of the pod's controller in the API.
+// ownerOf returns the API path of the pod's controller.
 func ownerOf(pod *corev1.Pod) string {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

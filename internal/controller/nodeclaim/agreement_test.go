@@ -15,8 +15,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The condition Consolidatable says what the guard of the plans goes by: both compute the same time from the same
-// objects, though they may not know each other.
+// TestQuietUntilAgreesWithTheGuard verifies that the condition Consolidatable and the guard of plans compute the same
+// time from the same objects, although the two packages do not import each other.
 func TestQuietUntilAgreesWithTheGuard(t *testing.T) {
 	vocabulary := convert.NewVocabulary(cloud.Declared{}, schema.GroupKind{Group: "example.com", Kind: "Class"})
 	initialized := claimWith("a", karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized)
@@ -41,7 +41,7 @@ func TestQuietUntilAgreesWithTheGuard(t *testing.T) {
 				until = model.Forever
 			}
 			if !guard.Equal(until) {
-				t.Errorf("consolidateAfter %s, %s: the condition changes at %s, the guard's answer at %s", after, name, until, guard)
+				t.Errorf("consolidateAfter %s, %s: the condition changes at %s, the guard's result at %s", after, name, until, guard)
 			}
 		}
 	}

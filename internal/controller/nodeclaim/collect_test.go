@@ -19,7 +19,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// empty is a cloud without machines, whose first answers are lost.
+// empty is a cloud without machines, whose first responses are lost.
 type empty struct {
 	cloud.Provider
 	lost  int
@@ -35,8 +35,8 @@ func (e *empty) Machines(context.Context) ([]cloud.Machine, error) {
 	return nil, nil
 }
 
-// TestFirstRounds: after a start leaks are looked for every ten seconds until twenty rounds went well, then every two
-// minutes.
+// TestFirstRounds verifies that after a start, leaks are searched every ten seconds until twenty rounds have
+// succeeded, then every two minutes.
 func TestFirstRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scheme := runtime.NewScheme()
@@ -61,7 +61,7 @@ func TestFirstRounds(t *testing.T) {
 			want = append(want, at)
 		}
 		if len(provider.asked) != len(want) {
-			t.Fatalf("asked at %v, want %v", provider.asked, want)
+			t.Fatalf("called at %v, want %v", provider.asked, want)
 		}
 		for i, at := range want {
 			if provider.asked[i] != at {

@@ -19,7 +19,7 @@ func amounts(pairs ...string) corev1.ResourceList {
 	return list
 }
 
-// Of what was requested, a node must have 90 % of what its claim promises.
+// TestShape verifies that a node must have 90 % of the amount in its claim's status of each requested resource.
 func TestShape(t *testing.T) {
 	for _, test := range []struct {
 		name                      string
@@ -48,16 +48,17 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// A claim is looked at when it is first seen and when it becomes initialised; other changes wait for its time.
+// TestInitialising verifies that a claim is compared when it is first seen and when it becomes initialized. Other
+// changes do not trigger a comparison.
 func TestInitialising(t *testing.T) {
 	p, before, after := initialising(), claimWith("c"), claimWith("c", karpv1.ConditionInitialized)
 	if p.Create(event.CreateEvent{Object: before}) || !p.Create(event.CreateEvent{Object: after}) {
-		t.Error("first seen: want exactly the initialised one")
+		t.Error("first seen: want only the initialized claim to pass")
 	}
 	if !p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-		t.Error("becoming initialised is passed over")
+		t.Error("becoming initialized does not pass")
 	}
 	if p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) || p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}) || p.Delete(event.DeleteEvent{Object: after}) {
-		t.Error("a change that is none, or an end, is not passed over")
+		t.Error("an update without a change, or a deletion, passes")
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// A trouble is news for the first claim that has it and when the last one lost it, whatever others come and go.
+// TestUnjudged verifies that a problem is news for the first claim that has it, and when the last one no longer has
+// it.
 func TestUnjudged(t *testing.T) {
 	var u unjudged
 	published := map[trouble]int{}
@@ -39,7 +40,7 @@ func TestUnjudged(t *testing.T) {
 	} {
 		before, left, have := u.set(step.claim, step.now, publish)
 		if before != step.before || left != step.left || have != step.have {
-			t.Errorf("step %d: before %v, %d left, %d have it now; want %v, %d, %d", i, before, left, have, step.before, step.left, step.have)
+			t.Errorf("step %d: before %v, %d remain, %d have it now; want %v, %d, %d", i, before, left, have, step.before, step.left, step.have)
 		}
 	}
 	if diff := cmp.Diff(map[trouble]int{gone: 0, silent: 1}, published, cmp.AllowUnexported(trouble{})); diff != "" {
@@ -47,7 +48,8 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-// A claim whose pool was deleted goes with it; only one that nobody owns is in trouble. Neither loses its condition.
+// TestMarkDriftWithoutPool verifies that the claim of a deleted pool, which is deleted with it, is not in doubt. A
+// claim without an owner is. Neither loses its condition.
 func TestMarkDriftWithoutPool(t *testing.T) {
 	lone := claimWith("a", karpv1.ConditionLaunched)
 	lone.Labels = map[string]string{karpv1.LabelNodePool: "gone"}
@@ -56,14 +58,14 @@ func TestMarkDriftWithoutPool(t *testing.T) {
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: "gone"}}
 	var a Ageing
 	if d := a.markDrift(t.Context(), lone, nil); d == nil || d.cause != causePool {
-		t.Errorf("claim of no pool: %v, want a doubt", d)
+		t.Errorf("claim without a pool: %v, want a doubt", d)
 	}
 	if d := a.markDrift(t.Context(), owned, nil); d != nil {
 		t.Errorf("claim of a deleted pool: %v, want none", d)
 	}
 	for _, claim := range []*karpv1.NodeClaim{lone, owned} {
 		if !claim.Condition(karpv1.ConditionDrifted).IsTrue() {
-			t.Error("the condition was taken off")
+			t.Error("the condition was removed")
 		}
 	}
 	unlaunched := claimWith("b")
@@ -99,11 +101,12 @@ func TestShelves(t *testing.T) {
 	ask(pool, now.Add(timers.CatalogueRetry), 6)
 }
 
-// A hash that has yet to be stamped again is counted, and no news: after each upgrade every pool has some for a moment.
+// TestUnstampedIsQuiet verifies that a hash that is not updated yet is counted and not reported: after each upgrade,
+// every pool has such claims for a moment.
 func TestUnstampedIsQuiet(t *testing.T) {
 	var lines []string
 	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	a := &Ageing{Metrics: telemetry.New(prometheus.NewRegistry())} // without a recorder of events
+	a := &Ageing{Metrics: telemetry.New(prometheus.NewRegistry())} // without an event recorder
 	claim := claimWith("a", karpv1.ConditionLaunched)
 	claim.Labels = map[string]string{karpv1.LabelNodePool: "general"}
 	a.tell(ctx, claim, &doubt{cause: causeHash, why: cloud.ErrUnstamped})

@@ -21,20 +21,20 @@ func hashed(hash, version string) map[string]string {
 	return map[string]string{karpv1.AnnotationNodePoolHash: hash, karpv1.AnnotationNodePoolHashVersion: version}
 }
 
-// ofKind is a reference to a class.
+// ofKind returns a reference to a class.
 func ofKind(kind, name string) karpv1.NodeClassReference {
 	return karpv1.NodeClassReference{Group: "example.com", Kind: kind, Name: name}
 }
 
-// poolNaming is a pool that names a class.
+// poolNaming returns a pool that references a class.
 func poolNaming(class karpv1.NodeClassReference) *karpv1.NodePool {
 	pool := &karpv1.NodePool{}
 	pool.Spec.Template.Spec.NodeClassRef = class
 	return pool
 }
 
-// A hash that cannot be compared tells nothing: what was known of the claim holds until it is stamped again. The stamp of
-// the pool is somebody's copy, and is not asked.
+// TestStaticDrift verifies that a hash that cannot be compared has no effect: the previous result holds until the
+// hash is updated. The hash on the pool is not used.
 func TestStaticDrift(t *testing.T) {
 	same := poolNaming(ofKind("Class", "first")).Hash()
 	for _, test := range []struct {
@@ -76,8 +76,9 @@ func TestStaticDrift(t *testing.T) {
 	}
 }
 
-// After an upgrade the hashes are of another version until they are stamped, by others and in no order: a drift that was
-// under way must not be forgotten meanwhile, whoever of the two makes the hash.
+// TestDriftOutlivesAnUpgrade covers hashes of an older version after an upgrade. They are updated by other
+// controllers, in no fixed order. Drift that was detected before is kept meanwhile, for the hash of the pool and for
+// that of the provider.
 func TestDriftOutlivesAnUpgrade(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -110,14 +111,15 @@ func TestDriftOutlivesAnUpgrade(t *testing.T) {
 	}
 }
 
-// unstamped is a provider whose hashes are of another version.
+// unstamped is a provider with hashes of another version.
 type unstamped struct{}
 
 func (unstamped) Drifted(context.Context, *karpv1.NodeClaim, *karpv1.NodePool) (string, error) {
 	return "", fmt.Errorf("comparing: %w", cloud.ErrUnstamped)
 }
 
-// A pool whose class is of another provider's kind has drifted claims, and no provider is asked: each would say something else.
+// TestClassOfAnotherKind verifies that claims of a pool whose class is of another provider's kind have drifted, and
+// that no provider is queried, because each would return something else.
 func TestClassOfAnotherKind(t *testing.T) {
 	claim := claimWith("a", karpv1.ConditionLaunched)
 	claim.Spec.NodeClassRef = ofKind("Class", "first")
@@ -132,7 +134,8 @@ func TestClassOfAnotherKind(t *testing.T) {
 	}
 }
 
-// Where no provider can say what another class would make of a machine, it is taken for a change.
+// TestAnotherClass verifies that another class counts as drift if no provider can say how the class changes the
+// machine.
 func TestAnotherClass(t *testing.T) {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: born}}
 	claim.Spec.NodeClassRef = ofKind("Class", "first")
@@ -148,7 +151,7 @@ func TestAnotherClass(t *testing.T) {
 	}
 }
 
-// unconcerned is a provider that makes the same of every class.
+// unconcerned is a provider for which no class is a reason to drift.
 type unconcerned struct{}
 
 func (unconcerned) Drifted(context.Context, *karpv1.NodeClaim, *karpv1.NodePool) (string, error) {
@@ -244,7 +247,8 @@ func TestTypeDrift(t *testing.T) {
 	}
 }
 
-// A provider that forgot everything it sells must not cost a fleet.
+// TestTypeDriftWithoutCatalogue verifies that a provider that returns an empty catalog does not cause the replacement
+// of all nodes.
 func TestTypeDriftWithoutCatalogue(t *testing.T) {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "small"}}}
 	if got, err := typeDrift(claim, market{}); got || !errors.Is(err, errNoTypes) {

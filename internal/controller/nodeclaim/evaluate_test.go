@@ -20,7 +20,7 @@ import (
 
 var born = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 
-// claimWith is a claim created at born with these conditions true.
+// claimWith returns a claim created at born with these conditions true.
 func claimWith(name string, conditions ...string) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", CreationTimestamp: born}}
 	claim.StatusConditions()
@@ -59,7 +59,7 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// A claim that was launched late has the whole time to register.
+// TestOverdueCountsFromTheLaunch verifies that a claim that was launched late has the whole time to register.
 func TestOverdueCountsFromTheLaunch(t *testing.T) {
 	claim := claimWith("a", karpv1.ConditionLaunched)
 	for i := range claim.Status.Conditions {
@@ -109,7 +109,8 @@ func TestInitialized(t *testing.T) {
 	}
 }
 
-// Registering twice changes nothing more, keeps taints that are there, and leaves them alone if the bootstrap says so.
+// TestRegistered verifies that a second registration changes nothing, that existing taints are kept, and that taints
+// are not copied if the node's label forbids it.
 func TestRegistered(t *testing.T) {
 	claim := claimWith("a")
 	claim.Spec.Taints = []corev1.Taint{{Key: "a", Value: "claim", Effect: corev1.TaintEffectNoSchedule}, {Key: "b", Effect: corev1.TaintEffectNoSchedule}}
@@ -129,7 +130,7 @@ func TestRegistered(t *testing.T) {
 		t.Error("do-not-sync-taints: " + diff)
 	}
 	if len(node.Spec.Taints) != 2 || node.Spec.Taints[0].Key != karpv1.TaintKeyUnregistered {
-		t.Errorf("the node that was given has changed: %v", node.Spec.Taints)
+		t.Errorf("the input node was changed: %v", node.Spec.Taints)
 	}
 }
 
@@ -141,11 +142,11 @@ func TestLeaks(t *testing.T) {
 	older := born.Add(-2 * time.Hour)
 	machines := []cloud.Machine{
 		{ProviderID: "m-shown", Claim: "shown", Created: old},
-		{ProviderID: "m-launching", Claim: "launching", Created: old}, // its write may be on the way
+		{ProviderID: "m-launching", Claim: "launching", Created: old}, // its write may be pending
 		{ProviderID: "m-second", Claim: "shown", Created: old},        // the claim shows another one
 		{ProviderID: "m-orphan", Claim: "gone", Created: old},
 		{ProviderID: "m-unnamed", Created: older.Add(-1)},
-		{ProviderID: "m-unnamed-young", Created: older}, // whoever bought it may not tell
+		{ProviderID: "m-unnamed-young", Created: older}, // its owner is unknown
 		{ProviderID: "m-noted", Noted: true, Created: old},
 		{ProviderID: "m-under-way", Noted: true, Claimants: []string{"shown", "launching"}, Created: older.Add(-1)},
 		{ProviderID: "m-dealt", Noted: true, Claim: "gone", Claimants: []string{"gone", "launching"}, Created: old}, // not all of them are shown yet
@@ -163,8 +164,9 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// A claim that shows the machine of another, or one that does not exist, is found by the machine that was launched for it. A second
-// machine of a claim, one that ends, and one that was launched for an earlier claim of the name are not its.
+// TestMistakenClaims verifies that a claim that shows the machine of another claim, or a machine that does not exist,
+// is identified by the machine that was launched for it. A second machine of a claim, one that is terminating, and
+// one that was launched for an earlier claim of the name do not identify a claim.
 func TestMistakenClaims(t *testing.T) {
 	claim := func(name, id string) karpv1.NodeClaim {
 		c := claimWith(name, karpv1.ConditionLaunched)
@@ -205,7 +207,7 @@ func TestMachinelesss(t *testing.T) {
 		claim("alive", karpv1.ConditionLaunched, karpv1.ConditionRegistered),
 		claim("lost", karpv1.ConditionLaunched, karpv1.ConditionRegistered),
 		claim("ending", karpv1.ConditionLaunched, karpv1.ConditionRegistered),
-		claim("unregistered", karpv1.ConditionLaunched), // liveness decides
+		claim("unregistered", karpv1.ConditionLaunched), // the time limit to register decides
 		deleted,
 	}
 	machines := []cloud.Machine{{ProviderID: "m-alive"}, {ProviderID: "m-ending", Terminating: true}}
@@ -218,30 +220,32 @@ func TestMachinelesss(t *testing.T) {
 	}
 }
 
-// What the provider said is kept until the claim shows it; failures of the hook are counted beside it.
+// TestMemory verifies that the provider's response is kept until the claim shows it, and that failures of the hook
+// are counted separately.
 func TestMemory(t *testing.T) {
 	var m memory
 	m.keep("a", "claim", &answer{refusal: "x"}, born.Time)
 	m.hookFailed("a", born.Time)
 	if n := m.hookFailed("a", born.Time); n != 2 || m.answer("a") == nil {
-		t.Errorf("%d failures, answer %v", n, m.answer("a"))
+		t.Errorf("%d failures, response %v", n, m.answer("a"))
 	}
 	m.shown("a")
 	m.shown("unknown")
 	if n := m.hookFailed("a", born.Time); n != 3 || m.answer("a") != nil {
-		t.Errorf("after it was shown: %d failures, answer %v", n, m.answer("a"))
+		t.Errorf("after it was shown: %d failures, response %v", n, m.answer("a"))
 	}
 	m.forget("a")
 	if n := m.hookFailed("a", born.Time); n != 1 {
-		t.Errorf("after it was forgotten: %d failures", n)
+		t.Errorf("after forget: %d failures", n)
 	}
 }
 
-// Machines of claims are known by the claims' names until the claims show them, whichever of that name it is.
+// TestMemoryByName verifies that machines of claims are known by the claims' names until the claims show them, for
+// all claims of a name.
 func TestMemoryByName(t *testing.T) {
 	m := memory{life: time.Hour}
 	has := func(id string) *answer { return &answer{machine: &cloud.Machine{ProviderID: id}} }
-	m.hookFailed("old", born.Time) // an entry without an answer
+	m.hookFailed("old", born.Time) // an entry without a response
 	m.keep("old", "web", has("m-old"), born.Time)
 	m.keep("old", "web", has("m-old"), born.Time)
 	m.keep("new", "web", has("m-new"), born.Time)
@@ -262,14 +266,14 @@ func TestMemoryByName(t *testing.T) {
 		}
 	}
 	if len(m.named) != 1 || len(m.entries) != 1 {
-		t.Errorf("%d names and %d entries are left, want those of the other claim", len(m.named), len(m.entries))
+		t.Errorf("%d names and %d entries remain, want those of the other claim", len(m.named), len(m.entries))
 	}
 	for i := range entrySweep + 1 {
 		name := fmt.Sprint(i)
 		m.keep(types.UID(name), name, has(name), born.Add(2*time.Hour*time.Duration(i/entrySweep)))
 	}
 	if len(m.named) != len(m.entries) || len(m.entries) > 2 {
-		t.Errorf("%d names and %d entries are left after a sweep", len(m.named), len(m.entries))
+		t.Errorf("%d names and %d entries remain after a sweep", len(m.named), len(m.entries))
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// A claim that is deleted while its node is registered drains the node, also where the cache still shows it unregistered; a node
-// that is not registered on the API server either goes with its machine.
+// TestRemoveNodesBehindCache verifies that the deletion of a claim drains its node if the node is registered, even if
+// the cache still shows it unregistered. A node that is not registered on the API server either is deleted with its
+// machine.
 func TestRemoveNodesBehindCache(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, karpv1.AddToScheme} {
@@ -51,7 +52,7 @@ func TestRemoveNodesBehindCache(t *testing.T) {
 			left := &corev1.Node{}
 			gone := cached.Get(t.Context(), client.ObjectKey{Name: "n"}, left) != nil
 			if gone != test.deleted || (again > 0) != test.deleted {
-				t.Errorf("deleted %t, looks again after %v, want %t", gone, again, test.deleted)
+				t.Errorf("deleted %t, next check after %v, want %t", gone, again, test.deleted)
 			}
 		})
 	}

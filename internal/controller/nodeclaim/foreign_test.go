@@ -26,7 +26,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// busyCloud cannot end machines now: its own records are in a Kubernetes API, which answers with a conflict.
+// busyCloud cannot terminate machines now: it stores its records in a Kubernetes API, which responds with a conflict.
 type busyCloud struct{ cloud.Provider }
 
 func (busyCloud) Name() string                 { return "busy" }
@@ -35,7 +35,7 @@ func (busyCloud) Terminate(context.Context, string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "machine", nil)
 }
 
-// onlyKwok owns kwok's classes.
+// onlyKwok returns Classes that own kwok's classes only.
 func onlyKwok(t *testing.T) (controller.Classes, *fake.ClientBuilder) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -61,7 +61,8 @@ func claimOfKind(kind string) *karpv1.NodeClaim {
 	return claim
 }
 
-// A conflict in the cloud is an error like any other of the cloud's, not a stale read of ours: it backs off and is told.
+// TestErrorsOfTheCloudAreNotStaleReads verifies that a conflict in the cloud is an error of the cloud, not a stale
+// read of the controller: it causes backoff and is reported.
 func TestErrorsOfTheCloudAreNotStaleReads(t *testing.T) {
 	classes, builder := onlyKwok(t)
 	claim := claimOfKind("KWOKNodeClass")
@@ -72,11 +73,11 @@ func TestErrorsOfTheCloudAreNotStaleReads(t *testing.T) {
 	}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: claim.Name}})
 	if err == nil {
-		t.Errorf("no error, look again in %s", result.RequeueAfter)
+		t.Errorf("no error, next check in %s", result.RequeueAfter)
 	}
 }
 
-// Claims of other providers' classes are theirs to write.
+// TestPodEventsAreNotedOnOurClaimsOnly verifies that claims with classes of other providers are not written.
 func TestPodEventsAreNotedOnOurClaimsOnly(t *testing.T) {
 	for kind, want := range map[string]bool{"KWOKNodeClass": true, "EC2NodeClass": false} {
 		classes, builder := onlyKwok(t)
@@ -91,13 +92,13 @@ func TestPodEventsAreNotedOnOurClaimsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := !claim.Status.LastPodEventTime.IsZero(); got != want {
-			t.Errorf("%s: noted %t, want %t", kind, got, want)
+			t.Errorf("%s: recorded %t, want %t", kind, got, want)
 		}
 	}
 }
 
-// A class is watched for the claims of the pools that name it, and for those that were made with it: when it is deleted,
-// the latter are what it waits for.
+// TestClaimsOfClass verifies that a class triggers the claims of the pools that name it, and those that were created
+// with it: the deletion of a class waits for the latter.
 func TestClaimsOfClass(t *testing.T) {
 	_, builder := onlyKwok(t)
 	claim := func(name, pool, class string) *karpv1.NodeClaim {
@@ -124,7 +125,7 @@ func TestClaimsOfClass(t *testing.T) {
 			woken[request.Name] = true
 		}
 		if got := slices.Sorted(maps.Keys(woken)); !slices.Equal(got, want) {
-			t.Errorf("class %s wakes %v, want %v", class, got, want)
+			t.Errorf("class %s triggers %v, want %v", class, got, want)
 		}
 	}
 }

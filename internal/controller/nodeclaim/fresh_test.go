@@ -12,8 +12,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// What a pool has just bought has not drifted from it: else a fleet would be replaced for ever. Random requirements on the
-// labels of kwok's types, in today's names and older ones, and every offering that a launch may choose for them.
+// TestFreshMachinesHaveNotDrifted verifies that a newly launched machine has not drifted from its pool, because
+// otherwise nodes would be replaced endlessly. It uses random requirements on the labels of kwok's types, with
+// current and older names, and every offering that a launch may choose for them.
 func TestFreshMachinesHaveNotDrifted(t *testing.T) {
 	types, _ := kwok.EmbeddedTypes()
 	rules, random := karpv1.CoreRules(), rand.New(rand.NewPCG(1, 1))
@@ -34,18 +35,18 @@ func TestFreshMachinesHaveNotDrifted(t *testing.T) {
 			claim.Labels = maps.Clone(need.MachineLabels(choices[random.IntN(len(choices))]))
 			gone, err := typeDrift(claim, market{types: types})
 			if requirementsDrift(claim, pool, rules) || gone || err != nil {
-				t.Fatalf("a machine with labels %v has drifted (type gone: %t, %v) from the requirements it was bought for: %+v",
+				t.Fatalf("a machine with labels %v has drifted (type gone: %t, %v) from the requirements it was launched for: %+v",
 					claim.Labels, gone, err, pool.Spec.Template.Spec.Requirements)
 			}
 			bought++
 		}
 	}
 	if bought < 400 {
-		t.Errorf("only %d machines were bought: the requirements contradict each other too often", bought)
+		t.Errorf("only %d machines were launched: the requirements contradict each other too often", bought)
 	}
 }
 
-// randomRequirement is about a label of a random type or offering, with values of several.
+// randomRequirement returns a requirement on a label of a random type or offering, with values of several.
 func randomRequirement(random *rand.Rand, types []cloud.InstanceType) karpv1.Requirement {
 	key, values := "", []string{}
 	for range 1 + random.IntN(6) {

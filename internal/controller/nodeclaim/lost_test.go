@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// ending is a cloud with machines, of which it terminates those that are asked for.
+// ending is a cloud with machines that are terminated on request.
 type ending struct {
 	cloud.Provider
 	machines map[string]bool
@@ -34,8 +34,8 @@ func (e ending) Terminate(_ context.Context, id string) error {
 	return nil
 }
 
-// A claim that has lost our finalizer, and that another finalizer keeps for a while (kubectl delete --cascade=foreground), leaves no
-// machine behind.
+// TestLostFinalizerBesideAnother verifies that a claim that has lost the termination finalizer, and that another
+// finalizer keeps for a while (kubectl delete --cascade=foreground), leaves no machine behind.
 func TestLostFinalizerBesideAnother(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
@@ -65,7 +65,7 @@ func TestLostFinalizerBesideAnother(t *testing.T) {
 	}
 	reconcile()
 	if !provider.machines["launched"] {
-		t.Error("the machine of a claim that is there was terminated")
+		t.Error("the machine of an existing claim was terminated")
 	}
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
 		t.Fatal(err)
@@ -77,6 +77,6 @@ func TestLostFinalizerBesideAnother(t *testing.T) {
 	reconcile()
 	reconcile()
 	if provider.machines["launched"] || r.memory.answer("uid") != nil {
-		t.Errorf("the machine is left: %t, and remembered: %t", provider.machines["launched"], r.memory.answer("uid") != nil)
+		t.Errorf("the machine remains: %t, and is remembered: %t", provider.machines["launched"], r.memory.answer("uid") != nil)
 	}
 }

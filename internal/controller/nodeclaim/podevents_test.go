@@ -44,7 +44,7 @@ func mirror(pod *corev1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node"}}
 }
 
-// Which events of a pod count, and as of when.
+// TestPodEventsThatCount verifies which events of a pod count, and at which time.
 func TestPodEventsThatCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after *corev1.Pod // one nil: created or deleted
@@ -87,13 +87,13 @@ func TestPodEventsThatCount(t *testing.T) {
 				got = append(got, m)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("noted (-want +got):\n%s", diff)
+				t.Errorf("recorded (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// When a pod event is written: at most every ten seconds, and none is lost.
+// TestPodEventIsDue verifies that a pod event is written at most every ten seconds, and that none is lost.
 func TestPodEventIsDue(t *testing.T) {
 	never := time.Time{}
 	for name, c := range map[string]struct {
@@ -127,7 +127,8 @@ func TestPodEventIsDue(t *testing.T) {
 	}
 }
 
-// The last of several events is remembered until it is noted, and one that came meanwhile is not forgotten with it.
+// TestLatestPodEventIsRemembered verifies that the last of several events is kept until it is recorded, and that an
+// event that occurs meanwhile is kept.
 func TestLatestPodEventIsRemembered(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(may)
 	p := &PodEvents{Clock: clock}
@@ -135,14 +136,14 @@ func TestLatestPodEventIsRemembered(t *testing.T) {
 	clock.SetTime(may.Add(time.Second))
 	m := p.saw("n")
 	if at, unnoted := p.when(m); !unnoted || !at.Equal(may.Add(time.Second)) {
-		t.Errorf("the latest event was at %v (unnoted %v), want the second", at, unnoted)
+		t.Errorf("the latest event was at %v (unrecorded %v), want the second", at, unnoted)
 	}
 	p.forget("n", may)
 	if _, unnoted := p.when(m); !unnoted {
-		t.Error("the second event was forgotten with the first")
+		t.Error("the second event was dropped with the first")
 	}
 	p.forget("n", may.Add(time.Second))
 	if at, unnoted := p.when(m); unnoted {
-		t.Errorf("the event at %v is remembered though it was noted", at)
+		t.Errorf("the event at %v is kept although it was recorded", at)
 	}
 }

@@ -30,7 +30,7 @@ import (
 // CounterName is the counter's name in logs and metrics.
 const CounterName = "nodepool.counter"
 
-// Counter writes how many nodes a pool has, and their resources. Fill all fields, then call SetupWithManager.
+// Counter writes the number of nodes of a pool, and their resources. Fill all fields, then call SetupWithManager.
 type Counter struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client   client.Client
@@ -41,8 +41,8 @@ type Counter struct {
 	classes controller.Classes
 }
 
-// SetupWithManager registers the controller; controller.Index must have run. Events of nodes and claims are gathered
-// for Timers.Counting: the queue keeps one delayed request per pool.
+// SetupWithManager registers the controller. controller.Index must have run before. Events of nodes and claims are
+// collected for Timers.Counting: the queue keeps one delayed request per pool.
 func (c *Counter) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(c.Provider, mgr.GetScheme())
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Counter) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// delayed asks for the pool of a node or claim after the delay.
+// delayed returns a handler that enqueues the pool of a node or claim after the delay.
 func delayed(delay time.Duration) handler.EventHandler {
 	add := func(object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		if pool := object.GetLabels()[karpv1.LabelNodePool]; pool != "" {
@@ -114,7 +114,7 @@ func machineOf(object client.Object) string {
 	return ""
 }
 
-// Reconcile counts one pool. Those of other providers are theirs to count.
+// Reconcile counts one pool. Pools of other providers are not counted.
 func (c *Counter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &karpv1.NodePool{}
 	if err := c.Client.Get(ctx, request.NamespacedName, pool); err != nil {
@@ -146,7 +146,7 @@ func (c *Counter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if equality.Semantic.DeepEqual(base.Status, pool.Status) {
 		return ctrl.Result{}, nil
 	}
-	// Only these two fields differ, and only we write them: no lock.
+	// Only these two fields differ, and only this controller writes them, so no lock is needed.
 	if err := c.Client.Status().Patch(ctx, pool, client.MergeFrom(base)); err != nil {
 		return controller.Settle(ctrl.Result{}, fmt.Errorf("writing the resources of pool %s: %w", pool.Name, err), c.Timers.Retry)
 	}
@@ -172,14 +172,15 @@ func (c *Counter) forget(pool string) {
 	c.Metrics.NodePoolsLimit.DeletePartialMatch(prometheus.Labels{"nodepool": pool})
 }
 
-// count sums up the machines of a pool that are not on their way out: nodes by their capacity, and claims that are
-// launched and have no node yet by what the provider promised. The usual resources are always there, if only as zero.
+// count sums up the machines of a pool that are not being removed: nodes by their capacity, and launched claims
+// without a node by the capacity that the provider declared. The well-known resources are always present, even if
+// zero.
 func count(nodes []corev1.Node, claims []karpv1.NodeClaim) corev1.ResourceList {
 	total := corev1.ResourceList{karpv1.ResourceNodes: *resource.NewQuantity(0, resource.DecimalSI)}
 	for _, name := range karpv1.WellKnownResources() {
 		total[name] = resource.Quantity{}
 	}
-	promised := map[string]corev1.ResourceList{} // by provider id, of claims
+	promised := map[string]corev1.ResourceList{} // by provider ID, of claims
 	leaving := map[string]bool{}
 	for i := range claims {
 		claim := &claims[i]
@@ -207,7 +208,7 @@ func count(nodes []corev1.Node, claims []karpv1.NodeClaim) corev1.ResourceList {
 	return total
 }
 
-// filled is the node's capacity, with what the kubelet has not reported yet from the promise.
+// filled returns the node's capacity. Resources that the kubelet has not reported yet come from promise.
 func filled(capacity, promise corev1.ResourceList) corev1.ResourceList {
 	whole := capacity.DeepCopy()
 	if whole == nil {

@@ -13,18 +13,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// class is what was gathered about a pool's node class.
+// class holds the data about a pool's node class.
 type class struct {
 	ref         karpv1.NodeClassReference
 	found       bool
 	terminating bool
 	generation  int64
-	// unready is the provider's answer: nil when machines can be bought with the class.
+	// unready is the provider's error, or nil when machines can be launched with the class.
 	unready error
 }
 
-// validation is the condition ValidationSucceeded; barren says which requirement leaves no instance type. Budgets that cannot be read forbid disruption, and do not keep the pool
-// from buying: the condition stays true, and its message tells. So is an expireAfter that is shorter than leastLife.
+// validation returns the condition ValidationSucceeded. barren names the requirement that excludes all instance
+// types. Budgets that cannot be parsed forbid disruption, and do not prevent launches: the condition stays true, and
+// its message reports them. The same applies to an expireAfter that is shorter than leastLife.
 func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
@@ -42,10 +43,10 @@ func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) s
 	return c
 }
 
-// leastLife is the expireAfter below which the condition ValidationSucceeded warns: a machine takes minutes to join.
+// leastLife is the expireAfter below which the condition ValidationSucceeded warns: a machine needs minutes to join.
 const leastLife = 5 * time.Minute
 
-// classReadiness is the condition NodeClassReady (core specification 1.6).
+// classReadiness returns the condition NodeClassReady.
 func classReadiness(c class) status.Condition {
 	const condition = karpv1.ConditionNodeClassReady
 	var notReady *cloud.NodeClassNotReadyError
@@ -63,8 +64,8 @@ func classReadiness(c class) status.Condition {
 	return yes(condition)
 }
 
-// changedFor says whether what is known about the pool's launches is about another pool or class than today's: the
-// condition is missing, or one of the two has a new generation.
+// changedFor reports whether the recorded launches apply to an older version of the pool or its class: the condition
+// is missing, or one of the two has a new generation.
 func changedFor(pool *karpv1.NodePool, c class) bool {
 	have := pool.Condition(karpv1.ConditionNodeRegistrationHealthy)
 	return have == nil || have.ObservedGeneration != pool.Generation || pool.Status.NodeClassObservedGeneration != c.generation

@@ -38,7 +38,8 @@ func TestClassReadiness(t *testing.T) {
 	}
 }
 
-// Budgets that cannot be read are told of, and the pool stays ready: it may still buy.
+// TestUnreadableBudgetIsTold verifies that budgets that cannot be parsed are reported, and that the pool stays ready:
+// nodes may still be launched from it.
 func TestUnreadableBudgetIsTold(t *testing.T) {
 	pool := &karpv1.NodePool{}
 	pool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%"}, {Nodes: "0", Schedule: new("0 25 * * *"), Duration: &metav1.Duration{}}}
@@ -51,12 +52,13 @@ func TestUnreadableBudgetIsTold(t *testing.T) {
 		got := pool.Condition(karpv1.ConditionValidationSucceeded)
 		told := strings.Contains(got.Message, "no node may be disrupted: spec.disruption.budgets[1].schedule") && strings.Contains(got.Message, "want five cron fields")
 		if !got.IsTrue() || told != test.told {
-			t.Errorf("schedule %q: %s %q, want True, and to be told of: %t", test.schedule, got.Status, got.Message, test.told)
+			t.Errorf("schedule %q: %s %q, want True, and reported: %t", test.schedule, got.Status, got.Message, test.told)
 		}
 	}
 }
 
-// An expireAfter that ends nodes before pods run is told of, and the pool stays ready.
+// TestShortExpireAfterIsTold verifies that an expireAfter that ends nodes before pods run is reported, and that the
+// pool stays ready.
 func TestShortExpireAfterIsTold(t *testing.T) {
 	for _, test := range []struct {
 		age  karpv1.NillableDuration
@@ -67,17 +69,17 @@ func TestShortExpireAfterIsTold(t *testing.T) {
 		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
 		got := pool.Condition(karpv1.ConditionValidationSucceeded)
 		if told := strings.HasPrefix(got.Message, "spec.template.spec.expireAfter: "); !got.IsTrue() || told != test.told {
-			t.Errorf("expireAfter %s: %s %q, want True, and to be told of: %t", test.age, got.Status, got.Message, test.told)
+			t.Errorf("expireAfter %s: %s %q, want True, and reported: %t", test.age, got.Status, got.Message, test.told)
 		}
 	}
 }
 
-// A condition flips only when the last launch and the last four agree.
+// TestHealth verifies that a condition changes only when the last launch and the last four agree.
 func TestHealth(t *testing.T) {
 	const good, bad = true, false
 	for _, test := range []struct {
 		name     string
-		was      metav1.ConditionStatus // of the condition when this process began
+		was      metav1.ConditionStatus // of the condition when this process started
 		launches []bool
 		want     string
 	}{
@@ -116,13 +118,14 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// Only claims that a pool owns count, and a failure to launch is told apart from a failure to register.
+// TestHealthRecord verifies that only claims that a pool owns count, and that failures to launch and to register have
+// different reasons.
 func TestHealthRecord(t *testing.T) {
 	h := NewHealth()
 	claim := &karpv1.NodeClaim{}
 	h.Record(claim, false)
 	if len(h.rings) != 0 {
-		t.Errorf("a claim of no pool was recorded: %v", h.rings)
+		t.Errorf("a claim without a pool was recorded: %v", h.rings)
 	}
 	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "general", UID: "p"}}
 	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, "ImageMissing", "image 7")
@@ -170,8 +173,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// A pool that is left without an instance type by its own requirements is not ready, and its condition says by which; where
-// the node class is missing or not ready, nothing is asked about types.
+// TestBarrenPoolIsNotReady verifies that a pool whose own requirements exclude every instance type is not ready, and
+// that its condition names the requirement. If the node class is missing or not ready, types are not evaluated.
 func TestBarrenPoolIsNotReady(t *testing.T) {
 	const why = "the pool's own requirement leaves none"
 	r := &Reconciler{Barren: func(context.Context, *karpv1.NodePool) string { return why }}

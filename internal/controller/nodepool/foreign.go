@@ -17,41 +17,45 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// A pool whose node class is of another provider is that provider's to look after, if its controller runs beside us. If it
-// does not, nothing is bought from the pool, and what an earlier controller wrote says that it is ready. Leases do not tell:
-// ours may not be read in other namespaces. So we ask, in the pool's status, by the condition Served:
+// A pool whose node class belongs to another provider is managed by that provider's controller, if it runs in the
+// cluster. If it does not run, no node is launched from the pool, although the conditions of an earlier controller
+// may say that the pool is ready. Leases do not answer the question: this controller may lack permission to read them
+// in other namespaces. So it uses the condition Served in the pool's status:
 //
-//	none ──we ask──> Unknown ──its owner takes it away──> none, for a while
-//	                    └──a while──> False, and NodeClassReady is False, OtherProvider
-//	                                    ├──an owner that knows the question writes both──> none
-//	                                    └──another one writes NodeClassReady──> True, for a day ──> Unknown
+//	none ──this controller asks──> Unknown ──the owner removes it──> none, for a while
+//	                                  └──timeout──> False, and NodeClassReady is False, OtherProvider
+//	                                                  ├──an owner that knows Served writes both──> none
+//	                                                  └──another owner writes NodeClassReady──> True, for a day ──> Unknown
 //
-// An owner that comes later writes NodeClassReady as it does for all its pools. One that does not know the question, of other
-// programs than ours, takes back what we said instead of answering; that counts as an answer for so long that the two do not
-// undo each other's writes. It stands in the API, so that it also counts for the next process. To be asked takes nothing from a
-// pool that works. To be told does: the pool of such an owner is not ready until the owner has written, once a day.
+// An owner that starts later writes NodeClassReady as it does for all its pools. An owner of another implementation
+// does not know Served. It overwrites NodeClassReady, and leaves Served. That counts as an answer for so long that
+// the two controllers do not keep undoing each other's writes. The condition is stored in the API, so it also counts
+// for the next process. The condition Unknown has no effect on a working pool. The condition False does: the pool of
+// such an owner is not ready until the owner writes it, once a day.
 
-// How many times as long as an answer is waited for nothing is asked: after an answer, and after what we said was taken back.
+// These are the pauses before the next question, in multiples of the time in which an answer is expected: after an
+// answer, and after the reported NodeClassReady was overwritten.
 const (
 	afterAnswer   = 10
 	afterTakeBack = 24 * 60
 )
 
-// questions are what this process knows of the pools of other providers, by name.
+// questions holds the state of this process for the pools of other providers, by name.
 type questions struct {
 	mu    sync.Mutex
 	pools map[string]*question
 }
 
-// question is where we are with a pool: when it was asked, zero for not now; until when it is left alone.
+// question is the state of one pool. asked is when the question was written, or zero if none is pending. rest is the
+// end of the pause.
 type question struct {
 	pool  types.UID
 	asked time.Time
 	rest  time.Time
 }
 
-// weigh brings the conditions of another provider's pool a step further at a time, and says after how long to look again, 0
-// for not by itself. An answer is waited for as long as patience.
+// weigh advances the conditions of another provider's pool by one step. It returns the time until the next check, or
+// 0 if only an event triggers it. patience is the time in which an answer is expected.
 func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, patience time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,11 +77,11 @@ func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, pa
 		return afterTakeBack * patience
 	case served.IsTrue():
 		about.rest = served.LastTransitionTime.Add(afterTakeBack * patience)
-		if served.LastTransitionTime.After(now.Add(patience)) { // nobody's clock is so fast
+		if served.LastTransitionTime.After(now.Add(patience)) { // no clock is that far ahead
 			about.rest = time.Time{}
 		}
 		return about.rested(pool, now, patience)
-	case about.asked.IsZero(): // by a process before us
+	case about.asked.IsZero(): // written by an earlier process
 		about.asked = now
 	}
 	if waited := now.Sub(about.asked); waited < patience {
@@ -89,7 +93,7 @@ func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, pa
 	return 0
 }
 
-// rested asks, if the pool has been left alone for long enough.
+// rested writes the question if the pause is over.
 func (about *question) rested(pool *karpv1.NodePool, now time.Time, patience time.Duration) time.Duration {
 	if now.Before(about.rest) {
 		return about.rest.Sub(now)
@@ -99,7 +103,7 @@ func (about *question) rested(pool *karpv1.NodePool, now time.Time, patience tim
 	return patience
 }
 
-// note writes the condition Served, with the time since when it says so.
+// note writes the condition Served with its transition time.
 func note(pool *karpv1.NodePool, served status.Condition, now time.Time) {
 	served.Type = karpv1.ConditionServed
 	before := pool.Condition(karpv1.ConditionServed)
@@ -124,14 +128,14 @@ func takenBack() status.Condition {
 
 const whoRuns = "a controller of another cloud provider asks whether a controller of this NodePool's provider runs; the latter removes this condition"
 
-// nobodys is the condition of a pool that only a controller of another provider looks at.
+// nobodys returns the condition of a pool that is only examined by a controller of another provider.
 func nobodys(pool *karpv1.NodePool, owner string) status.Condition {
 	class := pool.Spec.Template.Spec.NodeClassRef
 	return no(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider,
 		fmt.Sprintf("node classes of the kind %s.%s are not of the cloud provider of the running controller (%s), and no controller of their provider has answered", class.Kind, class.Group, owner))
 }
 
-// of is what is known of the pool; another one of its name begins anew.
+// of returns the state of the pool. Another pool of the same name starts with empty state.
 func (q *questions) of(pool *karpv1.NodePool) *question {
 	if q.pools == nil {
 		q.pools = map[string]*question{}
@@ -148,14 +152,14 @@ func (q *questions) forget(pool string) {
 	delete(q.pools, pool)
 }
 
-// answered takes the question away, and what became of it.
+// answered removes the question and its result.
 func answered(pool *karpv1.NodePool) {
 	if pool.Condition(karpv1.ConditionServed) != nil {
-		_ = pool.StatusConditions().Clear(karpv1.ConditionServed) // refuses only what Ready depends on
+		_ = pool.StatusConditions().Clear(karpv1.ConditionServed) // fails only for conditions on which Ready depends
 	}
 }
 
-// watchForeign looks at a pool of another provider.
+// watchForeign examines a pool of another provider.
 func (r *Reconciler) watchForeign(ctx context.Context, pool *karpv1.NodePool) (ctrl.Result, error) {
 	if !pool.DeletionTimestamp.IsZero() {
 		r.foreign.forget(pool.Name)
@@ -167,7 +171,7 @@ func (r *Reconciler) watchForeign(ctx context.Context, pool *karpv1.NodePool) (c
 		return ctrl.Result{RequeueAfter: after}, nil
 	}
 	if err := r.Client.Status().Patch(ctx, pool, controller.Locked(base)); err != nil {
-		r.foreign.forget(pool.Name) // what is not written was not asked
+		r.foreign.forget(pool.Name) // a question that was not written was not asked
 		return controller.Settle(ctrl.Result{}, client.IgnoreNotFound(err), r.Timers.Retry)
 	}
 	return ctrl.Result{RequeueAfter: after}, nil

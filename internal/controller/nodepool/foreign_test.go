@@ -20,7 +20,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// foreignPool is another provider's, and was found ready by its controller.
+// foreignPool returns a pool of another provider, which that provider's controller marked ready.
 func foreignPool() *karpv1.NodePool {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.other.sh", Kind: "OtherNodeClass", Name: "default"}
@@ -38,21 +38,22 @@ func stateOf(pool *karpv1.NodePool) (served, ready string) {
 	return served, ready
 }
 
-// A pool of another provider is asked about, and told to be nobody's if that is not answered; by one process or many.
+// TestForeign verifies that a pool of another provider gets the condition Served, and is reported as not managed if
+// no controller responds. This holds for one process and for several.
 func TestForeign(t *testing.T) {
 	const patience = time.Minute
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	writes := func(pool *karpv1.NodePool) { // as an owner of any program does
+	writes := func(pool *karpv1.NodePool) { // as an owner of any other implementation does
 		pool.StatusConditions().Set(yes(karpv1.ConditionNodeClassReady))
 	}
-	answers := func(pool *karpv1.NodePool) { // as one of ours does
+	answers := func(pool *karpv1.NodePool) { // as an owner of this implementation does
 		answered(pool)
 		writes(pool)
 	}
 	type step struct {
 		at            time.Duration
 		before        func(*karpv1.NodePool)
-		after         time.Duration // until the next look
+		after         time.Duration // until the next check
 		served, ready string
 	}
 	const (
@@ -76,7 +77,7 @@ func TestForeign(t *testing.T) {
 			{(3 + afterTakeBack) * patience, nil, 0, told, nobody},
 		}},
 		"its owner is of another program, and we are started again": {true, []step{
-			{0, nil, patience, asked, fine}, {time.Minute, nil, patience, asked, fine}, // it does not know since when
+			{0, nil, patience, asked, fine}, {time.Minute, nil, patience, asked, fine}, // the new process does not know since when
 			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(nobodys(pool, "aws")) }, 0, told, nobody},
 			{3 * patience, writes, afterTakeBack * patience, let, fine},
 			{4 * patience, nil, (afterTakeBack - 1) * patience, let, fine}, {5 * patience, nil, (afterTakeBack - 2) * patience, let, fine},
@@ -107,26 +108,27 @@ func TestForeign(t *testing.T) {
 			}
 			after := q.weigh(pool, "aws", start.Add(s.at), patience)
 			if served, ready := stateOf(pool); after != s.after || served != s.served || ready != s.ready {
-				t.Errorf("%s, step %d: again after %s, served %q, %s; want %s, %q, %s", name, i, after, served, ready, s.after, s.served, s.ready)
+				t.Errorf("%s, step %d: next check after %s, served %q, %s; want %s, %q, %s", name, i, after, served, ready, s.after, s.served, s.ready)
 			}
 			if pool.Condition(status.ConditionReady).IsTrue() != (s.ready == fine) {
 				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.Condition(status.ConditionReady))
 			}
 		}
 		if c := pool.Condition(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
-			t.Errorf("it is told by %q", c.Message)
+			t.Errorf("the message is %q", c.Message)
 		}
 	}
 }
 
-// onlyKwok is a cloud that owns kwok's classes; nothing else is asked of it.
+// onlyKwok is a cloud that owns kwok's classes. None of its other methods are called.
 type onlyKwok struct{ cloud.Provider }
 
 func (onlyKwok) Name() string { return "kwok" }
 
 func (onlyKwok) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
 
-// A pool that is gone is forgotten, and the time is the clock's.
+// TestForeignPoolsAreForgotten verifies that state of a deleted pool is dropped, and that time is taken from the
+// clock.
 func TestForeignPoolsAreForgotten(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
@@ -157,13 +159,13 @@ func TestForeignPoolsAreForgotten(t *testing.T) {
 	for _, left := range []time.Duration{patience, patience / 3, 0} {
 		clock.SetTime(start.Add(patience - left))
 		if got := reconcile().RequeueAfter; got != left {
-			t.Errorf("looks again after %v, want %v", got, left)
+			t.Errorf("next check after %v, want %v", got, left)
 		}
 		if err := r.Client.Get(t.Context(), request.NamespacedName, pool); err != nil {
 			t.Fatal(err)
 		}
 		if c := pool.Condition(karpv1.ConditionServed); c == nil || c.IsFalse() != (left == 0) {
-			t.Errorf("with %v left the pool says %+v", left, c)
+			t.Errorf("with %v left the pool has %+v", left, c)
 		}
 	}
 	if len(r.foreign.pools) != 1 {

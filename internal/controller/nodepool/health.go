@@ -13,33 +13,33 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// ringSize is how many launches the health of a pool is judged by, and unhealthyAt how many failures among them are
-// too many (core specification 1.6: half).
+// ringSize is the number of launches from which the health of a pool is computed. unhealthyAt is the number of
+// failures among them that makes the pool unhealthy (half).
 const (
 	ringSize    = 4
 	unhealthyAt = ringSize / 2
 )
 
-// Health remembers, for each pool, how the last launches ended. It lives in memory; after a restart it begins with
-// what the pool's condition says.
+// Health records, for each pool, the results of the last launches. It is kept in memory. After a restart it is
+// initialized from the pool's condition.
 type Health struct {
 	mu    sync.Mutex
 	rings map[types.UID]*ring
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// ring is the outcomes of the last launches of one pool, the oldest first.
+// ring holds the results of the last launches of one pool, the oldest first.
 type ring struct {
 	outcomes []bool
-	// reason and message are of the last failure.
+	// reason and message are those of the last failure.
 	reason, message string
 }
 
-// NewHealth remembers nothing yet.
+// NewHealth returns an empty Health.
 func NewHealth() *Health { return &Health{rings: map[types.UID]*ring{}} }
 
-// Record notes how a claim's launch ended: its node registered, or it ran into a timeout. Only claims that a pool owns
-// count.
+// Record records the result of a claim's launch: its node registered, or it exceeded a time limit. Only claims that a
+// pool owns count.
 func (h *Health) Record(claim *karpv1.NodeClaim, registered bool) {
 	for _, owner := range claim.OwnerReferences {
 		if owner.Kind == "NodePool" && owner.APIVersion == karpv1.GroupVersion.String() {
@@ -50,7 +50,7 @@ func (h *Health) Record(claim *karpv1.NodeClaim, registered bool) {
 	}
 }
 
-// end is how one launch ended; reason and message are of a failure.
+// end is the result of one launch. reason and message describe a failure.
 type end struct {
 	registered      bool
 	reason, message string
@@ -97,7 +97,7 @@ func (r *ring) failures() int {
 	return n
 }
 
-// reset forgets the launches of a pool that has changed.
+// reset drops the launches of a pool that has changed.
 func (h *Health) reset(pool types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,8 +110,9 @@ func (h *Health) forget(pool types.UID) {
 	delete(h.rings, pool)
 }
 
-// condition is what the ring says about the pool. When it says nothing the condition stays, unless the pool was
-// changed, which makes it Unknown. A lone failure is no proof of health, nor is a lone success after many failures.
+// condition derives the pool's condition from the ring. If the ring is not conclusive, the condition is kept, or
+// becomes Unknown if the pool was changed. A single failure does not prove health, nor does a single success after
+// many failures.
 func (h *Health) condition(pool *karpv1.NodePool, changed bool) (c status.Condition, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +140,7 @@ func (h *Health) condition(pool *karpv1.NodePool, changed bool) (c status.Condit
 	return status.Condition{}, false
 }
 
-// seeded is the ring of a pool that this process has not seen: one success for a healthy pool, two failures for an
+// seeded returns the ring of a pool that is new to this process: one success for a healthy pool, two failures for an
 // unhealthy one.
 func seeded(pool *karpv1.NodePool) *ring {
 	r := &ring{}
@@ -154,7 +155,7 @@ func seeded(pool *karpv1.NodePool) *ring {
 	return r
 }
 
-// wakeInto is the source of the Reconciler's requests that come from here.
+// wakeInto is the source of the Reconciler's requests that Health triggers.
 func (h *Health) wakeInto(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,7 +29,7 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "nodepool.status"
 
-// workers is how many pools are worked on at a time.
+// workers is the number of pools that are processed concurrently.
 const workers = 10
 
 // Reconciler writes a pool's conditions and hash. Fill all fields, then call SetupWithManager.
@@ -39,13 +39,13 @@ type Reconciler struct {
 	Provider cloud.Provider
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
-	// Health is what nodeclaim.Reconciler.Attempted records into.
+	// Health is written by nodeclaim.Reconciler.Attempted.
 	Health *Health
-	// Barren says which of a pool's requirements leaves it without an instance type; "" for none, or where the types are not
-	// known. Nil asks nothing.
+	// Barren returns the requirement of a pool that excludes all instance types. It returns "" if there is none or
+	// the types are unknown. It may be nil.
 	Barren func(ctx context.Context, pool *karpv1.NodePool) string
-	// BackingOff says for which reasons nodes of the pool are not replaced for a while, because replacements failed; "" for
-	// none. Nil asks nothing.
+	// BackingOff returns the reasons for which nodes of the pool are temporarily not replaced, because replacements
+	// failed, or "" if there are none. It may be nil.
 	BackingOff func(pool *karpv1.NodePool, now time.Time) string
 
 	classes controller.Classes
@@ -53,7 +53,7 @@ type Reconciler struct {
 	foreign questions
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// declared are a provider's labels as rules.
+// declared returns a provider's labels as rules.
 func declared(d cloud.Declared) karpv1.LabelRules {
 	return karpv1.LabelRules{WellKnown: d.WellKnown, RestrictedDomains: d.Restricted, Aliases: d.Aliases, ValueAliases: d.ValueAliases}
 }
@@ -98,7 +98,7 @@ func (r *Reconciler) poolsOf(ctx context.Context, class karpv1.NodeClassReferenc
 	return requests
 }
 
-// Reconcile brings the conditions and hashes of a pool up to date.
+// Reconcile updates the conditions and hashes of a pool.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	pool := &karpv1.NodePool{}
 	if err := r.Client.Get(ctx, request.NamespacedName, pool); err != nil {
@@ -124,8 +124,8 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	if err != nil {
 		return err
 	}
-	// 2. Hashes: claims before the pool, so that a pool with the current version has none of an older one. A claim that
-	// cannot be stamped keeps the pool from being stamped, and from nothing else.
+	// 2. Update the hashes: claims before the pool, so that a pool with the current version has no claims of an older one. A claim that
+	// cannot be updated only delays the pool's hash.
 	unstamped := r.stamp(ctx, pool)
 	if controller.Stale(unstamped) {
 		return unstamped
@@ -157,7 +157,8 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	return unstamped
 }
 
-// barren says which of the pool's requirements leaves it without an instance type. A class that is not ready has none yet.
+// barren returns the requirement of the pool that excludes all instance types. A class that is not ready has no types
+// yet.
 func (r *Reconciler) barren(ctx context.Context, pool *karpv1.NodePool, c class) string {
 	if r.Barren == nil || !c.found || c.unready != nil {
 		return ""
@@ -165,7 +166,7 @@ func (r *Reconciler) barren(ctx context.Context, pool *karpv1.NodePool, c class)
 	return r.Barren(ctx, pool)
 }
 
-// replacements is the condition ReplacementsHealthy, which a pool gets with its first backoff.
+// replacements returns the condition ReplacementsHealthy, which a pool gets with its first backoff.
 func (r *Reconciler) replacements(pool *karpv1.NodePool) (c status.Condition, known bool) {
 	if r.BackingOff == nil {
 		return status.Condition{}, false
@@ -177,7 +178,7 @@ func (r *Reconciler) replacements(pool *karpv1.NodePool) (c status.Condition, kn
 	return yes(condition), pool.Condition(condition) != nil
 }
 
-// class reads the pool's node class and asks the provider about it.
+// class reads the pool's node class and the provider's result about it.
 func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, error) {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	c := class{ref: ref}
@@ -196,8 +197,9 @@ func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, e
 	return c, nil
 }
 
-// stamp writes the hash onto the pool, and the pool's hash onto its claims whose hash was made another way: they are
-// taken for undrifted, unless they are known to differ from the template, because nobody can compare the two.
+// stamp writes the hash to the pool, and to its claims whose hash is of another version. Those claims count as not
+// drifted, unless they are known to differ from the template, because hashes of different versions cannot be
+// compared.
 func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 	hash := pool.Hash()
 	var claims karpv1.NodeClaimList
@@ -230,7 +232,7 @@ func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 	return nil
 }
 
-// restamp changes the claim's hash annotations if they are of another version, and says whether it did.
+// restamp updates the claim's hash annotations if they are of another version, and reports whether it did.
 func restamp(claim *karpv1.NodeClaim, hash string) bool {
 	old := claim.Annotations[karpv1.AnnotationNodePoolHash]
 	if old != "" && claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion {
@@ -238,7 +240,7 @@ func restamp(claim *karpv1.NodeClaim, hash string) bool {
 	}
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
 	drifted := claim.Condition(karpv1.ConditionDrifted)
-	if old == "" || !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are found again without the hash
+	if old == "" || !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are detected again without the hash
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHash, hash)
 	}
 	return true

@@ -6,8 +6,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// A hash that was made another way is made again; one by which the claim is known to have drifted stays. Without one there
-// is nothing to keep: the claim could never be compared again.
+// TestRestamp verifies that a hash of another version is updated, and that a hash by which the claim is known to have
+// drifted is kept. A missing hash is always written: otherwise the claim could never be compared again.
 func TestRestamp(t *testing.T) {
 	for _, test := range []struct {
 		name          string

@@ -1,19 +1,19 @@
-// Package oldnames keeps manifests working that were written with names of before v1 (package legacy/names).
+// Package oldnames supports manifests that use label names from before v1 (package legacy/names).
 //
-// Planning reads an old label as today's, but kube-scheduler compares labels as they are written: a pod that selects
-// karpenter.sh/provisioner-name is never bound unless its node has that label, and a pod that wants no such label
-// (DoesNotExist) would land on any node of ours. So our nodes carry the old labels that pods and DaemonSets of the cluster
-// use, with the values of today's:
+// Planning treats an old label as an alias of the current one, but kube-scheduler compares labels literally: a pod
+// that selects karpenter.sh/provisioner-name is never bound unless its node has that label, and a pod that requires
+// the absence of such a label (DoesNotExist) would be bound to any managed node. So managed nodes get the old labels
+// that pods and DaemonSets of the cluster use, with the values of the current ones:
 //
-//	pods, DaemonSets --(event handler)--> keys in use --> all nodes of ours are looked at again
+//	pods, DaemonSets --(event handler)--> keys in use --> all managed nodes are examined again
 //	                                           |                 |
 //	a node registers --(Complete)--------------+--> labels       +--> Reconciler --> labels
 //
-// Which keys are in use is found out anew by each process, from all pods. A key stays in use until the process ends, and a
-// label stays on its node for ever: a pod may come back. Labels that are there already are left as they are, whoever wrote
-// them. Clusters without old names pay for one look at each pod that changes.
+// Each process determines the keys in use from all pods. A key stays in use until the process ends, and a label stays
+// on its node, because a pod may be created again. Existing labels are not changed. A cluster without old names only
+// pays for the check of each pod that changes.
 //
-// Who uses an old name is told so, once an hour for each owner of pods, by an event that has today's name.
+// An event on the pod reports an old name with its replacement, once an hour per owner of pods.
 //
-// The package must not know of plans; it writes labels of nodes and nothing else.
+// The package must not depend on plans. It writes labels of nodes and nothing else.
 package oldnames

@@ -14,18 +14,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// keys are the old labels that are in use. The zero value has none; it may be used by several goroutines.
+// keys holds the old labels that are in use. The zero value is empty. It is safe for concurrent use.
 type keys struct {
 	mutex sync.RWMutex
-	// all grows only. The value says whether nodes that were there before have been looked at for the label; those that
-	// come later need not be.
+	// all only grows. The value reports whether existing nodes have been checked for the label. Nodes that register
+	// later need no check.
 	all map[string]bool
-	// counted is set once all pods have been looked at.
+	// counted is set once all pods have been examined.
 	counted bool
 }
 
-// add notes uses and reports whether there is one among them for which nodes have not been looked at. Who is told so
-// looks at them.
+// add records uses and reports whether existing nodes have not been checked yet for one of them. The caller then
+// checks them.
 func (k *keys) add(uses []use) (news bool) {
 	return k.note(uses, true)
 }
@@ -59,8 +59,8 @@ func (k *keys) complete() bool {
 	return k.counted
 }
 
-// count looks at all pods and DaemonSets, unless that was done. It can be ahead of the events that say the same: the nodes
-// that were there before are looked at when these come.
+// count examines all pods and DaemonSets, unless that was done. It can be ahead of the corresponding events. Existing
+// nodes are checked when those events arrive.
 func (k *keys) count(ctx context.Context, reader client.Reader) error {
 	if k.complete() {
 		return nil
@@ -85,7 +85,7 @@ func (k *keys) count(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// missing are the old labels that a node with these labels should have and has not.
+// missing returns the old labels that a node with these labels should have and does not have.
 func (k *keys) missing(labels map[string]string) map[string]string {
 	var more map[string]string
 	for _, old := range k.list() {

@@ -28,7 +28,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// onlyKwok is a cloud that owns kwok's classes; nothing else is asked of it.
+// onlyKwok is a cloud that owns kwok's classes. None of its other methods are called.
 type onlyKwok struct{ cloud.Provider }
 
 func (onlyKwok) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
@@ -61,7 +61,7 @@ func read[T any](t *testing.T, text string) *T {
 	return object
 }
 
-// everywhere has an old name in each place where a pod can have one.
+// everywhere has an old name in each field where a pod can have one.
 const everywhere = `
 metadata: {name: p, namespace: n, uid: p, annotations: {karpenter.sh/do-not-evict: "true"}}
 spec:
@@ -101,11 +101,12 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// modern has all of the places and no old name.
+// modern has all of the fields and no old name.
 var modern = strings.NewReplacer("provisioner-name", "nodepool", "node.k8s.aws/subnet-name: a", "a: b", "instance.", "instance-",
 	"node.k8s.aws", "karpenter.sh", "do-not-evict", "do-not-disrupt").Replace(everywhere)
 
-// Clusters without old names pay next to nothing: each pod that changes is looked at.
+// TestModernPodsCostNothing verifies that the check of a pod without old names is cheap: each pod that changes is
+// checked.
 func TestModernPodsCostNothing(t *testing.T) {
 	pod := read[corev1.Pod](t, modern)
 	var uses []use
@@ -133,7 +134,7 @@ metadata:
   labels: {karpenter.kwok.sh/kwoknodeclass: default, karpenter.sh/nodepool: general, karpenter.sh/capacity-type: spot}
 `
 
-// requests are what a pod that was created, and then changed, has looked at.
+// requests returns the requests that the creation and a change of a pod cause.
 func requests(r *Reconciler, user client.Object) []string {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
@@ -150,8 +151,8 @@ func requests(r *Reconciler, user client.Object) []string {
 	return names
 }
 
-// A pod that uses an old label has our nodes labelled with the value of today's, those of others not; a second pod with the
-// same names changes nothing.
+// TestNodesGetTheLabelsInUse verifies that a pod that uses an old label causes managed nodes to get it, with the
+// value of the current one. Other nodes do not get it. A second pod with the same names changes nothing.
 func TestNodesGetTheLabelsInUse(t *testing.T) {
 	others := `metadata: {name: others, labels: {karpenter.sh/nodepool: general, karpenter.sh/capacity-type: spot}}`
 	r, _ := world(t, read[corev1.Node](t, ours), read[corev1.Node](t, others))
@@ -172,29 +173,29 @@ func TestNodesGetTheLabelsInUse(t *testing.T) {
 	}
 	reconcileAll()
 	if len(labels("ours")) != 3 {
-		t.Errorf("nobody uses an old name, and the node has %v", labels("ours"))
+		t.Errorf("no pod uses an old name, and the node has %v", labels("ours"))
 	}
 	pod := read[corev1.Pod](t, "metadata: {name: p, namespace: n, uid: p}\nspec: {nodeSelector: {karpenter.sh/provisioner-name: other, karpenter.k8s.aws/instance.cpu: '4'}}")
 	if diff := cmp.Diff([]string{"ours"}, requests(r, pod)); diff != "" {
-		t.Errorf("looked at: %s", diff)
+		t.Errorf("examined: %s", diff)
 	}
 	if names := requests(r, pod); len(names) > 0 {
-		t.Errorf("nothing new is in use, and %v are looked at", names)
+		t.Errorf("no new name is in use, and %v are examined", names)
 	}
 	reconcileAll()
 	want := map[string]string{
 		"karpenter.kwok.sh/kwoknodeclass": "default", "karpenter.sh/nodepool": "general", "karpenter.sh/capacity-type": "spot",
-		"karpenter.sh/provisioner-name": "general", // and no instance.cpu: the node has none of today's
+		"karpenter.sh/provisioner-name": "general", // and no instance.cpu: the node does not have the current label
 	}
 	if diff := cmp.Diff(want, labels("ours")); diff != "" {
 		t.Error(diff)
 	}
 	if len(labels("others")) != 2 {
-		t.Errorf("a node that is not ours has %v", labels("others"))
+		t.Errorf("an unmanaged node has %v", labels("others"))
 	}
 }
 
-// What is there is left as it is, whoever wrote it.
+// TestLabelsOfOthersStay verifies that existing labels are not changed.
 func TestLabelsOfOthersStay(t *testing.T) {
 	node := read[corev1.Node](t, ours)
 	node.Labels["karpenter.sh/provisioner-name"] = "of-old"
@@ -212,7 +213,8 @@ func TestLabelsOfOthersStay(t *testing.T) {
 	}
 }
 
-// A node opens with its old labels, also in a process that has just begun and when only a DaemonSet uses them.
+// TestComplete verifies that a node gets its old labels before it accepts pods, also in a new process and when only a
+// DaemonSet uses them.
 func TestComplete(t *testing.T) {
 	set := read[appsv1.DaemonSet](t, `
 metadata: {name: agent, namespace: n}
@@ -232,7 +234,8 @@ spec: {selector: {}, template: {metadata: {}, spec: {containers: [], affinity: {
 	}
 }
 
-// A node that opens before the first pods' events have come does not keep those that were there from being looked at.
+// TestCountedIsNotLookedAt verifies that a node that registers before the events of the first pods does not prevent
+// the check of existing nodes.
 func TestCountedIsNotLookedAt(t *testing.T) {
 	pod := read[corev1.Pod](t, "metadata: {name: p, namespace: n, uid: p}\nspec: {containers: [], nodeSelector: {karpenter.sh/provisioner-name: other}}")
 	r, _ := world(t, read[corev1.Node](t, ours), pod)
@@ -242,11 +245,11 @@ func TestCountedIsNotLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"ours"}, requests(r, pod)); diff != "" {
-		t.Errorf("looked at: %s", diff)
+		t.Errorf("examined: %s", diff)
 	}
 }
 
-// Owners are told once, with today's name; what cannot be honoured is a warning.
+// TestEvents verifies that an owner gets one event with the current name. A name that cannot be honored is a warning.
 func TestEvents(t *testing.T) {
 	r, sink := world(t)
 	pod := func(name, owner, text string) *corev1.Pod {

@@ -27,10 +27,10 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "node.oldnames"
 
-// workers is how many nodes are labelled at a time.
+// workers is the number of nodes that are labeled concurrently.
 const workers = 20
 
-// Reconciler puts the old labels that pods use onto our nodes. Fill all fields, then call SetupWithManager.
+// Reconciler sets the old labels that pods use on managed nodes. Fill all fields, then call SetupWithManager.
 type Reconciler struct {
 	// Client reads from a cache.
 	Client   client.Client
@@ -65,12 +65,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ours are nodes that have been matched with a claim of this provider's classes, and those about to be.
+// ours reports whether the node has been matched with a claim of this provider's classes, or is about to be.
 func (r *Reconciler) ours(o client.Object) bool { return r.classes.OwnsLabels(o.GetLabels()) }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// users look at what may use old names. When there is a name that nobody used before, all nodes are looked at again.
+// users handles objects that may use old names. A name that was not in use before triggers all nodes.
 func (r *Reconciler) users() handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.look(ctx, e.Object, q) },
@@ -102,7 +102,7 @@ func (r *Reconciler) look(ctx context.Context, user client.Object, q queue) {
 	}
 }
 
-// again has all our nodes looked at.
+// again enqueues all managed nodes.
 func (r *Reconciler) again(ctx context.Context, q queue) {
 	ctrl.LoggerFrom(ctx).Info("pods use labels of before v1; nodes get them too", "labels", r.keys.list())
 	var nodes corev1.NodeList
@@ -129,14 +129,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	base := node.DeepCopy()
 	maps.Copy(node.Labels, more)
-	// Not locked: the patch adds labels and touches nothing else.
+	// No lock is needed: the patch adds labels and changes nothing else.
 	if err := r.Client.Patch(ctx, node, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("labelling node %s with old names: %w", node.Name, err)
 	}
 	return ctrl.Result{}, nil
 }
 
-// Complete gives a node that is about to open for pods the old labels that they use, on the object only.
+// Complete adds the old labels in use to a node that is about to accept pods, on the object only.
 func (r *Reconciler) Complete(ctx context.Context, node *corev1.Node) error {
 	if err := r.keys.count(ctx, r.Client); err != nil {
 		return err

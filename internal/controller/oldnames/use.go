@@ -11,16 +11,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// use is a place in a pod that has an old name. Most pods have none, and looking costs no allocation then.
+// use is a field of a pod with an old name. Most pods have none, and the check then does not allocate.
 type use struct {
 	// field is the part of the pod's spec or metadata, such as spec.nodeSelector.
 	field string
 	old   string
-	// today is empty for a name that has no successor; advice says what to do then.
+	// today is the current name, empty if there is none. advice then says what to do.
 	today, advice string
 }
 
-// usesOf are the old names of labels in what the pod demands of its node.
+// usesOf returns the old label names in the pod's constraints on nodes.
 func usesOf(spec *corev1.PodSpec) []use {
 	var found []use
 	for key := range spec.NodeSelector {
@@ -93,7 +93,7 @@ func see(found []use, field, key string) []use {
 	return found
 }
 
-// annotated adds the old annotation of pods, if it is there and does something.
+// annotated appends the old annotation of pods, if it is present and has an effect.
 func annotated(found []use, annotations map[string]string) []use {
 	if annotations[karpv1.AnnotationDoNotEvict] != "true" {
 		return found
@@ -101,7 +101,7 @@ func annotated(found []use, annotations map[string]string) []use {
 	return append(found, use{field: "metadata.annotations", old: karpv1.AnnotationDoNotEvict, today: karpv1.AnnotationDoNotDisrupt})
 }
 
-// words say what is old and what would be right.
+// words lists the old names with their replacements.
 func words(uses []use) string {
 	lines := make([]string, len(uses))
 	for i, u := range uses {
@@ -112,7 +112,7 @@ func words(uses []use) string {
 	return strings.Join(lines, "; ")
 }
 
-// lost reports whether a use cannot be honoured.
+// lost reports whether a use cannot be honored.
 func lost(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool { return u.today == "" })
 }
