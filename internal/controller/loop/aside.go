@@ -14,20 +14,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Aside names the claims and nodes that are set aside, once for each change: in the log, and in an event on the object.
-// Pods that are set aside are told by the provision loop. Set the exported fields before Start.
+// Aside reports the claims and nodes that are set aside because they cannot be processed, once for each change: in
+// the log, and in an event on the object. The provision loop reports pods that are set aside. Set the exported fields
+// before Start.
 type Aside struct {
 	List func() []cluster.SetAside
-	// Changed rings when the list may have changed.
+	// Changed receives when the list may have changed.
 	Changed  <-chan struct{}
 	Recorder *telemetry.Recorder
 	Log      logr.Logger
 
-	// named are those of the last look, by kind and name.
+	// named holds the objects of the last pass, by kind and name.
 	named map[string]cluster.SetAside
 }
 
-// Start names what is set aside until the context ends.
+// Start reports objects that are set aside until the context ends.
 func (a *Aside) Start(ctx context.Context) error {
 	for {
 		a.Tick()
@@ -39,7 +40,7 @@ func (a *Aside) Start(ctx context.Context) error {
 	}
 }
 
-// Tick looks once.
+// Tick runs one pass.
 func (a *Aside) Tick() {
 	before := a.named
 	a.named = map[string]cluster.SetAside{}
@@ -63,7 +64,7 @@ func (a *Aside) Tick() {
 	}
 }
 
-// reference is as much of the object as an event needs; nil for kinds that are not named here.
+// reference returns the fields of the object that an event needs, or nil for kinds that are not reported here.
 func reference(object cluster.SetAside) client.Object {
 	meta := metav1.ObjectMeta{Name: object.Name, UID: object.UID}
 	switch object.Kind {

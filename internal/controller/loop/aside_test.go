@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Each claim and node that is set aside is named once, with field and reason, again when the reason changes, and once
-// when it is back.
+// TestAsideIsNamed verifies that each claim and node that is set aside is reported once, with field and reason, again
+// when the reason changes, and once when it is processed again.
 func TestAsideIsNamed(t *testing.T) {
 	var list []cluster.SetAside
 	sink, lines := events.NewFakeRecorder(10), 0

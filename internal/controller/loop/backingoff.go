@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// BackingOff says for which reasons nodes of the pool are not replaced for a while, because replacements failed; "" for none.
-// The text stays the same until the next failure or success.
+// BackingOff returns the reasons for which nodes of the pool are temporarily not replaced, because replacements
+// failed, or "" if there are none. The text stays the same until the next failure or success.
 func BackingOff(pool *karpv1.NodePool, now time.Time) string {
 	spec := &model.PoolSpec{Name: pool.Name, Backoffs: convert.Backoffs(pool.Annotations[karpv1.AnnotationBackoff])}
 	var all []string

@@ -34,7 +34,7 @@ func TestBackingOff(t *testing.T) {
 		}
 		for _, part := range c.says {
 			if !strings.Contains(got, part) {
-				t.Errorf("after %v: %q does not say %q", c.after, got, part)
+				t.Errorf("after %v: %q does not contain %q", c.after, got, part)
 			}
 		}
 	}

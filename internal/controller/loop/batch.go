@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// wait blocks until one of the bells rings or the pause is over, and returns the bell that rang, nil for the pause; ok
-// is false when the context ended. A bell that is nil never rings.
+// wait blocks until one of the channels receives or the pause is over. It returns the channel that received, or nil
+// after the pause. ok is false when the context ended. A nil channel never receives.
 func wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, other <-chan struct{}) (rang <-chan struct{}, ok bool) {
 	timer := clk.NewTimer(pause)
 	defer timer.Stop()
@@ -24,14 +24,15 @@ func wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, o
 	}
 }
 
-// window is how long a batch lasts: until the bell was silent for idle, or longest has passed; or until enough, which is
-// asked once in each idle if it is there, says that no more need come.
+// window is the duration of a batch: it ends when the channel was silent for idle, when longest has passed, or when
+// enough, if set, returns true. enough is called once in each idle interval.
 type window struct {
 	idle, longest time.Duration
 	enough        func() bool
 }
 
-// batch waits, after a first ring of the bell, for its last. It is false when the context ended.
+// batch waits, after the first event on the channel, for the end of the batch. It returns false when the context
+// ended.
 func batch(ctx context.Context, clk clock.WithTicker, bell <-chan struct{}, w window) bool {
 	end := clk.NewTimer(w.longest)
 	defer end.Stop()

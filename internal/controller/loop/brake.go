@@ -9,16 +9,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// Departures are pods that have left nodes, until the provision loop takes them. The zero value is empty; a nil one stays so.
+// Departures collects pods that have left nodes, until the provision loop takes them. The zero value is empty. A nil
+// value stays empty.
 type Departures struct {
 	mu   sync.Mutex
 	list []model.Departure
 }
 
-// mostDepartures bounds what is kept between two ticks. A departure that is missed makes the brake begin later.
+// mostDepartures bounds what is kept between two ticks. A missing departure delays the start of the launch limit
+// (plan.Brake).
 const mostDepartures = 10_000
 
-// Add takes a pod that has ended or is being preempted. It may be called from any goroutine.
+// Add adds a pod that has ended or is being preempted. It is safe for concurrent use.
 func (d *Departures) Add(departure model.Departure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -38,10 +40,11 @@ func (d *Departures) take() []model.Departure {
 	return list
 }
 
-// restrain looks at what became of earlier launches, and takes those out of the plan that have to wait (plan.Brake).
+// restrain evaluates the results of earlier launches, and removes the claims that have to wait from the plan
+// (plan.Brake).
 func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	p.brake.Replanned(snap, decided)
-	for _, pool := range snap.Pools { // increase() misses a counter's first value
+	for _, pool := range snap.Pools { // the PromQL function increase() misses a counter's first value
 		p.Metrics.SchedulerLaunchesHeld.WithLabelValues(pool.Name)
 	}
 	actions := p.brake.Look(snap, p.Left.take())
@@ -55,7 +58,7 @@ func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided 
 	return p.brake.Restrain(snap, decided)
 }
 
-// tellUnwritten tells how many pauses are in memory only, when that changes.
+// tellUnwritten logs how many pauses are in memory only, when the number changes.
 func (p *Provision) tellUnwritten(now int) {
 	before := p.unwritten
 	p.unwritten = now
@@ -68,8 +71,8 @@ func (p *Provision) tellUnwritten(now int) {
 	}
 }
 
-// tellHold tells of a pause that begins, once it stands on its pool, and of pauses that could not be noted or taken off. The
-// brake asks again for those.
+// tellHold logs a pause that begins, once it is written to its pool, and pauses that could not be written or removed.
+// plan.Brake retries those.
 func (p *Provision) tellHold(o execute.Outcome) {
 	hold, begins := o.Action.(plan.HoldLaunches)
 	switch {
@@ -84,7 +87,7 @@ func (p *Provision) tellHold(o execute.Outcome) {
 	}
 }
 
-// created are the claims of a plan that stand in the API now.
+// created returns the claims of a plan that now exist in the API.
 func created(done execute.Provisioned) []plan.NewClaim {
 	var claims []plan.NewClaim
 	for i, o := range done.Outcomes {

@@ -17,8 +17,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// TestProvisionEndsALoop: a pod is preempted on each node that is launched for it, and made again. After four launches the
-// loop waits, tells why on the pod, and counts it.
+// TestProvisionEndsALoop covers a pod that is preempted on each node that is launched for it, and created again.
+// After four launches the loop waits, emits an event with the reason on the pod, and counts it.
 func TestProvisionEndsALoop(t *testing.T) {
 	w := newWorld()
 	p := w.provision(claimForEachPod)
@@ -39,12 +39,13 @@ func TestProvisionEndsALoop(t *testing.T) {
 	told := strings.Join(emitted(sink), "\n")
 	for _, part := range []string{"nodes launched for pods of ReplicaSet default/web led to nothing", "was preempted on node", "the next launch waits until 2026-05-01T12:"} {
 		if !strings.Contains(told, part) {
-			t.Errorf("no event says %q:\n%s", part, told)
+			t.Errorf("no event contains %q:\n%s", part, told)
 		}
 	}
 }
 
-// TestProvisionTellsOfPauses: what the log says when a pause, or the end of one, cannot be written on its NodePool.
+// TestProvisionTellsOfPauses verifies what is logged when the start or the end of a pause cannot be written to its
+// NodePool.
 func TestProvisionTellsOfPauses(t *testing.T) {
 	w := newWorld()
 	p := w.provision(func(*model.Snapshot) *plan.Provision { return &plan.Provision{} })
@@ -67,7 +68,7 @@ func TestProvisionTellsOfPauses(t *testing.T) {
 	w.clock.Step(2 * time.Minute)
 	p.Tick(t.Context())
 	if len(w.pool.Holds) != 1 || !said("taking a pause of launches that is over off its NodePool") {
-		t.Errorf("holds %v; the log does not say that a pause that is over could not be taken off", w.pool.Holds)
+		t.Errorf("holds %v; the log does not report that an ended pause could not be removed", w.pool.Holds)
 	}
 	w.refuse = ""
 	w.clock.Step(time.Minute)
@@ -77,7 +78,8 @@ func TestProvisionTellsOfPauses(t *testing.T) {
 	}
 }
 
-// TestProvisionTellsOfUnwrittenPauses: pauses that are in memory only are told once, and so is when none is left.
+// TestProvisionTellsOfUnwrittenPauses verifies that pauses that are in memory only are logged once, and that their
+// end is too.
 func TestProvisionTellsOfUnwrittenPauses(t *testing.T) {
 	w := newWorld()
 	p := w.provision(claimForEachPod)
@@ -90,17 +92,17 @@ func TestProvisionTellsOfUnwrittenPauses(t *testing.T) {
 	}
 	text := strings.Join(lines, "\n")
 	if strings.Count(text, "pauses of launches are in memory only") != 1 || !strings.Contains(text, "noting on a NodePool that launches wait") {
-		t.Errorf("the log does not say once that a pause is in memory only, and why:\n%s", text)
+		t.Errorf("the log does not report once that a pause is in memory only, and why:\n%s", text)
 	}
 	lines, w.refuse = nil, ""
 	p.Tick(t.Context())
 	text = strings.Join(lines, "\n")
 	if len(w.pool.Holds) != 1 || strings.Contains(text, "pauses of launches are in memory only") || !strings.Contains(text, "are on their NodePools, or over") {
-		t.Errorf("holds %v; the log does not say that the pause is written:\n%s", w.pool.Holds, text)
+		t.Errorf("holds %v; the log does not report that the pause is written:\n%s", w.pool.Holds, text)
 	}
 }
 
-// claimForEachPod plans a claim for each pod.
+// claimForEachPod plans one claim per pod.
 func claimForEachPod(snap *model.Snapshot) *plan.Provision {
 	decided := &plan.Provision{}
 	for _, g := range snap.Groups {
@@ -113,8 +115,8 @@ func claimForEachPod(snap *model.Snapshot) *plan.Provision {
 	return decided
 }
 
-// preempts plays a round of ten seconds: a pod of the ReplicaSet web is made, comes onto the node that is launched for it, is
-// preempted there, and the node goes.
+// preempts simulates a round of ten seconds: a pod of the ReplicaSet web is created, is bound to the node that is
+// launched for it, is preempted there, and the node is removed.
 func (w *world) preempts(t *testing.T, p *loop.Provision, pod string) {
 	t.Helper()
 	owner := model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}

@@ -19,20 +19,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// mostSteps bounds the steps that a command takes within one tick; a whole life has fewer.
+// mostSteps bounds the steps that a command takes within one tick. The whole lifecycle of a command has fewer.
 const mostSteps = 8
 
-// Disrupt is the loop that lets nodes go. Set the exported fields before Start.
+// Disrupt is the loop that removes and replaces nodes. Set the exported fields before Start.
 type Disrupt struct {
 	Snapshot func() *model.Snapshot
-	// Propose decides; without search it leaves the search for a cheaper fleet out.
+	// Propose decides. Without search, it omits the search for a cheaper set of nodes.
 	Propose func(snap *model.Snapshot, search bool) disruption.Proposal
-	// Options are those that Propose goes by; what is told of costs and scores goes by them too.
+	// Options are those that Propose uses. Reports about costs and scores use them too.
 	Options disruption.Options
 	Writer  Writer
-	// Why says in words why a node is protected; nil for no events about that.
+	// Why describes in words why a node is protected. It may be nil: then there are no events about it.
 	Why func(*model.Snapshot, plan.Verdict) string
-	// Changed rings when something changed that may let a node go; may be nil, then the timer alone decides.
+	// Changed receives when a change may allow the removal of a node. It may be nil: then only the timer triggers a
+	// pass.
 	Changed <-chan struct{}
 
 	Timers   controller.Timers
@@ -42,31 +43,31 @@ type Disrupt struct {
 	History  *History
 	Log      logr.Logger
 
-	// told is, by node, why it was last logged to stay.
+	// told holds, by node, the last logged reason why it is kept.
 	told map[string]string
-	// known are the commands under way as far as this process has brought them.
+	// known holds the commands in progress, as far as this process has advanced them.
 	known []plan.Command
-	// next is when time alone may let a node go; seen is the version of the snapshot that was decided on last, version that
-	// of the last with the search, 0 to decide again whatever the snapshot; resting is until when nothing is searched.
+	// next is when the passing of time alone may allow the removal of a node. seen is the version of the last
+	// snapshot that was evaluated. version is that of the last one with the search, or 0 to evaluate any snapshot.
+	// resting is the time before which no search runs.
 	next          time.Time
 	seen, version uint64
 	resting       time.Time
-	// setbacks are the latest, by claim.
+	// setbacks holds the latest setbacks, by claim.
 	setbacks map[string]setback
 }
 
-// restShare is how many times as long as a decision took the loop rests before it searches again: looking for savings in
-// a large and busy cluster must not take the processor from what is urgent. What needs no search goes on.
+// restShare is the pause before the next search, in multiples of the duration of a decision: the search for savings
+// in a large and busy cluster must not take CPU time from urgent work. Decisions without the search continue.
 const restShare = 10
 
-// disrupter is the loop's name in metrics.
+// disrupter is the name of the loop in metrics.
 const disrupter = "disruption"
 
-// Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
-// in the next.
+// Start runs the loop until the context ends. It never returns an error: the next tick retries whatever failed.
 func (d *Disrupt) Start(ctx context.Context) error {
 	for {
-		// 1. Wait for the timer, for the moment at which a node may go, or for news.
+		// 1. Wait for the timer, for the time at which a node may be removed, or for a change.
 		rang, ok := wait(ctx, d.Clock, d.pause(), d.Changed, nil)
 		if rang != nil {
 			ok = batch(ctx, d.Clock, d.Changed, window{idle: d.Timers.BatchIdle, longest: d.Timers.BatchIdle})
@@ -89,40 +90,40 @@ func (d *Disrupt) pause() time.Duration {
 	return pause
 }
 
-// due reports whether there is anything to decide: something changed since the last decision, or time has come; and
-// whether to search, too.
+// due reports whether there is anything to decide, because something changed since the last decision or the time has
+// come, and whether to search as well.
 func (d *Disrupt) due(snap *model.Snapshot) (decide, search bool) {
 	timely := !d.next.IsZero() && !snap.Now.Before(d.next)
 	search = !snap.Now.Before(d.resting) && (d.version == 0 || snap.Version != d.version || timely)
 	return search || timely || snap.Version != d.seen, search
 }
 
-// Tick is one pass.
+// Tick runs one pass.
 func (d *Disrupt) Tick(ctx context.Context) {
 	// 2. Take a snapshot.
 	snap := d.Snapshot()
-	// 3. What is under way, also from before a restart.
+	// 3. Resume the commands in progress, also those from before a restart.
 	commands := plan.Resume(snap, d.known...)
-	// 4. Decide what to begin.
+	// 4. Propose new commands.
 	resumed := len(commands)
 	if decide, search := d.due(snap); decide {
 		commands = append(commands, d.decide(snap, search)...)
 	}
-	// 5. Check again on the newest snapshot, and do, step by step.
+	// 5. Check again on the newest snapshot, and execute, step by step.
 	d.known = d.advance(ctx, commands, resumed)
-	// 6. Clean up after a crash in the middle of a rollback.
+	// 6. Clean up after a crash during a rollback.
 	snap = d.Snapshot()
 	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Orphans(snap))) {
 		d.Log.Error(o.Err, "removing the taint of a command that is gone")
 	}
-	// 7. Remember who is still to come to nodes that were bought for others that leave.
+	// 7. Record which pods are expected on nodes that were launched to replace nodes that are being removed.
 	for _, o := range execute.Failures(d.Writer.Do(ctx, plan.Notices(snap))) {
 		d.Log.Error(o.Err, "noting that pods are to come")
 	}
 }
 
-// decide proposes commands, and records and tells what it decided. What nodes in use are kept for is only told after a
-// search.
+// decide proposes commands, and records and reports the decision. The reasons why nodes in use are kept are only
+// reported after a search.
 func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	began := d.Clock.Now()
 	proposal := d.pass(snap, search)
@@ -150,14 +151,14 @@ func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	return proposal.Commands
 }
 
-// pass proposes, and shows for how long it has been at it.
+// pass proposes commands, and exports the duration of the pass in progress.
 func (d *Disrupt) pass(snap *model.Snapshot, search bool) disruption.Proposal {
 	defer d.Metrics.Passes.Begin(disrupter, d.Clock)()
 	return d.Propose(snap, search)
 }
 
-// advance steps the commands until none has anything more to do now, and returns those that are still under way. Those
-// from index resumed on have just been proposed.
+// advance steps the commands until no further step is possible now, and returns those that are still in progress. The
+// commands from index resumed on are new.
 func (d *Disrupt) advance(ctx context.Context, commands []plan.Command, resumed int) []plan.Command {
 	var under []plan.Command
 	fresh := map[string]bool{}
@@ -190,7 +191,7 @@ func (d *Disrupt) logFailures(a execute.Advanced) bool {
 	return len(failures) > 0
 }
 
-// observe counts and logs what became of a command in one step; first is its very first.
+// observe counts and logs the result of one step of a command. first marks the first step.
 func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first bool) {
 	c := after.Command
 	decision, reason, method := c.Decision(), strings.ToLower(string(c.Reason)), c.Method
@@ -212,8 +213,8 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 	d.logCommand(before, c, first)
 }
 
-// logCommand tells, at info, that nodes are cordoned to be removed, with what becomes of their pods, and that this is taken
-// back. The claims that it creates and deletes have their own lines.
+// logCommand logs, at level info, that nodes are cordoned for removal, with the destination of their pods, and that
+// this is undone. The claims that the command creates and deletes have their own log lines.
 func (d *Disrupt) logCommand(before, c plan.Command, first bool) {
 	log := d.Log.WithValues("commandID", c.ID, "reason", c.Reason, "decision", c.Decision(), "nodes", nodesOf(c))
 	switch {
@@ -231,7 +232,7 @@ func (d *Disrupt) logCommand(before, c plan.Command, first bool) {
 	}
 }
 
-// poolsOf are the pools of a command's candidates, each once.
+// poolsOf returns the pools of a command's candidates, each once.
 func poolsOf(c plan.Command) []string {
 	pools := make([]string, len(c.Candidates))
 	for i, candidate := range c.Candidates {
@@ -272,7 +273,8 @@ func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, to
 	}
 }
 
-// blocked tells users of nodes that somebody or a PodDisruptionBudget protects, and of pools whose budgets keep a node that could go.
+// blocked emits events for nodes that a user or a PodDisruptionBudget protects, and for pools whose budgets keep a
+// node that could be removed.
 func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	told := map[string]bool{}
 	for _, kept := range proposal.Kept {
@@ -293,8 +295,8 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	}
 }
 
-// backingOff tells that nodes of the pool are not replaced for the reason for a while. The text stays the same until the
-// next failure, so that one event stands for the pause.
+// backingOff reports that nodes of the pool are temporarily not replaced for the reason. The text stays the same
+// until the next failure, so that one event covers the pause.
 func (d *Disrupt) backingOff(snap *model.Snapshot, pool *model.Pool, reason plan.Reason) {
 	b, until, failing := plan.BackoffOf(pool.PoolSpec, reason, snap.Now)
 	if !failing {

@@ -1,22 +1,22 @@
-// Package loop holds the two loops, and a small third for static pools (static.go). Each tick reads: wait, snapshot,
-// decide, check and do, record; nothing else.
+// Package loop contains the two main loops, and a small third one for static pools (static.go). Each tick consists
+// of: wait, snapshot, decide, check and execute, record.
 //
-//	bell: a pod is pending --batch--> Provision.Tick                bell, timer --> Disrupt.Tick
-//	                                    Snapshot                                     Snapshot
-//	                                    plan.Ahead, Schedule (placement)             plan.Resume, disruption.Propose
-//	                                    Writer.Provision                             Writer.Advance ... until nothing is left to do
-//	                                    nominations, events                          orphaned taints, events
-//	                                    History                                      History
+//	channel: a pod is pending --batch--> Provision.Tick             channel, timer --> Disrupt.Tick
+//	                                       Snapshot                                      Snapshot
+//	                                       plan.Ahead, Schedule (placement)              plan.Resume, disruption.Propose
+//	                                       Writer.Provision                              Writer.Advance ... until no step is possible
+//	                                       nominations, events                           orphaned taints, events
+//	                                       History                                       History
 //
-// The loops keep nothing that a restart would miss: what is planned can be planned again, what is under way stands on
-// the claims. Memory only saves work: which pods were seen before, which command has come how far.
+// The loops keep no state that a restart would lose: plans can be computed again, and commands in progress are stored
+// on the claims. Memory only saves work, such as which pods were seen before and how far each command has advanced.
 //
-// Nomination. Pods that are planned onto a node of ours get its name in status.nominatedNodeName, so that
-// kube-scheduler puts them where they were planned. For a node that is still to come this happens in NominateFor, which
-// the nodeclaim controller calls when the node has registered and before the taint that keeps pods off is removed.
-// Nominations of ours that no longer agree with the plan are taken back in the next tick.
+// Nominations. Pods that are planned onto a managed node get its name in status.nominatedNodeName, so that
+// kube-scheduler binds them there. For a node that is being launched, this happens in NominateFor, which the
+// nodeclaim controller calls after the node has registered and before it removes the taint that keeps pods off the
+// node. The next tick clears this controller's nominations that no longer match the plan.
 //
-// The package decides nothing about pods or nodes itself and writes nothing but through its Writer. It must not know
+// The package makes no decisions about pods or nodes itself and writes only through its Writer. It must not depend on
 // any provider.
 package loop
 
@@ -28,7 +28,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// Writer carries out what the loops decide: the executor, or a simulated world.
+// Writer executes the decisions of the loops. It is the executor, or a simulated cluster.
 type Writer interface {
 	Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned
 	Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []execute.Advanced

@@ -9,28 +9,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Record is one tick: what it decided from and what was decided. One of Provision and Proposal is set.
+// Record is one tick: the input and the result of its decision. Either Provision or Proposal is set.
 type Record struct {
-	// Snapshot is what the decision was made from, so that the same comes out of it again, whatever was planned before: beside
-	// a Provision, who is leaving is pending there, and nodes promise the seats of the plan before.
+	// Snapshot is the input of the decision, so that the decision can be reproduced whatever was planned before: next
+	// to a Provision, the pods of nodes that are being removed are pending in it, and nodes reserve the places of the
+	// previous plan.
 	Snapshot  *model.Snapshot
 	Provision *plan.Provision
 	Proposal  *disruption.Proposal
 }
 
-// History keeps the last records. Snapshots share what did not change, so that few cost little more than one; but where
-// many pods select many others, each snapshot has all that is known of that anew, and fewer are kept. The zero value keeps
-// nothing. It may be used by several goroutines.
+// History keeps the last records. Snapshots share unchanged data, so that a few cost little more than one. Where many
+// pods select many others, each snapshot has its own copy of that data, and fewer are kept. The zero value keeps
+// nothing. History is safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	keep    int
 	records []Record
 }
 
-// NewHistory keeps the last n records.
+// NewHistory returns a History that keeps the last n records.
 func NewHistory(n int) *History { return &History{keep: n} }
 
-// Add appends a record and forgets the oldest beyond the limit. A nil History forgets all.
+// Add appends a record and drops the oldest beyond the limit. A nil History keeps nothing.
 func (h *History) Add(r Record) {
 	if h == nil {
 		return
@@ -48,10 +49,10 @@ func (h *History) Add(r Record) {
 	h.records = slices.Delete(h.records, 0, over)
 }
 
-// mostWeight is how much the records may weigh together, the last one left aside: a few dozen MiB.
+// mostWeight bounds the total weight of the records except the last one: a few dozen MiB.
 const mostWeight = 4 << 20
 
-// weigh counts what the pending pods of a snapshot are told apart by: 8 bytes each.
+// weigh counts the data that distinguishes the pending pods of a snapshot: 8 bytes each.
 func weigh(snap *model.Snapshot) int {
 	if snap == nil {
 		return 0
@@ -63,7 +64,7 @@ func weigh(snap *model.Snapshot) int {
 	return n
 }
 
-// Records are what is kept, oldest first.
+// Records returns the kept records, the oldest first.
 func (h *History) Records() []Record {
 	if h == nil {
 		return nil

@@ -38,7 +38,7 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a cluster in memory that carries actions out at once, and can refuse some.
+// world is an in-memory cluster that executes actions at once, and can refuse some.
 type world struct {
 	mu    sync.Mutex
 	clock *clocktesting.FakeClock
@@ -159,7 +159,7 @@ func (w *world) do(action plan.Action) {
 	}
 }
 
-// took returns what was done since the last call, sorted.
+// took returns the actions since the last call, sorted.
 func (w *world) took() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,12 +201,12 @@ func podsOf(snap *model.Snapshot, names ...string) []*model.Pod {
 func want(t *testing.T, w *world, text string) {
 	t.Helper()
 	if diff := cmp.Diff(text, w.took()); diff != "" {
-		t.Errorf("done (-want +got):\n%s", diff)
+		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }
 
-// Nobody says of a pod that went while it was planned that it is gone: it is not remembered as waiting, while one that
-// stays is, pending or on its way to run.
+// TestProvisionForgetsPodsThatWent verifies that a pod that was deleted during planning is not recorded as waiting,
+// although no event reports its deletion, while an existing pod is, pending or starting.
 func TestProvisionForgetsPodsThatWent(t *testing.T) {
 	w := newWorld()
 	w.node("here", model.Registered)
@@ -222,7 +222,7 @@ func TestProvisionForgetsPodsThatWent(t *testing.T) {
 	}
 	p.Tick(t.Context())
 	if _, waits := p.Metrics.Waits.Since("uid-gone"); waits {
-		t.Error("a pod that went while it was planned waits for ever")
+		t.Error("a pod that was deleted during planning waits forever")
 	}
 	if _, waits := p.Metrics.Waits.Since("uid-stays"); !waits {
 		t.Error("a pod that was planned does not wait")
@@ -235,7 +235,7 @@ func TestProvisionForgetsPodsThatWent(t *testing.T) {
 	delete(w.pods, "uid-stays")
 	p.Tick(t.Context())
 	if _, waits := p.Metrics.Waits.Since("uid-stays"); waits {
-		t.Error("a pod that is gone waits")
+		t.Error("a deleted pod waits")
 	}
 }
 
@@ -246,7 +246,7 @@ func TestProvisionTick(t *testing.T) {
 	for _, pod := range []string{"new", "old", "soon", "none"} {
 		w.pending(pod, "")
 	}
-	w.pods["uid-none"].Nominated = "here" // a promise that no longer holds
+	w.pods["uid-none"].Nominated = "here" // a nomination that no longer holds
 	w.pods["uid-new"].Nominated = "here"
 	schedule := func(snap *model.Snapshot) *plan.Provision {
 		return &plan.Provision{
@@ -267,7 +267,7 @@ create claim claim-1
 nominate pod default/old to node here
 reserve claim c-coming for 1 pods`)
 	if diff := cmp.Diff(map[string]time.Time{"here": noon.Add(20 * time.Second), "coming": noon.Add(20 * time.Second)}, promised); diff != "" {
-		t.Errorf("promised (-want +got):\n%s", diff)
+		t.Errorf("nominated (-want +got):\n%s", diff)
 	}
 	if got := emitted(sink); len(got) != 3 || !strings.Contains(got[0]+got[1], "node/here") || !strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)) {
 		t.Errorf("events %q", got)
@@ -280,8 +280,8 @@ reserve claim c-coming for 1 pods`)
 	}
 }
 
-// TestRecordsHoldWhatPlansWereMadeFrom: that the plan before gave a pod its seat is in the snapshot of the record, or the plan
-// would not come out of it again.
+// TestRecordsHoldWhatPlansWereMadeFrom verifies that the snapshot of a record contains the place that the previous
+// plan gave a pod. Otherwise the plan could not be reproduced from it.
 func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
 	w := newWorld()
 	w.node("here", model.Registered)
@@ -299,7 +299,7 @@ func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
 		t.Fatalf("the snapshots of %d records are not those that the %d plans were made from", len(records), len(from))
 	}
 	if diff := cmp.Diff([]string{"uid-a"}, records[1].Snapshot.Node("here").Promised); diff != "" {
-		t.Errorf("promised on the node (-want +got):\n%s", diff)
+		t.Errorf("reserved on the node (-want +got):\n%s", diff)
 	}
 }
 
@@ -315,8 +315,8 @@ func emitted(sink *events.FakeRecorder) []string {
 	}
 }
 
-// TestRefusalsAreLoggedOnce: the log has the reasons as data, once for all pods of a refusal, and again only when they
-// change.
+// TestRefusalsAreLoggedOnce verifies that the log contains the reasons as data, once for all pods of a refusal, and
+// again only when they change.
 func TestRefusalsAreLoggedOnce(t *testing.T) {
 	w := newWorld()
 	w.pending("a", "")
@@ -366,8 +366,9 @@ func nodeNamed(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// The pods are those of the latest plan; without one, as after a restart, of a plan made on the spot. Pods that are no
-// longer pending, or have the promise already, are left out; a failed write is no reason to keep the node closed.
+// TestNominateFor verifies that the pods are those of the latest plan, or, without one, as after a restart, of a plan
+// that is computed on demand. Pods that are no longer pending, or have the nomination already, are left out. A failed
+// write must not keep the node closed.
 func TestNominateFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		tick   bool
@@ -409,8 +410,8 @@ func TestNominateFor(t *testing.T) {
 	}
 }
 
-// However many nodes register before the first tick, as after a restart, one plan is made for all of them, and none
-// before the whole cluster is seen.
+// TestNominateForPlansOnceAndOnTheWholeCluster verifies that one plan is computed for all nodes that register before
+// the first tick, as after a restart, and none before the whole cluster is known.
 func TestNominateForPlansOnceAndOnTheWholeCluster(t *testing.T) {
 	w := newWorld()
 	w.pending("a", "")
@@ -431,7 +432,7 @@ func TestNominateForPlansOnceAndOnTheWholeCluster(t *testing.T) {
 	given, end := context.WithCancel(t.Context())
 	end()
 	if err := p.NominateFor(given, claimNamed("c-n"), nodeNamed("n")); !errors.Is(err, context.Canceled) || plans.Load() != 0 {
-		t.Errorf("before the cluster is seen: %v and %d plans, want a cancelled wait and none", err, plans.Load())
+		t.Errorf("before the cluster is known: %v and %d plans, want a canceled wait and none", err, plans.Load())
 	}
 	var asking errgroup.Group
 	for i := range 50 {
@@ -445,8 +446,8 @@ func TestNominateForPlansOnceAndOnTheWholeCluster(t *testing.T) {
 	}
 }
 
-// What happened since the snapshot of the plan counts: a pod that was bound meanwhile is promised nothing, nor is one
-// promised a node that is leaving by now.
+// TestProvisionPromisesWhatIsStillRight verifies that changes since the snapshot of the plan count: a pod that was
+// bound meanwhile is not nominated, and no pod is nominated to a node that is being removed by now.
 func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 	w := newWorld()
 	w.node("here", model.Initialized)
@@ -468,11 +469,12 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 	p.Tick(t.Context())
 	want(t, w, "nominate pod default/waits to node here")
 	if diff := cmp.Diff(map[string]bool{"here": true}, promised); diff != "" {
-		t.Errorf("promised nodes (-want +got):\n%s", diff)
+		t.Errorf("nodes with nominations (-want +got):\n%s", diff)
 	}
 }
 
-// A pool whose requirements leave no instance type says so, while pods have no place.
+// TestProvisionTellsOfBarrenPools verifies that a pool whose requirements exclude all instance types gets an event,
+// while pods are unschedulable.
 func TestProvisionTellsOfBarrenPools(t *testing.T) {
 	for requirement, want := range map[string][]string{
 		"there":     nil,
@@ -498,7 +500,7 @@ func oneOf(key string, values ...string) []label.Requirement {
 	return []label.Requirement{{Key: key, Operator: label.In, Values: values}}
 }
 
-// A pod that cannot be placed at all is counted once, as ignored, and so is its event.
+// TestProvisionCountsInvalidPodsOnce verifies that an invalid pod is counted once, as ignored, and gets one event.
 func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 	w := newWorld()
 	w.pending("odd", "gone")
@@ -514,8 +516,8 @@ func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 	}
 }
 
-// When a node has all the promises it may, the next pod that is bound makes room for another: the loop does not wait
-// for its timer.
+// TestProvisionPromisesMoreWhenPodsMove verifies that when a node has the maximum number of nominations, the next pod
+// that is bound permits another one without waiting for the timer.
 func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
 	w := newWorld()
 	w.node("here", model.Initialized)
@@ -541,7 +543,7 @@ func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
 	}
 }
 
-// started runs a loop and returns a function that waits until it sleeps on so many timers.
+// started runs a loop and returns a function that waits until the loop sleeps on the expected number of timers.
 func started(t *testing.T, clock *clocktesting.FakeClock, start func(context.Context) error) (asleep func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -565,7 +567,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	defer end()
 	for !holds() {
 		if deadline.Err() != nil {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("condition not reached: %s", what)
 		}
 		runtime.Gosched()
 	}
@@ -596,13 +598,13 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 	p.Pending = bell
 	asleep := started(t, w.clock, p.Start)
 
-	// Nothing rings: the timer.
+	// No event: the timer triggers.
 	asleep()
 	w.clock.Step(10 * time.Second)
 	if at := passes.next(t).Sub(noon); at != 10*time.Second {
 		t.Errorf("pass after %s, want 10s", at)
 	}
-	// Rings every 0.9 s: the longest batch.
+	// Events every 0.9 s: the longest batch.
 	ring := func() {
 		t.Helper()
 		bell <- struct{}{}
@@ -619,16 +621,16 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 	}
 	w.clock.Step(time.Second)
 	if at := passes.next(t).Sub(begin); at != 10*time.Second {
-		t.Errorf("pass %s after the first ring, want 10s", at)
+		t.Errorf("pass %s after the first event, want 10s", at)
 	}
-	// One ring and silence: the idle time.
+	// One event and silence: the idle time.
 	asleep()
 	begin = w.clock.Now()
 	ring()
 	waitForTimers(t, w.clock, 3)
 	w.clock.Step(time.Second)
 	if at := passes.next(t).Sub(begin); at != time.Second {
-		t.Errorf("pass %s after the ring, want 1s", at)
+		t.Errorf("pass %s after the event, want 1s", at)
 	}
 }
 
@@ -637,7 +639,8 @@ func waitForTimers(t *testing.T, clock *clocktesting.FakeClock, n int) {
 	until(t, fmt.Sprintf("%d timers run", n), func() bool { return clock.Waiters() >= n })
 }
 
-// What could not be created is tried again soon, at growing distances; success ends that.
+// TestProvisionComesBack verifies that failed creations are retried soon, at increasing intervals, and that success
+// ends that.
 func TestProvisionComesBack(t *testing.T) {
 	w := newWorld()
 	w.refuse = "claim-1"
@@ -696,11 +699,12 @@ func TestDisruptLife(t *testing.T) {
 		t.Errorf("%v nodes consume the budgets, want the one that is not ready", n)
 	}
 	if n := testutil.ToFloat64(d.Metrics.NodePoolsAllowedDisruptions.WithLabelValues("p", "Empty")); n != 1 {
-		t.Errorf("%v nodes allowed to go, want the 1 that is left", n)
+		t.Errorf("%v nodes may be disrupted, want the 1 that remains", n)
 	}
 }
 
-// A new process goes on from what stands on the claims, wherever the old one stopped; here with failing writes too.
+// TestDisruptResumes verifies that a new process continues from the state on the claims, wherever the old one
+// stopped, also with failing writes.
 func TestDisruptResumes(t *testing.T) {
 	for _, refused := range []string{"", "write command", "set disruption", "taint node", "delete claim"} {
 		t.Run("refused: "+refused, func(t *testing.T) {
@@ -709,7 +713,7 @@ func TestDisruptResumes(t *testing.T) {
 			w.clock.Step(time.Minute)
 			w.refuse = refused
 			for range 3 {
-				w.disrupt().Tick(t.Context()) // each time a new process
+				w.disrupt().Tick(t.Context()) // a new process each time
 				w.clock.Step(2 * time.Second)
 			}
 			w.refuse = ""
@@ -720,7 +724,7 @@ func TestDisruptResumes(t *testing.T) {
 				d.Tick(t.Context())
 			}
 			if !w.nodes["c-a"].Deleting {
-				t.Errorf("the empty node stays; done:\n%s", w.took())
+				t.Errorf("the empty node is kept; actions:\n%s", w.took())
 			}
 		})
 	}
@@ -757,7 +761,7 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 	d.Recorder = telemetry.NewRecorder(sink, w.clock)
 	d.Why = func(_ *model.Snapshot, v plan.Verdict) string { return "because of " + v.Node }
 	d.Tick(t.Context())
-	d.Tick(t.Context()) // no news
+	d.Tick(t.Context()) // no change
 	wanted := []string{
 		"Normal DisruptionBlocked because of a", // on the node
 		"Normal DisruptionBlocked because of a", // on the claim
@@ -770,7 +774,8 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 	}
 }
 
-// The loop does not wait for its poll when it knows when a node may go.
+// TestDisruptWakesWhenANodeMayGo verifies that the loop does not wait for its poll interval when it knows when a node
+// may be removed.
 func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	for name, change := range map[string]func(*world, *model.NodeSpec){
 		"consolidateAfter": func(w *world, _ *model.NodeSpec) { w.pool.ConsolidateAfter = 13 * time.Second },
@@ -788,7 +793,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 				return disruption.Propose(snap, disruption.Options{})
 			}
 			asleep := started(t, w.clock, d.Start)
-			for _, pause := range []time.Duration{10, 3} { // poll, then the node's own time
+			for _, pause := range []time.Duration{10, 3} { // the poll interval, then the node's own time
 				asleep()
 				before := w.clock.Now()
 				w.clock.Step(pause * time.Second)
@@ -797,18 +802,19 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 				}
 			}
 			asleep()
-			w.clock.Step(time.Second) // command retry; nothing has to be decided
+			w.clock.Step(time.Second) // command retry; no decision is needed
 			asleep()
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if !w.nodes["c-a"].Deleting {
-				t.Error("the node stays")
+				t.Error("the node is kept")
 			}
 		})
 	}
 }
 
-// Of a node that somebody deletes the loop has no command, and notes where its pods are to go all the same.
+// TestDisruptNotesWhoIsToCome verifies that for a node that a user deletes, for which there is no command, the loop
+// records the destination of its pods.
 func TestDisruptNotesWhoIsToCome(t *testing.T) {
 	w := newWorld()
 	w.pool.ConsolidateAfter = -1
@@ -826,8 +832,8 @@ func TestDisruptNotesWhoIsToCome(t *testing.T) {
 	want(t, w, "note on claim c-bought that pods are sent to it")
 }
 
-// After a search that took long the loop does not search again for a while, whatever changes; what needs no search goes
-// on, and the search comes when the rest is over.
+// TestDisruptRestsFromTheSearch verifies that after a long search the loop does not search again for a while,
+// whatever changes. Decisions without the search continue, and the search runs when the pause is over.
 func TestDisruptRestsFromTheSearch(t *testing.T) {
 	w := newWorld()
 	w.node("a", model.Initialized)
@@ -881,16 +887,17 @@ func TestHistoryForgets(t *testing.T) {
 		h.Add(loop.Record{Snapshot: heavy})
 	}
 	if n := len(h.Records()); n != 1 {
-		t.Errorf("%d records of heavy snapshots are kept, want the last", n)
+		t.Errorf("%d records of large snapshots are kept, want the last", n)
 	}
 	var none *loop.History
 	none.Add(loop.Record{})
 	if none.Records() != nil {
-		t.Error("no history remembers something")
+		t.Error("a nil history keeps records")
 	}
 }
 
-// The engine knows two times of its own, for those who run it without a controller. They are the controller's.
+// TestTimesOfTheEngine verifies that the two durations that the engine defines, for use without a controller, equal
+// the controller's.
 func TestTimesOfTheEngine(t *testing.T) {
 	timers := controller.Production()
 	if timers.CordonQuiet != plan.CordonQuiet || timers.CommandTimeout != plan.CommandTimeout {

@@ -14,9 +14,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// decide makes a plan on a snapshot of now, with what is leaving gone, in which pods keep the seats that the plan before
-// gave them; and keeps where it puts its pods. Only one plan is made at a time, so that an older one never replaces a
-// newer. The first snapshot is of now, the second what the plan was made from.
+// decide computes a plan on the current snapshot, in which the nodes that are being removed are gone and pods keep
+// the places of the previous plan. It stores the places of the new plan. Only one plan is computed at a time, so that
+// an older one never replaces a newer one. snap is the current snapshot, and from is the snapshot from which the plan
+// was computed.
 func (p *Provision) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
@@ -31,7 +32,7 @@ func (p *Provision) decide() (snap, from *model.Snapshot, decided *plan.Provisio
 	return snap, from, decided
 }
 
-// running are the targets by pod, of pods that still run on a node that leaves.
+// running returns the targets by pod, for pods that still run on a node that is being removed.
 func running(targets plan.Targets) map[types.UID]string {
 	seats := map[types.UID]string{}
 	for target, pods := range targets {
@@ -44,8 +45,8 @@ func running(targets plan.Targets) map[types.UID]string {
 	return seats
 }
 
-// Seat names the claim or node that the latest plan has for a pod which still runs on a node that leaves, empty if it has
-// none or there is no plan yet.
+// Seat returns the claim or node that the latest plan assigns to a pod which still runs on a node that is being
+// removed. It returns an empty string if there is none or there is no plan yet.
 func (p *Provision) Seat(pod types.UID) string {
 	seats := p.seats.Load()
 	if seats == nil {
@@ -54,8 +55,8 @@ func (p *Provision) Seat(pod types.UID) string {
 	return (*seats)[pod]
 }
 
-// planned returns where the latest plan puts its pods. Before the first, as after a restart, one is made: with its
-// claims in flight, the same plan comes out as before. However many ask for it, it is made once.
+// planned returns the placements of the latest plan. Before the first plan, as after a restart, one is computed: with
+// its claims in flight, the result is the same plan as before. Concurrent callers share the computation.
 func (p *Provision) planned() plan.Targets {
 	if known := p.targets.Load(); known != nil {
 		return *known
@@ -68,10 +69,10 @@ func (p *Provision) planned() plan.Targets {
 	return *p.targets.Load()
 }
 
-// NominateFor promises the node to the pods that were planned onto the claim. Call it when the node has registered and
-// pods are still kept off by its taint. It returns when the promises are written, or with an error when some could not
-// be: the caller asks again, a few times. A *controller.NotYetError says that other nodes of the plan open before: the
-// caller asks again until it is over.
+// NominateFor nominates the pods that were planned onto the claim to its node. Call it when the node has registered
+// and its taint still keeps pods off. It returns when the nominations are written, or with an error when some could
+// not be written: the caller retries a limited number of times. A *controller.NotYetError means that other nodes of
+// the plan must accept pods first: the caller retries until it is gone.
 func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if !p.Nominate {
 		return nil
@@ -82,7 +83,7 @@ func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, no
 	return p.opens(ctx, claim, node)
 }
 
-// promiseNode writes the nominations that are missing when the node opens.
+// promiseNode writes the missing nominations when the node is about to accept pods.
 func (p *Provision) promiseNode(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
 	var errs []error
 	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {

@@ -16,14 +16,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// openings remembers which nodes wait for their turn to open for pods, and which one opened last. A new process knows none,
-// and its nodes wait a little longer.
+// openings tracks which nodes wait until they may accept pods (open), and which one opened last. A new process has no
+// such state, and its nodes wait a little longer.
 type openings struct {
 	mu      sync.Mutex
 	waiting map[types.UID]waiter
 	last    turn
-	// order is the latest order of the nodes of the plan with the targets, from a snapshot of the time read; nil where there is
-	// none. All nodes that wait share it: working it out takes a look at every pending pod.
+	// order is the latest order of the nodes of the plan with the targets, computed at the time read. It is nil if
+	// there is none. All waiting nodes share it, because its computation examines every pending pod.
 	order   *plan.Order
 	targets *plan.Targets
 	read    time.Time
@@ -31,31 +31,33 @@ type openings struct {
 	writing sync.Mutex
 }
 
-// waiter is since when a claim's node asks to open, and since when it is ready for pods. A node that had its turn asks again after
-// a write conflict, and does not wait again.
+// waiter records since when a claim's node asks to open, and since when it is ready for pods. A node that was allowed
+// to open and asks again after a write conflict does not wait again.
 type waiter struct {
 	asked, ready time.Time
 	granted      bool
 }
 
-// turn is the claim whose node had its turn last, whether it has unlimited pods (see plan.Order), and when; seen is when it was
-// found open.
+// turn records the claim whose node was allowed to open last, whether it has unlimited pods (see plan.Order), and
+// when. seen is when the node was found open.
 type turn struct {
 	claim     string
 	unlimited bool
 	at, seen  time.Time
 }
 
-// What a claim shows while its node waits. Each claim shows each of them once at most, so no message names another node.
+// These are the messages on a claim while its node waits. Each claim shows each of them at most once, so no message
+// names another node.
 var (
 	notReady    = &controller.NotYetError{Reason: "the node has a taint because it is not ready for pods"}
 	othersFirst = &controller.NotYetError{Reason: "other nodes of the same plan open for pods before"}
 )
 
-// orderShared is the part of Timers.HookRetry for which nodes share an order.
+// orderShared is the divisor of Timers.HookRetry that gives the time for which nodes share an order.
 const orderShared = 4
 
-// opens nominates pods to the node of the claim and returns nil if it may open, or says what it waits for.
+// opens nominates pods to the node of the claim and returns nil if the node may open, or an error with the reason of
+// the wait.
 func (p *Provision) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	targets := p.planned()
 	order, opening := p.opening(claim, node)
@@ -77,7 +79,8 @@ func (p *Provision) opens(ctx context.Context, claim *karpv1.NodeClaim, node *co
 	return p.promiseNode(ctx, node, p.openings.actions(func() []plan.Action { return order.PromisesBefore(claim.Name, node.Name) }))
 }
 
-// opening returns the order of the nodes of the plan and the state of the claim's node in it; nil where it may open at once.
+// opening returns the order of the nodes of the plan and the state of the claim's node in it. It returns nil if the
+// node may open at once.
 func (p *Provision) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.Order, *plan.Opening) {
 	o := &p.openings
 	o.mu.Lock()
@@ -89,7 +92,7 @@ func (p *Provision) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.O
 	return o.order, o.order.Opening(claim.Name, node.Name)
 }
 
-// outdate has the order read anew for the next question.
+// outdate makes the next caller compute the order again.
 func (o *openings) outdate(order *plan.Order) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,15 +101,15 @@ func (o *openings) outdate(order *plan.Order) {
 	}
 }
 
-// actions are what the order answers, which two goroutines must not ask at a time.
+// actions returns the result of the order's method ask. The lock prevents concurrent calls.
 func (o *openings) actions(ask func() []plan.Action) []plan.Action {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return ask()
 }
 
-// promiseMeanwhile nominates pods while the node of the claim waits: to the nodes of the plan that are open, or to the node
-// itself if it may be the first. One of the nodes that wait does so at a time, the others do not wait for it.
+// promiseMeanwhile nominates pods while the node of the claim waits: to the open nodes of the plan, or to the node
+// itself if it may be the first. Only one of the waiting nodes does so at a time. The others do not wait for it.
 func (p *Provision) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order) {
 	o := &p.openings
 	if !o.writing.TryLock() {
@@ -134,9 +137,9 @@ func (p *Provision) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClai
 	}
 }
 
-// turn is nil when the node of the claim may open, and says otherwise what it waits for (see plan.Order): for
-// Timers.Opening at most when the node is ready and no other opens meanwhile, for Timers.OpeningUnready when it is not ready,
-// and for Timers.OpeningMax at most altogether.
+// turn returns nil when the node of the claim may open, and otherwise the reason of the wait (see plan.Order). The
+// wait is bounded by Timers.Opening when the node is ready and no other opens meanwhile, by Timers.OpeningUnready
+// when it is not ready, and by Timers.OpeningMax in total.
 func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order, opening *plan.Opening) error {
 	o := &p.openings
 	o.mu.Lock()
@@ -162,7 +165,7 @@ func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan
 	return nil
 }
 
-// ask notes that the claim's node asks to open. The lock is held.
+// ask records that the claim's node asks to open. The caller holds the lock.
 func (o *openings) ask(claim types.UID, ready bool, now time.Time) waiter {
 	if o.waiting == nil {
 		o.waiting = map[types.UID]waiter{}
@@ -181,7 +184,7 @@ func (o *openings) ask(claim types.UID, ready bool, now time.Time) waiter {
 	return self
 }
 
-// overdue reports whether the node has waited for as long as it may.
+// overdue reports whether the node has reached the limit of its wait.
 func (w waiter) overdue(last turn, now time.Time, timers controller.Timers) bool {
 	waited := now.Sub(w.asked)
 	switch {
@@ -193,8 +196,8 @@ func (w waiter) overdue(last turn, now time.Time, timers controller.Timers) bool
 	return now.Sub(w.ready) >= timers.Opening && now.Sub(last.at) >= timers.Opening
 }
 
-// settled reports whether kube-scheduler has tried the pods that it tries because the last node opened, or Timers.OpeningPause
-// is over. The lock is held.
+// settled reports whether kube-scheduler has tried the pods that it tries because the last node opened, or whether
+// Timers.OpeningPause is over. The caller holds the lock.
 func (o *openings) settled(order *plan.Order, next *plan.Opening, now time.Time, timers controller.Timers) bool {
 	if o.last.claim == "" || now.Sub(o.last.at) >= timers.Opening {
 		return true
@@ -212,7 +215,7 @@ func (o *openings) forget(claim types.UID) {
 	delete(o.waiting, claim)
 }
 
-// ready reports whether a node is ready for pods, whatever its registration.
+// ready reports whether a node is ready for pods, regardless of its registration.
 func ready(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Spec.Taints, karpv1.NotReadyTaint)
 }

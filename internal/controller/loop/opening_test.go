@@ -24,7 +24,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// mixture is a plan with unlimited pods (see plan.Order) on nodes a and b and three limited pods on node c, all of them closed.
+// mixture is a plan with unlimited pods (see plan.Order) on nodes a and b and three limited pods on node c, all of
+// them closed.
 type mixture struct {
 	*world
 	t *testing.T
@@ -53,7 +54,7 @@ func newMixture(t *testing.T) *mixture {
 	return &mixture{w, t, p}
 }
 
-// asks asks for the node to open, and reports whether it may.
+// asks calls NominateFor for the node and reports whether the node may open.
 func (m *mixture) asks(node string, taints ...corev1.Taint) bool {
 	m.t.Helper()
 	claim, n := claimNamed("c-"+node), nodeNamed(node)
@@ -70,7 +71,7 @@ func (m *mixture) opens(node string) {
 	m.changed()
 }
 
-// changed lets the time pass for which nodes share an order.
+// changed advances the clock beyond the time for which nodes share an order.
 func (m *mixture) changed() { m.clock.Step(m.p.Timers.HookRetry) }
 
 // may checks which nodes may open.
@@ -85,13 +86,14 @@ func (m *mixture) may(when string, want map[string]bool) {
 	}
 }
 
-// Nodes with unlimited pods open one after the other, each when kube-scheduler has tried its pods since the one before
-// opened; nodes with limited pods alone open after them. Nominations that were cleared are written again before each.
+// TestNominateForInOrder verifies that nodes with unlimited pods open one after the other, each when kube-scheduler
+// has tried its pods since the previous one opened. Nodes with limited pods alone open after them. Nominations that
+// were cleared are written again before each.
 func TestNominateForInOrder(t *testing.T) {
 	m := newMixture(t)
 	m.may("at first", map[string]bool{"c": false, "b": true, "a": false})
 	if got := m.pods["uid-db-a"].Nominated; got != "a" {
-		t.Errorf("before the first node opens the pod of another is nominated to %q, want its node", got)
+		t.Errorf("before the first node opens, the pod of another node is nominated to %q, want its node", got)
 	}
 	m.may("a node is opening", map[string]bool{"c": false, "a": false, "b": true}) // b again, after a conflict
 	m.opens("b")
@@ -116,7 +118,8 @@ func TestNominateForInOrder(t *testing.T) {
 	}
 }
 
-// Where kube-scheduler is only observed, as before Kubernetes 1.35, every node opens at once.
+// TestNominateForObservesWithoutOrder verifies that every node opens at once where kube-scheduler is only observed,
+// as before Kubernetes 1.35.
 func TestNominateForObservesWithoutOrder(t *testing.T) {
 	m := newMixture(t)
 	m.p.Nominate = false
@@ -124,7 +127,8 @@ func TestNominateForObservesWithoutOrder(t *testing.T) {
 	want(t, m.world, "")
 }
 
-// No node waits for others that do not come, or for being ready, for longer than the timers say.
+// TestNominateForWaitsForATime verifies that the timers bound the wait for nodes that do not register and for a node
+// that is not ready.
 func TestNominateForWaitsForATime(t *testing.T) {
 	m := newMixture(t)
 	m.may("at first", map[string]bool{"c": false})
@@ -147,11 +151,11 @@ func TestNominateForWaitsForATime(t *testing.T) {
 	m.asks("a", unready)
 	m.clock.Step(m.p.Timers.OpeningUnready)
 	if !m.asks("a", unready) {
-		t.Error("a node that is not ready waits for ever")
+		t.Error("a node that is not ready waits forever")
 	}
 }
 
-// counting counts the writes of each nomination, and the calls that run at a time.
+// counting counts the writes of each nomination, and concurrent calls.
 type counting struct {
 	loop.Writer
 	mu            sync.Mutex
@@ -169,7 +173,7 @@ func (c *counting) Do(ctx context.Context, actions []plan.Action) []execute.Outc
 		c.nominated[action.String()]++
 	}
 	c.mu.Unlock()
-	runtime.Gosched() // others come in between
+	runtime.Gosched() // other goroutines run in between
 	outcomes := c.Writer.Do(ctx, actions)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,8 +183,8 @@ func (c *counting) Do(ctx context.Context, actions []plan.Action) []execute.Outc
 	return outcomes
 }
 
-// However many nodes wait beside however many pods, the order is worked out once for all that ask within a moment, one of them
-// writes the nominations that are missing, once, and no question makes a plan.
+// TestNominateForManyNodesThatWait verifies that with any number of waiting nodes and pods, the order is computed
+// once for all concurrent calls, one of them writes the missing nominations once, and no call computes a plan.
 func TestNominateForManyNodesThatWait(t *testing.T) {
 	m := newMixture(t)
 	schedule, plans, looks := m.p.Schedule, atomic.Int32{}, atomic.Int32{}
@@ -206,7 +210,7 @@ func TestNominateForManyNodesThatWait(t *testing.T) {
 		t.Fatal("the first node does not open")
 	}
 	m.opens("a")
-	m.pods["uid-db-a"].Nominated = "" // kube-scheduler tried it in vain
+	m.pods["uid-db-a"].Nominated = "" // kube-scheduler tried it without success
 	before := looks.Load()
 	clear(writer.nominated)
 	var group errgroup.Group
@@ -217,13 +221,13 @@ func TestNominateForManyNodesThatWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := looks.Load() - before; got > 2 {
-		t.Errorf("20 questions at a time took %d looks at the cluster, want one, and one after the nominations are written", got)
+		t.Errorf("20 concurrent calls took %d snapshots, want one, and one after the nominations are written", got)
 	}
 	if diff := cmp.Diff(map[string]int{"nominate pod default/db-a to node a": 1}, writer.nominated); diff != "" {
 		t.Errorf("nominations while nodes wait (-want +got):\n%s", diff)
 	}
 	if writer.most > 1 {
-		t.Errorf("%d nodes write nominations at a time, want one", writer.most)
+		t.Errorf("%d nodes write nominations concurrently, want one", writer.most)
 	}
 	m.changed()
 	for range 40 { // all others open in the end
@@ -240,6 +244,6 @@ func TestNominateForManyNodesThatWait(t *testing.T) {
 		}
 	}
 	if plans.Load() != 1 {
-		t.Errorf("%d plans were made, want the first alone", plans.Load())
+		t.Errorf("%d plans were computed, want only the first", plans.Load())
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// planID is what the log calls a pass of a loop; exemplars of the histograms of their durations have it too.
+// planID is the log key of the ID of a pass. The exemplars of the histograms of pass durations use the same key.
 const planID = "planID"
 
-// slow is how long a pass may take before the log tells, whatever came of it: that is what somebody looks for who finds
-// the pass in a histogram.
+// slow is the duration from which on a pass is logged even without a result, so that a pass that is seen in a
+// histogram can be found in the log.
 const slow = time.Second
 
-// passID names a pass: the loop, when it began, and the version of its snapshot.
+// passID derives an ID of a pass from the loop, its start time and the version of its snapshot.
 func passID(loop string, began time.Time, version uint64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", loop, began.UnixNano(), version))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:12]

@@ -21,34 +21,36 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// provisioner is the value of the label controller of scheduling metrics (core specification 7.1).
+// provisioner is the value of the label controller of scheduling metrics.
 const provisioner = "provisioner"
 
-// Provision is the loop that buys nodes for pending pods, and for those that will be because their nodes are leaving. Set the exported fields before Start.
+// Provision is the loop that launches nodes for pending pods, and for pods that will be pending because their nodes
+// are being removed. Set the exported fields before Start.
 type Provision struct {
 	Snapshot func() *model.Snapshot
 	Schedule func(*model.Snapshot) *plan.Provision
-	// Refusal says in words why pods have no place.
+	// Refusal describes in words why pods are unschedulable.
 	Refusal func(*model.Snapshot, plan.Refusal) string
-	// Barren says which of a pool's requirements leaves it without an instance type; "" for none.
+	// Barren returns the requirement of a pool that excludes all instance types, or "" if there is none.
 	Barren func(*model.Snapshot, *model.Pool) string
-	// Reasons is the same as data, for the log; nil for no log of it.
+	// Reasons returns the same as data for the log. It may be nil: then the log does not contain it.
 	Reasons func(*model.Snapshot, plan.Refusal) any
 	Writer  Writer
-	// Pending rings when pods became pending, when a node begins to leave, or when something changed that may give
-	// pending pods a place. One element is enough for its buffer.
+	// Pending receives when pods became pending, when the removal of a node begins, or when a change may make pending
+	// pods schedulable. A buffer of one element is sufficient.
 	Pending <-chan struct{}
-	// Promise keeps a node from being disrupted until then, because pods were planned onto it; may be nil.
+	// Promise protects a node from disruption until the given time, because pods were planned onto it. It may be nil.
 	Promise func(node string, until time.Time)
-	// Moved rings when a pod came to a node: there may be room for the promise of another (plan.MostPromises). It may
-	// be nil.
+	// Moved receives when a pod was bound to a node: another nomination to the node may be possible
+	// (plan.MostPromises). It may be nil.
 	Moved <-chan struct{}
-	// Nominate writes nominations (--pod-placement=nominate); else kube-scheduler is only observed.
+	// Nominate enables nominations (--pod-placement=nominate). Otherwise the decisions of kube-scheduler are only
+	// observed.
 	Nominate bool
-	// Left are pods that have left nodes; nil when nothing is known of them.
+	// Left holds pods that have left nodes. It is nil if that is unknown.
 	Left *Departures
-	// WaitForSync blocks until snapshots show the whole cluster, and is false when the context ended before; nil for a
-	// source that shows it from the start. Start is not called before; NominateFor may be.
+	// WaitForSync blocks until snapshots show the whole cluster. It returns false when the context ended before. It
+	// is nil for a source that is complete from the start. Start is not called before that, NominateFor may be.
 	WaitForSync func(context.Context) bool
 
 	Timers   controller.Timers
@@ -58,44 +60,45 @@ type Provision struct {
 	History  *History
 	Log      logr.Logger
 
-	// retries counts ticks in a row that left something undone.
+	// retries counts consecutive ticks with failed or unfinished work.
 	retries int
 	// since is when the batch began.
 	since time.Time
-	// logged are the refusals that the last tick found, as the log has them.
+	// logged holds the refusals of the last tick as they were logged.
 	logged map[string]bool
-	// seen are the pods that the last tick knew.
+	// seen holds the pods of the last tick.
 	seen map[string]bool
 
-	// zones are those that pods of the last tick had to be in.
+	// zones counts the pods of the last tick by required zone.
 	zones map[string]int
 
-	// beyond is how many pods the last tick could not promise a node that has all the promises it may.
+	// beyond is how many pods the last tick could not nominate, because the node has the maximum number of
+	// nominations.
 	beyond int
 
-	// unfinished: the last tick's work budget did not suffice for all pods, or pods of another namespace came while its
-	// claims were written. took is how long it decided.
+	// unfinished reports that the last tick's work budget did not suffice for all pods, or that pods of another
+	// namespace were created while its claims were written. took is the duration of its decision.
 	unfinished bool
 	took       time.Duration
-	// brake ends loops of launches.
+	// brake ends launch loops.
 	brake plan.Brake
-	// unwritten is how many of its pauses were on no NodePool at the last tick.
+	// unwritten is how many of its pauses were not written to a NodePool at the last tick.
 	unwritten int
 
-	// openings are the nodes that wait for their turn to open.
+	// openings tracks the nodes that wait until they may accept pods.
 	openings openings
 
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
 	last  *plan.Provision
 	first sync.Once
-	// targets are where the latest plan puts its pods; nil before the first. seats are those of the pods that still run.
+	// targets holds the placements of the latest plan, nil before the first. seats holds those of the pods that still
+	// run.
 	targets atomic.Pointer[plan.Targets]
 	seats   atomic.Pointer[map[types.UID]string]
 }
 
-// Start runs the loop until the context ends. It never returns an error: whatever goes wrong in a tick is tried again
-// in the next.
+// Start runs the loop until the context ends. It never returns an error: the next tick retries whatever failed.
 func (p *Provision) Start(ctx context.Context) error {
 	for p.await(ctx) {
 		p.Tick(ctx)
@@ -103,7 +106,7 @@ func (p *Provision) Start(ctx context.Context) error {
 	return nil
 }
 
-// await is step 1: wait for a batch of pods, or for the timer.
+// await is step 1: it waits for a batch of pods, or for the timer.
 func (p *Provision) await(ctx context.Context) bool {
 	moved := p.Moved
 	if p.beyond == 0 {
@@ -114,7 +117,7 @@ func (p *Provision) await(ctx context.Context) bool {
 	switch {
 	case !ok || rang == nil:
 		return ok
-	case rang == moved || p.unfinished: // pods move as long as kube-scheduler binds: that must not make the batch longer
+	case rang == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
 		return batch(ctx, p.Clock, p.Pending, window{idle: p.Timers.BatchIdle, longest: p.Timers.BatchIdle})
 	}
 	var look arrivals
@@ -122,8 +125,9 @@ func (p *Provision) await(ctx context.Context) bool {
 		enough: func() bool { return look.settled(p.Snapshot(), p.seen) }})
 }
 
-// pause is how long to wait when nothing rings: less after a tick that left something undone. Where the work budget did
-// not suffice, as long as was decided, so that plans take half of one processor at most.
+// pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
+// whose work budget did not suffice, it equals the duration of the decision, so that planning uses at most half of
+// one CPU.
 func (p *Provision) pause() time.Duration {
 	if p.unfinished {
 		return min(max(p.took, p.Timers.BatchIdle), p.Timers.PodRetrigger)
@@ -134,7 +138,7 @@ func (p *Provision) pause() time.Duration {
 	return min(p.Timers.Retry<<min(p.retries-1, 10), p.Timers.PodRetrigger)
 }
 
-// Tick is one pass.
+// Tick runs one pass.
 func (p *Provision) Tick(ctx context.Context) {
 	began := p.Clock.Now()
 	// 2. Take a snapshot, and 3. decide.
@@ -145,13 +149,13 @@ func (p *Provision) Tick(ctx context.Context) {
 	log := p.Log.WithValues(planID, id)
 	p.measure(snap, decided, at.decided.Sub(began), id)
 	logSlow(log, at.decided.Sub(began))
-	// 4. Check again on the newest snapshot, and do.
+	// 4. Check again on the newest snapshot, and execute.
 	done, all := p.write(ctx, decided)
 	p.brake.Launched(snap.Now, created(done))
 	at.done = p.Clock.Now()
 	p.unfinished, p.took = !all || decided.Unfinished(), at.decided.Sub(began)
-	// 5. Promise pods their places on nodes that are there, and take back promises that no longer hold: for what of the
-	// plan was still right, as the cluster is now.
+	// 5. Nominate pods to existing nodes, and clear nominations that no longer hold: for the part of the plan that was still valid, in
+	// the current state of the cluster.
 	nominations := p.nominate(ctx, done.Plan)
 	p.promise(done.Plan)
 	// 6. Record.
@@ -161,13 +165,13 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.logWork(log, done, at)
 }
 
-// pass decides, and shows for how long it has been at it.
+// pass decides, and exports the duration of the pass in progress.
 func (p *Provision) pass() (snap, from *model.Snapshot, decided *plan.Provision) {
 	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
 	return p.decide()
 }
 
-// nominate makes the pods' nominations agree with the plan.
+// nominate makes the pods' nominations match the plan.
 func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []execute.Outcome {
 	if !p.Nominate {
 		return nil
@@ -177,10 +181,11 @@ func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []exe
 	return p.Writer.Do(ctx, actions)
 }
 
-// work is when a pass reached its steps: the batch began, the batch was over, the plan was made, it was carried out.
+// work records when a pass reached its steps: start of the batch, end of the batch, plan computed, plan executed.
 type work struct{ since, began, decided, done time.Time }
 
-// logWork tells what a pass that created claims took, in seconds. The pods are those that the claims are for.
+// logWork logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
+// created.
 func (p *Provision) logWork(log logr.Logger, done execute.Provisioned, at work) {
 	created := len(done.Outcomes) - len(execute.Failures(done.Outcomes))
 	if created == 0 {
@@ -200,12 +205,12 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
 	refused := 0
 	for _, r := range decided.Refused {
-		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked || r.Verdict.Code == plan.LaunchesHeld { // else they are counted as ignored
+		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked || r.Verdict.Code == plan.LaunchesHeld { // other refusals are counted as ignored
 			refused += len(plan.Waiting(r.Pods))
 		}
 	}
 	p.Metrics.SchedulerUnschedulablePods.WithLabelValues(provisioner).Set(float64(refused))
-	// A pod was first seen when its batch began: that is at most the length of the window too early.
+	// A pod was first seen when its batch began, which is at most the length of the window too early.
 	waited, now, seen := p.Clock.Since(p.since).Seconds(), map[string]bool{}, p.seen
 	for _, g := range snap.Groups {
 		for _, pod := range g.Pods {
@@ -221,8 +226,8 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 	p.remember(decided)
 }
 
-// measureZones sets the series of zones that pods have to be in now, and ends those of the others: at no moment is there
-// less to read than at one tick or the next.
+// measureZones sets the series of zones in which pods must be placed now, and deletes those of other zones. At no
+// moment do series disappear that exist both before and after.
 func (p *Provision) measureZones(counts map[string]int) {
 	for zone, n := range counts {
 		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
@@ -235,8 +240,8 @@ func (p *Provision) measureZones(counts map[string]int) {
 	p.zones = counts
 }
 
-// remember notes since when pods are planned, and forgets those that are no longer there: the plan's may be gone since its
-// snapshot.
+// remember records since when pods are planned, and drops pods that no longer exist: pods of the plan may be gone
+// since its snapshot.
 func (p *Provision) remember(decided *plan.Provision) {
 	newest, at := p.Snapshot(), p.Clock.Now()
 	for _, pod := range plan.Waiting(decided.Order) {
@@ -259,7 +264,7 @@ func (p *Provision) remember(decided *plan.Provision) {
 	})
 }
 
-// promise keeps nodes that pods were planned onto from being disrupted for a while.
+// promise temporarily protects nodes onto which pods were planned from disruption.
 func (p *Provision) promise(decided *plan.Provision) {
 	if p.Promise == nil {
 		return
@@ -269,7 +274,7 @@ func (p *Provision) promise(decided *plan.Provision) {
 	}
 }
 
-// report tells the log, and notes whether to come back soon.
+// report logs the results, and decides whether to retry soon.
 func (p *Provision) report(log logr.Logger, done execute.Provisioned, nominations []execute.Outcome) {
 	undone := slices.Concat(execute.Failures(done.Outcomes), execute.Failures(done.Reserved), execute.Failures(nominations))
 	for _, o := range undone {
@@ -289,8 +294,8 @@ func (p *Provision) report(log logr.Logger, done execute.Provisioned, nomination
 	}
 }
 
-// announce emits the events about pods: where those go that need no new node, and why others go nowhere; and about
-// pools from which nothing can be bought for them, whatever they ask.
+// announce emits the events about pods: the target of pods that need no new node, and the reason why others are
+// unschedulable. It also emits events about pools from which no node can be launched for any pod.
 func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *plan.Provision) {
 	if len(decided.Refused) > 0 {
 		p.barren(snap)
@@ -314,7 +319,7 @@ func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *pla
 	}
 }
 
-// barren tells of pools whose requirements leave no instance type.
+// barren reports pools whose requirements exclude all instance types.
 func (p *Provision) barren(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
 		why := p.Barren(snap, pool)
@@ -328,7 +333,8 @@ func (p *Provision) barren(snap *model.Snapshot) {
 	}
 }
 
-// explain tells why pods have no place: each of them by an event, the log once for all, and not again while it stays so.
+// explain reports why pods are unschedulable: in an event for each pod, and in the log once for all, and not again
+// while it is unchanged.
 func (p *Provision) explain(log logr.Logger, snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
 	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
 		return

@@ -11,15 +11,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// setback is a command about a node of a static pool that came to nothing. Whether its replacement can be had is seen only
-// when it is launched, and asking again would give the same answer: it is not begun again for Timers.StaticRetry, as a
-// claim of such a pool is not made again (see Static).
+// setback is a failed command for a node of a static pool. Whether its replacement is available is only known after
+// the launch, and an immediate retry would have the same result. So it is not retried for Timers.StaticRetry, as a
+// claim of such a pool is not created again (see Static).
 type setback struct {
 	at  time.Time
 	why plan.Verdict
 }
 
-// setBack notes that the command was given up.
+// setBack records that the command was dropped.
 func (d *Disrupt) setBack(c plan.Command) {
 	if d.setbacks == nil {
 		d.setbacks = map[string]setback{}
@@ -29,8 +29,8 @@ func (d *Disrupt) setBack(c plan.Command) {
 	}
 }
 
-// holdBack takes the commands out of the proposal that were set back a moment ago: their nodes are kept for what went
-// wrong then, and the proposal comes back when the pause is over.
+// holdBack removes the commands from the proposal that failed recently. Their nodes are reported as kept for the
+// reason of the failure, and the proposal is repeated when the pause is over.
 func (d *Disrupt) holdBack(snap *model.Snapshot, p *disruption.Proposal) {
 	for claim, s := range d.setbacks {
 		if !snap.Now.Before(s.at.Add(d.Timers.StaticRetry)) {

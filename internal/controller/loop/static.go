@@ -19,26 +19,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Actor takes a decision on the newest snapshot and carries it out, before anybody else decides: the executor.
+// Actor decides on the newest snapshot and executes the decision before any other decision. It is the executor.
 type Actor interface {
 	Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []execute.Outcome
 }
 
 var _ Actor = (*execute.Executor)(nil)
 
-// Static keeps the number of nodes of static pools: the third loop, for pools that do not follow pods. Its pass has no
-// separate check, because deciding is so cheap that it is done where others check. Set the exported fields before Start.
+// Static maintains the number of nodes of static pools. It is the third loop, for pools that do not follow pods. Its
+// pass has no separate check, because a decision is so cheap that it is made where the other loops check. Set the
+// exported fields before Start.
 //
-// A claim that dies young (its launch was refused, say) leaves its name behind, which the next claim of the pool would
-// have. It is not made again for Timers.StaticRetry, so that a pool whose nodes cannot be had is not hammered.
+// A claim that fails early (its launch was refused, for example) frees its name, and the next claim of the pool would
+// get the same name. It is not created again for Timers.StaticRetry, so that a pool without available nodes does not
+// cause constant launches.
 type Static struct {
 	Snapshot func() *model.Snapshot
 	Actor    Actor
-	// On is the feature gate StaticCapacity. Without it pools with replicas are left alone, and told so.
+	// On is the feature gate StaticCapacity. Without it, pools with replicas are not managed, and an event reports
+	// it.
 	On bool
-	// Why says in words why a pool does not get its nodes.
+	// Why describes in words why a pool does not get its nodes.
 	Why func(*model.Snapshot, plan.Verdict) string
-	// Changed rings when pools or nodes changed; may be nil, then the timer alone decides.
+	// Changed receives when pools or nodes changed. It may be nil: then only the timer triggers a pass.
 	Changed <-chan struct{}
 
 	Timers   controller.Timers
@@ -46,9 +49,9 @@ type Static struct {
 	Recorder *telemetry.Recorder
 	Log      logr.Logger
 
-	// made is when claims were last created, by name.
+	// made records when claims were last created, by name.
 	made map[string]time.Time
-	// short: the last pass left something to be tried again.
+	// short reports that the last pass has to be repeated soon.
 	short bool
 }
 
@@ -73,7 +76,7 @@ func (s *Static) pause() time.Duration {
 	return s.Timers.StaticResync
 }
 
-// Tick is one pass.
+// Tick runs one pass.
 func (s *Static) Tick(ctx context.Context) {
 	if !s.On {
 		s.ignore()
@@ -93,7 +96,7 @@ func (s *Static) Tick(ctx context.Context) {
 	}
 }
 
-// spared leaves out the claims that were made a moment ago and are gone again, and notes the others as made now.
+// spared removes the claims that were created recently and are gone again, and records the others as created now.
 func (s *Static) spared(claims []plan.NewClaim) []plan.NewClaim {
 	now := s.Clock.Now()
 	for name, at := range s.made {
@@ -132,7 +135,7 @@ func (s *Static) report(outcomes []execute.Outcome) {
 	}
 }
 
-// ignore tells of static pools while the feature gate is off.
+// ignore reports static pools while the feature gate is off.
 func (s *Static) ignore() {
 	for _, pool := range s.Snapshot().Pools {
 		if pool.Static && !(pool.Blocked != nil && pool.Blocked.Silent) {
@@ -141,7 +144,7 @@ func (s *Static) ignore() {
 	}
 }
 
-// poolReference is as much of a pool as an event about it needs.
+// poolReference returns the fields of a pool that an event about it needs.
 func poolReference(pool *model.Pool) *karpv1.NodePool {
 	return &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},

@@ -24,7 +24,7 @@ func (w *world) Act(ctx context.Context, newest func() *model.Snapshot, decide f
 	return w.Do(ctx, decide(newest()))
 }
 
-// static makes the world's pool static and gives it something to buy.
+// static makes the world's pool static and gives it an available offering.
 func (w *world) static(replicas int64) {
 	amounts := []quantity.Amount{{Name: "pods", Value: 10}}
 	w.pool.Static, w.pool.Replicas, w.pool.Blocked = true, replicas, model.StaticBlock()
@@ -42,7 +42,8 @@ func (w *world) staticLoop(on bool) (*loop.Static, *events.FakeRecorder) {
 	}, sink
 }
 
-// TestStaticTick: the loop brings a pool up and down, makes nothing twice, and does not hammer a pool whose claims die.
+// TestStaticTick verifies that the loop scales a pool up and down, creates nothing twice, and does not constantly
+// retry a pool whose claims fail.
 func TestStaticTick(t *testing.T) {
 	w := newWorld()
 	w.static(2)
@@ -65,11 +66,11 @@ func TestStaticTick(t *testing.T) {
 	lost := strings.TrimPrefix(first[0], "create claim ")
 	delete(w.nodes, lost) // its launch was refused
 	if again := did(); again != nil {
-		t.Errorf("at once after a claim died: %q", again)
+		t.Errorf("at once after a claim failed: %q", again)
 	}
 	w.clock.Step(30 * time.Second)
 	if again := did(); len(again) != 1 || again[0] != first[0] {
-		t.Errorf("30 s after a claim died: %q, want %q", again, first[0])
+		t.Errorf("30 s after a claim failed: %q, want %q", again, first[0])
 	}
 	w.pool.Replicas = 0
 	if down := did(); len(down) != 2 || !strings.HasPrefix(down[0], "delete claim p-") {
@@ -80,7 +81,8 @@ func TestStaticTick(t *testing.T) {
 	}
 }
 
-// TestStaticComesBack: a pool at its limit is looked at more often than one that has what it wants, and its users hear.
+// TestStaticComesBack verifies that a pool at its limit is checked more often than one with the desired number of
+// nodes, and gets an event.
 func TestStaticComesBack(t *testing.T) {
 	w := newWorld()
 	w.static(2)
@@ -101,14 +103,15 @@ func TestStaticComesBack(t *testing.T) {
 	until(t, "the second claim", func() bool { return strings.Contains(w.took(), "create claim") })
 }
 
-// TestStaticGate: without the feature gate a static pool is left alone, and told why.
+// TestStaticGate verifies that without the feature gate a static pool is not changed, and gets an event with the
+// reason.
 func TestStaticGate(t *testing.T) {
 	w := newWorld()
 	w.static(2)
 	s, sink := w.staticLoop(false)
 	s.Tick(t.Context())
 	if got := w.took(); got != "" {
-		t.Errorf("did %q", got)
+		t.Errorf("actions %q", got)
 	}
 	if got := emitted(sink); len(got) != 1 || !strings.Contains(got[0], "StaticPoolIgnored") || !strings.Contains(got[0], "StaticCapacity") {
 		t.Errorf("events %q", got)
@@ -117,12 +120,12 @@ func TestStaticGate(t *testing.T) {
 	w.clock.Step(2 * time.Hour)
 	s.Tick(t.Context())
 	if got := emitted(sink); len(got) != 0 {
-		t.Errorf("of a pool that is not static: %q", got)
+		t.Errorf("for a pool that is not static: %q", got)
 	}
 }
 
-// TestProvisionPlansForLeavingNodes: what runs on a node that is being deleted is planned with what waits, but is neither
-// nominated nor told of.
+// TestProvisionPlansForLeavingNodes verifies that pods on a node that is being deleted are planned together with the
+// pending pods, but get neither nominations nor events.
 func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	w := newWorld()
 	w.node("leaving", model.Initialized).Deleting = true
@@ -134,7 +137,7 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	w.pending("waits", "")
 	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
 		if stays := podsOf(snap, "stays"); len(stays) > 0 {
-			t.Error("a pod of a node that stays is to be planned")
+			t.Error("a pod of a node that is kept is planned")
 		}
 		return &plan.Provision{
 			Claims:  []plan.NewClaim{{Name: "claim-1", Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, "buys")}},
@@ -149,15 +152,16 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	p.Tick(t.Context())
 	want(t, w, "create claim claim-1\nnominate pod default/waits to node here\nreserve claim c-here for 1 pods")
 	if got := emitted(sink); len(got) != 1 || !strings.Contains(got[0], "Nominated") {
-		t.Errorf("events %q, want one about the pod that waits", got)
+		t.Errorf("events %q, want one about the pending pod", got)
 	}
 	if promised != 1 {
-		t.Errorf("%d nodes are promised, want the one that pods will come to", promised)
+		t.Errorf("%d nodes are protected, want the one for which pods are planned", promised)
 	}
 }
 
-// TestStaticDriftLife: drifted nodes of a static pool are replaced wave by wave. While the two loops work side by side
-// there are never fewer ready nodes than the pool says, never more than the budget adds, and nothing is bought twice.
+// TestStaticDriftLife verifies that drifted nodes of a static pool are replaced in waves. While the two loops run
+// concurrently, there are never fewer ready nodes than the pool specifies, never more than the budget adds, and
+// nothing is launched twice.
 func TestStaticDriftLife(t *testing.T) {
 	w := newWorld()
 	w.static(3)
@@ -196,12 +200,12 @@ func TestStaticDriftLife(t *testing.T) {
 	}
 	for claim, n := range w.nodes {
 		if n.Drifted != "" || n.Disrupted || n.Command != "" {
-			t.Errorf("left: %s drifted %q, tainted %v, command %q", claim, n.Drifted, n.Disrupted, n.Command)
+			t.Errorf("remaining: %s drifted %q, tainted %v, command %q", claim, n.Drifted, n.Disrupted, n.Command)
 		}
 	}
 }
 
-// settle is what others do meanwhile: what is being deleted goes, what was created becomes a node.
+// settle simulates what happens meanwhile: deleted claims disappear, and created ones become nodes.
 func (w *world) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,8 +222,8 @@ func (w *world) settle() {
 	}
 }
 
-// TestStaticDriftSetBack: while the replacement of a drifted node of a static pool is refused, another one is asked for
-// once per retry period, not at once.
+// TestStaticDriftSetBack verifies that while the replacement of a drifted node of a static pool is refused, another
+// one is requested once per retry period, not at once.
 func TestStaticDriftSetBack(t *testing.T) {
 	w := newWorld()
 	w.static(1)
@@ -231,7 +235,7 @@ func TestStaticDriftSetBack(t *testing.T) {
 	}
 	created := 0
 	for i := range int(2 * d.Timers.StaticRetry / time.Second) {
-		w.pending(fmt.Sprint("news-", i), "") // something always changes
+		w.pending(fmt.Sprint("news-", i), "") // constant changes
 		d.Tick(t.Context())
 		if log := w.took(); strings.Contains(log, "create claim") {
 			created++
@@ -246,6 +250,6 @@ func TestStaticDriftSetBack(t *testing.T) {
 		w.clock.Step(time.Second)
 	}
 	if created != 2 {
-		t.Errorf("%d replacements were asked for in two retry periods, want 2", created)
+		t.Errorf("%d replacements were requested in two retry periods, want 2", created)
 	}
 }

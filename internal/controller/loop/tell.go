@@ -19,9 +19,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// What the loop tells of its decisions: which nodes stay and why, how good the commands are, how far they come.
+// This file reports the decisions of the loop: which nodes are kept and why, the worth of the commands, and their
+// progress.
 
-// passing are the codes that will be others without anybody doing anything, or of which the pool tells: no event for each node.
+// passing reports whether a code describes a state that ends by itself, or that is reported on the pool. There is no
+// event for each node then.
 func passing(code plan.Code) bool {
 	switch code {
 	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.BudgetExhausted, plan.BudgetUnreadable,
@@ -31,8 +33,8 @@ func passing(code plan.Code) bool {
 	return false
 }
 
-// tellKept tells of every node that stays why: in a gauge, in the log when it changes, and in an event where somebody or
-// something is in the way, the dearest nodes first.
+// tellKept reports for every node that is kept the reason: in a gauge, in the log when it changes, and in an event
+// where an obstacle requires action, the most expensive nodes first.
 func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 	type obstacle struct {
 		node    *model.Node
@@ -55,7 +57,7 @@ func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 		}
 		if (k.Reason == plan.Underutilized || k.Reason == plan.Empty) && !passing(k.Verdict.Code) {
 			o := obstacle{node: n, verdict: k.Verdict}
-			if n.Price > 0 { // else nobody knows what it costs
+			if n.Price > 0 { // otherwise the price is unknown
 				o.cost = d.Options.CostOf(snap, n)
 			}
 			obstacles = append(obstacles, o)
@@ -73,7 +75,7 @@ func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 	}
 }
 
-// tellScores counts what was weighed, and tells what the policy Balanced approves of.
+// tellScores counts the evaluated commands, and reports those that the policy Balanced approves.
 func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal) {
 	var commands []plan.Command
 	for _, c := range proposal.Commands {
@@ -111,7 +113,7 @@ func (d *Disrupt) approved(snap *model.Snapshot, c plan.Command, s disruption.Sh
 	d.Recorder.Emit(telemetry.ConsolidationApproved(node, b), telemetry.ConsolidationApproved(claim, b))
 }
 
-// tellCommand tells how far a command has come; first is its very first step.
+// tellCommand reports the progress of a command. first marks the first step.
 func (d *Disrupt) tellCommand(before, c plan.Command, first bool) {
 	saving := explain.USD(c.Worth.Saving)
 	for _, candidate := range c.Candidates {
@@ -131,7 +133,7 @@ func (d *Disrupt) tellCommand(before, c plan.Command, first bool) {
 	}
 }
 
-// tellReplacements tells of the claims that a command waits for; fresh says that they were just created.
+// tellReplacements reports the claims for which a command waits. fresh means that they were just created.
 func (d *Disrupt) tellReplacements(c plan.Command, fresh bool) {
 	snap := d.Snapshot()
 	for i := range c.Replacements {
@@ -149,7 +151,7 @@ func (d *Disrupt) tellReplacements(c plan.Command, fresh bool) {
 	}
 }
 
-// summary is what a command does, in a clause.
+// summary returns the effect of a command, as a clause.
 func summary(c plan.Command) string {
 	text := c.Decision() + " " + telemetry.Count(len(c.Candidates), "node")
 	if len(c.Replacements) > 0 {
@@ -158,7 +160,7 @@ func summary(c plan.Command) string {
 	return text + ", moving " + telemetry.Count(c.Worth.Pods, "pod")
 }
 
-// disrupting are the events that tell of a command on its nodes and claims.
+// disrupting returns the events that report a command on its nodes and claims.
 func disrupting(c plan.Command) []telemetry.Event {
 	text := string(c.Reason)
 	if c.Worth.Pods > 0 {
@@ -178,7 +180,7 @@ func disrupting(c plan.Command) []telemetry.Event {
 	return list
 }
 
-// few are the first five words, and how many more there are.
+// few returns the first five words, and the number of the remaining ones.
 func few(words []string) []string {
 	const most = 5
 	if len(words) <= most {
@@ -195,7 +197,8 @@ func claimsOf(c plan.Command) []string {
 	return claims
 }
 
-// replacementsOf are the claims that a command creates, each with the cheapest instance that it may get, where that is known.
+// replacementsOf returns the claims that a command creates, each with the cheapest instance that it may get, where
+// that is known.
 func replacementsOf(c plan.Command) []string {
 	claims := make([]string, len(c.Replacements))
 	for i := range c.Replacements {
@@ -208,7 +211,7 @@ func replacementsOf(c plan.Command) []string {
 	return claims
 }
 
-// landingsOf are the nodes that are there and take pods of a command's nodes.
+// landingsOf returns the existing nodes that receive pods of a command's nodes.
 func landingsOf(c plan.Command) []string {
 	nodes := make([]string, len(c.Landing))
 	for i, l := range c.Landing {
@@ -220,7 +223,7 @@ func landingsOf(c plan.Command) []string {
 	return nodes
 }
 
-// classOf is what events call the reason for which a command was dropped.
+// classOf returns the name that events use for the reason for which a command was dropped.
 func classOf(code plan.Code) string {
 	switch code {
 	case plan.BudgetExhausted, plan.BudgetUnreadable:
@@ -234,7 +237,7 @@ func classOf(code plan.Code) string {
 	return "unknown"
 }
 
-// objectsOf are what events about the node are about.
+// objectsOf returns the objects for events about the node.
 func objectsOf(n *model.Node) (*corev1.Node, *karpv1.NodeClaim) {
 	return candidateObjects(plan.CandidateOf(n))
 }

@@ -19,11 +19,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// shop sells what the nodes a and b are.
+// shop is the catalog with the offerings of the nodes a and b.
 var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t", Offerings: []model.Offering{{Zone: "z", CapacityType: "spot", Price: model.Nano, Available: true}}}},
 	WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 
-// consolidating is a loop over the nodes a and b of a Balanced pool, each with a pod, which proposes once to replace a.
+// consolidating returns a loop over the nodes a and b of a Balanced pool, each with a pod. It proposes once to
+// replace a.
 func consolidating(w *world) *loopAndEvents {
 	w.pool.Policy, w.pool.ConsolidateAfter, w.pool.Catalogue = "Balanced", 0, shop
 	for _, name := range []string{"a", "b"} {
@@ -55,18 +56,18 @@ func consolidating(w *world) *loopAndEvents {
 type loopAndEvents struct {
 	*loop.Disrupt
 	sink *events.FakeRecorder
-	// lines are those of the log at info.
+	// lines are the lines of the log at level info.
 	lines []string
 }
 
-// step lets time pass and ticks; it returns the events since, each once.
+// step advances the clock and ticks. It returns the events since the last step, each once.
 func (l *loopAndEvents) step(t *testing.T, w *world, d time.Duration) []string {
 	t.Helper()
 	w.clock.Step(d)
 	l.Tick(t.Context())
 	list := emitted(l.sink)
 	slices.Sort(list)
-	return slices.Compact(list) // the node's and the claim's
+	return slices.Compact(list) // those of the node and the claim
 }
 
 func TestDisruptTellsOfConsolidation(t *testing.T) {
@@ -85,8 +86,8 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 			"Normal Disrupting Disrupting Node: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour",
 			"Normal Disrupting Disrupting NodeClaim: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour"}},
 		{2 * time.Second, []string{"Normal DisruptionLaunching Launching NodeClaim: Underutilized", "Normal DisruptionWaitingReadiness Waiting on readiness to continue disruption"}},
-		{time.Second, nil}, // told
-		{15 * time.Minute, []string{"Normal ConsolidationRejected Consolidation dropped (unknown): it took too long; it would have saved $0.50 per hour"}}, // it is not ready in time
+		{time.Second, nil}, // reported already
+		{15 * time.Minute, []string{"Normal ConsolidationRejected Consolidation dropped (unknown): it took too long; it would have saved $0.50 per hour"}}, // not ready in time
 	} {
 		if diff := cmp.Diff(c.want, l.step(t, w, c.after)); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
@@ -113,7 +114,8 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 	}
 }
 
-// What became of a node between the decision and the deed is named, in one of four words.
+// TestDisruptTellsWhatWasDropped verifies that the reason for which a command was dropped between decision and
+// execution is reported, in one of four words.
 func TestDisruptTellsWhatWasDropped(t *testing.T) {
 	for want, spoil := range map[string]func(*world){
 		"Consolidation dropped (churn): node a is protected by the annotation": func(w *world) { w.nodes["c-a"].DoNotDisrupt = true },

@@ -8,15 +8,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// What keeps the pods of one namespace from waiting for those of another: a batch ends when the pods of some namespace
-// have all come, though others still come; and the claims of a large plan are written some at a time, the namespaces in
-// turn, and no further once pods of a namespace wait that the plan knows nothing of. What is left is planned again, with
-// what was written in flight.
+// This file prevents pods of one namespace from waiting for pods of another. A batch ends when no new pods are
+// created in some namespace, although they still are in others. The claims of a large plan are written in portions,
+// alternating between namespaces. Writing stops when pods of a namespace are pending that the plan does not contain.
+// The rest is planned again, with the written claims in flight.
 
-// claimsAtOnce are written before the loop looks whether other namespaces wait.
+// claimsAtOnce is the number of claims that are written before the loop checks whether other namespaces have pending
+// pods.
 const claimsAtOnce = 100
 
-// write creates the claims of the plan, and reports whether all had their turn.
+// write creates the claims of the plan, and reports whether all were written.
 func (p *Provision) write(ctx context.Context, decided *plan.Provision) (done execute.Provisioned, all bool) {
 	if len(decided.Claims) <= claimsAtOnce {
 		return p.Writer.Provision(ctx, p.Snapshot, decided), true
@@ -39,7 +40,7 @@ func (p *Provision) write(ctx context.Context, decided *plan.Provision) (done ex
 	return done, len(claims) == 0
 }
 
-// namespacesOf are those of the pods that the plan says something of.
+// namespacesOf returns the namespaces of the pods in the plan.
 func namespacesOf(decided *plan.Provision) map[string]bool {
 	known := map[string]bool{}
 	for _, pod := range decided.Order {
@@ -53,7 +54,7 @@ func namespacesOf(decided *plan.Provision) map[string]bool {
 	return known
 }
 
-// newcomers reports whether pods of a namespace wait that is not known.
+// newcomers reports whether pods of an unknown namespace are pending.
 func newcomers(snap *model.Snapshot, known map[string]bool) bool {
 	for _, g := range snap.Groups {
 		if !known[g.Namespace] {
@@ -63,11 +64,10 @@ func newcomers(snap *model.Snapshot, known map[string]bool) bool {
 	return false
 }
 
-// arrivals are how many pods waited in each namespace, of those that no tick has seen, when that was asked last.
+// arrivals counts the pending pods of each namespace that no tick has seen, at the last call.
 type arrivals struct{ waiting map[string]int }
 
-// settled reports whether the pods of some namespace have all come: it has some that were not seen, and none more than
-// when this was asked before.
+// settled reports whether some namespace has unseen pods, and none more than at the previous call.
 func (a *arrivals) settled(snap *model.Snapshot, seen map[string]bool) bool {
 	now := map[string]int{}
 	for _, g := range snap.Groups {

@@ -15,7 +15,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
-// A batch ends when the pods of one namespace have all come, though others of another still come.
+// TestProvisionBatchesByNamespace verifies that a batch ends when no more pods are created in one namespace, although
+// they still are in another.
 func TestProvisionBatchesByNamespace(t *testing.T) {
 	w := newWorld()
 	passes := ticks{make(chan time.Time, 10)}
@@ -45,12 +46,13 @@ func TestProvisionBatchesByNamespace(t *testing.T) {
 		}
 	}
 	if at := passes.next(t).Sub(begin); at > 3*time.Second {
-		t.Errorf("pass %s after the first ring, want one as soon as the harmless pod was alone for a second", at)
+		t.Errorf("pass %s after the first event, want one as soon as no other pod was created in the small namespace for a second", at)
 	}
 }
 
-// Where a plan has many claims they are created some at a time, the namespaces in turn, and no further when pods of a
-// namespace wait that it knows nothing of: those are planned at once.
+// TestProvisionWritesInTurns verifies that the claims of a large plan are created in portions, alternating between
+// namespaces, and no further when pods of a namespace are pending that the plan does not contain: those are planned
+// at once.
 func TestProvisionWritesInTurns(t *testing.T) {
 	const many = 150
 	for _, late := range []bool{false, true} {
@@ -88,7 +90,7 @@ func TestProvisionWritesInTurns(t *testing.T) {
 	}
 }
 
-// killed is a writer whose process ends after so many portions: what comes later is not written.
+// killed is a writer whose process ends after a number of portions: later writes are dropped.
 type killed struct {
 	*world
 	portions int
@@ -101,8 +103,9 @@ func (k *killed) Provision(ctx context.Context, newest func() *model.Snapshot, p
 	return k.world.Provision(ctx, newest, p)
 }
 
-// A process that is killed between two portions of a plan leaves the reservations of the whole plan: those for pods that join a
-// claim in flight, and none for pods that go to a claim that was created. Those of the portions before stay through later ones.
+// TestProvisionReservesBeforeTurns covers a process that is killed between two portions of a plan. It leaves the
+// reservations of the whole plan: those for pods that join a claim in flight, and none for pods of a created claim.
+// Reservations of earlier portions are kept by later ones.
 func TestProvisionReservesBeforeTurns(t *testing.T) {
 	const many = 250
 	for portions := 1; portions <= 3; portions++ {

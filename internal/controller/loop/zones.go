@@ -7,14 +7,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Effective zones besides names (core specification 3.12).
+// These are the effective zones that are not names of zones.
 const (
-	zoneFlexible = "flexible" // more than one will do
-	zoneNone     = "none"     // no zone that there is will do
+	zoneFlexible = "flexible" // more than one is possible
+	zoneNone     = "none"     // none of the existing zones is possible
 )
 
-// pendingByZone counts the pending pods by the zone that they have to be in, for what they and their volumes require. Zones
-// are those of what can be bought and of nodes.
+// pendingByZone counts the pending pods by the zone in which they must be placed, given their own and their volumes'
+// requirements. The considered zones are those of available offerings and of nodes.
 func pendingByZone(snap *model.Snapshot) map[string]int {
 	counts, zones := map[string]int{}, zonesOf(snap)
 	for _, g := range snap.Groups {

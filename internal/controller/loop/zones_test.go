@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// A pod counts for the one zone that its terms and its volumes leave, of the zones that there are.
+// TestPendingByZone verifies that a pod counts for the only existing zone that its terms and its volumes permit.
 func TestPendingByZone(t *testing.T) {
 	in := func(zones ...string) []label.Requirement {
 		return []label.Requirement{{Key: model.LabelZone, Operator: label.In, Values: zones}}
@@ -45,7 +45,8 @@ func TestPendingByZone(t *testing.T) {
 	}
 }
 
-// Series of zones that no pod has to be in any more end, those of others' stay, and none is away while they are set.
+// TestMeasureZones verifies that series of zones that no pod requires any more end, those of other zones remain, and
+// none is missing while they are set.
 func TestMeasureZones(t *testing.T) {
 	p := &Provision{Metrics: telemetry.New(prometheus.NewRegistry())}
 	p.Metrics.SchedulerPendingByZone.WithLabelValues("other", "a").Set(7)
@@ -53,7 +54,7 @@ func TestMeasureZones(t *testing.T) {
 	b := p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, "b")
 	p.measureZones(map[string]int{"b": 3, "c": 4})
 	if b != p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, "b") {
-		t.Error("the series of a zone that stays was taken away and made anew")
+		t.Error("the series of a zone that remains was deleted and created again")
 	}
 	got := map[string]float64{"other a": testutil.ToFloat64(p.Metrics.SchedulerPendingByZone.WithLabelValues("other", "a"))}
 	for _, zone := range []string{"b", "c"} {
@@ -63,6 +64,6 @@ func TestMeasureZones(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if n := testutil.CollectAndCount(p.Metrics.SchedulerPendingByZone); n != 3 {
-		t.Errorf("%d series, want 3: zone a has no pods any more", n)
+		t.Errorf("%d series, want 3: no pod requires zone a any more", n)
 	}
 }
