@@ -20,8 +20,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Deadlines are written and read by the API server's clock: a controller whose clock is minutes off waits for volumes as long
-// as any other, and the end of a repair is now.
+// TestDeadlinesByTheServersClock verifies that deadlines are written and read by the API server's clock: a controller
+// with a clock that is minutes off waits for volumes as long as any other, and the deadline of a repair is now.
 func TestDeadlinesByTheServersClock(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
 		for left, waits := range map[time.Duration]bool{5 * time.Minute: true, time.Second: true, 0: false, -5 * time.Minute: false} {
@@ -33,7 +33,7 @@ func TestDeadlinesByTheServersClock(t *testing.T) {
 			}
 			again, err := r.detach(t.Context(), l)
 			if err != nil || (again > 0) != waits {
-				t.Errorf("a clock that is %s ahead, %s before the deadline: looks again in %s, error %v; want it to wait: %t", ahead, left, again, err, waits)
+				t.Errorf("a clock that is %s ahead, %s before the deadline: next check in %s, error %v; want it to wait: %t", ahead, left, again, err, waits)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func TestDeadlinesByTheServersClock(t *testing.T) {
 	}
 }
 
-// attached is a node with a volume and a claim whose drain ends at a time, if that is not zero.
+// attached returns a node with a volume and a claim whose drain ends at the deadline, if that is not zero.
 func attached(t *testing.T, deadline time.Time) (*Reconciler, *corev1.Node) {
 	t.Helper()
 	scheme := runtime.NewScheme()

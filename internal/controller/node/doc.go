@@ -1,7 +1,7 @@
-// Package node takes a node that is being deleted out of the cluster without harm: it keeps new pods away, evicts the
-// pods that are there in an order that lets them say goodbye, ends the machine, and lets the node go.
+// Package node terminates a node that is being deleted: it keeps new pods away, evicts the existing pods in an order
+// that allows their graceful termination, terminates the machine, and removes the node's finalizer.
 //
-//	node deleted (by the claim's end, or by a user: then the claim is deleted too)
+//	node deleted (because its claim is deleted, or by a user: then the claim is deleted too)
 //	     |
 //	     |-- kubelet silent and machine gone? --------------------------------+
 //	     v                                                                    |
@@ -13,17 +13,19 @@
 //	     |  until the claim's deadline leaves a pod no more than its          |
 //	     |  grace period: then it is deleted                                  |
 //	     v                                                                    |
-//	 volumes of pods that left detached, or the deadline passed               |
+//	 volumes of drained pods detached, or the deadline passed                 |
 //	     v                                                                    v
-//	 machine terminated until not found -------------------------------> finalizer off
+//	 machine terminated until not found -----------------------> finalizer removed
 //
-// The reconciler walks a list of stages (stages.go); each looks at what was gathered and says done, or when to look
-// again. What to wait for and what to do with each pod is a function of the pods, the time and the deadline (drain.go,
-// terms.go). It is asked twice: by the drain, which fills a queue with a back-off per pod (evict.go), because a PDB may
-// say no for hours, and by the queue, when the pod's turn has come. A pod whose deadline comes does not wait for its
-// back-off.
+// The reconciler runs a list of stages (stages.go). Each evaluates the gathered state and returns that it is done, or
+// when to check again. What to wait for and what to do with each pod is a function of the pods, the time and the
+// deadline (drain.go, terms.go). It is called twice: by the drain, which fills a queue with backoff per pod
+// (evict.go), because a PDB may refuse an eviction for hours, and by the queue before each eviction. A pod that
+// reaches its deadline does not wait for its backoff.
 //
-// Beside that, Repair (repair.go, repair_rule.go) ends the claims of nodes whose conditions say that they do not recover.
+// In addition, Repair (repair.go, repair_rule.go) deletes the claims of nodes whose conditions show that they do not
+// recover.
 //
-// The package must not know why a node leaves: the claim's condition says it, and it is only repeated.
+// The package must not depend on the reason of a node's removal: the claim's condition contains it, and the package
+// only repeats it.
 package node

@@ -12,25 +12,27 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// left is what a drain has still to do.
+// left is the remaining work of a drain.
 type left struct {
-	// waiting are all pods that have to be gone before the drain is over.
+	// waiting holds all pods that have to be gone before the drain is over.
 	waiting []*corev1.Pod
-	// evict are those of them to ask to leave now: of the first group that is not empty.
+	// evict holds the pods to evict now: those of the first group that is not empty.
 	evict []*corev1.Pod
-	// force are those, of any group, to delete now, because the deadline leaves them no more than their grace period.
+	// force holds the pods, of any group, to delete now, because the deadline leaves them no more than their grace
+	// period.
 	force []*corev1.Pod
-	// protected are those of the first group that forbid it, and elapsed those whose time to forbid it is over.
+	// protected holds the pods of the first group that forbid eviction, and elapsed those whose protection has ended.
 	protected, elapsed []*corev1.Pod
-	// held are those that stay until their place is ready.
+	// held holds the pods that stay until their replacement can run.
 	held []*corev1.Pod
-	// mistaken pods have a do-not-disrupt that means nothing.
+	// mistaken holds pods with a do-not-disrupt annotation that has no effect.
 	mistaken []*corev1.Pod
-	// rules are those that pods are protected by.
+	// rules are the rules for the protection of pods.
 	rules karpv1.ProtectionRules
 }
 
-// group orders a drain: the pods of a group are asked once those before it are gone (core specification 6.2).
+// group orders a drain: the pods of a group are evicted once those of earlier groups are gone. Compare
+// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/.
 type group int
 
 const (
@@ -41,8 +43,8 @@ const (
 	groups
 )
 
-// remaining is what is left to do for a node with these pods. The groups count all pods that are waited for, also those
-// that are deleted by force: a daemon may be what they need to end well.
+// remaining returns the remaining work for a node with these pods. The groups count all pods for which the drain
+// waits, also those that are deleted by force: they may need a daemon to end gracefully.
 func remaining(pods []corev1.Pod, t terms) left {
 	l := left{rules: t.rules}
 	var byGroup [groups][]*corev1.Pod
@@ -66,7 +68,7 @@ func remaining(pods []corev1.Pod, t terms) left {
 	return l
 }
 
-// sort fills in what to do with the group whose turn it is.
+// sort decides what to do with the pods of the current group.
 func (l *left) sort(first []*corev1.Pod, t terms) {
 	for _, pod := range first {
 		protection, valid := t.rules.Of(pod)
@@ -87,7 +89,8 @@ func (l *left) sort(first []*corev1.Pod, t terms) {
 	}
 }
 
-// why says what the drain waits for: how many pods, and of those that will not leave by being asked at most five.
+// why describes what the drain waits for: the number of pods, and the names of at most five pods that eviction does
+// not remove.
 func (l left) why() string {
 	const most = 5
 	var named []string
@@ -129,13 +132,14 @@ func groupOf(pod *corev1.Pod) group {
 	return workload
 }
 
-// drainable pods have to leave before the node does. The others go with the machine, would be back at once, or are
-// lost.
+// drainable reports whether the pod has to be gone before the node is removed. The other pods end with the machine,
+// would be scheduled again at once, or are lost.
 func drainable(pod *corev1.Pod, t terms) bool {
 	return !karpv1.MirrorPod(pod) && !staying(pod) && !lost(pod, t)
 }
 
-// staying pods tolerate the disrupted taint: they would be back at once.
+// staying reports whether the pod tolerates the disrupted taint: after an eviction it would be scheduled here again
+// at once.
 func staying(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
@@ -143,9 +147,9 @@ func staying(pod *corev1.Pod) bool {
 	})
 }
 
-// lost pods should have ended some time ago; their kubelet does not say so. The API counts a grace period that was made
-// shorter from the first deletion, so that its end may be in the past; the kubelet counts it from when it was told, and
-// at the latest to the deadline.
+// lost reports whether the pod should have ended some time ago and its kubelet does not report its end. When a grace
+// period is shortened, the API server counts it from the first deletion, so that its end may be in the past. The
+// kubelet counts it from the time at which it sees the change, and at the latest to the deadline.
 func lost(pod *corev1.Pod, t terms) bool {
 	if pod.DeletionTimestamp.IsZero() {
 		return false

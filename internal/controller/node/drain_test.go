@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// until are the terms of a drain with this deadline.
+// until returns the terms of a drain with this deadline.
 func until(deadline time.Time) terms {
 	return terms{now: now, deadline: deadline, slack: 2 * time.Second, stuck: time.Minute}
 }
@@ -101,7 +101,7 @@ func names(pods []*corev1.Pod) []string {
 	return list
 }
 
-// A do-not-disrupt that means nothing is ignored and named.
+// TestRemainingMistaken verifies that a do-not-disrupt annotation that cannot be parsed is ignored and reported.
 func TestRemainingMistaken(t *testing.T) {
 	pods := []corev1.Pod{pod("false", guarded("false", 0)), pod("negative", guarded("-1m", 0)), pod("fine", guarded("true", 0))}
 	left := remaining(pods, until(time.Time{}))
@@ -131,7 +131,8 @@ func TestDisrupted(t *testing.T) {
 	}
 }
 
-// At the deadline groups and protection no longer matter; the groups stay for those that have time left.
+// TestRemainingAtADeadline verifies that at the deadline, groups and protection no longer apply. The groups still
+// apply to pods with time left.
 func TestRemainingAtADeadline(t *testing.T) {
 	daemonSet := owned("apps/v1", "DaemonSet")
 	pods := []corev1.Pod{
@@ -175,11 +176,12 @@ func TestWhy(t *testing.T) {
 		many = append(many, pod(name, guarded("true", 0)))
 	}
 	if got := remaining(many, until(time.Time{})).why(); !strings.HasSuffix(got, ", and 2 more") || strings.Contains(got, "ns/f") {
-		t.Errorf("%q: want five named and two counted", got)
+		t.Errorf("%q: want five names and a count of two", got)
 	}
 }
 
-// A controller whose clock is ahead of the API server's waits for pods as long as any other.
+// TestClockAhead verifies that a controller with a clock that is ahead of the API server's waits for pods as long as
+// any other.
 func TestClockAhead(t *testing.T) {
 	ending := []corev1.Pod{pod("ending", terminatingFor(-20*time.Second)), pod("lost", terminatingFor(2*time.Minute))}
 	for _, ahead := range []time.Duration{0, 20 * time.Minute, -20 * time.Minute} {
@@ -187,7 +189,7 @@ func TestClockAhead(t *testing.T) {
 		for what, terms := range map[string]terms{"drain": r.terms(&leave{now: apiTime(r.Clock.Now(), r.Ahead)}), "eviction": r.termsOf(time.Time{})} {
 			left := remaining(ending, terms)
 			if len(left.waiting) != 1 || left.waiting[0].Name != "ending" {
-				t.Errorf("%s of a clock that is %s ahead: %d pods are waited for", what, ahead, len(left.waiting))
+				t.Errorf("%s of a clock that is %s ahead: the drain waits for %d pods", what, ahead, len(left.waiting))
 			}
 		}
 	}

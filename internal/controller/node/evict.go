@@ -23,45 +23,46 @@ import (
 const (
 	// evictorName is the queue's name in logs and in the metrics of work queues.
 	evictorName = "eviction-queue"
-	// evictWorkers is how many evictions are asked for at a time.
+	// evictWorkers is the number of concurrent evictions.
 	evictWorkers = 100
-	// evictPerSecond and evictBurst bound the repetitions of refused evictions.
+	// evictPerSecond and evictBurst bound the retries of refused evictions.
 	evictPerSecond, evictBurst = 100, 1000
-	// evictSweep is the number of remembered pods above which old ones are looked for.
+	// evictSweep is the number of remembered pods above which old entries are removed.
 	evictSweep = 4096
 )
 
-// target is a pod that shall leave.
+// target is a pod that is to be evicted.
 type target struct {
 	types.NamespacedName
 	uid types.UID
 }
 
-// order is what is known about a target beside its name.
+// order holds the data about a target except its name.
 type order struct {
 	node, reason string
-	// deadline is the earliest that was heard of; zero for none. A later one does not give the pod more time: it may
-	// have been told already.
+	// deadline is the earliest known deadline, or zero for none. A later one does not give the pod more time, because
+	// the pod may have been deleted with the earlier one already.
 	deadline time.Time
-	// wait is how long it takes until the pod is first asked.
+	// wait is the delay before the first eviction.
 	wait time.Duration
-	// hurry: the pod is to be deleted by force, and nothing that was refused before delays that.
+	// hurry means that the pod is to be deleted by force, without delay because of earlier refusals.
 	hurry bool
-	// agreed is when the pod was evicted or deleted; zero while it is in the queue. The cache may show it as running
-	// for a moment after.
+	// agreed is when the pod was evicted or deleted, and zero while it is in the queue. The cache may show it as
+	// running for a moment after that.
 	agreed time.Time
-	// again: an order about this pod was carried out before. What the cache shows may be older than that, so the API server
-	// decides: else a stale pod would be deleted and counted twice.
+	// again means that an order for this pod was executed before. The cache may be older than that, so the API server
+	// decides: otherwise a pod in a stale cache would be deleted and counted twice.
 	again bool
 }
 
-// evictor makes pods leave: it asks, again and again with a back-off per pod until they go, and deletes those whose
-// deadline leaves them no more than their grace period. What was asked is in the API as soon as it has an effect, so a
-// restart loses nothing: the drain adds its pods again.
+// evictor removes pods: it requests evictions, with backoff per pod, until they succeed, and deletes pods whose
+// deadline leaves them no more than their grace period. The effect of a request is stored in the API, so a restart
+// loses nothing: the drain adds its pods again. See
+// https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/.
 //
 //	add --> queue --> Eviction, or at the deadline DELETE --> 2xx: the pod terminates
-//	          ^             |--------> 404, 409: the pod is another one, or gone
-//	          +-- back-off -+--------> 429 (a PDB says no), 500 (several PDBs), 403, or an error
+//	          ^             |--------> 404, 409: the pod was replaced, or is gone
+//	          +-- backoff --+--------> 429 (refused by a PDB), 500 (several PDBs), 403, or an error
 type evictor struct {
 	r     *Reconciler
 	log   logr.Logger
@@ -80,7 +81,8 @@ func newEvictor(r *Reconciler, log logr.Logger) *evictor {
 	return &evictor{r: r, log: log, queue: queue, orders: map[target]*order{}}
 }
 
-// add makes the pod leave, unless it is being asked or has just agreed. A pod in a hurry does not wait for its back-off.
+// add enqueues the pod, unless it is being evicted or has just been evicted. A pod with hurry does not wait for its
+// backoff.
 func (e *evictor) add(pod *corev1.Pod, o order) {
 	item := target{client.ObjectKeyFromObject(pod), pod.UID}
 	e.mu.Lock()
@@ -109,12 +111,12 @@ func (e *evictor) add(pod *corev1.Pod, o order) {
 	e.queue.AddAfter(item, o.wait)
 }
 
-// over says whether an order was carried out long enough ago for the cache to show it.
+// over reports whether an order was executed long enough ago for the cache to show it.
 func (e *evictor) over(o *order, now time.Time) bool {
 	return !o.agreed.IsZero() && now.Sub(o.agreed) >= e.r.Timers.WriteVisible
 }
 
-// Start works on the queue until the context ends.
+// Start processes the queue until the context ends.
 func (e *evictor) Start(ctx context.Context) error {
 	var group sync.WaitGroup
 	for range evictWorkers {
@@ -129,7 +131,7 @@ func (e *evictor) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that only the leader evicts.
+// NeedLeaderElection returns true: only the leader evicts.
 func (e *evictor) NeedLeaderElection() bool { return true }
 
 func (e *evictor) next(ctx context.Context) bool {
@@ -148,14 +150,14 @@ func (e *evictor) next(ctx context.Context) bool {
 	defer e.mu.Unlock()
 	if now := e.orders[item]; now != nil {
 		now.again = true
-		if now.hurry == o.hurry { // else what came in while we asked (a deadline, a hurry) has its own turn
+		if now.hurry == o.hurry { // otherwise a change during the request (a deadline, hurry) is processed next
 			now.agreed = e.r.Clock.Now()
 		}
 	}
 	return true
 }
 
-// order is a copy of what is known about a target now.
+// order returns a copy of the current data about a target.
 func (e *evictor) order(item target) order {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -165,9 +167,10 @@ func (e *evictor) order(item target) order {
 	return order{}
 }
 
-// try asks, or deletes, once and says whether that settles it.
+// try requests one eviction or deletion, and reports whether that settles the target.
 func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) {
-	// A budget that is still being computed is answered with a Retry-After, for which the client would keep the worker.
+	// The API server responds with a Retry-After to an eviction whose budget is still being computed. The client
+	// would block the worker for that time.
 	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)
 	defer cancel()
 	pod := &corev1.Pod{}
@@ -187,10 +190,10 @@ func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) 
 	case force:
 		return e.force(bounded, pod, o, step.grace)
 	}
-	return true // gone, going, or protected: then the drain adds it again when that ends
+	return true // gone, terminating, or protected: then the drain adds it again when that ends
 }
 
-// evict asks through the Eviction API.
+// evict uses the Eviction API.
 func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles bool) {
 	err := e.r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
@@ -212,7 +215,7 @@ func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles 
 	return false
 }
 
-// force deletes a pod with the seconds that its node's deadline leaves it.
+// force deletes a pod with the grace period in seconds that its node's deadline allows.
 func (e *evictor) force(ctx context.Context, pod *corev1.Pod, o order, grace int64) (settles bool) {
 	err := e.r.Client.Delete(ctx, pod, client.GracePeriodSeconds(grace), client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -26,7 +26,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// queueAt is an evictor that nobody works for, and its clock.
+// queueAt returns an evictor without workers, and its clock.
 func queueAt(t *testing.T) (*evictor, *testingclock.FakePassiveClock) {
 	clock := testingclock.NewFakePassiveClock(now)
 	e := newEvictor(&Reconciler{Timers: controller.Production(), Clock: clock}, logr.Discard())
@@ -34,14 +34,15 @@ func queueAt(t *testing.T) (*evictor, *testingclock.FakePassiveClock) {
 	return e, clock
 }
 
-// settle takes the next target as a worker would that was told yes.
+// settle takes the next target, as a worker does after success.
 func settle(e *evictor) {
 	item, _ := e.queue.Get()
 	e.queue.Done(item)
 	e.orders[item].agreed = e.r.Clock.Now()
 }
 
-// A pod is asked once, however often the drain looks; again if it still runs when the cache must have shown its end.
+// TestAddOnce verifies that a pod is evicted once, however often the drain adds it, and again if it still runs when
+// the cache must show its end.
 func TestAddOnce(t *testing.T) {
 	e, clock := queueAt(t)
 	p := pod("p")
@@ -54,23 +55,23 @@ func TestAddOnce(t *testing.T) {
 	settle(e)
 	e.add(&p, order{node: "n"})
 	if n := e.queue.Len(); n != 0 {
-		t.Errorf("%d in the queue of a pod that just agreed, want 0", n)
+		t.Errorf("%d in the queue for a pod that was just evicted, want 0", n)
 	}
 	clock.SetTime(now.Add(e.r.Timers.WriteVisible))
 	e.add(&p, order{node: "n"})
 	if n := e.queue.Len(); n != 1 {
-		t.Errorf("%d in the queue of a pod that agreed and did not go, want 1", n)
+		t.Errorf("%d in the queue for a pod that was evicted and still runs, want 1", n)
 	}
 	other := pod("p")
 	other.UID = "another"
 	e.add(&other, order{node: "n"})
 	if n := e.queue.Len(); n != 2 {
-		t.Errorf("%d in the queue with a namesake, want 2", n)
+		t.Errorf("%d in the queue with another pod of the same name, want 2", n)
 	}
 }
 
-// A pod that a budget holds is not hammered, but at the deadline it does not wait for its back-off. Deadlines only get
-// earlier.
+// TestAddInAHurry verifies that a pod that a budget protects is retried with backoff, and that it does not wait for
+// its backoff at the deadline. Deadlines only become earlier.
 func TestAddInAHurry(t *testing.T) {
 	e, _ := queueAt(t)
 	p := pod("p")
@@ -86,11 +87,11 @@ func TestAddInAHurry(t *testing.T) {
 		t.Errorf("deadline %v, want the first", got)
 	}
 	if tries := e.queue.NumRequeues(item); tries != 20 {
-		t.Errorf("%d tries remembered, want 20", tries)
+		t.Errorf("%d attempts remembered, want 20", tries)
 	}
 	e.add(&p, order{deadline: now.Add(time.Minute), hurry: true})
 	if n, tries := e.queue.Len(), e.queue.NumRequeues(item); n != 1 || tries != 0 {
-		t.Errorf("%d in the queue, %d tries remembered; want it there at once, as if new", n, tries)
+		t.Errorf("%d in the queue, %d attempts remembered; want it there at once, as if new", n, tries)
 	}
 	if got := e.order(item); !got.deadline.Equal(now.Add(time.Minute)) || !got.hurry {
 		t.Errorf("%+v, want the earlier deadline, and hurry", got)
@@ -103,10 +104,11 @@ func TestAddInAHurry(t *testing.T) {
 	}
 }
 
-// A pod that was deleted is not deleted, told of and counted again because the cache does not show it yet.
+// TestStaleCache verifies that a deleted pod is not deleted, reported and counted again because the cache does not
+// show it yet.
 func TestStaleCache(t *testing.T) {
 	p := pod("p")
-	p.UID, p.Finalizers = "p", []string{"example.com/kubelet"} // it takes its time to go
+	p.UID, p.Finalizers = "p", []string{"example.com/kubelet"} // it needs time to end
 	p.Spec.TerminationGracePeriodSeconds = new(int64(48 * 60 * 60))
 	start := time.Now() // of the API server
 	deadline := start.Add(24 * time.Hour)
@@ -141,7 +143,7 @@ func TestStaleCache(t *testing.T) {
 	}
 }
 
-// The memory of what was asked does not grow for ever.
+// TestAddForgets verifies that the number of remembered targets is bounded.
 func TestAddForgets(t *testing.T) {
 	e, clock := queueAt(t)
 	for i := range evictSweep {
@@ -181,7 +183,7 @@ func TestCodeAndRefused(t *testing.T) {
 	}
 }
 
-// What the API says about a budget comes with the budget's name and numbers.
+// TestSaid verifies that the message about a refusal contains the budget's name and numbers.
 func TestSaid(t *testing.T) {
 	err := apierrors.NewTooManyRequests("Cannot evict pod.", 0)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 3 healthy pods and has 3 currently"}}

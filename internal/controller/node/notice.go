@@ -12,19 +12,21 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// A cloud that takes a machine back says so shortly before: EC2 two minutes. What the pods need is bought at once, and
-// takes most of a minute to come. A pod that is evicted at once waits for it without running; one that stays until its
-// place is ready does not. So a node that is on notice keeps its workloads for a while:
+// A cloud announces an interruption shortly before it reclaims a machine: EC2 two minutes before
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html). Replacement capacity
+// for the pods is launched at once, and takes most of a minute to be ready. A pod that is evicted at once does not
+// run during that time. A pod that stays until its new node is ready does. So a node with such a notice keeps its
+// workloads for a while:
 //
 //	notice                                          deadline - reserve                       deadline
-//	   |-- tainted; who has a place that is ready leaves --|-- all others are asked ------------|
+//	   |-- tainted; pods with a ready target are evicted --|-- all others are evicted ----------|
 //	                          deadline - grace period - a quarter of the reserve --^ at the latest
 //
-// Who has no place, or of whom nobody knows yet where he goes (after a restart, until the first plan is made), stays as
-// long: there is nothing that leaving sooner would be good for. Everything is worked out from the claim and the latest
-// plan each time.
+// A pod without a target, or with an unknown one (after a restart, until the first plan is computed), stays for the
+// same time: an earlier eviction has no benefit. The state is derived from the claim and the latest plan each time.
 
-// holder says which pods had better stay for now; nil if the node is not on notice, or its kubelet is silent.
+// holder returns a function that reports whether a pod should stay for now. It returns nil if the node has no notice,
+// or its kubelet is silent.
 func (r *Reconciler) holder(ctx context.Context, l *leave) func(*corev1.Pod) bool {
 	onNotice := !l.deadline.IsZero() && l.deadline.Sub(l.node.DeletionTimestamp.Time) <= r.Timers.Notice
 	if r.Seat == nil || !onNotice || !karpv1.NodeReady(l.node) {
@@ -48,14 +50,14 @@ func (r *Reconciler) holder(ctx context.Context, l *leave) func(*corev1.Pod) boo
 	}
 }
 
-// leaveBy is when a pod is asked to leave at the latest. Who needs longer than the reserve to say goodbye is asked sooner,
-// before the drain deletes it.
+// leaveBy returns the latest time at which a pod is evicted. A pod with a grace period longer than the reserve is
+// evicted earlier, before the drain deletes it.
 func leaveBy(pod *corev1.Pod, deadline time.Time, reserve time.Duration) time.Time {
 	return deadline.Add(-max(reserve, time.Duration(graceOf(pod))*time.Second+reserve/4))
 }
 
-// open reports whether pods can go to the node of that name, or of the claim of that name, now. What cannot be read is not:
-// the drain waits only so long.
+// open reports whether pods can be bound now to the node of that name, or of the claim of that name. It returns false
+// on read errors: the drain has a time limit.
 func (r *Reconciler) open(ctx context.Context, name string) bool {
 	claim := &karpv1.NodeClaim{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, claim)

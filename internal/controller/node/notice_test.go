@@ -15,14 +15,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// on is a node with a Ready condition and labels.
+// on returns a node with a Ready condition and labels.
 func on(name string, ready corev1.ConditionStatus, labels map[string]string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
 }
 
-// holding is a reconciler whose cluster has claims and nodes that are ready, or not, and whose plan puts the pod "web"
-// onto the one of that name.
+// holding returns a reconciler for a cluster with claims and nodes, ready or not, and a plan that assigns the pod
+// "web" to the claim or node seat.
 func holding(t *testing.T, seat string) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -55,7 +55,8 @@ func holding(t *testing.T, seat string) *Reconciler {
 	return r
 }
 
-// TestHold: on notice, a workload stays until its place is ready, or until there is just time to leave.
+// TestHold verifies that with a notice, a workload stays until its target is ready, or until the remaining time just
+// suffices.
 func TestHold(t *testing.T) {
 	graced := func(seconds int64) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
@@ -88,7 +89,7 @@ func TestHold(t *testing.T) {
 			node.DeletionTimestamp = &metav1.Time{Time: now}
 			hold := r.holder(t.Context(), &leave{node: node, now: now.Add(test.after), deadline: now.Add(2 * time.Minute)})
 			if hold == nil {
-				t.Fatal("the node is not on notice")
+				t.Fatal("the node has no notice")
 			}
 			web := pod("web", func(p *corev1.Pod) { p.UID = "web" })
 			if test.change != nil {
@@ -101,7 +102,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestNotOnNotice: whose drain has no end or one that is far away, and whose kubelet is silent, is drained at once.
+// TestNotOnNotice verifies that a node is drained at once if its drain has no deadline or a distant one, or its
+// kubelet is silent.
 func TestNotOnNotice(t *testing.T) {
 	node := on("n", corev1.ConditionTrue, nil)
 	node.DeletionTimestamp = &metav1.Time{Time: now}
@@ -119,12 +121,12 @@ func TestNotOnNotice(t *testing.T) {
 	}
 	r.Seat = nil
 	if r.holder(t.Context(), &leave{node: node, now: now, deadline: now.Add(2 * time.Minute)}) != nil {
-		t.Error("pods are held although nobody can say where they go")
+		t.Error("pods are held although no plan says where they go")
 	}
 }
 
-// TestHeldPods: those that are held are neither asked nor deleted, keep daemons waiting, and are told of; who may not stay
-// that long is deleted all the same.
+// TestHeldPods verifies that held pods are neither evicted nor deleted, delay daemons, and are reported. A pod that
+// cannot stay that long is deleted anyway.
 func TestHeldPods(t *testing.T) {
 	terms := until(now.Add(2 * time.Minute))
 	terms.hold = func(p *corev1.Pod) bool { return p.Name != "ready" }
@@ -136,7 +138,7 @@ func TestHeldPods(t *testing.T) {
 		t.Errorf("evict %v, force %v, held %v", left.evict, left.force, left.held)
 	}
 	if want := "4 pods are waiting to be evicted, 1 of them until their places are ready"; left.why() != want {
-		t.Errorf("it says %q, want %q", left.why(), want)
+		t.Errorf("the message is %q, want %q", left.why(), want)
 	}
 	left = remaining(pods[:1], terms)
 	if len(left.evict) != 1 || len(left.held) != 0 {

@@ -30,37 +30,38 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "node.termination"
 
-// workers is how many nodes are worked on at a time, unless Workers says otherwise.
+// workers is the number of nodes that are processed concurrently, unless Workers is set.
 const workers = 500
 
-// Reconciler ends nodes. Fill all fields but Workers, then call SetupWithManager.
+// Reconciler terminates nodes. Fill all fields except Workers, then call SetupWithManager.
 type Reconciler struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client client.Client
-	// Live reads from the API server: pods that were told to go before, so that they are told and counted once.
+	// Live reads pods that were deleted before from the API server, so that they are deleted and counted once.
 	Live     client.Reader
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
-	// Protection says which annotations protect pods from eviction.
+	// Protection defines which annotations protect pods from eviction.
 	Protection karpv1.ProtectionRules
 	Clock      clock.PassiveClock
-	// Seat names the claim or node that the latest plan has for a pod which still runs, empty if it has none. With nil the
-	// drain of a node on notice does not wait for anything (notice.go).
+	// Seat returns the claim or node that the latest plan assigns to a running pod, or an empty string if there is
+	// none. If it is nil, the drain of a node with an interruption notice does not wait (notice.go).
 	Seat func(pod types.UID) string
-	// Reports says whether the node's kubelet reports, by its condition Ready or its Lease.
+	// Reports returns whether the node's kubelet reports, by its condition Ready or its Lease.
 	Reports func(ctx context.Context, node *corev1.Node) (bool, error)
-	// Ahead is by how much Clock is ahead of the API server's, whose times pods and nodes carry; nil for not at all.
+	// Ahead returns how far Clock is ahead of the API server's clock, which sets the times of pods and nodes. Nil
+	// means zero.
 	Ahead func() time.Duration
-	// Workers is how many nodes are worked on at a time; 0 means 500.
+	// Workers is the number of nodes that are processed concurrently. 0 means 500.
 	Workers int
 
 	classes controller.Classes
 	evictor *evictor
 }
 
-// SetupWithManager registers the controller and its eviction queue; controller.Index must have run.
+// SetupWithManager registers the controller and its eviction queue. controller.Index must have run before.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	classes, err := controller.ClassesOf(r.Provider, mgr.GetScheme())
 	if err != nil {
@@ -104,7 +105,7 @@ func ending() predicate.Predicate {
 	}
 }
 
-// detached passes the ends of volume attachments.
+// detached passes deletions of volume attachments.
 func detached() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -125,20 +126,20 @@ func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// leave is a node that leaves, with what there is to know about it.
+// leave holds a node that is being terminated and the data about it.
 type leave struct {
 	node *corev1.Node
-	// claim is nil for a node without one, or with several of which none owns it.
+	// claim is nil for a node without a claim, or with several claims of which none owns it.
 	claim *karpv1.NodeClaim
 	pods  []corev1.Pod // shared with the cache: read only
 	now   time.Time    // by the API server's clock, as deadlines are
-	// deadline is when everything that is left is removed by force; zero for never. readable is false when the claim's
-	// annotation about it is no time.
+	// deadline is when everything that remains is removed by force, or zero for never. readable is false when the
+	// claim's annotation for it is not a time.
 	deadline time.Time
 	readable bool
 }
 
-// Reconcile takes a deleted node as far as it goes now.
+// Reconcile advances the termination of a deleted node as far as currently possible.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
@@ -151,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Drain)
 }
 
-// end gathers and walks the stages until one is not done.
+// end gathers the state and runs the stages until one is not done.
 func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	l, err := r.gather(ctx, node)
 	if err != nil {
@@ -173,7 +174,8 @@ func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration,
 	return 0, nil
 }
 
-// claimOf is the claim that stands behind the node: the only one that shows its machine, or of several the one that owns the node.
+// claimOf returns the claim of the node: the only one that shows its machine, or, of several, the one that owns the
+// node.
 func claimOf(node *corev1.Node, claims []karpv1.NodeClaim) *karpv1.NodeClaim {
 	if len(claims) == 1 {
 		return &claims[0]
@@ -204,7 +206,7 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 	return l, nil
 }
 
-// machineGone says whether there is nothing left to drain: the kubelet is silent and the machine does not exist.
+// machineGone reports whether there is nothing left to drain: the kubelet is silent and the machine does not exist.
 func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
 	if karpv1.NodeReady(l.node) || l.node.Spec.ProviderID == "" {
 		return false, nil

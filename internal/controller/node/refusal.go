@@ -16,13 +16,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// severalBudgets is in the answer (with code 500) to the eviction of a pod that several PodDisruptionBudgets select
-// (k8s.io/kubernetes, pkg/registry/core/pod/storage/eviction.go).
+// severalBudgets is part of the response (with code 500) to the eviction of a pod that several PodDisruptionBudgets
+// select (k8s.io/kubernetes, pkg/registry/core/pod/storage/eviction.go).
 const severalBudgets = "more than one PodDisruptionBudget"
 
-// refused says whether the answer to an eviction is a no, in contrast to an error: a budget that allows none (429), a
-// budget with too many evictions under way or an admission policy (403), several budgets (500), or to come back later
-// for longer than we wait (a budget that is still being computed).
+// refused reports whether the response to an eviction is a refusal, in contrast to an error: a budget that allows
+// none (429), a budget with too many evictions in progress or an admission policy (403), several budgets (500), or a
+// Retry-After that exceeds the time limit of the request (a budget that is still being computed).
 func refused(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -36,7 +36,7 @@ func refused(err error) bool {
 	return false
 }
 
-// code is the HTTP status of an answer: 200 for success, 0 when there was no answer.
+// code returns the HTTP status of a response: 200 for success, 0 without a response.
 func code(err error) int {
 	if err == nil {
 		return http.StatusOK
@@ -47,8 +47,8 @@ func code(err error) int {
 	return 0
 }
 
-// complain says on the node, once it has been drained for a while, which pod keeps it, what the API said, and which budgets the
-// pod has.
+// complain emits an event on the node, once its drain has lasted for a while, with the pod that blocks it, the
+// response of the API server, and the budgets of the pod.
 func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
 	node := &corev1.Node{}
 	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil || !e.r.tells(node) {
@@ -61,7 +61,7 @@ func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
 	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, said(cause), budgetsOf(pod, budgets.Items)))
 }
 
-// said is the API's answer with its causes, which name the budget and its numbers.
+// said returns the API server's response with its causes, which contain the name and the numbers of the budget.
 func said(err error) string {
 	text := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
@@ -72,7 +72,7 @@ func said(err error) string {
 	return text
 }
 
-// budgetsOf are the names of the PodDisruptionBudgets, of the pod's namespace, that select the pod.
+// budgetsOf returns the names of the PodDisruptionBudgets in the pod's namespace that select the pod.
 func budgetsOf(pod *corev1.Pod, budgets []policyv1.PodDisruptionBudget) []string {
 	var names []string
 	for i := range budgets {

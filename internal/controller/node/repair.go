@@ -29,44 +29,46 @@ import (
 // RepairName is the name of node repair in logs and metrics.
 const RepairName = "node.health"
 
-// repairWorkers is how many nodes are looked at at a time.
+// repairWorkers is the number of nodes that are examined concurrently.
 const repairWorkers = 50
 
-// Repair replaces nodes whose conditions say that they do not recover: a condition that one of the policies names and that
-// has lasted for longer than it tolerates. The claim is deleted with a termination deadline of now: the drain removes pods by
-// force and does not wait for volumes, because the kubelet may not be there to end them. No disruption budget is asked.
-// While more than a fifth of a pool (of all nodes of ours, for a claim without pool) has such a condition, no matter for how
-// long, nothing is repaired: the network or this process is more likely at fault. Then the node is read from the API server:
-// one that has recovered while the cache lags stays. Brake is asked last, because it counts the removal.
+// Repair replaces nodes whose conditions show that they do not recover: a condition that one of the policies names
+// and that has lasted longer than its toleration. The claim is deleted with a termination deadline of now: the drain
+// removes pods by force and does not wait for volumes, because the kubelet may be unable to end them. Disruption
+// budgets do not apply. While more than a fifth of a pool (of all managed nodes, for a claim without a pool) has such
+// a condition, for any duration, nothing is repaired: a fault of the network or of this process is more likely. Then
+// the node is read from the API server, so that a node that has recovered is kept even if the cache is stale. Brake
+// is called last, because it counts the removal. See https://karpenter.sh/docs/concepts/disruption/#node-auto-repair.
 //
-//	Ready=False --toleration--> share of the ill --> live read --> Brake --> deadline on the claim --> claim deleted
-//	     |                           |                   |            `-- holds: NodeRepairBlocked, again after RepairRetry
-//	     |                           |                   `-- not as in the cache: again when the cache has caught up
+//	Ready=False --toleration--> share of unhealthy nodes --> live read --> Brake --> deadline on the claim --> claim deleted
+//	     |                           |                          |            `-- held: NodeRepairBlocked, again after RepairRetry
+//	     |                           |                          `-- not as in the cache: again after RepairRetry
 //	     |                           `-- more than a fifth: NodeRepairBlocked, again after RepairRetry
-//	     `-- recovered: nothing; a deadline that a crash left without its deletion is taken back
+//	     `-- recovered: nothing; the deadline of a repair that was interrupted before the deletion is removed
 //
 // Fill all fields, then call SetupWithManager.
 type Repair struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client client.Client
-	// Live reads nodes from the API server, so that a cache that lags does not cost a node that has recovered.
+	// Live reads nodes from the API server, so that a stale cache does not cause the removal of a node that has
+	// recovered.
 	Live     client.Reader
 	Provider cloud.Provider
-	// Policies as the provider's cloud.Repairer says.
+	// Policies are those of the provider's cloud.Repairer.
 	Policies []cloud.RepairPolicy
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
-	// Ahead is by how much Clock is ahead of the API server's; nil for not at all.
+	// Ahead returns how far Clock is ahead of the API server's clock. Nil means zero.
 	Ahead func() time.Duration
-	// Brake is asked before a node is replaced that is due.
+	// Brake is called before a node that is due is replaced.
 	Brake *removal.Brake
 
 	classes controller.Classes
 }
 
-// SetupWithManager registers the controller; controller.Index must have run.
+// SetupWithManager registers the controller. controller.Index must have run before.
 func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 	if err := r.Recognize(mgr.GetScheme()); err != nil {
 		return err
@@ -85,14 +87,14 @@ func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Recognize finds out which node classes are the provider's. SetupWithManager does it.
+// Recognize determines which node classes the provider owns. SetupWithManager calls it.
 func (r *Repair) Recognize(scheme *runtime.Scheme) (err error) {
 	r.classes, err = controller.ClassesOf(r.Provider, scheme)
 	return err
 }
 
-// sickened passes nodes that are new, or ours from now on, and those of which another illness begins or ends: heartbeats
-// do neither.
+// sickened passes nodes that are new or newly managed, and nodes on which an unhealthy condition begins or ends. It
+// does not pass heartbeats.
 func (r *Repair) sickened() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -105,7 +107,7 @@ func (r *Repair) sickened() predicate.Predicate {
 	}
 }
 
-// Reconcile looks at one node.
+// Reconcile examines one node.
 func (r *Repair) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	node := &corev1.Node{}
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
@@ -122,7 +124,7 @@ func (r *Repair) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Retry)
 }
 
-// claim is the node's, nil when it has none of ours, or more than one.
+// claim returns the node's claim, or nil when the node has no managed claim, or more than one.
 func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
 	if node.Spec.ProviderID == "" {
 		return nil, nil
@@ -137,7 +139,7 @@ func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClai
 	return &claims.Items[0], nil
 }
 
-// heal does what is due for the node and says when to look again, beside events.
+// heal performs a due repair of the node and returns when to check again, in addition to events.
 func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (time.Duration, error) {
 	ill := diagnose(node, r.Policies)
 	if !ill.is() {
@@ -155,14 +157,14 @@ func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.Node
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}
-	// The event that brings the cache up to date starts the next look.
+	// The event that updates the cache starts the next reconcile.
 	if same, err := r.stillIs(ctx, node, ill); err != nil || !same {
 		return r.Timers.RepairRetry, err
 	}
 	return r.ask(ctx, node, claim, ill)
 }
 
-// stillIs says whether the API server shows the node with the illness that the cache shows.
+// stillIs reports whether the node on the API server has the same unhealthy condition as in the cache.
 func (r *Repair) stillIs(ctx context.Context, node *corev1.Node, ill illness) (bool, error) {
 	now := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
@@ -174,9 +176,10 @@ func (r *Repair) stillIs(ctx context.Context, node *corev1.Node, ill illness) (b
 	return now.UID == node.UID && diagnose(now, r.Policies) == ill, nil
 }
 
-// ask asks the brake, and replaces the node if it may be.
+// ask calls the Brake, and replaces the node if that is allowed.
 func (r *Repair) ask(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim, ill illness) (time.Duration, error) {
-	// The machine is alive: one that the cloud cannot find either is the collector's.
+	// The machine is alive. A machine that the cloud cannot find either is handled by the collector (package
+	// nodeclaim).
 	verdicts, err := r.Brake.Ask(ctx, removal.Case{
 		Machine: node.Spec.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseUnhealthy, Cloud: removal.Alive,
 	})
@@ -191,7 +194,8 @@ func (r *Repair) ask(ctx context.Context, node *corev1.Node, claim *karpv1.NodeC
 	return 0, r.replace(ctx, claim, ill)
 }
 
-// nodesLike are the nodes of the node's pool, or of all pools for a node without one. They are shared with the cache.
+// nodesLike returns the nodes of the node's pool, or of all pools for a node without a pool. They are shared with the
+// cache.
 func (r *Repair) nodesLike(ctx context.Context, node *corev1.Node) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	options := []client.ListOption{client.UnsafeDisableDeepCopy}
@@ -210,7 +214,7 @@ func (r *Repair) nodesLike(ctx context.Context, node *corev1.Node) ([]corev1.Nod
 	return ours, nil
 }
 
-// whose names what the brake counts.
+// whose names the set of nodes that is counted.
 func whose(node *corev1.Node) string {
 	if pool := node.Labels[karpv1.LabelNodePool]; pool != "" {
 		return "nodepool " + pool
@@ -218,8 +222,9 @@ func whose(node *corev1.Node) string {
 	return "cluster"
 }
 
-// replace ends the claim with a deadline of now. The deadline is written first: once the claim is deleted its drain may
-// begin at any moment, and would wait. If we stop in between, the next look deletes or takes back.
+// replace deletes the claim with a deadline of now. The deadline is written first: once the claim is deleted, its
+// drain may begin at any moment, and would wait. If the process stops in between, the next reconcile deletes the
+// claim or undoes the write.
 func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illness) error {
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		base := claim.DeepCopy()
@@ -240,8 +245,8 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illne
 	return nil
 }
 
-// takeBack removes the deadline of a repair that was not carried out, because we stopped before the deletion and the node
-// has recovered since: it would cut short the next drain.
+// takeBack removes the deadline of a repair that was not completed, because the process stopped before the deletion
+// and the node has recovered since. The deadline would shorten the next drain.
 func (r *Repair) takeBack(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		return nil

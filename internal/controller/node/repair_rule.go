@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// illness is what is wrong with a node and until when that is tolerated; the zero value is health. Illnesses can be
-// compared by ==.
+// illness describes the unhealthy condition of a node and until when it is tolerated. The zero value means healthy.
+// Values are comparable with ==.
 type illness struct {
 	condition corev1.NodeConditionType
 	status    corev1.ConditionStatus
@@ -20,7 +20,7 @@ type illness struct {
 
 func (i illness) is() bool { return i.condition != "" }
 
-// diagnose is the illness, of those that the policies name, that is tolerated for the shortest time from now.
+// diagnose returns the unhealthy condition, among those that the policies name, whose toleration ends first.
 func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) illness {
 	var worst illness
 	for _, policy := range policies {
@@ -38,7 +38,7 @@ func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) illness {
 	return worst
 }
 
-// countIll counts the nodes that are ill, tolerated or not.
+// countIll counts the unhealthy nodes, tolerated or not.
 func countIll(nodes []corev1.Node, policies []cloud.RepairPolicy) int {
 	count := 0
 	for i := range nodes {
@@ -49,12 +49,12 @@ func countIll(nodes []corev1.Node, policies []cloud.RepairPolicy) int {
 	return count
 }
 
-// illPercent of the nodes, rounded up, may be ill at a time for one of them to be repaired.
+// illPercent is the percentage of the nodes, rounded up, that may be unhealthy for one of them to be repaired.
 const illPercent = 20
 
 func mostIll(nodes int) int { return (nodes*illPercent + 99) / 100 }
 
-// snake is a CamelCase word in snake case: KernelDeadlock is kernel_deadlock, GPUReady gpu_ready.
+// snake converts a CamelCase word to snake case: KernelDeadlock becomes kernel_deadlock, GPUReady becomes gpu_ready.
 func snake(word string) string {
 	var text strings.Builder
 	runes := []rune(word)

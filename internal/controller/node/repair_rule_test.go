@@ -47,7 +47,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// A fifth, rounded up: of one node one may be ill, of six two.
+// TestMostIll verifies the limit of a fifth, rounded up: one of one node may be unhealthy, two of six.
 func TestMostIll(t *testing.T) {
 	for nodes, want := range map[int]int{0: 0, 1: 1, 5: 1, 6: 2, 10: 2, 11: 3, 100: 20, 101: 21} {
 		if got := mostIll(nodes); got != want {

@@ -28,17 +28,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// kwokClasses is a provider whose node classes are those of kwok. Repair asks it for nothing else.
+// kwokClasses is a provider with the node classes of kwok. Repair calls none of its other methods.
 type kwokClasses struct{ cloud.Provider }
 
 func (kwokClasses) NodeClasses() []client.Object {
 	return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
 }
 
-// noon is the time of the tests of repair.
+// noon is the reference time of the repair tests.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sickNode is a node of the NodePool general that has the condition Broken since some time before noon, with that status.
+// sickNode returns a node of the NodePool general that has the condition Broken, with the given status, since before
+// noon by the given duration.
 func sickNode(status corev1.ConditionStatus, before time.Duration) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node", Labels: map[string]string{
 		karpv1.LabelNodePool: "general", karpv1.NodeClassLabel(kwokv1alpha1.Group, "KWOKNodeClass"): "default",
@@ -48,7 +49,7 @@ func sickNode(status corev1.ConditionStatus, before time.Duration) *corev1.Node 
 	return n
 }
 
-// repairBeside is a Repair whose cache has the node as it is there, and whose API server answers as live says.
+// repairBeside returns a Repair with a cache that contains the given node, and with the API server live.
 func repairBeside(t *testing.T, cached *corev1.Node, live client.Reader) *Repair {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme)); err != nil {
@@ -77,7 +78,7 @@ func repairBeside(t *testing.T, cached *corev1.Node, live client.Reader) *Repair
 	return r
 }
 
-// answers is an API server that has one node, or none, or does not answer.
+// answers is an API server that has one node, or none, or does not respond.
 type answers struct {
 	client.Reader
 	node *corev1.Node
@@ -95,8 +96,9 @@ func (a answers) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 	return nil
 }
 
-// A node that the cache shows ill for longer than tolerated is replaced if the API server shows it so too. Otherwise nothing is
-// written: neither a deadline on the claim nor a removal that the brake counts.
+// TestRepairOfALaggingCache verifies that a node that the cache shows as unhealthy for longer than tolerated is
+// replaced if the API server shows the same. Otherwise nothing is written: neither a deadline on the claim nor a
+// removal that the Brake counts.
 func TestRepairOfALaggingCache(t *testing.T) {
 	other := sickNode("True", time.Hour)
 	other.UID = types.UID("registered again")
@@ -129,7 +131,7 @@ func TestRepairOfALaggingCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			if counted := pool.Annotations[karpv1.AnnotationRemovals] != ""; counted != test.want {
-				t.Errorf("the brake counts the removal: %t, want %t", counted, test.want)
+				t.Errorf("the Brake counts the removal: %t, want %t", counted, test.want)
 			}
 			if test.want {
 				return
@@ -138,7 +140,7 @@ func TestRepairOfALaggingCache(t *testing.T) {
 				t.Errorf("annotations of the claim (-want +got):\n%s", diff)
 			}
 			if err == nil && result.RequeueAfter != r.Timers.RepairRetry {
-				t.Errorf("the next look is after %v, want %v", result.RequeueAfter, r.Timers.RepairRetry)
+				t.Errorf("the next check is after %v, want %v", result.RequeueAfter, r.Timers.RepairRetry)
 			}
 		})
 	}

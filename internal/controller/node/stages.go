@@ -20,16 +20,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// stage does one part of a node's end. Zero means done, go on; otherwise the pause before looking again. A stage that
-// was done once is found done again, so that every reconcile, also after a restart, walks them all.
+// stage is one step of a node's termination. Zero means done, continue. Otherwise it returns the pause before the
+// next check. A stage that is done stays done, so that every reconcile, also after a restart, runs all stages.
 type stage func(ctx context.Context, l *leave) (again time.Duration, err error)
 
-// stages are a node's way out.
+// stages returns the stages of a node's termination.
 func (r *Reconciler) stages() []stage {
 	return []stage{r.removeClaim, r.warn, r.cordon, r.drain, r.detach, r.terminate, r.release}
 }
 
-// removeClaim deletes the claim of a node that somebody deleted directly.
+// removeClaim deletes the claim of a node that a user deleted directly.
 func (r *Reconciler) removeClaim(ctx context.Context, l *leave) (time.Duration, error) {
 	if l.claim == nil || !l.claim.DeletionTimestamp.IsZero() {
 		return 0, nil
@@ -41,7 +41,7 @@ func (r *Reconciler) removeClaim(ctx context.Context, l *leave) (time.Duration, 
 	return 0, nil
 }
 
-// warn says when the node will be emptied by force, if it will.
+// warn reports when the node will be drained by force, if it has a deadline.
 func (r *Reconciler) warn(_ context.Context, l *leave) (time.Duration, error) {
 	if !l.readable {
 		r.Recorder.Emit(telemetry.DeadlineUnreadable(l.node, l.claim))
@@ -69,7 +69,7 @@ func (r *Reconciler) cordon(ctx context.Context, l *leave) (time.Duration, error
 	return 0, nil
 }
 
-// disrupted are the taints with exactly one of the key karpenter.sh/disrupted, the right one.
+// disrupted returns the taints with exactly one taint with the key karpenter.sh/disrupted, with the correct effect.
 func disrupted(taints []corev1.Taint) []corev1.Taint {
 	want := karpv1.DisruptedTaint()
 	same := func(t corev1.Taint) bool { return t.Key == want.Key }
@@ -80,8 +80,8 @@ func disrupted(taints []corev1.Taint) []corev1.Taint {
 	return append(slices.DeleteFunc(slices.Clone(taints), same), want)
 }
 
-// drain waits until no pod is left that has to go, and then until the drain is Timers.DrainMin old: a pod that the
-// scheduler was just binding may still turn up.
+// drain waits until all pods that have to be removed are gone, and then until the drain is Timers.DrainMin old: a pod
+// that kube-scheduler was binding may still appear.
 func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error) {
 	if err := r.beginDrain(ctx, l); err != nil {
 		return 0, err
@@ -99,7 +99,7 @@ func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error)
 	return 0, r.endDrain(ctx, l)
 }
 
-// push makes pods leave, and says which do not.
+// push enqueues pods for eviction, and reports those that are not evicted.
 func (r *Reconciler) push(l *leave, left left) {
 	o := order{node: l.node.Name, reason: reasonOf(l.claim), deadline: l.deadline}
 	for turn, pod := range inTurn(left.evict, l.node) {
@@ -128,24 +128,24 @@ func (r *Reconciler) push(l *leave, left left) {
 	}
 }
 
-// tells reports whether the drain of the node has lasted so long that events say what it waits for.
+// tells reports whether the drain of the node has lasted so long that events report what it waits for.
 func (r *Reconciler) tells(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && apiTime(r.Clock.Now(), r.Ahead).Sub(node.DeletionTimestamp.Time) >= r.Timers.DrainQuiet
 }
 
-// terms are what the drain of this node is judged by.
+// terms returns the parameters for the drain of this node.
 func (r *Reconciler) terms(l *leave) terms {
 	t := r.termsOf(l.deadline)
 	t.now = l.now
 	return t
 }
 
-// termsOf are what a drain with this deadline is judged by now.
+// termsOf returns the current parameters for a drain with this deadline.
 func (r *Reconciler) termsOf(deadline time.Time) terms {
 	return terms{now: apiTime(r.Clock.Now(), r.Ahead), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck, rules: r.Protection}
 }
 
-// lateComers is how long the drain still has to stay open. The API keeps transition times in whole seconds; they are of this
+// lateComers returns how long the drain must continue. The API stores transition times in whole seconds, by this
 // process's clock.
 func (r *Reconciler) lateComers(l *leave) time.Duration {
 	if l.claim == nil {
@@ -158,7 +158,7 @@ func (r *Reconciler) lateComers(l *leave) time.Duration {
 	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(r.Clock.Now()), 0)
 }
 
-// beginDrain notes that the drain has begun, for lateComers to count from.
+// beginDrain records that the drain has begun, which is the start for lateComers.
 func (r *Reconciler) beginDrain(ctx context.Context, l *leave) error {
 	return r.mark(ctx, l, func(conditions status.ConditionSet) {
 		if conditions.Get(karpv1.ConditionDrained) == nil {
@@ -167,7 +167,7 @@ func (r *Reconciler) beginDrain(ctx context.Context, l *leave) error {
 	})
 }
 
-// endDrain notes that it has ended.
+// endDrain records that the drain has ended.
 func (r *Reconciler) endDrain(ctx context.Context, l *leave) error {
 	if l.claim == nil || l.claim.Condition(karpv1.ConditionDrained).IsTrue() {
 		return nil
@@ -179,7 +179,7 @@ func (r *Reconciler) endDrain(ctx context.Context, l *leave) error {
 	return nil
 }
 
-// mark writes the claim's conditions, if the node has a claim and change changes them.
+// mark writes the claim's conditions, if the node has a claim and change modifies them.
 func (r *Reconciler) mark(ctx context.Context, l *leave, change func(status.ConditionSet)) error {
 	if l.claim == nil {
 		return nil
@@ -195,7 +195,7 @@ func (r *Reconciler) mark(ctx context.Context, l *leave, change func(status.Cond
 	return nil
 }
 
-// reasonOf is why the node leaves, for events and metrics.
+// reasonOf returns the reason of the node's removal, for events and metrics.
 func reasonOf(claim *karpv1.NodeClaim) string {
 	if claim != nil {
 		if c := claim.Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
@@ -205,8 +205,8 @@ func reasonOf(claim *karpv1.NodeClaim) string {
 	return "Forceful Termination"
 }
 
-// terminate ends the machine and waits until the provider no longer knows it. A node without a claim is not ours to
-// take a machine from.
+// terminate terminates the machine and waits until the provider reports it as not found. The machine of a node
+// without a claim is not terminated.
 func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, error) {
 	if l.claim == nil {
 		return 0, nil
@@ -215,7 +215,7 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 	gone := errors.Is(err, cloud.ErrNotFound)
 	if err != nil && !gone {
 		r.tellNotTerminated(ctx, l, err)
-		// Not wrapped: an error of the cloud must not be taken for one of the Kubernetes API.
+		// Not wrapped: an error of the cloud must not be mistaken for one of the Kubernetes API.
 		return 0, fmt.Errorf("terminating machine %s: %v", l.claim.Status.ProviderID, err)
 	}
 	err = r.mark(ctx, l, func(conditions status.ConditionSet) {
@@ -230,7 +230,7 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 	return r.Timers.InstancePause(r.Clock.Now().Sub(began)), nil
 }
 
-// tellNotTerminated says on the claim why its machine is not terminated.
+// tellNotTerminated reports on the claim why its machine is not terminated.
 func (r *Reconciler) tellNotTerminated(ctx context.Context, l *leave, why error) {
 	reason := ""
 	told := r.mark(ctx, l, func(status.ConditionSet) { reason = controller.NoteTerminationFailed(l.claim, why) })
@@ -240,7 +240,7 @@ func (r *Reconciler) tellNotTerminated(ctx context.Context, l *leave, why error)
 	r.Recorder.Emit(telemetry.TerminationFailed(l.claim, l.claim.Status.ProviderID, reason, why))
 }
 
-// release lets the node go and counts its end.
+// release removes the node's finalizer and counts its end.
 func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, error) {
 	base := l.node.DeepCopy()
 	controllerutil.RemoveFinalizer(l.node, karpv1.FinalizerTermination)
@@ -253,7 +253,7 @@ func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, erro
 	r.Metrics.NodesLifetime.WithLabelValues(pool).Observe(now.Sub(base.CreationTimestamp.Time).Seconds())
 	log := ctrl.LoggerFrom(ctx).WithValues("providerID", base.Spec.ProviderID)
 	if l.claim != nil {
-		log.V(1).Info("deleted node") // the claim's line follows
+		log.V(1).Info("deleted node") // the claim's log line follows
 		return 0, nil
 	}
 	log.Info("deleted node that no nodeclaim stands behind")

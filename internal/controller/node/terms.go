@@ -8,23 +8,24 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// terms are what a drain is judged by, beside its pods.
+// terms are the parameters of a drain, except its pods.
 type terms struct {
 	now time.Time
-	// deadline is when the claim's termination grace period ends; zero when it has none.
+	// deadline is when the claim's termination grace period ends, or zero if there is none.
 	deadline time.Time
-	// slack is how much sooner than needed a pod is deleted, so that it has its grace period although it is looked at
-	// only so often.
+	// slack is how much earlier than necessary a pod is deleted, so that it gets its whole grace period although it
+	// is examined only periodically.
 	slack time.Duration
-	// stuck is how long after its deletion timestamp a terminating pod is no longer waited for.
+	// stuck is the time after its deletion timestamp for which the drain waits for a terminating pod.
 	stuck time.Duration
-	// hold says which workloads had better stay for now; nil for none.
+	// hold reports whether a workload should stay for now. Nil means that none should.
 	hold func(*corev1.Pod) bool
-	// rules say which pods are protected.
+	// rules define which pods are protected.
 	rules karpv1.ProtectionRules
 }
 
-// apiTime is what the API server's clock shows when ours, which is ahead of it, shows now.
+// apiTime returns the time on the API server's clock, given the time on this process's clock, which is ahead of it by
+// ahead.
 func apiTime(now time.Time, ahead func() time.Duration) time.Time {
 	if ahead == nil {
 		return now
@@ -36,27 +37,27 @@ func apiTime(now time.Time, ahead func() time.Duration) time.Time {
 type action int
 
 const (
-	// settled pods have ended, or are on their way.
+	// settled means that the pod has ended or is terminating.
 	settled action = iota
-	// protected pods forbid it for now.
+	// protected means that the pod currently forbids eviction.
 	protected
-	// evict asks; a PodDisruptionBudget may say no.
+	// evict requests an eviction, which a PodDisruptionBudget may refuse.
 	evict
 	// force deletes.
 	force
 )
 
-// step is an action; grace is what a pod that is deleted by force is given, in seconds.
+// step is an action. grace is the grace period, in seconds, of a pod that is deleted by force.
 type step struct {
 	action action
 	grace  int64
 }
 
-// next is what to do with a pod that has to leave, when its turn has come (core specification 6.2, 6.3):
+// next returns what to do with a pod of the current group that has to be removed:
 //
-//	deletion of the claim                                    deadline
-//	      |---- asked, PDB and do-not-disrupt are respected ----|--------|
-//	                             deadline - its grace period ---^ deleted
+//	deletion of the claim                                        deadline
+//	      |---- evictions; PDB and do-not-disrupt are respected ----|--------|
+//	                                 deadline - its grace period ---^ deleted
 func next(pod *corev1.Pod, t terms) step {
 	if karpv1.EndedPod(pod) {
 		return step{action: settled}
@@ -73,8 +74,9 @@ func next(pod *corev1.Pod, t terms) step {
 	return step{action: evict}
 }
 
-// forced says whether the deadline leaves the pod no more than its grace period, and the seconds that it gets: all of
-// it, or what is left, and never 0, which would take it out of the API while it still runs.
+// forced reports whether the deadline leaves the pod no more than its grace period, and returns the grace period that
+// it gets in seconds: all of it, or the remaining time, and never 0, which would remove the pod from the API while it
+// still runs.
 func forced(pod *corev1.Pod, t terms) (grace int64, due bool) {
 	if t.deadline.IsZero() {
 		return 0, false
@@ -89,7 +91,7 @@ func forced(pod *corev1.Pod, t terms) (grace int64, due bool) {
 	return max(min(grace, own), 1), left <= time.Duration(own)*time.Second+t.slack
 }
 
-// graceOf is the pod's own grace period in seconds.
+// graceOf returns the pod's own grace period in seconds.
 func graceOf(pod *corev1.Pod) int64 {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return *s
@@ -97,7 +99,8 @@ func graceOf(pod *corev1.Pod) int64 {
 	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
-// deadlineOf is when the drain of the claim's node ends by force, zero for never; a node without a claim has no such end.
+// deadlineOf returns when the drain of the claim's node ends by force, or zero for never. A node without a claim has
+// no deadline.
 func deadlineOf(claim *karpv1.NodeClaim) (deadline time.Time, readable bool) {
 	if claim == nil {
 		return time.Time{}, true
@@ -105,7 +108,7 @@ func deadlineOf(claim *karpv1.NodeClaim) (deadline time.Time, readable bool) {
 	return claim.DrainEnds()
 }
 
-// earlier of two deadlines; zero is none.
+// earlier returns the earlier of two deadlines. Zero means none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

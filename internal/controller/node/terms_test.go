@@ -14,7 +14,8 @@ func grace(seconds int64) option {
 	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
-// leavingIn is a pod that was told, and has given seconds from the first deletion, to end in that time from now.
+// leavingIn makes the pod a deleted one that has to end in d from now. given is its grace period in seconds, counted
+// from the first deletion.
 func leavingIn(d time.Duration, given int64) option {
 	return func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: now.Add(d)}
@@ -22,7 +23,7 @@ func leavingIn(d time.Duration, given int64) option {
 	}
 }
 
-// What is done with a pod whose turn it is.
+// TestNext verifies what is done with a pod of the current group.
 func TestNext(t *testing.T) {
 	in := func(d time.Duration) time.Time { return now.Add(d) }
 	never := time.Time{}
@@ -62,8 +63,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// A pod is passed over a minute after it should have ended. One whose grace period we made shorter has until the
-// deadline, whatever the API makes of its deletion timestamp.
+// TestLost verifies that a drain stops waiting for a pod a minute after it should have ended. A pod whose grace
+// period was shortened has time until the deadline, whatever its deletion timestamp is.
 func TestLost(t *testing.T) {
 	soon, past := now.Add(30*time.Second), now.Add(-2*time.Minute)
 	for _, test := range []struct {

@@ -9,17 +9,17 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
-// Within a group the largest pods are asked first, and the others a little later one after the other: started again in
-// that order they find room that smaller ones would have scattered over. Disruption plans rehearse this order, as if all pods
-// were of one group.
+// Within a group, the largest pods are evicted first, and the others shortly after, one after the other. When they
+// are scheduled again in that order, large pods find contiguous room before small ones fragment it. Disruption plans
+// simulate this order, as if all pods were in one group.
 const (
 	evictPace = 20 * time.Millisecond
-	// evictTail bounds how much later the last pod is asked.
+	// evictTail bounds the delay of the last pod.
 	evictTail = 2 * time.Second
 )
 
-// inTurn orders pods by the larger of the parts of the node's cpu and memory that they ask for, the largest first, then by
-// namespace and name.
+// inTurn orders pods by the larger of their shares of the node's CPU and memory, the largest first, then by namespace
+// and name.
 func inTurn(pods []*corev1.Pod, node *corev1.Node) []*corev1.Pod {
 	sizes := make(map[*corev1.Pod]float64, len(pods))
 	for _, p := range pods {
@@ -38,5 +38,5 @@ func inTurn(pods []*corev1.Pod, node *corev1.Node) []*corev1.Pod {
 	return list
 }
 
-// pace is how much later than the first the pod of that turn is asked.
+// pace returns the delay of the pod with the given index after the first.
 func pace(turn int) time.Duration { return min(time.Duration(turn)*evictPace, evictTail) }

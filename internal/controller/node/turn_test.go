@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The largest go first, by what is scarcer on their node; among equals by name.
+// TestInTurn verifies that the largest pods, by the scarcer resource of their node, are first. Names order equal
+// pods.
 func TestInTurn(t *testing.T) {
 	asks := func(cpu, memory string) option {
 		return func(p *corev1.Pod) {
@@ -33,11 +34,11 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-// The first is asked at once, none much later than the others.
+// TestPace verifies that the first pod is evicted at once, and that the delay of the others is bounded.
 func TestPace(t *testing.T) {
 	for turn, want := range map[int]time.Duration{0: 0, 1: evictPace, 10: 10 * evictPace, 1000: evictTail} {
 		if got := pace(turn); got != want {
-			t.Errorf("turn %d is asked after %s, want %s", turn, got, want)
+			t.Errorf("pod %d is evicted after %s, want %s", turn, got, want)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// detach waits until the volumes of pods that had to leave are detached: a machine that ends with a volume attached keeps
-// it from being attached elsewhere for minutes. At the deadline the machine ends all the same.
+// detach waits until the volumes of drained pods are detached: a machine that is terminated with a volume attached
+// blocks its attachment elsewhere for minutes. At the deadline the machine is terminated anyway.
 func (r *Reconciler) detach(ctx context.Context, l *leave) (time.Duration, error) {
 	names, err := r.attached(ctx, l)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *Reconciler) detach(ctx context.Context, l *leave) (time.Duration, error
 	return r.Timers.Drain, nil
 }
 
-// attached are the names of the VolumeAttachments to wait for.
+// attached returns the names of the VolumeAttachments to wait for.
 func (r *Reconciler) attached(ctx context.Context, l *leave) ([]string, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{controller.FieldAttachmentNode: l.node.Name}); err != nil {
@@ -62,8 +62,8 @@ func (r *Reconciler) attached(ctx context.Context, l *leave) ([]string, error) {
 	return blocking(list.Items, inUse), nil
 }
 
-// claimsInUse are the PersistentVolumeClaims of the pods that are not drained: their volumes stay attached as long as
-// the machine is there.
+// claimsInUse returns the PersistentVolumeClaims of the pods that are not drained: their volumes stay attached as
+// long as the machine exists.
 func claimsInUse(pods []corev1.Pod, t terms) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for i := range pods {
@@ -83,7 +83,7 @@ func claimsInUse(pods []corev1.Pod, t terms) []types.NamespacedName {
 	return keys
 }
 
-// blocking are the attachments to wait for: those of a PersistentVolume that no pod uses which stays on the node.
+// blocking returns the attachments to wait for: those of a PersistentVolume that no pod that stays on the node uses.
 func blocking(attachments []storagev1.VolumeAttachment, inUse map[string]bool) []string {
 	var names []string
 	for i := range attachments {

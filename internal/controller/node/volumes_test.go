@@ -18,7 +18,7 @@ func ofClaim(name string) corev1.Volume {
 	return corev1.Volume{Name: "v-" + name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
 }
 
-// Only pods that stay on the node keep their volumes.
+// TestClaimsInUse verifies that only pods that stay on the node keep their volumes.
 func TestClaimsInUse(t *testing.T) {
 	ephemeral := corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}
 	plain := corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}

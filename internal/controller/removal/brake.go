@@ -16,51 +16,52 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Brake is asked before a machine is removed that no user and no plan asked to remove. One Brake serves all who remove.
-// Fill all fields; the zero values of the others are ready to use.
+// Brake is called before a machine is removed that neither a user nor a plan requested to remove. All callers share
+// one Brake. Fill all exported fields. The zero values of the others are ready to use.
 type Brake struct {
 	// Client reads from a cache with the indexes of controller.Index, and writes annotations of NodePools.
 	Client client.Client
-	// Live reads Leases, which are few and of which a cache would hold one for each node, and the nodes of machines that fail
-	// the cloud's checks once more.
+	// Live reads Leases, which are read rarely and of which a cache would hold one per node. It also reads again the
+	// nodes of machines that fail the cloud's checks.
 	Live client.Reader
-	// Provider is asked about single machines.
+	// Provider returns single machines.
 	Provider cloud.Provider
 	Classes  controller.Classes
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 	Timers   controller.Timers
 	Clock    clock.PassiveClock
-	// Ahead is by how much Clock is ahead of the API server's; nil for not at all.
+	// Ahead returns how far Clock is ahead of the API server's clock. Nil means zero.
 	Ahead func() time.Duration
 
 	mu sync.Mutex
-	// began is when the first question came, zero before.
+	// began is the time of the first call, zero before.
 	began time.Time
-	// wanted are the cases that are held, disputes those in dispute, and removed the machines whose removal was allowed.
+	// wanted holds the held cases, disputes those in dispute, and removed the machines whose removal was allowed.
 	wanted   map[string]sighting
 	disputes map[string]sighting
 	removed  map[string]time.Time
-	// records are the removals by NodePool, shown the annotation about the brake as it was last written.
+	// records holds the removals by NodePool, and shown the annotation about the Brake as last written.
 	records map[string]Record
 	shown   map[string]string
-	// keepers are the NodePools whose annotation also has the record of machines of no NodePool.
+	// keepers holds the NodePools whose annotation also contains the record of machines without a NodePool.
 	keepers map[string]bool
-	// paused are the NodePools whose removals are paused, with the start of the pause.
+	// paused holds the NodePools whose removals are paused, with the start of the pause.
 	paused map[string]string
-	// latched are the scopes that were held when this process began.
+	// latched holds the scopes that were paused when this process started.
 	latched map[string]bool
-	blind   bool // Leases may not be read; it has been logged
+	blind   bool // Leases may not be read; this has been logged
 }
 
-// sighting is a case, and when it was first and last asked about.
+// sighting is a case, with the times of its first and last report.
 type sighting struct {
 	Case
 	first, last time.Time
 }
 
-// Ask says what to do about each case. A removal that counts is recorded before Ask returns; one that cannot be recorded
-// is held, and the error says why. Verdicts about other NodePools stand all the same. Without verdicts, nothing is decided.
+// Ask returns a verdict for each case. A removal that counts is recorded before Ask returns. A removal that cannot be
+// recorded is held, and the error contains the reason. Verdicts about other NodePools are valid anyway. Nil verdicts
+// mean that nothing was decided.
 func (b *Brake) Ask(ctx context.Context, cases ...Case) ([]Verdict, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,14 +85,14 @@ func (b *Brake) Ask(ctx context.Context, cases ...Case) ([]Verdict, error) {
 			verdicts[i] = ruling.Take(c)
 		}
 	}
-	// 3. Act. What cannot be shown on one NodePool does not hold back removals: it is tried again with the next question.
+	// 3. Act. A state that cannot be written to one NodePool does not hold removals: the next call retries the write.
 	err = b.remove(ctx, pools, ruling, ballot{cases, verdicts})
 	_ = b.publish(ctx, pools, ruling)
 	return verdicts, err
 }
 
-// Refresh brings the state of the brake up to date, on the NodePools too. The collector calls it in each of its rounds, so
-// that the brake releases in time.
+// Refresh updates the state of the Brake, also on the NodePools. The collector calls it in each of its runs, so that
+// the Brake releases in time.
 func (b *Brake) Refresh(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,8 +106,9 @@ func (b *Brake) Refresh(ctx context.Context) error {
 	return errors.Join(b.keep(ctx, pools), b.publish(ctx, pools, Rule(b.facts(pools))))
 }
 
-// Disputes are the machines that the cloud cannot find and whose nodes report, all that there are now. The collector sets
-// them before it calls Refresh. About the unchecked machines a witness could not be asked: a dispute about one goes on.
+// Disputes sets the machines in dispute: those that the cloud cannot find and whose nodes report. The collector calls
+// it with all current disputes before it calls Refresh. unchecked are machines for which a witness could not be
+// queried: an existing dispute about such a machine continues.
 func (b *Brake) Disputes(cases []Case, unchecked ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +136,7 @@ func (b *Brake) Disputed(machine string) bool {
 	return known && s.last.Sub(s.first) >= b.Timers.SecondLook
 }
 
-// InDispute reports whether a machine was in dispute when it was last looked at.
+// InDispute reports whether a machine was in dispute at its last check.
 func (b *Brake) InDispute(machine string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,8 +144,9 @@ func (b *Brake) InDispute(machine string) bool {
 	return known
 }
 
-// adopt reads what an earlier process left on NodePools that are new to this one, and forgets NodePools that are gone: their
-// machines count as those of none. What holds when the process begins is latched.
+// adopt reads the state that an earlier process wrote to NodePools that are new to this process, and drops NodePools
+// that are gone: their machines count as machines without a NodePool. Pauses that exist when the process starts are
+// latched.
 func (b *Brake) adopt(pools *fleet, now time.Time) {
 	first := b.began.IsZero()
 	if first {
@@ -192,7 +195,7 @@ func (b *Brake) adopt(pools *fleet, now time.Time) {
 	}
 }
 
-// note remembers that a case is asked about.
+// note records that a case was reported.
 func (b *Brake) note(c Case, now time.Time) {
 	if c.agreed() || c.disputed() || b.wasRemoved(c) {
 		delete(b.wanted, c.Machine)
@@ -210,7 +213,7 @@ func (b *Brake) wasRemoved(c Case) bool {
 	return is
 }
 
-// expire forgets what is older than the window.
+// expire drops state that is older than the window.
 func (b *Brake) expire(now time.Time) {
 	window := b.Timers.RemovalWindow
 	for machine, s := range b.wanted {
@@ -228,8 +231,8 @@ func (b *Brake) expire(now time.Time) {
 	}
 }
 
-// facts are what the verdicts depend on now. The times that NodePools show are compared with the API server's clock: they were
-// written by other processes and by operators.
+// facts returns the current input of the verdicts. The times on NodePools are compared with the API server's clock,
+// because other processes and operators wrote them.
 func (b *Brake) facts(pools *fleet) Facts {
 	at := b.serverTime()
 	f := Facts{Machines: pools.machines, Allowed: map[string]bool{}, Removed: map[string]int{}, Latched: b.latched}
@@ -251,13 +254,13 @@ func (b *Brake) facts(pools *fleet) Facts {
 	return f
 }
 
-// fleet are the NodePools of the provider, and how many machines each has.
+// fleet holds the NodePools of the provider, and the number of machines of each.
 type fleet struct {
 	byName   map[string]*karpv1.NodePool
 	machines map[string]int
 }
 
-// known is the name of a NodePool, empty if it is not there.
+// known returns the name if the NodePool exists, and an empty string otherwise.
 func (f *fleet) known(name string) string {
 	if f.byName[name] == nil {
 		return ""
@@ -290,7 +293,8 @@ func (b *Brake) pools(ctx context.Context) (*fleet, error) {
 	return f, nil
 }
 
-// allowedUntil is until when the operator allows the removals of a NodePool, zero if the annotation is absent or no time.
+// allowedUntil returns until when the operator allows the removals of a NodePool. It returns zero if the annotation
+// is absent or not a time.
 func allowedUntil(pool *karpv1.NodePool) time.Time {
 	until, err := time.Parse(time.RFC3339, pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil])
 	if err != nil {

@@ -34,7 +34,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// machines is a cloud with the machines that are in it; the value says whether one is ending.
+// machines is a cloud that contains these machines. The value reports whether a machine is terminating.
 type machines map[string]bool
 
 func (m machines) Machine(_ context.Context, id string) (*cloud.Machine, error) {
@@ -45,7 +45,7 @@ func (m machines) Machine(_ context.Context, id string) (*cloud.Machine, error) 
 	return &cloud.Machine{ProviderID: id, Terminating: ending}, nil
 }
 
-// bench is a brake on an API in memory, under a clock that the test moves.
+// bench is a Brake on an in-memory API, with a clock that the test controls.
 type bench struct {
 	t       *testing.T
 	api     client.Client
@@ -54,14 +54,14 @@ type bench struct {
 	sink    *events.FakeRecorder
 	brake   *removal.Brake
 	metrics *telemetry.Metrics
-	// deny refuses to write annotations, of the NodePool denied only if there is one; forbid refuses to read leases.
+	// deny refuses writes of annotations, on the NodePool denied only if it is set. forbid refuses reads of Leases.
 	deny, forbid bool
 	denied       string
 }
 
 var class = karpv1.NodeClassReference{Group: kwokv1alpha1.GroupVersion.Group, Kind: "KWOKNodeClass", Name: "default"}
 
-// newBench is a brake for pools of so many machines each.
+// newBench returns a bench with a Brake for pools with the given numbers of machines.
 func newBench(t *testing.T, pools map[string]int) *bench {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme)); err != nil {
@@ -106,7 +106,7 @@ func claim(pool string, i int) *karpv1.NodeClaim {
 
 func machine(pool string, i int) string { return fmt.Sprintf("memory:///%s-%d", pool, i) }
 
-// provider is the part of a provider that is asked.
+// provider implements the part of a provider that is called.
 type provider struct {
 	cloud.Provider
 	machines
@@ -134,7 +134,7 @@ func (b *bench) restart() {
 
 func (b *bench) pass(d time.Duration) { b.clock.SetTime(b.clock.Now().Add(d)) }
 
-// ill asks to replace machines from..to of a pool one after the other, and counts those that are removed.
+// ill requests the replacement of machines from..to of a pool one after the other, and counts the removed ones.
 func (b *bench) ill(pool string, from, to int) (removed int) {
 	b.t.Helper()
 	for i := from; i < to; i++ {
@@ -168,7 +168,7 @@ func (b *bench) annotate(name, key, value string) {
 	}
 }
 
-// said are the events so far.
+// said counts the events so far with the reason.
 func (b *bench) said(reason string) int {
 	n := 0
 	for range len(b.sink.Events) {
@@ -181,41 +181,42 @@ func (b *bench) said(reason string) int {
 	return n
 }
 
-// A wave of removals ends at a fifth of the pool, stays there, and goes on when the wave is over.
+// TestBrakeHoldsAndLetsGo verifies that a series of removals ends at a fifth of the pool, stays there, and continues
+// when the failures are over.
 func TestBrakeHoldsAndLetsGo(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	if n := b.ill("a", 0, 50); n != 10 {
 		t.Fatalf("%d machines of 50 were removed, want 10", n)
 	}
 	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
-		t.Errorf("the NodePool says %q, want nodepool", got)
+		t.Errorf("the NodePool has %q, want nodepool", got)
 	}
 	if got := testutil.ToFloat64(b.metrics.NodeClaimsRemovalsPaused.WithLabelValues("a")); got != 40 {
-		t.Errorf("the metric says %v, want 40", got)
+		t.Errorf("the metric is %v, want 40", got)
 	}
 	if n := b.said(telemetry.ReasonRemovalsPaused); n != 1 {
 		t.Errorf("%d events, want 1", n)
 	}
-	for range 6 { // an hour in which they are asked for again
+	for range 6 { // an hour in which they are requested again
 		b.pass(5 * time.Minute)
 		if n := b.ill("a", 10, 50); n != 0 {
-			t.Fatalf("%d more were removed while 40 of 50 are ill", n)
+			t.Fatalf("%d more were removed while 40 of 50 are unhealthy", n)
 		}
 	}
-	b.pass(11 * time.Minute) // nothing more is asked for
+	b.pass(11 * time.Minute) // no more removals are requested
 	if n := b.ill("a", 10, 12); n != 2 {
-		t.Errorf("%d of 2 were removed after the wave, want both", n)
+		t.Errorf("%d of 2 were removed after the failures, want both", n)
 	}
 	if got, held := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; held {
-		t.Errorf("the NodePool still says %q", got)
+		t.Errorf("the NodePool still has %q", got)
 	}
 	if n := b.said(telemetry.ReasonRemovalsResumed); n != 1 {
-		t.Errorf("%d events of its end, want 1", n)
+		t.Errorf("%d events for its end, want 1", n)
 	}
 }
 
-// A process that restarts between removals does not remove more than one that runs on, and one that begins while the brake
-// holds sees a whole window first.
+// TestBrakeAcrossRestarts verifies that a process that restarts between removals does not remove more than one that
+// continues, and that a process that starts while the Brake holds first covers a whole window.
 func TestBrakeAcrossRestarts(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	removed := 0
@@ -227,7 +228,7 @@ func TestBrakeAcrossRestarts(t *testing.T) {
 	if removed != 10 {
 		t.Fatalf("%d machines were removed over restarts, want 10", removed)
 	}
-	for range 5 { // crashes that come later than what is recorded counts
+	for range 5 { // crashes after the recorded removals have left the window
 		b.pass(12 * time.Minute)
 		b.restart()
 		if n := b.ill("a", 10, 50); n != 0 {
@@ -236,18 +237,18 @@ func TestBrakeAcrossRestarts(t *testing.T) {
 	}
 	b.pass(12 * time.Minute)
 	if n := b.ill("a", 10, 11); n != 1 {
-		t.Errorf("%d were removed when one was left and a window had passed, want 1", n)
+		t.Errorf("%d were removed when one remained and a window had passed, want 1", n)
 	}
 }
 
-// A removal that cannot be recorded is none.
+// TestBrakeThatCannotRecord verifies that a removal that cannot be recorded is not allowed.
 func TestBrakeThatCannotRecord(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	b.deny = true
 	for range 2 {
 		verdicts, err := b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", 0), Pool: "a", Cloud: removal.Alive})
 		if err == nil || verdicts[0] == removal.Remove {
-			t.Fatalf("a removal that nothing records has the verdicts %v, error %v", verdicts, err)
+			t.Fatalf("a removal that cannot be recorded has the verdicts %v, error %v", verdicts, err)
 		}
 	}
 	b.deny = false
@@ -256,7 +257,8 @@ func TestBrakeThatCannotRecord(t *testing.T) {
 	}
 }
 
-// A NodePool that cannot be written holds back its own removals only, and gets its annotations when it can be.
+// TestBrakeWithOneBadPool verifies that a NodePool that cannot be written holds its own removals only, and gets its
+// annotations when it can be written.
 func TestBrakeWithOneBadPool(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50, "b": 50})
 	b.deny, b.denied = true, "a"
@@ -269,24 +271,24 @@ func TestBrakeWithOneBadPool(t *testing.T) {
 		_, _ = b.brake.Ask(t.Context(), removal.Case{Machine: machine("a", i), Pool: "a", Cloud: removal.Alive})
 	}
 	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "" {
-		t.Fatalf("the NodePool that cannot be written says %q", got)
+		t.Fatalf("the NodePool that cannot be written has %q", got)
 	}
-	if n := b.ill("b", 1, 3); n != 2 { // also while the pause of the other cannot be shown
+	if n := b.ill("b", 1, 3); n != 2 { // also while the pause of the other NodePool cannot be written
 		t.Errorf("%d of 2 were removed of the NodePool that can be written", n)
 	}
 	if err := b.brake.Refresh(t.Context()); err == nil {
-		t.Error("a round does not say that a NodePool cannot be written")
+		t.Error("a run does not report that a NodePool cannot be written")
 	}
 	b.deny = false
 	if err := b.brake.Refresh(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
-		t.Errorf("the NodePool says %q when it can be written, want nodepool", got)
+		t.Errorf("the NodePool has %q when it can be written, want nodepool", got)
 	}
 }
 
-// lagging reads NodePools as they were when the test said so.
+// lagging reads NodePools as they were at the time that the test chose.
 type lagging struct {
 	client.Client
 	old *karpv1.NodePoolList
@@ -300,7 +302,8 @@ func (l *lagging) List(ctx context.Context, list client.ObjectList, options ...c
 	return l.Client.List(ctx, list, options...)
 }
 
-// The annotation of a pause goes with the pause, also when the cache has not seen it yet, or when it is put back.
+// TestAnnotationGoes verifies that the annotation of a pause is removed with the pause, also when the cache has not
+// seen it yet, or when a user adds it again.
 func TestAnnotationGoes(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	cache := &lagging{Client: b.api, old: &karpv1.NodePoolList{}}
@@ -310,7 +313,7 @@ func TestAnnotationGoes(t *testing.T) {
 	b.brake.Client = cache
 	b.ill("a", 0, 50)
 	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
-		t.Fatalf("the NodePool says %q, want nodepool", got)
+		t.Fatalf("the NodePool has %q, want nodepool", got)
 	}
 	b.pass(12 * time.Minute)
 	for _, when := range []string{"after the pause", "after it was put back"} {
@@ -318,14 +321,15 @@ func TestAnnotationGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, held := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; held {
-			t.Errorf("%s the NodePool says %q", when, got)
+			t.Errorf("%s the NodePool has %q", when, got)
 		}
 		cache.old = nil
 		b.annotate("a", karpv1.AnnotationRemovalsPaused, "nodepool")
 	}
 }
 
-// A clock that is set back by hours neither releases the brake at once nor holds it for hours.
+// TestBrakeOfAClockThatWasSetBack verifies that a clock that is set back by hours neither releases the Brake at once
+// nor makes it hold for hours.
 func TestBrakeOfAClockThatWasSetBack(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	if n := b.ill("a", 0, 10); n != 10 {
@@ -345,7 +349,8 @@ func TestBrakeOfAClockThatWasSetBack(t *testing.T) {
 	}
 }
 
-// Without any NodePool there is nothing on which an operator could allow removals: strays go, three in each window.
+// TestStraysWithoutNodePool verifies that without any NodePool, on which an operator could allow removals, strays are
+// removed, three in each window.
 func TestStraysWithoutNodePool(t *testing.T) {
 	b := newBench(t, nil)
 	var strays []removal.Case
@@ -369,14 +374,14 @@ func TestStraysWithoutNodePool(t *testing.T) {
 			b.pass(time.Minute)
 		}
 		if want := min(3, 10-3*round); removed != want {
-			t.Errorf("window %d: %d strays were ended, want %d", round, removed, want)
+			t.Errorf("window %d: %d strays were removed, want %d", round, removed, want)
 		}
 		b.pass(10 * time.Minute)
 	}
 }
 
-// failing asks, as a provider does with each poll, about machines from..to of pools that fail the cloud's checks, and says how
-// many may be replaced.
+// failing reports, as a provider does with each poll, machines from..to of pools as failing the cloud's checks, and
+// returns how many may be replaced.
 func (b *bench) failing(to map[string]int, from map[string]int) map[string]int {
 	b.t.Helper()
 	var removals []cloud.Removal
@@ -399,15 +404,15 @@ func (b *bench) failing(to map[string]int, from map[string]int) map[string]int {
 	return count
 }
 
-// When most machines of a NodePool fail the cloud's checks, a tenth of them is replaced in each window; those of another
-// NodePool that fail are not kept waiting by them.
+// TestPace verifies that when most machines of a NodePool fail the cloud's checks, a tenth of them is replaced in
+// each window. Those of another NodePool do not wait for them.
 func TestPace(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 100, "b": 100})
 	if diff := cmp.Diff(map[string]int{"a": 10, "b": 3}, b.failing(map[string]int{"a": 100, "b": 3}, nil)); diff != "" {
 		t.Errorf("at first (-want +got):\n%s", diff)
 	}
 	if got := b.pool("a").Annotations[karpv1.AnnotationRemovalsPaused]; got != "nodepool" {
-		t.Errorf("the NodePool says %q, want nodepool", got)
+		t.Errorf("the NodePool has %q, want nodepool", got)
 	}
 	for minute := range 9 {
 		b.pass(time.Minute)
@@ -421,29 +426,30 @@ func TestPace(t *testing.T) {
 	}
 	b.pass(12 * time.Minute)
 	if diff := cmp.Diff(map[string]int{"a": 5}, b.failing(map[string]int{"a": 25}, map[string]int{"a": 20})); diff != "" {
-		t.Errorf("when few are left, more than a window after the last sighting of the others (-want +got):\n%s", diff)
+		t.Errorf("when few remain, more than a window after the last report of the others (-want +got):\n%s", diff)
 	}
 }
 
 func TestOperatorAllows(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50, "b": 50})
 	if n := b.ill("a", 0, 50) + b.ill("b", 0, 50); n > 20 {
-		t.Fatalf("%d of 100 were removed, want 20 at most", n)
+		t.Fatalf("%d of 100 were removed, want at most 20", n)
 	}
 	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, "soon")
 	if n := b.ill("a", 11, 50); n != 0 {
-		t.Errorf("%d were removed by an annotation that is no time", n)
+		t.Errorf("%d were removed because of an annotation that is not a time", n)
 	}
 	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, b.clock.Now().Add(time.Minute).Format(time.RFC3339))
 	if n := b.ill("a", 11, 50); n != 39 {
-		t.Errorf("%d of 39 were removed with the operator's leave", n)
+		t.Errorf("%d of 39 were removed with the operator's permission", n)
 	}
 	if n := b.ill("b", 11, 50); n != 0 {
 		t.Errorf("%d of the other pool were removed", n)
 	}
 }
 
-// Machines that the cloud cannot find, and whose nodes report, pause what the cloud asks for otherwise, until it finds them.
+// TestDisputes verifies that machines that the cloud cannot find, and whose nodes report, pause other removals that
+// the cloud's responses cause, until the cloud finds them.
 func TestDisputes(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 10})
 	var disputes []removal.Case
@@ -463,19 +469,19 @@ func TestDisputes(t *testing.T) {
 		t.Error("a stray is removed while the cloud finds none of ten machines that report")
 	}
 	if b.brake.Disputed(machine("a", 0)) {
-		t.Error("a dispute is told before the second look")
+		t.Error("a dispute is reported before the second look")
 	}
 	b.pass(time.Minute)
 	b.brake.Disputes(disputes)
 	if !b.brake.Disputed(machine("a", 0)) {
-		t.Error("a dispute is not told after the second look")
+		t.Error("a dispute is not reported after the second look")
 	}
 	if got := testutil.ToFloat64(b.metrics.NodeClaimsDisputed.WithLabelValues("a")); got != 10 {
-		t.Errorf("the metric says %v, want 10", got)
+		t.Errorf("the metric is %v, want 10", got)
 	}
 	b.brake.Disputes(nil)
 	if ask() != removal.Remove {
-		t.Error("a stray stays though cloud and nodes agree")
+		t.Error("a stray is kept though cloud and nodes agree")
 	}
 }
 
@@ -522,8 +528,8 @@ func TestAskFor(t *testing.T) {
 	}
 }
 
-// All machines fail the cloud's checks, and no node is ready: the witnesses agree, and all are replaced. A machine whose node
-// has not come yet has one witness only.
+// TestFailingAndNotReady covers machines that all fail the cloud's checks, without a ready node: the witnesses agree,
+// and all are replaced. A machine whose node has not joined yet has one witness only.
 func TestFailingAndNotReady(t *testing.T) {
 	for status, want := range map[corev1.ConditionStatus]int{corev1.ConditionTrue: 1, corev1.ConditionFalse: 10, corev1.ConditionUnknown: 10, "": 1} {
 		b := newBench(t, map[string]int{"a": 10})
@@ -557,7 +563,7 @@ func TestFailingAndNotReady(t *testing.T) {
 	}
 }
 
-// recovered is an API server whose nodes are ready, whatever the cache still shows.
+// recovered is an API server with ready nodes, whatever the cache contains.
 type recovered struct{ client.Reader }
 
 func (r recovered) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -568,8 +574,8 @@ func (r recovered) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 	return err
 }
 
-// A node that the cache still shows as not ready is read again: one that has recovered speaks for its machine, and one that is
-// gone does not.
+// TestFailingAndRecovered verifies that a node that the cache still shows as not ready is read again. A node that has
+// recovered counts as a witness for its machine, and one that is gone does not.
 func TestFailingAndRecovered(t *testing.T) {
 	for name, test := range map[string]struct {
 		live func(client.Reader) client.Reader
@@ -611,7 +617,8 @@ func TestFailingAndRecovered(t *testing.T) {
 	}
 }
 
-// Machines of no NodePool are few at a time across restarts too: the first NodePool keeps their record.
+// TestStraysAcrossRestarts verifies that removals of machines without a NodePool are limited across restarts too: the
+// first NodePool stores their record.
 func TestStraysAcrossRestarts(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 5, "b": 5})
 	removed := 0
@@ -630,6 +637,6 @@ func TestStraysAcrossRestarts(t *testing.T) {
 		t.Errorf("%d strays were removed over restarts, want 3", removed)
 	}
 	if text := b.pool("a").Annotations[karpv1.AnnotationRemovals]; !strings.Contains(text, "of-none:") {
-		t.Errorf("the first NodePool shows %q", text)
+		t.Errorf("the first NodePool has %q", text)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readLease adds what the Lease of a node says. Without a Lease, or without the right to read it, the node's condition
-// alone counts.
+// readLease adds the data of a node's Lease. Without a Lease, or without permission to read it, only the node's
+// condition counts.
 func (b *Brake) readLease(ctx context.Context, node string, facts *NodeFacts) error {
 	lease := &coordinationv1.Lease{}
 	err := b.Live.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node}, lease)

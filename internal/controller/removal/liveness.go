@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// NodeLiveness is what a node says of its machine.
+// NodeLiveness returns what a node reports about its machine.
 func (b *Brake) NodeLiveness(ctx context.Context, node *corev1.Node) (Liveness, error) {
 	facts, err := b.nodeFacts(ctx, node)
 	if err != nil {
@@ -25,7 +25,7 @@ func (b *Brake) NodeLiveness(ctx context.Context, node *corev1.Node) (Liveness, 
 	return facts.Liveness(b.serverTime()), nil
 }
 
-// nodeFacts gathers what is known of a node. Its Lease is read only if its condition leaves a doubt.
+// nodeFacts gathers the facts about a node. It reads the Lease only if the node's condition is not conclusive.
 func (b *Brake) nodeFacts(ctx context.Context, node *corev1.Node) (NodeFacts, error) {
 	facts := NodeFacts{Exists: true}
 	if ready := karpv1.ReadyCondition(node); ready != nil {
@@ -37,7 +37,7 @@ func (b *Brake) nodeFacts(ctx context.Context, node *corev1.Node) (NodeFacts, er
 	return facts, b.readLease(ctx, node.Name, &facts)
 }
 
-// serverTime is what the API server's clock shows.
+// serverTime returns the time on the API server's clock.
 func (b *Brake) serverTime() time.Time {
 	if b.Ahead == nil {
 		return b.Clock.Now()
@@ -45,7 +45,7 @@ func (b *Brake) serverTime() time.Time {
 	return b.Clock.Now().Add(-b.Ahead())
 }
 
-// MachineLiveness is what the nodes of a machine say of it: Alive if one does.
+// MachineLiveness returns what the nodes of a machine report about it: Alive if one reports.
 func (b *Brake) MachineLiveness(ctx context.Context, providerID string) (Liveness, error) {
 	nodes, err := b.nodesOf(ctx, providerID)
 	if err != nil {
@@ -68,17 +68,18 @@ func (b *Brake) nodesOf(ctx context.Context, providerID string) ([]corev1.Node, 
 	return nodes.Items, nil
 }
 
-// Reports says whether a node reports.
+// Reports returns whether a node reports.
 func (b *Brake) Reports(ctx context.Context, node *corev1.Node) (bool, error) {
 	said, err := b.NodeLiveness(ctx, node)
 	return said == Alive, err
 }
 
-// mostLooks is how many machines are looked at at the same time.
+// mostLooks is the number of machines that are examined concurrently.
 const mostLooks = 50
 
-// AskFor asks for a provider that wants to delete claims because of what its cloud says (cloud.Remover). All removals are
-// judged together, those that come first take precedence. A machine that cannot be looked at stays, and the error says why.
+// AskFor decides for a provider that requests the deletion of claims because of the state in its cloud
+// (cloud.Remover). All removals are decided together, the first ones take precedence. A machine that cannot be
+// examined is kept, and the error contains the reason.
 func (b *Brake) AskFor(ctx context.Context, removals []cloud.Removal) ([]bool, error) {
 	cases, errs := make([]*Case, len(removals)), make([]error, len(removals))
 	slots := make(chan struct{}, mostLooks)
@@ -109,7 +110,7 @@ func (b *Brake) AskFor(ctx context.Context, removals []cloud.Removal) ([]bool, e
 	return may, errors.Join(append(errs, err)...)
 }
 
-// look makes a case of a removal with a direct look at the machine.
+// look converts a removal to a case, with a direct query of the machine.
 func (b *Brake) look(ctx context.Context, r cloud.Removal) (*Case, error) {
 	id := r.Claim.Status.ProviderID
 	c := &Case{Machine: id, Pool: r.Claim.Labels[karpv1.LabelNodePool], Cause: Cause(r.Cause), Cloud: Failing}
@@ -129,8 +130,8 @@ func (b *Brake) look(ctx context.Context, r cloud.Removal) (*Case, error) {
 	return c, nil
 }
 
-// failingLiveness is what the nodes of a machine say that fails the cloud's checks: Gone if none is ready. A machine whose node
-// has not come yet has no such witness.
+// failingLiveness returns what the nodes of a machine report that fails the cloud's checks: Gone if none is ready. A
+// machine whose node has not joined yet has no such witness.
 func (b *Brake) failingLiveness(ctx context.Context, claim *karpv1.NodeClaim) (Liveness, error) {
 	if claim.Status.NodeName == "" {
 		return Unknown, nil
@@ -151,8 +152,8 @@ func (b *Brake) failingLiveness(ctx context.Context, claim *karpv1.NodeClaim) (L
 	return Gone, nil
 }
 
-// fails reports whether a node calls its machine of no use. A cache that lags does not cost a node that has recovered: before
-// true is returned, the node is read from the API server.
+// fails reports whether a node reports its machine as unusable. Before it returns true, it reads the node from the
+// API server, so that a stale cache does not cause the removal of a node that has recovered.
 func (b *Brake) fails(ctx context.Context, cached *corev1.Node) (bool, error) {
 	facts, err := b.nodeFacts(ctx, cached)
 	if err != nil || !facts.Fails(b.serverTime()) {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Record is how many machines of a NodePool were removed in each minute. The annotation
-// karpenter-go.github.io/removals keeps it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". That of one NodePool also
-// keeps the record of machines of none: "of-none:2026-01-02T15:04:00Z=2". The minutes are those of the API server's clock.
+// Record is the number of removed machines of a NodePool per minute. The annotation karpenter-go.github.io/removals
+// stores it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". The annotation of one NodePool also stores the record
+// of machines without a NodePool: "of-none:2026-01-02T15:04:00Z=2". The minutes are those of the API server's clock.
 type Record map[time.Time]int
 
-// ofNone is before the minutes of the record of machines of no NodePool.
+// ofNone is the prefix of the minutes in the record of machines without a NodePool.
 const ofNone = "of-none:"
 
-// readRecord reads a record, of which each minute has the prefix. What cannot be read, and what is older than the window, is left
-// out; a minute that has not come yet counts as the present one.
+// readRecord parses a record in which each minute has the prefix. It omits what cannot be parsed or is older than the
+// window. A minute in the future counts as the present one.
 func readRecord(text, prefix string, now time.Time, window time.Duration) Record {
 	r := Record{}
 	for item := range strings.FieldsSeq(text) {
@@ -38,8 +38,9 @@ func readRecord(text, prefix string, now time.Time, window time.Duration) Record
 
 func (r Record) add(at time.Time, n int) { r[at.UTC().Truncate(time.Minute)] += n }
 
-// within is the number of removals of the window, and drops what is older. A minute in the future is of a clock that has been
-// set back since: its removals count from now on, so that they are neither forgotten nor counted until that minute comes.
+// within returns the number of removals in the window, and drops older ones. A minute in the future comes from a
+// clock that has been set back since: its removals count from now on, so that they are neither lost nor counted until
+// that minute is reached.
 func (r Record) within(now time.Time, window time.Duration) int {
 	total, early := 0, 0
 	for minute, n := range r {
@@ -59,7 +60,7 @@ func (r Record) within(now time.Time, window time.Duration) int {
 	return total + early
 }
 
-// with is the record with, in each minute, the larger number of the two.
+// with returns the record that has, in each minute, the larger number of the two.
 func (r Record) with(other Record) Record {
 	both := Record{}
 	maps.Copy(both, r)
@@ -69,7 +70,7 @@ func (r Record) with(other Record) Record {
 	return both
 }
 
-// String is the record as the annotation has it.
+// String returns the record in the format of the annotation.
 func (r Record) String() string { return r.prefixed("") }
 
 func (r Record) prefixed(prefix string) string {

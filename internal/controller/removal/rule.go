@@ -6,19 +6,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Liveness is what a witness says about a machine.
+// Liveness is what a witness reports about a machine.
 type Liveness int
 
 const (
-	// Unknown means that the witness was not asked. It counts as Alive.
+	// Unknown means that the witness was not queried. It counts as Alive.
 	Unknown Liveness = iota
 	Alive
 	Gone
-	// Failing is what the cloud says of a machine that is there and fails the cloud's checks.
+	// Failing means that the cloud reports the machine as existing and failing the cloud's checks.
 	Failing
 )
 
-// Cause says why a machine is to be removed. It is a word of logs and events.
+// Cause is why a machine is to be removed. Logs and events contain it.
 type Cause string
 
 const (
@@ -26,28 +26,28 @@ const (
 	CauseMachineGone Cause = "MachineGone"
 	// CauseStray means that no claim shows the machine.
 	CauseStray Cause = "Stray"
-	// CauseUnhealthy means that a condition of the node calls for repair.
+	// CauseUnhealthy means that a condition of the node requires repair.
 	CauseUnhealthy Cause = "NodeUnhealthy"
 )
 
 // Case is a machine that is to be removed.
 type Case struct {
-	// Machine is the provider id, which identifies the case.
+	// Machine is the provider ID, which identifies the case.
 	Machine string
-	// Pool is the NodePool, empty for a machine of none.
+	// Pool is the NodePool, empty for a machine without one.
 	Pool  string
 	Cause Cause
-	// Cloud and Node are what the two witnesses say.
+	// Cloud and Node are the reports of the two witnesses.
 	Cloud, Node Liveness
 }
 
-// agreed reports whether both witnesses call the machine lost: gone, or failing in the cloud's eyes.
+// agreed reports whether both witnesses report the machine as lost: gone, or, for the cloud, failing.
 func (c Case) agreed() bool { return (c.Cloud == Gone || c.Cloud == Failing) && c.Node == Gone }
 
 // disputed reports whether the cloud cannot find a machine whose node reports.
 func (c Case) disputed() bool { return c.Cloud == Gone && c.Node != Gone }
 
-// Verdict is what to do about a case.
+// Verdict is the decision about a case.
 type Verdict int
 
 const (
@@ -59,57 +59,59 @@ const (
 	Remove
 )
 
-// Facts are what the verdicts depend on.
+// Facts are the input of the verdicts.
 type Facts struct {
-	// Cases are the machines in dispute and those that were to be removed within the window and are there, each once.
+	// Cases are the machines in dispute and the existing machines that were to be removed within the window, each
+	// once.
 	Cases []Case
-	// Removed is the number of removals within the window, by NodePool, whichever process carried them out.
+	// Removed is the number of removals within the window, by NodePool, for all processes.
 	Removed map[string]int
-	// Machines is the number of machines of each NodePool; the key "" has those of none.
+	// Machines is the number of machines of each NodePool. The key "" holds those without a NodePool.
 	Machines map[string]int
-	// Allowed are the NodePools whose removals the operator allows.
+	// Allowed holds the NodePools whose removals the operator allows.
 	Allowed map[string]bool
-	// Latched are the NodePools that the brake held when this process began, as long as it has not seen a whole window; the
-	// key "" has the fleet.
+	// Latched holds the NodePools that the Brake held when this process started, until the process has covered a
+	// whole window. The key "" holds the state for all NodePools together.
 	Latched map[string]bool
 }
 
-// Count is how many machines are to be removed, and of how many.
+// Count is the number of machines to be removed, its limit, and the number of machines.
 type Count struct {
 	Wanted, Limit, Machines int
 }
 
 // Ruling is the state of the brake.
 type Ruling struct {
-	// Pools are the NodePools whose own count holds the brake.
+	// Pools holds the NodePools whose own count holds the Brake.
 	Pools map[string]Count
-	// Fleet is the count of all NodePools, and FleetHeld whether it holds the brake for all of them.
+	// Fleet is the count of all NodePools, and FleetHeld whether it holds the Brake for all of them.
 	Fleet     Count
 	FleetHeld bool
 
 	allowed  map[string]bool
 	every    bool // every NodePool is allowed
 	poolless bool // there is no NodePool
-	// firm are the NodePools whose brake holds without the cases that have a pace as well; the key "" has the fleet.
+	// firm holds the NodePools for which the Brake holds even without the rate-limited cases. The key "" holds that
+	// for all NodePools together.
 	firm map[string]bool
-	// removed is the number of removals within the window by NodePool, and total that of all.
+	// removed is the number of removals within the window by NodePool, and total the sum.
 	removed map[string]int
 	total   int
 	failing bool // there are machines that fail the cloud's checks
 }
 
-// leastLimit is the least number of machines that may be removed within the window, however few there are.
+// leastLimit is the minimum of the limit for removals within the window, even for few machines.
 const leastLimit = 3
 
-// limit is how many of so many machines may be removed within the window: a fifth, and at least leastLimit.
+// limit returns how many of the machines may be removed within the window: a fifth, and at least leastLimit.
 func limit(machines int) int { return max(leastLimit, machines/5) }
 
-// step is how many machines with a pace are removed within the window while the brake holds: a tenth, as the default budget
-// of a NodePool has it, and at least one.
+// step returns how many machines are removed per window by rate-limited removals while the Brake holds: a tenth, as
+// in the default budget of a NodePool, and at least one.
 func step(machines int) int { return max(1, (machines+9)/10) }
 
-// Rule works out the state of the brake. Cases about which both witnesses agree do not count, nor do those of NodePools that
-// are allowed.
+// Rule computes the state of the Brake. Cases on which both witnesses agree do not count, nor do those of allowed
+// NodePools.
 func Rule(f Facts) Ruling {
 	r := Ruling{Pools: map[string]Count{}, allowed: f.Allowed, firm: map[string]bool{}, removed: map[string]int{}}
 	r.every, r.poolless = census(f)
@@ -157,7 +159,7 @@ func Rule(f Facts) Ruling {
 	return r
 }
 
-// census says whether there is a NodePool and all are allowed, and whether there is none.
+// census reports whether there is a NodePool and all are allowed, and whether there is none.
 func census(f Facts) (every, poolless bool) {
 	every, poolless = true, true
 	for pool := range f.Machines {
@@ -168,7 +170,7 @@ func census(f Facts) (every, poolless bool) {
 	return every && !poolless, poolless
 }
 
-// permits reports whether the operator allows the removals of a NodePool, or of machines of none.
+// permits reports whether the operator allows the removals of a NodePool, or of machines without one.
 func (r Ruling) permits(pool string) bool {
 	if pool == "" {
 		return r.every
@@ -176,7 +178,7 @@ func (r Ruling) permits(pool string) bool {
 	return r.allowed[pool]
 }
 
-// Holds reports whether the brake holds the removals of a NodePool, or of machines of none.
+// Holds reports whether the Brake holds the removals of a NodePool, or of machines without one.
 func (r Ruling) Holds(pool string) bool {
 	if r.permits(pool) {
 		return false
@@ -185,15 +187,16 @@ func (r Ruling) Holds(pool string) bool {
 	return held || r.FleetHeld
 }
 
-// hasPace reports whether such cases go on at a pace while the brake holds. Machines that fail the cloud's checks are one witness's
-// word against another's: each step shows whether the replacements fail as well. A machine of no claim waits until the operator
-// allows removals, which is an annotation of NodePools; without any NodePool, there is nothing to annotate.
+// hasPace reports whether such cases continue, rate-limited, while the Brake holds. For machines that fail the
+// cloud's checks, the two witnesses disagree: each step shows whether the replacements fail as well. A machine
+// without a claim waits until the operator allows removals with an annotation of NodePools. Without any NodePool,
+// there is nothing to annotate.
 func (r Ruling) hasPace(c Case) bool {
 	return c.Cloud == Failing || r.poolless && c.Cause == CauseStray
 }
 
-// goesOn reports whether a case is removed although the brake holds: its pace allows it, and without such cases the brake
-// would not hold.
+// goesOn reports whether a case is removed although the Brake holds: the rate allows it, and without such cases the
+// Brake would not hold.
 func (r Ruling) goesOn(c Case) bool {
 	if !r.hasPace(c) || r.firm[""] || r.firm[c.Pool] {
 		return false
@@ -207,12 +210,13 @@ func (r Ruling) goesOn(c Case) bool {
 	return !r.FleetHeld || r.total < step(r.Fleet.Machines)
 }
 
-// paces reports whether machines of a NodePool that fail the cloud's checks go on at a pace while the brake holds.
+// paces reports whether machines of a NodePool that fail the cloud's checks are removed, rate-limited, while the
+// Brake holds.
 func (r Ruling) paces(pool string) bool {
 	return r.Holds(pool) && !r.firm[""] && !r.firm[pool] && r.failing
 }
 
-// Of is the verdict about a case.
+// Of returns the verdict about a case.
 func (r Ruling) Of(c Case) Verdict {
 	switch {
 	case c.agreed():
@@ -225,7 +229,7 @@ func (r Ruling) Of(c Case) Verdict {
 	return Remove
 }
 
-// Take is the verdict about a case that is acted on: a removal uses up a part of the pace.
+// Take returns the verdict about a case that is executed: a removal consumes a part of the rate.
 func (r *Ruling) Take(c Case) Verdict {
 	verdict := r.Of(c)
 	if verdict == Remove && !c.agreed() && !r.permits(c.Pool) {
@@ -235,30 +239,30 @@ func (r *Ruling) Take(c Case) Verdict {
 	return verdict
 }
 
-// NodeFacts are what is known of a machine's node.
+// NodeFacts are the facts about a machine's node.
 type NodeFacts struct {
 	// Exists is false when the machine has no node.
 	Exists bool
-	// Ready is the status of the node's condition Ready, empty when it has none.
+	// Ready is the status of the node's condition Ready, empty if it is absent.
 	Ready corev1.ConditionStatus
-	// Renewed is when the kubelet last renewed the node's Lease, zero when there is none, and Duration for how long that
-	// holds.
+	// Renewed is when the kubelet last renewed the node's Lease, or zero if there is none. Duration is the duration
+	// of the Lease.
 	Renewed  time.Time
 	Duration time.Duration
 }
 
-// leaseDuration is how long a node's Lease holds that does not say it itself: the kubelet's default
+// leaseDuration is the duration of a node's Lease that does not specify it: the kubelet's default
 // (nodeLeaseDurationSeconds, https://kubernetes.io/docs/concepts/architecture/leases/).
 const leaseDuration = 40 * time.Second
 
-// Fails reports whether the node, too, calls the machine of no use: it is silent, or says itself that it is not ready.
+// Fails reports whether the node reports its machine as unusable too: it is silent, or reports that it is not ready.
 func (n NodeFacts) Fails(now time.Time) bool {
 	return n.Ready == corev1.ConditionFalse || n.Liveness(now) == Gone
 }
 
-// Liveness is what the node says. The kubelet writes True and False; the node lifecycle controller turns either into
-// Unknown when the kubelet has not reported for node-monitor-grace-period, by its own clock, so that a clock of the node
-// that is wrong does not count. A fresh Lease shows a kubelet that reports again, or that cannot write its status.
+// Liveness returns the node's report. The kubelet writes True and False. The node lifecycle controller changes either
+// to Unknown when the kubelet has not reported for node-monitor-grace-period, by its own clock, so that a wrong clock
+// of the node has no effect. A fresh Lease shows a kubelet that reports again, or that cannot write its status.
 func (n NodeFacts) Liveness(now time.Time) Liveness {
 	if !n.Exists {
 		return Gone

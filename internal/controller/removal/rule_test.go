@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// some are n cases like c, each of another machine.
+// some returns n cases like c, each with another machine.
 func some(n int, c Case) []Case {
 	cases := make([]Case, n)
 	for i := range cases {
@@ -114,7 +114,7 @@ func TestRecord(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := readRecord(text, "", now, window).within(now, window); got != 6 {
-		t.Errorf("%d removals were read, want 6", got)
+		t.Errorf("%d removals were parsed, want 6", got)
 	}
 	for text, want := range map[string]int{
 		"": 0, "nonsense": 0, "2026-01-01T11:51:00Z=x": 0, "2026-01-01T11:51:00Z=-4": 0, "2026-01-01T11:49:00Z=5": 0,
@@ -127,11 +127,12 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	if got := r.within(now.Add(5*time.Minute), window); got != 3 || len(r) != 1 {
-		t.Errorf("%d removals are left of %v, want 3", got, r)
+		t.Errorf("%d removals remain of %v, want 3", got, r)
 	}
 }
 
-// A clock that is set back neither forgets removals nor counts them until it has caught up.
+// TestRecordOfAClockThatWasSetBack verifies that a clock that is set back neither loses removals nor counts them
+// until it has caught up.
 func TestRecordOfAClockThatWasSetBack(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 30, 0, time.UTC)
 	const window = 10 * time.Minute

@@ -16,15 +16,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Values of the annotation karpenter-go.github.io/removals-paused: what the brake holds for, the count of the NodePool or
-// that of the fleet.
+// These are the values of the annotation karpenter-go.github.io/removals-paused: whether the count of the NodePool or
+// that of all NodePools holds the Brake.
 const (
 	scopePool  = "nodepool"
 	scopeFleet = "fleet"
 )
 
-// publish shows the state of the brake: metrics, an annotation and an event on each NodePool that it holds, and log lines
-// when it begins and ends to hold.
+// publish publishes the state of the Brake: metrics, an annotation and an event on each NodePool that it holds, and
+// log lines when a pause begins and ends.
 func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error {
 	b.measure(pools, ruling)
 	var errs []error
@@ -57,8 +57,8 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 	return errors.Join(errs...)
 }
 
-// tell emits the events about a pause. The start of the pause and its causes are part of their keys: a second pause is news
-// however soon it comes, and so is another cause.
+// tell emits the events about a pause. The start of the pause and its causes are part of their keys: a second pause
+// is reported however soon it begins, and so is another cause.
 func (b *Brake) tell(pool *karpv1.NodePool, ruling Ruling, held bool) {
 	began, known := b.paused[pool.Name]
 	if !known && !held {
@@ -80,7 +80,7 @@ func (b *Brake) tell(pool *karpv1.NodePool, ruling Ruling, held bool) {
 	b.Recorder.Emit(telemetry.RemovalsPaused(pool, b.why(pool, ruling), key))
 }
 
-// measure sets the metrics: machines that are held, those in dispute among them, and machines in dispute.
+// measure sets the metrics: held machines, those in dispute among them, and machines in dispute.
 func (b *Brake) measure(pools *fleet, ruling Ruling) {
 	held, disputed := map[string]int{"": 0}, map[string]int{}
 	for name := range pools.byName {
@@ -107,7 +107,7 @@ func (b *Brake) measure(pools *fleet, ruling Ruling) {
 	}
 }
 
-// why says why the removals of a NodePool are paused, and what ends the pause for each of its causes.
+// why describes why the removals of a NodePool are paused, and what ends the pause for each of its causes.
 func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	count, of, records := ruling.Fleet, "of the fleet", slices.Collect(maps.Values(b.records))
 	if own, is := ruling.Pools[pool.Name]; is {
@@ -118,7 +118,7 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {
 		items = append(items, fmt.Sprintf("%s: %d", cause, counts[cause]))
 	}
-	// Strays, and machines that have been removed, are counted and have no claim.
+	// Strays and removed machines are counted and have no claim.
 	text := fmt.Sprintf("Involuntary removals are paused: %d machines %s were removed, are to be removed, or are in dispute, within %s (%s). "+
 		"The limit is %d; NodeClaims show %d machines now", count.Wanted, of, b.Timers.RemovalWindow, strings.Join(items, ", "), count.Limit, count.Machines)
 	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
@@ -133,8 +133,8 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	return text + b.remedies(pool, b.waiting(pool.Name, ruling))
 }
 
-// remedies is what an operator can do about each cause. The annotation of one NodePool concerns neither machines in dispute,
-// which stay in any case, nor machines of no NodeClaim.
+// remedies describes what an operator can do about each cause. The annotation of one NodePool applies neither to
+// machines in dispute, which are kept in any case, nor to machines without a NodeClaim.
 func (b *Brake) remedies(pool *karpv1.NodePool, counts map[Cause]int) string {
 	allow := fmt.Sprintf("--overwrite %s=%s", karpv1.AnnotationRemovalsAllowedUntil,
 		b.serverTime().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))
@@ -152,8 +152,8 @@ func (b *Brake) remedies(pool *karpv1.NodePool, counts map[Cause]int) string {
 	return text
 }
 
-// causes are why machines are to be removed, with numbers: those of the NodePool if its own count holds the brake, otherwise
-// those of the fleet.
+// causes returns why machines are to be removed, with counts: those of the NodePool if its own count holds the Brake,
+// otherwise those of all NodePools.
 func (b *Brake) causes(pool string, ruling Ruling) map[Cause]int {
 	_, own := ruling.Pools[pool]
 	counts := map[Cause]int{}
@@ -167,7 +167,8 @@ func (b *Brake) causes(pool string, ruling Ruling) map[Cause]int {
 	return counts
 }
 
-// waiting are the causes of the removals that wait: those of the NodePool, and strays while the fleet's count holds them too.
+// waiting returns the causes of the held removals: those of the NodePool, and strays while the count of all NodePools
+// holds them too.
 func (b *Brake) waiting(pool string, ruling Ruling) map[Cause]int {
 	counts := b.causes(pool, ruling)
 	for _, s := range b.wanted {
@@ -178,7 +179,7 @@ func (b *Brake) waiting(pool string, ruling Ruling) map[Cause]int {
 	return counts
 }
 
-// removals is the number of removals within the window.
+// removals returns the number of removals within the window.
 func (b *Brake) removals(records []Record) int {
 	total := 0
 	for _, record := range records {
@@ -187,8 +188,8 @@ func (b *Brake) removals(records []Record) int {
 	return total
 }
 
-// unchecked is how many machines in dispute have not been checked for a window, because a witness could not be asked, and the
-// longest time for which that is so.
+// unchecked returns how many machines in dispute have not been checked for a window, because a witness could not be
+// queried, and the longest time since a check.
 func (b *Brake) unchecked() (n int, longest time.Duration) {
 	now := b.Clock.Now()
 	for _, s := range b.disputes {

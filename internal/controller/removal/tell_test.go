@@ -11,7 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Strays are no machines of a claim: the text of a pause that they cause counts them, and the machines of claims apart.
+// TestWhyWithStrays verifies that the text of a pause that strays cause counts them separately from the machines of
+// claims.
 func TestWhyWithStrays(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 0})
 	for i := range 5 {
@@ -32,7 +33,7 @@ func TestWhyWithStrays(t *testing.T) {
 	}
 }
 
-// texts are all events that have not been read.
+// texts returns all events that have not been read.
 func (b *bench) texts() string {
 	var said []string
 	for range len(b.sink.Events) {
@@ -41,7 +42,7 @@ func (b *bench) texts() string {
 	return strings.Join(said, "\n")
 }
 
-// disputes puts so many machines of a NodePool in dispute.
+// disputes puts n machines of a NodePool in dispute.
 func (b *bench) disputes(pool string, n int) {
 	b.t.Helper()
 	var cases []removal.Case
@@ -54,13 +55,14 @@ func (b *bench) disputes(pool string, n int) {
 	}
 }
 
-// A pause that machines in dispute cause is in the metric, and its event has the command that ends it: the annotation does not
-// remove machines in dispute. The event of a NodePool counts the machines of that NodePool.
+// TestPauseOfDisputes verifies that a pause that machines in dispute cause is in the metric, and that its event
+// contains the command that ends it: the annotation does not remove machines in dispute. The event of a NodePool
+// counts the machines of that NodePool.
 func TestPauseOfDisputes(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 10, "b": 40})
 	b.disputes("a", 5)
 	if got := testutil.ToFloat64(b.metrics.NodeClaimsRemovalsPaused.WithLabelValues("a")); got != 5 {
-		t.Errorf("the metric says %v, want 5", got)
+		t.Errorf("the metric is %v, want 5", got)
 	}
 	text := b.texts()
 	if want := "5 machines of the NodePool were removed, are to be removed, or are in dispute, within 10m0s (removed: 0, MachineGone: 5)"; !strings.Contains(text, want) {
@@ -71,23 +73,24 @@ func TestPauseOfDisputes(t *testing.T) {
 	}
 	b.disputes("a", 0)
 	if got := testutil.ToFloat64(b.metrics.NodeClaimsRemovalsPaused.WithLabelValues("a")); got != 0 {
-		t.Errorf("the metric says %v after the pause, want 0", got)
+		t.Errorf("the metric is %v after the pause, want 0", got)
 	}
 }
 
-// The event of a second pause is written however soon it comes, and so is one of another cause during a pause.
+// TestSecondPauseIsTold verifies that the event of a second pause is written however soon it begins, and so is one of
+// another cause during a pause.
 func TestSecondPauseIsTold(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 10})
 	for pause := range 3 {
 		b.disputes("a", 5)
 		b.disputes("a", 6)
 		if n := b.said(telemetry.ReasonRemovalsPaused); n != 1 {
-			t.Errorf("pause %d: %d events of its start, want 1", pause, n)
+			t.Errorf("pause %d: %d events for its start, want 1", pause, n)
 		}
 		b.pass(time.Minute)
 		b.disputes("a", 0)
 		if n := b.said(telemetry.ReasonRemovalsResumed); n != 1 {
-			t.Errorf("pause %d: %d events of its end, want 1", pause, n)
+			t.Errorf("pause %d: %d events for its end, want 1", pause, n)
 		}
 		b.pass(30 * time.Second)
 	}

@@ -19,14 +19,14 @@ import (
 // errNoKeeper means that no NodePool can be written.
 var errNoKeeper = errors.New("no NodePool can keep the record of machines of no NodePool")
 
-// ballot is a question, and the verdict about each of its cases.
+// ballot holds cases and their verdicts.
 type ballot struct {
 	cases    []Case
 	verdicts []Verdict
 }
 
-// remove records the removals that are allowed, and holds those that it cannot record. Those about which both witnesses agree, and
-// those that the operator allows, do not count.
+// remove records the allowed removals, and holds those that it cannot record. Removals on which both witnesses agree,
+// and those that the operator allows, do not count.
 func (b *Brake) remove(ctx context.Context, pools *fleet, ruling Ruling, q ballot) error {
 	counted := map[string][]int{}
 	for i, c := range q.cases {
@@ -53,13 +53,13 @@ func (b *Brake) remove(ctx context.Context, pools *fleet, ruling Ruling, q ballo
 	return errors.Join(errs...)
 }
 
-// noteRemoved remembers that the removal of a machine is allowed.
+// noteRemoved records in memory that the removal of a machine is allowed.
 func (b *Brake) noteRemoved(c Case) {
 	b.removed[c.Machine] = b.Clock.Now()
 	delete(b.wanted, c.Machine)
 }
 
-// record adds n removals to the record of a NodePool, or of none, and writes it.
+// record adds n removals to the record of a NodePool, or of no NodePool, and writes it.
 func (b *Brake) record(ctx context.Context, pools *fleet, name string, n int) error {
 	before, after := b.records[name], Record{}
 	maps.Copy(after, before)
@@ -78,9 +78,9 @@ func (b *Brake) record(ctx context.Context, pools *fleet, name string, n int) er
 	return err
 }
 
-// recordNone writes the record of machines of no NodePool to one NodePool: to one that has it already if possible, and to another
-// if that cannot be written. A NodePool that has an older copy drops it with its next write, which is after this one. Without any
-// NodePool the record is in memory only.
+// recordNone writes the record of machines without a NodePool to one NodePool: preferably to one that has it already,
+// and to another one if the write fails. A NodePool with an older copy drops it at its next write, which is after
+// this one. Without any NodePool, the record is in memory only.
 func (b *Brake) recordNone(ctx context.Context, pools *fleet) error {
 	candidates := slices.SortedFunc(maps.Values(pools.byName), func(x, y *karpv1.NodePool) int {
 		return cmp.Or(
@@ -112,7 +112,7 @@ func rank(is bool) int {
 	return 0
 }
 
-// keep writes the record of machines of no NodePool again when the NodePool that had it is gone.
+// keep writes the record of machines without a NodePool again when the NodePool that had it is gone.
 func (b *Brake) keep(ctx context.Context, pools *fleet) error {
 	if len(b.keepers) > 0 || b.records[""].within(b.serverTime(), b.Timers.RemovalWindow) == 0 {
 		return nil
@@ -120,7 +120,8 @@ func (b *Brake) keep(ctx context.Context, pools *fleet) error {
 	return b.recordNone(ctx, pools)
 }
 
-// noted is the record as a NodePool shows it. A keeper also shows that of the machines of none.
+// noted returns the record as a NodePool's annotation. That of a keeper also contains the record of machines without
+// a NodePool.
 func (b *Brake) noted(name string) string {
 	text := b.records[name].String()
 	if b.keepers[name] {
@@ -129,8 +130,8 @@ func (b *Brake) noted(name string) string {
 	return text
 }
 
-// annotate sets an annotation of a NodePool, or removes it if the value is empty. The patch names the value, so that it does
-// not depend on how old the cached NodePool is.
+// annotate sets an annotation of a NodePool, or removes it if the value is empty. The patch contains the value, so it
+// does not depend on the age of the cached NodePool.
 func (b *Brake) annotate(ctx context.Context, pool *karpv1.NodePool, key, value string) error {
 	annotations := map[string]any{key: nil}
 	if value != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/removal"
 )
 
-// succeed replaces the process by one on a machine whose clock is ahead of the API server's by so much.
+// succeed replaces the process by one on a machine with a clock that is ahead of the API server's.
 func (b *bench) succeed(before, ahead time.Duration) {
 	b.t.Helper()
 	b.pass(ahead - before)
@@ -21,7 +21,7 @@ func (b *bench) succeed(before, ahead time.Duration) {
 	b.brake.Ahead = func() time.Duration { return ahead }
 }
 
-// strays asks for the removal of machines from..to of no NodePool, and counts those that are removed.
+// strays requests the removal of machines from..to without a NodePool, and counts the removed ones.
 func (b *bench) strays(from, to int) (removed int, errs []error) {
 	b.t.Helper()
 	for i := from; i < to; i++ {
@@ -36,7 +36,8 @@ func (b *bench) strays(from, to int) (removed int, errs []error) {
 	return removed, errs
 }
 
-// Removals that a leader with a wrong clock records count for its successor for a whole window, and no longer.
+// TestRecordAcrossClocks verifies that removals that a leader with a wrong clock records count for its successor for
+// a whole window, and no longer.
 func TestRecordAcrossClocks(t *testing.T) {
 	for _, ahead := range []time.Duration{-15 * time.Minute, 15 * time.Minute} {
 		b := newBench(t, map[string]int{"a": 50})
@@ -55,7 +56,7 @@ func TestRecordAcrossClocks(t *testing.T) {
 	}
 }
 
-// The operator's time is compared with the API server's clock.
+// TestPermissionOfAnotherClock verifies that the operator's time is compared with the API server's clock.
 func TestPermissionOfAnotherClock(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50})
 	const ahead = -15 * time.Minute
@@ -70,7 +71,8 @@ func TestPermissionOfAnotherClock(t *testing.T) {
 	}
 }
 
-// Removals that the operator allowed count for no NodePool, neither after the permission nor after the NodePool is gone.
+// TestAllowedRemovalsDoNotCount verifies that removals that the operator allowed count for no NodePool, neither after
+// the permission nor after the NodePool is gone.
 func TestAllowedRemovalsDoNotCount(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50, "b": 10})
 	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, b.clock.Now().Add(time.Minute).Format(time.RFC3339))
@@ -78,7 +80,7 @@ func TestAllowedRemovalsDoNotCount(t *testing.T) {
 		t.Fatalf("%d of 40 were removed while the operator allows it", n)
 	}
 	if text := b.pool("a").Annotations[karpv1.AnnotationRemovals]; text != "" {
-		t.Errorf("the NodePool shows %q, want nothing", text)
+		t.Errorf("the NodePool has %q, want nothing", text)
 	}
 	b.pass(2 * time.Minute)
 	if n := b.ill("b", 0, 1) + b.ill("a", 40, 41); n != 2 {
@@ -86,7 +88,8 @@ func TestAllowedRemovalsDoNotCount(t *testing.T) {
 	}
 }
 
-// What was counted for a NodePool ends with it: its machines, too, are of none.
+// TestDeletedNodePool verifies that the counts for a NodePool end with it, and that its machines then have no
+// NodePool.
 func TestDeletedNodePool(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50, "b": 50})
 	if n := b.ill("a", 0, 50); n != 10 {
@@ -107,7 +110,7 @@ func TestDeletedNodePool(t *testing.T) {
 	}
 }
 
-// What was counted for a NodePool that is gone does not hold those that are there.
+// TestRecordOfDeletedNodePool verifies that the counts for a deleted NodePool do not hold removals of existing ones.
 func TestRecordOfDeletedNodePool(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 50, "b": 30})
 	if n := b.ill("a", 0, 10); n != 10 {
@@ -121,7 +124,7 @@ func TestRecordOfDeletedNodePool(t *testing.T) {
 	}
 }
 
-// A dispute outweighs a removal that was allowed before.
+// TestDisputeAfterRemoval verifies that a dispute takes precedence over a removal that was allowed before.
 func TestDisputeAfterRemoval(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 10})
 	c := removal.Case{Machine: machine("a", 0), Pool: "a", Cause: "instance_status", Cloud: removal.Failing}
@@ -135,7 +138,8 @@ func TestDisputeAfterRemoval(t *testing.T) {
 	}
 }
 
-// A NodePool that cannot be written does not hold machines of no NodePool: another one keeps their record.
+// TestStraysWithOneBadPool verifies that a NodePool that cannot be written does not hold machines without a NodePool:
+// another one stores their record.
 func TestStraysWithOneBadPool(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 5, "b": 5})
 	b.deny, b.denied = true, "a"
@@ -150,11 +154,12 @@ func TestStraysWithOneBadPool(t *testing.T) {
 	b = newBench(t, map[string]int{"a": 5, "b": 5})
 	b.deny = true
 	if n, errs := b.strays(0, 1); n != 0 || len(errs) == 0 {
-		t.Errorf("%d were removed and %d errors told though no NodePool can be written", n, len(errs))
+		t.Errorf("%d were removed and %d errors reported though no NodePool can be written", n, len(errs))
 	}
 }
 
-// The record of machines of no NodePool is always on one NodePool, whichever come and go.
+// TestRecordOfNoneMoves verifies that the record of machines without a NodePool is always on one NodePool, whichever
+// are created and deleted.
 func TestRecordOfNoneMoves(t *testing.T) {
 	b := newBench(t, map[string]int{"b": 5})
 	if n, errs := b.strays(0, 2); n != 2 || len(errs) != 0 {
@@ -169,7 +174,7 @@ func TestRecordOfNoneMoves(t *testing.T) {
 		t.Fatal("a machine of the NodePool is not removed")
 	}
 	if text := b.pool("b").Annotations[karpv1.AnnotationRemovals]; !strings.Contains(text, "of-none:") {
-		t.Errorf("the NodePool that has the record shows %q after another one has appeared", text)
+		t.Errorf("the NodePool that has the record has %q after another one was created", text)
 	}
 	if err := b.api.Delete(t.Context(), b.pool("b")); err != nil {
 		t.Fatal(err)
@@ -182,11 +187,11 @@ func TestRecordOfNoneMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := pool.Annotations[karpv1.AnnotationRemovals]; !strings.Contains(text, "of-none:2026-01-01T12:00:00Z=2") {
-		t.Errorf("the other NodePool shows %q after the first is gone", text)
+		t.Errorf("the other NodePool has %q after the first is gone", text)
 	}
 }
 
-// A pause for machines in dispute that cannot be checked says so.
+// TestUncheckedDisputes verifies that a pause for machines in dispute that cannot be checked reports this.
 func TestUncheckedDisputes(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 10})
 	var disputes []removal.Case
@@ -199,7 +204,7 @@ func TestUncheckedDisputes(t *testing.T) {
 	b.pass(21 * time.Minute)
 	b.brake.Disputes(nil, ids...)
 	if !b.brake.InDispute(ids[0]) || b.brake.InDispute(machine("a", 9)) {
-		t.Error("a machine that cannot be checked is not in dispute any more, or another one is")
+		t.Error("a machine that cannot be checked is no longer in dispute, or another one is")
 	}
 	if err := b.brake.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
