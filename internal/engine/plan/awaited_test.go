@@ -8,7 +8,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// A node that was bought in the place of another is not taken for useless before the pods have come. n0 is empty, a pod
+// A node that was launched to replace another is not removed as unused before its pods are bound. n0 is empty. A pod
 // runs on n1, and is protected where the case says so.
 func TestBoughtNodesAreAwaited(t *testing.T) {
 	command := func(w *world, phase plan.Phase, buys string) {
@@ -57,7 +57,7 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 	}
 }
 
-// A node without a claim is not promised to anybody because a command sends pods to another one.
+// Nodes without a claim are not awaited when a command moves pods to another node without a claim.
 func TestForeignNodesAreNotAwaited(t *testing.T) {
 	w := newWorld(t, 2)
 	w.bind("web", "n1")
@@ -71,7 +71,8 @@ func TestForeignNodesAreNotAwaited(t *testing.T) {
 	}
 }
 
-// A node whose pods are still pending is kept for a minute after it opened, also where none is nominated to it.
+// A node whose pods are still pending is kept for a minute after its initialization, even where no pod is nominated to
+// it.
 func TestPendingPodsAreAwaited(t *testing.T) {
 	for name, test := range map[string]struct {
 		launchedFor string

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The time that a verdict names is not before the end of the pause, which may be within a second: a loop that wakes at that time
-// finds the pause over.
+// The time in the verdict is not before the end of the pause, which may be within a second: a loop that wakes up at
+// that time finds the pause over.
 func TestBackoffIsOverWhenItSays(t *testing.T) {
 	for _, fraction := range []time.Duration{0, time.Nanosecond, 480 * time.Millisecond, time.Second - time.Nanosecond} {
 		w := newWorld(t, 2)
@@ -28,8 +28,8 @@ func TestBackoffIsOverWhenItSays(t *testing.T) {
 	}
 }
 
-// A replacement ends the backoff if it was initialized after the failure. One that was initialized before, and whose command is
-// still draining, does not.
+// A replacement ends the backoff if it was initialized after the failure. One that was initialized before, and whose
+// command is still draining, does not.
 func TestBackoffOutlivesEarlierReplacements(t *testing.T) {
 	for name, test := range map[string]struct {
 		initialized time.Duration // after the failure
@@ -60,7 +60,7 @@ func TestBackoffOutlivesEarlierReplacements(t *testing.T) {
 	}
 }
 
-// A failure is noted with what became of the replacement, and with the cause where that is known.
+// A failure is recorded with the outcome of the replacement, and with the cause where it is known.
 func TestFailureSaysWhy(t *testing.T) {
 	for want, stage := range map[string]*model.Stage{
 		"claim c0 is gone: no capacity":                                               nil,
@@ -94,7 +94,7 @@ func TestFailureSaysWhy(t *testing.T) {
 			guard.Cause = func(string) string { return "no capacity" }
 		}
 		if got != want {
-			t.Errorf("the note says %q, want %q", got, want)
+			t.Errorf("the recorded reason is %q, want %q", got, want)
 		}
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// neverRegisters plays the given time in passes of ten seconds: each pod that waits has one claim in flight, planned at most
-// once a minute, whose node never registers and which is given up after 15 minutes. It returns when claims were launched.
+// neverRegisters runs passes of ten seconds for the given time. Each pending pod has one claim in flight, planned at
+// most once a minute, whose node never registers and which fails after 15 minutes. It returns when claims were
+// launched.
 func (w *braked) neverRegisters(pods int, until time.Duration) []time.Time {
 	type flight struct {
 		claim string
@@ -44,8 +45,9 @@ func (w *braked) neverRegisters(pods int, until time.Duration) []time.Time {
 	return launches
 }
 
-// TestBrakeOfParallelLaunches: ten passes a minute apart launch for one ReplicaSet, and no node registers. The failures of
-// those that were under way when a pause began make no further pause; each further one follows a launch after the one before.
+// TestBrakeOfParallelLaunches: ten passes, a minute apart, launch for one ReplicaSet, and no node registers. Failures
+// of launches that were in progress when a pause began cause no further pause. Each further pause follows a launch
+// after the previous one.
 func TestBrakeOfParallelLaunches(t *testing.T) {
 	w := newBraked()
 	launches := w.neverRegisters(10, 65*time.Minute)
@@ -70,7 +72,7 @@ func TestBrakeOfParallelLaunches(t *testing.T) {
 	if hold.Pauses != pauses {
 		t.Errorf("the annotation counts %d pauses, want %d", hold.Pauses, pauses)
 	}
-	// A restart goes on with the next longer pause, however many launches have failed before.
+	// After a restart, the next pause is the next longer one, however many launches failed before.
 	w.brake, w.nodes = plan.Brake{}, map[string]model.NodeSpec{}
 	w.pass(hold.Until.Sub(w.now) + time.Second)
 	if !w.preempted(1000) {
@@ -81,7 +83,7 @@ func TestBrakeOfParallelLaunches(t *testing.T) {
 	}
 }
 
-// held has four launches that led to nothing, and a pod that waits and has come to run on another node.
+// held makes four futile launches, and a pending pod that is then bound to another node.
 func held(w *braked) {
 	for i := range 4 {
 		w.preempted(i)
@@ -92,8 +94,8 @@ func held(w *braked) {
 	w.bind("web-0", "other")
 }
 
-// TestBrakeRepeatsReleases: a pause that is over and cannot be taken off its pool holds no launch, and is taken off as soon as
-// that is possible.
+// TestBrakeRepeatsReleases: a pause that has ended, and cannot be removed from its pool, holds no launch. It is removed
+// as soon as writes succeed.
 func TestBrakeRepeatsReleases(t *testing.T) {
 	w := newBraked()
 	held(w)
@@ -112,18 +114,18 @@ func TestBrakeRepeatsReleases(t *testing.T) {
 	if len(w.pool.Holds) > 0 {
 		t.Errorf("holds %+v, once they can be written", w.pool.Holds)
 	}
-	// What the pool says later is believed again.
+	// A pause that is written to the pool later is effective again.
 	w.pass(time.Second)
 	w.pool.Holds = []model.LaunchHold{{Owner: "web-uid", Name: "ReplicaSet default/web", Failures: 5, Until: w.now.Add(time.Hour)}}
 	w.pass(time.Second)
 	w.pend("web-2")
 	if w.launch("later", "web-2") {
-		t.Error("a pause that was written later does not hold")
+		t.Error("a pause that was written later has no effect")
 	}
 }
 
-// TestBrakeReleasesAfterRestart: a restart knows a pause and not which pods it was for. It ends when all pods of the controller
-// have been on nodes for a minute. Some that have run all the time do not end it.
+// TestBrakeReleasesAfterRestart: after a restart, a pause is known but not its pods. It ends when all pods of the
+// controller have been on nodes for a minute. Some pods that ran all the time do not end it.
 func TestBrakeReleasesAfterRestart(t *testing.T) {
 	for _, c := range []struct {
 		waits bool
@@ -135,7 +137,7 @@ func TestBrakeReleasesAfterRestart(t *testing.T) {
 		w.pool.Holds[0].Until = w.now.Add(30 * time.Minute)
 		w.pass(time.Second)
 		for i := range 12 {
-			if i%2 == 0 && c.waits { // it comes, is preempted, and waits again
+			if i%2 == 0 && c.waits { // it is bound, preempted, and pending again
 				w.pend("web-1")
 			} else if c.waits {
 				w.bind("web-1", "other")
@@ -143,12 +145,12 @@ func TestBrakeReleasesAfterRestart(t *testing.T) {
 			w.pass(10 * time.Second)
 		}
 		if len(w.pool.Holds) != c.holds {
-			t.Errorf("another pod waits: %t: holds %+v, want %d", c.waits, w.pool.Holds, c.holds)
+			t.Errorf("another pod is pending: %t: holds %+v, want %d", c.waits, w.pool.Holds, c.holds)
 		}
 	}
 }
 
-// TestBrakeForgetsPods: of the pods that launches of a controller were for, the brake keeps those that are there and those of
+// TestBrakeForgetsPods: of the pods that launches of a controller were for, the brake keeps existing ones and those of
 // the last hour.
 func TestBrakeForgetsPods(t *testing.T) {
 	w := newBraked()
@@ -160,7 +162,7 @@ func TestBrakeForgetsPods(t *testing.T) {
 		}
 		w.stage(claim, model.Initialized)
 		w.bind(pod, claim)
-		w.pass(2 * time.Minute) // the one before leaves when the next is under way
+		w.pass(2 * time.Minute) // the previous pod's node is removed while the next launch is in progress
 		delete(w.pods, fmt.Sprintf("pod-%d", i-1))
 		delete(w.nodes, fmt.Sprintf("claim-%d", i-1))
 		w.pass(2 * time.Minute)
@@ -170,7 +172,7 @@ func TestBrakeForgetsPods(t *testing.T) {
 	}
 }
 
-// TestBrakeLiftedBesideAnOlderPause: an earlier pause that is still on another pool does not keep the one that is taken off.
+// TestBrakeLiftedBesideAnOlderPause: an earlier pause on another pool does not prolong a pause that was removed.
 func TestBrakeLiftedBesideAnOlderPause(t *testing.T) {
 	w := newBraked()
 	for i := range 4 {
@@ -184,6 +186,6 @@ func TestBrakeLiftedBesideAnOlderPause(t *testing.T) {
 	w.pool.Holds = nil
 	w.pass(time.Second)
 	if !w.preempted(5) {
-		t.Errorf("launches wait, though the pause was taken off: %+v", w.pool.Holds)
+		t.Errorf("launches wait, although the pause was removed: %+v", w.pool.Holds)
 	}
 }

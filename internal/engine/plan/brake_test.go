@@ -14,19 +14,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// braked is a pool, the pods of one ReplicaSet, and what a controller launches for them.
+// braked is a pool, the pods of one ReplicaSet, and the nodes that a controller launches for them.
 type braked struct {
 	now  time.Time
 	pool model.PoolSpec
-	// other is a second pool, none without a name.
+	// other is a second pool; there is none if it has no name.
 	other model.PoolSpec
 	brake plan.Brake
 	nodes map[string]model.NodeSpec
 	pods  map[string]model.PodSpec
 	left  []model.Departure
-	// deaf: what is to be written on the pool is not; unwritable: neither is what is to be taken off.
+	// deaf makes writes to the pool fail, unwritable also makes removals fail.
 	deaf, unwritable bool
-	// starts are the times at which pauses began, ends those to which they last.
+	// starts are the times at which pauses began, ends the times at which they end.
 	starts, ends []time.Time
 	launched     int
 }
@@ -51,7 +51,7 @@ func (w *braked) snapshot() *model.Snapshot {
 	return b.Snapshot(w.now)
 }
 
-// pend makes a pod of the ReplicaSet that waits.
+// pend adds a pending pod of the ReplicaSet.
 func (w *braked) pend(name string) {
 	w.pods[name] = model.PodSpec{UID: name, Namespace: "default", Name: name, Created: w.now, State: model.Pending, Reschedulable: true,
 		Controller: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web-uid"}}
@@ -63,7 +63,7 @@ func (w *braked) bind(pod, node string) {
 	w.pods[pod] = p
 }
 
-// launch plans a claim for the pods, and creates it unless it has to wait.
+// launch plans a claim for the pods, and creates it unless the launch has to wait. It reports whether it was created.
 func (w *braked) launch(claim string, pods ...string) bool {
 	snap := w.snapshot()
 	p := &plan.Provision{Claims: []plan.NewClaim{{Name: claim, Pool: "p", PoolUID: "pool-uid"}}}
@@ -91,7 +91,7 @@ func (w *braked) stage(claim string, stage model.Stage) {
 	w.nodes[claim] = n
 }
 
-// pass is one of the loop, some seconds later.
+// pass runs one pass of the loop after the given time.
 func (w *braked) pass(later time.Duration) {
 	w.now = w.now.Add(later)
 	for _, a := range w.brake.Look(w.snapshot(), w.left) {
@@ -111,8 +111,8 @@ func (w *braked) pass(later time.Duration) {
 	w.left = nil
 }
 
-// preempted is a round of the loop: a node is launched, the pod comes, a daemon takes its place, and the ReplicaSet makes
-// another pod.
+// preempted is a round of the loop: a node is launched, the pod is bound, a daemon preempts it, and the ReplicaSet
+// creates another pod.
 func (w *braked) preempted(i int) bool {
 	pod, claim := fmt.Sprintf("pod-%d", i), fmt.Sprintf("claim-%d", i)
 	w.pend(pod)
@@ -136,7 +136,7 @@ func (w *braked) preempted(i int) bool {
 	return true
 }
 
-// TestBrakeEndsALoop: four launches that led to nothing, then one after each pause; the reason names what happened.
+// TestBrakeEndsALoop: four futile launches, then one after each pause. The reason describes what happened.
 func TestBrakeEndsALoop(t *testing.T) {
 	w := newBraked()
 	for i := 0; w.now.Before(noon.Add(3 * time.Hour)); i++ {
@@ -158,15 +158,16 @@ func TestBrakeEndsALoop(t *testing.T) {
 	hold := w.pool.Holds[0]
 	for _, part := range []string{"was preempted on node claim-", "after 2s", "DaemonSet agents/agent"} {
 		if !strings.Contains(hold.Why, part) {
-			t.Errorf("the reason does not say %q: %s", part, hold.Why)
+			t.Errorf("the reason does not contain %q: %s", part, hold.Why)
 		}
 	}
 	if hold.Name != "ReplicaSet default/web" {
-		t.Errorf("about %s", hold.Name)
+		t.Errorf("the hold is for %s", hold.Name)
 	}
 }
 
-// TestBrakeAfterRestart: the pause stands on the pool; another process keeps to it, and goes on with the next longer one.
+// TestBrakeAfterRestart: the pause is stored on the pool. Another process applies it, and continues with the next
+// longer one.
 func TestBrakeAfterRestart(t *testing.T) {
 	w := newBraked()
 	for i := range 4 {
@@ -186,7 +187,7 @@ func TestBrakeAfterRestart(t *testing.T) {
 	}
 }
 
-// TestBrakeReleases: a pod of the controller that has run for a minute, on whichever node, ends the pause.
+// TestBrakeReleases: a pod of the controller that has run for a minute, on any node, ends the pause.
 func TestBrakeReleases(t *testing.T) {
 	w := newBraked()
 	for i := range 4 {
@@ -211,7 +212,8 @@ func TestBrakeReleases(t *testing.T) {
 	}
 }
 
-// TestBrakeLetsPass: what looks like a loop and is none. Each case is a round that is played ten times within 15 minutes.
+// TestBrakeLetsPass: rounds that resemble a loop and are none. Each case is a round that runs ten times within 15
+// minutes.
 func TestBrakeLetsPass(t *testing.T) {
 	for name, round := range map[string]func(w *braked, pod, claim string){
 		"short jobs": func(w *braked, pod, claim string) {
@@ -253,7 +255,7 @@ func TestBrakeLetsPass(t *testing.T) {
 	}
 	t.Run("a burst", func(t *testing.T) {
 		w := newBraked()
-		for i := range 12 { // twelve passes, whose nodes take long to come
+		for i := range 12 { // twelve passes, whose nodes take long to register
 			pod, claim := fmt.Sprintf("pod-%d", i), fmt.Sprintf("claim-%d", i)
 			w.pend(pod)
 			if !w.launch(claim, pod) {
@@ -264,7 +266,7 @@ func TestBrakeLetsPass(t *testing.T) {
 	})
 }
 
-// TestBrakeCountsNodesWithoutPods: nodes that go again and again while the pod still waits are a loop, whether they
+// TestBrakeCountsNodesWithoutPods: nodes that are removed again and again while the pod is still pending are a loop,
 // registered or not. The claims of one pass count once.
 func TestBrakeCountsNodesWithoutPods(t *testing.T) {
 	for stage, fate := range map[model.Stage]string{model.Launched: "never registered", model.Initialized: "was removed"} {
@@ -284,13 +286,13 @@ func TestBrakeCountsNodesWithoutPods(t *testing.T) {
 			w.pass(time.Second)
 		}
 		if rounds != 4 || len(w.pool.Holds) != 1 || !strings.Contains(w.pool.Holds[0].Why, fate) {
-			t.Errorf("%d rounds, holds %+v; want a pause after 4, that says: %s", rounds, w.pool.Holds, fate)
+			t.Errorf("%d rounds, holds %+v; want a pause after 4, with the reason: %s", rounds, w.pool.Holds, fate)
 		}
 	}
 }
 
-// TestBrakeCountsNodesThatNeverRegister: each claim is given up 15 minutes after its launch, so that no two launches are
-// within 15 minutes. They are a loop all the same.
+// TestBrakeCountsNodesThatNeverRegister: each claim fails 15 minutes after its launch, so that no two launches are
+// within 15 minutes. They still count as a loop.
 func TestBrakeCountsNodesThatNeverRegister(t *testing.T) {
 	w := newBraked()
 	w.pend("pod")
@@ -313,14 +315,14 @@ func TestBrakeCountsNodesThatNeverRegister(t *testing.T) {
 	}
 	want := []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute}
 	if !slices.Equal(pauses[:min(len(pauses), len(want))], want) || w.starts[0].Sub(noon) > 62*time.Minute {
-		t.Errorf("pauses %v from %v, want %v after the first four launches of a quarter of an hour", pauses, w.starts, want)
+		t.Errorf("pauses %v from %v, want %v after the first four launches of 15 minutes each", pauses, w.starts, want)
 	}
 	if why := w.pool.Holds[0].Why; !strings.Contains(why, "never registered") {
-		t.Errorf("the reason does not name nodes that never registered: %s", why)
+		t.Errorf("the reason does not mention nodes that never registered: %s", why)
 	}
 }
 
-// TestBrakeForgetsOldFailures: launches that led to nothing are no loop where more than 15 minutes lie between them.
+// TestBrakeForgetsOldFailures: futile launches more than 15 minutes apart are not a loop.
 func TestBrakeForgetsOldFailures(t *testing.T) {
 	w := newBraked()
 	for i := range 10 {
@@ -333,8 +335,8 @@ func TestBrakeForgetsOldFailures(t *testing.T) {
 	}
 }
 
-// TestBrakeWithoutWrites: a pause that cannot be written holds launches all the same, and is as long as it would be. It is
-// written as soon as that is possible.
+// TestBrakeWithoutWrites: a pause that cannot be written still holds launches, for its normal length. It is written as
+// soon as writes succeed.
 func TestBrakeWithoutWrites(t *testing.T) {
 	w := newBraked()
 	w.deaf = true
@@ -362,7 +364,7 @@ func TestBrakeWithoutWrites(t *testing.T) {
 	}
 }
 
-// TestBrakeKeepsReasons: a pool may lack what became of the nodes; a pod is told all the same.
+// TestBrakeKeepsReasons: the pool may lack the fates of the nodes; the refusal of the pod contains them from memory.
 func TestBrakeKeepsReasons(t *testing.T) {
 	w := newBraked()
 	for i := range 4 {
@@ -380,7 +382,7 @@ func TestBrakeKeepsReasons(t *testing.T) {
 	}
 }
 
-// TestBrakeLifted: a pause that is taken off the pool is over.
+// TestBrakeLifted: a pause that is removed from the pool is over.
 func TestBrakeLifted(t *testing.T) {
 	w := newBraked()
 	for i := range 4 {
@@ -394,8 +396,8 @@ func TestBrakeLifted(t *testing.T) {
 	}
 }
 
-// TestBrakeOfManyControllers: a pool has room for so many pauses. Those of further controllers hold too, and none is written
-// in turns with another.
+// TestBrakeOfManyControllers: a pool stores a limited number of pauses. The pauses of further controllers also hold,
+// and no two of them alternate on the pool.
 func TestBrakeOfManyControllers(t *testing.T) {
 	const many = model.MostHolds + 10
 	w := newBraked()
@@ -415,7 +417,7 @@ func TestBrakeOfManyControllers(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		for _, a := range w.brake.Look(w.snapshot(), w.left) {
 			if a, holding := a.(plan.HoldLaunches); holding {
-				if len(holds) < model.MostHolds { // all end in the same second: the first that come stay
+				if len(holds) < model.MostHolds { // all end in the same second: the first ones remain
 					holds[a.Hold.Owner] = a.Hold
 				}
 				written++
@@ -447,7 +449,7 @@ func TestBrakeOfManyControllers(t *testing.T) {
 	}
 }
 
-// TestRestrain: what others need too is launched all the same.
+// TestRestrain: a claim that other pods need too is still launched.
 func TestRestrain(t *testing.T) {
 	w := newBraked()
 	w.pool.Holds = []model.LaunchHold{{Owner: "web-uid", Name: "ReplicaSet default/web", Failures: 4, Until: w.now.Add(time.Minute), Why: "w"}}

@@ -85,7 +85,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Appendix B, example 1, and the strictest of several.
+// The percentage is rounded up, and the strictest of several budgets applies.
 func TestAllowance(t *testing.T) {
 	percent := func(p int64) model.Budget { return model.Budget{IsPercent: true, Percent: p} }
 	for name, c := range map[string]struct {
@@ -110,13 +110,13 @@ func TestAllowance(t *testing.T) {
 			}
 			w.add("young", "young").Stage = model.Registered // not counted
 			if got := plan.NewGuard(w.snapshot()).Allowance("p", plan.Empty).Remaining(); got != c.want {
-				t.Errorf("%d nodes may go, want %d", got, c.want)
+				t.Errorf("%d nodes may be removed, want %d", got, c.want)
 			}
 		})
 	}
 }
 
-// A node whose machine is being terminated is neither in the total that percentages are of, nor among those leaving.
+// A node whose machine is being terminated counts neither in the total for percentages nor in Leaving.
 func TestAllowanceWithoutTerminatingNodes(t *testing.T) {
 	w := newWorld(t, 12)
 	w.pools[0].Budgets = []model.Budget{{IsPercent: true, Percent: 10}}

@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// TestEvictable: what keeps a pod on its node, and with it the node, whatever the reason to remove it.
+// TestEvictable: the facts that block the eviction of a pod, and with it the removal of its node for any reason.
 func TestEvictable(t *testing.T) {
 	no := func(code plan.Code, pod, pdb string, have int64) plan.Verdict {
 		return plan.Verdict{Code: code, Node: "n0", Holder: &plan.Holder{Pod: pod, PDB: pdb}, Have: have}
@@ -68,7 +68,7 @@ func TestEvictable(t *testing.T) {
 					t.Errorf("verdict about the node, %s (-want +got):\n%s", reason, diff)
 				}
 			}
-			// A claim that bounds the drain: what its pods say only delays what has to be.
+			// A claim that limits the drain: protected pods delay the removal but do not prevent it.
 			w.nodes["c0"].DrainBounded = true
 			snap = w.snapshot()
 			guard = plan.NewGuard(snap)
@@ -95,7 +95,7 @@ func TestEmptyNodeWithBlockedDaemon(t *testing.T) {
 	}
 }
 
-// The node's own protection, and a promise to it, bind in any case.
+// The node's own protection, and a nomination to it, always block the removal.
 func TestBoundedDrainDoesNotForceEverything(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world)
@@ -115,8 +115,8 @@ func TestBoundedDrainDoesNotForceEverything(t *testing.T) {
 	}
 }
 
-// What a consolidation did stands for the minimum stay. What was launched for pods, or in place of a node that drifted, is
-// consolidated as soon as consolidateAfter has passed.
+// The result of a consolidation is protected for the minimum stay. A node launched for pods, or in place of a drifted
+// node, is consolidated as soon as consolidateAfter has passed.
 func TestSettled(t *testing.T) {
 	replacement := func(n *model.NodeSpec) { n.Replacement = true }
 	for name, c := range map[string]struct {
@@ -183,7 +183,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestSettledByOption: the run's own minimum stay counts where the pool says nothing.
+// TestSettledByOption: the guard's own minimum stay applies where the pool sets none.
 func TestSettledByOption(t *testing.T) {
 	w := newWorld(t, 1)
 	w.bind("a", "n0")

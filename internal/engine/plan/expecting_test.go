@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// An empty node that pods were sent to is kept for a minute, until somebody has come; and no node for longer than that.
+// An empty node that pods were sent to is kept for a minute, or until a pod is bound.
 func TestEmptyNodeExpectsPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*model.NodeSpec)
@@ -47,7 +47,7 @@ func TestEmptyNodeExpectsPods(t *testing.T) {
 	}
 }
 
-// A snapshot may say that pods take longer to arrive.
+// A snapshot may set a longer arrival time.
 func TestSnapshotSaysHowLongPodsTake(t *testing.T) {
 	w := newWorld(t, 1)
 	w.pools[0].ConsolidateAfter = 0
@@ -62,8 +62,8 @@ func TestSnapshotSaysHowLongPodsTake(t *testing.T) {
 	}
 }
 
-// A time on a claim that is not over for long, of a clock that runs fast or of somebody's hand, is none: it keeps no empty node,
-// and is written over.
+// A time on a claim that is far in the future, from a fast clock or a manual edit, is ignored: it protects no empty
+// node, and is overwritten.
 func TestExpectedInTheFuture(t *testing.T) {
 	for ahead, want := range map[time.Duration]struct {
 		removable plan.Code
@@ -91,7 +91,7 @@ func TestExpectedInTheFuture(t *testing.T) {
 		w.bind("web-0", "n0")
 		w.nodes["c0"].Deleting, w.nodes["c2"].BoughtFor = true, []string{"uid-web-0"}
 		if got := texts(plan.Notices(w.snapshot())); got != want.told {
-			t.Errorf("%v ahead, without a command: told %q, want %q", ahead, got, want.told)
+			t.Errorf("%v ahead, without a command: actions %q, want %q", ahead, got, want.told)
 		}
 		w, cmd := moves(t)
 		w.nodes["c2"].ExpectingSince = noon.Add(ahead)
@@ -100,20 +100,20 @@ func TestExpectedInTheFuture(t *testing.T) {
 			w.nodes[c].Command, w.nodes[c].Disrupted, w.nodes[c].Deleting = cmd.Encode(), true, true
 		}
 		if _, actions := w.step(cmd, nil); strings.Contains(texts(actions), sentToC2) != (want.told != "") {
-			t.Errorf("%v ahead, with a command: told %q, want %q", ahead, texts(actions), want.told)
+			t.Errorf("%v ahead, with a command: actions %q, want %q", ahead, texts(actions), want.told)
 		}
 	}
 }
 
-// What cannot be noted keeps no command: it is tried for as long as a note would be worth something after the last candidate
-// went, and the command is over then.
+// A failing write does not prolong a command: it is retried for as long as the record would be valid after the last
+// candidate is gone, and then the command is over.
 func TestNoticesThatFail(t *testing.T) {
 	w, cmd := moves(t)
 	w.add("r", "r")
 	cmd.Phase, cmd.PhaseSince = plan.Draining, noon
 	delete(w.nodes, "c0")
 	delete(w.nodes, "c1")
-	for after := time.Duration(0); after <= plan.Arrival; after += 15 * time.Second { // nothing of it is written
+	for after := time.Duration(0); after <= plan.Arrival; after += 15 * time.Second { // none of the writes succeeds
 		w.now = noon.Add(time.Hour + after)
 		next, actions := plan.Step(w.snapshot(), cmd)
 		if cmd = next; cmd.Phase != plan.Draining || !strings.Contains(texts(actions), sentToC2) {
@@ -126,7 +126,7 @@ func TestNoticesThatFail(t *testing.T) {
 	}
 }
 
-// moves is a command that buys r for a pod of n0, and has room for another on n2.
+// moves returns a command that launches r for a pod of n0, and has capacity for another pod on n2.
 func moves(t testing.TB) (*world, plan.Command) {
 	w, cmd := underused(t, "r")
 	cmd.Replacements[0].Promised = []string{"uid-web-0/set"}
@@ -136,7 +136,7 @@ func moves(t testing.TB) (*world, plan.Command) {
 
 const sentToR, sentToC2 = "note on claim r that pods are sent to it", "note on claim c2 that pods are sent to it"
 
-// The claims of all nodes that pods are sent to get to know it, once, whatever the reason; of those that nobody is sent to none.
+// The claims of all nodes that pods are sent to are marked, once, for any reason; claims of other nodes are not.
 func TestSendingIsNoted(t *testing.T) {
 	w, cmd := moves(t)
 	cmd, got := run(w, cmd)
@@ -154,8 +154,9 @@ func TestSendingIsNoted(t *testing.T) {
 	}
 }
 
-// A drain may take long. When more of its pods have gone, those whom they are sent to are told again, also when the nodes went
-// before anybody looked, and who resumes tells at once. Of a drain that stands still nobody is told.
+// A drain may take long. When more of its pods have been evicted, the claims of their target nodes are marked again,
+// also when the candidates disappeared between two passes. A process that resumes the command marks them at once. A
+// drain without progress marks none.
 func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 	w, cmd := moves(t)
 	w.add("r", "r")
@@ -177,14 +178,15 @@ func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 		{time.Hour + 80*time.Second, func() { w.nodes["c1"].LastPodEvent = noon.Add(time.Hour + 80*time.Second) }, nobody},
 		{time.Hour + 101*time.Second, func() { delete(w.nodes, "c0") }, both},
 		{2 * time.Hour, func() { delete(w.nodes, "c1") }, both},
-		{2*time.Hour + 2*time.Second, func() { cmd.PhaseSince = noon.Add(2*time.Hour + time.Second) }, both}, // another process
+		// another process
+		{2*time.Hour + 2*time.Second, func() { cmd.PhaseSince = noon.Add(2*time.Hour + time.Second) }, both},
 	} {
 		s.change()
 		w.now = noon.Add(s.after)
 		next, actions := w.step(cmd, nil)
 		actions = slices.DeleteFunc(actions, func(a plan.Action) bool { _, notice := a.(plan.MarkExpecting); return !notice })
 		if got := texts(actions); got != s.want || next.Phase != plan.Draining {
-			t.Errorf("after %v: phase %s, told %q, want %q", s.after, next.Phase, got, s.want)
+			t.Errorf("after %v: phase %s, actions %q, want %q", s.after, next.Phase, got, s.want)
 		}
 	}
 	if done, actions := w.step(cmd, nil); done.Phase != plan.Done || len(actions) != 0 {
@@ -192,7 +194,8 @@ func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 	}
 }
 
-// Somebody deleted a node, and another was bought for its pods. Until they are evicted its claim is told, twice a minute while they may go.
+// A node is deleted without a command, and another was launched for its pods. Until they are evicted its claim is
+// marked, twice a minute while they may be evicted.
 func TestNoticesWithoutACommand(t *testing.T) {
 	leaving := func() *world {
 		w := newWorld(t, 3)
@@ -224,7 +227,7 @@ func TestNoticesWithoutACommand(t *testing.T) {
 			w := leaving()
 			c.change(w)
 			if got := texts(plan.Notices(w.snapshot())); got != c.want {
-				t.Errorf("told %q, want %q", got, c.want)
+				t.Errorf("actions %q, want %q", got, c.want)
 			}
 		})
 	}

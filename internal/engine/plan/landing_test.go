@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// When the pods of a consolidation are sent off, the claims of the nodes that take them get to know it, once, also when
-// the process that began is gone. A claim that is another one by now is left alone.
+// When the pods of a consolidation are evicted, the claims of the nodes that receive them are marked, once, also by a
+// process that resumes the command. A claim with another UID is not changed.
 func TestLandingIsNoted(t *testing.T) {
 	w, cmd := underused(t)
 	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.nodes["c2"].ClaimUID}, {Claim: "c1", ClaimUID: "another"}, {Claim: "gone", ClaimUID: "gone"}}
@@ -22,14 +22,14 @@ func TestLandingIsNoted(t *testing.T) {
 	if at := w.nodes["c2"].ConsolidatedAt; at.Before(cmd.Created) {
 		t.Errorf("c2 was consolidated at %v, the command is of %v", at, cmd.Created)
 	}
-	// It is left alone from then on.
+	// It is not consolidated again from then on.
 	snap := w.snapshot()
 	if v := plan.NewGuard(snap).Removable(snap.Claim("c2"), plan.Underutilized); v.Code != plan.NodeUnsettled {
 		t.Errorf("verdict %d, want %d", v.Code, plan.NodeUnsettled)
 	}
 }
 
-// The write of the mark may be lost; who resumes the command makes it again.
+// The write of the mark may be lost. A process that resumes the command repeats it.
 func TestLandingIsStored(t *testing.T) {
 	w, cmd := underused(t)
 	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.nodes["c2"].ClaimUID}}

@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// shop gives the world's pool a catalogue of two sizes.
+// shop gives the world's pool a catalog with two instance types.
 func (w *world) shop() {
 	kind := func(name string, cpu, price int64) model.InstanceType {
 		amounts := []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: 110}}
@@ -32,7 +32,7 @@ func (w *world) shop() {
 		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 }
 
-// run binds a pod of an owner that somebody will start again elsewhere; it is ready.
+// run binds a ready pod whose owner recreates it elsewhere after an eviction.
 func (w *world) run(pod, owner, node string, cpu int64) *model.PodSpec {
 	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Ready: true,
 		Reschedulable: true, Labels: map[string]string{"app": owner}, Controller: model.Owner{Kind: "ReplicaSet", Name: owner, UID: owner},
@@ -40,7 +40,7 @@ func (w *world) run(pod, owner, node string, cpu int64) *model.PodSpec {
 	return &w.pods[len(w.pods)-1]
 }
 
-// replace is what happens to an evicted pod: it is gone, and its owner makes another.
+// replace does what follows an eviction: the pod is gone, and its owner creates another.
 func (w *world) replace(pod, by string) {
 	at := slices.IndexFunc(w.pods, func(p model.PodSpec) bool { return p.Name == pod })
 	p := w.pods[at]
@@ -65,7 +65,8 @@ func (w *world) buy(p *plan.Provision) {
 	}
 }
 
-// planned makes a plan, checks it on the same snapshot, which must leave it alone, and says where it puts whom.
+// planned makes a plan, verifies that a check on the same snapshot drops nothing, and returns the plan with a listing
+// of its placements.
 func (w *world) planned() (*plan.Provision, string) {
 	w.t.Helper()
 	snap := w.snapshot()
@@ -96,8 +97,8 @@ func (w *world) planned() (*plan.Provision, string) {
 	return p, strings.Join(lines, "\n")
 }
 
-// TestPodsOfLeavingNodesArePlanned: capacity is bought for the pods of a node that goes while they still run, and what
-// is bought serves their successors: nothing is bought twice as they go one by one and others come in their place.
+// TestPodsOfLeavingNodesArePlanned: capacity is launched for the pods of a node under deletion while they still run. It
+// serves their successors too: nothing is launched twice as the pods are evicted and recreated one by one.
 func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
 	w := newWorld(t, 1)
 	w.shop()
@@ -105,7 +106,7 @@ func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
 	w.run("web-2", "web", "n0", 1000)
 	w.run("db-1", "db", "n0", 1000)
 	if _, where := w.planned(); where != "" {
-		t.Errorf("with nobody leaving the plan is %s", where)
+		t.Errorf("without a node to remove the plan is %s", where)
 	}
 	w.nodes["c0"].Deleting = true
 	p, where := w.planned()
@@ -132,17 +133,17 @@ func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
 	for _, step := range []struct{ old, new string }{{"db-1", "db-2"}, {"web-1", "web-3"}, {"web-2", "web-4"}} {
 		w.replace(step.old, step.new)
 		if diff := cmp.Diff(first, seats(step.new+" came for "+step.old)); diff != "" {
-			t.Errorf("%s came for %s and the seats are others (-before +after):\n%s", step.new, step.old, diff)
+			t.Errorf("%s replaced %s and the reservations changed (-before +after):\n%s", step.new, step.old, diff)
 		}
 	}
 	delete(w.nodes, "c0")
 	if diff := cmp.Diff(first, seats("when the node is gone")); diff != "" {
-		t.Errorf("the node is gone and the seats are others (-before +after):\n%s", diff)
+		t.Errorf("the node is gone and the reservations changed (-before +after):\n%s", diff)
 	}
 }
 
-// TestSuccessorsTakeSeats: where first fit would put the successors so that one has no place, their predecessors' seats
-// hold them all. A pod of the same owner that has a promise of its own takes nobody's.
+// TestSuccessorsTakeSeats: first fit would place the successors so that one is unschedulable; the reservations of their
+// predecessors hold them all. A pod of the same owner with its own reservation takes no other.
 func TestSuccessorsTakeSeats(t *testing.T) {
 	w := newWorld(t, 0)
 	w.shop()
@@ -167,9 +168,10 @@ func TestSuccessorsTakeSeats(t *testing.T) {
 	}
 }
 
-// TestSuccessorsTakeTheNewestPlace: two claims were created for a pod that is replaced. Its place on the older node may be another
-// pod's by now, so the successor has the place on the newer one, and no other pod has the old place; a reservation is newer than
-// both. A claim that was created for the pod and is reserved for it too has one place for it.
+// TestSuccessorsTakeTheNewestPlace: two claims were created for a pod that is replaced. Its capacity on the older node
+// may be in use by another pod, so the successor takes the reservation on the newer node, and no other pod takes the
+// old one. A reservation (ReservedFor) is newer than both claims. A claim that was created for the pod and is reserved
+// for it too has one place for it.
 func TestSuccessorsTakeTheNewestPlace(t *testing.T) {
 	for name, test := range map[string]struct {
 		reserved []string
@@ -201,7 +203,7 @@ func TestSuccessorsTakeTheNewestPlace(t *testing.T) {
 	}
 }
 
-// TestSeatsThatAreTaken: a successor who has arrived has used his seat, a predecessor who is still planned keeps his.
+// TestSeatsThatAreTaken: a bound successor has used its reservation; a predecessor that is still planned keeps its own.
 func TestSeatsThatAreTaken(t *testing.T) {
 	w := newWorld(t, 2)
 	w.nodes["c0"].Stage, w.nodes["c0"].Promised, w.nodes["c0"].Owners = model.Registered, []string{"gone", "uid-old", "bare"}, []string{"web", "web", ""}
@@ -212,16 +214,16 @@ func TestSeatsThatAreTaken(t *testing.T) {
 	w.replace("next", "next")
 	promised := func() []string { return plan.Ahead(w.snapshot()).Node("n0").Promised }
 	if diff := cmp.Diff([]string{"gone", "uid-old", "bare"}, promised()); diff != "" {
-		t.Errorf("both seats are taken, promised (-want +got):\n%s", diff)
+		t.Errorf("both reservations are taken, promised (-want +got):\n%s", diff)
 	}
 	arrived.Controller.UID = "another"
 	w.pods[1] = *arrived
 	if diff := cmp.Diff([]string{"gone", "uid-old", "bare", "uid-next"}, promised()); diff != "" {
-		t.Errorf("one seat is vacant, promised (-want +got):\n%s", diff)
+		t.Errorf("one reservation is free, promised (-want +got):\n%s", diff)
 	}
 }
 
-// TestWhoIsPlannedAhead: which nodes leave, and which of their pods are planned for.
+// TestWhoIsPlannedAhead: which nodes are being removed, and which of their pods are planned for.
 func TestWhoIsPlannedAhead(t *testing.T) {
 	selects := model.Selector{Namespaces: []string{"default"}}
 	pdb := func(name string, change func(*model.PDBSpec)) model.PDBSpec {
@@ -324,7 +326,7 @@ func (w *world) snapshotWith(pdbs []model.PDBSpec) *model.Snapshot {
 	return b.Snapshot(w.now)
 }
 
-// TestLimitsHoldWhileNodesLeave: the node of a command that launches still counts against the limit.
+// TestLimitsHoldWhileNodesLeave: the node of a command in the phase launching still counts against the limit.
 func TestLimitsHoldWhileNodesLeave(t *testing.T) {
 	w := newWorld(t, 1)
 	w.shop()
@@ -338,7 +340,7 @@ func TestLimitsHoldWhileNodesLeave(t *testing.T) {
 	}
 }
 
-// TestOnlyWaitingPodsAreNominated: a pod that still runs is not promised a node, though the plan has a place for it.
+// TestOnlyWaitingPodsAreNominated: a pod that still runs is not nominated, although the plan places it.
 func TestOnlyWaitingPodsAreNominated(t *testing.T) {
 	w := newWorld(t, 2)
 	w.nodes["c0"].Deleting = true
@@ -358,7 +360,7 @@ func TestOnlyWaitingPodsAreNominated(t *testing.T) {
 	}
 }
 
-// TestWhoCameBackIsNoLongerPlanned: a command that was taken back leaves nothing to buy.
+// TestWhoCameBackIsNoLongerPlanned: after a rollback of the command, its planned claims are dropped.
 func TestWhoCameBackIsNoLongerPlanned(t *testing.T) {
 	w := newWorld(t, 1)
 	w.shop()
@@ -373,8 +375,8 @@ func TestWhoCameBackIsNoLongerPlanned(t *testing.T) {
 	}
 }
 
-// TestNothingIsBoughtTwice: on random fleets whose nodes go in any order, pods are evicted one by one and come back
-// under other names, the claims come to be nodes and get their pods, and whenever one looks, what was bought is enough.
+// TestNothingIsBoughtTwice: on random fleets, nodes are removed in any order, pods are evicted one by one and recreated
+// under other names, claims become nodes and receive their pods. At every step the launched capacity is enough.
 func TestNothingIsBoughtTwice(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -387,7 +389,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 		for i := range 4 {
 			n := w.nodes[fmt.Sprint("c", i)]
 			if n.Deleting = i < 1+rng.IntN(4); n.Deleting && seed%2 == 1 {
-				n.DrainEnds = w.now.Add(2 * time.Minute) // interrupted: who is protected goes too
+				n.DrainEnds = w.now.Add(2 * time.Minute) // interrupted: protected pods are deleted too
 				for j := range w.pods {
 					if w.pods[j].Node == n.Name && rng.IntN(3) == 0 {
 						w.pods[j].ProtectedUntil = model.Forever
@@ -400,7 +402,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 		for step := 0; ; step++ {
 			p, where := w.planned()
 			if len(p.Claims)+len(p.Refused) > 0 {
-				t.Fatalf("seed %d, step %d: there is room for all, and the plan is\n%s", seed, step, where)
+				t.Fatalf("seed %d, step %d: there is capacity for all pods, and the plan is\n%s", seed, step, where)
 			}
 			left := slices.DeleteFunc(slices.Clone(w.pods), func(p model.PodSpec) bool {
 				n := w.node(p.Node)
@@ -410,7 +412,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 				break
 			}
 			switch rng.IntN(4) {
-			case 0: // a claim becomes a node, and the pods that are planned there come
+			case 0: // a claim becomes a node, and the pods planned there are bound
 				w.open(p, rng.IntN(8))
 			default:
 				w.replace(left[rng.IntN(len(left))].Name, fmt.Sprintf("pod-%d-again", step))
@@ -419,7 +421,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 	}
 }
 
-// open makes a claim of the plan a node, if there is one left, and binds its pods that wait.
+// open turns a remaining claim of the plan, if there is one, into a node, and binds its pending pods.
 func (w *world) open(p *plan.Provision, at int) {
 	if len(p.Placed) == 0 {
 		return

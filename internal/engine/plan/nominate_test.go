@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// A node is promised to as many pods as kube-scheduler can reckon with; a pod beyond that is promised nothing, also
-// not what it was promised elsewhere.
+// A node has at most MostPromises nominated pods. A pod beyond that has no nomination, and loses an existing one to
+// another node.
 func TestPromisesAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		here, elsewhere, nowhere int // pods in this order, by where they are nominated
@@ -58,7 +58,7 @@ func TestPromisesAreLimited(t *testing.T) {
 	}
 }
 
-// What is written agrees with the newest snapshot: the plan may be older than what has happened since.
+// The writes agree with the newest snapshot, which may be newer than the plan.
 func TestNominations(t *testing.T) {
 	w := newWorld(t, 1)
 	for pod, nominated := range map[string]string{
@@ -106,12 +106,12 @@ nominate pod default/registered-since to node late`
 	}
 	for _, action := range actions {
 		if clear, ok := action.(plan.ClearNomination); ok && clear.From == "" {
-			t.Errorf("%s does not say from where", clear)
+			t.Errorf("%s has no From", clear)
 		}
 	}
 }
 
-// Pods that have no promise only because their node has as many as it may are counted, so that somebody comes back.
+// Pods without a nomination only because their node has the maximum are counted, so that the loop runs again.
 func TestNominationsCountWhatIsBeyond(t *testing.T) {
 	w := newWorld(t, 1)
 	for i := range plan.MostPromises + 7 {
@@ -124,8 +124,8 @@ func TestNominationsCountWhatIsBeyond(t *testing.T) {
 	}
 }
 
-// A node is promised to as many pods of those that a spread constraint counts together as can each be bound beside the
-// others: kube-scheduler would find each kept out by more.
+// Of pods that a spread constraint counts together, only as many are nominated to a node as can each be bound beside
+// the others: more would exclude each other in kube-scheduler.
 func TestPromisesOfSpreadPods(t *testing.T) {
 	in := func(app string) model.Selector {
 		return model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{app}}}}

@@ -13,14 +13,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// opened is a node of a plan: the kinds of its pods, and whether it is open. Pods of kind web are spread over zones.
+// opened is a node of a plan: the kinds of its pods, and its stage. Pods of kind web are spread over zones.
 type opened struct {
 	pods      []string
 	stage     model.Stage
 	nominated bool
 }
 
-// opening is a world with nodes that have joined, and where the plan puts their pods.
+// opening returns a world with nodes that have joined, and the planned nodes of their pods.
 func opening(t *testing.T, nodes map[string]opened) (*world, plan.Targets) {
 	w, targets := newWorld(t, 0), plan.Targets{}
 	spread := model.Spread{Key: model.LabelZone, MaxSkew: 1,
@@ -46,7 +46,7 @@ func opening(t *testing.T, nodes map[string]opened) (*world, plan.Targets) {
 	return w, targets
 }
 
-// Nodes with pods that do not float open before those whose pods all do, one after the other.
+// Nodes with unlimited pods open before nodes with limited pods only, one after the other.
 func TestOpening(t *testing.T) {
 	webs, many := []string{"web", "web", "web"}, map[string]opened{"c": {pods: []string{"web", "web", "web"}, stage: model.Launched}}
 	for i := range 12 {
@@ -95,7 +95,7 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// Before a node opens, the nominations to the nodes of its plan are written that are open, or next, its own last.
+// Before a node opens, nominations are written to the nodes of its plan that are open or open next, and last to itself.
 func TestPromisesBefore(t *testing.T) {
 	w, targets := opening(t, map[string]opened{
 		"a": {pods: []string{"db"}, stage: model.Registered}, "b": {pods: []string{"db", "web"}, stage: model.Launched},
@@ -115,7 +115,7 @@ func TestPromisesBefore(t *testing.T) {
 	}
 }
 
-// A pod that was bound to another node of the plan than its own has changed places with a pending pod of its shape.
+// A pod that was bound to another node of the plan than its own has exchanged nodes with a pending pod of its shape.
 func TestOrderAfterPodsChangePlaces(t *testing.T) {
 	w, targets := opening(t, map[string]opened{
 		"a": {pods: []string{"db", "web", "web"}, stage: model.Registered}, "b": {pods: []string{"db"}, stage: model.Launched},
@@ -136,9 +136,9 @@ func TestOrderAfterPodsChangePlaces(t *testing.T) {
 		pod  string
 		want []string
 	}{
-		// One pod of web is nominated to a node at a time, and the plan has room on node a for two.
+		// One pod of web is nominated to a node at a time, and the plan has capacity on node a for two.
 		{"c-0", []string{"nominate pod default/a-0 to node a", "nominate pod default/a-2 to node a", "nominate pod default/b-0 to node b", "nominate pod default/c-1 to node c"}},
-		// Two pods of node c have taken that room: both pods of web that are left go to node c.
+		// Two pods of node c have taken that capacity: both remaining pods of web go to node c.
 		{"c-1", []string{"nominate pod default/a-0 to node a", "nominate pod default/b-0 to node b", "nominate pod default/a-1 to node c"}},
 	} {
 		bind(step.pod, "a")
@@ -148,7 +148,8 @@ func TestOrderAfterPodsChangePlaces(t *testing.T) {
 	}
 }
 
-// Nodes have no order where taints keep limited pods off the nodes of unlimited pods, and these off the nodes of limited pods.
+// Nodes have no order where taints exclude limited pods from the nodes of unlimited pods, and these from the nodes of
+// limited pods.
 func TestOrderOfPodsThatDoNotCompete(t *testing.T) {
 	w, targets := opening(t, map[string]opened{
 		"a": {pods: []string{"db"}, stage: model.Launched}, "c": {pods: []string{"web", "web"}, stage: model.Launched},

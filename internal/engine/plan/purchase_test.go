@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// buying steps a command of two drifted nodes, bought anew with one replacement of type t, to where it buys; then the
-// world changes.
+// buying steps a command for two drifted nodes, with one replacement of type t, to the launch. Then change modifies the
+// world.
 func buying(t *testing.T, change func(*world, *plan.NewClaim)) (plan.Command, []plan.Action) {
 	t.Helper()
 	w := newWorld(t, 2)
@@ -26,7 +26,7 @@ func buying(t *testing.T, change func(*world, *plan.NewClaim)) (plan.Command, []
 			w.do(a)
 		}
 	}
-	again, err := plan.DecodeCommand(cmd.Encode()) // somebody else goes on
+	again, err := plan.DecodeCommand(cmd.Encode()) // another process continues
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func buying(t *testing.T, change func(*world, *plan.NewClaim)) (plan.Command, []
 	return plan.Step(w.snapshot(), again)
 }
 
-// What was decided some time ago is bought only if its pool still allows it.
+// An older decision is launched only if its pool still allows it.
 func TestReplacementsKeepToTheirPool(t *testing.T) {
 	limit := func(name string, value int64) func(*world, *plan.NewClaim) {
 		return func(w *world, _ *plan.NewClaim) { w.pools[0].Limits = []quantity.Amount{{Name: name, Value: value}} }
@@ -74,7 +74,7 @@ func TestReplacementsKeepToTheirPool(t *testing.T) {
 	}
 }
 
-// Commands that are stepped together share the limits, and one that is refused takes nothing of them.
+// Commands that are stepped together share the limits. A refused command uses none of them.
 func TestReplacementsShareLimits(t *testing.T) {
 	w := newWorld(t, 3)
 	w.pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}
@@ -92,7 +92,7 @@ func TestReplacementsShareLimits(t *testing.T) {
 	}
 	guard := plan.NewGuard(w.snapshot())
 	large, bought := 0, 0
-	for i, first := range commands { // the one that needs two is asked first
+	for i, first := range commands { // the one that needs two is stepped first
 		if len(first.Replacements) == 2 {
 			commands[0], commands[i] = commands[i], commands[0]
 		}
@@ -109,11 +109,11 @@ func TestReplacementsShareLimits(t *testing.T) {
 		}
 	}
 	if large != 1 || bought != 1 {
-		t.Errorf("of the command that needs too much %d are refused, of the two others %d buy, want 1 and 1", large, bought)
+		t.Errorf("%d commands are refused for needing too much, %d of the two others launch, want 1 and 1", large, bought)
 	}
 }
 
-// A command that loses against another one over a node does not free that node.
+// A command that loses a node to another command does not release that node.
 func TestAbandonedCommandsFreeNoNodeOfOthers(t *testing.T) {
 	w := newWorld(t, 2)
 	w.pools[0].Budgets = []model.Budget{{Count: 1}}
@@ -127,7 +127,7 @@ func TestAbandonedCommandsFreeNoNodeOfOthers(t *testing.T) {
 	}
 }
 
-// A replacement that was initialised and is not ready any more takes nobody's place.
+// A replacement that was initialized and is no longer ready does not start the drain.
 func TestStepWaitsForReadyReplacements(t *testing.T) {
 	w := newWorld(t, 2)
 	cmd := replacing(w)

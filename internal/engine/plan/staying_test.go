@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// offer gives the world's pool one type of four CPUs, available in the zones, the first of which costs least.
+// offer gives the world's pool one type of four CPUs, available in the zones. The first zone costs least.
 func (w *world) offer(zones ...string) {
 	amounts := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 110}}
 	kind := model.InstanceType{Name: "t", Capacity: amounts, Allocatable: amounts,
@@ -28,7 +28,8 @@ func (w *world) offer(zones ...string) {
 		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 }
 
-// leave adds a node in the zone that is being deleted, with one pod on it whose PodDisruptionBudget allows no eviction at present.
+// leave adds a node in the zone that is being deleted. It has one pod, whose PodDisruptionBudget allows no eviction at
+// present.
 func (w *world) leave(zone, pod string, cpu int64) *model.PodSpec {
 	n := w.add("node-of-"+pod, "claim-of-"+pod)
 	n.Deleting, n.Labels[model.LabelZone] = true, zone
@@ -56,7 +57,7 @@ func byZone(app string, anti bool) []model.Term {
 	return []model.Term{{Key: model.LabelZone, Anti: anti, Selector: ofApp(app)}}
 }
 
-// inZones says in which zones a plan launches nodes, and for which pods; and which it refuses.
+// inZones lists the zones in which a plan launches nodes, with their pods, and the refused pods.
 func inZones(p *plan.Provision) string {
 	var lines []string
 	say := func(where string, pods []*model.Pod) {
@@ -78,8 +79,8 @@ func inZones(p *plan.Provision) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestPodsThatStayCountWhereTheyRun: a pod that cannot be evicted for now and has no other place than its leaving node counts
-// there for all rules between pods, as kube-scheduler counts it. One that can be evicted is about to be gone.
+// TestPodsThatStayCountWhereTheyRun: a pod that cannot be evicted for now, and fits nowhere except on its node under
+// deletion, counts there for all rules between pods, as in kube-scheduler. A pod that can be evicted counts as gone.
 func TestPodsThatStayCountWhereTheyRun(t *testing.T) {
 	tooLarge := int64(5000)
 	spread := func(w *world) {
@@ -154,10 +155,10 @@ func TestPodsThatStayCountWhereTheyRun(t *testing.T) {
 	}
 }
 
-// TestPodsThatStayFollowOthers: a pod that cannot be evicted for now counts where it runs until the others have their places, and
-// has a place beside them. As if it had left, pending pods went to the zone with the lowest price, where kube-scheduler let none of
-// them as long as the pod ran elsewhere, and its PodDisruptionBudget never opened; or it was refused beside places that the others did not
-// keep, and the next plan launched for it.
+// TestPodsThatStayFollowOthers: a pod that cannot be evicted for now counts where it runs until the others are placed,
+// and is then placed beside them. When it counted as gone, pending pods went to the zone with the lowest price, where
+// kube-scheduler admitted none of them while the pod ran elsewhere, so its PodDisruptionBudget never opened. Or it was
+// refused although the others left capacity, and the next plan launched a node for it.
 func TestPodsThatStayFollowOthers(t *testing.T) {
 	near := func(w *world) {
 		w.leave("b", "web", 1000).Terms = byZone("web", false)
@@ -201,7 +202,7 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 	}
 }
 
-// TestAuditCountsPodsThatStay: a plan that takes pods that stay for gone is blamed.
+// TestAuditCountsPodsThatStay: the audit reports a plan that treats remaining pods as gone.
 func TestAuditCountsPodsThatStay(t *testing.T) {
 	data := []model.Volume{{Claim: "default/data", Shared: true, Exclusive: true}}
 	for kind, make := range map[string]func(stays, comes *model.PodSpec){
@@ -224,8 +225,8 @@ func TestAuditCountsPodsThatStay(t *testing.T) {
 	}
 }
 
-// TestEvictionBlocked: which pods that move cannot be evicted at present. A pod that no plan may place stays among the pods of
-// its node then.
+// TestEvictionBlocked: which pods of nodes under removal cannot be evicted at present. A pod that no plan may place
+// then remains among the pods of its node.
 func TestEvictionBlocked(t *testing.T) {
 	rejected := &model.Rejection{Field: "spec", Reason: "not supported", Unsupported: true}
 	critical := func(w *world, until time.Time) {

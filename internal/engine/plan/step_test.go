@@ -31,7 +31,7 @@ func run(w *world, cmd plan.Command) (plan.Command, string) {
 			w.settle()
 		}
 	}
-	w.t.Fatalf("the command does not come to an end:\n%s", strings.Join(steps, "\n"))
+	w.t.Fatalf("the command does not end:\n%s", strings.Join(steps, "\n"))
 	return cmd, ""
 }
 
@@ -111,7 +111,7 @@ done
 	w.clean()
 }
 
-// What goes wrong on the way ends in a rollback that leaves nothing behind, or is none of the command's business.
+// A failure during the command ends in a rollback without leftovers, or does not affect the command.
 func TestStepRollsBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   plan.Phase // when the command is in this phase and waits, ...
@@ -167,7 +167,7 @@ func TestStepRollsBack(t *testing.T) {
 				t.Errorf("phase %s because %d, want abandoned because %d", cmd.Phase, cmd.Why.Code, c.why)
 			}
 			for _, n := range w.nodes {
-				if n.ClaimUID == "other" || n.UID == "other" { // what is on another object is for Orphans and Resume
+				if n.ClaimUID == "other" || n.UID == "other" { // marks on another object are left to Orphans and Resume
 					n.Disrupted, n.Command = false, ""
 				}
 			}
@@ -177,14 +177,14 @@ func TestStepRollsBack(t *testing.T) {
 	}
 }
 
-// A crash after any write, in any order of the writes of one step: a process that resumes from the annotations alone comes to
-// an end that leaves no taint, annotation or reason, and buys nothing twice. What is abandoned to the last write is not resumed,
-// also while the drain of a candidate does not end.
+// A crash after any write, in any order of the writes of one step. A process that resumes from the annotations alone
+// reaches an end without taints, annotations or reasons, and launches nothing twice. A command that was abandoned up to
+// the last write is not resumed, even while the drain of a candidate does not end.
 func TestCrashAnywhere(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t, 3)
-		w.pools[0].Catalogue = nil // nobody asks for prices here, and it takes time
+		w.pools[0].Catalogue = nil // prices are not needed here, and computing them is slow
 		commands := []plan.Command{w.command("c0"), w.command("c1", "c2")}
 		if seed%2 == 0 {
 			w.nodes["c2"].LastPodEvent = noon.Add(-time.Minute)
@@ -263,7 +263,7 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-// A crash between the deletions of a command: whoever comes then deletes the rest too, unless that is no longer safe.
+// A crash between the deletions of a command: the next process deletes the rest too, unless that is no longer safe.
 func TestResumeGoesOnBetweenDeletions(t *testing.T) {
 	for name, c := range map[string]struct {
 		mess func(*world)
@@ -340,8 +340,8 @@ func TestResumeClearsWhatItCannotRead(t *testing.T) {
 	w.clean()
 }
 
-// A candidate expires, or a user deletes it, and its drain does not end. When the command is abandoned then, no trace of it is left on the
-// candidate that stays nor on the one that leaves: the next pass would read it there and begin it again, for as long as the
+// A candidate expires, or a user deletes it, and its drain does not end. When the command is then abandoned, no trace
+// of it remains on any candidate. Otherwise the next pass would read it and start the command again, for as long as the
 // drain lasts.
 func TestAbandonedWhileACandidateDrains(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -374,7 +374,7 @@ func TestAbandonedWhileACandidateDrains(t *testing.T) {
 			}
 			w.clean()
 			if tainted := w.nodes["c0"].Disrupted; tainted != (c.at != plan.Proposed) {
-				t.Errorf("the node that leaves is tainted: %v", tainted)
+				t.Errorf("the node under deletion is tainted: %v", tainted)
 			}
 			if resumed := plan.Resume(w.snapshot()); len(resumed) > 0 {
 				t.Errorf("resumed %+v", resumed)
@@ -383,8 +383,8 @@ func TestAbandonedWhileACandidateDrains(t *testing.T) {
 	}
 }
 
-// A crash between the last writes of a rollback: the annotation is left on the claim that is being deleted. The other candidate is
-// not tainted again.
+// A crash between the last writes of a rollback: the annotation remains on the claim that is being deleted. The other
+// candidates are not tainted again.
 func TestResumeTakesBackWhatOnlyALeavingNodeCarries(t *testing.T) {
 	w := newWorld(t, 3)
 	cmd := w.command("c0", "c1", "c2")
@@ -459,7 +459,7 @@ func TestCommandRoundTrip(t *testing.T) {
 	}
 }
 
-// Who resumes a command buys its replacements for the pods that they were planned for.
+// A process that resumes a command launches its replacements for the pods that they were planned for.
 func TestReplacementsRememberTheirPods(t *testing.T) {
 	w := newWorld(t, 2)
 	cmd := replacing(w)
@@ -478,7 +478,8 @@ func TestReplacementsRememberTheirPods(t *testing.T) {
 	}
 }
 
-// The last trace of a command goes with its claims; who knew it sees it done. Others without a trace never began.
+// The last trace of a command disappears with its claims. A process that knew the command still sees it done. Other
+// commands without a trace never began.
 func TestResumeEndsWhatWasDraining(t *testing.T) {
 	w := newWorld(t, 2)
 	gone, never := w.command("c0"), w.command("c1")
@@ -493,7 +494,7 @@ func TestResumeEndsWhatWasDraining(t *testing.T) {
 	}
 }
 
-// A budget that closed while two commands were under way takes back one of them, not both.
+// A budget that was closed while two commands were in progress reverts one of them, not both.
 func TestAbandonedCommandsMakeRoom(t *testing.T) {
 	w := newWorld(t, 2)
 	first, second := w.command("c0"), w.command("c1")

@@ -7,8 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// TestTaintTakenOff: when a user takes the taint off a node that is about to go, the quiet time begins again with the
-// new taint. A pod may have been bound in between, and its binding be on the way to us.
+// TestTaintTakenOff: when a user removes the taint from a node of a command, the quiet time starts again with the new
+// taint. A pod may have been bound in between, and the watch event of the binding may be late.
 func TestTaintTakenOff(t *testing.T) {
 	w := newWorld(t, 1)
 	cmd, _ := cordoned(w)
@@ -46,8 +46,8 @@ func cordoned(w *world) (plan.Command, []plan.Action) {
 	return cmd, actions
 }
 
-// TestReasonWithoutTaint: the reason on the claim goes although a user took the taint off before the rollback, and
-// although the command is gone too.
+// TestReasonWithoutTaint: the reason on the claim is cleared although a user removed the taint before the rollback, and
+// also when the command is gone.
 func TestReasonWithoutTaint(t *testing.T) {
 	w := newWorld(t, 1)
 	cmd, _ := cordoned(w)

@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// relaunch is a pass whose plan launches a claim for the pod, and reports whether it is launched.
+// relaunch is a pass whose plan launches a claim for the pod. It reports whether the claim is launched.
 func (w *braked) relaunch(claim, pod string) bool {
 	snap := w.snapshot()
 	p := &plan.Provision{}
@@ -28,7 +28,7 @@ func (w *braked) relaunch(claim, pod string) bool {
 	return w.launch(claim, pod)
 }
 
-// joins is the node of the claim, which has joined with the taint.
+// joins makes the claim's node join with the taints.
 func (w *braked) joins(claim string, taints ...model.Taint) {
 	w.stage(claim, model.Initialized)
 	n := w.nodes[claim]
@@ -36,8 +36,8 @@ func (w *braked) joins(claim string, taints ...model.Taint) {
 	w.nodes[claim] = n
 }
 
-// TestBrakeCountsNodesThatStayEmpty: each node joins with a taint that the pod does not tolerate, and stays. Four are launched, and
-// one after each pause, whether the pod stays the same or its controller makes another each time.
+// TestBrakeCountsNodesThatStayEmpty: each node joins with a taint that the pod does not tolerate, and remains. Four are
+// launched, and one after each pause, whether the pod remains the same or its controller creates another one each time.
 func TestBrakeCountsNodesThatStayEmpty(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := newBraked()
@@ -66,13 +66,13 @@ func TestBrakeCountsNodesThatStayEmpty(t *testing.T) {
 		}
 		for _, part := range []string{"has the taint surprise:NoSchedule, which the pods do not tolerate", "startupTaints"} {
 			if hold := w.pool.Holds; len(hold) != 1 || !strings.Contains(hold[0].Why, part) {
-				t.Errorf("the reason does not say %q: %+v", part, hold)
+				t.Errorf("the reason does not contain %q: %+v", part, hold)
 			}
 		}
 	}
 }
 
-// TestBrakeLetsEmptyNodesPass: nodes that have joined without the pod, for a reason that is no loop.
+// TestBrakeLetsEmptyNodesPass: nodes that have joined and have not received the pod, for a reason that is not a loop.
 func TestBrakeLetsEmptyNodesPass(t *testing.T) {
 	taint := model.Taint{Key: "surprise", Effect: model.NoSchedule}
 	for name, round := range map[string]func(w *braked, claim string){
@@ -124,8 +124,8 @@ func TestBrakeNamesWhatANodeLacks(t *testing.T) {
 	}
 }
 
-// expire is a round in which the claim expires after a second, at the stage that it has come to then; the pod's controller makes
-// another if it had come to the node.
+// expire is a round in which the claim expires after a second, in the given stage. The pod's controller creates another
+// pod if this one was bound to the node.
 func (w *braked) expire(i int, stage model.Stage) bool {
 	pod, claim := "pod", fmt.Sprintf("claim-%d", i)
 	if _, waits := w.pods[pod]; !waits {
@@ -139,7 +139,7 @@ func (w *braked) expire(i int, stage model.Stage) bool {
 	n.Stage, n.ExpiresAt, n.Ready = stage, w.now.Add(time.Second), stage == model.Initialized
 	w.nodes[claim] = n
 	switch stage {
-	case model.Launching: // it comes and goes between two looks
+	case model.Launching: // it is created and removed between two passes
 		delete(w.nodes, claim)
 	case model.Initialized:
 		w.pass(500 * time.Millisecond)
@@ -156,8 +156,8 @@ func (w *braked) expire(i int, stage model.Stage) bool {
 	return true
 }
 
-// TestBrakeCountsClaimsThatExpire: with an expireAfter of a second each node goes before its pods have run, or the claim before
-// there is a node. Four are launched, and one after each pause. The reason names a claim once.
+// TestBrakeCountsClaimsThatExpire: with an expireAfter of a second, each node is removed before its pods have run, or
+// the claim before its node exists. Four are launched, and one after each pause. The reason names a claim once.
 func TestBrakeCountsClaimsThatExpire(t *testing.T) {
 	for _, stage := range []model.Stage{model.Launching, model.Launched, model.Initialized} {
 		w := newBraked()
@@ -175,7 +175,7 @@ func TestBrakeCountsClaimsThatExpire(t *testing.T) {
 	}
 }
 
-// TestBrakeLetsExpiryPass: nodes that live for two minutes and whose pods run until they expire are no loop.
+// TestBrakeLetsExpiryPass: nodes that exist for two minutes and whose pods run until they expire are not a loop.
 func TestBrakeLetsExpiryPass(t *testing.T) {
 	w := newBraked()
 	for i := range 10 {
@@ -198,7 +198,8 @@ func TestBrakeLetsExpiryPass(t *testing.T) {
 	}
 }
 
-// TestBrakeNamesAClaimOnce: a claim that is launched again for the same pods has the same name. The reason says it once.
+// TestBrakeNamesAClaimOnce: a claim that is launched again for the same pods has the same name. The reason contains it
+// once.
 func TestBrakeNamesAClaimOnce(t *testing.T) {
 	w := newBraked()
 	w.pend("pod")

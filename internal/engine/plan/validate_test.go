@@ -13,7 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// underused has nodes with a pod each, and a command that removes the first two, with a replacement if one is named.
+// underused returns nodes with a pod each, and a command that removes the first two, with a replacement if one is
+// named.
 func underused(t testing.TB, replacement ...string) (*world, plan.Command) {
 	w := newWorld(t, 3)
 	w.pools[0].Policy = "WhenEmptyOrUnderutilized"
@@ -28,7 +29,7 @@ func underused(t testing.TB, replacement ...string) (*world, plan.Command) {
 	return w, cmd
 }
 
-// judge counts the questions, and answers with a verdict from a certain one on.
+// judge records the calls, and returns the verdict no from a certain call on.
 type judge struct {
 	asked  []string
 	no     plan.Verdict
@@ -47,7 +48,7 @@ func (j *judge) judge(cmd plan.Command) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// step takes one step, and does what it says.
+// step takes one step, and performs its actions.
 func (w *world) step(cmd plan.Command, judge func(plan.Command) plan.Verdict) (plan.Command, []plan.Action) {
 	guard := plan.NewGuard(w.snapshot())
 	guard.Judge = judge
@@ -58,8 +59,8 @@ func (w *world) step(cmd plan.Command, judge func(plan.Command) plan.Verdict) (p
 	return cmd, actions
 }
 
-// follow steps a command until it is over, second by second, and tells when it did what. Nodes that are created are
-// there after a minute.
+// follow steps a command until it is over, second by second, and returns its actions with their times. Created nodes
+// are ready after a minute.
 func follow(w *world, cmd plan.Command, judge func(plan.Command) plan.Verdict) (plan.Command, string) {
 	var told []string
 	started := w.now
@@ -83,7 +84,7 @@ func follow(w *world, cmd plan.Command, judge func(plan.Command) plan.Verdict) (
 			}
 		}
 	}
-	w.t.Fatalf("the command does not come to an end:\n%s", strings.Join(told, "\n"))
+	w.t.Fatalf("the command does not end:\n%s", strings.Join(told, "\n"))
 	return cmd, ""
 }
 
@@ -93,7 +94,8 @@ const written = `0s proposed: write command ID (proposed) on claim c0, write com
 const marked = `15s proposed: set disruption reason Underutilized on claim c0, set disruption reason Underutilized on claim c1, taint node n0, taint node n1
 `
 
-// A command that moves pods stands for 15 s, without a trace on its nodes, is judged, and judged again at the end.
+// A command that moves pods waits for 15 s without a trace on its nodes, is judged, and is judged again before the
+// drain.
 func TestValidation(t *testing.T) {
 	for name, c := range map[string]struct {
 		replacement []string
@@ -115,7 +117,7 @@ func TestValidation(t *testing.T) {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.asked, j.asked); diff != "" {
-				t.Errorf("questions (-want +got):\n%s", diff)
+				t.Errorf("calls of the judge (-want +got):\n%s", diff)
 			}
 			if cmd.Phase != plan.Done {
 				t.Errorf("phase %s because %d", cmd.Phase, cmd.Why.Code)
@@ -125,7 +127,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// Nobody waits for what is empty, drifted or expired, and nobody is asked about it.
+// Commands for empty, drifted or expired nodes have no validation time and are not judged.
 func TestNoValidation(t *testing.T) {
 	for _, reason := range []plan.Reason{plan.Empty, plan.Drifted, plan.Expired} {
 		w, cmd := underused(t)
@@ -141,7 +143,7 @@ func TestNoValidation(t *testing.T) {
 	}
 }
 
-// What the judge refuses goes with the judge's words, and leaves nothing behind.
+// A refusal by the judge abandons the command with the judge's verdict, and leaves no trace.
 func TestJudgeRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		noFrom      int
@@ -171,8 +173,8 @@ func TestJudgeRefuses(t *testing.T) {
 	}
 }
 
-// A renewal is not drained while its pods have no place: somebody took the room that was bought for them. That passes,
-// because they are planned for.
+// A renewal is not drained while its pods are unschedulable, because other pods took the capacity launched for them.
+// That is temporary, because the next plan includes them.
 func TestRenewalWaitsForRoom(t *testing.T) {
 	w, cmd := underused(t, "r")
 	cmd.Reason = plan.Drifted
@@ -192,7 +194,7 @@ func TestRenewalWaitsForRoom(t *testing.T) {
 	}
 }
 
-// While a command stands, what would not let it begin ends it, and nothing was to be seen of it.
+// While a command waits, a change that would prevent its start ends it, without a visible effect.
 func TestEndsWhileItStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		mess func(*world)
@@ -210,7 +212,7 @@ func TestEndsWhileItStands(t *testing.T) {
 			cmd, _ = w.step(cmd, nil)
 			w.now = w.now.Add(5 * time.Second)
 			if next, actions := w.step(cmd, nil); next.Phase != plan.Proposed || len(actions) > 0 {
-				t.Fatalf("phase %s, %q; the command should stand", next.Phase, texts(actions))
+				t.Fatalf("phase %s, %q; the command should wait", next.Phase, texts(actions))
 			}
 			c.mess(w)
 			cmd, got := follow(w, cmd, nil)
@@ -222,7 +224,7 @@ func TestEndsWhileItStands(t *testing.T) {
 	}
 }
 
-// A restart does not make a command wait again, nor skip its wait.
+// A restart neither repeats a command's wait nor skips it.
 func TestValidationIsDataNotMemory(t *testing.T) {
 	w, cmd := underused(t)
 	w.step(cmd, nil)
@@ -240,7 +242,7 @@ func TestValidationIsDataNotMemory(t *testing.T) {
 	}
 }
 
-// launched brings a command with a replacement to where it waits for it.
+// launched brings a command with a replacement to the phase in which it waits for it.
 func launched(t testing.TB) (*world, plan.Command) {
 	w, cmd := underused(t, "r")
 	for range 40 {
@@ -256,7 +258,8 @@ func launched(t testing.TB) (*world, plan.Command) {
 	return nil, cmd
 }
 
-// What passes by itself is waited for when the replacements are paid; pods that leave the nodes meanwhile are no news.
+// Once the replacements run, temporary refusals are waited for. Pods that leave the candidates meanwhile do not end the
+// command.
 func TestReplacedWaitsForWhatPasses(t *testing.T) {
 	for name, c := range map[string]struct{ mess, clear func(*world) }{
 		"blocked for a moment": {func(w *world) { w.guard("web-0", 0) }, func(w *world) { w.pdbs[0].Allowed = 1 }},
@@ -283,7 +286,8 @@ func TestReplacedWaitsForWhatPasses(t *testing.T) {
 	}
 }
 
-// A candidate that somebody else removed while the replacements came up is done; the judge is asked about the others.
+// A candidate that another client removed while the replacements were launched is done. The judge is called for the
+// others.
 func TestReplacedWithoutOneCandidate(t *testing.T) {
 	w, cmd := launched(t)
 	w.nodes["r"].Stage = model.Initialized
@@ -292,14 +296,15 @@ func TestReplacedWithoutOneCandidate(t *testing.T) {
 	j := &judge{}
 	cmd, actions := w.step(cmd, j.judge)
 	if diff := cmp.Diff([]string{"launching n1"}, j.asked); diff != "" {
-		t.Errorf("questions (-want +got):\n%s", diff)
+		t.Errorf("calls of the judge (-want +got):\n%s", diff)
 	}
 	if cmd.Phase != plan.Draining || texts(actions) != "delete claim c1" {
 		t.Errorf("phase %s because %d, %q", cmd.Phase, cmd.Why.Code, texts(actions))
 	}
 }
 
-// A taint that a user takes off while the replacements come up is set again, and has to have stood before the end.
+// A taint that a user removes while the replacements are launched is set again, and its quiet time must pass before the
+// drain.
 func TestTaintTakenOffWhileLaunching(t *testing.T) {
 	w, cmd := launched(t)
 	w.now = w.now.Add(time.Minute)
@@ -317,8 +322,8 @@ func TestTaintTakenOffWhileLaunching(t *testing.T) {
 	}
 }
 
-// TestUnderusedHistories: whatever pods, PodDisruptionBudgets, the judge and crashes do, a command comes to an end that
-// leaves nothing behind, and no claim is deleted while its pods cannot be evicted.
+// TestUnderusedHistories: whatever pods, PodDisruptionBudgets, the judge and crashes do, a command ends without
+// leftovers, and no claim is deleted while its pods cannot be evicted.
 func TestUnderusedHistories(t *testing.T) {
 	ends := map[plan.Phase]int{}
 	for seed := range uint64(150) {
@@ -398,7 +403,7 @@ func TestUnderusedHistories(t *testing.T) {
 	}
 }
 
-// disturb changes what a drain depends on.
+// disturb changes the conditions of a drain.
 func (w *world) disturb(random *rand.Rand) {
 	switch random.IntN(40) {
 	case 0:

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// world is a cluster that actions change at once.
+// world is a cluster on which actions take effect at once.
 type world struct {
 	t     testing.TB
 	now   time.Time
@@ -27,13 +27,13 @@ type world struct {
 	reasons, held map[string]bool
 }
 
-// onSale is the one type of all nodes, for a dollar an hour.
+// onSale is the catalog: the one type of all nodes, for a dollar an hour.
 var onSale = model.Catalogue{Types: []model.InstanceType{{
 	Name: "t", Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}}, Allocatable: []quantity.Amount{{Name: "cpu", Value: 4000}},
 	Offerings: []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true}},
 }}}
 
-// newWorld has one pool without budgets and so many empty, quiet nodes n0, n1, ... with claims c0, c1, ...
+// newWorld has one pool without budgets and the given number of empty, quiet nodes n0, n1, ... with claims c0, c1, ...
 func newWorld(t testing.TB, nodes int) *world {
 	w := &world{t: t, now: noon, nodes: map[string]*model.NodeSpec{}, reasons: map[string]bool{}, held: map[string]bool{},
 		pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty", Catalogue: &onSale}}}
@@ -53,7 +53,7 @@ func (w *world) add(node, claim string) *model.NodeSpec {
 	return n
 }
 
-// bind puts a pod on a node; its name says of what kind: daemon-*, web-*.
+// bind puts a pod on a node. The prefix of its name is its kind: daemon-*, web-*.
 func (w *world) bind(pod, node string) {
 	daemon := strings.HasPrefix(pod, "daemon")
 	w.pods = append(w.pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Daemon: daemon, Reschedulable: !daemon,
@@ -108,7 +108,7 @@ func (w *world) node(name string) *model.NodeSpec {
 	return nil
 }
 
-// do performs an action as the API would, and fails the test when the action breaks a promise.
+// do performs an action as the API would, and fails the test when the action violates an invariant.
 func (w *world) do(action plan.Action) {
 	w.t.Helper()
 	switch a := action.(type) {
@@ -140,7 +140,7 @@ func (w *world) do(action plan.Action) {
 		delete(w.reasons, a.Claim)
 	case plan.CreateClaim:
 		if w.nodes[a.NewClaim.Name] != nil {
-			w.t.Fatalf("claim %s is bought twice", a.NewClaim.Name)
+			w.t.Fatalf("claim %s is created twice", a.NewClaim.Name)
 		}
 		w.add(a.NewClaim.Name, a.NewClaim.Name).Stage = model.Launching
 	case plan.DeleteClaim:
@@ -152,7 +152,7 @@ func (w *world) do(action plan.Action) {
 		}
 	case plan.MarkConsolidated:
 		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
-			n.ConsolidatedAt = a.At.Truncate(time.Second) // as the API has it
+			n.ConsolidatedAt = a.At.Truncate(time.Second) // the resolution of times in the API
 		}
 	case plan.MarkExpecting:
 		if n := w.nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
@@ -173,14 +173,15 @@ func (w *world) do(action plan.Action) {
 	}
 }
 
-// end deletes a claim from outside: it expires, or a user deletes it. Its drain does not end.
+// end deletes a claim without a command: it expires, or a user deletes it. Its drain does not end.
 func (w *world) end(claim string) {
 	if n := w.nodes[claim]; n != nil {
 		n.Deleting, w.held[claim] = true, true
 	}
 }
 
-// settle lets time pass and the other controllers do their work: deleted claims go if their drain ends, created ones become nodes.
+// settle advances the time and runs the other controllers: deleted claims disappear if their drain ends, created ones
+// become nodes.
 func (w *world) settle() {
 	w.now = w.now.Add(2 * time.Second)
 	for claim, n := range w.nodes {
@@ -191,7 +192,7 @@ func (w *world) settle() {
 	}
 }
 
-// clean fails the test when anything of a command is left. A node that is being deleted keeps its taint.
+// clean fails the test when a trace of a command is left. A node that is being deleted keeps its taint.
 func (w *world) clean() {
 	w.t.Helper()
 	for claim, n := range w.nodes {
