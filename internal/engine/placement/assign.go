@@ -11,29 +11,31 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Assignment of pods to topology domains, before any packing. For each pod in turn the rules are asked on the live
-// counts which domains may have it, and one is chosen: where nodes have room, within what the rules allow; then where
-// there are fewest; then where it is cheapest. The order in which pods are assigned is an order in which
-// kube-scheduler would admit them.
+// Assignment of pods to topology domains, before any packing. For each pod in turn, the rules determine from the live
+// counts which domains are admissible, and one is chosen: a domain whose nodes have capacity, within what the rules
+// allow; then the one with the fewest pods; then the cheapest. The order of assignment is an order in which
+// kube-scheduler would admit the pods.
 
 // domain is a choice: one atom for each key that the task must be pinned to.
 type domain struct {
 	atoms []int
 	rows  []label.Row
-	// room is how many more pods of the group nodes of the domain may take, as far as their free resources say, counted
-	// no further than there are pods.
+	// room is how many more pods of the group the nodes of the domain may take by their free resources, counted up to
+	// the number of pods.
 	room int
-	// buys: some pool sells a node in the domain that holds a pod. price is what the cheapest such node costs.
+	// buys reports that some pool can launch a node in the domain that holds a pod. price is the price of the cheapest
+	// such node.
 	buys  bool
 	price int64
 	id    string
-	// counted says, for each counter that the task's pods touch, whether they count there.
+	// counted is, for each counter that the task's pods touch, whether they count there.
 	counted []membership
-	// nodes are those of the run that are in the domain, by index.
+	// nodes are the indexes of the run's nodes that are in the domain.
 	nodes []int
 }
 
-// assign splits a task into lots, one for each domain that gets pods. Pods that no domain may have stay in t.left.
+// assign splits a task into lots, one for each domain that gets pods. Pods without an admissible domain remain in
+// t.left.
 func (r *run) assign(t *task) []*lot {
 	if t.rules.none() {
 		l := &lot{task: t, left: t.left, rows: t.rows, first: len(r.order)}
@@ -67,7 +69,7 @@ func (r *run) assign(t *task) []*lot {
 	return slices.DeleteFunc(lots, func(l *lot) bool { return l == nil })
 }
 
-// crowd is how many pods the spread constraints count in the domain.
+// crowd returns how many pods the spread constraints count in the domain.
 func (r *rules) crowd(d *domain) int {
 	n := 0
 	for i := range r.spreads {
@@ -97,8 +99,8 @@ func (r *run) count(t *task, d *domain, n int) {
 	}
 }
 
-// domains lists the choices of a task: every combination of atoms that its rows admit and where a node is or may be
-// bought.
+// domains lists the choices of a task: every combination of atoms that its rows admit and in which a node exists or may
+// be launched.
 func (r *run) domains(t *task) []*domain {
 	var list []*domain
 	for _, atoms := range r.combinations(t) {
@@ -121,7 +123,7 @@ func idOf(atoms []int) string {
 	return string(id)
 }
 
-// combinations is the product of the atoms that each key may have.
+// combinations returns the product of the atoms that each key may have.
 func (r *run) combinations(t *task) [][]int {
 	product := [][]int{nil}
 	for _, key := range t.rules.pins {
@@ -136,7 +138,7 @@ func (r *run) combinations(t *task) [][]int {
 	return product
 }
 
-// atomsOf are the atoms of the key that the task's rows admit and that some node or pool can have.
+// atomsOf returns the atoms of the key that the task's rows admit and that some node or pool can have.
 func (r *run) atomsOf(t *task, key label.Key) bitset.Set {
 	known := r.knownAtoms(key)
 	from, to := r.snap.Space.Span(key)
@@ -148,7 +150,7 @@ func (r *run) atomsOf(t *task, key label.Key) bitset.Set {
 	return asked
 }
 
-// knownAtoms are the atoms of the key that some node or pool can have.
+// knownAtoms returns the atoms of the key that some node or pool can have.
 func (r *run) knownAtoms(key label.Key) bitset.Set {
 	if set := r.atoms[key]; set != nil {
 		return set
@@ -171,7 +173,7 @@ func (r *run) knownAtoms(key label.Key) bitset.Set {
 	return set
 }
 
-// pinned is the task's rows narrowed to the atoms.
+// pinned returns the task's rows, narrowed to the atoms.
 func (r *run) pinned(t *task, atoms []int) []label.Row {
 	space := r.snap.Space
 	var rows []label.Row
@@ -189,8 +191,8 @@ next:
 	return rows
 }
 
-// findRoom finds the nodes of each domain, and how many pods of the task they may take: no more than there are, but where
-// pods that want to be together choose by it. A node whose labels are open is in no domain yet.
+// findRoom determines the nodes of each domain and how many pods of the task they may take. It counts up to the number
+// of pods, except for pods with affinity, which choose by the total. A node with open labels is in no domain yet.
 func (r *run) findRoom(t *task, domains []*domain) {
 	byID := r.nodesBy(t.rules.pins)
 	want, enough := model.SlackOf(t.group.Requests), len(t.left)
@@ -214,7 +216,7 @@ func (r *run) findRoom(t *task, domains []*domain) {
 	}
 }
 
-// nodesBy are the nodes of the run, by index, by their atoms on the keys, see idOf. Many tasks pin the same keys; they
+// nodesBy returns the indexes of the run's nodes by their atoms on the keys, see idOf. Many tasks pin the same keys and
 // share the lists.
 func (r *run) nodesBy(keys []label.Key) map[string]*[]int {
 	var of []byte
@@ -250,7 +252,8 @@ next:
 	return byID
 }
 
-// roomOn is how many pods of the task the node may take. The first of a kind may make any node their domain.
+// roomOn returns how many pods of the task the node may take. The first pod of a self-affine group may make any node
+// its domain.
 func (r *run) roomOn(t *task, d *domain, n *target) int {
 	fit := r.fits(t, d.rows, n)
 	if fit.Count == 0 && len(t.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
@@ -269,12 +272,12 @@ func (r *run) sellsIn(m *market, t *task, d *domain) bool {
 	return true
 }
 
-// cheapestFor returns the price of the cheapest node on sale in the domain that holds a pod of the task.
+// cheapestFor returns the price of the cheapest available node in the domain that holds a pod of the task.
 func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 	best, found, weight := int64(0), false, int32(0)
 	for _, m := range r.pools {
 		if found && m.pool.Weight < weight {
-			// A lighter pool is asked only when the heavier ones sell nothing there.
+			// A lighter pool is considered only when no heavier one can launch a node there.
 			break
 		}
 		if !m.open() || !r.sellsIn(m, t, d) {
@@ -295,7 +298,7 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 	return best, found
 }
 
-// admits asks every rule by domain whether one more pod of the task may go there.
+// admits evaluates every rule by domain for one more pod of the task.
 func (r *run) admits(t *task, d *domain) plan.Verdict {
 	for i := range t.rules.spreads {
 		s := &t.rules.spreads[i]
@@ -311,13 +314,13 @@ func (r *run) admits(t *task, d *domain) plan.Verdict {
 	return r.affinityAdmits(t, d)
 }
 
-// keptApart is the rule of anti-affinity: the domain holds a pod that the counter counts.
+// keptApart reports whether anti-affinity excludes the domain: it has a pod that the counter counts.
 func (r *run) keptApart(t *task, d *domain, c *counter) bool {
 	atom := t.rules.atom(d, c.key)
 	return atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0
 }
 
-// spreadAdmits is the rule of topology spread: with the pod, the domain's count exceeds the least of all domains by at
+// spreadAdmits evaluates topology spread: with the pod, the domain's count exceeds the least count of all domains by at
 // most maxSkew.
 func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
 	if atom == r.snap.Space.Absent(s.key) {
@@ -330,8 +333,9 @@ func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
 	return s.counts[atom]+self-r.least(t, s) <= s.maxSkew
 }
 
-// affinityAdmits is the rule of affinity. What is required: the domain holds a pod that is asked for, on every key; or
-// nobody anywhere is one and the pod itself is, which makes it the first of its kind. Each wish, and each volume that holds pods together, is asked alone.
+// affinityAdmits evaluates affinity. Required terms: the domain has a selected pod for every key; or no selected pod
+// exists anywhere and the pod selects itself, which makes it the first of its kind. Each preferred term, and each
+// volume that keeps pods together, is evaluated on its own.
 func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
 	near := true
 	var key label.Key
@@ -366,8 +370,8 @@ func (r *run) firstOfItsKind(t *task) bool {
 	return r.firstOnAnyHost(t)
 }
 
-// firstOnAnyHost is the same once the task's pods are assigned to domains, and counted there: all terms select the same
-// pods, and none of those is on a host.
+// firstOnAnyHost is like firstOfItsKind, once the task's pods are assigned to domains and counted there: all terms
+// select the same pods, and none of those is on a host.
 func (r *run) firstOnAnyHost(t *task) bool {
 	for _, a := range t.rules.hostAffinities {
 		if !a.wish && !a.first(r.counters.totals) {
@@ -377,12 +381,12 @@ func (r *run) firstOnAnyHost(t *task) bool {
 	return true
 }
 
-// domainOfRow is the domain that a pod of the task is in on a node of the row.
+// domainOfRow returns the domain of a pod of the task on a node of the row.
 func (r *run) domainOfRow(t *task, row label.Row) *domain {
 	return new(domain).become(r, t, row)
 }
 
-// become makes the domain that of a pod of the task on a node of the row.
+// become turns the domain into that of a pod of the task on a node of the row.
 func (d *domain) become(r *run, t *task, row label.Row) *domain {
 	d.rows, d.atoms = append(d.rows[:0], row), d.atoms[:0]
 	for _, key := range t.rules.pins {

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// commit opens the bin: as often as its groups can fill it as they do now and the limits bear. It reports whether it
-// was opened at all. The pace says how many of them.
+// commit opens the bin as often as its groups can fill it in the same way, within the limits and the pace. It reports
+// whether it was opened at all.
 func (r *run) commit(m *market, b *bin, at pace) bool {
 	r.pinReservation(m, b)
 	kinds := r.kindsFor(m, b, b.row, b.used)
@@ -52,7 +52,7 @@ func (r *run) commit(m *market, b *bin, at pace) bool {
 	return done
 }
 
-// copyOf makes a bin of its own from the one tried, without its pods.
+// copyOf returns an independent copy of the trial bin, without its pods.
 func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	c := &bin{purchase: b.purchase, market: b.market, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone(),
 		holds: b.holds, charged: b.charged}
@@ -60,7 +60,7 @@ func (r *run) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	return c
 }
 
-// seat takes the pods of the bin tried into its copy.
+// seat moves the pods of the trial bin to its copy.
 func (r *run) seat(b, c *bin) {
 	c.shares = make([]share, len(b.parts))
 	for i, p := range b.parts {
@@ -69,8 +69,8 @@ func (r *run) seat(b, c *bin) {
 	}
 }
 
-// repeats is how often the groups of the bin can fill it as they do now. Pods that want to be together, and volumes that
-// are shared, make every bin a case of its own.
+// repeats returns how often the groups of the bin can fill it in the same way. With affinity by hostname or shared
+// volumes, every bin is different.
 func (b *bin) repeats() int {
 	n := len(b.parts[0].left) / b.parts[0].count
 	for _, p := range b.parts {
@@ -82,8 +82,8 @@ func (b *bin) repeats() int {
 	return n
 }
 
-// pinReservation makes a bin that is bought on a reservation say so: it may not turn into anything else. One that is not
-// must not take a reservation from those who count on it.
+// pinReservation pins a bin with a reservation to that reservation. Any other bin must not take a reservation that
+// other bins need.
 func (r *run) pinReservation(m *market, b *bin) {
 	c := &m.pool.Types.Classes[b.class]
 	if c.ReservationID != "" {
@@ -109,7 +109,8 @@ func (r *run) pinReservation(m *market, b *bin) {
 	}
 }
 
-// takeReservation uses one node of the bin's reservation, if it has one.
+// takeReservation uses one node of the bin's reservation, if it has one. It returns false when the reservation is used
+// up.
 func (r *run) takeReservation(m *market, b *bin) bool {
 	if b.holds == "" {
 		return true
@@ -125,7 +126,7 @@ func (r *run) takeReservation(m *market, b *bin) bool {
 	return true
 }
 
-// refill reckons anew what is in the bin, after it lost pods.
+// refill recomputes the content of the bin after it lost pods.
 func (r *run) refill(b *bin) {
 	b.free = r.widest(b)
 	b.used = make(quantity.Vector, len(b.free))
@@ -136,7 +137,7 @@ func (r *run) refill(b *bin) {
 	}
 }
 
-// fillUp takes what n pods of the task use from the bin, volumes that they share included.
+// fillUp subtracts the usage of n pods of the task from the bin, including shared volumes.
 func (r *run) fillUp(b *bin, t *task, n int) {
 	before := len(b.claims)
 	r.put(t, &b.place, n)
@@ -150,7 +151,7 @@ func (r *run) fillUp(b *bin, t *task, n int) {
 	}
 }
 
-// giveBack returns what a bin that nobody needs any more took from limits and reservations.
+// giveBack returns to limits and reservations what an unneeded bin took from them.
 func (r *run) giveBack(b *bin) {
 	r.givenBack, r.returned = true, true
 	b.market.refund(b.charged)
@@ -165,7 +166,7 @@ func (r *run) giveBack(b *bin) {
 	}
 }
 
-// refund gives a capacity back that was charged.
+// refund returns a charged capacity to the limits.
 func (m *market) refund(total quantity.Vector) {
 	for r, left := range m.remaining {
 		if left != model.NoLimit {
@@ -174,7 +175,7 @@ func (m *market) refund(total quantity.Vector) {
 	}
 }
 
-// largest is, resource by resource, the most that one of the types has: what a limit counts.
+// largest returns, per resource, the most that one of the types has: the amount that a limit counts.
 func (m *market) largest(kinds bitset.Set) quantity.Vector {
 	var most quantity.Vector
 	for t := range kinds.All() {
@@ -183,7 +184,7 @@ func (m *market) largest(kinds bitset.Set) quantity.Vector {
 	return most
 }
 
-// recharge gives back what a bin took from the limits for types that it can no longer become.
+// recharge returns to the limits what a bin took for types that it can no longer have.
 func (r *run) recharge(b *bin) {
 	if !b.market.limited() {
 		return
@@ -194,7 +195,7 @@ func (r *run) recharge(b *bin) {
 	}
 }
 
-// kindsFor are the types that can hold what is in the bin, given its row.
+// kindsFor returns the types that can hold the content of the bin, given its row.
 func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) bitset.Set {
 	set := m.pool.Types.Compatible(row)
 	set.AndWith(m.pool.Eligible)
@@ -208,7 +209,7 @@ func (r *run) kindsFor(m *market, b *bin, row label.Row, used quantity.Vector) b
 	return set
 }
 
-// dropTaken removes the types on which a daemon takes one of the host ports.
+// dropTaken removes the types on which a daemon uses one of the host ports.
 func (m *market) dropTaken(set bitset.Set, ports []model.HostPort) {
 	if m.pool.DaemonPorts == nil || len(ports) == 0 {
 		return
@@ -220,7 +221,7 @@ func (m *market) dropTaken(set bitset.Set, ports []model.HostPort) {
 	}
 }
 
-// cut keeps the cheapest types when there are more than a claim may carry.
+// cut keeps the cheapest types when there are more than a claim may list.
 func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
 	if kinds.Count() <= plan.MaxTypes {
 		return kinds
@@ -231,12 +232,12 @@ func (r *run) cut(m *market, kinds bitset.Set, row label.Row) bitset.Set {
 	return kinds
 }
 
-// priced lists the types at their cheapest offerings that the row admits, cheapest first.
+// priced lists the types with their cheapest offerings that the row admits, cheapest first.
 func (m *market) priced(kinds bitset.Set, row label.Row) []purchase {
 	return slices.AppendSeq(make([]purchase, 0, kinds.Count()), m.cheapestFirst(kinds, row))
 }
 
-// cheapestFirst goes through what priced lists.
+// cheapestFirst iterates over the result of priced.
 func (m *market) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[purchase] {
 	_, classes := m.offered(row)
 	if len(classes) == 0 {
@@ -251,7 +252,8 @@ func (m *market) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[purchas
 	}
 }
 
-// priceList is every type on sale in one of the classes, cheapest first, made once for each set of classes.
+// priceList returns every type available in one of the classes, cheapest first. It is computed once for each set of
+// classes.
 func (m *market) priceList(classes []int) []purchase {
 	key := make([]byte, 0, 2*len(classes))
 	for _, c := range classes {
@@ -272,8 +274,8 @@ func (m *market) priceList(classes []int) []purchase {
 	return list
 }
 
-// withinLimits keeps the types that are no larger than the one that was chosen; if those are too few for minValues, all
-// that the limits leave room for.
+// withinLimits keeps the types that are no larger than the chosen one. If these do not satisfy minValues, it keeps all
+// types that fit the limits.
 func (r *run) withinLimits(m *market, kinds bitset.Set, chosen int) bitset.Set {
 	small := kinds.Clone()
 	m.dropLarger(small, m.pool.Types.Total[chosen])
@@ -289,7 +291,7 @@ func (r *run) withinLimits(m *market, kinds bitset.Set, chosen int) bitset.Set {
 	return small
 }
 
-// dropLarger keeps the types that are no larger, in what is limited, than the one that was chosen: the limit counts the
+// dropLarger keeps the types that are, in the limited resources, no larger than the chosen one: the limit counts the
 // largest type of the list.
 func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
 	for t := range set.Clone().All() {
@@ -302,8 +304,8 @@ func (m *market) dropLarger(set bitset.Set, chosen quantity.Vector) {
 	}
 }
 
-// joinBins puts lots into bins that are open already: pods that want to be near what is there, and in later rounds
-// whoever found no other place. The bin may turn into a larger one of its types for them.
+// joinBins places lots into open bins: pods with affinity to the content and, in later rounds, all pods that were not
+// placed otherwise. A bin may change to a larger one of its types for them.
 func (r *run) joinBins(lots []*lot, round int) {
 	for _, l := range lots {
 		if round == 0 && !r.joinFirst && len(l.rules.hostAffinities) == 0 {
@@ -348,7 +350,7 @@ func (r *run) joinBin(l *lot, b *bin) {
 	}
 }
 
-// widest is, resource by resource, the most that some type of the bin has.
+// widest returns, per resource, the most that some type of the bin has.
 func (r *run) widest(b *bin) quantity.Vector {
 	var most quantity.Vector
 	for t := range b.kinds.All() {
@@ -357,7 +359,7 @@ func (r *run) widest(b *bin) quantity.Vector {
 	return most
 }
 
-// roomIn is how many pods of the lot the bin takes when its row narrows, and the types that are left then.
+// roomIn returns how many pods of the lot fit into the bin when its row narrows, and the types that remain then.
 func (r *run) roomIn(l *lot, b *bin, row label.Row) (int, bitset.Set) {
 	free := place{free: r.widest(b).Sub(b.used), tally: b.tally, ports: b.ports, claims: b.claims}
 	for count := min(r.fitsPlace(l.task, &free, false).Count, len(l.left)); count > 0; count /= 2 {

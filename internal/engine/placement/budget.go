@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// The work budget. Options.WorkBudget bounds a run by work, not by time, so that every machine comes to the same plan. A
-// unit is a question: may this group go onto that node, into that bin, to that domain; does that prospect fit.
+// The work budget. Options.WorkBudget limits a run by work, not by time, so that every machine computes the same plan.
+// A unit of work is one evaluation: whether a group fits a node, a bin or a domain, or whether a prospect fits.
 //
-// The first half of the budget is for a run that knows no portions: if it is done by then, its plan is the one that
-// there would be without a budget. If not, all begins anew with a few groups of one namespace at a time, each portion
-// placed for good before the next is looked at, and as many portions as the rest of the budget bears: at least one, the
-// last of which may exceed it. What no portion reached is refused as such.
+// The first half of the budget is for a run without portions. If it finishes, its plan is the same as without a budget.
+// If not, the run starts again with portions: a few groups of one namespace at a time. Each portion is placed for good
+// before the next one. As many portions are placed as the rest of the budget allows, at least one. The last one may
+// exceed the budget. Groups of the remaining portions are refused as not reached.
 //
-// The portions come by priority, and among equals one of each namespace in turn, that with the fewest groups first, until
-// half of what is left is spent: what matters most has its place, and a namespace with few groups does not wait for one
-// with many. Then the time of the snapshot picks a namespace, and a portion of it, each as likely as any other, so that
-// groups which have no place and cost much, whatever their priority and however many they are, do not keep the rest from
-// being reached for ever.
+// Portions are ordered by priority, and among equals one of each namespace in turn, beginning with the namespace with
+// the fewest groups, until half of the rest is spent. So the most important pods are placed, and a namespace with few
+// groups does not wait for one with many. Then the time of the snapshot selects a namespace and one of its portions,
+// all with equal probability, so that expensive unschedulable groups, regardless of priority and number, cannot keep
+// the others from being reached forever.
 
 // portion is how many groups are placed together.
 const portion = 32
@@ -28,20 +28,20 @@ const portion = 32
 type batch struct {
 	namespace string
 	rank      int32
-	// turn is how many batches of the namespace and rank come before.
+	// turn is how many batches of the same namespace and rank precede.
 	turn  int
 	tasks []*task
 }
 
-// worked counts questions.
+// worked adds to the work done by the run.
 func (r *run) worked(questions int) { r.work += questions }
 
-// over reports whether a run that knows no portions has used up what it may.
+// over reports whether a run without portions has spent its part of the budget.
 func (r *run) over() bool {
 	return r.mode != portioned && r.opts.WorkBudget > 0 && r.work > r.opts.WorkBudget/2
 }
 
-// spare is how much work may go into packings that are only better.
+// spare returns how much work may be spent on packings that only reduce cost.
 func (r *run) spare(usual int) int {
 	if r.opts.WorkBudget == 0 {
 		return usual
@@ -53,7 +53,7 @@ func (r *run) spare(usual int) int {
 	return max(0, min(usual, (whole-r.work)/2))
 }
 
-// solvePortions places batch after batch until the budget is spent. What was not reached is refused.
+// solvePortions places batch after batch until the budget is spent. Groups of the remaining batches are refused.
 func (r *run) solvePortions() {
 	rest := batches(r.tasks)
 	turn := mixed(r.snap.Now.UnixNano())
@@ -77,7 +77,7 @@ func (r *run) solvePortions() {
 	}
 }
 
-// batches splits the tasks that have pods left, in the order in which they come as long as there is budget for all.
+// batches splits the tasks with remaining pods, in the order of placement while the budget suffices.
 func batches(tasks []*task) []batch {
 	type owner struct {
 		namespace string
@@ -106,7 +106,7 @@ func batches(tasks []*task) []batch {
 	return list
 }
 
-// drawn is the index of a batch that the turn picks: of any namespace, and there any batch.
+// drawn returns the index of the batch that the turn selects: any namespace, and any batch of it.
 func drawn(list []batch, turn uint64) int {
 	var namespaces []string
 	of := map[string][]int{}
@@ -121,8 +121,8 @@ func drawn(list []batch, turn uint64) int {
 	return mine[turn/n%uint64(len(mine))]
 }
 
-// mixed is a number of which any remainder is as likely as any other, whatever the step between the times (the finaliser
-// of splitmix64).
+// mixed maps n to a number whose remainders are uniformly distributed, whatever the step between the times (the
+// finalizer of splitmix64, https://prng.di.unimi.it/splitmix64.c).
 func mixed(n int64) uint64 {
 	x := uint64(n)
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -130,7 +130,7 @@ func mixed(n int64) uint64 {
 	return x ^ x>>31
 }
 
-// solveByDepth places tasks so that those whom others want to be near come first.
+// solveByDepth places tasks such that targets of affinity precede the pods that need them.
 func (r *run) solveByDepth(tasks []*task) {
 	tasks = slices.Clone(tasks)
 	slices.SortStableFunc(tasks, func(a, b *task) int { return cmp.Compare(a.depth, b.depth) })
@@ -139,7 +139,7 @@ func (r *run) solveByDepth(tasks []*task) {
 	}
 }
 
-// chunks are the runs of neighbours that are alike.
+// chunks iterates over the runs of adjacent tasks that are alike.
 func chunks(tasks []*task, alike func(a, b *task) bool) iter.Seq[[]*task] {
 	return func(yield func([]*task) bool) {
 		for len(tasks) > 0 {

@@ -9,28 +9,29 @@ import (
 
 // Choosing a domain for one pod after the other.
 //
-// Representation: where a task is pinned by one key, a pod that goes to a domain changes that domain and no other, so
-// that a heap keeps the order of preference: only the domain that was chosen takes another place in it. Who the rules do
-// not admit is set aside, until the emptiest domain of a spread constraint fills up, which is the only way in which a
-// domain becomes admissible while others fill. The least count of a constraint has a witness, a domain with that count;
-// as long as counts only grow and the witness keeps its own, the least is what it was. Cost: a pod costs the logarithm of
-// the number of domains; with rules by more than one key, or while a pod may be the first of its kind, their number.
+// Representation: where a task is pinned by one key, a pod that is assigned to a domain changes only that domain. So a
+// heap keeps the order of preference, and only the chosen domain moves in it. Domains that the rules do not admit are
+// put aside until the least count of a spread constraint rises, which is the only event by which a domain becomes
+// admissible while others fill. The least count of a constraint has a witness, a domain with that count. As long as
+// counts only grow and the witness keeps its own, the least count is unchanged. Cost: each pod costs the logarithm of
+// the number of domains; with rules by more than one key, or while a pod may be the first of its kind, it costs their
+// number.
 
-// chooser hands out domains for the pods of a task.
+// chooser selects domains for the pods of a task.
 type chooser struct {
 	run  *run
 	task *task
-	// ranked is false when every pod looks at all domains.
+	// ranked is false when every pod examines all domains.
 	ranked bool
-	// heap are the domains that may be chosen, the best first; aside those that the rules did not admit at floors.
+	// heap are the domains that may be chosen, the best first. aside are those that the rules did not admit at floors.
 	heap   []int
 	aside  []int
 	floors []int
-	// last is the domain handed out last, which has changed since; -1 for none.
+	// last is the domain chosen last, which has changed since; -1 for none.
 	last int
 }
 
-// fewDomains are looked at one by one.
+// fewDomains is the number of domains up to which all are examined for each pod.
 const fewDomains = 2
 
 func (r *run) chooser(t *task) *chooser {
@@ -51,7 +52,7 @@ func (c *chooser) next() int {
 	if !c.ranked || slices.ContainsFunc(c.task.rules.affinities, func(a affinityRule) bool { return a.first() }) {
 		at := c.run.choose(c.task)
 		if c.ranked {
-			// The choice was not the heap's: the domain is in it, out of order.
+			// The choice was not made by the heap: the domain is in it, out of order.
 			c.restart()
 		}
 		return at
@@ -77,13 +78,13 @@ func (c *chooser) next() int {
 	return -1
 }
 
-// restart puts every domain into its place again, when the pod that was chosen for has been counted.
+// restart marks the heap for a rebuild, which takes place when the chosen pod has been counted.
 func (c *chooser) restart() {
 	c.heap, c.aside, c.last = c.heap[:0], c.aside[:0], -1
 	c.floors = nil
 }
 
-// readmit puts those aside back into the heap when a floor has risen.
+// readmit returns the domains put aside to the heap when a least count has risen.
 func (c *chooser) readmit() {
 	if c.floors == nil {
 		c.floors = make([]int, len(c.task.rules.spreads))
@@ -107,10 +108,10 @@ func (c *chooser) readmit() {
 	c.aside = c.aside[:0]
 }
 
-// Len, Less, Swap, Push and Pop make the chooser a heap.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 func (c *chooser) Len() int { return len(c.heap) }
 
-// Less: where nodes have room, then where there are fewest, then where it is cheapest.
+// Less orders domains: first those whose nodes have capacity, then by the fewest pods, then by price.
 func (c *chooser) Less(i, j int) bool {
 	a, b := c.task.domains[c.heap[i]], c.task.domains[c.heap[j]]
 	return cmp.Or(cmp.Compare(full(a), full(b)), cmp.Compare(c.task.rules.crowd(a), c.task.rules.crowd(b)),
@@ -119,13 +120,13 @@ func (c *chooser) Less(i, j int) bool {
 
 func (c *chooser) Swap(i, j int) { c.heap[i], c.heap[j] = c.heap[j], c.heap[i] }
 
-// Push takes the index of a domain.
+// Push adds the index of a domain.
 func (c *chooser) Push(at any) {
 	i, _ := at.(int)
 	c.heap = append(c.heap, i)
 }
 
-// Pop returns the last.
+// Pop removes and returns the last element.
 func (c *chooser) Pop() any {
 	end := len(c.heap) - 1
 	at := c.heap[end]
@@ -144,7 +145,8 @@ func (r *run) choose(t *task) int {
 		}
 		count, homeless, lack := t.rules.crowd(d), 0, 0
 		if first {
-			// The others have to follow: best where all have room, or else where nodes can be bought for the rest.
+			// The other pods must follow: prefer a domain with capacity for all, else one where nodes can be launched
+			// for the rest.
 			if lack = max(0, len(t.left)-max(0, d.room)); !d.buys {
 				homeless = lack
 			}
@@ -160,7 +162,7 @@ func (r *run) choose(t *task) int {
 	return best
 }
 
-// full is 1 for a domain where only a new node helps.
+// full returns 1 for a domain that needs a new node, else 0.
 func full(d *domain) int {
 	if d.room > 0 {
 		return 0
@@ -168,15 +170,15 @@ func full(d *domain) int {
 	return 1
 }
 
-// floor is the least count of a spread constraint's domains, as it was found last.
+// floor caches the least count of a spread constraint's domains.
 type floor struct {
-	// of is what it holds for: as long as this is the same, counts have only grown.
+	// of is the state that the cached value is for: while it is unchanged, counts have only grown.
 	of    floorKey
 	known bool
 	least int
-	// witness is a domain with that count: counts and sure are its own. -1 when there is none.
+	// witness is a domain with that count: counts and sure are its own. It is -1 when there is none.
 	witness, counts, sure int
-	// closed: there is no domain that the pods may open.
+	// closed reports that the pods cannot open another domain.
 	closed bool
 }
 
@@ -187,15 +189,16 @@ type floorKey struct {
 	shut     int
 }
 
-// least is the count of the emptiest domain, 0 when there are fewer than minDomains. Domains are those that a node has
-// and, until everybody has a place, those where this pod may get one.
+// least returns the least count of all domains, or 0 when there are fewer than minDomains. Domains are those with a
+// node and, until every pod is placed, those where this pod may get one.
 func (r *run) least(t *task, s *spreadRule) int {
 	key := floorKey{epoch: s.epoch, boarding: r.boarding, shut: len(t.shut)}
 	if len(t.domains) > 0 {
 		key.domains = t.domains[0]
 	}
 	f := &s.floor
-	if r.scan || len(t.rules.affinities)+len(t.rules.apart) > 0 { // whom a domain is open to changes with other counts
+	// which domains are admissible changes with other counts
+	if r.scan || len(t.rules.affinities)+len(t.rules.apart) > 0 {
 		*f = floor{}
 	}
 	if f.known && f.of == key && f.witness >= 0 && s.counts[f.witness] == f.counts && s.sure[f.witness] == f.sure {
@@ -216,8 +219,8 @@ func (r *run) least(t *task, s *spreadRule) int {
 	return f.least
 }
 
-// findLeast looks at the domains, beginning with one of them. It looks no further than to one that has as few as any can
-// have. The witness is -1 when the count is not that of a domain.
+// findLeast examines the domains, beginning with from, and stops at one with the least possible count. The witness is
+// -1 when the count is not that of a domain.
 func (r *run) findLeast(t *task, s *spreadRule, from, atLeast int) (least, witness int) {
 	least, witness = math.MaxInt, -1
 	domains, wanted := 0, max(1, s.minDomains)
@@ -246,7 +249,7 @@ func (r *run) findLeast(t *task, s *spreadRule, from, atLeast int) (least, witne
 	return least, witness
 }
 
-// unopened is a domain that has no node and nobody in it, and where the pod may get one; -1 if there is none.
+// unopened returns a domain without nodes and pods where the pod may get a node, or -1 if there is none.
 func (r *run) unopened(t *task, s *spreadRule) int {
 	if r.boarding {
 		return -1
@@ -260,8 +263,8 @@ func (r *run) unopened(t *task, s *spreadRule) int {
 	return -1
 }
 
-// neighboursAdmit reports whether the pod's own affinity, and whoever keeps it away, let it into the domain. A domain
-// where it could never open a node is none that anybody has to wait for.
+// neighboursAdmit reports whether the pod's affinity and the anti-affinity of other pods permit the domain. A domain in
+// which the pod could never open a node does not count for the skew.
 func (r *run) neighboursAdmit(t *task, d *domain) bool {
 	return r.affinityAdmits(t, d).OK() && !slices.ContainsFunc(t.rules.apart, func(c *counter) bool { return r.keptApart(t, d, c) })
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// What a bin becomes in the plan: a claim to create, with everything it says.
+// Conversion of a bin to a claim of the plan.
 
-// listClaims writes down the bins.
+// listClaims adds the claims of the bins to the result.
 func (r *run) listClaims() {
 	r.result.Claims = make([]plan.NewClaim, 0, len(r.bins))
 	for _, b := range r.bins {
@@ -33,7 +33,7 @@ func (r *run) claim(b *bin) plan.NewClaim {
 	return c
 }
 
-// saying is what claims with the same row and the same types have in common; they share it.
+// saying is the common part of claims with the same row and the same types.
 type saying struct {
 	options      []plan.Option
 	requirements []label.Requirement
@@ -42,7 +42,7 @@ type saying struct {
 	daemons      quantity.Vector
 }
 
-// said returns what the bin's claim says, made once for all bins that say the same.
+// said returns the common part of the bin's claim. It is computed once for all bins with the same likeness.
 func (r *run) said(b *bin) *saying {
 	m := b.market
 	like := r.likeness(b)
@@ -63,7 +63,7 @@ func (r *run) said(b *bin) *saying {
 	return s
 }
 
-// likeness is the same for bins of one pool that have the same row and the same types. It is overwritten by the next.
+// likeness returns a key that is equal for bins of one pool with the same row and types. The next call overwrites it.
 func (r *run) likeness(b *bin) []byte {
 	key := append(r.scratch.key[:0], b.market.pool.Name...)
 	for _, words := range [][]uint64{b.row, b.kinds} {
@@ -75,7 +75,7 @@ func (r *run) likeness(b *bin) []byte {
 	return key
 }
 
-// leastDaemons is what the daemons ask for on every one of the types.
+// leastDaemons returns the daemon requests that are common to all of the types.
 func (m *market) leastDaemons(kinds bitset.Set) quantity.Vector {
 	var least quantity.Vector
 	first := true
@@ -88,7 +88,7 @@ func (m *market) leastDaemons(kinds bitset.Set) quantity.Vector {
 	return least
 }
 
-// requirements is what the claim says: the bin's row, its list of types, and the capacity types they are on sale as.
+// requirements returns the claim's requirements: the bin's row, its list of types, and their capacity types.
 func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Requirement {
 	var reqs []label.Requirement
 	for _, req := range r.snap.Space.Requirements(b.row, r.unsaid(m)) {
@@ -106,7 +106,7 @@ func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Req
 	return m.withMinimums(reqs, b.kinds)
 }
 
-// withMinimums adds the pool's minValues to the requirements, lowered to what the types have where that was allowed. A
+// withMinimums adds the pool's minValues to the requirements, lowered to what the types have where that is allowed. A
 // list of values is never shorter than its minValues: the API would refuse the claim.
 func (m *market) withMinimums(reqs []label.Requirement, kinds bitset.Set) []label.Requirement {
 	for i := range m.minimums {
@@ -125,7 +125,7 @@ func (m *market) withMinimums(reqs []label.Requirement, kinds bitset.Set) []labe
 	return reqs
 }
 
-// capacityTypes are those in which some type of the bin is on sale.
+// capacityTypes returns those in which some type of the bin is available.
 func (r *run) capacityTypes(m *market, b *bin) []string {
 	var values []string
 	_, classes := m.pool.Types.Offered(b.row)
@@ -139,13 +139,13 @@ func (r *run) capacityTypes(m *market, b *bin) []string {
 	return values
 }
 
-// unsaid is the row of a pool that requires nothing: what equals it need not be written down.
+// unsaid returns the row of a pool without requirements. Keys with equal values need no requirement.
 func (r *run) unsaid(m *market) label.Row {
 	row, _, _ := r.snap.Space.Template(func(key string) bool { return m.pool.Catalogue.WellKnown[key] }, nil)
 	return row
 }
 
-// openLabels gives every custom label that the pool defines and the pods leave open its value: the smallest.
+// openLabels returns a value, the smallest, for every custom label that the pool defines and the pods leave open.
 func (r *run) openLabels(m *market, row label.Row) map[string]string {
 	labels := map[string]string{}
 	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
@@ -160,7 +160,7 @@ func (r *run) openLabels(m *market, row label.Row) map[string]string {
 	return labels
 }
 
-// requests are those of the pods, and of the daemons as far as every type runs them.
+// requests returns the requests of the pods and of the daemons that run on every type.
 func (r *run) requests(said *saying, b *bin) []quantity.Amount {
 	amounts := make([]quantity.Amount, 0, len(b.used))
 	for i, n := range b.used.Add(said.daemons) {

@@ -12,28 +12,28 @@ import (
 
 // Counting pods in topology domains.
 //
-// A counter counts the pods with one mark in the domains of one label key, over the nodes that a filter lets through.
-// Domains are atoms of the label space, because every value of a key that is used as a topology key has its own. It is
-// built once per run from the counts that the nodes carry, and changes as pods are assigned to domains.
+// A counter counts the pods with one mark in the domains of one label key, over the nodes that a filter accepts.
+// Domains are atoms of the label space, because every value of a topology key has its own atom. A counter is built once
+// per run from the counts of the nodes, and changes as pods are assigned to domains.
 //
-// The hostname is different: every node and every bin is a domain of its own, so its counts lie with the node or bin,
-// as a tally: a short list of (slot, count), a slot being a mark that some rule counts by hostname.
+// The hostname is different: every node and every bin is a domain of its own. So its counts are stored with the node or
+// bin, as a tally: a short list of (slot, count). A slot is a mark that some rule counts by hostname.
 
-// counter is one mark, counted by domain. Where it is open whether a node counts, or in which domain it will be, its
-// pods are among the most that a domain may have and not among those that it has for sure.
+// counter counts one mark by domain. If it is open whether a node counts, or which domain it will be in, its pods are
+// included in the upper bound of a domain and not in the certain count.
 type counter struct {
 	key    label.Key
 	filter *filter
-	// counts by atom are the most; sure is what is there in any case.
+	// counts, by atom, are the upper bounds; sure are the certain counts.
 	counts, sure []int
-	// domains are the atoms that some node let through by the filter may have, certain those that one has.
+	// domains are the atoms that some node accepted by the filter may have, certain those that a node has.
 	domains, certain bitset.Set
 	total            int
-	// epoch changes with everything but growing counts.
+	// epoch changes with every change except growing counts.
 	epoch int
 }
 
-// add counts n pods in a domain; a negative n takes them back.
+// add counts n pods in a domain; a negative n removes them.
 func (c *counter) add(atom, n int, m membership) {
 	if m == never {
 		return
@@ -48,7 +48,7 @@ func (c *counter) add(atom, n int, m membership) {
 	}
 }
 
-// membership says whether a node counts: in no case, perhaps, or in any case.
+// membership is whether a node counts: never, maybe, or surely.
 type membership uint8
 
 const (
@@ -57,18 +57,20 @@ const (
 	surely
 )
 
-// filter lets through the nodes that topology spread counts (Kubernetes API: nodeAffinityPolicy, nodeTaintsPolicy; and
-// only nodes with the topology keys of all the pod's constraints). A nil filter lets every node through.
+// filter accepts the nodes that topology spread counts (nodeAffinityPolicy, nodeTaintsPolicy, and only nodes with the
+// topology keys of all the pod's constraints), see
+// https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/. A nil filter accepts every
+// node.
 type filter struct {
 	keys        []label.Key
 	affinity    []label.Row
 	tolerations []model.Toleration
 	taints      bool
-	// refuses: some node or pool has a taint that is not tolerated. lacks: some node lacks one of the keys.
+	// refuses reports that some node or pool has an untolerated taint, lacks that some node lacks one of the keys.
 	refuses, lacks bool
 }
 
-// node says whether a node with the row and taints counts.
+// node returns whether a node with the row and taints counts.
 func (f *filter) node(space *label.Space, row label.Row, taints []model.Taint) membership {
 	if f == nil {
 		return surely
@@ -85,7 +87,7 @@ func (f *filter) node(space *label.Space, row label.Row, taints []model.Taint) m
 	return min(m, within(space, f.affinity, row))
 }
 
-// pods says whether pods count that tolerate what the tolerations say and go to nodes of one of the rows.
+// pods returns whether pods with the tolerations, on nodes of one of the rows, count.
 func (f *filter) pods(space *label.Space, rows []label.Row, tolerations []model.Toleration) membership {
 	if f == nil {
 		return surely
@@ -111,7 +113,7 @@ func (f *filter) pods(space *label.Space, rows []label.Row, tolerations []model.
 	return m
 }
 
-// within says whether what has the row has one of the rows.
+// within returns whether an object with the row matches one of the rows.
 func within(space *label.Space, rows []label.Row, row label.Row) membership {
 	if len(rows) == 0 {
 		return surely
@@ -128,7 +130,7 @@ func within(space *label.Space, rows []label.Row, row label.Row) membership {
 	return m
 }
 
-// defines says whether a node of the row has the label.
+// defines returns whether a node of the row has the label.
 func defines(space *label.Space, row label.Row, key label.Key) membership {
 	switch {
 	case !space.AllowsAbsent(row, key):
@@ -148,28 +150,28 @@ func onlyAbsent(space *label.Space, row label.Row, key label.Key) bool {
 	return true
 }
 
-// counterKey tells counters apart: filters are equal when the groups they come from ask for the same nodes.
+// counterKey identifies a counter. Filters are equal when the groups they come from select the same nodes.
 type counterKey struct {
 	mark   int
 	key    label.Key
 	filter string
 }
 
-// counters are those of one run.
+// counters are the counters of one run.
 type counters struct {
 	snap *model.Snapshot
-	// host is the key of hostnames, if somebody mentions it.
+	// host is the key of hostnames, if any object names it.
 	host      label.Key
 	hostNamed bool
 	byKey     map[counterKey]*counter
-	// all counters, in the order they were made.
+	// all lists the counters in the order of creation.
 	all []*counter
-	// byMark lists the counters of a mark; slotOf its hostname slot, -1 without.
+	// byMark lists the counters of a mark. slotOf is its hostname slot, -1 for none.
 	byMark [][]*counter
 	slotOf []int
 	// totals by slot, over all nodes and bins.
 	totals []int
-	// someNameless: there is a node without a hostname.
+	// someNameless reports that a node has no hostname label.
 	someNameless bool
 	moving       []Moving
 	// crew are the daemons that matter to rules by hostname.
@@ -186,7 +188,7 @@ func newCounters(snap *model.Snapshot, moving []Moving) *counters {
 	return c
 }
 
-// slot returns the hostname slot of a mark.
+// slot returns the hostname slot of a mark, and creates it if necessary.
 func (c *counters) slot(mark int) int {
 	if c.slotOf[mark] < 0 {
 		c.slotOf[mark] = len(c.totals)
@@ -195,7 +197,7 @@ func (c *counters) slot(mark int) int {
 	return c.slotOf[mark]
 }
 
-// counter returns the counter of a mark by a key.
+// counter returns the counter of a mark by a key, and creates it if necessary.
 func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string) *counter {
 	id := counterKey{mark, key, filterKey}
 	if known := c.byKey[id]; known != nil {
@@ -211,7 +213,7 @@ func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string)
 	return fresh
 }
 
-// lookAround notes whether the filter keeps any node out for its taints or for want of a topology key.
+// lookAround records whether the filter excludes any node because of its taints or a missing topology key.
 func (f *filter) lookAround(snap *model.Snapshot) {
 	refuses := func(taints []model.Taint) bool {
 		_, no := model.Untolerated(taints, f.tolerations)
@@ -228,7 +230,7 @@ func (f *filter) lookAround(snap *model.Snapshot) {
 	}
 }
 
-// fill counts what is there, and nothing else. It is called when all counters and slots are known.
+// fill counts the pods on nodes and nothing else. It is called when all counters and slots are known.
 func (c *counters) fill(nodes []*model.Node) {
 	if len(c.all) == 0 && len(c.totals) == 0 {
 		return
@@ -259,7 +261,7 @@ func (c *counters) fill(nodes []*model.Node) {
 	}
 }
 
-// notice adds the domains that a node of the row is or may be in, as far as it counts there.
+// notice adds the domains that a node of the row is or may be in, if it counts there.
 func (c *counter) notice(space *label.Space, row label.Row, taints []model.Taint) {
 	c.epoch++
 	c.visit(space, row, taints, func(atom int, m membership) {
@@ -275,8 +277,9 @@ func (c *counter) put(space *label.Space, row label.Row, n int, taints []model.T
 	c.visit(space, row, taints, func(atom int, m membership) { c.add(atom, n, m) })
 }
 
-// visit calls back with the domain of a node of the row, or with all that it may be in; and with whether it counts there.
-// What decides the domain may decide that too: a node that is asked for by its architecture is in no other's domain.
+// visit calls see with the domain of a node of the row, or with all domains that it may be in, and whether it counts
+// there. The value that decides the domain may decide membership too: a node selected by its architecture is in no
+// domain of another architecture.
 func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint, see func(int, membership)) {
 	if atom := domainOf(space, row, c.key); atom >= 0 {
 		if m := c.filter.node(space, row, taints); m != never {
@@ -296,7 +299,7 @@ func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint,
 	}
 }
 
-// tallyOf is the node's own counts by slot, and those of the daemons that are to come.
+// tallyOf returns the node's own counts by slot, including those of expected daemons.
 func (c *counters) tallyOf(n *model.Node, crew []crewman) tally {
 	t := tally{nameless: c.nameless(n)}
 	if t.nameless {
@@ -312,13 +315,13 @@ func (c *counters) tallyOf(n *model.Node, crew []crewman) tally {
 	return t
 }
 
-// nameless reports whether the node has no hostname label: it is in no domain of hostnames, and who is there is nobody's
-// neighbour.
+// nameless reports whether the node has no hostname label. Then it is in no domain of hostnames, and its pods are
+// neighbors of no pod.
 func (c *counters) nameless(n *model.Node) bool {
 	return c.hostNamed && c.snap.Space.AllowsAbsent(n.Row, c.host)
 }
 
-// domainOf returns the atom of the key that the row is pinned to, -1 when it is absent or not pinned.
+// domainOf returns the atom of the key that the row is pinned to, or -1 when it is absent or not pinned.
 func domainOf(space *label.Space, row label.Row, key label.Key) int {
 	from, to := space.Span(key)
 	atom := -1
@@ -340,13 +343,13 @@ func domainOf(space *label.Space, row label.Row, key label.Key) int {
 	return atom
 }
 
-// tally counts marks on one node or bin: a list by ascending slot, so that it is searched in the logarithm of its length.
-// The tally of a bin that is being filled, which is asked all the time, has its counts by slot instead, and the list only
-// says, in any order, which slots are in use.
+// tally counts marks on one node or bin: a list by ascending slot, so that a search takes the logarithm of its length.
+// The tally of a bin being filled is read often. It has its counts by slot instead, and its list contains, in any
+// order, the slots in use.
 type tally struct {
 	list   []slotCount
 	bySlot []int
-	// nameless: the node is in no domain of hostnames.
+	// nameless reports that the node is in no domain of hostnames.
 	nameless bool
 }
 
@@ -373,7 +376,7 @@ func (t *tally) add(slot, n int) {
 		t.bySlot[slot] += n
 		return
 	}
-	if last := len(t.list) - 1; last < 0 || t.list[last].slot < slot { // marks mostly come in order
+	if last := len(t.list) - 1; last < 0 || t.list[last].slot < slot { // marks mostly arrive in ascending order
 		t.list = append(t.list, slotCount{slot, n})
 		return
 	}
@@ -384,7 +387,7 @@ func (t *tally) add(slot, n int) {
 	t.list[at].count += n
 }
 
-// restart empties a tally that is asked all the time; there are so many slots.
+// restart empties a tally with counts by slot; slots is the number of slots.
 func (t *tally) restart(slots int) {
 	for _, c := range t.list {
 		if c.slot < len(t.bySlot) {
@@ -397,7 +400,7 @@ func (t *tally) restart(slots int) {
 	}
 }
 
-// clone is a plain tally of the same counts.
+// clone returns a list tally with the same counts.
 func (t *tally) clone() tally {
 	if t.bySlot == nil {
 		return tally{list: slices.Clone(t.list), nameless: t.nameless}

@@ -8,16 +8,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// The crew are the daemons that pods care about, or that care about pods: with labels that a rule by hostname selects, or
-// with anti-affinity by hostname. On a node that is not initialised, and on every node that is bought, those count as
-// present that are sure to come; kube-scheduler binds a pod that wants to be beside one when it is there. Daemons that
-// come to some types of a pool only, and larger domains than hosts, are not looked at.
+// The crew are the daemons that affect pods by hostname or are affected by them: a rule by hostname selects their
+// labels, or they have anti-affinity by hostname. On a node that is not initialized, and on every new node, those that
+// are certain to run there count as present. A pod with affinity to a daemon is bound by kube-scheduler when the daemon
+// is there. Not considered are daemons that run on some types of a pool only, and domains larger than hosts.
 
-// crewman is a daemon of the crew; at is its place there.
+// crewman is a daemon of the crew; at is its index.
 type crewman struct {
 	*model.Daemon
 	at int
-	// slots that count its pods.
+	// slots count its pods.
 	slots []int
 }
 
@@ -44,13 +44,13 @@ func (r *run) musterCrew() {
 	}
 }
 
-// crewed reports whether there are daemons that matter.
+// crewed reports whether the crew has members.
 func (r *run) crewed() bool { return len(r.counters.crew) > 0 }
 
-// keepsHost reports whether the term keeps pods off the hosts of those who carry it.
+// keepsHost reports whether the term keeps other pods away from the hosts of its own pods.
 func keepsHost(t model.Term) bool { return t.Anti && t.Required() && t.Key == model.LabelHostname }
 
-// comingTo are those of the crew that are sure to come to nodes of the row.
+// comingTo returns those of the crew that are certain to run on nodes of the row.
 func (c *counters) comingTo(row label.Row, taints []model.Taint) []crewman {
 	var coming []crewman
 	for _, man := range c.crew {
@@ -64,7 +64,7 @@ func (c *counters) comingTo(row label.Row, taints []model.Taint) []crewman {
 	return coming
 }
 
-// coming are those of the crew that are not on the node yet and are sure to come.
+// coming returns those of the crew that are not on the node yet and are certain to run there.
 func (c *counters) coming(n *model.Node) []crewman {
 	if len(c.crew) == 0 || n.Stage == model.Initialized {
 		return nil
@@ -83,7 +83,7 @@ func (t *tally) board(crew []crewman) {
 	}
 }
 
-// keepsOff reports whether the daemon keeps one of the group's pods off its host. Daemons' terms are no marks, so that the
+// keepsOff reports whether the daemon keeps one of the group's pods off its host. Daemons' terms are not marks, so the
 // pods of a group may differ here.
 func (man *crewman) keepsOff(g *model.Group) bool {
 	return slices.ContainsFunc(man.Terms, func(term model.Term) bool {
@@ -91,7 +91,7 @@ func (man *crewman) keepsOff(g *model.Group) bool {
 	})
 }
 
-// answer says how a daemon receives the pods of a task on its host.
+// answer is whether a daemon admits the pods of a task on its host.
 type answer uint8
 
 const (
@@ -100,7 +100,7 @@ const (
 	unwelcome
 )
 
-// keptOff reports whether the daemon keeps pods of the task off its host; the pods are asked once.
+// keptOff reports whether the daemon keeps pods of the task off its host. The result is cached.
 func (t *task) keptOff(man *crewman) bool {
 	for len(t.off) <= man.at {
 		t.off = append(t.off, unasked)
@@ -113,7 +113,7 @@ func (t *task) keptOff(man *crewman) bool {
 	return t.off[man.at] == unwelcome
 }
 
-// shuns reports whether the daemons keep the task's pods off their host, or are kept off by them.
+// shuns reports whether the daemons exclude the task's pods from their host, or are excluded by them.
 func shuns(t *task, crew []crewman) bool {
 	for i := range crew {
 		if t.keptOff(&crew[i]) || slices.ContainsFunc(crew[i].slots, func(slot int) bool { return slices.Contains(t.rules.hostApart, slot) }) {
@@ -123,8 +123,8 @@ func shuns(t *task, crew []crewman) bool {
 	return false
 }
 
-// clashes reports whether pods of the tasks and a daemon cannot be on one node, as it will be that is of the row and one
-// of the types: the less is open, the more daemons are sure to come.
+// clashes reports whether pods of the tasks and a daemon cannot share a node of the row and one of the types. The fewer
+// labels are open, the more daemons are certain to run on the node.
 func (r *run) clashes(m *market, row label.Row, kinds bitset.Set, tasks ...*task) bool {
 	if kinds.Empty() {
 		return false
@@ -133,7 +133,7 @@ func (r *run) clashes(m *market, row label.Row, kinds bitset.Set, tasks ...*task
 	return slices.ContainsFunc(tasks, func(t *task) bool { return shuns(t, crew) })
 }
 
-// tasks are whose pods the place has.
+// tasks returns the tasks with pods on the place.
 func (p *place) tasks() []*task {
 	tasks := make([]*task, 0, len(p.shares))
 	for _, s := range p.shares {
@@ -142,7 +142,7 @@ func (p *place) tasks() []*task {
 	return tasks
 }
 
-// planned are whose pods the bin may be filled with.
+// planned returns the tasks that the bin may be filled with.
 func (b *bin) planned() []*task {
 	tasks := make([]*task, 0, len(b.parts))
 	for _, p := range b.parts {

@@ -6,14 +6,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// duals prices the resources that the prospects want together: value[r] is what a unit of resource r is worth, in
-// nano-USD per hour, when the cheapest mix of nodes is bought for all of it. They solve
+// duals prices the resources that the prospects request together: value[r] is the value of a unit of resource r, in
+// nano-USD per hour, when the cheapest mix of nodes is launched for all of it. The values solve
 //
-//	maximise  sum over r of value[r] * demand[r]
-//	subject to, for every purchase, sum over r of value[r] * net[r] <= price
+//	maximize    sum over r of value[r] * demand[r]
+//	subject to  for every purchase, sum over r of value[r] * net[r] <= price
 //
-// which is the dual of buying fractions of nodes. The value of a bin's content is then at most its price, and a bin is
-// the better the closer it comes.
+// which is the dual of launching fractions of nodes. So the value of a bin's content is at most its price, and the best
+// bin is the one whose value is closest to it.
 func (k *packing) duals(demand []float64) []float64 {
 	if k.market.buys == nil {
 		k.market.buys = buysOf(k.market, k.prospects)
@@ -27,7 +27,7 @@ func (k *packing) duals(demand []float64) []float64 {
 	}
 	value := k.tableau.maximise(demand, k.rows, k.prices)
 	for i := range value {
-		// A resource in abundance is worth nothing to the whole, but between two bins the fuller is the better.
+		// A resource in abundance has no value for the whole, but of two bins the fuller one is better.
 		if value[i] == 0 && demand[i] > 0 {
 			value[i] = 1e-9 / demand[i]
 		}
@@ -35,8 +35,8 @@ func (k *packing) duals(demand []float64) []float64 {
 	return value
 }
 
-// buysOf lists what any of the prospects may buy, without what is no larger than something else and no cheaper: its
-// constraint follows from the other's.
+// buysOf lists the purchases available to any of the prospects. It omits those that are no larger and no cheaper than
+// another one: their constraint follows from the other's.
 func buysOf(m *market, prospects []*prospect) []purchase {
 	offers, seen := map[*offer]bool{}, map[purchase]bool{}
 	var all []purchase
@@ -73,8 +73,8 @@ func floats(v quantity.Vector, n int) []float64 {
 }
 
 // maximise solves max c.x subject to rows.x <= limit, x >= 0, all limits >= 0, by the simplex method on the condensed
-// tableau with the rule of Bland, which cannot cycle. There are few variables (resources) and few rows (purchases).
-// Every product is rounded before it is added (the conversions say so), so that all processors get the same bits.
+// tableau with Bland's rule, which cannot cycle. There are few variables (resources) and few rows (purchases). Every
+// product is rounded before it is added (by explicit conversions), so that all processors compute the same bits.
 func (t *tableau) maximise(c []float64, rows [][]float64, limit []float64) []float64 {
 	t.begin(c, rows, limit)
 	for range 50 * (len(c) + 1) {
@@ -91,8 +91,8 @@ func (t *tableau) maximise(c []float64, rows [][]float64, limit []float64) []flo
 	return t.solution(len(c))
 }
 
-// tableau: cell[i][j] for basic variable i and non-basic j; the last column is the right-hand side, the last row the
-// objective. It may be used again: the memory of its cells is kept.
+// tableau holds cell[i][j] for basic variable i and non-basic j. The last column is the right-hand side, the last row
+// the objective. It is reusable: the memory of its cells is kept.
 type tableau struct {
 	cell         [][]float64
 	basic, other []int

@@ -9,12 +9,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Claims that only one pod at a time may use (ReadWriteOncePod, KEP-2485). Of the pending pods that share one, one is
-// asked about: who was promised a place, then in the order of the queue. The others are held back. When it has no place
-// it cannot have the claim either, and the next is asked about, as long as there are any. What is held back in the end
-// is refused, because it waits for another pod and not for a node.
+// Claims that only one pod at a time may use (ReadWriteOncePod,
+// https://github.com/kubernetes/enhancements/tree/master/keps/sig-storage/2485-read-write-once-pod-pv-access-mode). Of
+// the pending pods that share such a claim, one is tried: a pod with a reservation first, then in the order of the
+// queue. The others are held back. If the pod is unschedulable, it cannot use the claim either, and the next one is
+// tried, until none is left. Pods that are still held back at the end are refused, because they wait for another pod
+// and not for a node.
 
-// rival is a pod that wants claims for itself.
+// rival is a pod that needs exclusive claims.
 type rival struct {
 	task   *task
 	pod    *model.Pod
@@ -22,7 +24,7 @@ type rival struct {
 	held   bool
 }
 
-// exclusive are the claims that the task's pods want for themselves.
+// exclusive returns the claims that the task's pods use exclusively.
 func (t *task) exclusive() []string {
 	var claims []string
 	for _, v := range t.group.Shared {
@@ -33,7 +35,7 @@ func (t *task) exclusive() []string {
 	return claims
 }
 
-// holdBack leaves one pod for each claim, and none where a bound pod has it.
+// holdBack keeps one pod for each claim, and none if a bound pod uses the claim.
 func (r *run) holdBack() {
 	for _, t := range r.tasks {
 		if claims := t.exclusive(); claims != nil {
@@ -52,7 +54,7 @@ func (r *run) holdBack() {
 		}
 	}
 	unpromised := func(v *rival) int {
-		if r.snap.EvictionBlocked[v.pod.UID] { // the pod has the claim
+		if r.snap.EvictionBlocked[v.pod.UID] { // the pod uses the claim
 			return -1
 		}
 		if v.pod.Nominated != "" || promised[v.pod.UID] {
@@ -68,8 +70,8 @@ func (r *run) holdBack() {
 	}
 }
 
-// holder says who has a claim that the rival wants: a bound pod, or a rival that may get a place or has one. It is empty
-// when nobody has.
+// holder describes the pod that has a claim the rival needs: a bound pod, or a rival that is placed or may be. It is
+// empty when there is none.
 func (r *run) holder(v *rival) string {
 	for _, claim := range v.claims {
 		for _, n := range r.snap.Nodes {
@@ -86,11 +88,11 @@ func (r *run) holder(v *rival) string {
 	return ""
 }
 
-// failed reports whether the rival was asked about and has no place.
+// failed reports whether the rival was tried and is unschedulable.
 func (v *rival) failed() bool { return v.task.tried && slices.Contains(v.task.left, v.pod) }
 
-// askRivals asks about those held back whose claims nobody took after all. Pods like one that has no place have none
-// either.
+// askRivals tries the held-back pods whose claims remained unused. If identical pods are already unschedulable, so are
+// these.
 func (r *run) askRivals() {
 	for _, v := range r.rivals {
 		v.task.tried = true
@@ -109,7 +111,7 @@ func (r *run) askRivals() {
 	}
 }
 
-// refuseRivals lists those that are still held back.
+// refuseRivals refuses the pods that are still held back.
 func (r *run) refuseRivals() {
 	for _, v := range r.rivals {
 		if v.held {

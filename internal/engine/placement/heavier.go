@@ -2,13 +2,13 @@ package placement
 
 import "slices"
 
-// Limits that got something back. Pools are packed by weight, and what a heavier one cannot take goes on to a lighter one.
-// Later a bin of the heavier pool may lose pods or types, and its limits have room again. Then the bins of lighter pools are
-// looked at once more: the pods of a bin whose pods a heavier pool could all take move there, each to the domain where it
-// is counted.
+// Limits that recovered capacity. Pools are packed by weight, and pods that a heavier pool cannot take go to a lighter
+// one. Later, a bin of the heavier pool may lose pods or types, which releases part of the pool's limits. Then the bins
+// of lighter pools are examined again: if a heavier pool can take all pods of a bin, they move there, each within the
+// domain in which it is counted.
 
-// preferHeavier moves the pods of bins of lighter pools to heavier ones where those have room again, and reports whether any
-// moved.
+// preferHeavier moves the pods of bins of lighter pools to heavier pools with released capacity, and reports whether
+// any moved.
 func (r *run) preferHeavier() bool {
 	if !r.returned || r.over() {
 		return false
@@ -22,8 +22,8 @@ func (r *run) preferHeavier() bool {
 	return moved
 }
 
-// moveToHeavier gives up the bin and packs its pods anew. Unless they all find places again, and some in a heavier pool,
-// everything stays as it was.
+// moveToHeavier removes the bin and packs its pods again. Unless all of them are placed, and some in a heavier pool,
+// the state is restored.
 func (r *run) moveToHeavier(b *bin) bool {
 	lots := r.lotsOf(b)
 	for _, l := range lots {
@@ -48,7 +48,7 @@ func (r *run) moveToHeavier(b *bin) bool {
 	return true
 }
 
-// lotsOf are the pods of a bin as lots that have to stay in their domains.
+// lotsOf returns the pods of a bin as lots that must remain in their domains.
 func (r *run) lotsOf(b *bin) []*lot {
 	lots := make([]*lot, len(b.shares))
 	for i, s := range b.shares {
@@ -61,7 +61,7 @@ func (r *run) lotsOf(b *bin) []*lot {
 	return lots
 }
 
-// hasRoom reports whether the market sells a node for one of the lot's pods within its limits.
+// hasRoom reports whether the pool can launch a node for one of the lot's pods within its limits.
 func (r *run) hasRoom(m *market, l *lot) bool {
 	p := r.prospect(m, l)
 	return p != nil && slices.ContainsFunc(p.offers, func(o *offer) bool {
@@ -72,8 +72,8 @@ func (r *run) hasRoom(m *market, l *lot) bool {
 	})
 }
 
-// shrink lets a bin that lost pods become the smaller types that hold what is left, and gives back what it took of the
-// limits for larger ones.
+// shrink changes a bin that lost pods to the smaller types that hold the rest, and returns the difference to the
+// limits.
 func (r *run) shrink(b *bin) {
 	m := b.market
 	if m.share != nil || b.holds != "" {
