@@ -8,11 +8,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
-// Commands may be carried out in any order, at the same time, or in part. Room and limits are shared out as the search
-// goes; what pods demand of each other (spread, affinity and anti-affinity by zone, say) is kept apart here: pods that an
-// earlier change moves may be at their old place or at their new one, and a later change must be right either way.
+// Commands may be carried out in any order, concurrently, or in part. The search divides room and limits between
+// commands. This file separates commands by the rules between pods (spread, affinity and anti-affinity by zone, for
+// example): pods that an earlier change moves may be on their old or on their new node, and a later change must be
+// correct in both cases.
 
-// movingOf is what the next what-if must not be sure of once the change is decided.
+// movingOf returns the uncertainty that the change introduces for later what-ifs once it is decided.
 func (w *world) movingOf(c *change) placement.Moving {
 	var m placement.Moving
 	for _, n := range c.nodes {
@@ -37,7 +38,7 @@ func (w *world) movingOf(c *change) placement.Moving {
 	return m
 }
 
-// marks are what the pods are counted by.
+// marks returns the counts of the marks of the pods.
 func (c *change) marks(pods []*model.Pod) []model.MarkCount {
 	var counts []model.MarkCount
 	add := func(mark int) {
@@ -68,7 +69,7 @@ func groupsOf(o *outcome) map[*model.Pod]*model.Group {
 	groups := map[*model.Pod]*model.Group{}
 	for _, g := range o.groups {
 		if len(g.Matches) == 0 && len(g.BlockedBy) == 0 && len(g.Terms) == 0 && len(g.Spread) == 0 {
-			continue // nobody counts them and they count nobody
+			continue // no rule selects these pods, and they have no rule
 		}
 		for _, p := range g.Pods {
 			groups[p] = g
@@ -77,12 +78,12 @@ func groupsOf(o *outcome) map[*model.Pod]*model.Group {
 	return groups
 }
 
-// ties are the marks through which a change and others may depend on each other: what its pods ask for, and what they are
-// asked for by.
+// ties holds the marks through which a change and others may depend on each other: reads are the marks in the rules
+// of its pods, writes the marks that select its pods.
 type ties struct{ reads, writes map[int]bool }
 
-// tiesOf leaves aside what cannot tie commands together: wishes, and how many may be on one host, because nobody comes
-// to a node that is left.
+// tiesOf returns the ties of a change. It ignores what cannot tie commands together: preferences, and limits per
+// host, because no pod is bound to a node that is being removed.
 func (w *world) tiesOf(c *change) ties {
 	t := ties{map[int]bool{}, map[int]bool{}}
 	for _, n := range c.nodes {
@@ -117,7 +118,7 @@ func (w *world) tiesOf(c *change) ties {
 	return t
 }
 
-// bind reports whether one of the two depends on the other.
+// bind reports whether one of the two changes depends on the other.
 func (t ties) bind(other ties) bool {
 	return meet(t.reads, other.writes) || meet(other.reads, t.writes)
 }
@@ -131,8 +132,8 @@ func meet(a, b map[int]bool) bool {
 	return false
 }
 
-// untie splits the changes of one outcome into those that hold whatever becomes of the others, and those that must be
-// asked again alone: each of two that are tied together was decided as if the other had been made.
+// untie splits the changes of one outcome into those that hold independently of the others, and those that must be
+// evaluated again alone: each of two tied changes was decided under the assumption that the other is made.
 func (w *world) untie(changes []*change) (free, tied []*change) {
 	all := make([]ties, len(changes))
 	for i, c := range changes {
@@ -152,8 +153,8 @@ func (w *world) untie(changes []*change) (free, tied []*change) {
 	return free, tied
 }
 
-// again asks about the nodes of the changes one change after the other, now that others have been decided, and returns
-// the nodes that have to be asked alone. What has fallen apart is asked again part by part.
+// again evaluates the nodes of the changes, one change after the other, now that others have been decided. It returns
+// the nodes that must be evaluated individually. If a change splits into parts, each part is evaluated again.
 func (s *search) again(changes []*change) (rest []*model.Node) {
 	for len(changes) > 0 {
 		c := changes[0]

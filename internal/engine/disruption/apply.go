@@ -5,11 +5,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// After returns the snapshot as it will be when the command is carried out and every new node is the cheapest that it may
-// be: its candidates gone, its pods where the plan puts them. New nodes count as initialised for as long as their pool's
-// consolidateAfter, so that what comes next may count on them. What a consolidation bought, and where it sent pods, is
-// noted for hysteresis. A command of another snapshot, or one that was stored, does not say where its pods go; it is returned
-// with its pods pending.
+// After returns the snapshot that results when the command is carried out and every new node is of its cheapest
+// option: its candidates are removed, and its pods are on the nodes where the plan places them. New nodes count as
+// initialized for the consolidateAfter of their pool, so that later decisions may use them. Nodes that a
+// consolidation launches or moves pods to are recorded for hysteresis. A command of another snapshot, or a stored
+// one, has no seats for its pods; After then returns the snapshot with these pods pending.
 func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 	names := make([]string, len(cmd.Candidates))
 	for i, c := range cmd.Candidates {
@@ -31,7 +31,7 @@ func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 	next = next.With(nodes...).Bound(seats)
 	if cmd.Reason == plan.Underutilized {
 		for _, seat := range cmd.Seats {
-			n := next.Node(seat.Node) // a copy of its own, because pods were bound to it
+			n := next.Node(seat.Node) // its own copy, because pods were bound to it
 			spec := *n.NodeSpec
 			spec.ConsolidatedAt = snap.Now
 			n.NodeSpec = &spec

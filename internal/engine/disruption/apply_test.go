@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// After a consolidation its pods are where it sent them, and the node that took them is left alone for the minimum stay;
-// the snapshot that it was decided on is what it was.
+// TestAfter checks that the pods of a consolidated node are on the planned node, that this node is not consolidated
+// during the minimum stay, and that the original snapshot is unchanged.
 func TestAfter(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	p := disruption.Propose(snap, disruption.Options{})
@@ -37,7 +37,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// The score is the saving over the payback time by the price of moving.
+// TestScore checks that the score is the saving over the payback time divided by the price of moving.
 func TestScore(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s", "node a pool=p type=large", "node e pool=p", "pod x node=a"})
 	snap.Node("a").Pods[0].EvictionCost = 1000
@@ -65,7 +65,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// What Balanced weighs: half of the pool's cost for half of its eviction cost has the score 1.
+// TestShares covers the shares of the policy Balanced: half of the pool's cost for half of its eviction cost has the
+// score 1.
 func TestShares(t *testing.T) {
 	snap := tell(t, []string{"pool p policy=Balanced after=0s", "pool q after=0s", "node a pool=p type=small", "node b pool=p type=small", "node c pool=q type=large"})
 	cmd := plan.NewCommand(noon, plan.Underutilized, "multi", []plan.Candidate{plan.CandidateOf(snap.Node("a")), plan.CandidateOf(snap.Node("c"))})
@@ -80,7 +81,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What it would bring if a node left is told although it may not leave, and when that may change.
+// TestIfAlone checks that the effect of removing a node is reported although the node may not be removed, and when
+// that may change.
 func TestIfAlone(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=small protected nominated=5s", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	opts := disruption.Options{Placement: placement.Options{NodePrice: -1}}
@@ -88,11 +90,11 @@ func TestIfAlone(t *testing.T) {
 		t.Errorf("verdict %d, command %+v", v.Code, cmd)
 	}
 	if _, v := disruption.IfAlone(snap, opts, "none"); v.Code != plan.NodeGone {
-		t.Errorf("a node that is not there: verdict %d", v.Code)
+		t.Errorf("a node that does not exist: verdict %d", v.Code)
 	}
 	lone := tell(t, []string{"pool p after=0s", "node a pool=p type=small", "pod x node=a"})
 	if _, v := disruption.IfAlone(lone, opts, "a"); v.Code != plan.NoSaving {
-		t.Errorf("a node that would be bought again: verdict %d", v.Code)
+		t.Errorf("a node that would be launched again: verdict %d", v.Code)
 	}
 	kept := disruption.Kept{Node: "a", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.NodeNominated}}
 	if at := disruption.ChangesAt(snap, opts, kept); !at.Equal(noon.Add(5 * time.Second)) {

@@ -14,14 +14,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// renewing is a fleet whose drifted nodes are to be replaced. It carries out what is decided, second by second.
+// renewing is a fleet whose drifted nodes must be replaced. It carries out the commands second by second.
 type renewing struct {
 	t     *testing.T
 	now   time.Time
 	pool  model.PoolSpec
 	nodes map[string]model.NodeSpec // by claim
 	pods  []model.PodSpec
-	// initialized is how long a new claim takes to become a node; 0 for never.
+	// initialized is the time until a new claim becomes a node; 0 for never.
 	initialized time.Duration
 	launched    []time.Time
 	closed      time.Duration
@@ -58,7 +58,7 @@ func (w *renewing) snapshot() *model.Snapshot {
 	return b.Snapshot(w.now)
 }
 
-// pass is one of the disruption loop.
+// pass is one pass of the disruption loop.
 func (w *renewing) pass() disruption.Proposal {
 	snap := w.snapshot()
 	p := disruption.Propose(snap, disruption.Options{})
@@ -115,7 +115,7 @@ func (w *renewing) do(action plan.Action) {
 	}
 }
 
-// run lets time pass; new claims become nodes or are given up after a quarter of an hour.
+// run advances the time. New claims become nodes, or are deleted after a quarter of an hour.
 func (w *renewing) run(length time.Duration) {
 	for end := w.now.Add(length); w.now.Before(end); w.now = w.now.Add(time.Second) {
 		for claim, n := range w.nodes {
@@ -136,8 +136,8 @@ func (w *renewing) run(length time.Duration) {
 	}
 }
 
-// TestBrokenReplacements: replacements that never become nodes are tried again after longer and longer pauses, one at a
-// time, whatever the reason; between the attempts the nodes take pods.
+// TestBrokenReplacements checks that replacements that never become nodes are retried after increasing pauses, one at
+// a time, whatever the reason, and that the nodes accept pods between the attempts.
 func TestBrokenReplacements(t *testing.T) {
 	for _, reason := range []plan.Reason{plan.Drifted, plan.Expired} {
 		t.Run(string(reason), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestBrokenReplacements(t *testing.T) {
 				pause := w.launched[i+1].Sub(w.launched[i]) - plan.CommandTimeout
 				most := time.Duration(most) * time.Minute
 				if pause < most/2 || pause > most+5*time.Second {
-					t.Errorf("attempt %d came %s after the end of the one before, want %s to %s", i+2, pause, most/2, most)
+					t.Errorf("attempt %d began %s after the end of the previous one, want %s to %s", i+2, pause, most/2, most)
 				}
 			}
 			if attempts := time.Duration(len(w.launched)) * (plan.CommandTimeout + 5*time.Second); w.closed > attempts {
@@ -158,24 +158,25 @@ func TestBrokenReplacements(t *testing.T) {
 			}
 			p := w.pass()
 			if kept := slices.IndexFunc(p.Kept, func(k disruption.Kept) bool { return k.Verdict.Code == plan.ReplacementsFailed }); len(w.under) == 0 && (kept < 0 || p.Next.IsZero()) {
-				t.Errorf("kept %v, next at %v; want the backoff named, and its end", p.Kept, p.Next)
+				t.Errorf("kept %v, next at %v; want the backoff and its end", p.Kept, p.Next)
 			}
 		})
 	}
 }
 
-// TestBackoffEnds: after a failure one node is tried; when its replacement has come the others follow at once.
+// TestBackoffEnds checks that after a failure only one node is tried, and that the others follow at once when its
+// replacement is initialized.
 func TestBackoffEnds(t *testing.T) {
 	w := newRenewing(t, plan.Drifted, 4)
 	w.run(plan.CommandTimeout + 5*time.Second)
 	if len(w.launched) != 4 || len(w.pool.Backoffs) != 1 || w.pool.Backoffs[0].Failures != 1 {
-		t.Fatalf("%d launched, backoffs %+v; want the four of the first round, which count once", len(w.launched), w.pool.Backoffs)
+		t.Fatalf("%d launched, backoffs %+v; want the four of the first round, which count as one failure", len(w.launched), w.pool.Backoffs)
 	}
 	var launches []int
 	w.run(time.Minute)
 	w.run(30 * time.Second)
 	launches = append(launches, len(w.launched))
-	for claim, n := range w.nodes { // those of the first round never come
+	for claim, n := range w.nodes { // the claims of the first round never become nodes
 		if n.Stage == model.Launching && n.Created.Before(w.launched[4]) {
 			delete(w.nodes, claim)
 		}
@@ -183,11 +184,12 @@ func TestBackoffEnds(t *testing.T) {
 	w.initialized = 3 * time.Minute
 	w.run(3 * time.Minute)
 	launches = append(launches, len(w.launched))
-	// Evicted pods are not started again here, so that the first replacement has room for one of the other three.
+	// The test does not recreate evicted pods, so the first replacement has room for the pods of one of the other
+	// three nodes.
 	if diff := cmp.Diff([]int{5, 7}, launches); diff != "" {
-		t.Errorf("launched in all, during the trial and after it (-want +got):\n%s", diff)
+		t.Errorf("total launches, during the trial and after it (-want +got):\n%s", diff)
 	}
 	if len(w.pool.Backoffs) > 0 {
-		t.Errorf("backoffs %+v after a replacement has come", w.pool.Backoffs)
+		t.Errorf("backoffs %+v after a replacement is initialized", w.pool.Backoffs)
 	}
 }

@@ -8,26 +8,27 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The policy Balanced weighs, pool by pool, which part of the pool's cost a change saves against which part of the
-// pool's eviction cost it takes (core specification 5.15). A change is approved when the first is at least half the
-// second in every Balanced pool that nodes leave; other pools do not vote.
+// The policy Balanced compares, pool by pool, the part of the pool's cost that a change saves with the part of the
+// pool's eviction cost that it causes. A change is approved if the first is at least half of the second in every
+// Balanced pool of its nodes. Other pools are not considered. See https://karpenter.sh/docs/concepts/disruption/ and
+// docs/disruption.md.
 
-// LeastScore is that half.
+// LeastScore is the minimum ratio of the two parts.
 const LeastScore = 0.5
 
 // leastScore is LeastScore in thousandths.
 const leastScore = int64(1000 * LeastScore)
 
-// balancedPolicy is the consolidation policy's name in the API.
+// balancedPolicy is the name of the consolidation policy in the API.
 const balancedPolicy = "Balanced"
 
-// scale is what a pool has altogether.
+// scale holds the total cost and eviction cost of a pool.
 type scale struct {
 	cost     int64
 	eviction int64
 }
 
-// scales adds up what nodes are to their pools, and what they cost altogether, nano-USD per hour.
+// scales returns the sums of cost and eviction cost of the nodes by pool, and their total cost, nano-USD per hour.
 func (w *world) scales(nodes []*model.Node) (byPool map[string]scale, total int64) {
 	byPool = map[string]scale{}
 	for _, n := range nodes {
@@ -55,7 +56,7 @@ func (w *world) balanced(c *change) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// score in thousandths.
+// score returns the score in thousandths.
 func score(saving float64, part, whole scale) int64 {
 	switch {
 	case saving <= 0 || whole.cost == 0 || whole.eviction == 0:
@@ -66,7 +67,7 @@ func score(saving float64, part, whole scale) int64 {
 	return int64(1000 * (saving / float64(whole.cost)) / (float64(part.eviction) / float64(whole.eviction)))
 }
 
-// whole is what the pool had when the run began.
+// whole returns the totals of the pool at the beginning of the run.
 func (w *world) whole(pool string) scale {
 	if w.wholes == nil {
 		w.wholes, _ = w.scales(slices.DeleteFunc(slices.Clone(w.began.Nodes), func(n *model.Node) bool { return !n.Ours() }))

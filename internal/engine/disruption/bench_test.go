@@ -9,10 +9,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The benchmarks need KARPENTER_WORKLOADS, a folder of workloads with nodes (go -C test run ./bench workload cluster-500
-// FOLDER/cluster-500).
+// The benchmarks need KARPENTER_WORKLOADS, a folder of workloads with nodes (go -C test run ./bench workload
+// cluster-500 FOLDER/cluster-500).
 
-// BenchmarkWhatIf asks about one node after the other: where would its pods go?
+// BenchmarkWhatIf measures the what-if for the removal of one node.
 func BenchmarkWhatIf(b *testing.B) {
 	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		ask, fit := disruption.FitsAlone(snap, disruption.Options{}), 0
@@ -27,7 +27,7 @@ func BenchmarkWhatIf(b *testing.B) {
 	})
 }
 
-// BenchmarkSweep asks about every node once.
+// BenchmarkSweep measures the what-if for every node.
 func BenchmarkSweep(b *testing.B) {
 	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		for b.Loop() {
@@ -39,7 +39,7 @@ func BenchmarkSweep(b *testing.B) {
 	})
 }
 
-// BenchmarkPropose is one run of the planner, BenchmarkStable as many as change something.
+// BenchmarkPropose measures one run of the planner. BenchmarkStable measures runs until nothing changes.
 func BenchmarkPropose(b *testing.B) {
 	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		for b.Loop() {
@@ -79,7 +79,7 @@ func BenchmarkNaive(b *testing.B) {
 	})
 }
 
-// stable is what became of a cluster.
+// stable holds the final state of a cluster.
 type stable struct {
 	snap           *model.Snapshot
 	rounds, steps  int

@@ -8,19 +8,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// change is nodes that leave together and what is bought in their place: no smaller part of it would do, because the
-// pods of each node share a new node with those of another.
+// change is a set of nodes to remove together and the claims to launch in their place. It cannot be split, because
+// the pods of each node share a new node with pods of another.
 type change struct {
 	nodes  []*model.Node
 	claims []plan.NewClaim
-	// seats are where those of the pods go that need no new node.
+	// seats are the existing nodes for the pods that need no new node.
 	seats []model.Seating
 	worth plan.Worth
-	// groups of the pods of the outcome that the change is a part of.
+	// groups holds the groups of the pods of the outcome that the change is part of.
 	groups map[*model.Pod]*model.Group
 }
 
-// changes splits an outcome into its independent parts, by name of their first node.
+// changes splits an outcome into its independent parts, ordered by the name of their first node.
 func (w *world) changes(o *outcome) []*change {
 	origin := w.origins(o.nodes)
 	root, first := together(o, origin)
@@ -51,8 +51,9 @@ func (w *world) changes(o *outcome) []*change {
 	return list
 }
 
-// together finds which nodes belong together, because their pods share a new node: root is the first by name of those that
-// a node belongs to, first is, by new node, the node that one of its pods comes from, nil for pods of none of them.
+// together determines which nodes cannot be separated because their pods share a new node. root returns the first
+// node by name of the set that a node belongs to. first is, by new node, the node of one of its pods, or nil if its
+// pods are on none of the nodes.
 func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.Node) *model.Node, first []*model.Node) {
 	toward := make(map[*model.Node]*model.Node, len(o.nodes))
 	for _, n := range o.nodes {
@@ -84,7 +85,7 @@ func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.N
 	return root, first
 }
 
-// share gives each change the seats of its own pods.
+// share adds to each change the seats of its own pods.
 func share(seats []model.Seating, of func(*model.Pod) *change) {
 	for _, seat := range seats {
 		parts := map[*change]int{}
@@ -101,7 +102,7 @@ func share(seats []model.Seating, of func(*model.Pod) *change) {
 	}
 }
 
-// reckon works out what the change is worth.
+// reckon computes the worth of the change.
 func (w *world) reckon(c *change) {
 	c.worth = plan.Worth{}
 	for _, n := range c.nodes {
@@ -114,8 +115,8 @@ func (w *world) reckon(c *change) {
 	}
 }
 
-// least is what the change must save to pay, nano-USD per hour: more than what it costs spread over the payback time,
-// and more than the pools' least saving.
+// least returns the minimum saving at which the change pays, nano-USD per hour: more than the price of moving spread
+// over the payback time, and more than the minimum saving of the pools.
 func (w *world) least(c *change) int64 {
 	var least int64
 	var spread float64
@@ -124,14 +125,14 @@ func (w *world) least(c *change) int64 {
 		least = max(least, e.MinSaving)
 		spread += e.spread(n)
 	}
-	if spread >= float64(plan.Unpayable) { // an int64 might not hold it
+	if spread >= float64(plan.Unpayable) { // may exceed the range of int64
 		return plan.Unpayable
 	}
 	return max(least, int64(spread)) + 1
 }
 
-// decide tells whether the change may be made as it is, and cuts the lists of its new nodes down to types with which it
-// pays whatever the provider picks.
+// decide returns whether the change may be made. It restricts the options of the new nodes to types at which the
+// change pays, whichever of them the provider selects.
 func (w *world) decide(c *change) plan.Verdict {
 	name := c.nodes[0].Name
 	least := w.least(c)
@@ -160,7 +161,9 @@ func (w *world) decide(c *change) plan.Verdict {
 	return w.balanced(c)
 }
 
-// spotRules hold spot nodes that would only be replaced by spot nodes (core specification 5.11).
+// spotRules refuses changes that replace only spot nodes by spot nodes, unless the feature gate
+// SpotToSpotConsolidation is enabled and enough cheaper types exist. See
+// https://karpenter.sh/docs/concepts/disruption/#consolidation.
 func (w *world) spotRules(c *change) plan.Verdict {
 	onDemand := func(n *model.Node) bool { return n.Labels[model.LabelCapacityType] != spot }
 	if len(c.claims) == 0 || slices.ContainsFunc(c.nodes, onDemand) {
@@ -175,7 +178,7 @@ func (w *world) spotRules(c *change) plan.Verdict {
 
 const spot = "spot"
 
-// command puts the change into the form that is carried out, cut down where it would be too large to store.
+// command converts the change to a command, and shortens it if it is too large to store.
 func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	candidates := make([]plan.Candidate, len(c.nodes))
 	for i, n := range c.nodes {
@@ -194,8 +197,9 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	return cmd
 }
 
-// rename gives new names to claims whose names are those of nodes that are leaving: a what-if knows nothing of these, and a
-// node that was bought for the very pods that move has just their name. A candidate would pass for its own replacement.
+// rename gives new names to claims with the same name as a node that is being removed. A what-if does not contain
+// these nodes, and a node that was launched for the same pods has the same name. A candidate would otherwise count as
+// its own replacement.
 func (w *world) rename(claims []plan.NewClaim) {
 	for i := range claims {
 		r := &claims[i]
@@ -203,7 +207,7 @@ func (w *world) rename(claims []plan.NewClaim) {
 	}
 }
 
-// method is what metrics call the way in which a change was found (core specification 5.1).
+// method returns the value of the metrics label for the way in which a change was found.
 func method(c *change, reason plan.Reason) string {
 	switch {
 	case reason != plan.Underutilized:

@@ -1,41 +1,41 @@
-// Package disruption decides which nodes should leave, and why.
+// Package disruption decides which nodes to remove, and why.
 //
 //	Snapshot --> Propose --> Proposal{Commands, Kept, Next}
 //	                |
 //	                +-- empty           no pods to move; one command each               (propose.go)
-//	                +-- static drift    drifted and old nodes, fixed number of nodes      (static.go)
+//	                +-- static drift    drifted and old nodes, fixed number of nodes    (static.go)
 //	                +-- drifted         renewal, oldest drift first                     (drift.go)
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
-//	                     +-- spare.go      who finds no room when kube-scheduler has its way, and what that costs (rehearse.go, stage.go)
-//	                     +-- apart.go      what pods demand of each other keeps steps apart
-//	                     +-- balanced.go   the policy Balanced weighs a change, pool by pool
-//	Snapshot, Node --> IfAlone --> what it would bring if the node left alone           (whatif.go)
-//	Snapshot, Command --> Score, Shares --> what it is worth, told to people            (score.go)
-//	Snapshot, Command --> Judge --> is the stored command still right?                  (judge.go)
-//	Snapshot, Command --> After --> the snapshot when it is carried out                 (apply.go)
-//	Snapshot --> Static --> how many nodes static pools lack or have too many           (static.go)
+//	                     +-- spare.go      simulates kube-scheduler: which pods find no room, and at what cost
+//	                     |                 (rehearse.go, stage.go)
+//	                     +-- apart.go      separates commands by the rules between pods
+//	                     +-- balanced.go   the policy Balanced evaluates a change, pool by pool
+//	Snapshot, Node --> IfAlone --> the effect of removing only this node                (whatif.go)
+//	Snapshot, Command --> Score, Shares --> the worth of a command, for reports         (score.go)
+//	Snapshot, Command --> Judge --> is the stored command still correct?                (judge.go)
+//	Snapshot, Command --> After --> the snapshot after the command is carried out       (apply.go)
+//	Snapshot --> Static --> missing and surplus nodes of static pools                   (static.go)
 //
-// A method looks at every node of ours and answers with a command or with a Verdict that says why the node stays;
-// explain renders the verdicts, so that nobody has to guess. Methods are asked in a fixed order: what needs no
-// thought, what must be, what saves. What one took from a pool's budgets, or from the room on nodes, is gone for the
-// next.
+// Each method examines every managed node and returns either a command or a Verdict that states why the node is kept.
+// Package explain renders the verdicts. The methods run in a fixed order: first what needs no search, then what is
+// required, then what saves cost. Budgets and room that one method uses are not available to the next.
 //
-// A what-if is placement.Schedule on the snapshot without some nodes. It starts from the world as it will be when
-// everything under way is done (world.go), so that no two changes count on the same room. What it would buy while the
-// leaving nodes are still there must be within the limits of the pools. The outcome falls apart into changes that have
-// nothing to do with each other (change.go); each must pay by itself, whatever types the provider picks (trim.go), and
-// is a command of its own. So commands may be carried out in any order, at the same time, or in part.
+// A what-if is placement.Schedule on the snapshot without some nodes. It starts from the projected state after all
+// commands in progress are carried out (world.go), so that no two changes use the same room. The nodes that it would
+// launch while the removed nodes still exist must be within the limits of the pools. The outcome is split into
+// independent changes (change.go). Each change must pay by itself, whatever types the provider selects (trim.go), and
+// becomes a command of its own. So commands may be carried out in any order, concurrently, or in part.
 //
-// Economics: a change pays when its saving, over the payback time of the pools, exceeds the price of moving the pods, and
-// the pools' least saving. Costs are prices plus what a node costs beyond its price.
+// Economics: a change pays if its saving, over the payback time of the pools, exceeds the price of moving the pods,
+// and exceeds the minimum saving of the pools. Costs are prices plus the price per node.
 //
-// Empty means: no pod that somebody would start again elsewhere. Daemons, mirror pods, finished pods and pods that are
-// on their way out do not count; every other pod does, however low its priority or deletion cost. That is stricter
-// than upstream, which deletes nodes whose pods are all "cheap" (priority of -33554432 or less) without asking where
-// they would go.
+// A node is empty if no pod on it would be recreated elsewhere. Daemons, mirror pods, finished pods and terminating
+// pods do not count; every other pod does, however low its priority or deletion cost. Upstream Karpenter is less
+// strict: it deletes nodes if all their pods have a priority of -33554432 or less, without checking where the pods
+// can run.
 //
-// The decision is a pure function of the snapshot, the same for every order of the input.
+// The decision is a pure function of the snapshot, independent of the order of the input.
 //
 // The package must not know how a command is carried out: plan.Step does.
 package disruption

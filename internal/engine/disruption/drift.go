@@ -7,17 +7,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Renewal: nodes that are no longer what their pool says (drifted), and nodes that will soon be deleted for their age.
-// They go whatever it costs, within the budgets, each as soon as its pods have a place: on nodes that stay, or on new
-// ones. Nobody is sent to a node that is to be renewed itself.
+// Renewal replaces nodes that no longer match their pool (drifted), and nodes that will soon be deleted because of
+// their age. It ignores cost and respects budgets. A node is removed as soon as its pods have room on nodes that are
+// kept or on new ones. No pod is moved to a node that is itself due for renewal.
 
-// drifted proposes the renewal of drifted nodes: those without pods to move first, then by when they drifted.
+// drifted proposes the renewal of drifted nodes: those without pods to move first, then by the time of drift.
 func (p *Proposal) drifted(run *run) {
 	nodes := slices.DeleteFunc(run.candidates(), func(n *model.Node) bool { return n.Drifted == "" || run.static(n) })
 	p.renew(run, eldestDrift(nodes), plan.Drifted)
 }
 
-// expiring proposes the renewal of nodes that will expire soon, in that order.
+// expiring proposes the renewal of nodes that expire soon, by the time of expiry.
 func (p *Proposal) expiring(run *run) {
 	nodes := slices.DeleteFunc(run.candidates(), func(n *model.Node) bool {
 		from := RenewFrom(n)
@@ -42,7 +42,7 @@ func (p *Proposal) renew(run *run, nodes []*model.Node, reason plan.Reason) {
 	}
 }
 
-// renewed proposes the renewal of a node that may leave, or says what is in the way.
+// renewed proposes the renewal of a node that may be removed, or returns the verdict that prevents it.
 func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 	if a := run.guard.Allowance(n.Pool, reason); !a.Verdict.OK() || a.Remaining() < 1 {
 		return exhausted(n, a)
@@ -69,19 +69,20 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// shut reports whether no pods are sent to the node when theirs is renewed. A node that others are on their way to may look
-// free for a moment, when they have been evicted and nobody has started them again yet.
+// shut reports whether a renewal must not move pods to the node. A node that awaits pods may look free for a moment,
+// after they have been evicted and before they are recreated.
 func (run *run) shut(n *model.Node) bool {
 	return renewable(n, run) || !reached(n) || run.guard.Bought(n) || plan.Expecting(run.snap, n)
 }
 
-// renewable reports whether the node is to be renewed now or soon.
+// renewable reports whether the node is due for renewal now or soon.
 func renewable(n *model.Node, run *run) bool {
 	from := RenewFrom(n)
 	return n.Drifted != "" || !from.IsZero() && !from.After(run.snap.Now)
 }
 
-// reached reports whether pods may be sent to the node in a plan that takes their old one away: it is there.
+// reached reports whether a plan that removes the old node of pods may move the pods to this node: it is initialized
+// and ready.
 func reached(n *model.Node) bool { return n.Stage == model.Initialized && n.Ready }
 
 func exhausted(n *model.Node, a plan.Allowance) plan.Verdict {
@@ -91,7 +92,7 @@ func exhausted(n *model.Node, a plan.Allowance) plan.Verdict {
 	return plan.Verdict{Code: plan.BudgetExhausted, Node: n.Name, Have: a.Allowed}
 }
 
-// homelessVerdict names the first pod that has no other place.
+// homelessVerdict returns a verdict with the first pod that cannot run elsewhere.
 func homelessVerdict(n *model.Node, o *outcome) plan.Verdict {
 	return plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Have: int64(len(o.homeless)), Holder: &plan.Holder{Pod: o.homeless[0].pod.Key()}}
 }

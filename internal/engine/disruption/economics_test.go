@@ -9,7 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Where to stop: the saving counts, and where moving has a price the last moves must bring a quarter of what the mean one does.
+// TestPick covers where the search stops: the saving counts, and where moves have a price, the last moves must save
+// at least a quarter of the mean.
 func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		intent string
@@ -22,13 +23,13 @@ func TestPick(t *testing.T) {
 		{"nothing saved, nothing done", []disruption.Trial{{10, 0, 0, 1e5}}, 0},
 	} {
 		if got := disruption.Pick(c.trials...); got != c.want {
-			t.Errorf("%s: the first %d go, want %d", c.intent, got, c.want)
+			t.Errorf("%s: picked the first %d, want %d", c.intent, got, c.want)
 		}
 	}
 }
 
-// A pool whose payback is short beyond measure forbids moves that have a price, however large the numbers become, and says
-// so; free moves need no time to be paid back.
+// TestPaybackOfNothing checks that a pool with a very short payback forbids moves that have a price, however large
+// the numbers become, and reports it. Free moves need no payback time.
 func TestPaybackOfNothing(t *testing.T) {
 	lines := []string{"pool p after=0s", "node a pool=p type=large", "pod u node=a", "pod v node=a", "pod w node=a", "pod x node=a",
 		"node b pool=p type=large", "pod y node=b"}
@@ -49,13 +50,13 @@ func TestPaybackOfNothing(t *testing.T) {
 		}
 		for _, k := range p.Kept {
 			if !c.moves && (k.Verdict.Code != plan.SavingTooSmall || k.Verdict.Need != plan.Unpayable) {
-				t.Errorf("%s: %s stays because of %+v", c.intent, k.Node, k.Verdict)
+				t.Errorf("%s: %s is kept because of %+v", c.intent, k.Node, k.Verdict)
 			}
 		}
 	}
 }
 
-// costly gives every pod the eviction cost of an ordinary one.
+// costly gives every pod the default eviction cost.
 func costly(snap *model.Snapshot) *model.Snapshot {
 	for _, n := range snap.Nodes {
 		for _, p := range n.Pods {

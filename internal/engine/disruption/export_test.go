@@ -9,15 +9,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// naiveMost is the largest prefix that the naive planner looks at.
+// naiveMost is the largest prefix that the naive planner examines.
 const naiveMost = 101
 
-// Naive is one command of a planner that only knows prefixes of one list: nodes by price per eviction cost, the longest
-// prefix whose pods fit onto the other nodes and at most one new one, found by bisection; where none does, the first single
-// node. It asks no more of a saving than that there is one. It is what the search is measured against.
+// Naive returns one command of a simple planner that examines only prefixes of one list: nodes by price per eviction
+// cost. It uses bisection to find the longest prefix whose pods fit onto the other nodes and at most one new node; if
+// there is none, it uses the first single node. It accepts any positive saving. The search is compared with it.
 func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
 	guard := plan.NewGuard(snap)
-	guard.MinStay = -1 // it undoes what it did a moment ago
+	guard.MinStay = -1 // it reverts its own recent changes
 	nodes := slices.DeleteFunc(slices.Clone(snap.Nodes), func(n *model.Node) bool {
 		return !n.Ours() || plan.Inhabitants(n) == 0 || !guard.Removable(n, plan.Underutilized).OK()
 	})
@@ -57,8 +57,8 @@ func (w *world) naiveChange(nodes []*model.Node) *change {
 	return c
 }
 
-// FitsAlone returns a function that asks what would happen if the i-th node of the snapshot left, and tells whether its pods
-// fit onto the others.
+// FitsAlone returns a function that reports whether the pods of the i-th node of the snapshot fit onto the other
+// nodes.
 func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
 	w := settle(snap, opts, departing)
 	return func(i int) bool {
@@ -67,7 +67,7 @@ func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
 	}
 }
 
-// Single is what the search's own rules say about the one node leaving, and what it would save, nano-USD per hour.
+// Single returns the verdict of the search on the removal of this one node, and the saving, nano-USD per hour.
 func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int64) {
 	w := settle(snap, opts, departing)
 	o := w.without([]*model.Node{w.snap.Node(name)}, w.unsettled)
@@ -78,13 +78,13 @@ func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int6
 	return w.decide(c), c.worth.Saving
 }
 
-// CommandOf is the command of a change that buys the claims for the nodes.
+// CommandOf returns the command of a change that replaces the nodes by the claims.
 func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) plan.Command {
 	w := settle(snap, Options{}, departing)
 	return w.command(w.changeOf(claims, names), plan.Underutilized)
 }
 
-// Seating is the command of a change that sends the pods of a node to others, so many to each.
+// Seating returns the command of a change that moves the pods of a node to others, the given number to each.
 func Seating(snap *model.Snapshot, from string, to map[string]int) plan.Command {
 	w := settle(snap, Options{}, departing)
 	c := w.changeOf(nil, []string{from})
@@ -95,7 +95,7 @@ func Seating(snap *model.Snapshot, from string, to map[string]int) plan.Command 
 	return w.command(c, plan.Underutilized)
 }
 
-// Accepted are the commands that the search makes of one change.
+// Accepted returns the commands that the search creates from one change.
 func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
 	w := settle(snap, Options{}, departing)
 	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
@@ -111,8 +111,8 @@ func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
 	return c
 }
 
-// Covered is what a rehearsal makes of the command that moves the pods of a node, those that it names to the nodes that are there and
-// the others to a claim: the command, or why the node stays.
+// Covered returns the result of a rehearsal of the command that moves the pods of a node: those in the map to the
+// given nodes, the others to a claim. The result is the command, or the verdict that keeps the node.
 func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClaim, to map[string]string) ([]plan.Command, plan.Verdict) {
 	var kept plan.Verdict
 	s := newSearch(settle(snap, opts, departing), plan.NewGuard(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
@@ -131,14 +131,14 @@ func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClai
 	return s.commands(), kept
 }
 
-// Trial is what it would bring if the first N nodes went: the saving, and the price of moving over the payback time, in
+// Trial is the effect of removing the first N nodes: the saving, and the price of moving over the payback time, in
 // nano-USD per hour, and the eviction cost, in thousandths.
 type Trial struct {
 	N                     int
 	Saving, Spread, Moved float64
 }
 
-// Pick is the N of the trial that the search decides for, 0 for none.
+// Pick returns the N of the trial that the search selects, 0 for none.
 func Pick(trials ...Trial) int {
 	tried := map[int]trial{}
 	for _, t := range trials {
@@ -147,8 +147,8 @@ func Pick(trials ...Trial) int {
 	return pick(tried).n
 }
 
-// DecidedTwice is what the search says of a change, and what it says of the same when it stands in the place of the
-// first, which is a command by then.
+// DecidedTwice returns the verdict of the search on a change, and on the same change as a replacement of the first,
+// which is a command by then.
 func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (first, again plan.Verdict) {
 	w := settle(snap, Options{SpotToSpot: true}, departing)
 	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
@@ -161,7 +161,8 @@ func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string)
 	return first, s.decideAnew(s.found[0], &same)
 }
 
-// Left are the limits' usage and the number of claims that count as bought after a change was accepted and taken back.
+// Left returns the pools and the number of claims that still count as launched after a change was accepted and
+// dropped.
 func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools []*model.Pool, bought int) {
 	w := settle(snap, Options{}, departing)
 	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
@@ -170,7 +171,8 @@ func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools 
 	return s.snap.Pools, len(s.bought)
 }
 
-// Spares is what would be bought for all pods of a node if they found no place, after something else was bought.
+// Spares returns the claims that would be launched for all pods of a node if they found no room, after other claims
+// were decided.
 func Spares(snap *model.Snapshot, bought []plan.NewClaim, name string) []plan.NewClaim {
 	w := settle(snap, Options{}, departing)
 	w.bought = bought
@@ -180,7 +182,7 @@ func Spares(snap *model.Snapshot, bought []plan.NewClaim, name string) []plan.Ne
 	return claims
 }
 
-// DrainOrder is the order in which a rehearsal has the pods of a node leave when the nodes go.
+// DrainOrder returns the order in which a rehearsal evicts the pods of a node when the nodes are drained.
 func DrainOrder(snap *model.Snapshot, name string, others ...string) []string {
 	var candidates []plan.Candidate
 	for _, leaving := range append(others, name) {

@@ -5,13 +5,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Judge answers, for one snapshot, whether commands that were stored are still right: their pods have a place on nodes
-// that are there or that the commands buy, and what they save is still worth it. All commands under way are judged
-// together, because they count on the same room; the work is done when the first is asked about. What was proposed is
-// not asked for again: a command stands as long as it is right, whatever else would be right now, so that a busy cluster
-// cannot keep it from being carried out.
+// Judge returns a function that reports, for one snapshot, whether a stored command is still correct: its pods have
+// room on existing nodes or on nodes that the commands launch, and its saving still suffices. All commands in
+// progress are evaluated together, because they share room; the first call of the function evaluates them. The judge
+// does not check whether the command would be proposed again. A command stands while it is correct, whatever
+// alternatives exist, so that a busy cluster cannot prevent it from being carried out.
 //
-// The function returned is not safe for concurrent use.
+// The returned function is not safe for concurrent use.
 func Judge(snap *model.Snapshot, opts Options) func(plan.Command) plan.Verdict {
 	var j *judgement
 	return func(cmd plan.Command) plan.Verdict {
@@ -22,30 +22,32 @@ func Judge(snap *model.Snapshot, opts Options) func(plan.Command) plan.Verdict {
 	}
 }
 
-// judgement is what became of all commands of a snapshot.
+// judgement holds the results for all commands of a snapshot.
 type judgement struct {
 	*world
-	// against are the commands, by ID, that are no longer right, and why.
+	// against holds the commands, by ID, that are no longer correct, and the reason.
 	against map[string]plan.Verdict
-	// future are the replacements that are not there yet, by claim.
+	// future holds the replacements that do not exist yet, by claim.
 	future map[string]*model.Node
-	// nodes are the candidates of all commands; command says of which, by node, and bought what has been bought, by claim.
+	// nodes are the candidates of all commands. command is the command of a candidate, by node. bought holds the
+	// replacements of all commands, by claim.
 	nodes   []*model.Node
 	command map[string]string
 	bought  map[string]bool
-	// buyer is the command that buys a claim, by claim.
+	// buyer is the command that launches a claim, by claim.
 	buyer map[string]string
-	// landing are the UIDs of the claims of nodes that commands under way send pods to. They are counted on, though the pods
-	// of one command have just come there, or every command would have to wait for the others' pods to settle.
+	// landing holds the UIDs of the claims of nodes to which commands in progress move pods. These nodes are open
+	// although pods of one command have just been bound to them; otherwise every command would wait until the pods of
+	// the others settle.
 	landing map[string]bool
-	// stage is the rehearsal of all commands, left who was left over, by command; nil until asked.
+	// stage is the rehearsal of all commands, left the pods without room, by command; nil until first used.
 	stage *rehearsal
 	left  map[string][]*player
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
-	// 1. Who leaves, and what is bought for them.
+	//   1. Collect the nodes to remove and the claims to launch for them.
 	command, bought := map[string]string{}, map[string]bool{}
 	j.command, j.bought, j.buyer = command, bought, map[string]string{}
 	j.landing = map[string]bool{}
@@ -65,13 +67,13 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 			j.buyer[commands[i].Replacements[k].Name] = commands[i].ID
 		}
 	}
-	// 2. Pods that are pending or on nodes that are being deleted take their places first, but not those that were bought
-	// for others.
+	//   2. Pods that are pending or on nodes that are being deleted are placed first, but not on nodes that were
+	//      launched for other pods.
 	settled := opts
 	settled.Placement.Closed = func(n *model.Node) bool { return bought[n.Claim] }
 	j.world = settle(snap, settled, func(n *model.Node) bool { return n.Deleting })
 	j.opts = opts
-	// 3. What is still to be bought is there.
+	//   3. Add the claims that are not launched yet as nodes.
 	var futures []*model.Node
 	for i := range commands {
 		for k := range commands[i].Replacements {
@@ -80,7 +82,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 				continue
 			}
 			n := j.snap.Future(replacementSpec(snap, r), r.Types())
-			// What is not for sale has no price, and must not pass for cheap.
+			// A claim without an available offering has no price, and must not count as cheap.
 			if n == nil || n.Price <= 0 && commands[i].Reason == plan.Underutilized {
 				j.against[commands[i].ID] = plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
 				continue
@@ -90,7 +92,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	j.snap = j.snap.With(futures...)
-	// 4. Everybody else moves, to the seats that the commands have for them.
+	//   4. All other pods move, to the seats of the commands.
 	for _, n := range j.snap.Nodes {
 		if command[n.Name] != "" {
 			j.nodes = append(j.nodes, n)
@@ -104,9 +106,9 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	return j
 }
 
-// fewest are the commands whose pods go nowhere, with the seats that they were planned or, where that is better because
-// somebody else has taken some, without: pods that may go anywhere may otherwise take the room of those that may not, and
-// what was proposed would be taken back for ever.
+// fewest returns the commands whose pods have no room. It evaluates them with the planned seats and, if that fails
+// because other pods have taken some seats, without. Without the seats, pods that fit anywhere might take the room of
+// pods that do not, and proposed commands would be reverted again and again.
 func (j *judgement) fewest() map[string]plan.Verdict {
 	free := j.snap
 	j.snap = plan.Seated(free, j.began, departing)
@@ -123,12 +125,12 @@ func (j *judgement) fewest() map[string]plan.Verdict {
 	return against
 }
 
-// closed reports whether nobody is sent to the node.
+// closed reports whether no pod may be moved to the node.
 func (j *judgement) closed(n *model.Node) bool {
 	return j.unsettled(n) && !j.bought[n.Claim] && !(j.landing[n.ClaimUID] && reached(n))
 }
 
-// move asks where the pods of all candidates go, and returns the commands whose pods go nowhere.
+// move places the pods of all candidates, and returns the commands whose pods have no room.
 func (j *judgement) move() map[string]plan.Verdict {
 	against := map[string]plan.Verdict{}
 	if len(j.nodes) == 0 {
@@ -155,7 +157,7 @@ func (j *judgement) move() map[string]plan.Verdict {
 			}
 		}
 	}
-	// What another command buys may never come.
+	// The claim of another command may never become a node.
 	for _, s := range o.seats {
 		n := j.snap.Node(s.Node)
 		if n == nil || n.Stage == model.Initialized || j.buyer[n.Claim] == "" {
@@ -174,7 +176,7 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 	if v := j.against[cmd.ID]; !v.OK() {
 		return v
 	}
-	if cmd.Reason != plan.Underutilized { // what must be need not pay
+	if cmd.Reason != plan.Underutilized { // required changes need not pay
 		return plan.Verdict{}
 	}
 	c := &change{}
@@ -204,8 +206,8 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 			return v
 		}
 	}
-	// What has been bought is paid in any case; then it is enough that leaving things as they are costs more. Else it must not
-	// lose by what kube-scheduler will make of it.
+	// Launched replacements are paid for in any case. Then it suffices that keeping the current nodes costs more.
+	// Otherwise the change must still pay after kube-scheduler has placed the pods.
 	least := j.least(c)
 	if paid {
 		least = 1
@@ -219,8 +221,8 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 	return j.atRisk(cmd.ID, c.nodes[0], saving)
 }
 
-// atRisk asks whether what may have to be bought for pods of the command that kube-scheduler leaves over would take all of
-// the saving.
+// atRisk reports whether the nodes that may have to be launched for pods that kube-scheduler leaves without room
+// would consume the whole saving.
 func (j *judgement) atRisk(id string, first *model.Node, saving int64) plan.Verdict {
 	if j.stage == nil {
 		j.stage = rehearse(j.began, j.underWay(), j.closed)

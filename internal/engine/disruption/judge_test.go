@@ -11,8 +11,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// split is a large node with two pods, one of which has to stay in zone b, and a command that buys a small node for
-// each. Packed anew without a memory, the pod that may go anywhere takes the only seat of the other.
+// split returns a large node with two pods, one of which must stay in zone b, and a command that launches a small
+// node for each. If the pods are placed anew without the seats, the pod that fits anywhere takes the only place of
+// the other.
 func split() (snapshot func(command string) *model.Snapshot, command func(*model.Snapshot) plan.Command) {
 	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
 	in := func(key string, values ...string) label.Requirement {
@@ -62,31 +63,31 @@ func split() (snapshot func(command string) *model.Snapshot, command func(*model
 	return snapshot, command
 }
 
-// TestJudgeSeatsPodsWhereTheyWerePlanned: what was proposed is not taken back because pods can be packed in another way
-// that leaves one of them without a place.
+// TestJudgeSeatsPodsWhereTheyWerePlanned checks that a command is not reverted because its pods can also be placed in
+// a way that leaves one of them without room.
 func TestJudgeSeatsPodsWhereTheyWerePlanned(t *testing.T) {
 	snapshot, command := split()
 	c := command(snapshot(""))
 	stored := snapshot(c.Encode())
 	if v := disruption.Judge(stored, disruption.Options{})(c); !v.OK() {
-		t.Errorf("with the places that it had for its pods, the command is refused: %+v", v)
+		t.Errorf("the command is refused although its seats are known: %+v", v)
 	}
 	for i := range c.Replacements {
 		c.Replacements[i].Pods = nil
 	}
 	if v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c); v.Code != plan.PodsHomeless {
-		t.Errorf("without, code %d, want PodsHomeless: then this test shows nothing", v.Code)
+		t.Errorf("without the seats: code %d, want PodsHomeless; otherwise this test is void", v.Code)
 	}
-	// A seat that is too small is none.
+	// A seat that is too small does not count.
 	c = command(snapshot(""))
 	c.Replacements[0].Pods, c.Replacements[1].Pods = c.Replacements[1].Pods, c.Replacements[0].Pods
 	if v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c); v.Code != plan.PodsHomeless {
-		t.Errorf("with places that do not hold the pods, code %d, want PodsHomeless", v.Code)
+		t.Errorf("with seats that are too small: code %d, want PodsHomeless", v.Code)
 	}
 }
 
-// TestJudgeCountsOnNobodyElsesPurchase: two nodes go, and only one of the commands buys. What it buys would hold the pods of
-// both, but it may never come.
+// TestJudgeCountsOnNobodyElsesPurchase checks two commands that each remove a node, of which only one launches a
+// replacement. The replacement has room for the pods of both, but it may never become a node.
 func TestJudgeCountsOnNobodyElsesPurchase(t *testing.T) {
 	stored := map[string]string{}
 	tell := func() *model.Snapshot {
@@ -113,15 +114,15 @@ func TestJudgeCountsOnNobodyElsesPurchase(t *testing.T) {
 	stored["a"], stored["b"] = buys.Encode(), counts.Encode()
 	judge := disruption.Judge(tell(), disruption.Options{})
 	if v := judge(buys); !v.OK() {
-		t.Errorf("the command that buys is refused: %+v", v)
+		t.Errorf("the command with a replacement is refused: %+v", v)
 	}
 	if v := judge(counts); v.Code != plan.PodsHomeless {
-		t.Errorf("the command that buys nothing is answered %d, want PodsHomeless", v.Code)
+		t.Errorf("the command without a replacement: code %d, want PodsHomeless", v.Code)
 	}
 }
 
-// TestJudgeCountsOnWhereCommandsLand: two commands send pods to one node. Those of the first have just come there, and the
-// second must not wait for them to settle, unless the node is no longer ready.
+// TestJudgeCountsOnWhereCommandsLand checks two commands that move pods to one node. The pods of the first have just
+// been bound, and the second must not wait for them to settle, unless the node is no longer ready.
 func TestJudgeCountsOnWhereCommandsLand(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -154,14 +155,14 @@ func TestJudgeCountsOnWhereCommandsLand(t *testing.T) {
 			b.UpsertPod(pod("pod", "x", map[string]string{"node": ",c"}))
 			b.UpsertPod(pod("pod", "y", map[string]string{"node": ",b"}))
 			if v := disruption.Judge(b.Snapshot(noon), disruption.Options{})(second); v.Code != c.want {
-				t.Errorf("the judge says %d, want %d", v.Code, c.want)
+				t.Errorf("code %d, want %d", v.Code, c.want)
 			}
 		})
 	}
 }
 
-// TestJudgeTakesNothingUnknownForCheap: what a command buys is no longer for sale where it may be bought, so that nobody
-// knows what it costs.
+// TestJudgeTakesNothingUnknownForCheap checks a command whose replacement no longer has an available offering among
+// its requirements, so that its cost is unknown.
 func TestJudgeTakesNothingUnknownForCheap(t *testing.T) {
 	in := func(key, value string) label.Requirement {
 		return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
@@ -182,12 +183,13 @@ func TestJudgeTakesNothingUnknownForCheap(t *testing.T) {
 		cmd.Replacements = []plan.NewClaim{{Name: "p-1", Pool: "p", PoolUID: "uid-p",
 			Requirements: []label.Requirement{in(model.LabelType, "small"), in(model.LabelCapacityType, capacityType)}}}
 		if v := disruption.Judge(tell(cmd.Encode()), disruption.Options{})(cmd); v.Code != want {
-			t.Errorf("%s: the judge says %d, want %d", capacityType, v.Code, want)
+			t.Errorf("%s: code %d, want %d", capacityType, v.Code, want)
 		}
 	}
 }
 
-// TestJudgeSaysThatNothingIsSaved: where nothing is left of the saving, that is the reason, whatever room there is.
+// TestJudgeSaysThatNothingIsSaved checks that, if the saving is gone, the verdict states this reason, whatever room
+// there is.
 func TestJudgeSaysThatNothingIsSaved(t *testing.T) {
 	snapshot, command := split()
 	snap := snapshot("")
@@ -202,6 +204,6 @@ func TestJudgeSaysThatNothingIsSaved(t *testing.T) {
 	}
 	v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c)
 	if v.Code != plan.SavingTooSmall || v.Have != 0 || v.Need < 1 {
-		t.Errorf("the judge says %+v, want that the saving is too small", v)
+		t.Errorf("verdict %+v, want SavingTooSmall", v)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// judged: the judge of stored commands agrees with them on the same world, and not where the room is taken or where what is
-// bought has become dear.
+// judged checks that Judge accepts the commands in the same cluster, and refuses them if the room is taken or the
+// replacements have become expensive.
 func judged(t *testing.T, f *fleet, p disruption.Proposal) {
 	t.Helper()
 	agrees(t, f, p)
@@ -22,12 +22,12 @@ func judged(t *testing.T, f *fleet, p disruption.Proposal) {
 	snap := closed.snapshot(nil)
 	for _, c := range p.Commands {
 		if v := plan.Check(snap, c); c.Reason == plan.Underutilized && v.OK() {
-			t.Errorf("no pod may be evicted any more, and %s passes", c.Encode())
+			t.Errorf("evictions are blocked, but the check passes for %s", c.Encode())
 		}
 	}
 }
 
-// storing is the fleet with the commands written on their nodes.
+// storing returns the fleet with the commands stored on their nodes.
 func (f *fleet) storing(commands ...plan.Command) *fleet {
 	stored := *f
 	stored.nodes = slices.Clone(f.nodes)
@@ -40,8 +40,8 @@ func (f *fleet) storing(commands ...plan.Command) *fleet {
 	return &stored
 }
 
-// agrees: alone each command is right. All together are packed once more, and may be packed worse: then pods may be without
-// a place, but not those of every command, and nothing else may be wrong.
+// agrees checks that each command alone is correct. All commands together are placed once more, possibly less well.
+// Then pods may have no room, but not those of every command, and there must be no other problem.
 func agrees(t *testing.T, f *fleet, p disruption.Proposal) {
 	t.Helper()
 	together := disruption.Judge(f.storing(p.Commands...).snapshot(nil), usual)
@@ -56,18 +56,19 @@ func agrees(t *testing.T, f *fleet, p disruption.Proposal) {
 			passed++
 		}
 		if !v.OK() && v.Code != plan.PodsHomeless {
-			t.Errorf("together with the others the judge does not agree: %+v %s", v, c.Encode())
+			t.Errorf("with all commands stored: verdict %+v for %s", v, c.Encode())
 		}
 		if v := disruption.Judge(f.storing(c).snapshot(nil), usual)(c); !v.OK() {
-			t.Errorf("the judge does not agree: %+v %+v %s", v, v.Holder, c.Encode())
+			t.Errorf("verdict %+v %+v for %s", v, v.Holder, c.Encode())
 		}
 	}
 	if asked > 0 && passed == 0 {
-		t.Errorf("together the judge agrees with none of %d commands", asked)
+		t.Errorf("with all commands stored, none of %d commands passes", asked)
 	}
 }
 
-// fullRefused: nobody has room and nothing is for sale. Each command is stored alone, because what others buy has room.
+// fullRefused checks that commands are refused if no node has room and no offering is available. Each command is
+// stored alone, because replacements of other commands have room.
 func fullRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 	t.Helper()
 	for _, c := range p.Commands {
@@ -83,12 +84,13 @@ func fullRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 			full.nodes[i].Taints = append(slices.Clone(full.nodes[i].Taints), model.Taint{Key: "closed", Effect: model.NoExecute})
 		}
 		if disruption.Judge(full.snapshot(nil), usual)(c).OK() {
-			t.Errorf("nobody has room, and the judge agrees with %s", c.Encode())
+			t.Errorf("no node has room, but the verdict is OK for %s", c.Encode())
 		}
 	}
 }
 
-// dearRefused: everything but what leaves costs a hundred times as much.
+// dearRefused checks that commands are refused if every type except those of the removed nodes costs a hundred times
+// as much.
 func dearRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 	t.Helper()
 	dear := *f
@@ -117,7 +119,7 @@ func dearRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 	for _, c := range p.Commands {
 		listed := func(o plan.Option) bool { return leaves[o.Type+o.Zone+o.CapacityType] }
 		if c.Reason == plan.Underutilized && len(c.Replacements) > 0 && !slices.ContainsFunc(c.Replacements[0].Options, listed) && judge(c).OK() {
-			t.Errorf("everything else costs a hundred times as much, and the judge agrees with %s", c.Encode())
+			t.Errorf("all other types cost a hundred times as much, but the verdict is OK for %s", c.Encode())
 		}
 	}
 }

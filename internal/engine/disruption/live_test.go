@@ -17,10 +17,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A live cluster, in which plans meet kube-scheduler: commands go through plan.Step and Judge as in production, pods are
-// evicted from all nodes that drain at once, their successors have other names and go where kube-scheduler likes
-// (livekube_test.go), at once, and provisioning buys for who is left. It measures what a plan brings when it is carried
-// out.
+// live simulates a cluster in which kube-scheduler places the pods. Commands are processed by plan.Step and Judge as
+// in production, pods are evicted from all draining nodes at once, their successors have other names and are placed
+// by a simulated kube-scheduler (livekube_test.go) at once, and provisioning launches nodes for pods without room. It
+// measures the effect of a plan that is carried out.
 type live struct {
 	opts    disruption.Options
 	seed    uint64
@@ -30,26 +30,29 @@ type live struct {
 	pools map[string]*model.PoolSpec
 	hosts map[string]*host
 	pods  map[string]*model.PodSpec
-	// waiting are the pods without a node, in the order in which they came; ready is when machines of claims are.
+	// waiting holds the pods without a node, in order of creation; ready is the time at which the machine of a claim
+	// is ready.
 	waiting []*model.PodSpec
 	ready   map[string]time.Time
-	// known are the commands under way, decided the version that was last decided on, next when time alone matters.
+	// known holds the commands in progress, decided the snapshot version of the last decision, next the time of the
+	// next decision without a new version.
 	known   []plan.Command
 	decided uint64
 	next    time.Time
 	made    int
-	// last is the latest plan of provisioning, whose seats the next one keeps.
+	// last is the latest provisioning plan; the next one keeps its seats.
 	last *plan.Provision
-	// orders are the IDs of commands by node; cause is the command that moved a pod, by the pod's UID; worth what was promised and what came of it, by command.
+	// orders holds the IDs of commands by node, cause the command that moved a pod, by the pod's UID, worth the
+	// promised and the actual effect, by command.
 	orders, cause map[string]string
 	worth         map[string]*promise
 	tally         tally
 }
 
-// promise is what a command was to save and what provisioning spent on its pods, nano-USD per hour.
+// promise is the planned saving of a command and the amount that provisioning spent on its pods, nano-USD per hour.
 type promise struct{ saving, spent int64 }
 
-// tally is what happened.
+// tally counts events.
 type tally struct {
 	rounds, commands, moved, replaced, bought, abandoned int
 	spent                                                int64
@@ -87,7 +90,7 @@ func newLive(seed uint64, opts disruption.Options, f *fleet) *live {
 
 func (l *live) snapshot() *model.Snapshot { return l.builder.Snapshot(l.now) }
 
-// run lets time pass until nothing is under way and nothing is proposed, at most for so long.
+// run advances the time until no command is in progress and none is proposed, at most for the given time.
 func (l *live) run(t testing.TB, most time.Duration) {
 	for end := l.now.Add(most); l.now.Before(end); {
 		busy := l.disrupt()
@@ -105,10 +108,10 @@ func (l *live) run(t testing.TB, most time.Duration) {
 		}
 		l.now = next
 	}
-	t.Errorf("seed %d: not stable after %s: %d commands, %d pods waiting", l.seed, most, len(l.known), len(l.waiting))
+	t.Errorf("seed %d: not stable after %s: %d commands, %d pods pending", l.seed, most, len(l.known), len(l.waiting))
 }
 
-// soon is when something will happen by itself that belongs to what is under way.
+// soon returns the time of the next event that belongs to work in progress.
 func (l *live) soon() (time.Time, bool) {
 	var first time.Time
 	consider := func(at time.Time) {
@@ -132,7 +135,7 @@ func (l *live) soon() (time.Time, bool) {
 	return first, !first.IsZero()
 }
 
-// disrupt is a tick of the loop that lets nodes go; it reports whether something was written.
+// disrupt is a tick of the disruption loop. It reports whether it wrote anything.
 func (l *live) disrupt() bool {
 	snap := l.snapshot()
 	commands := plan.Resume(snap, l.known...)
@@ -236,7 +239,7 @@ func (l *live) nominate(uid, node string) {
 	}
 }
 
-// buy creates a claim. The cheapest of its types will come of it.
+// buy creates a claim. It will be of the cheapest of its types.
 func (l *live) buy(c *plan.NewClaim, reason string) {
 	pool := l.pools[c.Pool]
 	n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Created: l.now, Labels: maps.Clone(c.Labels),
@@ -256,7 +259,7 @@ func (l *live) buy(c *plan.NewClaim, reason string) {
 	l.ready[n.Name] = l.now.Add(machineTime)
 }
 
-// join makes nodes of the claims whose machines are there.
+// join turns claims with ready machines into nodes.
 func (l *live) join() bool {
 	joined := false
 	for _, name := range slices.Sorted(maps.Keys(l.ready)) {
@@ -282,7 +285,7 @@ func (l *live) join() bool {
 	return joined
 }
 
-// machine is the cheapest that the claim allows.
+// machine returns the cheapest type and offering that the claim allows.
 func (l *live) machine(n *model.NodeSpec) (*model.InstanceType, *model.Offering) {
 	var kind *model.InstanceType
 	var best *model.Offering
@@ -318,8 +321,8 @@ func sells(reqs []label.Requirement, t *model.InstanceType, o *model.Offering) b
 	})
 }
 
-// drain evicts half of the pods (at least ten) of each node that is being deleted, one of each in turn, and lets go those that are
-// empty. Each pod's successor is there, and with kube-scheduler, at once.
+// drain evicts half of the pods (at least ten) of each node that is being deleted, one of each in turn, and removes
+// empty nodes. The successor of each pod is created and scheduled at once.
 func (l *live) drain() bool {
 	var queues [][]*model.PodSpec
 	busy := false
@@ -369,7 +372,7 @@ func (l *live) evict(p *model.PodSpec) {
 	}
 }
 
-// place is kube-scheduler's turn with one pod.
+// place simulates kube-scheduler for one pod.
 func (l *live) place(p *model.PodSpec) bool {
 	promised := map[string][]*model.PodSpec{}
 	for _, other := range l.waiting {
@@ -402,13 +405,13 @@ func (l *live) sorted() []*host {
 	return slices.SortedFunc(maps.Values(l.hosts), func(a, b *host) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// schedule is kube-scheduler's turn with those who wait, who were promised a place first.
+// schedule simulates kube-scheduler for the pending pods, nominated pods first.
 func (l *live) schedule() {
 	slices.SortStableFunc(l.waiting, func(a, b *model.PodSpec) int { return cmp.Compare(b.Nominated, a.Nominated) })
 	l.waiting = slices.DeleteFunc(slices.Clone(l.waiting), l.place)
 }
 
-// provision is a tick of the loop that buys.
+// provision is a tick of the provisioning loop.
 func (l *live) provision() bool {
 	going := slices.ContainsFunc(l.sorted(), func(h *host) bool { return h.Deleting && len(h.pods) > 0 })
 	if len(l.waiting) == 0 && !going {
@@ -433,7 +436,7 @@ func (l *live) provision() bool {
 	return len(kept.Claims) > 0
 }
 
-// charge puts what was bought on the bill of the commands whose pods it was bought for.
+// charge adds the cost of the claim to the commands that moved its pods.
 func (l *live) charge(c *plan.NewClaim) {
 	l.tally.bought++
 	cost := c.Price() + l.opts.Placement.NodePriceOf(l.pools[c.Pool])
@@ -449,7 +452,7 @@ func (l *live) charge(c *plan.NewClaim) {
 	}
 }
 
-// losses are the commands that cost more than they saved.
+// losses returns the number of commands that cost more than they saved.
 func (l *live) losses() int {
 	n := 0
 	for _, w := range l.worth {

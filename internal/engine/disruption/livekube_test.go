@@ -12,11 +12,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// What of kube-scheduler matters to a drain, written from its documentation and without the engine's code: it filters by
-// resources, taints, node affinity, hard topology spread and required pod (anti-)affinity, scores by NodeResourcesFit
-// (LeastAllocated) and NodeResourcesBalancedAllocation, and breaks ties at random, here by a hash of the seed.
+// A simulation of kube-scheduler for drains, written from the Kubernetes documentation and without the engine's code.
+// It filters by resources, taints, node affinity, hard topology spread and required pod (anti-)affinity, scores by
+// NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, and breaks ties at random, here by a hash of
+// the seed.
 
-// host is a node as kube-scheduler sees it.
+// host is a node in the view of kube-scheduler.
 type host struct {
 	*model.NodeSpec
 	room map[string]int64
@@ -46,8 +47,8 @@ func (h *host) remove(p *model.PodSpec) {
 	}
 }
 
-// choose is the node that kube-scheduler binds the pod to, nil for none: the nominated one if it passes. Of each node the
-// pods that were promised it count as if they were there.
+// choose returns the node to which kube-scheduler binds the pod, nil for none: the nominated node if it passes. Pods
+// that are nominated to a node count as if they were bound to it.
 func choose(seed uint64, hosts []*host, p *model.PodSpec, promised map[string][]*model.PodSpec) *host {
 	var best *host
 	most, tie := -1.0, uint64(0)
@@ -74,7 +75,7 @@ func draw(seed uint64, words ...string) uint64 {
 	return h.Sum64()
 }
 
-// takes asks what concerns the node alone.
+// takes checks the filters that depend on the node alone.
 func (h *host) takes(p *model.PodSpec, promised []*model.PodSpec) bool {
 	if h.Stage < model.Registered || !h.Ready || h.Disrupted || h.Deleting {
 		return false
@@ -126,8 +127,8 @@ func has(labels map[string]string, r label.Requirement) bool {
 // domain is a value of a topology key.
 type domain struct{ key, value string }
 
-// rules are what other pods mean for one, worked out once: domains where it must not be, and lists of domains of each of which it must
-// be in one; every hard spread constraint and affinity term is such a list.
+// rules holds the effect of other pods on one pod, computed once: domains in which it must not be, and lists of
+// domains of each of which it must be in one. Every hard spread constraint and affinity term is such a list.
 type rules struct {
 	shut map[domain]bool
 	open []allowed
@@ -182,7 +183,7 @@ func rulesOf(hosts []*host, p *model.PodSpec) *rules {
 	return r
 }
 
-// shutBy notes where other pods do not want the pod.
+// shutBy records the domains in which other pods' anti-affinity excludes the pod.
 func (r *rules) shutBy(hosts []*host, p *model.PodSpec) {
 	for _, h := range hosts {
 		for _, q := range h.pods {
@@ -196,7 +197,7 @@ func (r *rules) shutBy(hosts []*host, p *model.PodSpec) {
 	}
 }
 
-// countsOf are the selected pods by domain.
+// countsOf returns the number of selected pods by domain.
 func countsOf(hosts []*host, key string, selector *model.Selector) map[string]int {
 	counts := map[string]int{}
 	for _, h := range hosts {
@@ -215,7 +216,7 @@ func countsOf(hosts []*host, key string, selector *model.Selector) map[string]in
 	return counts
 }
 
-// evenly are the domains where one pod more keeps the skew.
+// evenly returns the domains in which one more pod keeps the skew.
 func evenly(s *model.Spread, counts map[string]int) allowed {
 	least := math.MaxInt
 	for _, n := range counts {
@@ -233,7 +234,7 @@ func evenly(s *model.Spread, counts map[string]int) allowed {
 	return a
 }
 
-// score is LeastAllocated plus BalancedAllocation, 0 to 200.
+// score returns LeastAllocated plus BalancedAllocation, 0 to 200.
 func (h *host) score(p *model.PodSpec) float64 {
 	var parts [2]float64
 	for i, name := range []string{"cpu", "memory"} {
@@ -243,8 +244,8 @@ func (h *host) score(p *model.PodSpec) float64 {
 	return math.Floor(free) + math.Floor(100*(1-math.Abs(parts[0]-parts[1])/2))
 }
 
-// inDrainOrder is the order in which a drain asks pods to leave: the largest first, by the larger of the parts of the
-// node that they ask for.
+// inDrainOrder returns the order in which a drain evicts the pods: the largest first, by the larger of their shares
+// of the node's cpu and memory.
 func (h *host) inDrainOrder(seed uint64) []*model.PodSpec {
 	size := func(p *model.PodSpec) float64 {
 		return max(float64(amount(p.Requests, "cpu"))/float64(max(1, h.room["cpu"])), float64(amount(p.Requests, "memory"))/float64(max(1, h.room["memory"])))

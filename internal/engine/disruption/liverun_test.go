@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// halfUsed is a fleet of nodes of many sizes, about half used by pods of many sizes. Some of the pods spread over zones,
-// some keep away from their like.
+// halfUsed returns a fleet of nodes of many sizes, about half used by pods of many sizes. Some of the pods spread
+// over zones, some have anti-affinity to their own kind.
 func halfUsed(seed uint64, nodes int) *fleet {
 	d := dice{rand.New(rand.NewPCG(seed, 11))}
 	p := model.PoolSpec{Name: "pool", UID: "uid-pool", Catalogue: d.catalogue(), Policy: "WhenEmptyOrUnderutilized", Budgets: []model.Budget{{IsPercent: true, Percent: 100}},
@@ -42,7 +42,7 @@ func halfUsed(seed uint64, nodes int) *fleet {
 	return f
 }
 
-// worker is a pod of one of a few Deployments.
+// worker returns a pod of one of a few Deployments.
 func (d dice) worker(i int, node string) model.PodSpec {
 	n := d.IntN(12)
 	app, name := fmt.Sprintf("app-%d", n), fmt.Sprintf("pod-%04d", i)
@@ -57,7 +57,7 @@ func (d dice) worker(i int, node string) model.PodSpec {
 	return p
 }
 
-// holds reports whether the node has room for one pod more beside those of the list that are on it.
+// holds reports whether the node has room for one more pod in addition to the pods of the list that are on it.
 func (h *host) holds(pods []model.PodSpec, p model.PodSpec) bool {
 	for i := range pods {
 		if pods[i].Node == h.Name {
@@ -68,8 +68,9 @@ func (h *host) holds(pods []model.PodSpec, p model.PodSpec) bool {
 	return h.takes(&p, nil)
 }
 
-// TestLive carries out the plans of small fleets with kube-scheduler in the way: what comes of them is little dearer than
-// was planned, and no command costs more than it saves. All is drawn by seeds, so that the figures are always the same.
+// TestLive carries out the plans of small fleets with a simulated kube-scheduler: the result costs little more than
+// planned, and no command costs more than it saves. All values are drawn by seeds, so that the figures are
+// reproducible.
 func TestLive(t *testing.T) {
 	var planned, after float64
 	losses, bought, commands := 0, 0, 0
@@ -80,13 +81,13 @@ func TestLive(t *testing.T) {
 		planned, after = planned+p.price, after+priceOf(l.snapshot())
 		losses, bought, commands = losses+l.losses(), bought+l.tally.bought, commands+len(l.worth)
 	}
-	t.Logf("planned %.2f USD/h, came to %.2f; %d commands, %d lost money, %d nodes bought beside them", planned, after, commands, losses, bought)
+	t.Logf("planned %.2f USD/h, got %.2f; %d commands, %d lost money, %d additional nodes launched", planned, after, commands, losses, bought)
 	if after > 1.04*planned || losses > 0 {
-		t.Errorf("planned %.2f USD/h, came to %.2f; %d of %d commands cost more than they saved", planned, after, losses, commands)
+		t.Errorf("planned %.2f USD/h, got %.2f; %d of %d commands cost more than they saved", planned, after, losses, commands)
 	}
 }
 
-// TestLiveWithoutPayback: where moves are free and nothing has to pay back, fleets come to rest all the same.
+// TestLiveWithoutPayback checks that fleets also become stable if moves are free and need no payback.
 func TestLiveWithoutPayback(t *testing.T) {
 	opts := disruption.Options{Economics: disruption.Economics{Payback: -1, MinStay: -1, MovePrice: -1}}
 	for seed := range uint64(10) {
@@ -94,8 +95,9 @@ func TestLiveWithoutPayback(t *testing.T) {
 	}
 }
 
-// TestLiveLaunchedForPods: fleets whose nodes have just been launched for the pods on them follow consolidateAfter alone. They
-// come to rest where older ones do: none of what is launched for pods that find their place taken begins a circle.
+// TestLiveLaunchedForPods checks fleets whose nodes have just been launched for the pods on them; these nodes follow
+// consolidateAfter alone. They become stable in the same state as older fleets: launches for pods that find their
+// room taken do not start a cycle.
 func TestLiveLaunchedForPods(t *testing.T) {
 	begun := 0
 	for seed := range uint64(30) {
@@ -113,16 +115,16 @@ func TestLiveLaunchedForPods(t *testing.T) {
 		l.run(t, 2*time.Hour)
 		old.run(t, 2*time.Hour)
 		if begun += len(l.worth); len(l.worth) != len(old.worth) || priceOf(l.snapshot()) != priceOf(old.snapshot()) || l.losses() > 0 {
-			t.Errorf("seed %d: %d commands to %.2f USD/h, %d of them lost money; of old nodes %d commands to %.2f", seed, len(l.worth), priceOf(l.snapshot()),
+			t.Errorf("seed %d: %d commands to %.2f USD/h, %d of them lost money; with old nodes %d commands to %.2f", seed, len(l.worth), priceOf(l.snapshot()),
 				l.losses(), len(old.worth), priceOf(old.snapshot()))
 		}
 	}
 	if begun == 0 {
-		t.Error("nothing was done")
+		t.Error("no command was carried out")
 	}
 }
 
-// BenchmarkLive carries out the plans of workloads with kube-scheduler in the way (live_test.go).
+// BenchmarkLive carries out the plans of workloads with a simulated kube-scheduler (live_test.go).
 func BenchmarkLive(b *testing.B) {
 	converttest.Folders(b, func(b *testing.B, folder string) {
 		read := converttest.Read(b, folder)
@@ -148,7 +150,8 @@ func BenchmarkLive(b *testing.B) {
 	})
 }
 
-// TestRoomTooTight: who stays because pods may be packed another way would not pay by what is left of the saving.
+// TestRoomTooTight checks that a node that is kept because its pods may be placed differently would not pay with the
+// remaining saving.
 func TestRoomTooTight(t *testing.T) {
 	tight := 0
 	opts := disruption.Options{Economics: disruption.Economics{MinSaving: model.Nano / 3}}
@@ -158,12 +161,12 @@ func TestRoomTooTight(t *testing.T) {
 			if k.Verdict.Code == plan.RoomTooTight {
 				tight++
 				if k.Verdict.Holder == nil && k.Verdict.Have >= k.Verdict.Need {
-					t.Errorf("seed %d: %s stays for want of room, and would still save %d, which is more than %d", seed, k.Node, k.Verdict.Have, k.Verdict.Need)
+					t.Errorf("seed %d: %s is kept for lack of room, but would still save %d, which is more than %d", seed, k.Node, k.Verdict.Have, k.Verdict.Need)
 				}
 			}
 		}
 	}
 	if tight == 0 {
-		t.Error("room was never too tight: then this test shows nothing")
+		t.Error("room was never too tight: this test is void")
 	}
 }

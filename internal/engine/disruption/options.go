@@ -8,22 +8,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Options of a run. The zero value is what production uses without flags.
+// Options configures a run. The zero value is the production default.
 type Options struct {
 	Placement placement.Options
 	Economics
-	// SpotToSpot allows that spot nodes are replaced by spot nodes (gate SpotToSpotConsolidation).
+	// SpotToSpot allows replacing spot nodes by spot nodes (feature gate SpotToSpotConsolidation).
 	SpotToSpot bool
-	// NoSearch leaves out the search for a cheaper fleet, which is what costs time: nodes in use are not looked at.
+	// NoSearch skips the search for a cheaper fleet, which takes most of the time: nodes in use are not examined.
 	NoSearch bool
-	// WorkBudget is how many questions (placement.Options.WorkBudget) all what-ifs of a search for savings may ask together;
-	// 0 means any number. The nodes that were not asked about when they are spent stay.
+	// WorkBudget limits the number of evaluations (placement.Options.WorkBudget) of all what-ifs of a search for
+	// savings together; 0 means no limit. Nodes that the search has not reached at the limit are kept.
 	WorkBudget int
-	// Static: static pools are in use (gate StaticCapacity).
+	// Static reports whether static pools are in use (feature gate StaticCapacity).
 	Static bool
 }
 
-// minStay of pools that do not say.
+// minStay returns the minimum stay of pools that do not set it.
 func (o Options) minStay() time.Duration {
 	if o.MinStay == 0 {
 		return ProductionMinStay
@@ -31,27 +31,28 @@ func (o Options) minStay() time.Duration {
 	return max(0, o.MinStay)
 }
 
-// Economics is what a consolidation must bring, where the pool does not say otherwise.
+// Economics holds what a consolidation must save, where the pool does not set it.
 type Economics struct {
-	// Payback is the time over which a saving must exceed the price of the disruption; 0 for an hour, negative for none.
+	// Payback is the time over which a saving must exceed the price of the disruption; 0 for an hour, negative for
+	// none.
 	Payback time.Duration
-	// MinStay is for how long a node that a consolidation launched, or sent pods to, is not consolidated; 0 for an hour,
-	// negative for as short as it may be.
+	// MinStay is the time during which a node that a consolidation launched, or moved pods to, is not consolidated; 0
+	// for an hour, negative for the minimum.
 	MinStay time.Duration
-	// MovePrice is the price of moving a pod of eviction cost 1, nano-USD; 0 for 0.001 USD, a negative value for nothing.
+	// MovePrice is the price of moving a pod of eviction cost 1, nano-USD; 0 for 0.001 USD, negative for zero.
 	MovePrice int64
-	// MinSaving is the least saving, nano-USD per hour.
+	// MinSaving is the minimum saving, nano-USD per hour.
 	MinSaving int64
 }
 
-// What holds when neither the options nor the pool say anything.
+// The defaults when neither the options nor the pool set a value.
 const (
 	ProductionPayback   = plan.Payback
 	ProductionMinStay   = plan.MinStay
 	ProductionMovePrice = model.Nano / 1000
 )
 
-// of are the economics of a pool: what it says, else what the run says.
+// of returns the economics of a pool: its own values, else those of the run.
 func (e Economics) of(pool *model.PoolSpec) Economics {
 	if pool.Payback != 0 {
 		e.Payback = pool.Payback
@@ -75,13 +76,13 @@ func (e Economics) of(pool *model.PoolSpec) Economics {
 	return e
 }
 
-// priceOfMoving is the price of taking all pods off the node that somebody will start again elsewhere, nano-USD.
+// priceOfMoving returns the price of moving all pods off the node that would be recreated elsewhere, nano-USD.
 func (e Economics) priceOfMoving(n *model.Node) int64 {
 	return int64(float64(e.MovePrice) * float64(evictionCost(n)) / 1000)
 }
 
-// spread is that price over the payback time, nano-USD per hour: what a saving must exceed. It is infinite where moving has
-// a price and no time is given to pay it back.
+// spread returns the price of moving over the payback time, nano-USD per hour: the amount that a saving must exceed.
+// It is infinite if moving has a price and the payback time is zero.
 func (e Economics) spread(n *model.Node) float64 {
 	price := e.priceOfMoving(n)
 	if price == 0 {
@@ -90,8 +91,8 @@ func (e Economics) spread(n *model.Node) float64 {
 	return float64(price) / e.Payback.Hours()
 }
 
-// evictionCost is the sum of what evicting the node's pods costs, in thousandths (core specification 5.5): pods of
-// negative cost are free, they do not make up for others.
+// evictionCost returns the sum of the eviction costs of the node's pods, in thousandths. Pods with a negative cost
+// count as zero and do not offset others.
 func evictionCost(n *model.Node) int64 {
 	var sum int64
 	for _, p := range n.Pods {

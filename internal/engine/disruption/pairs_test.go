@@ -11,18 +11,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// The search against brute force: in fleets of a few nodes, where nothing but cpu matters and moves are free, every node
-// and every pair of nodes is taken away by hand, with all ways to seat its pods on the others and on one new node. The
-// search, which never looks at pairs as such, must not be worse than the best of them, but for few fleets.
+// This test compares the search with exhaustive search. In fleets of a few nodes, in which only cpu matters and moves
+// are free, it removes every node and every pair of nodes, in all ways to place the pods on the other nodes and on
+// one new node. The search, which does not examine pairs explicitly, must not save less than the best of them, except
+// for a few fleets.
 
-// smallSizes are the sizes on sale: milli-CPUs and nano-USD per hour.
+// smallSizes are the available sizes: milli-CPUs and nano-USD per hour.
 var smallSizes = []struct {
 	name  string
 	cpu   int
 	price int64
 }{{"small", 2000, 100_000_000}, {"medium", 4000, 190_000_000}, {"large", 8000, 360_000_000}}
 
-// smallFleet is one node of the fleet after the other: its size, and what its pods ask for.
+// smallFleet lists the nodes of the fleet: the size of each, and the requests of its pods.
 type smallFleet []struct {
 	size int
 	pods []int
@@ -61,10 +62,10 @@ func (f smallFleet) text() string {
 	return b.String()
 }
 
-// smallCost is what a node of the size costs: in scenarios a node has no price beyond its own.
+// smallCost returns the cost of a node of the size: in scenarios the price per node is zero.
 func smallCost(size int) int64 { return smallSizes[size].price }
 
-// without is what is saved at most when the nodes leave and at most one is bought.
+// without returns the highest saving when the nodes are removed and at most one is launched.
 func (f smallFleet) without(going ...int) int64 {
 	var saved int64
 	var pods []int
@@ -94,7 +95,7 @@ func (f smallFleet) without(going ...int) int64 {
 	return 0
 }
 
-// seat tries all ways.
+// seat reports whether the pods fit into the free room; it tries all ways.
 func seat(pods, free []int) bool {
 	if len(pods) == 0 {
 		return true
@@ -138,7 +139,7 @@ func TestSearchAgainstPairs(t *testing.T) {
 			better++
 		}
 	}
-	t.Logf("%d fleets: the search saves less than the best pair in %d, more in %d; %.2f USD per hour in all, the best pairs %.2f", fleets, worse, better,
+	t.Logf("%d fleets: the search saves less than the best pair in %d, more in %d; %.2f USD per hour in total, the best pairs %.2f", fleets, worse, better,
 		float64(found)/model.Nano, float64(byHand)/model.Nano)
 	if worse > fleets/6 || found < byHand {
 		t.Errorf("the search saves less than the best pair in %d of %d fleets", worse, fleets)

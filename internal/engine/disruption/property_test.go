@@ -22,10 +22,10 @@ import (
 
 var fleets = flag.Int("fleets", 60, "random fleets per property")
 
-// usual are the options of random fleets: everything is allowed.
+// usual are the options of random fleets: they allow everything.
 var usual = disruption.Options{SpotToSpot: true, Static: true}
 
-// TestRandomFleets holds what is proposed for random fleets to everything that a proposal promises.
+// TestRandomFleets checks the properties of proposals for random fleets.
 func TestRandomFleets(t *testing.T) {
 	for seed := range uint64(*fleets) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed) })
@@ -42,7 +42,7 @@ func properties(t *testing.T, seed uint64) {
 	snap := f.snapshot(nil)
 	p := disruption.Propose(snap, usual)
 	if diff := cmp.Diff(told(p), told(disruption.Propose(f.snapshot(rand.New(rand.NewPCG(seed, 2))), usual))); diff != "" {
-		t.Fatalf("the order in which the world is told matters:\n%s", diff)
+		t.Fatalf("the order of the objects changes the result:\n%s", diff)
 	}
 	everyNodeHasAnAnswer(t, snap, p)
 	nobodyProtectedLeaves(t, snap, p)
@@ -65,7 +65,7 @@ func properties(t *testing.T, seed uint64) {
 	}
 }
 
-// told is a proposal as text, all of it.
+// told returns a proposal as text.
 func told(p disruption.Proposal) string {
 	var b strings.Builder
 	for i := range p.Commands {
@@ -99,7 +99,7 @@ func everyNodeHasAnAnswer(t *testing.T, snap *model.Snapshot, p disruption.Propo
 	for _, k := range p.Kept {
 		answers[k.Node]++
 		if k.Verdict.OK() {
-			t.Errorf("%s is kept for no reason", k.Node)
+			t.Errorf("%s is kept without a reason", k.Node)
 		}
 	}
 	for _, c := range p.Commands {
@@ -116,9 +116,9 @@ func everyNodeHasAnAnswer(t *testing.T, snap *model.Snapshot, p disruption.Propo
 	}
 }
 
-// nobodyProtectedLeaves holds candidates to the rules as users know them, without asking the guard: what is protected stays
-// (only the bounded drain of a node that must go ends whatever its pods say), budgets hold, and nobody is sent to a node
-// that leaves.
+// nobodyProtectedLeaves checks candidates against the rules as documented for users, without the guard: protected
+// nodes are kept (only the bounded drain of a node that must be removed ends whatever its pods request), budgets
+// hold, and no pod is moved to a node that is being removed.
 func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
 	t.Helper()
 	going := map[string]plan.Reason{}
@@ -126,7 +126,7 @@ func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Prop
 		for _, candidate := range c.Candidates {
 			n := snap.Node(candidate.Node)
 			if going[n.Name] != "" || n.DoNotDisrupt || n.Deleting || n.Command != "" || n.Stage != model.Initialized {
-				t.Errorf("%s may not leave: twice, protected, or on its way: %s", n.Name, c.Encode())
+				t.Errorf("%s must not be removed: it is in two commands, protected, or already being removed: %s", n.Name, c.Encode())
 			}
 			going[n.Name] = c.Reason
 			if n.DrainBounded && (c.Reason == plan.Drifted || c.Reason == plan.Expired) {
@@ -134,7 +134,7 @@ func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Prop
 			}
 			for _, pod := range n.Pods {
 				if why := stuck(snap, pod); why != "" {
-					t.Errorf("%s may not leave for being %s: %s %s", n.Name, c.Reason, pod.Key(), why)
+					t.Errorf("%s must not be removed as %s: %s %s", n.Name, c.Reason, pod.Key(), why)
 				}
 			}
 		}
@@ -143,13 +143,13 @@ func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Prop
 	for _, c := range p.Commands {
 		for _, s := range c.Seats {
 			if n := snap.Node(s.Node); n == nil || going[s.Node] != "" || n.Deleting || n.Disrupted || n.Stage != model.Initialized {
-				t.Errorf("pods of %s are sent to %s, which does not stay", c.Candidates[0].Node, s.Node)
+				t.Errorf("pods of %s are moved to %s, which is not kept", c.Candidates[0].Node, s.Node)
 			}
 		}
 	}
 }
 
-// stuck is why the pod could not be evicted now; every PodDisruptionBudget is asked.
+// stuck returns the reason why the pod cannot be evicted now, or "". It checks every PodDisruptionBudget.
 func stuck(snap *model.Snapshot, pod *model.Pod) string {
 	if pod.ProtectedUntil.After(snap.Now) {
 		return "says do-not-disrupt"
@@ -174,8 +174,8 @@ func stuck(snap *model.Snapshot, pod *model.Pod) string {
 	return ""
 }
 
-// budgetsHold: the nodes of a pool that go for a reason and those that are missing before are no more than each budget
-// about the reason allows.
+// budgetsHold checks that the nodes of a pool that are removed for a reason, and those already missing, do not exceed
+// any budget for the reason.
 func budgetsHold(t *testing.T, snap *model.Snapshot, going map[string]plan.Reason) {
 	t.Helper()
 	for _, pool := range snap.Pools {
@@ -211,14 +211,15 @@ func budgetsHold(t *testing.T, snap *model.Snapshot, going map[string]plan.Reaso
 					most = int64(math.Ceil(float64(total*budget.Percent) / 100))
 				}
 				if own+missing > most {
-					t.Errorf("pool %s: %d nodes leave for being %s, %d are missing, and a budget allows %d", pool.Name, own, reason, missing, most)
+					t.Errorf("pool %s: %d nodes are removed as %s, %d are missing, and a budget allows %d", pool.Name, own, reason, missing, most)
 				}
 			}
 		}
 	}
 }
 
-// limitsHold: with the nodes that leave and all that are bought, each as large as it may get, no pool has more than it may.
+// limitsHold checks that no pool exceeds its limits with the nodes that are removed and all launched nodes, each of
+// its largest type.
 func limitsHold(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
 	t.Helper()
 	for _, pool := range snap.Pools {
@@ -250,14 +251,14 @@ func limitsHold(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
 		}
 		for _, l := range pool.Limits {
 			if bought[l.Name] > 0 && used[l.Name]+bought[l.Name] > l.Value {
-				t.Errorf("pool %s may have %d of %s, has %d and would buy %d", pool.Name, l.Value, l.Name, used[l.Name], bought[l.Name])
+				t.Errorf("pool %s may have %d of %s, has %d and would launch %d", pool.Name, l.Value, l.Name, used[l.Name], bought[l.Name])
 			}
 		}
 	}
 }
 
-// itPays: what the command saves is what it says, and pays, whichever of the listed types is delivered at the worst price
-// at which the list may be delivered; and nothing is replaced by its like.
+// itPays checks that the command saves what it states, and pays, whichever of the listed types is delivered at the
+// highest price at which the claim may be delivered; and that no node is replaced by an equal one.
 func itPays(t *testing.T, snap *model.Snapshot, c plan.Command) {
 	t.Helper()
 	var saving, price, least int64
@@ -289,14 +290,14 @@ func itPays(t *testing.T, snap *model.Snapshot, c plan.Command) {
 		likes(t, snap, c, r)
 	}
 	if c.Worth.Saving != saving || c.Worth.Price != price {
-		t.Errorf("command says it saves %d for %d, it saves %d for %d: %s", c.Worth.Saving, c.Worth.Price, saving, price, c.Encode())
+		t.Errorf("the command states a saving of %d for %d, the actual saving is %d for %d: %s", c.Worth.Saving, c.Worth.Price, saving, price, c.Encode())
 	}
 	if float64(worst) <= owed || worst <= least {
-		t.Errorf("command saves as little as %d, owes %.0f, least %d: %s", worst, owed, least, c.Encode())
+		t.Errorf("the command may save only %d, must save %.0f, minimum %d: %s", worst, owed, least, c.Encode())
 	}
 }
 
-// economicsOf are those of the pool, spelled out.
+// economicsOf returns the economics of the pool, computed independently.
 func economicsOf(pool *model.Pool) disruption.Economics {
 	e := disruption.Economics{Payback: time.Hour, MovePrice: model.Nano / 1000}
 	if pool.Payback != 0 {
@@ -309,7 +310,7 @@ func economicsOf(pool *model.Pool) disruption.Economics {
 	return e
 }
 
-// dearest is the most that the claim may cost.
+// dearest returns the highest cost of the claim.
 func dearest(t *testing.T, snap *model.Snapshot, r *plan.NewClaim) int64 {
 	t.Helper()
 	var worst int64
@@ -324,7 +325,7 @@ func dearest(t *testing.T, snap *model.Snapshot, r *plan.NewClaim) int64 {
 		}
 	}
 	if worst == 0 {
-		t.Errorf("nothing on the list of %s is for sale", r.Name)
+		t.Errorf("no type of %s has an available offering", r.Name)
 	}
 	return worst
 }
@@ -344,26 +345,26 @@ func likes(t *testing.T, snap *model.Snapshot, c plan.Command, r *plan.NewClaim)
 		n := snap.Node(candidate.Node)
 		for _, o := range r.Options {
 			if o.Type == n.Labels[model.LabelType] && o.CapacityType == n.Labels[model.LabelCapacityType] && o.Price >= n.Price {
-				t.Errorf("%s, a %s at %d, may be replaced by its like at %d", n.Name, o.Type, n.Price, o.Price)
+				t.Errorf("%s, a %s at %d, may be replaced by an equal node at %d", n.Name, o.Type, n.Price, o.Price)
 			}
 		}
 	}
 }
 
-// inOrder carries out the commands one after the other: each finds its nodes, moves all of their pods, and the judge of
-// plans finds nothing wrong with where they go.
+// inOrder carries out the commands one after the other: the nodes of each exist, all of their pods move, and the
+// audit finds no problem in the placement.
 func inOrder(t *testing.T, snap *model.Snapshot, commands []plan.Command) {
 	t.Helper()
 	for _, c := range commands {
 		if c.Replacements != nil && c.Replacements[0].Options == nil {
-			continue // a node of a static pool is made from the template, for nobody in particular
+			continue // a replacement in a static pool is made from the template, without pods
 		}
 		names := make([]string, len(c.Candidates))
 		moving := map[*model.Pod]bool{}
 		for i, candidate := range c.Candidates {
 			n := snap.Node(candidate.Node)
 			if n == nil {
-				t.Fatalf("%s is gone before its turn", candidate.Node)
+				t.Fatalf("%s is gone before its command is carried out", candidate.Node)
 			}
 			names[i] = n.Name
 			for _, p := range n.Pods {
@@ -381,19 +382,19 @@ func inOrder(t *testing.T, snap *model.Snapshot, commands []plan.Command) {
 		p.Order = audit.Order(what, p)
 		for _, problem := range audit.Provision(what, p) {
 			if problem.Kind == "weight" {
-				continue // the nodes that leave still take their part of the heavier pools' limits
+				continue // the nodes that are removed still count against the limits of heavier pools
 			}
 			t.Errorf("command about %v: %s", names, problem)
 		}
 		before := costOf(snap)
 		snap = disruption.After(snap, c)
 		if saved := before - costOf(snap); saved != c.Worth.Saving && c.Reason == plan.Underutilized {
-			t.Errorf("command about %v says it saves %d, the fleet costs %d less", names, c.Worth.Saving, saved)
+			t.Errorf("command about %v states a saving of %d, the fleet costs %d less", names, c.Worth.Saving, saved)
 		}
 	}
 }
 
-// onlyMoving leaves the pods that move as the pending ones: the others are not the command's business.
+// onlyMoving leaves only the moving pods pending: the command is not about the others.
 func onlyMoving(what *model.Snapshot, moving map[*model.Pod]bool) {
 	var groups []*model.Group
 	for _, g := range what.Groups {
@@ -407,7 +408,7 @@ func onlyMoving(what *model.Snapshot, moving map[*model.Pod]bool) {
 	what.Rejected = slices.DeleteFunc(slices.Clone(what.Rejected), func(p *model.Pod) bool { return !moving[p] })
 }
 
-// costOf is what the nodes of our pools cost, nano-USD per hour, the node price included.
+// costOf returns the cost of the nodes of the pools, nano-USD per hour, including the price per node.
 func costOf(snap *model.Snapshot) int64 {
 	var sum int64
 	for _, n := range snap.Nodes {
@@ -418,8 +419,8 @@ func costOf(snap *model.Snapshot) int64 {
 	return sum
 }
 
-// untilNothingPays carries out proposals until there are none: that ends, every step makes the fleet cheaper, and then
-// there is no single node left that could go and would pay.
+// untilNothingPays carries out proposals until there are none. It checks that this ends, that every step makes the
+// fleet cheaper, and that afterwards no single node could be removed with a saving that pays.
 func untilNothingPays(t *testing.T, snap *model.Snapshot) {
 	t.Helper()
 	for round := 0; ; round++ {
@@ -428,7 +429,7 @@ func untilNothingPays(t *testing.T, snap *model.Snapshot) {
 			break
 		}
 		if round == 200 {
-			t.Fatalf("after 200 rounds there is still something to do: %s", commands[0].Encode())
+			t.Fatalf("after 200 rounds there are still commands: %s", commands[0].Encode())
 		}
 		for _, c := range commands {
 			snap = disruption.After(snap, c)
@@ -444,18 +445,18 @@ func untilNothingPays(t *testing.T, snap *model.Snapshot) {
 				at := slices.IndexFunc(last.Kept, func(k disruption.Kept) bool { return k.Node == n.Name && k.Reason == plan.Underutilized })
 				code, restless := last.Kept[at].Verdict.Code, len(snap.Groups) > 0 || slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Deleting })
 				if restless && (code == plan.NodeNominated || code == plan.PodsHomeless) {
-					continue // pods that are pending, or are being drained, will come, and may keep others off
+					continue // pods that are pending or are being drained will be scheduled, and may block other pods
 				}
 				if code == plan.RoomTooTight {
-					continue // whoever packs by hand does not rehearse
+					continue // this check does not rehearse
 				}
-				t.Errorf("nothing is proposed, but %s could go and save %d; kept: %+v", n.Name, saving, last.Kept[at].Verdict)
+				t.Errorf("no command, but removing %s would save %d; kept: %+v", n.Name, saving, last.Kept[at].Verdict)
 			}
 		}
 	}
 }
 
-// aloneByHand asks what it would bring if the node went, by packing its pods, and nothing else.
+// aloneByHand returns the saving if the node is removed, by placing its pods only.
 func aloneByHand(snap *model.Snapshot, n *model.Node) (int64, bool) {
 	what := snap.Without(n.Name)
 	what.Pools = snap.Pools

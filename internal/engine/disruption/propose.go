@@ -10,22 +10,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Proposal is what should be begun now.
+// Proposal holds the commands to begin now.
 type Proposal struct {
-	// Commands in the order in which they take from the budgets.
+	// Commands in the order in which they use the budgets.
 	Commands []plan.Command
-	// Kept says why nodes of ours that no command takes stay, by name, then reason: every node has an entry for the reason
-	// that is about it (Empty for one without pods to move, else Underutilized), and one more for each reason for which it
-	// should go and does not.
+	// Kept states why managed nodes that are in no command are kept, by name, then reason. Every node has an entry
+	// for the reason that applies to it (Empty for a node without pods to move, else Underutilized), and one for each
+	// other reason for which it should be removed and is not.
 	Kept []Kept
-	// Eligible is the number of nodes that may leave, by reason, budgets left aside.
+	// Eligible is the number of nodes that may be removed, by reason, regardless of budgets.
 	Eligible map[plan.Reason]int
-	// Next is the earliest time at which a node that stays for a while only could leave; zero when time alone
+	// Next is the earliest time at which a node that is kept only temporarily could be removed; zero if time alone
 	// changes nothing.
 	Next time.Time
 }
 
-// Kept is a node that stays, for which reason it might have left, and why it does not.
+// Kept is a node that is kept, the reason for which it might be removed, and the verdict that keeps it.
 type Kept struct {
 	Node    string
 	Pool    string
@@ -33,7 +33,7 @@ type Kept struct {
 	Verdict plan.Verdict
 }
 
-// The methods by their names in metrics (core specification 5.1).
+// The methods by their names in metrics.
 const (
 	MethodEmpty  = "empty"
 	MethodMulti  = "multi"
@@ -46,13 +46,13 @@ type run struct {
 	opts  Options
 	guard *plan.Guard
 	p     *Proposal
-	// ahead is the world that what-ifs start from, nil until one is asked.
+	// ahead is the projected state from which what-ifs start, nil until first used.
 	ahead *world
 }
 
-// Propose decides which nodes should leave. Commands that are under way already are not proposed again; their nodes
-// are kept as taken. What needs no thought comes first, what must be comes before what saves, and what one method took
-// from a budget, or from the room on nodes, is gone for the next.
+// Propose decides which nodes to remove. It does not propose commands again that are already in progress; their nodes
+// are kept as taken. The methods run in a fixed order: first what needs no search, then what is required, then what
+// saves cost. Budgets and room that one method uses are not available to the next.
 func Propose(snap *model.Snapshot, opts Options) Proposal {
 	guard := plan.NewGuard(snap)
 	guard.MinStay = opts.minStay()
@@ -83,7 +83,7 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 	return p
 }
 
-// candidates are the nodes of ours that are in no command yet.
+// candidates returns the managed nodes that are in no command yet.
 func (r *run) candidates() []*model.Node {
 	taken := r.taken()
 	var nodes []*model.Node
@@ -110,7 +110,8 @@ func (r *run) static(n *model.Node) bool {
 	return pool != nil && pool.Static
 }
 
-// world is where the what-ifs start: everything under way is done, and what has been proposed so far.
+// world returns the state from which what-ifs start: all commands in progress and all proposed so far are carried
+// out.
 func (r *run) world() *world {
 	if r.ahead == nil {
 		taken := r.taken()
@@ -119,9 +120,9 @@ func (r *run) world() *world {
 	return r.ahead
 }
 
-// empty proposes the nodes without inhabitants: one command each, the dearest first. A node that pending pods have their place on
-// stays: where pods are not nominated, kube-scheduler may bind a pod to a node that was launched for another one, and the node that
-// looks useless is the place of the other.
+// empty proposes the removal of nodes without pods to move: one command each, the most expensive first. It keeps a
+// node on which pending pods have a planned place: where pods are not nominated, kube-scheduler may bind a pod to a
+// node that was launched for another pod, and the node that looks unused is the place of that other pod.
 func (p *Proposal) empty(r *run) {
 	var eligible []*model.Node
 	for _, n := range r.candidates() {
@@ -160,7 +161,7 @@ func (p *Proposal) empty(r *run) {
 	}
 }
 
-// underutilized proposes what makes the fleet cheaper.
+// underutilized proposes the changes that make the fleet cheaper.
 func (p *Proposal) underutilized(r *run) {
 	var nodes []*model.Node
 	for _, n := range r.candidates() {
@@ -188,7 +189,7 @@ func (p *Proposal) underutilized(r *run) {
 	p.Commands = append(p.Commands, found...)
 }
 
-// backOff leaves out the commands that have to wait, because replacements failed lately.
+// backOff removes the commands that must wait because replacements failed recently.
 func (p *Proposal) backOff(r *run, commands []plan.Command) []plan.Command {
 	return slices.DeleteFunc(commands, func(c plan.Command) bool {
 		v := r.guard.Backoff(c)
@@ -208,14 +209,14 @@ func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
 	p.Kept = append(p.Kept, Kept{Node: n.Name, Pool: n.Pool, Reason: reason, Verdict: v})
 }
 
-// stays keeps the node, and notes when the verdict ends by itself.
+// stays records that the node is kept, and the time at which the verdict ends by itself.
 func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdict) {
 	p.keep(n, reason, v)
 	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Reason: reason, Verdict: v}))
 }
 
-// wakeForRoom notes when more nodes may be counted on, if that may let one go that stays for want of a better place for
-// its pods.
+// wakeForRoom records when more nodes become available for pods, if that may allow removing a node that is kept for
+// lack of a better place for its pods.
 func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {

@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// A world is told in lines, so that a case reads as one text and can be told in any order:
+// tell builds a snapshot from lines, so that a case is one text whose lines can be added in any order:
 //
 //	pool NAME after=30s|Never policy=P budget=N|N%[:REASON][:inactive] broken
 //	node NAME pool=P type=small|large age=1m quiet=10s stage=S deleting tainted notready protected sent=10s nominated=5s command=TEXT unmanaged
@@ -41,13 +41,13 @@ func tell(t *testing.T, lines []string) *model.Snapshot {
 		case "pod", "pending":
 			b.UpsertPod(pod(words[0], words[1], has))
 		default:
-			t.Fatalf("no such line: %s", line)
+			t.Fatalf("unknown line: %s", line)
 		}
 	}
 	return b.Snapshot(noon)
 }
 
-// catalogue is shared by all pools, as the builder wants it.
+// catalogue is shared by all pools, as the builder requires.
 var catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 1), kind("large", 4)},
 	WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true}}
 
@@ -153,7 +153,7 @@ var codes = map[plan.Code]string{plan.NodeBusy: "busy", plan.NodeProtected: "pro
 	plan.NodeNotReady: "not initialised", plan.NodeTaken: "taken", plan.NodeLeaving: "leaving", plan.BudgetExhausted: "budget",
 	plan.BudgetUnreadable: "budget unreadable", plan.PolicyForbids: "policy", plan.PoolGone: "pool gone", plan.NodeExpecting: "expecting"}
 
-// say writes a proposal as text.
+// say returns a proposal as text.
 func say(p disruption.Proposal) string {
 	var b strings.Builder
 	for _, c := range p.Commands {
@@ -170,7 +170,7 @@ func say(p disruption.Proposal) string {
 	return b.String()
 }
 
-// Every case is told a second time in another order; the proposal must be the same.
+// TestPropose also adds the lines of every case in another order; the proposal must be the same.
 func TestPropose(t *testing.T) {
 	for _, c := range []struct{ intent, world, want string }{
 		{"An empty node leaves, a used one stays, whatever the policy.", `
@@ -295,12 +295,12 @@ func TestPropose(t *testing.T) {
 				snap := tell(t, lines)
 				proposal := disruption.Propose(snap, disruption.Options{})
 				if diff := cmp.Diff(want, say(proposal)); diff != "" {
-					t.Fatalf("told in another order (-want +got):\n%s", diff)
+					t.Fatalf("lines in another order (-want +got):\n%s", diff)
 				}
 				guard := plan.NewGuard(snap)
 				for _, command := range proposal.Commands {
 					if v := guard.Admit(command); !v.OK() {
-						t.Errorf("a proposed command is not safe: %+v", v)
+						t.Errorf("a proposed command is not admitted: %+v", v)
 					}
 				}
 			}
@@ -318,8 +318,8 @@ func linesOf(text string) []string {
 	return lines
 }
 
-// TestNextWhenRoomSettles: the node that could take the pods has just had a visitor. It stays itself, and may be counted on after the
-// pool's consolidateAfter, and that is when to look again.
+// TestNextWhenRoomSettles covers a node with room for the pods to which a pod was bound a moment ago. It is kept and
+// becomes available after the pool's consolidateAfter, which is the time of the next run.
 func TestNextWhenRoomSettles(t *testing.T) {
 	lines := []string{
 		"pool p after=30s budget=100% policy=WhenEmptyOrUnderutilized",
@@ -330,15 +330,15 @@ func TestNextWhenRoomSettles(t *testing.T) {
 	}
 	proposal := disruption.Propose(tell(t, lines), disruption.Options{})
 	if len(proposal.Commands) > 0 {
-		t.Fatalf("commands %v, want none: nobody is to be sent to b yet", proposal.Commands)
+		t.Fatalf("commands %v, want none: no pod may be moved to b yet", proposal.Commands)
 	}
 	if want := noon.Add(20 * time.Second); !proposal.Next.Equal(want) {
-		t.Errorf("the next look is at %v, want %v", proposal.Next, want)
+		t.Errorf("next run at %v, want %v", proposal.Next, want)
 	}
 }
 
-// TestNextWhenNobodyComes: pods were sent to an empty node and have not come. It stays for a minute, and that is when to look
-// again though nothing happens; then it goes.
+// TestNextWhenNobodyComes covers an empty node to which pods were moved that have not been bound. It is kept for a
+// minute, which is the time of the next run even without events; then it is removed.
 func TestNextWhenNobodyComes(t *testing.T) {
 	tellOf := func(sent string) disruption.Proposal {
 		return disruption.Propose(tell(t, []string{"pool p after=0s budget=100%", "node a pool=p type=large age=5m sent=" + sent}), disruption.Options{})
@@ -355,8 +355,8 @@ func TestNextWhenNobodyComes(t *testing.T) {
 	}
 }
 
-// TestRoomThatIsSpokenFor: an empty node that pods were sent to is not free for those of another, whatever the reason; when it
-// has pods again, it may be.
+// TestRoomThatIsSpokenFor checks that an empty node that awaits pods is not available for pods of another node,
+// whatever the reason. When it has pods again, it may be.
 func TestRoomThatIsSpokenFor(t *testing.T) {
 	world := []string{
 		"pool p after=0s budget=100% policy=WhenEmptyOrUnderutilized",
@@ -380,11 +380,11 @@ func TestRoomThatIsSpokenFor(t *testing.T) {
 		b.UpsertNode(drifted)
 		b.UpsertPod(pod("pod", "x", map[string]string{"node": ",a"}))
 		room := node(t, "b", map[string]string{"pool": ",p", "type": ",small", "sent": "," + sent})
-		room.DoNotDisrupt = true // or it would go
+		room.DoNotDisrupt = true // otherwise it would be removed
 		b.UpsertNode(room)
 		commands := disruption.Propose(b.Snapshot(noon), disruption.Options{}).Commands
 		if len(commands) != 1 || commands[0].Decision() != want {
-			t.Errorf("sent %s ago: %d commands, want one that is to %s", sent, len(commands), want)
+			t.Errorf("sent %s ago: %d commands, want one with the decision %s", sent, len(commands), want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Random fleets of 5 to 40 nodes, half used, in which everything occurs that may keep a node or move a pod.
 
-// fleet is what a builder is told, in lists that can be shuffled and changed.
+// fleet is the input of a builder, in lists that can be shuffled and changed.
 type fleet struct {
 	pools   []model.PoolSpec
 	nodes   []model.NodeSpec
@@ -23,7 +23,7 @@ type fleet struct {
 	daemons []model.DaemonSpec
 }
 
-// snapshot tells a new builder everything, in the order of the lists, or in another when there is a shuffle.
+// snapshot builds a snapshot, in the order of the lists or shuffled.
 func (f *fleet) snapshot(shuffle *rand.Rand) *model.Snapshot {
 	b := model.NewBuilder()
 	var events []func()
@@ -68,10 +68,10 @@ type dice struct{ *rand.Rand }
 
 func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
 
-// chance is true n times in a hundred.
+// chance returns true with a probability of n percent.
 func (d dice) chance(n int) bool { return d.IntN(100) < n }
 
-// fleetOf is the fleet of a seed.
+// fleetOf returns the fleet of a seed.
 func fleetOf(seed uint64) *fleet {
 	d := dice{rand.New(rand.NewPCG(seed, 7))}
 	f, c := &fleet{}, d.catalogue()
@@ -92,7 +92,8 @@ func fleetOf(seed uint64) *fleet {
 	return f
 }
 
-// catalogue of sizes from 1 to 16 CPUs in three families; spot is cheaper, and a zone may have its own price.
+// catalogue returns a catalog of sizes from 1 to 16 CPUs in three families; spot is cheaper, and a zone may have its
+// own price.
 func (d dice) catalogue() *model.Catalogue {
 	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true, keyFamily: true}}
 	for i, family := range []string{"c", "m", "r"} {
@@ -151,7 +152,7 @@ func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
 	return p
 }
 
-// node adds a node of something that its pool sells, or did before it changed.
+// node adds a node of a type that its pool offers, or offered before it changed.
 func (d dice) node(f *fleet, i int) {
 	p := &f.pools[d.IntN(len(f.pools))]
 	t := &p.Catalogue.Types[d.IntN(len(p.Catalogue.Types))]
@@ -191,8 +192,8 @@ func (d dice) node(f *fleet, i int) {
 	f.nodes = append(f.nodes, n)
 }
 
-// deployment adds pods that are alike, where they may be at the moment. Where they are is decided on half of the nodes, so
-// that the fleet is not packed; some pods are gone again, and some have no place.
+// deployment adds identical pods, on nodes that allow them at the moment. They are placed on half of the nodes, so
+// that the fleet is not packed; some pods have finished, and some are pending.
 func (d dice) deployment(f *fleet, i int) {
 	app := fmt.Sprintf("app-%d", i)
 	p := model.PodSpec{Namespace: "default", Labels: map[string]string{"app": app}, State: model.Pending, Reschedulable: true, Ready: !d.chance(5),
@@ -250,7 +251,7 @@ func (d dice) deployment(f *fleet, i int) {
 	}
 }
 
-// limits gives some pools limits around what they have.
+// limits sets limits of some pools close to their usage.
 func (d dice) limits(f *fleet) {
 	for i := range f.pools {
 		p := &f.pools[i]

@@ -11,68 +11,70 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A plan has a seat for every pod. But a pod that is evicted is started again under another name, and kube-scheduler
-// has bound it before anybody can promise it a node: to the emptiest one that it may be on (NodeResourcesFit with
-// LeastAllocated), whatever the plan. Where room is tight and pods are of many sizes, the small ones spread over the
-// room that was meant for the large ones, and in the end one of these fits nowhere. A node has to be bought for it that
-// the plan did not reckon with.
+// A plan has a place for every pod. But an evicted pod is recreated under another name, and kube-scheduler binds it
+// before it can be nominated to a node: to the emptiest node that it may use (NodeResourcesFit with LeastAllocated),
+// whatever the plan. Where room is tight and pods differ in size, the small pods spread over the room that was
+// planned for the large ones, and in the end a large pod fits nowhere. A node must then be launched that the plan did
+// not include.
 //
-// So all commands of a round, and those under way, are rehearsed together: their pods are placed by kube-scheduler's rule
-// in the order in which drains ask them to leave, and in another, and who is left over is noted. What the commands cost then
-// is in spare.go.
+// So all commands of a round, and those in progress, are rehearsed together: their pods are placed by
+// kube-scheduler's rule in the order in which drains evict them, and in a second order, and the pods without room are
+// recorded. The resulting cost of the commands is computed in spare.go.
 //
-// Representation: nodes of the same size stand on a shelf, the emptiest first, so that a few looks at each shelf find the
-// best of all, or nearly: the rule also likes cpu and memory to be used evenly. Of the constraints the node's own are
-// asked exactly (resources, taints, labels), those between pods roughly: by host, who must not be together is not; by zone
-// and the like, a pod goes where the plan has it. Cost: pods times shelves, for each order.
+// Representation: nodes of the same size are kept in a shelf, the emptiest first, so that examining a few nodes of
+// each shelf finds the best node, or nearly the best: the rule also prefers even use of cpu and memory. The
+// constraints of the node itself are checked exactly (resources, taints, labels). Constraints between pods are
+// approximated: by host, pods that exclude each other are kept apart; by zone and other keys, a pod stays in the
+// domain that the plan has for it. Cost: pods times shelves, for each order.
 
-// rehearsal is a stage on which pods are placed, and the pods.
+// rehearsal holds the nodes and the pods to place.
 type rehearsal struct {
 	snap *model.Snapshot
-	// open are the nodes that take pods, by name; later are those that are not there when the first nodes drain.
+	// open holds the nodes that accept pods, by name; later holds those that do not exist when the first nodes drain.
 	open  []*model.Node
 	later map[string]bool
-	// seat is the node of each pod by the plan, by UID.
+	// seat is the planned node of each pod, by UID.
 	seat map[string]*model.Node
 	cast []*player
 }
 
-// player is a pod that has to find a place.
+// player is a pod to place.
 type player struct {
 	pod   *model.Pod
 	group *model.Group
-	// command is the ID of the one that moves it, "" for a pod that waits or whose node is being deleted anyway.
+	// command is the ID of the command that moves the pod, "" for a pod that is pending or is on a node that is being
+	// deleted.
 	command string
-	// second: it moves when what its command buys is there.
+	// second pods move when the replacements of their command exist.
 	second bool
-	// part is the larger of its parts of its node's cpu and memory, by which the node's drain orders, and turn its place there;
-	// of a pod without a node its size.
-	// That critical pods are asked when the others are gone is left out: they are few.
+	// part is the larger of the pod's shares of its node's cpu and memory, by which the drain of the node orders the
+	// pods; turn is its position there. For a pod without a node, part is its size. The rule that drains evict
+	// critical pods last is ignored: they are few.
 	part float64
 	turn int
-	// size is the larger of its parts of all that pods ask for, ticket a number drawn for it.
+	// size is the larger of its shares of the total cpu and memory requests, ticket a pseudorandom number.
 	size   float64
 	ticket uint64
 	bonds  *bonds
 }
 
-// bonds are what the rules between pods ask of a group's nodes.
+// bonds holds the constraints of the rules between pods on the node of a group's pods.
 type bonds struct {
-	// keys are the labels on which the node must be as the planned one.
+	// keys are the labels whose values must equal those of the planned node.
 	keys []int
-	// shut are the marks by host that must not be there.
+	// shut holds the marks by host that must not be on the node.
 	shut []int
-	// fixed: nothing less than the planned node will do.
+	// fixed means that only the planned node is acceptable.
 	fixed bool
-	// own are the marks that the group's pods bring.
+	// own holds the marks of the group's pods.
 	own []int
 }
 
-// free reports whether rules between pods leave the group alone.
+// free reports whether the group has no rules between pods.
 func (d *bonds) free() bool { return len(d.keys) == 0 && len(d.shut) == 0 && !d.fixed }
 
-// rehearse makes the stage for commands that begin together, some of them under way already, and for everybody else who looks for
-// a place. Nobody goes to nodes that are closed.
+// rehearse returns the rehearsal of commands that begin together, including those in progress, and of all other pods
+// that need a place. No pod is placed on closed nodes.
 func rehearse(snap *model.Snapshot, commands []plan.Command, closed func(*model.Node) bool) *rehearsal {
 	r := &rehearsal{later: map[string]bool{}, seat: map[string]*model.Node{}}
 	mover := map[string]*plan.Command{}
@@ -110,7 +112,7 @@ func rehearse(snap *model.Snapshot, commands []plan.Command, closed func(*model.
 	return r
 }
 
-// furnish puts what the command buys on the stage, and notes its seats.
+// furnish adds the replacements of the command, and records its seats.
 func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
 	sit := func(n *model.Node, words []string) {
 		for _, word := range words {
@@ -147,7 +149,7 @@ func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
 	}
 }
 
-// enter lists everybody who looks for a place.
+// enter collects all pods that need a place.
 func (r *rehearsal) enter(snap *model.Snapshot, mover map[string]*plan.Command) {
 	var all [2]float64
 	for _, g := range r.snap.Groups {
@@ -184,7 +186,7 @@ func (r *rehearsal) enter(snap *model.Snapshot, mover map[string]*plan.Command) 
 	}
 }
 
-// largestPart is the larger of the parts of the cpu and the memory that are asked for.
+// largestPart returns the larger of the shares of the cpu and of the memory that are requested.
 func largestPart(requests, of quantity.Vector) float64 {
 	part := 0.0
 	for _, r := range []quantity.Resource{quantity.CPU, quantity.Memory} {
@@ -228,18 +230,18 @@ func bondsOf(snap *model.Snapshot, g *model.Group) *bonds {
 	return d
 }
 
-// order is one in which pods may be started again.
+// order compares pods by when they are recreated.
 type order func(a, b *player) int
 
-// asDrainsAsk is the order in which drains ask pods to leave: one of each node in turn, the largest first.
+// asDrainsAsk is the order in which drains evict pods: one of each node in turn, the largest first.
 func asDrainsAsk(a, b *player) int {
 	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(b.size, a.size))
 }
 
-// atRandom is any order, the same each time.
+// atRandom is a pseudorandom but reproducible order.
 func atRandom(a, b *player) int { return cmp.Compare(a.ticket, b.ticket) }
 
-// leftOver are the pods that find no place in that order, by command.
+// leftOver returns the pods without room in the order, by command.
 func (r *rehearsal) leftOver(o order) map[string][]*player {
 	left := map[string][]*player{}
 	for _, q := range r.play(o) {
@@ -250,8 +252,8 @@ func (r *rehearsal) leftOver(o order) map[string][]*player {
 	return left
 }
 
-// play places everybody in an order and returns who found no place. First come the pods that wait for nothing, while what
-// is bought is not there yet.
+// play places all pods in the order and returns those without room. The pods that do not wait for replacements are
+// first, while the replacements do not exist yet.
 func (r *rehearsal) play(o order) []*player {
 	cast := slices.Clone(r.cast)
 	slices.SortFunc(cast, func(a, b *player) int {

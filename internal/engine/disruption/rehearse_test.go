@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// TestRehearsalOrdersAsDrainsDo: a drain asks those first that have the largest part of their own node, whatever pods of
-// other nodes ask for.
+// TestRehearsalOrdersAsDrainsDo checks that a drain first evicts the pods with the largest share of their own node,
+// whatever pods of other nodes request.
 func TestRehearsalOrdersAsDrainsDo(t *testing.T) {
 	f := worldOf(t, `type t cpu=4 price=1
 pool p policy=WhenEmptyOrUnderutilized

@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// A node that was bought for the very pods that move has the name that its replacement would have, here that of the other
-// node, which leaves, too.
+// TestReplacementsHaveNamesOfTheirOwn covers a node that was launched for the same pods that move. It has the name
+// that its replacement would have; here it is the name of the other node, which is removed too.
 func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 	b := model.NewBuilder()
 	b.UpsertPool(pool(t, "p", map[string]string{"after": "0s", "budget": ",100%"}))
@@ -32,7 +32,7 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 		for i := range c.Replacements {
 			replaced++
 			if n := snap.Claim(c.Replacements[i].Name); n != nil {
-				t.Errorf("node %s is to be replaced by %s, which is there", c.Candidates[0].Node, n.Name)
+				t.Errorf("node %s is to be replaced by %s, which already exists", c.Candidates[0].Node, n.Name)
 			}
 		}
 	}
@@ -41,7 +41,8 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Whatever the reason, a command says which nodes it counts on, and the pools' specifications that it was made for.
+// TestCommandsSayWhatTheyCountOn checks that a command, whatever its reason, records the nodes that it moves pods to
+// and the generations of the pools that it was made for.
 func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 	for _, reason := range []plan.Reason{plan.Drifted, plan.Underutilized} {
 		for where, want := range map[string]plan.Landing{
@@ -51,7 +52,7 @@ func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 		} {
 			room := where != "nowhere"
 			if !room && reason == plan.Underutilized {
-				continue // a spot node would be bought for a spot node
+				continue // a spot node would replace a spot node
 			}
 			b := model.NewBuilder()
 			p := pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"})
@@ -87,7 +88,7 @@ func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 				t.Errorf("%s, room %s: landing (-want +got):\n%s", reason, where, diff)
 			}
 			if buys := len(c.Replacements) == 1 && c.Replacements[0].PoolGeneration == 7; buys == room {
-				t.Errorf("%s: buys %+v, there is room %s", reason, c.Replacements, where)
+				t.Errorf("%s: replacements %+v, there is room %s", reason, c.Replacements, where)
 			}
 		}
 	}

@@ -9,13 +9,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// renewalShare is the largest part of a claim's whole life by which its renewal may begin early: a tenth.
+// renewalShare is the divisor for the largest part of a claim's lifetime by which its renewal may begin early: a
+// tenth.
 const renewalShare = 10
 
-// RenewFrom is when the graceful renewal of the node may begin, before expireAfter deletes its claim whatever is on it:
-// earlier than ExpiresAt by more than nothing and at most a tenth of the life from Created to ExpiresAt. How much is
-// drawn evenly, by the claim's UID, so that nodes born together are renewed one after the other, and a restart draws the
-// same. It is zero for a node that never expires.
+// RenewFrom returns the time at which the graceful renewal of the node may begin, before expireAfter deletes its
+// claim unconditionally. It is earlier than ExpiresAt by more than zero and at most a tenth of the time from Created
+// to ExpiresAt. The offset is derived from the claim's UID and is uniformly distributed, so that nodes of the same
+// age are renewed one after the other, and a restart computes the same time. It returns the zero time for a node that
+// never expires.
 func RenewFrom(n *model.Node) time.Time {
 	if n.ExpiresAt.IsZero() {
 		return time.Time{}

@@ -31,13 +31,14 @@ func TestRenewFromBounds(t *testing.T) {
 				t.Errorf("life of %s, claim %q: renewed %s early, want more than 0 and at most %s", lives, uid, early, most)
 			}
 			if again := disruption.RenewFrom(n); !again.Equal(at) {
-				t.Errorf("asked twice: %s, then %s", at, again)
+				t.Errorf("two calls return %s and %s", at, again)
 			}
 		}
 	}
 }
 
-// Of nodes that were born together, each twentieth of the last tenth of their life renews about a twentieth.
+// TestRenewalsOfNodesBornTogetherSpreadEvenly checks that each twentieth of the last tenth of the lifetime renews
+// about a twentieth of the nodes that were created together.
 func TestRenewalsOfNodesBornTogetherSpreadEvenly(t *testing.T) {
 	const nodes, parts, life = 1000, 20, 720 * time.Hour
 	var starts [parts]int

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the plans in testdata")
 
-// TestScenarios reads testdata/*.txtar. A file begins with what it shows; "world" has lines of
+// TestScenarios reads testdata/*.txtar. A file begins with a sentence that states what it shows; "world" has lines of
 //
 //	type NAME cpu=N price=USD [spot=USD]
 //	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD] [cpu-limit=N] [max-spot-share=N]
@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 //	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating]
 //	pdb NAME allowed=N        for all pods
 //
-// that are played twice, the second time shuffled; "plan" is what is proposed and why other nodes stay.
+// that are run twice, the second time shuffled; "plan" is the proposal and the reasons that keep the other nodes.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -53,14 +53,14 @@ func play(t *testing.T, file string) {
 		t.Fatalf("begins with %q, want a sentence of intent", intent)
 	}
 	if len(archive.Files) == 0 || archive.Files[0].Name != "world" {
-		t.Fatal("has no world")
+		t.Fatal("has no section \"world\"")
 	}
 	f := worldOf(t, string(archive.Files[0].Data))
 	snap := f.snapshot(nil)
 	got := planned(snap, disruption.Propose(snap, usual))
 	again := f.snapshot(rand.New(rand.NewPCG(1, 1)))
 	if diff := cmp.Diff(got, planned(again, disruption.Propose(again, usual))); diff != "" {
-		t.Errorf("the order in which the world is told matters:\n%s", diff)
+		t.Errorf("the order of the lines changes the result:\n%s", diff)
 	}
 	if *update {
 		archive.Files = append(archive.Files[:1], txtar.File{Name: "plan", Data: []byte(got)})
@@ -70,14 +70,14 @@ func play(t *testing.T, file string) {
 		return
 	}
 	if len(archive.Files) != 2 {
-		t.Fatal("has no plan")
+		t.Fatal("has no section \"plan\"")
 	}
 	if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 
-// planned is a proposal in a few words.
+// planned returns a proposal as text.
 func planned(snap *model.Snapshot, p disruption.Proposal) string {
 	var b strings.Builder
 	for _, c := range p.Commands {
@@ -106,7 +106,7 @@ func planned(snap *model.Snapshot, p disruption.Proposal) string {
 	return b.String()
 }
 
-// said are the words of a line: flags, and values by key.
+// said holds the words of a line: flags, and values by key.
 type said map[string][]string
 
 func wordsOf(words []string) said {
@@ -163,7 +163,7 @@ func worldOf(t *testing.T, text string) *fleet {
 			f.pdbs = append(f.pdbs, model.PDBSpec{UID: name, Namespace: "default", Name: name, Allowed: int64(has.number(t, "allowed")), Healthy: true,
 				Selector: model.Selector{Namespaces: []string{"default"}}})
 		default:
-			t.Fatalf("no such line: %s", line)
+			t.Fatalf("unknown line: %s", line)
 		}
 	}
 	for i := range f.pools {
@@ -202,7 +202,7 @@ func poolOf(t *testing.T, line, name string, has said) model.PoolSpec {
 	return p
 }
 
-// joined is the form in which pool wants several values of a key.
+// joined returns several values of a key in the form that pool expects.
 func joined(values []string) string {
 	text := ""
 	for _, v := range values {
@@ -242,8 +242,8 @@ func podOf(t *testing.T, name string, has said) model.PodSpec {
 	return p
 }
 
-// TestBalancedScore is the arithmetic of the policy Balanced (core specification, appendix B): a pool of ten nodes that costs 10,
-// one of which has eight pods of the usual cost, the pool 90 with a cost of 10 for each of the others.
+// TestBalancedScore checks the arithmetic of the policy Balanced: a pool of ten nodes that costs 10, one of which has
+// eight pods with the default eviction cost. The other nodes have a pod with a cost of 10 each, 90 in total.
 func TestBalancedScore(t *testing.T) {
 	for _, c := range []struct {
 		replacement string
@@ -254,7 +254,7 @@ func TestBalancedScore(t *testing.T) {
 			text += fmt.Sprintf("pod p0-%d node=n0 cpu=1\n", k)
 		}
 		for i := 1; i < 10; i++ {
-			// A node counts 1 and its pods what they cost: eight pods make 9, and ten such nodes 90.
+			// A node counts 1 plus the eviction cost of its pods: eight pods make 9, and ten such nodes 90.
 			text += fmt.Sprintf("node n%d pool=p type=now\npod p%d node=n%d cpu=8 cost=8 protected=1h\n", i, i, i)
 		}
 		snap := worldOf(t, text).snapshot(nil)

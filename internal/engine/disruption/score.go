@@ -10,13 +10,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// CostOf is what a node of the snapshot costs, nano-USD per hour: its price and what its pool's nodes cost beyond it. A
-// launching claim counts at the cheapest that it may become (model.Node.LeastPrice).
+// CostOf returns the cost of a node of the snapshot, nano-USD per hour: its price and the price per node of its pool.
+// A launching claim counts at the cheapest machine that it may become (model.Node.LeastPrice).
 func (o Options) CostOf(snap *model.Snapshot, n *model.Node) int64 {
 	return n.LeastPrice() + o.beyond(snap, n)
 }
 
-// beyond is what a node of the pool costs beyond its price.
+// beyond returns the price per node of the node's pool.
 func (o Options) beyond(snap *model.Snapshot, n *model.Node) int64 {
 	if pool := snap.Pool(n.Pool); pool != nil {
 		return o.Placement.NodePriceOf(pool.PoolSpec)
@@ -24,9 +24,9 @@ func (o Options) beyond(snap *model.Snapshot, n *model.Node) int64 {
 	return 0
 }
 
-// Score is how many times over a command of the snapshot pays: its saving over the payback time by the price of the
-// disruption; where its nodes belong to several pools, each has the price and the payback of its own. It says false where
-// nothing that moves has a price.
+// Score returns the ratio of a command's saving over the payback time to the price of the disruption. If its nodes
+// belong to several pools, each has the price and the payback of its own pool. It returns false if nothing that moves
+// has a price.
 func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) {
 	var spread float64
 	for _, c := range cmd.Candidates {
@@ -40,8 +40,8 @@ func (o Options) Score(snap *model.Snapshot, cmd *plan.Command) (float64, bool) 
 	return float64(cmd.Worth.Saving) / spread, true
 }
 
-// byWorth puts first what pays most times over, and before all what moves nothing that has a price: where budgets or
-// limits do not suffice for all commands, the best are begun.
+// byWorth sorts commands by score, highest first, with commands that move nothing that has a price before all others.
+// If budgets or limits do not suffice for all commands, the best are begun.
 func byWorth(snap *model.Snapshot, opts Options, commands []plan.Command) {
 	worth := make(map[string]float64, len(commands))
 	for i := range commands {
@@ -54,12 +54,12 @@ func byWorth(snap *model.Snapshot, opts Options, commands []plan.Command) {
 	slices.SortStableFunc(commands, func(a, b plan.Command) int { return cmp.Compare(worth[b.ID], worth[a.ID]) })
 }
 
-// PriceOfMoving is what it is taken to cost to move all pods off the node, nano-USD.
+// PriceOfMoving returns the price of moving all pods off the node, nano-USD.
 func (o Options) PriceOfMoving(snap *model.Snapshot, n *model.Node) int64 {
 	return o.economics(snap, n).priceOfMoving(n)
 }
 
-// economics of the pool that a node of the snapshot belongs to.
+// economics returns the economics of the pool of a node of the snapshot.
 func (o Options) economics(snap *model.Snapshot, n *model.Node) Economics {
 	if pool := snap.Pool(n.Pool); pool != nil {
 		return o.Economics.of(pool.PoolSpec)
@@ -67,16 +67,16 @@ func (o Options) economics(snap *model.Snapshot, n *model.Node) Economics {
 	return o.Economics.of(&model.PoolSpec{})
 }
 
-// Share is what a command is to one of the pools that its nodes belong to: which part of the pool's cost it saves, and which
-// part of the pool's eviction cost it takes. Score is the first by the second, which the policy Balanced wants to be 0.5 at
-// least (core specification 5.15).
+// Share is the effect of a command on one of the pools of its nodes: the part of the pool's cost that it saves, and
+// the part of the pool's eviction cost that it causes. Score is the first divided by the second; the policy Balanced
+// requires at least LeastScore.
 type Share struct {
 	Pool, Policy       string
 	Saving, Disruption float64
 	Score              float64
 }
 
-// Shares are those of each command of the snapshot, by pool name.
+// Shares returns the shares of each command of the snapshot, by pool name.
 func (o Options) Shares(snap *model.Snapshot, commands []plan.Command) [][]Share {
 	w := &world{began: snap, snap: snap, opts: o}
 	list := make([][]Share, len(commands))

@@ -13,55 +13,56 @@ import (
 
 // The search for a cheaper fleet.
 //
-//  1. What is room worth? All pods that may move are packed once onto new nodes, as if their nodes were not there; least
-//     squares over the new nodes tell what a unit of cpu and of memory costs in a fleet without waste.
-//  2. Which nodes should go? Those that cost most beyond what their whole capacity is worth, by the eviction cost of
-//     their pods: their going frees the most money for the least disruption, and what stays is the best room there is
-//     for their pods. How many is found by trying: the pods of the first n nodes of that order are placed on the others
-//     and on new nodes, for several n, and the n that brings most is taken. Where moves have a price, the last of them
-//     must bring at least a part of what the mean one brings (see pick): the last cents are not worth a storm.
-//  3. They go in batches of neighbours in that order. The pods of a batch are packed onto the room of nodes that stay and
-//     onto new nodes, m to n. Nobody is sent to a node that should go itself. The outcome falls apart into changes
-//     that have nothing to do with each other; each must pay by itself, and is a command of its own.
-//  4. Every other node is asked alone: can it go, or be replaced by something cheaper?
-//  5. All that was found is rehearsed together, with kube-scheduler's rule in place of the plan's seats (rehearse.go): who is
-//     left over is bought a node beforehand where that pays, else the change is not made.
+//  1. Estimate the value of room. All pods that may move are packed once onto new nodes, as if their nodes did not
+//     exist; least squares over the new nodes give the cost of a unit of cpu and of memory in a fleet without waste.
+//  2. Select the nodes to remove: those that cost most beyond the value of their whole capacity, per eviction cost
+//     of their pods. Removing them saves the most for the least disruption, and the nodes that are kept are the best
+//     room for their pods. The number is found by trials: the pods of the first n nodes of that order are placed on
+//     the others and on new nodes, for several n, and the n with the highest saving is selected. Where moves have a
+//     price, the last of them must save at least a part of the mean (see pick), so that small savings do not cause
+//     many moves.
+//  3. Remove them in batches of neighbors in that order. The pods of a batch are packed onto the room of nodes that
+//     are kept and onto new nodes, m to n. No pod is moved to a node that is itself selected for removal. The
+//     outcome is split into independent changes; each must pay by itself, and is a command of its own.
+//  4. Evaluate every other node alone: can it be removed, or replaced by a cheaper one?
+//  5. Rehearse all changes together, with kube-scheduler's rule in place of the planned seats (rehearse.go). For
+//     pods without room a node is launched beforehand if the change still pays; otherwise the change is not made.
 //
-// Whatever one change decided, the next is asked of the world after it, and nodes that were promised pods stay. So the
-// commands may be carried out in any order, at the same time, or in part. What does not pay this time because the room is
-// on nodes that are still to come is found by the next run.
+// Each what-if starts from the state after the previous changes, and nodes that pods were moved to are kept. So the
+// commands may be carried out in any order, concurrently, or in part. A change that does not pay because the room is
+// on nodes that do not exist yet is found by the next run.
 //
 // Cost: one packing of all pods that may move, one for each n that is tried, one of each batch, and one what-if for
-// each node that stays; and three or more rehearsals, each pods that move times sizes of nodes.
+// each node that is kept; and three or more rehearsals, each with pods that move times sizes of nodes.
 
-// batchSize is how many nodes are packed anew together. More find a better fit for the last node of a batch; fewer make
-// commands that depend on less.
+// batchSize is how many nodes are packed together. A larger batch finds a better fit for its last node; a smaller one
+// makes commands that depend on less.
 const batchSize = 24
 
 // search is one run of the consolidation.
 type search struct {
 	*world
 	guard *plan.Guard
-	// waste are the nodes that should go and have not been asked yet.
+	// waste holds the nodes that are selected for removal and not evaluated yet.
 	waste map[string]bool
 	keep  func(*model.Node, plan.Verdict)
 	found []*finding
-	// start is the world before the search changed it.
+	// start is the state before the search changed it.
 	start struct {
 		snap   *model.Snapshot
 		bought []plan.NewClaim
 	}
 }
 
-// newSearch begins in the world as it is.
+// newSearch returns a search that starts from the given state.
 func newSearch(w *world, guard *plan.Guard, keep func(*model.Node, plan.Verdict)) *search {
 	s := &search{world: w, guard: guard, waste: map[string]bool{}, keep: keep}
 	s.start.snap, s.start.bought = w.snap, w.bought
 	return s
 }
 
-// consolidate proposes the commands that make the fleet cheaper. The nodes are those that may leave; keep is told of
-// everyone that stays and why.
+// consolidate proposes the commands that make the fleet cheaper. nodes are those that may be removed. keep is called
+// for each node that is kept, with the reason.
 func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
 	s := newSearch(w, guard, keep)
 	nodes = s.worthAsking(s.affordable(nodes))
@@ -86,10 +87,10 @@ func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*m
 	return s.commands()
 }
 
-// spent reports whether the work budget is.
+// spent reports whether the work budget is used up.
 func (s *search) spent() bool { return s.opts.WorkBudget > 0 && s.work > s.opts.WorkBudget }
 
-// commands are what was found.
+// commands returns the commands found.
 func (s *search) commands() []plan.Command {
 	commands := make([]plan.Command, len(s.found))
 	for i, f := range s.found {
@@ -98,8 +99,8 @@ func (s *search) commands() []plan.Command {
 	return commands
 }
 
-// worthAsking are the nodes that some saving could be worth moving. The others must not spoil the trials, which ask about
-// many at once.
+// worthAsking returns the nodes that some saving could justify moving. The others are excluded so that they do not
+// spoil the trials, which evaluate many nodes together.
 func (s *search) worthAsking(nodes []*model.Node) []*model.Node {
 	return slices.DeleteFunc(nodes, func(n *model.Node) bool {
 		hopeless := s.economics(n).spread(n) >= float64(plan.Unpayable)
@@ -110,8 +111,8 @@ func (s *search) worthAsking(nodes []*model.Node) []*model.Node {
 	})
 }
 
-// handful takes the nodes of the next batch: as many of each pool as its budget lets go at once. Nodes of pools that let
-// none go are left out for good.
+// handful returns the nodes of the next batch: as many of each pool as its budget allows at once. Nodes of pools
+// whose budget allows none are dropped.
 func (s *search) handful(nodes []*model.Node) (batch, later []*model.Node) {
 	taken := map[string]int64{}
 	for _, n := range s.affordable(nodes) {
@@ -125,7 +126,7 @@ func (s *search) handful(nodes []*model.Node) (batch, later []*model.Node) {
 	return batch, later
 }
 
-// affordable are the nodes whose pool's budget still allows one to leave.
+// affordable returns the nodes whose pool's budget still allows a removal.
 func (s *search) affordable(nodes []*model.Node) []*model.Node {
 	var list []*model.Node
 	left := map[string]int64{}
@@ -147,7 +148,7 @@ func (s *search) affordable(nodes []*model.Node) []*model.Node {
 	return list
 }
 
-// free are the nodes that no earlier change sends pods to.
+// free returns the nodes that no earlier change moves pods to.
 func (s *search) free(nodes []*model.Node) []*model.Node {
 	var list []*model.Node
 	for _, n := range nodes {
@@ -161,21 +162,21 @@ func (s *search) free(nodes []*model.Node) []*model.Node {
 	return list
 }
 
-// prospect is what a node would bring if it went.
+// prospect is the expected gain of removing a node.
 type prospect struct {
 	node *model.Node
-	// ratio is what the node costs beyond what its capacity is worth, per eviction cost of its pods.
+	// ratio is the cost of the node beyond the value of its capacity, per eviction cost of its pods.
 	ratio float64
 }
 
-// roomWorth is what room on nodes that stay is worth in comparison with new room: there is more of it than needed, but
-// what is used up has to be bought.
+// roomWorth is the value of room on nodes that are kept, relative to new room: there is more of it than needed, but
+// room that is used up must be launched.
 const roomWorth = 0.8
 
-// trials is into how many parts the order of nodes is divided to find where to stop.
+// trials is the number of parts into which the order of nodes is divided to find where to stop.
 const trials = 4
 
-// assess divides the nodes into those that should go, most saving per disruption first, and the rest in the same order.
+// assess divides the nodes into those to remove, highest saving per disruption first, and the rest in the same order.
 func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	order := s.prospects(nodes)
 	tried := map[int]trial{}
@@ -196,23 +197,24 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	return order[:best.n], order[best.n:]
 }
 
-// trial is what it would bring if the first n nodes of the order went.
+// trial is the effect of removing the first n nodes of the order.
 type trial struct {
 	n int
-	// saving, and the price of moving over the payback time, in nano-USD per hour; moved is the eviction cost, in thousandths.
+	// saving, and the price of moving over the payback time, in nano-USD per hour; moved is the eviction cost, in
+	// thousandths.
 	saving, spread, moved float64
 }
 
-// lastPart is which part of what the mean move brings the last ones must bring, where moving has a price.
+// lastPart is the part of the mean gain that the last moves must bring if moving has a price.
 const lastPart = 0.25
 
-// pick returns the best of the trials: the saving counts, less what the moves would have to bring.
+// pick returns the best of the trials: the saving counts, less the amount that the moves would have to bring.
 func pick(tried map[int]trial) trial {
 	list := slices.SortedFunc(maps.Values(tried), func(a, b trial) int { return a.n - b.n })
 	mean, priced := 0.0, false
 	for _, t := range list {
 		if t.moved > 0 && t.saving > t.spread {
-			mean, priced = t.saving/t.moved, priced || t.spread > 0 // of the largest that pays at all
+			mean, priced = t.saving/t.moved, priced || t.spread > 0 // of the largest trial that pays at all
 		}
 	}
 	if !priced {
@@ -228,7 +230,7 @@ func pick(tried map[int]trial) trial {
 	return best
 }
 
-// tryFirst asks what it would bring if the first n nodes went.
+// tryFirst evaluates the removal of the first n nodes.
 func (s *search) tryFirst(order []*model.Node, n int) trial {
 	o := s.without(order[:n], s.unsettled)
 	stuck := map[*model.Node]bool{}
@@ -249,7 +251,7 @@ func (s *search) tryFirst(order []*model.Node, n int) trial {
 	return t
 }
 
-// prospects orders the nodes by what their going would bring.
+// prospects orders the nodes by the gain of removing them.
 func (s *search) prospects(nodes []*model.Node) []*model.Node {
 	units := s.unitWorth(nodes)
 	list := make([]prospect, len(nodes))
@@ -270,9 +272,9 @@ func (s *search) prospects(nodes []*model.Node) []*model.Node {
 	return order
 }
 
-// unitWorth is what a unit of cpu and memory costs in a fleet without waste, nano-USD per hour: least squares over the new
-// nodes that all pods of the nodes would be packed onto. Products that are added are rounded first, float64(x*y): some
-// machines would otherwise fuse the two, and decide otherwise.
+// unitWorth returns the cost of a unit of cpu and memory in a fleet without waste, nano-USD per hour: least squares
+// over the new nodes onto which all pods of the nodes would be packed. Products that are added are rounded first,
+// float64(x*y): some processors would otherwise fuse the two operations and get another result.
 func (s *search) unitWorth(nodes []*model.Node) []float64 {
 	o := s.without(nodes, func(*model.Node) bool { return true })
 	var cc, cm, mm, cp, mp float64
@@ -302,13 +304,13 @@ func (s *search) unitWorth(nodes []*model.Node) []float64 {
 	return worth
 }
 
-// closed reports whether nobody may be sent to the node: it should go itself, or has not settled.
+// closed reports whether no pod may be moved to the node: it is selected for removal, or has not settled.
 func (s *search) closed(n *model.Node) bool { return s.waste[n.Name] || s.unsettled(n) }
 
-// attempts is how often a batch is asked again without the nodes that held it up.
+// attempts is how often a batch is evaluated again without the nodes that prevented it.
 const attempts = 8
 
-// batch packs the nodes' pods anew, and returns the nodes that stay because of the others.
+// batch packs the pods of the nodes anew, and returns the nodes that must be kept for the sake of the others.
 func (s *search) batch(nodes []*model.Node) []*model.Node {
 	var rest []*model.Node
 	drop := func(bad []*model.Node) {
@@ -349,7 +351,7 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 	return rest
 }
 
-// spoiler are the nodes of a change that does not pay which should stay: the half that wastes least.
+// spoiler returns the nodes to keep of a change that does not pay: the half that wastes least.
 func (s *search) spoiler(c *change) []*model.Node {
 	nodes := slices.Clone(c.nodes)
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
@@ -368,8 +370,8 @@ func nodesOf(homeless []stranded) []*model.Node {
 	return nodes
 }
 
-// accept makes commands of the changes and applies them to the world. The nodes of one that is too large to be stored are
-// asked about alone, when the others are done.
+// accept converts the changes to commands and applies them to the state. The nodes of a command that is too large to
+// store are evaluated individually after the others.
 func (s *search) accept(changes []*change) {
 	var large []*model.Node
 	for _, c := range changes {
@@ -385,7 +387,7 @@ func (s *search) accept(changes []*change) {
 			}
 			continue
 		}
-		if v := s.guard.Admit(command); !v.OK() { // the budgets of two pools at once, say
+		if v := s.guard.Admit(command); !v.OK() { // for example the budgets of two pools at once
 			for _, n := range c.nodes {
 				s.keep(n, v)
 			}
@@ -399,7 +401,7 @@ func (s *search) accept(changes []*change) {
 	}
 }
 
-// singles asks about every node alone.
+// singles evaluates every node alone.
 func (s *search) singles(nodes []*model.Node) {
 	for _, n := range nodes {
 		if s.spent() {
@@ -424,8 +426,8 @@ func (s *search) singles(nodes []*model.Node) {
 	}
 }
 
-// unsettled reports whether the node is not to be counted on: it is not initialised, or pods came or went within its
-// pool's consolidateAfter (core specification 3.6), or pods that were sent to it have not come yet.
+// unsettled reports whether no pod may be moved to the node: it is not initialized, or pods were bound or removed
+// within its pool's consolidateAfter, or pods that were moved to it have not been bound yet.
 func (w *world) unsettled(n *model.Node) bool {
 	if w.young == nil {
 		w.young = map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// A node that was bought for the pods of another one, some of which have been evicted and not been started again yet, is not free
-// for those of a third.
+// TestRenewalKeepsOffNodesThatAreAwaited covers a node that was launched for the pods of another node, some of which
+// have been evicted and not recreated yet. It is not available for the pods of a third node.
 func TestRenewalKeepsOffNodesThatAreAwaited(t *testing.T) {
 	command := plan.NewCommand(noon, plan.Drifted, "", []plan.Candidate{{Claim: "claim-old", ClaimUID: "uid-claim-old", Node: "old", NodeUID: "uid-old", Pool: "p"}})
 	command.Phase, command.Replacements = plan.Draining, []plan.NewClaim{{Name: "claim-new", Pool: "p", PoolUID: "uid-p"}}
@@ -28,7 +28,7 @@ func TestRenewalKeepsOffNodesThatAreAwaited(t *testing.T) {
 		drifted.Drifted, drifted.DriftedSince = "NodePoolDrifted", noon
 		b.UpsertNode(drifted)
 		b.UpsertPod(pod("pod", "a", map[string]string{"node": "drifted"}))
-		b.UpsertPod(pod("pod", "b", map[string]string{"node": "new"})) // or it would go
+		b.UpsertPod(pod("pod", "b", map[string]string{"node": "new"})) // otherwise it would be removed
 		if c.there {
 			old := node(t, "old", map[string]string{"pool": "p", "deleting": ""})
 			old.Command = command.Encode()

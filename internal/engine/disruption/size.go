@@ -7,16 +7,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// mostBytes is the longest text of a command. The API server takes 256 KiB of annotations on an object altogether.
+// mostBytes is the maximum length of an encoded command. The API server accepts 256 KiB of annotations per object in
+// total.
 const mostBytes = 128 << 10
 
 // oversized reports whether the command cannot be stored.
 func oversized(cmd *plan.Command) bool { return len(cmd.Encode()) >= mostBytes }
 
-// shorten cuts what the command says until it can be stored. First it forgets the seats on nodes that are not ours: they only
-// help a process that goes on from the command after another. Then it cuts the lists of types of what is bought, the longest
-// first. The cheapest types stay, as many as minValues ask for and never fewer than make a spot node likely to be had. A command
-// may still be oversized then.
+// shorten reduces the command until it can be stored. First it drops the seats on unmanaged nodes: they only help
+// another process to continue the command. Then it reduces the lists of types of the replacements, the longest first.
+// It keeps the cheapest types, as many as minValues require and never fewer than make a spot launch likely to
+// succeed. The command may still be oversized afterwards.
 func (w *world) shorten(cmd *plan.Command) {
 	if oversized(cmd) {
 		cmd.Landing = slices.DeleteFunc(cmd.Landing, func(l plan.Landing) bool { return l.Claim == "" })

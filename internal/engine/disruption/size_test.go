@@ -14,10 +14,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// mostBytes is half of what the API server takes.
+// mostBytes is half of the API server's limit.
 const mostBytes = 128 << 10
 
-// crowd is three nodes that may go, the third with room for the pods of all.
+// crowd returns a snapshot with three nodes that may be removed, the third with room for the pods of all.
 func crowd(t *testing.T) *model.Snapshot {
 	b := model.NewBuilder()
 	b.UpsertPool(pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
@@ -28,7 +28,8 @@ func crowd(t *testing.T) *model.Snapshot {
 	return b.Snapshot(noon)
 }
 
-// A command that would not fit into an annotation names fewer types, the cheapest ones, and as many as minValues want.
+// TestLargeCommandsNameFewerTypes checks that a command that does not fit into an annotation lists fewer types: the
+// cheapest ones, and as many as minValues require.
 func TestLargeCommandsNameFewerTypes(t *testing.T) {
 	for _, least := range []int{0, 400} {
 		var claims []plan.NewClaim
@@ -49,7 +50,7 @@ func TestLargeCommandsNameFewerTypes(t *testing.T) {
 		for i := range cmd.Replacements {
 			r := &cmd.Replacements[i]
 			if len(r.Options) < max(15, least) || len(names) != plan.MaxTypes {
-				t.Errorf("at least %d: %d types are left of %d", least, len(r.Options), len(names))
+				t.Errorf("at least %d: %d types of %d", least, len(r.Options), len(names))
 			}
 			if diff := cmp.Diff(names[:len(r.Options)], r.Requirements[0].Values); diff != "" || r.Requirements[0].MinValues != least {
 				t.Errorf("at least %d: types (-want +got):\n%s", least, diff)
@@ -58,12 +59,13 @@ func TestLargeCommandsNameFewerTypes(t *testing.T) {
 	}
 }
 
-// Nodes that cannot leave together, because nothing is left to cut, are asked about one by one.
+// TestNodesOfCommandsThatAreTooLargeGoAlone checks that nodes are evaluated individually if they cannot be removed
+// together because nothing can be shortened.
 func TestNodesOfCommandsThatAreTooLargeGoAlone(t *testing.T) {
 	claim := plan.NewClaim{Pool: "p", PoolUID: "uid-p", Labels: map[string]string{"note": strings.Repeat("x", mostBytes)}}
 	commands := disruption.Accepted(crowd(t), []plan.NewClaim{claim}, "a", "b")
 	if len(commands) == 0 {
-		t.Error("nobody goes")
+		t.Error("no node is removed")
 	}
 	for i := range commands {
 		if c := &commands[i]; len(c.Candidates) != 1 || len(c.Encode()) >= mostBytes {
@@ -72,8 +74,9 @@ func TestNodesOfCommandsThatAreTooLargeGoAlone(t *testing.T) {
 	}
 }
 
-// Seats on nodes that are not ours are a help after a crash, no condition: a command goes without them where it would be too large to
-// be stored, and keeps those on nodes of ours.
+// TestLargeCommandsForgetSeatsOnOthersNodes checks that seats on unmanaged nodes, which help after a crash but are
+// not required, are dropped from a command that would be too large to store, and that seats on managed nodes are
+// kept.
 func TestLargeCommandsForgetSeatsOnOthersNodes(t *testing.T) {
 	for pods, want := range map[int][]string{2: {"", "claim-c"}, 2000: {"claim-c"}} {
 		b := model.NewBuilder()
@@ -94,7 +97,7 @@ func TestLargeCommandsForgetSeatsOnOthersNodes(t *testing.T) {
 		}
 		slices.Sort(claims)
 		if diff := cmp.Diff(want, claims); diff != "" {
-			t.Errorf("%d pods: nodes that take them (-want +got):\n%s", pods, diff)
+			t.Errorf("%d pods: nodes that receive them (-want +got):\n%s", pods, diff)
 		}
 	}
 }

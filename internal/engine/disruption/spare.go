@@ -9,26 +9,27 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// finding is a change with the command that it became.
+// finding is a change and its command.
 type finding struct {
 	change  *change
 	command plan.Command
 }
 
-// cover rehearses what was found together with what is under way. For pods that are left over in the order of drains a
-// command buys a node more beforehand, as provisioning would have to afterwards; if it does not pay then it is left alone.
-// So is one that would not pay if what is left over in another order had to be bought.
+// cover rehearses the found commands together with those in progress. For pods without room in the order of drains, a
+// command launches an additional node beforehand, as provisioning would have to afterwards; if it then does not pay,
+// it is dropped. A command is also dropped if it would not pay for the pods without room in another order.
 func (s *search) cover() {
 	if len(s.found) == 0 {
 		return
 	}
 	s.rehearsed(asDrainsAsk, s.insure)
 	s.rehearsed(atRandom, s.weigh)
-	for s.rehearsed(asDrainsAsk, s.weigh) { // until what is left holds as it is
+	for s.rehearsed(asDrainsAsk, s.weigh) { // until the remaining commands hold unchanged
 	}
 }
 
-// rehearsed has the commands bear what is left over in that order, and reports whether any of them changed or was dropped.
+// rehearsed calls bear for each command with pods without room in the order, and reports whether any command changed
+// or was dropped.
 func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) plan.Verdict) bool {
 	r := rehearse(s.began, append(s.underWay(), s.commands()...), s.unsettled)
 	left, changed := r.leftOver(o), false
@@ -46,7 +47,7 @@ func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) p
 	return changed
 }
 
-// drop takes the finding back: its nodes stay, and what it would have bought counts nowhere any more.
+// drop removes the finding: its nodes are kept, and its replacements no longer count anywhere.
 func (s *search) drop(f *finding, why plan.Verdict) {
 	s.found = slices.DeleteFunc(s.found, func(other *finding) bool { return other == f })
 	s.snap.Pools = discharged(s.snap.Pools, f.change.claims)
@@ -57,7 +58,7 @@ func (s *search) drop(f *finding, why plan.Verdict) {
 	}
 }
 
-// boughtBut are the claims that were decided on before the search, and those of its findings but one.
+// boughtBut returns the claims that were decided before the search and those of its findings, except one.
 func (s *search) boughtBut(but *finding) []plan.NewClaim {
 	bought := slices.Clone(s.start.bought)
 	for _, f := range s.found {
@@ -68,7 +69,8 @@ func (s *search) boughtBut(but *finding) []plan.NewClaim {
 	return bought
 }
 
-// decideAnew is decide for what the finding could become instead: asked of the world without the finding.
+// decideAnew returns the verdict on a change that would replace the finding, evaluated in the state without the
+// finding.
 func (s *search) decideAnew(f *finding, instead *change) plan.Verdict {
 	var others []string
 	for _, other := range s.found {
@@ -85,19 +87,19 @@ func (s *search) decideAnew(f *finding, instead *change) plan.Verdict {
 	return v
 }
 
-// underWay are the commands that the run began with, and those that were proposed since.
+// underWay returns the commands in progress at the beginning of the run and those proposed since.
 func (w *world) underWay() []plan.Command {
 	return append(slices.DeleteFunc(plan.Resume(w.began), func(c plan.Command) bool { return c.Phase == plan.Abandoned }), w.proposed...)
 }
 
-// insure has the command buy places for its pods that were left over.
+// insure adds claims to the command for its pods without room.
 func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	claims, homeless := s.spares(r, left)
 	if homeless != nil {
 		return stranding(f.change.nodes[0], homeless)
 	}
 	if slices.ContainsFunc(left, func(q *player) bool { return !q.bonds.free() }) {
-		return s.weigh(f, r, left) // where they may be depends on where others are
+		return s.weigh(f, r, left) // their possible nodes depend on where other pods are
 	}
 	wider := f.change.with(s.snap.Resources, claims)
 	s.reckon(wider)
@@ -112,15 +114,15 @@ func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// replace makes another change of the finding.
+// replace replaces the change of the finding.
 func (s *search) replace(f *finding, instead *change, command plan.Command) {
 	s.snap.Pools = charged(discharged(s.snap.Pools, f.change.claims), instead.claims)
 	f.change, f.command = instead, command
 	s.bought = s.boughtBut(nil)
 }
 
-// weigh asks whether the command still pays if nodes have to be launched for its pods that were left over, whichever instance types
-// its replacements become.
+// weigh checks whether the command still pays if nodes must be launched for its pods without room, whichever instance
+// types its replacements become.
 func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	claims, homeless := s.spares(r, left)
 	if homeless != nil {
@@ -133,9 +135,9 @@ func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	return s.narrow(f, least, have)
 }
 
-// narrow makes the command of a finding pay at the highest prices of its replacements, which are those that the judge counts. Have is
-// what the rehearsal leaves of the saving at the lowest prices. Where the highest prices leave less than the least saving, the
-// lists of instance types are cut as decide cuts them, with what is left as the slack.
+// narrow makes the command of a finding pay at the highest prices of its replacements, which are the ones that the
+// judge counts. have is the saving that the rehearsal leaves at the lowest prices. If the highest prices leave less
+// than the minimum saving, the lists of instance types are reduced as in decide, with the remainder as the slack.
 func (s *search) narrow(f *finding, least, have int64) plan.Verdict {
 	worst := have - s.premium(f.change.claims)
 	if worst >= least {
@@ -158,7 +160,7 @@ func (s *search) narrow(f *finding, least, have int64) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// premium is by how much the highest prices of the claims exceed the lowest, nano-USD per hour.
+// premium returns how much the highest prices of the claims exceed the lowest, nano-USD per hour.
 func (w *world) premium(claims []plan.NewClaim) int64 {
 	var premium int64
 	for i := range claims {
@@ -169,7 +171,7 @@ func (w *world) premium(claims []plan.NewClaim) int64 {
 	return premium
 }
 
-// with is the change with further claims, to which their pods go instead of where they were to go.
+// with returns the change with additional claims, to which their pods move instead of to their previous seats.
 func (c *change) with(resources []string, claims []plan.NewClaim) *change {
 	moved := map[*model.Pod]bool{}
 	for _, claim := range claims {
@@ -197,7 +199,7 @@ func (c *change) with(resources []string, claims []plan.NewClaim) *change {
 	return wider
 }
 
-// lessened are the requests of the claim without those of its pods that moved.
+// lessened returns the requests of the claim without those of its pods that moved.
 func lessened(c *plan.NewClaim, resources []string, moved map[*model.Pod]bool) []quantity.Amount {
 	requests := slices.Clone(c.Requests)
 	for i := range requests {
@@ -211,8 +213,8 @@ func lessened(c *plan.NewClaim, resources []string, moved map[*model.Pod]bool) [
 	return requests
 }
 
-// spares are the nodes that would have to be bought for pods that a rehearsal left over, or one of these for whom there is
-// none.
+// spares returns the claims that would have to be launched for pods without room in a rehearsal, or one of these pods
+// for which no node can be launched.
 func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Pod) {
 	what := *r.snap
 	what.Groups, what.Rejected, what.Pools = groupsFor(left), nil, w.snap.Pools
@@ -226,7 +228,7 @@ func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Po
 	return p.Claims, nil
 }
 
-// priceOf is what the claims cost, nano-USD per hour, the node price included.
+// priceOf returns the cost of the claims, nano-USD per hour, including the price per node.
 func (w *world) priceOf(claims []plan.NewClaim) int64 {
 	var price int64
 	for i := range claims {
@@ -239,7 +241,7 @@ func stranding(n *model.Node, pod *model.Pod) plan.Verdict {
 	return plan.Verdict{Code: plan.RoomTooTight, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
 }
 
-// groupsFor are the groups of the players, with nobody else in them, in the order of the players.
+// groupsFor returns the groups of the players, containing only these pods, in the order of the players.
 func groupsFor(left []*player) []*model.Group {
 	at := map[*model.Group]*model.Group{}
 	var groups []*model.Group

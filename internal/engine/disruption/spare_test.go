@@ -12,7 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// spotWorld is a pool of which no type may have more than half of the spot capacity, with three nodes.
+// spotWorld returns a snapshot with three nodes and a pool in which no type may have more than half of the spot
+// capacity.
 func spotWorld(t *testing.T) *model.Snapshot {
 	t.Helper()
 	return worldOf(t, `type one cpu=4 price=0.4 spot=0.10
@@ -34,8 +35,8 @@ func spotClaim(snap *model.Snapshot, name, kind string, price float64, node stri
 		Options:      []plan.Option{{Type: kind, Zone: "z", CapacityType: "spot", Price: int64(price * model.Nano)}}}
 }
 
-// TestDecidedAnewInTheSameWorld: what stands in the place of a finding is judged in the world that the finding was judged in,
-// in which its nodes are there and what it buys is not.
+// TestDecidedAnewInTheSameWorld checks that a replacement of a finding is evaluated in the same state as the finding:
+// its nodes exist and its replacements do not.
 func TestDecidedAnewInTheSameWorld(t *testing.T) {
 	snap := worldOf(t, `type one cpu=4 price=0.9 spot=0.10
 type two cpu=4 price=0.9 spot=0.11
@@ -52,16 +53,16 @@ pod b1 node=b cpu=1
 		t.Fatalf("the change is refused: %+v", first)
 	}
 	if diff := cmp.Diff(first, again); diff != "" {
-		t.Errorf("in its own place it is judged otherwise (-first +again):\n%s", diff)
+		t.Errorf("the second verdict differs (-first +again):\n%s", diff)
 	}
 }
 
-// TestDroppedLeavesNothing: what a finding would have bought is charged to no limit once it was taken back.
+// TestDroppedLeavesNothing checks that the replacements of a dropped finding count against no limit.
 func TestDroppedLeavesNothing(t *testing.T) {
 	snap := spotWorld(t)
 	pools, bought := disruption.Left(snap, []plan.NewClaim{spotClaim(snap, "p-1", "one", 0.10, "a")}, "a")
 	if bought != 0 {
-		t.Errorf("%d claims count as bought", bought)
+		t.Errorf("%d claims still count", bought)
 	}
 	before := snap.Pool("p")
 	if diff := cmp.Diff(before.Used, pools[0].Used); diff != "" || pools[0].Nodes != before.Nodes {
@@ -69,7 +70,8 @@ func TestDroppedLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestSparesKeepToTheShare: what is bought for pods that were left over counts what has been decided on before.
+// TestSparesKeepToTheShare checks that additional nodes for pods without room respect the share, given the claims
+// decided before.
 func TestSparesKeepToTheShare(t *testing.T) {
 	snap := spotWorld(t)
 	for _, c := range []struct {
@@ -88,8 +90,9 @@ func TestSparesKeepToTheShare(t *testing.T) {
 	}
 }
 
-// TestRehearsalCountsTheHighestPrice: a pod takes the room of another, for which a node would have to be launched. The command must
-// pay for it whichever of its instance types the replacement becomes, because the judge asks for that.
+// TestRehearsalCountsTheHighestPrice covers a pod that takes the room of another pod, for which a node would have to
+// be launched. The command must pay for it whichever of its instance types the replacement becomes, because the judge
+// requires that.
 func TestRehearsalCountsTheHighestPrice(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -129,15 +132,15 @@ pod fixed node=n cpu=2
 					t.Errorf("instance types (-want +got):\n%s", diff)
 				}
 				if v := disruption.Judge(f.storing(cmd).snapshot(nil), disruption.Options{})(cmd); !v.OK() {
-					t.Errorf("the judge does not agree: %+v", v)
+					t.Errorf("Judge refuses the command: %+v", v)
 				}
 			}
 		})
 	}
 }
 
-// TestJudgeAgreesWhereRoomIsTight: what is proposed is not taken back while nothing changes, or it would be proposed and taken back
-// without end.
+// TestJudgeAgreesWhereRoomIsTight checks that a proposed command is not reverted while nothing changes; otherwise it
+// would be proposed and reverted in a loop.
 func TestJudgeAgreesWhereRoomIsTight(t *testing.T) {
 	replacing := 0
 	free := disruption.Options{Economics: disruption.Economics{Payback: -1, MinStay: -1, MovePrice: -1}}
@@ -149,12 +152,12 @@ func TestJudgeAgreesWhereRoomIsTight(t *testing.T) {
 			for _, c := range p.Commands {
 				replacing += min(1, len(c.Replacements))
 				if v := judge(c); !v.OK() {
-					t.Errorf("seed %d: the judge does not agree: %+v %s", seed, v, c.Encode())
+					t.Errorf("seed %d: Judge refuses the command: %+v %s", seed, v, c.Encode())
 				}
 			}
 		}
 	}
 	if replacing == 0 {
-		t.Error("no command has a replacement: then this test shows nothing")
+		t.Error("no command has a replacement: this test is void")
 	}
 }

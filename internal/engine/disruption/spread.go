@@ -8,9 +8,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// keepsSpread holds spot nodes whose going would leave too much of their pool's spot capacity with one type in one zone:
-// what one wave of interruptions takes (PoolSpec.MaxSpotShare). What is bought in their place keeps to the share by
-// itself; here it is about what is left. Where it is more than a node too much already, it may not become more.
+// keepsSpread refuses to remove spot nodes if that leaves too much of their pool's spot capacity with one type in one
+// zone, which a single wave of interruptions may take (PoolSpec.MaxSpotShare). Replacements respect the share by
+// themselves; this check is about the remaining nodes. If the excess is already more than one node, it must not
+// increase.
 func (w *world) keepsSpread(c *change) plan.Verdict {
 	bought := append(w.bought[:len(w.bought):len(w.bought)], c.claims...)
 	return crowding(c, w.snap,
@@ -18,8 +19,8 @@ func (w *world) keepsSpread(c *change) plan.Verdict {
 		func(after *model.Snapshot, pool string) int64 { return placement.CrowdedSpot(after, pool, bought) })
 }
 
-// keepsShare asks the same of a command that is under way and for which not all has been bought yet, on what is there by
-// now: others may have left since it was proposed.
+// keepsShare does the same check for a command in progress with replacements that are not launched yet, on the
+// current nodes: others may have been removed since it was proposed.
 func (j *judgement) keepsShare(c *change, cmd plan.Command) plan.Verdict {
 	var futures []*model.Node
 	for i := range cmd.Replacements {
@@ -34,7 +35,8 @@ func (j *judgement) keepsShare(c *change, cmd plan.Command) plan.Verdict {
 		})
 }
 
-// crowding is the verdict on spot nodes that leave, by how crowded their pools are now, and then, without them.
+// crowding returns the verdict on the removal of spot nodes, from how crowded their pools are now, and then, without
+// the nodes.
 func crowding(c *change, snap *model.Snapshot, now func(pool string) int64, then func(after *model.Snapshot, pool string) int64) plan.Verdict {
 	var names, pools []string
 	for _, n := range c.nodes {

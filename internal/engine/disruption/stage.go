@@ -10,13 +10,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// stage is the nodes of a rehearsal while pods are placed.
+// stage holds the nodes of a rehearsal while pods are placed.
 type stage struct {
 	*rehearsal
 	shelves []*shelf
 }
 
-// shelf are the nodes of one size, the emptiest first.
+// shelf holds the nodes of one size, the emptiest first.
 type shelf struct {
 	cpu, memory float64
 	stands      []*stand
@@ -26,9 +26,9 @@ type shelf struct {
 type stand struct {
 	node *model.Node
 	free quantity.Vector
-	// load is the mean of the parts of its cpu and memory that are used.
+	// load is the mean of the used shares of its cpu and memory.
 	load float64
-	// marks of the pods that came.
+	// marks of the pods that were placed on it.
 	marks map[int]int
 }
 
@@ -57,15 +57,15 @@ func newStage(r *rehearsal) *stage {
 	return s
 }
 
-// loadOf is the load of a node with so much free.
+// loadOf returns the load of a node with the given free resources.
 func (h *shelf) loadOf(free quantity.Vector) float64 {
 	return 1 - (float64(free.At(quantity.CPU))/h.cpu+float64(free.At(quantity.Memory))/h.memory)/2
 }
 
-// looks is at how many nodes of a shelf that may have the pod are looked.
+// looks is the number of feasible nodes per shelf that are examined for each pod.
 const looks = 4
 
-// place puts a pod where kube-scheduler would, and reports whether there is such a place.
+// place puts a pod on the node that kube-scheduler would select, and reports whether there is one.
 func (s *stage) place(q *player) bool {
 	var best *shelf
 	at, most := 0, 0.0
@@ -91,14 +91,15 @@ func (s *stage) place(q *player) bool {
 	return true
 }
 
-// score is that of kube-scheduler for a node with so much free: LeastAllocated and BalancedAllocation, 0 to 2.
+// score returns the score of kube-scheduler for a node with the given free resources: LeastAllocated and
+// BalancedAllocation, 0 to 2.
 func (h *shelf) score(free, more quantity.Vector) float64 {
 	cpu := float64(free.At(quantity.CPU)-more.At(quantity.CPU)) / h.cpu
 	memory := float64(free.At(quantity.Memory)-more.At(quantity.Memory)) / h.memory
 	return (cpu+memory)/2 + 1 - max(cpu-memory, memory-cpu)/2
 }
 
-// admits asks everything but resources.
+// admits checks everything except resources.
 func (s *stage) admits(t *stand, q *player) bool {
 	n := t.node
 	if !q.second && s.later[n.Name] {
@@ -129,7 +130,7 @@ func (s *stage) admits(t *stand, q *player) bool {
 	return !slices.ContainsFunc(q.bonds.shut, func(mark int) bool { return t.has(mark) })
 }
 
-// has reports whether a pod with the mark is there.
+// has reports whether a pod with the mark is on the node.
 func (t *stand) has(mark int) bool {
 	if t.marks[mark] > 0 {
 		return true
@@ -138,7 +139,7 @@ func (t *stand) has(mark int) bool {
 	return known && t.node.Counts[at].Count > 0
 }
 
-// take puts the pod on a node of the shelf, which then stands further back.
+// take puts the pod on a node of the shelf and moves the node back in the order.
 func (h *shelf) take(at int, q *player) {
 	t := h.stands[at]
 	t.free.AddScaled(q.pod.Requests, -1)

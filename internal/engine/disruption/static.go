@@ -11,28 +11,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Surplus is why a node of a static pool goes that has more nodes than it should. No budget is asked: somebody has
-// written the number.
+// Surplus is the reason for removing a node of a static pool that has too many nodes. It ignores budgets: the user
+// has set the number.
 const Surplus plan.Reason = "Surplus"
 
-// Standing is what has to be done so that static pools have as many nodes as they say (core specification 5.17).
+// Standing holds the changes that give static pools the number of nodes in their spec (spec.replicas).
 type Standing struct {
-	// Create are the claims that are missing, by pool.
+	// Create holds the missing claims, by pool.
 	Create []plan.NewClaim
-	// Surplus are the nodes that are too many, in the order in which they should go.
+	// Surplus holds the excess nodes, in the order in which they should be removed.
 	Surplus []*model.Node
-	// Short are pools that lack nodes which cannot be bought now.
+	// Short holds pools with missing nodes that cannot be launched now.
 	Short []Short
 }
 
-// Short is a static pool that lacks nodes, and why it does not get them.
+// Short is a static pool with missing nodes, and why they are not launched.
 type Short struct {
 	Pool    string
 	Missing int64
 	Verdict plan.Verdict
 }
 
-// Actions are the writes.
+// Actions returns the API writes.
 func (s Standing) Actions() []plan.Action {
 	var actions []plan.Action
 	for _, c := range s.Create {
@@ -44,8 +44,8 @@ func (s Standing) Actions() []plan.Action {
 	return actions
 }
 
-// roster is the nodes of one static pool: active ones, and those that a command is about to replace. Those that are being
-// deleted count for nothing.
+// roster holds the nodes of one static pool: active ones, and those that a command is about to replace. Nodes that
+// are being deleted do not count.
 type roster struct {
 	active, pending []*model.Node
 }
@@ -72,9 +72,9 @@ func rosters(snap *model.Snapshot) map[string]*roster {
 	return by
 }
 
-// Static decides what static pools need. A node that a command replaces counts until it is being deleted, and so does
-// its replacement, so that nothing is bought for it a second time; should the command be taken back, one of the two is a
-// surplus. A pool need be in order to grow, not to shrink.
+// Static computes the changes for static pools. A node that a command replaces counts until it is being deleted, and
+// so does its replacement, so that no second node is launched for it. If the command is reverted, one of the two is
+// surplus. A pool must be ready in order to grow, but not to shrink.
 func Static(snap *model.Snapshot) Standing {
 	var s Standing
 	by, taken := rosters(snap), map[string]bool{}
@@ -93,12 +93,12 @@ func Static(snap *model.Snapshot) Standing {
 	return s
 }
 
-// grow adds the claims that are missing, as far as the pool may have them.
+// grow adds the missing claims, as far as limits and offerings of the pool allow.
 func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, taken map[string]bool) {
 	most, why := headroom(snap, p)
 	wanted := min(missing, most)
 	claims, v := bare(snap, p, wanted, taken)
-	for int64(len(claims)) < wanted { // of fewer nodes the share is less
+	for int64(len(claims)) < wanted { // with fewer nodes the share is smaller
 		most, why, wanted = int64(len(claims)), v, int64(len(claims))
 		claims, v = bare(snap, p, wanted, taken)
 	}
@@ -111,7 +111,8 @@ func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, take
 	}
 }
 
-// bare are so many claims for the pool, or as many as its share of spot capacity lets it have, and what is in the way of more.
+// bare returns the given number of claims for the pool, or as many as its share of spot capacity allows, and the
+// verdict that prevents more.
 func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]bool) ([]plan.NewClaim, plan.Verdict) {
 	sharing, names := placement.NewSharing(snap, p, nodes), map[string]bool{}
 	var claims []plan.NewClaim
@@ -126,7 +127,7 @@ func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]boo
 	return claims, plan.Verdict{}
 }
 
-// headroom is how many more nodes the pool may have now, and what is in the way of more.
+// headroom returns how many more nodes the pool may have now, and the verdict that prevents more.
 func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 	switch {
 	case !p.Standing():
@@ -144,7 +145,7 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
 }
 
-// onSale reports whether one of the pool's types is for sale now.
+// onSale reports whether one of the pool's types has an available offering.
 func onSale(p *model.Pool) bool {
 	if p.Types == nil {
 		return false
@@ -153,13 +154,13 @@ func onSale(p *model.Pool) bool {
 	return p.Eligible.Intersects(offered)
 }
 
-// dispensable sorts nodes by what is lost with them, least first: those without a machine, those that are empty, those
-// whose pods nobody protects by what their eviction costs and how long they would still have lived, then the others.
+// dispensable sorts nodes by the cost of losing them, lowest first: nodes without a machine, empty nodes, nodes with
+// unprotected pods by the eviction cost of the pods and the remaining lifetime, then the others.
 func dispensable(snap *model.Snapshot, nodes []*model.Node) []*model.Node {
 	type ranked struct {
 		*model.Node
 		class int
-		loss  int64 // what evicting the pods costs, times the part of its life that the node has before it
+		loss  int64 // the eviction cost of the pods, times the remaining part of the node's lifetime
 	}
 	all := make([]ranked, len(nodes))
 	for i, n := range nodes {
@@ -189,7 +190,7 @@ func classOf(snap *model.Snapshot, n *model.Node) int {
 	return 2
 }
 
-// lifetimeLeft is which part of its life the node still has before it, in thousandths; all of it when it never expires.
+// lifetimeLeft returns the remaining part of the node's lifetime, in thousandths; 1000 if it never expires.
 func lifetimeLeft(n *model.Node, now time.Time) int64 {
 	whole := n.ExpiresAt.Sub(n.Created)
 	if n.ExpiresAt.IsZero() || whole <= 0 {
@@ -198,10 +199,10 @@ func lifetimeLeft(n *model.Node, now time.Time) int64 {
 	return min(1000, max(0, int64(n.ExpiresAt.Sub(now)/(whole/1000+1))))
 }
 
-// StaticDrift proposes the renewal of nodes of static pools that are drifted, or will soon be deleted for their age,
-// each by a node made from the template, one command per node (core specification 5.9). A pool that has more nodes than
-// it should waits: replacements are under way, or a surplus is about to go. Kept are the nodes that should be renewed and
-// stay for now, and why. The guard's budgets are taken from.
+// StaticDrift proposes the renewal of nodes of static pools that are drifted or will soon be deleted because of their
+// age, each by a node made from the template, one command per node. A pool with too many nodes waits: replacements
+// are in progress, or a surplus node is about to be removed. kept holds the nodes that should be renewed and are kept
+// for now, and why. The commands use the budgets of the guard.
 func StaticDrift(snap *model.Snapshot, guard *plan.Guard) (commands []plan.Command, kept []Kept) {
 	w := &wave{snap: snap, guard: guard, taken: map[string]bool{}}
 	by := rosters(snap)
@@ -237,7 +238,7 @@ type due struct {
 	reason plan.Reason
 }
 
-// overdue are the nodes that should be renewed: the drifted ones, then those that expire soon, in that order.
+// overdue returns the nodes that should be renewed: first the drifted ones, then those that expire soon.
 func overdue(nodes []*model.Node, now time.Time) []due {
 	drifted := slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool { return n.Drifted == "" })
 	aged := slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
@@ -254,7 +255,7 @@ func overdue(nodes []*model.Node, now time.Time) []due {
 	return list
 }
 
-// wave is the replacement of nodes of static pools that begins now.
+// wave is the set of replacements in static pools that begin now.
 type wave struct {
 	snap     *model.Snapshot
 	guard    *plan.Guard
@@ -263,7 +264,7 @@ type wave struct {
 	commands []plan.Command
 }
 
-// replace proposes to replace the node by one made from its pool's template, or says what is in the way.
+// replace proposes to replace the node by one made from its pool's template, or returns the verdict that prevents it.
 func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	if v := w.guard.Removable(n.Node, n.reason); !v.OK() {
 		return v
@@ -285,7 +286,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// eldestDrift sorts drifted nodes: those without pods to move first, then by when they drifted.
+// eldestDrift sorts drifted nodes: those without pods to move first, then by the time of drift.
 func eldestDrift(nodes []*model.Node) []*model.Node {
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(min(1, plan.Inhabitants(a)), min(1, plan.Inhabitants(b))),
@@ -294,7 +295,7 @@ func eldestDrift(nodes []*model.Node) []*model.Node {
 	return nodes
 }
 
-// firstToExpire sorts nodes by when they expire.
+// firstToExpire sorts nodes by the time of expiry.
 func firstToExpire(nodes []*model.Node) []*model.Node {
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
 		return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), strings.Compare(a.Name, b.Name))

@@ -18,7 +18,7 @@ import (
 
 var staticNoon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// staticWorld has one static pool "s" that sells one type.
+// staticWorld has one static pool "s" with one type.
 type staticWorld struct {
 	pool  model.PoolSpec
 	nodes []*model.NodeSpec
@@ -68,7 +68,7 @@ func (w *staticWorld) limit(nodes int64) {
 
 func (w *staticWorld) soldOut() { w.pool.Catalogue.Types[0].Offerings[0].Available = false }
 
-// expiring gives the nodes a life that ends in the given number of minutes, after a day.
+// expiring gives the nodes a lifetime of a day that ends in the given number of minutes.
 func (w *staticWorld) expiring(minutes int, nodes ...int) {
 	for _, i := range nodes {
 		w.nodes[i].ExpiresAt = staticNoon.Add(time.Duration(minutes) * time.Minute)
@@ -139,12 +139,12 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// TestStaticClaims: a claim is the template and nothing more, and has the name it would have again after a crash.
+// TestStaticClaims checks that a claim equals the template, and gets the same name after a crash.
 func TestStaticClaims(t *testing.T) {
 	w := newStaticWorld(3, 0)
 	first := disruption.Static(w.snapshot()).Create
 	if diff := cmp.Diff(first, disruption.Static(w.snapshot()).Create); diff != "" {
-		t.Errorf("asked twice (-first +second):\n%s", diff)
+		t.Errorf("two calls differ (-first +second):\n%s", diff)
 	}
 	c := first[0]
 	if diff := cmp.Diff(w.pool.Requirements, c.Requirements); diff != "" || c.PoolGeneration != 3 || c.PoolUID != "uid-s" || len(c.Pods)+len(c.Options)+len(c.Requests) > 0 {
@@ -164,27 +164,28 @@ func TestStaticClaims(t *testing.T) {
 	if slices.Sort(all); len(slices.Compact(slices.Clone(all))) != 3 {
 		t.Errorf("names %v", all)
 	}
-	// The second of the three was created before the crash: the others keep their names, and nothing is made twice.
+	// The second of the three was created before the crash: the others keep their names, and no claim is created
+	// twice.
 	w.add(model.Launching).Claim = first[1].Name
 	if diff := cmp.Diff([]string{first[0].Name, first[2].Name}, names(disruption.Static(w.snapshot()).Create)); diff != "" {
 		t.Errorf("after a crash (-want +got):\n%s", diff)
 	}
-	// A claim on its way out keeps its name from others.
+	// The name of a claim that is being deleted is not reused.
 	w.nodes[0].Deleting = true
 	if again := names(disruption.Static(w.snapshot()).Create); len(again) != 3 || slices.Contains(again, first[1].Name) {
-		t.Errorf("with %s leaving: %v", first[1].Name, again)
+		t.Errorf("with %s being deleted: %v", first[1].Name, again)
 	}
 }
 
-// TestStaticSurplusOrder: what costs least goes first.
+// TestStaticSurplusOrder checks that the nodes with the lowest cost are removed first.
 func TestStaticSurplusOrder(t *testing.T) {
 	w := newStaticWorld(0, 8)
 	launching := w.add(model.Launching)
 	registered := w.add(model.Registered)
 	w.run("n0", 2000)
 	w.run("n1", 1000)
-	w.run("n1", -5000) // is free, and makes up for no other
-	old := w.nodes[2]  // dear pods, but a tenth of its life is left
+	w.run("n1", -5000) // counts as zero and does not offset others
+	old := w.nodes[2]  // expensive pods, but a tenth of its lifetime remains
 	w.run("n2", 9000)
 	old.Created, old.ExpiresAt = staticNoon.Add(-9*time.Hour), staticNoon.Add(time.Hour)
 	w.run("n3", 10).ProtectedUntil = model.Forever
@@ -268,8 +269,8 @@ func TestStaticDrift(t *testing.T) {
 	}
 }
 
-// TestRenewalComesBack: a proposal names the time at which a budget that holds up a renewal changes, in static pools and
-// in others.
+// TestRenewalComesBack checks that a proposal contains the time at which a budget that blocks a renewal changes, in
+// static pools and in others.
 func TestRenewalComesBack(t *testing.T) {
 	changes := staticNoon.Add(20 * time.Minute)
 	for _, static := range []bool{true, false} {

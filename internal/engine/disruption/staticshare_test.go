@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// sharing is a static pool with a share, that sells types of two sizes as spot in three zones, the large at three times the
-// price, and may have the small ones on demand in one.
+// sharing returns a static pool with a spot share. It offers types of two sizes as spot in three zones, the large
+// ones at three times the price, and optionally the small ones on demand in one zone.
 func sharing(replicas, share int64, onDemand bool) *staticWorld {
 	w := newStaticWorld(replicas, 0)
 	w.pool.MaxSpotShare = share
@@ -39,7 +39,7 @@ func sharing(replicas, share int64, onDemand bool) *staticWorld {
 	return w
 }
 
-// launch makes nodes of the claims as a provider would that likes the last type of each best.
+// launch creates nodes of the claims like a provider that prefers the last type of each claim.
 func (w *staticWorld) launch(t *testing.T, claims []plan.NewClaim) (spot map[string]int, plain int) {
 	t.Helper()
 	spot = map[string]int{}
@@ -59,7 +59,7 @@ func (w *staticWorld) launch(t *testing.T, claims []plan.NewClaim) (spot map[str
 		}
 		kind, zone := said[model.LabelType][len(said[model.LabelType])-1], said[model.LabelZone]
 		if len(zone) != 1 || !slices.Equal(said[model.LabelCapacityType], []string{"spot"}) {
-			t.Fatalf("claim %s asks for %v", c.Name, c.Requirements)
+			t.Fatalf("claim %s requires %v", c.Name, c.Requirements)
 		}
 		n.Labels[model.LabelType], n.Labels[model.LabelZone], n.Labels[model.LabelCapacityType] = kind, zone[0], "spot"
 		spot[kind+"@"+zone[0]]++
@@ -67,8 +67,8 @@ func (w *staticWorld) launch(t *testing.T, claims []plan.NewClaim) (spot map[str
 	return spot, plain
 }
 
-// TestStaticPoolsShare: of a static pool no type in a zone has more than its share, whatever the provider picks; what has no
-// place as spot is bought on demand, or said to be missing.
+// TestStaticPoolsShare checks that no type in a zone has more than its share of a static pool, whatever the provider
+// selects. Nodes that cannot be spot are launched on demand, or reported as missing.
 func TestStaticPoolsShare(t *testing.T) {
 	for _, test := range []struct {
 		replicas, share int64
@@ -89,7 +89,7 @@ func TestStaticPoolsShare(t *testing.T) {
 				}
 			}
 			if again := disruption.Static(w.snapshot()); len(again.Create)+len(again.Surplus)+len(again.Short) > 0 {
-				t.Errorf("when they are there, it wants %+v", again)
+				t.Errorf("with all nodes present, got %+v", again)
 			}
 		})
 	}
@@ -113,8 +113,8 @@ func TestStaticPoolsShare(t *testing.T) {
 	})
 }
 
-// TestJudgeAsksForTheShareAgain: a command that was within the share when it was proposed is taken back when, because another
-// node has left, it no longer is.
+// TestJudgeAsksForTheShareAgain checks that a command that was within the share when it was proposed is reverted if
+// it no longer is, because another node was removed.
 func TestJudgeAsksForTheShareAgain(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -153,7 +153,8 @@ func TestJudgeAsksForTheShareAgain(t *testing.T) {
 	}
 }
 
-// TestRefusedRenewalTakesNoShare: a drifted node that no budget lets go takes nothing of the share from an old one.
+// TestRefusedRenewalTakesNoShare checks that a drifted node that no budget allows to be removed does not use the
+// share that an old node needs.
 func TestRefusedRenewalTakesNoShare(t *testing.T) {
 	w := sharing(2, 40, false)
 	for range 2 {

@@ -9,23 +9,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// A new node is bought from a list, and the provider may pick any of it. So that a change pays whatever is picked, the
-// list is cut: to one capacity type, to the zones where the cheapest type is cheap enough, and to the types that are
-// cheap enough in all of them. A type that leaves with the change is not on the list unless it has become cheaper:
-// nothing is replaced by its like.
+// A new node is launched from a list of types, and the provider may select any of them. So that a change pays
+// whatever is selected, the list is reduced: to one capacity type, to the zones where the cheapest type is cheap
+// enough, and to the types that are cheap enough in all of these zones. A type that is removed with the change is not
+// in the list unless it has become cheaper: no node is replaced by an equal one.
 
-// spotFlexibility is how many types cheaper than a spot node there must be before one spot node is replaced by another:
-// with a shorter list it would be replaced again and again by what is most likely to be interrupted (core
-// specification 5.11).
+// spotFlexibility is how many types cheaper than a spot node must exist before one spot node is replaced by another.
+// With a shorter list it would be replaced again and again by the types that are most likely to be interrupted.
+// Source: https://karpenter.sh/docs/concepts/disruption/#consolidation
 const spotFlexibility = 15
 
-// shop is where a new node is bought: the offerings that its claim admits, of one capacity type.
+// shop holds the offerings for a new node: those that its claim admits, of one capacity type.
 type shop struct {
 	pool    *model.Pool
 	classes []*model.OfferClass
 }
 
-// trim cuts the claim's list to what costs at most slack more than its cheapest type.
+// trim reduces the claim's list to types that cost at most slack more than its cheapest type.
 func (w *world) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict {
 	first := claim.Options[0]
 	most := first.Price + slack
@@ -67,7 +67,7 @@ func (w *world) shopOf(claim *plan.NewClaim, capacityType string) shop {
 	if pool == nil || pool.Types == nil {
 		return shop{}
 	}
-	// The list of types is not in the row: the space need not know their names.
+	// The list of types is not in the row: the space does not contain their names.
 	row, _, ok := w.snap.Space.Encode(slices.DeleteFunc(slices.Clone(claim.Requirements), func(r label.Requirement) bool {
 		return r.Key == model.LabelType
 	}))
@@ -83,14 +83,14 @@ func (w *world) shopOf(claim *plan.NewClaim, capacityType string) shop {
 	return s
 }
 
-// keepZones leaves out the zones where the type costs more than most.
+// keepZones removes the zones where the type costs more than most.
 func (s *shop) keepZones(name string, most int64) {
 	t, _ := s.pool.Types.Lookup(name)
 	s.classes = slices.DeleteFunc(s.classes, func(c *model.OfferClass) bool { return !c.Types.Has(t) || c.Price[t] > most })
 }
 
-// sale is where the type is cheapest, nil when it is not for sale, and the highest price at which it may be delivered: what
-// is sold out now may be back.
+// sale returns the cheapest available offering of the type, nil if there is none, and the highest price at which it
+// may be delivered: an unavailable offering may become available again.
 func (s *shop) sale(name string) (best *model.OfferClass, worst int64) {
 	t, known := s.pool.Types.Lookup(name)
 	if !known {
@@ -108,14 +108,14 @@ func (s *shop) sale(name string) (best *model.OfferClass, worst int64) {
 	return best, worst
 }
 
-// hasLike reports whether a node of the type leaves that costs no more.
+// hasLike reports whether the change removes a node of the type that costs no more.
 func (c *change) hasLike(o plan.Option, worst int64) bool {
 	return slices.ContainsFunc(c.nodes, func(n *model.Node) bool {
 		return n.Labels[model.LabelType] == o.Type && n.Labels[model.LabelCapacityType] == o.CapacityType && n.Price <= worst
 	})
 }
 
-// requirements are those of the claim with what was cut away.
+// requirements returns the claim's requirements with the reduced lists.
 func (s *shop) requirements(reqs []label.Requirement, kept []plan.Option) []label.Requirement {
 	reqs = slices.Clone(reqs)
 	types := make([]string, len(kept))
@@ -134,7 +134,7 @@ func (s *shop) requirements(reqs []label.Requirement, kept []plan.Option) []labe
 	return demand(reqs, model.LabelZone, zones)
 }
 
-// demand makes the values of a label those.
+// demand sets the values of a label.
 func demand(reqs []label.Requirement, key string, values []string) []label.Requirement {
 	at := slices.IndexFunc(reqs, func(r label.Requirement) bool { return r.Key == key })
 	if at < 0 {
@@ -144,7 +144,7 @@ func demand(reqs []label.Requirement, key string, values []string) []label.Requi
 	return reqs
 }
 
-// diverse reports whether the options have the number of values that the claim's minValues ask for.
+// diverse reports whether the options have the number of values that the claim's minValues require.
 func diverse(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) bool {
 	for _, r := range claim.Requirements {
 		if r.MinValues > 0 && !claim.MinValuesRelaxed && valuesOf(pool, r.Key, options) < r.MinValues {
@@ -154,7 +154,7 @@ func diverse(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) bool
 	return true
 }
 
-// enoughFor is how many of the options, cheapest first, it takes for the claim's minValues.
+// enoughFor returns how many of the options, cheapest first, are needed for the claim's minValues.
 func enoughFor(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) int {
 	for n := 1; n < len(options); n++ {
 		if diverse(pool, claim, options[:n]) {

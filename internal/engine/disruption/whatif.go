@@ -8,9 +8,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// IfAlone asks what it would bring if one node left and nobody else did, whoever protects it and whatever budgets say: the
-// command, with its worth, and what speaks against it by itself (PodsHomeless, NoSaving, SavingTooSmall, ScoreTooLow,
-// SpotForbidden). Where pods have no other place there is no worth. It costs a what-if.
+// IfAlone returns the effect of removing only this node, regardless of protection and budgets: the command, with its
+// worth, and a verdict that speaks against it (PodsHomeless, NoSaving, SavingTooSmall, ScoreTooLow, SpotForbidden).
+// If pods cannot run elsewhere, the command has no worth. It runs one what-if.
 func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, plan.Verdict) {
 	w := settle(snap, opts, func(n *model.Node) bool { return n.Name != name && departing(n) })
 	n := w.snap.Node(name)
@@ -29,8 +29,8 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 	return w.command(c, plan.Underutilized), v
 }
 
-// ChangesAt is when the first of the reasons for which nodes stay ends, or may end, by itself; zero when time alone changes
-// nothing.
+// ChangesAt returns when the first of the verdicts that keep nodes ends, or may end, by itself; zero if time alone
+// changes nothing.
 func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 	guard := plan.NewGuard(snap)
 	guard.MinStay = opts.minStay()
@@ -47,8 +47,8 @@ func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 	return first
 }
 
-// changesAt is the earliest time after now at which the node's verdict may change, the zero time if there is none. Of the
-// budgets those count that are about the reason, all of them where none is given.
+// changesAt returns the earliest time after now at which the node's verdict may change, or the zero time. It
+// considers the budgets for the reason, or all budgets if there is no reason.
 func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept) time.Time {
 	var first time.Time
 	consider := func(at time.Time) {

@@ -9,31 +9,32 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// world is the cluster as it will be when everything under way is done: nodes that are leaving are gone, their pods and
-// the pending ones are where they can be on nodes that are there or in flight, and what would have to be bought for
-// the rest is provisioning's business. Every what-if starts from here, so that no two changes count on the same room.
+// world is the projected state of the cluster after all commands in progress are carried out: nodes that are being
+// removed are gone, and their pods and the pending ones are on existing nodes or claims in flight where they fit. New
+// nodes for the remaining pods are the task of provisioning. Every what-if starts from this state, so that no two
+// changes use the same room.
 type world struct {
 	snap *model.Snapshot
 	opts Options
-	// taken are nodes that something decided in this run sends pods to: they stay for now.
+	// taken holds nodes to which changes of this run move pods: they are kept for now.
 	taken map[string]bool
-	// began is the snapshot that the run began with; wholes is what its pools had altogether, once asked.
+	// began is the snapshot at the beginning of the run; wholes holds the totals of its pools, once computed.
 	began  *model.Snapshot
 	wholes map[string]scale
-	// proposed are the commands that other methods have proposed in this run.
+	// proposed holds the commands that other methods have proposed in this run.
 	proposed []plan.Command
-	// young are the nodes that nobody is sent to, see unsettled; nil until asked.
+	// young holds the nodes to which no pod is moved, see unsettled; nil until first used.
 	young map[string]bool
-	// moving are the pods that changes of this run move, see placement.Moving.
+	// moving holds the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
 	memory *placement.Memory
-	// bought are the claims that this run decided on, and those that provisioning will buy for who is pending.
+	// bought holds the claims that this run decided on, and those that provisioning will launch for pending pods.
 	bought []plan.NewClaim
-	// work is how many questions the what-ifs asked.
+	// work is the number of evaluations of the what-ifs.
 	work int
 }
 
-// settle makes the world of a snapshot, in which certain nodes are gone.
+// settle returns the world of a snapshot without the nodes that are gone.
 func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *world {
 	w := &world{began: snap, opts: opts, taken: map[string]bool{}, memory: &placement.Memory{}}
 	var names []string
@@ -45,7 +46,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	after := snap
 	if len(names) > 0 {
 		after = snap.Without(names...)
-		after.Pools = snap.Pools // what leaves still counts against the limits
+		after.Pools = snap.Pools // nodes that are being removed still count against the limits
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
@@ -67,7 +68,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	return w
 }
 
-// departing reports whether a node is on its way out: being deleted, or in a command.
+// departing reports whether a node is being removed: it is being deleted, or in a command.
 func departing(n *model.Node) bool { return n.Deleting || n.Command != "" }
 
 func seatings(p *plan.Provision) []model.Seating {
@@ -78,31 +79,31 @@ func seatings(p *plan.Provision) []model.Seating {
 	return seats
 }
 
-// outcome is what would happen if nodes left.
+// outcome is the effect of removing nodes.
 type outcome struct {
 	nodes  []*model.Node
 	claims []plan.NewClaim
 	seats  []model.Seating
 	// groups of the pods that would move.
 	groups []*model.Group
-	// homeless are pods without another place, and where they are.
+	// homeless holds the pods that cannot run elsewhere, and their nodes.
 	homeless []stranded
 }
 
-// stranded is a pod that has no other place than its node.
+// stranded is a pod that can run only on its current node.
 type stranded struct {
 	pod  *model.Pod
 	node *model.Node
 }
 
-// without asks what would happen if the nodes left and nobody went to the closed ones.
+// without returns the effect of removing the nodes, without moving pods to the closed ones.
 func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
-	what.Pools = w.snap.Pools // candidates stay until their replacements are there
+	what.Pools = w.snap.Pools // candidates exist until their replacements do
 	o := &outcome{nodes: nodes, groups: what.Groups}
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
@@ -125,7 +126,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 	return o
 }
 
-// origins says where the pods are that would have to move.
+// origins returns the current node of each pod that would have to move.
 func (w *world) origins(nodes []*model.Node) map[*model.Pod]*model.Node {
 	origin := make(map[*model.Pod]*model.Node, 16*len(nodes))
 	for _, n := range nodes {
@@ -138,8 +139,8 @@ func (w *world) origins(nodes []*model.Node) map[*model.Pod]*model.Node {
 	return origin
 }
 
-// apply makes the change part of the world: its nodes are gone, its pods where it puts them. What it buys is not there
-// yet: it takes its part of the limits and nobody goes there.
+// apply applies the change: its nodes are gone, and its pods are on their planned nodes. Its replacements do not
+// exist yet: they count against the limits and receive no pods.
 func (w *world) apply(c *change) {
 	names := make([]string, len(c.nodes))
 	for i, n := range c.nodes {
@@ -156,7 +157,7 @@ func (w *world) apply(c *change) {
 	}
 }
 
-// charged are the pools with the usage of claims that are to be created: the largest of their types.
+// charged returns the pools with the usage of claims to create, each counted as its largest type.
 func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
 		p.Used = p.Used.Add(most)
@@ -164,7 +165,7 @@ func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 	})
 }
 
-// discharged takes back what charged did for the claims.
+// discharged reverts charged for the claims.
 func discharged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
 		p.Used = p.Used.Sub(most)
@@ -172,7 +173,7 @@ func discharged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 	})
 }
 
-// recounted are the pools with a copy of each that something is bought from, counted anew for each claim.
+// recounted returns the pools with a copy of each pool of the claims, and calls count for each claim.
 func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Pool, quantity.Vector)) []*model.Pool {
 	if len(claims) == 0 {
 		return pools
@@ -196,8 +197,8 @@ func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Po
 	return pools
 }
 
-// cost of a node that is there, nano-USD per hour: its price and what its pool's nodes cost beyond it. A launching claim
-// counts at the dearest that it may become.
+// cost returns the cost of an existing node, nano-USD per hour: its price and the price per node of its pool. A
+// launching claim counts at the most expensive machine that it may become.
 func (w *world) cost(n *model.Node) int64 { return n.Price + w.opts.beyond(w.snap, n) }
 
 func (w *world) nodePrice(name string) int64 {
@@ -207,5 +208,5 @@ func (w *world) nodePrice(name string) int64 {
 	return 0
 }
 
-// economics of the pool that a node belongs to.
+// economics returns the economics of the pool of a node.
 func (w *world) economics(n *model.Node) Economics { return w.opts.economics(w.snap, n) }
