@@ -11,8 +11,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// NoAnswerError is what came instead of an answer of AWS's, with a status that says that all is well: nothing, or the page of
-// a proxy. The SDK takes both for an answer in which nothing is: no instance, no subnet, no price.
+// NoAnswerError is a response with a success status that is not from AWS: an empty one, or the page of a proxy. The SDK
+// treats both as an empty result: no instance, no subnet, no price.
 type NoAnswerError struct {
 	Status int
 	What   string
@@ -22,11 +22,11 @@ func (e *NoAnswerError) Error() string {
 	return fmt.Sprintf("HTTP status %d with %s, which is no answer of AWS's; is there a proxy in between?", e.Status, e.What)
 }
 
-// RetryableError tells the SDK's retryer that another try may be answered.
+// RetryableError reports to the SDK's retryer that a retry may succeed.
 func (e *NoAnswerError) RetryableError() bool { return true }
 
-// Answered has a client refuse answers that are none. Every answer of the services that are called has a body, save those of
-// SQS, whose client must not have this.
+// Answered is a middleware that makes a client reject such responses. Every response of the called services has a body,
+// except for those of SQS, whose client must not use this.
 func Answered(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Answered", answered), middleware.After)
 }

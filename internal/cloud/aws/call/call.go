@@ -1,16 +1,16 @@
-// Package call is one request to AWS: what became of it, as data, and what kind of error it ended in.
+// Package call represents one request to AWS: its result as data, and the kind of its error.
 //
-//	Do(ctx, caller, "EC2", "DescribeSubnets", send) --> answer
-//	                                               \--> *Error: code, request id, kind (throttled, denied, ...)
+//	Do(ctx, caller, "EC2", "DescribeSubnets", send) --> response
+//	                                               \--> *Error: code, request ID, kind (throttled, denied, ...)
 //	                           caller.Observe(Call) : service, operation, code, time, for metrics
 //
-// Every request of the provider has a time limit and is told to an observer, whoever makes it. An error names the
-// service, the operation and the request id that AWS's support asks for, so that whoever logs it need not.
+// Every request of the provider has a timeout and is reported to an observer. An error has the service, the operation
+// and the request ID that AWS support needs, so that logging code does not have to add them.
 //
-// The kind of an error says what may be done about it: wait (throttled), try again (transient), tell a human (denied,
-// rejected), or go on (not found). Whether it is done is the business of whoever called.
+// The kind of an error determines the possible reactions: wait (throttled), retry (transient), require a change by a
+// user (denied, rejected), or continue (not found). The caller decides.
 //
-// The package must not know what the calls are for, nor any service.
+// The package must not depend on the purpose of the calls, nor on any service.
 package call
 
 import (
@@ -27,31 +27,31 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Kind is the kind of an error of AWS, as far as one does different things about it.
+// Kind is the kind of an AWS error. Kinds differ in how they are handled.
 type Kind string
 
 // The kinds.
 const (
 	// Throttled calls may be repeated later, and less often.
 	Throttled Kind = "throttled"
-	// Transient errors go away by themselves: no answer, no connection, an error of AWS's own, a time-out.
+	// Transient errors are temporary: no response, no connection, an internal error of AWS, a timeout.
 	Transient Kind = "transient"
-	// NotFound says that what was asked for does not exist.
+	// NotFound means that the resource does not exist.
 	NotFound Kind = "not found"
-	// Denied says that our credentials do not allow it, or are not valid.
+	// Denied means that the credentials do not allow the call, or are not valid.
 	Denied Kind = "denied"
-	// Rejected requests are wrong; repeating them changes nothing.
+	// Rejected requests are invalid. Repeating them changes nothing.
 	Rejected Kind = "rejected"
 )
 
-// Error is an error of one call of AWS, after the SDK's own retries.
+// Error is an error of one AWS call, after the SDK's own retries.
 type Error struct {
-	Service   string // EC2
-	Operation string // DescribeSubnets
-	Code      string // of AWS, such as RequestLimitExceeded; empty if there was no answer
-	RequestID string // for AWS's support; empty if there was no answer
+	Service   string // such as EC2
+	Operation string // such as DescribeSubnets
+	Code      string // AWS's code, such as RequestLimitExceeded; empty without a response
+	RequestID string // for AWS support; empty without a response
 	Kind      Kind
-	// Advice is what somebody has to do about it; empty if it may go away by itself, or if nobody knows.
+	// Advice describes what a user must do. It is empty if the error is temporary or the solution is unknown.
 	Advice string
 	Err    error
 }
@@ -73,7 +73,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf is the kind of an error; empty if no call of AWS is the cause.
+// KindOf returns the kind of an error. It is empty if the error is not from an AWS call.
 func KindOf(err error) Kind {
 	var failed *Error
 	if errors.As(err, &failed) {
@@ -82,35 +82,35 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Codes of calls that AWS has no code for.
+// Codes for results without an AWS code.
 const (
 	OK       = "OK"
 	NoAnswer = "NoAnswer"
 )
 
-// Call is what became of one call.
+// Call is the result of one call.
 type Call struct {
 	Service   string
 	Operation string
-	// Code is AWS's code of the error, OK without one, NoAnswer for an error that is not AWS's.
+	// Code is AWS's error code, OK without an error, and NoAnswer for an error that is not from AWS.
 	Code string
-	// RequestID of a call that was answered, as far as the caller knows it.
+	// RequestID is set if there was a response and the caller knows the ID.
 	RequestID string
 	Took      time.Duration
 }
 
 // Caller makes calls.
 type Caller struct {
-	// Timeout of one call, the SDK's retries included.
+	// Timeout is the limit of one call, including the SDK's retries.
 	Timeout time.Duration
 	Now     func() time.Time
-	// Observe is told of every call when it has ended; it may be nil.
+	// Observe receives every call when it has ended. It may be nil.
 	Observe func(Call)
-	// Unasked is told what answers contained although it was not asked for; it may be nil.
+	// Unasked receives items in responses that the request did not ask for. It may be nil.
 	Unasked func(Unasked)
 }
 
-// Do makes one call of an operation of a service. Errors: *Error.
+// Do calls an operation of a service. Errors: *Error.
 func Do[Out any](ctx context.Context, c *Caller, service, operation string, send func(context.Context) (Out, error)) (Out, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -131,14 +131,14 @@ func Do[Out any](ctx context.Context, c *Caller, service, operation string, send
 	return out, nil
 }
 
-// Forbidden reports whether a policy does not allow the call. Other errors that are Denied, such as an expired token, are about
-// who asks and not about what.
+// Forbidden reports whether a policy denies the call. Other errors of kind Denied, such as an expired token, concern
+// the credentials and not the operation.
 func (e *Error) Forbidden() bool { return Forbids(e.Code) }
 
-// Forbids reports whether a code of AWS says that a policy does not allow a call.
+// Forbids reports whether an AWS code means that a policy denies a call.
 func Forbids(code string) bool { return slices.Contains(policies, code) }
 
-// Label is the code, or NoAnswer.
+// Label returns the code, or NoAnswer.
 func (e *Error) Label() string {
 	if e.Code == "" {
 		return NoAnswer
@@ -146,7 +146,7 @@ func (e *Error) Label() string {
 	return e.Code
 }
 
-// ErrorOf reads an error of the SDK.
+// ErrorOf converts an error of the SDK.
 func ErrorOf(service, operation string, err error) *Error {
 	e := &Error{Service: service, Operation: operation, Err: err}
 	var response *awshttp.ResponseError
@@ -159,10 +159,11 @@ func ErrorOf(service, operation string, err error) *Error {
 	return e
 }
 
-// unknown is the SDK's code for an error in which it finds no code of AWS's: the page of a load balancer, an empty body.
+// unknown is the SDK's code for an error without an AWS code: the page of a load balancer, an empty body.
 const unknown = "UnknownError"
 
-// CodeOf is AWS's code of an error, empty if it has none: then nobody knows whether the call was carried out.
+// CodeOf returns AWS's code of an error, or an empty string if it has none. Without a code, it is unknown whether the
+// call was executed.
 func CodeOf(err error) string {
 	var refusal smithy.APIError
 	if errors.As(err, &refusal) && refusal.ErrorCode() != unknown {
@@ -171,7 +172,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// kindOf tells the kind by the code of an error and the HTTP status, "" and 0 without an answer.
+// kindOf derives the kind from the code of an error and the HTTP status, which are "" and 0 without a response.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
 // https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html,
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html

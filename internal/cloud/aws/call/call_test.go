@@ -28,7 +28,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A call that ends is told once, with its code; the error names what was called and keeps its cause.
+// A call is reported once when it ends, with its code. The error names the operation and wraps its cause.
 func TestDo(t *testing.T) {
 	refusal := &smithy.GenericAPIError{Code: "UnauthorizedOperation", Message: "You are not authorized."}
 	for _, test := range []struct {
@@ -46,16 +46,16 @@ func TestDo(t *testing.T) {
 		caller := &Caller{Timeout: time.Minute, Now: time.Now, Observe: func(c Call) { told = append(told, c) }}
 		out, err := Do(t.Context(), caller, "EC2", "DescribeSubnets", func(ctx context.Context) (int, error) {
 			if _, limited := ctx.Deadline(); !limited {
-				t.Errorf("%s: the call has no time limit", test.name)
+				t.Errorf("%s: the call has no timeout", test.name)
 			}
 			return 7, test.err
 		})
 		if len(told) != 1 || told[0].Code != test.code || told[0].Service != "EC2" || told[0].Operation != "DescribeSubnets" {
-			t.Errorf("%s: told of %+v, want one call with the code %s", test.name, told, test.code)
+			t.Errorf("%s: reported %+v, want one call with the code %s", test.name, told, test.code)
 		}
 		if test.err == nil {
 			if out != 7 || err != nil {
-				t.Errorf("%s: %d, %v, want the answer", test.name, out, err)
+				t.Errorf("%s: %d, %v, want the response", test.name, out, err)
 			}
 			continue
 		}

@@ -2,13 +2,13 @@ package call
 
 import "strings"
 
-// Matches says whether a value matches a value of a filter of EC2's: "*" stands for any characters, "?" for one, and a backslash
-// takes the next character literally. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
+// Matches reports whether a value matches a value of an EC2 filter: "*" stands for any characters, "?" for one, and a
+// backslash escapes the next character. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Filtering.html
 func Matches(pattern, value string) bool {
 	if !strings.ContainsAny(pattern, `*?\`) {
 		return pattern == value
 	}
-	// One row of the table of which prefixes of the value the pattern so far matches.
+	// row says which prefixes of the value match the part of the pattern that was processed so far.
 	text := []rune(value)
 	row := make([]bool, len(text)+1)
 	row[0] = true
@@ -33,7 +33,7 @@ func Matches(pattern, value string) bool {
 	return row[len(text)]
 }
 
-// MatchesAny says whether a value matches one of the values of a filter.
+// MatchesAny reports whether a value matches one of the values of a filter.
 func MatchesAny(patterns []string, value string) bool {
 	for _, p := range patterns {
 		if Matches(p, value) {

@@ -6,17 +6,17 @@ import (
 	"iter"
 )
 
-// MostPages is how many pages an answer may have: a hundred times more than the largest has, so that an answer without end is
-// an error and not a loop without end.
+// MostPages is the maximum number of pages of a result: a hundred times more than the largest has. A list without an
+// end results in an error instead of an endless loop.
 const MostPages = 1000
 
-// Paginator is what the SDK has for calls whose answers come in pages.
+// Paginator is the SDK's interface for calls with paginated results.
 type Paginator[Out, Options any] interface {
 	HasMorePages() bool
 	NextPage(context.Context, ...func(*Options)) (Out, error)
 }
 
-// Pages makes a call for each page. An error ends it. Errors: *Error.
+// Pages makes a call for each page. It ends at the first error. Errors: *Error.
 func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation string, pages Paginator[Out, Options], options ...func(*Options)) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
 		for n := 0; pages.HasMorePages(); n++ {
@@ -33,7 +33,7 @@ func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation 
 	}
 }
 
-// Endless is the error for an answer that has more than MostPages.
+// Endless returns the error for a result with more than MostPages pages.
 func Endless(service, operation string) error {
 	return &Error{Service: service, Operation: operation, Kind: Transient, Err: fmt.Errorf("the answer has more than %d pages, and no end", MostPages)}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// book is a paginator over so many pages; fails is the page that cannot be read, counted from 1.
+// book is a paginator with the given number of pages. fails is the page that cannot be read, counted from 1.
 type book struct{ pages, at, fails int }
 
 func (b *book) HasMorePages() bool { return b.at < b.pages }
@@ -19,7 +19,7 @@ func (b *book) NextPage(context.Context, ...func(*struct{})) (int, error) {
 	return b.at, nil
 }
 
-// Every page is read by a call of its own, up to the first that fails; a book without end is an error.
+// Every page is read by its own call, up to the first that fails. A book without an end is an error.
 func TestPages(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -39,7 +39,7 @@ func TestPages(t *testing.T) {
 			if err != nil {
 				kind = KindOf(err)
 			} else if read++; page != read {
-				t.Errorf("%s: page %d comes in place %d", test.name, page, read)
+				t.Errorf("%s: page %d is at position %d", test.name, page, read)
 			}
 		}
 		if read != test.read || calls != test.calls || kind != test.kind {

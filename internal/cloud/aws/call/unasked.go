@@ -1,31 +1,31 @@
 package call
 
-// Unasked is what an answer contained although it was not asked for: things that do not pass the filters of the request, as an
-// endpoint answers that ignores them.
+// Unasked describes items in a response that the request did not ask for: they do not pass the filters of the request.
+// Endpoints that ignore filters return them.
 type Unasked struct {
 	Service, Operation string
-	// Count is how many there were, Example the id of one of them.
+	// Count is the number of items, and Example the ID of one of them.
 	Count   int
 	Example string
 }
 
-// Sieve keeps what was asked for of an answer, and counts the rest.
+// Sieve filters the items of a response, and counts those that were not asked for.
 type Sieve struct {
 	unasked Unasked
 	tell    func(Unasked)
 }
 
-// Sieve for the answer of an operation.
+// Sieve returns a Sieve for the responses of an operation.
 func (c *Caller) Sieve(service, operation string) *Sieve {
 	return NewSieve(service, operation, c.Unasked)
 }
 
-// NewSieve tells what it has left out by tell, which may be nil.
+// NewSieve returns a Sieve that reports the removed items to tell, which may be nil.
 func NewSieve(service, operation string, tell func(Unasked)) *Sieve {
 	return &Sieve{Unasked{Service: service, Operation: operation}, tell}
 }
 
-// Keep returns asked, and counts the thing of that id if it is false.
+// Keep returns asked. If it is false, it counts the item with the given ID.
 func (s *Sieve) Keep(asked bool, id string) bool {
 	if !asked {
 		s.unasked.Count++
@@ -34,7 +34,7 @@ func (s *Sieve) Keep(asked bool, id string) bool {
 	return asked
 }
 
-// Close tells what was left out.
+// Close reports what was removed.
 func (s *Sieve) Close() {
 	if s.unasked.Count > 0 && s.tell != nil {
 		s.tell(s.unasked)

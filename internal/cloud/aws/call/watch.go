@@ -12,17 +12,17 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Request is what became of a request of the SDK, or of one of its attempts.
+// Request is the result of a request of the SDK, or of one of its attempts.
 type Request struct {
-	Service, Operation string // as the SDK names them: EC2, DescribeSubnets
-	Status             int    // of HTTP; 0 without an answer
+	Service, Operation string // the SDK's names, such as EC2 and DescribeSubnets
+	Status             int    // HTTP status; 0 without a response
 	Took               time.Duration
-	// Retries of a request, beyond its first attempt; always 0 for an attempt.
+	// Retries is the number of attempts of a request after the first. It is 0 for an attempt.
 	Retries int
 }
 
-// Watch tells of all requests that a client makes, and of each attempt at one. Both functions are called by several
-// goroutines.
+// Watch returns a middleware that reports all requests of a client, and each of their attempts. Both functions are
+// called concurrently.
 func Watch(requested, attempted func(Request)) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		whole := middleware.InitializeMiddlewareFunc("WatchRequest", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -41,7 +41,7 @@ func Watch(requested, attempted func(Request)) func(*middleware.Stack) error {
 			attempted(requestOf(ctx, metadata, err, began))
 			return out, metadata, err
 		})
-		// Once the service and the operation are known, and within the retries.
+		// The request is observed once the service and the operation are known, and the attempts within the retries.
 		return errors.Join(stack.Initialize.Add(whole, middleware.After), stack.Finalize.Insert(attempt, "Retry", middleware.After))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The embedded file holds what the package comment says of it.
+// The embedded file has the contents that the package comment describes.
 func TestEmbedded(t *testing.T) {
 	catalogue := Load()
 	if n := len(catalogue.Types); n != 1373 {
@@ -38,7 +38,7 @@ func TestEmbedded(t *testing.T) {
 			found = found || s == source
 		}
 		if !found {
-			t.Errorf("the sources %v do not name %s", catalogue.Meta.Sources, source)
+			t.Errorf("the sources %v do not include %s", catalogue.Meta.Sources, source)
 		}
 	}
 }
@@ -113,7 +113,8 @@ func TestZonesIn(t *testing.T) {
 	}
 }
 
-// The interfaces of all cards add up to what EC2 says of the type: the rule of ENIsOn holds for every type of the file.
+// The interfaces of all cards add up to the number that EC2 reports for the type: the rule of ENIsOn holds for every
+// type in the file.
 func TestENIsOn(t *testing.T) {
 	for i := range Load().Types {
 		it := &Load().Types[i]
@@ -139,7 +140,7 @@ func TestPackRoundTrip(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(once.Bytes(), twice.Bytes()) {
-		t.Error("packing the same catalogue twice gives different files")
+		t.Error("packing the same catalog twice results in different files")
 	}
 	again, err := Read(&once)
 	if err != nil {
@@ -156,7 +157,7 @@ func TestPackRefuses(t *testing.T) {
 		return `{"meta":{"priceStamps":{"us-east-1":"2026-07-20T13:44:30Z"},"zoneRegions":["us-east-1"]},"types":[` + types + `]}`
 	}
 	if err := Pack(strings.NewReader(file(good+"}")), &bytes.Buffer{}); err != nil {
-		t.Fatalf("the good file is refused: %v", err)
+		t.Fatalf("the valid file is rejected: %v", err)
 	}
 	for name, test := range map[string]struct{ in, want string }{
 		"no JSON":               {"types", "decoding the catalogue"},
@@ -181,7 +182,7 @@ func TestPackRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Read(strings.NewReader("not gzip")); err == nil || !strings.Contains(err.Error(), "decompressing") {
-		t.Errorf("reading what is not compressed: %v", err)
+		t.Errorf("reading uncompressed data: %v", err)
 	}
 }
 
@@ -198,6 +199,6 @@ func TestComplete(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(before, live); diff != "" {
-		t.Errorf("the types given have changed:\n%s", diff)
+		t.Errorf("the given types have changed:\n%s", diff)
 	}
 }

@@ -19,18 +19,18 @@ import (
 //go:embed catalog.json.gz
 var embedded []byte
 
-// Load returns the embedded catalogue, the same one on every call.
+// Load returns the embedded catalog, the same one on every call.
 func Load() *Catalogue { return load() }
 
 var load = sync.OnceValue(func() *Catalogue {
 	catalogue, err := Read(bytes.NewReader(embedded))
 	if err != nil {
-		panic(err) // the file is part of the program and tested
+		panic(err) // the file is embedded in the binary and tested
 	}
 	return catalogue
 })
 
-// Read reads a compressed catalogue and checks it.
+// Read reads a compressed catalog and validates it.
 func Read(compressed io.Reader) (*Catalogue, error) {
 	text, err := gzip.NewReader(compressed)
 	if err != nil {
@@ -56,8 +56,8 @@ func parse(text io.Reader) (*Catalogue, error) {
 	return catalogue, nil
 }
 
-// Pack reads a catalogue as JSON, checks it, and writes it in the compressed form that Read reads. Equal input gives equal
-// output.
+// Pack reads a catalog as JSON, validates it, and writes it in the compressed form that Read reads. Equal input results
+// in equal output.
 func Pack(text io.Reader, compressed io.Writer) error {
 	catalogue, err := parse(text)
 	if err != nil {
@@ -73,7 +73,7 @@ func Pack(text io.Reader, compressed io.Writer) error {
 	return nil
 }
 
-// check finds what would make a type useless or wrong without anybody noticing.
+// check returns an error for data that would silently make a type useless or wrong.
 func (c *Catalogue) check() error {
 	for region, stamp := range c.Meta.PriceStamps {
 		if _, err := time.Parse(time.RFC3339, stamp); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// Assortment is what one class can sell: the types that it suits, without offerings. It does not change, and what it
-// returns is shared: nobody may change that either.
+// Assortment holds the types that are compatible with one class, without offerings. It is immutable, and its results
+// are shared and must not be modified.
 type Assortment struct {
 	class    string
 	articles []article
@@ -25,15 +25,15 @@ type Assortment struct {
 type article struct {
 	instanceType cloud.InstanceType
 	zones        []zone
-	// usage are the capacity types in the order of offerings.
+	// usage lists the capacity types in the order of the offerings.
 	usage []string
 }
 
-// Seen tells the memory in bytes that nodes of a type with an image have had at least; Memory.Least is one.
+// Seen returns the minimum memory in bytes of the nodes of a type with an image. Memory.Least is an implementation.
 type Seen func(typeName, imageID string) (bytes int64, known bool)
 
-// NewAssortment works out which of the types suit the class, and how. Without seen, memory is estimated. It fails when a
-// setting cannot be read; the error names it.
+// NewAssortment determines which of the types are compatible with the class, and their attributes. If seen is nil,
+// memory is estimated. It fails if a setting is invalid; the error names the setting.
 func NewAssortment(types []catalog.Type, class *Class, settings *Settings, seen Seen) (*Assortment, error) {
 	if err := settings.check(); err != nil {
 		return nil, fmt.Errorf("reading the settings for instance types: %w", err)
@@ -58,13 +58,13 @@ func NewAssortment(types []catalog.Type, class *Class, settings *Settings, seen 
 	return a, nil
 }
 
-// Excluded says of each type that is not sold why, by name.
+// Excluded returns the reason for each excluded type, by name.
 func (a *Assortment) Excluded() map[string]string { return maps.Clone(a.excluded) }
 
-// Image is the image that the type runs, empty where the class has none or does not sell the type.
+// Image returns the image for the type. It is empty if the class has no image for it or excludes the type.
 func (a *Assortment) Image(typeName string) string { return a.images[typeName] }
 
-// builder holds what all types of a class have in common.
+// builder holds what all types of a class share.
 type builder struct {
 	class    *Class
 	settings *Settings
@@ -74,7 +74,7 @@ type builder struct {
 	seen     Seen
 }
 
-// article makes one type, or says why the class does not sell it.
+// article returns one type, or why the class excludes it.
 func (b *builder) article(t *catalog.Type) (made article, image, why string) {
 	for _, check := range []func(*catalog.Type) string{b.refusesSystem, b.refusesFeatures, b.refusesInterfaces} {
 		if why := check(t); why != "" {
@@ -120,7 +120,7 @@ func (b *builder) instanceType(t *catalog.Type, requirements []cloud.Requirement
 	}
 }
 
-// zonesOf are the zones that sell the type and in which the class has subnets.
+// zonesOf returns the zones that offer the type and in which the class has subnets.
 func (b *builder) zonesOf(t *catalog.Type) []zone {
 	selling := t.ZonesIn(b.settings.Region)
 	var zones []zone
@@ -132,7 +132,7 @@ func (b *builder) zonesOf(t *catalog.Type) []zone {
 	return zones
 }
 
-// usageOf are the capacity types that the type is sold as, sorted.
+// usageOf returns the capacity types of the type, sorted.
 func usageOf(t *catalog.Type) []string {
 	var usage []string
 	for _, way := range []struct{ ec2, ours string }{
@@ -145,7 +145,7 @@ func usageOf(t *catalog.Type) []string {
 	return usage
 }
 
-// imageFor is the first image whose requirements nodes with these labels meet.
+// imageFor returns the first image whose requirements nodes with these labels meet.
 func (c *Class) imageFor(labels []cloud.Requirement) (id string, found bool) {
 	if len(c.Images) == 0 {
 		return "", true
@@ -188,7 +188,7 @@ func (b *builder) refusesFeatures(t *catalog.Type) string {
 	return ""
 }
 
-// refusesInterfaces holds the interfaces of the class against the network cards of the type.
+// refusesInterfaces checks the interfaces of the class against the network cards of the type.
 func (b *builder) refusesInterfaces(t *catalog.Type) string {
 	if len(b.class.Interfaces) == 0 {
 		return ""

@@ -30,7 +30,7 @@ func TestExcluded(t *testing.T) {
 		name   string
 		it     catalog.Type
 		change func(*Class)
-		want   string // part of the reason; empty when it is sold
+		want   string // part of the reason; empty if the type is included
 	}{
 		{"plain", *known(t, "m5.large"), func(*Class) {}, ""},
 		{"macOS", *known(t, "mac2.metal"), func(*Class) {}, "architecture that Kubernetes nodes do not run on: arm64_mac"},
@@ -66,7 +66,7 @@ func TestExcluded(t *testing.T) {
 			assortment := assort(t, sold([]catalog.Type{test.it}, zone), class, nil)
 			why, excluded := assortment.Excluded()[test.it.Name]
 			if catalogue := assortment.Catalogue(freeMarket()); excluded == (len(catalogue) == 1) {
-				t.Errorf("excluded %t, and %d types sold", excluded, len(catalogue))
+				t.Errorf("excluded %t, and %d types in the catalog", excluded, len(catalogue))
 			}
 			if excluded != (test.want != "") || !strings.Contains(why, test.want) {
 				t.Errorf("excluded because it %q, want %q", why, test.want)
@@ -97,7 +97,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// Memory that nodes have had replaces the estimate, for their type and image only.
+// Memory seen on nodes replaces the estimate, for their type and image only.
 func TestSeenMemory(t *testing.T) {
 	memories := NewMemory()
 	memories.Observe(known(t, "m5.large"), "ami-amd", 7700*miB)
@@ -118,7 +118,7 @@ func TestSeenMemory(t *testing.T) {
 
 func TestOfferings(t *testing.T) {
 	class := al2023("us-east-1d", "us-east-1a", "us-east-1e", "us-east-1a")
-	class.Subnets[0].ZoneID, class.Subnets[3].ZoneID = "", "" // the status of an older release has none
+	class.Subnets[0].ZoneID, class.Subnets[3].ZoneID = "", "" // as in the status of an older release
 	asked := []Offer{}
 	market := &Market{
 		OnDemand: func(name string) (float64, bool) { return 0.5, name == "m5.large" },
@@ -144,7 +144,7 @@ func TestOfferings(t *testing.T) {
 			{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}, // no price
 			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.2, Available: true, Requirements: withID},
 		},
-		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}}, // not sold as spot
+		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}}, // no spot usage
 	}
 	got := map[string][]cloud.Offering{}
 	for _, it := range catalogue {
@@ -159,11 +159,11 @@ func TestOfferings(t *testing.T) {
 	first := asked[slices.IndexFunc(asked, func(o Offer) bool { return o.Type == "m5.large" })]
 	wantOffer := Offer{CapacityType: "on-demand", Type: "m5.large", Zone: "us-east-1a", Class: "default", Subnets: []string{"subnet-1", "subnet-3"}}
 	if diff := cmp.Diff(wantOffer, first); diff != "" {
-		t.Errorf("asked about -want +got:\n%s", diff)
+		t.Errorf("queried offers -want +got:\n%s", diff)
 	}
 }
 
-// A catalogue is in the order that all providers keep.
+// A catalog is in the order that all providers use.
 func TestCatalogueOrder(t *testing.T) {
 	shuffled := slices.Clone(catalog.Load().Types)
 	slices.Reverse(shuffled)
@@ -174,11 +174,11 @@ func TestCatalogueOrder(t *testing.T) {
 		want[i].Offerings = slices.Clone(want[i].Offerings)
 	}
 	cloud.SortCatalogue(want)
-	if !reflect.DeepEqual(want, got) { // cmp takes seconds for this much
-		t.Errorf("the catalogue is not in order:\n%s", cmp.Diff(want, got))
+	if !reflect.DeepEqual(want, got) { // cmp takes seconds for this amount of data
+		t.Errorf("the catalog is not in order:\n%s", cmp.Diff(want, got))
 	}
 	if ordered := assort(t, catalog.Load().Types, class, nil).Catalogue(freeMarket()); !reflect.DeepEqual(ordered, got) {
-		t.Errorf("another order of types gives another catalogue:\n%s", cmp.Diff(ordered, got))
+		t.Errorf("another order of types results in another catalog:\n%s", cmp.Diff(ordered, got))
 	}
 }
 

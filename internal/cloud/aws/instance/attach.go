@@ -10,35 +10,35 @@ import (
 // EBSDriver is the CSI driver of EBS volumes.
 const EBSDriver = "ebs.csi.aws.com"
 
-// volumeLimit is how many EBS volumes can be attached to an instance, its root volume included.
+// volumeLimit is the maximum number of EBS volumes per instance, including its root volume.
 type volumeLimit struct {
 	most int64
-	// shared: further network interfaces take from the same places.
+	// shared means that additional network interfaces use the same slots.
 	shared bool
 }
 
-// Limits of the EC2 User Guide, "Amazon EBS volume limits for Amazon EC2 instances"
+// Limits from the EC2 User Guide, "Amazon EBS volume limits for Amazon EC2 instances"
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/volume_limits.html).
 const (
-	nitroSharedLimit  = 27 // 28 places, one of them for the first network interface
+	nitroSharedLimit  = 27 // 28 slots, one of which the first network interface uses
 	bareMetalLimit    = 31
 	highMemoryMetal   = 19
-	xenLimit          = 39 // more than 40 volumes, with the root volume, are not supported on Linux
+	xenLimit          = 39 // more than 40 volumes, including the root volume, are not supported on Linux
 	metalSmall        = 39 // metal-16xl, metal-24xl
 	metalLarge        = 79 // metal-32xl and larger
-	metalHalf         = 64 // metal-48xl of the eighth generation on Intel, half a metal-96xl
-	networkBoundLimit = 64 // largest sizes of families built for the network
+	metalHalf         = 64 // metal-48xl of the eighth generation on Intel, half of a metal-96xl
+	networkBoundLimit = 64 // largest sizes of network-optimized families
 )
 
-// volumeExceptions are types, or families, that no rule below covers. Sources: the page named above, and EC2's
-// maximumEbsAttachments where the page is silent.
+// volumeExceptions are types or families that no rule below covers. Sources: the page named above, and EC2's
+// maximumEbsAttachments for types that the page does not list.
 var volumeExceptions = map[string]volumeLimit{
 	"c8a.metal-24xl":    {64, false},
 	"c8gb.metal-48xl":   {78, false},
 	"c8ib.metal-96xl":   {78, false},
 	"g5.48xlarge":       {9, true},
 	"hpc7a":             {27, false},
-	"hpc8a":             {27, false}, // not known yet: that of hpc7a
+	"hpc8a":             {27, false}, // not documented yet: the value of hpc7a
 	"inf2.24xlarge":     {28, true},
 	"inf2.48xlarge":     {28, true},
 	"m8a.metal-24xl":    {64, false},
@@ -66,8 +66,8 @@ var volumeExceptions = map[string]volumeLimit{
 	"x8aedz.metal-24xl": {79, false},
 }
 
-// dedicatedFamilies of generation 7 and below have places for volumes of their own, as have all families of a later
-// generation.
+// dedicatedFamilies are the families up to generation 7 with dedicated slots for volumes. All families of later
+// generations have them.
 var dedicatedFamilies = map[string]bool{
 	"c7a": true, "c7i": true, "c7i-flex": true, "m7a": true, "m7i": true, "m7i-flex": true, "r7a": true, "r7i": true,
 	"r7iz": true, "i7i": true, "i7ie": true, "f2": true, "g6": true, "g6e": true, "g6f": true, "gr6": true, "gr6f": true,
@@ -75,7 +75,7 @@ var dedicatedFamilies = map[string]bool{
 	"u7in-16tb": true, "u7in-24tb": true, "u7in-32tb": true,
 }
 
-// volumeLimitOf is EC2's own answer where there is one, else a rule of the User Guide.
+// volumeLimitOf returns EC2's own value if there is one, otherwise the result of a rule of the User Guide.
 func volumeLimitOf(t *catalog.Type) volumeLimit {
 	exception, listed := volumeExceptions[t.Name]
 	if !listed {
@@ -85,7 +85,7 @@ func volumeLimitOf(t *catalog.Type) volumeLimit {
 	case t.Hypervisor == catalog.HypervisorXen:
 		return volumeLimit{max(0, xenLimit-t.Disks), false}
 	case t.EBSAttachments > 0:
-		// EC2 calls some of the larger bare metal types shared that are not.
+		// EC2 reports some of the larger bare metal types as shared although they are not.
 		return volumeLimit{t.EBSAttachments, !t.EBSDedicated && !strings.HasPrefix(t.Size(), "metal-")}
 	case listed:
 		return exception
@@ -108,11 +108,11 @@ func dedicated(t *catalog.Type) bool {
 		return false
 	}
 	generation, err := strconv.Atoi(parts[3])
-	return err == nil && generation >= 8 && parts[2] == "" // the figure of mac-m4 and of u-6tb1 is another one
+	return err == nil && generation >= 8 && parts[2] == "" // mac-m4 and u-6tb1 have other numbers in their names
 }
 
-// dedicatedLimit follows the size. Families built for the network have less; of those that the page does not list yet, we
-// take the smaller of two possible limits.
+// dedicatedLimit depends on the size. Network-optimized families have a lower limit. For families that the page does
+// not list yet, the lower of two possible limits is used.
 func dedicatedLimit(t *catalog.Type) int64 {
 	kind := variant(t.Family())
 	network := strings.Contains(kind, "n") && !strings.HasPrefix(t.Family(), "u7")
@@ -142,7 +142,7 @@ func dedicatedLimit(t *catalog.Type) int64 {
 	return 32
 }
 
-// units is the number of a size: 12 of 12xlarge, 1 of what has none.
+// units returns the number in a size: 12 for 12xlarge, 1 for a size without a number.
 func units(size, suffix string) int {
 	n, err := strconv.Atoi(strings.TrimSuffix(size, suffix))
 	if err != nil {
@@ -151,13 +151,14 @@ func units(size, suffix string) int {
 	return n
 }
 
-// variant is what follows the generation in a family's name: "gn" of c8gn.
+// variant returns the part of a family's name after the generation: "gn" for c8gn.
 func variant(family string) string {
 	at := strings.IndexAny(family, "0123456789")
 	return strings.TrimLeft(family[max(0, at):], "0123456789")
 }
 
-// devicesOf counts GPUs and other devices, each of which takes a shared place. A media accelerator card is two devices.
+// devicesOf counts GPUs and other devices, each of which uses a shared slot. A media accelerator card counts as two
+// devices.
 func devicesOf(t *catalog.Type) int64 {
 	n := 2*t.Media + t.FPGAs
 	if t.GPU != nil {
@@ -172,9 +173,10 @@ func devicesOf(t *catalog.Type) int64 {
 	return n
 }
 
-// attachLimit is how many volumes of pods a node takes: the limit less the class's own volumes and, where places are
-// shared, the network interfaces beyond the first: those of the class, and the one that the VPC CNI keeps warm. The CSI
-// driver counts what is attached when it starts; planning with one volume too few is safe, with one too many is not.
+// attachLimit returns how many volumes of pods a node can attach. It is the limit minus the class's own volumes. If
+// slots are shared, the network interfaces beyond the first are subtracted, too: those of the class, and the one that
+// the VPC CNI keeps in reserve. The CSI driver counts the attached volumes when it starts. Planning with one volume too
+// few is safe, with one too many is not.
 func (c *Class) attachLimit(t *catalog.Type, f *family) int {
 	limit := volumeLimitOf(t)
 	free := limit.most - int64(max(1, len(c.Volumes)))

@@ -7,33 +7,33 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// The limits of the EC2 User Guide, and of EC2's answers where it is silent.
+// The limits of the EC2 User Guide, and EC2's values for types that it does not list.
 func TestVolumeLimits(t *testing.T) {
 	for name, want := range map[string]volumeLimit{
-		// shared, less the first interface, disks and devices
+		// Shared, minus the first interface, disks and devices.
 		"m5.large": {27, true}, "t3.nano": {27, true}, "u-6tb1.56xlarge": {27, true}, "m5d.large": {26, true}, "m5d.24xlarge": {23, true},
 		"i3en.24xlarge": {19, true}, "d3.xlarge": {24, true}, "d3.8xlarge": {3, true}, "d3en.12xlarge": {3, true}, "g4dn.12xlarge": {22, true},
 		"g4ad.16xlarge": {21, true}, "g5g.16xlarge": {25, true}, "p3dn.24xlarge": {17, true}, "inf1.24xlarge": {11, true}, "inf1.xlarge": {26, true},
 		"inf2.8xlarge": {26, true}, "trn1.2xlarge": {25, true}, "vt1.3xlarge": {25, true}, "vt1.6xlarge": {23, true}, "vt1.24xlarge": {27, true}, "dl2q.24xlarge": {19, true},
 		"hpc6id.32xlarge": {23, true}, "c7gn.large": {27, true}, "x2idn.24xlarge": {25, true}, "z1d.12xlarge": {25, true},
-		// bare metal
+		// Bare metal.
 		"m5.metal": {31, true}, "a1.metal": {31, true}, "c7gd.metal": {31, true}, "i3en.metal": {31, true}, "g4dn.metal": {31, true},
 		"c7i.metal-24xl": {39, false}, "r7iz.metal-16xl": {39, false}, "r7iz.metal-32xl": {79, false}, "c8g.metal-48xl": {79, false},
 		"c8a.metal-24xl": {64, false}, "c8a.metal-48xl": {79, false}, "m8i.metal-48xl": {64, false}, "x8i.metal-96xl": {79, false},
 		"c8ib.metal-96xl": {78, false}, "m8ib.metal-96xl": {78, false}, "m8idb.metal-96xl": {78, false}, "r8ib.metal-96xl": {78, false}, "r8idb.metal-96xl": {78, false},
 		"c8gb.metal-24xl": {39, false}, "c8gb.metal-48xl": {78, false}, "r8gn.metal-48xl": {39, false}, "i7ie.metal-48xl": {79, false},
 		"x8aedz.metal-12xl": {64, false}, "x8aedz.metal-24xl": {79, false}, "i8ge.metal-24xl": {39, false},
-		// dedicated, by size
+		// Dedicated, by size.
 		"c7a.medium": {32, false}, "m7i-flex.large": {32, false}, "m7i.12xlarge": {32, false}, "c7i-flex.16xlarge": {48, false},
 		"i7ie.18xlarge": {48, false}, "r7i.24xlarge": {64, false}, "m7a.32xlarge": {88, false}, "m7i.48xlarge": {128, false},
 		"m8g.48xlarge": {128, false}, "m8gn.48xlarge": {64, false}, "x8i.64xlarge": {128, false}, "r8i.96xlarge": {128, false},
 		"f2.12xlarge": {32, false}, "f2.48xlarge": {128, false}, "g6.16xlarge": {48, false}, "gr6f.4xlarge": {32, false}, "g6e.48xlarge": {128, false},
 		"u7in-16tb.224xlarge": {128, false}, "u7i-6tb.112xlarge": {128, false}, "x8aedz.12xlarge": {64, false}, "x8aedz.24xlarge": {128, false},
-		// of their own
+		// Exceptions.
 		"p4d.24xlarge": {28, false}, "p5.4xlarge": {32, false}, "p5.48xlarge": {64, false}, "p6-b200.48xlarge": {64, false},
 		"trn1.32xlarge": {28, true}, "trn2.3xlarge": {32, false}, "trn2.48xlarge": {64, false}, "hpc7a.96xlarge": {27, false},
 		"g5.48xlarge": {9, true}, "inf2.48xlarge": {28, true},
-		// Xen
+		// Xen.
 		"m4.large": {39, false}, "t2.micro": {39, false}, "i3.16xlarge": {31, false},
 	} {
 		if got := volumeLimitOf(known(t, name)); got != want {
@@ -42,7 +42,7 @@ func TestVolumeLimits(t *testing.T) {
 	}
 }
 
-// What EC2 says itself holds before any rule, but for Xen, and for bare metal that it calls shared.
+// EC2's own value takes precedence over all rules, except for Xen, and for bare metal that EC2 reports as shared.
 func TestVolumeLimitsLive(t *testing.T) {
 	for _, test := range []struct {
 		it        string
@@ -75,12 +75,12 @@ func TestVolumeExceptionsExist(t *testing.T) {
 	}
 	for name := range volumeExceptions {
 		if !names[name] {
-			t.Errorf("no type or family %s is in the catalogue", name)
+			t.Errorf("the catalog has no type or family %s", name)
 		}
 	}
 	for name := range dedicatedFamilies {
 		if !names[name] {
-			t.Errorf("no family %s is in the catalogue", name)
+			t.Errorf("the catalog has no family %s", name)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// BenchmarkCatalogue is what every refresh of a pool's catalogue costs: all types, six zones, one mark.
+// BenchmarkCatalogue measures the refresh of a pool's catalog: all types, six zones, one mark.
 func BenchmarkCatalogue(b *testing.B) {
 	class := al2023("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f")
 	assortment, err := NewAssortment(catalog.Load().Types, class, defaults(), nil)
@@ -25,7 +25,7 @@ func BenchmarkCatalogue(b *testing.B) {
 	}
 }
 
-// BenchmarkNewAssortment is what a changed class costs.
+// BenchmarkNewAssortment measures the rebuild after a change of the class.
 func BenchmarkNewAssortment(b *testing.B) {
 	class := al2023("us-east-1a", "us-east-1b", "us-east-1c")
 	b.ReportAllocs()

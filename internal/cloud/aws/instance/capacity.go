@@ -17,10 +17,10 @@ const (
 	pods             = string(corev1.ResourcePods)
 )
 
-// armFirmwareMiB is what the firmware of arm64 machines keeps of the memory that EC2 reports.
+// armFirmwareMiB is the part of the memory reported by EC2 that the firmware of arm64 machines reserves.
 const armFirmwareMiB = 64
 
-// capacity in the units of cloud.InstanceType. Resources that the type does not have are left out.
+// capacity returns the capacity in the units of cloud.InstanceType. Resources that the type does not have are omitted.
 func (c *Class) capacity(t *catalog.Type, f *family, s *Settings) map[string]int64 {
 	amounts := map[string]int64{
 		cpu:                  t.VCPUs * 1000,
@@ -55,7 +55,8 @@ func (c *Class) capacity(t *catalog.Type, f *family, s *Settings) map[string]int
 	return amounts
 }
 
-// estimatedMemory in bytes is what a node will see, until one has been seen: hypervisor and kernel keep a part.
+// estimatedMemory returns the expected memory of a node in bytes, for types without an observed node: the hypervisor
+// and the kernel reserve a part.
 func estimatedMemory(t *catalog.Type, overhead float64) int64 {
 	reported := t.MemoryMiB
 	if len(t.Architectures) > 0 && t.Architectures[0] == "arm64" {
@@ -64,7 +65,7 @@ func estimatedMemory(t *catalog.Type, overhead float64) int64 {
 	return max(0, reported-int64(math.Ceil(float64(reported)*overhead))) * miB
 }
 
-// efas is how many elastic fabric adapters pods can ask for.
+// efas returns the number of Elastic Fabric Adapters that pods can request.
 func (c *Class) efas(t *catalog.Type) int64 {
 	if len(c.Interfaces) == 0 {
 		return t.EFAs
@@ -78,11 +79,11 @@ func (c *Class) efas(t *catalog.Type) int64 {
 	return n
 }
 
-// unsetStorage is the size in bytes of a volume that nobody gave one.
+// unsetStorage is the size in bytes of a volume without a configured size.
 const unsetStorage = 20 * giB
 
-// storage in bytes of the file system that holds pods: the instance's own disks if the class joins them, else the volume
-// that the class marks as root, else the one that the family puts pods on.
+// storage returns the size in bytes of the file system for pods: the instance's own disks if the class combines them,
+// otherwise the volume that the class marks as root, otherwise the volume that the family uses for pods.
 func (c *Class) storage(t *catalog.Type, f *family) int64 {
 	if c.RAID0 && t.StorageGB() > 0 {
 		return t.StorageGB() * gB
@@ -108,7 +109,7 @@ func (c *Class) storage(t *catalog.Type, f *family) int64 {
 	return unsetStorage
 }
 
-// special types cost what only their devices are worth, or are whole hosts.
+// special reports whether the type has devices that determine its price, or is a whole host.
 func special(t *catalog.Type) bool {
 	return strings.Contains(t.Size(), "metal") || t.GPU != nil || t.Neuron != nil || t.Accelerator != nil || t.FPGAs > 0 || t.Media > 0
 }

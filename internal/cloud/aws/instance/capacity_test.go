@@ -234,7 +234,7 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// Whatever the class says, nothing is negative, allocatable is part of capacity, and every type sold can take a pod.
+// For every class, no value is negative, allocatable is at most capacity, and every included type can run a pod.
 func TestAllTypesAllClasses(t *testing.T) {
 	types := sold(catalog.Load().Types, "us-east-1a")
 	two := int64(2)
@@ -258,10 +258,10 @@ func TestAllTypesAllClasses(t *testing.T) {
 		}
 		catalogue := assortment.Catalogue(freeMarket())
 		if n := len(catalogue) + len(assortment.Excluded()); n != len(types) || len(catalogue) < 500 {
-			t.Errorf("%s: %d types are sold, of %d that are accounted for", name, len(catalogue), n)
+			t.Errorf("%s: %d types are included, of %d that are accounted for", name, len(catalogue), n)
 		}
 		if !slices.IsSortedFunc(catalogue, func(a, b cloud.InstanceType) int { return strings.Compare(a.Name, b.Name) }) {
-			t.Errorf("%s: the catalogue is not sorted", name)
+			t.Errorf("%s: the catalog is not sorted", name)
 		}
 		for i := range catalogue {
 			checkAmounts(t, name, &catalogue[i])

@@ -16,23 +16,24 @@ const (
 	gB  = int64(1_000_000_000)
 )
 
-// Class is what the instance types need to know of an EC2NodeClass and its status.
+// Class holds the fields of an EC2NodeClass and its status that affect instance types.
 type Class struct {
-	// Name is that of the object.
+	// Name is the name of the object.
 	Name string
-	// Family of the images. One that is not known counts as AL2.
+	// Family is the image family. An unknown family is treated as AL2.
 	Family awsv1.Family
-	// Images in the order of the status: a type runs the first one that fits it. Without any, none is asked for.
+	// Images are in the order of the status. A type uses the first one that is compatible. If there are none, types
+	// need no image.
 	Images []Image
-	// Subnets of the status.
+	// Subnets are those of the status.
 	Subnets []Subnet
-	// Volumes are the EBS volumes of the spec's block device mappings; none means the family's.
+	// Volumes are the EBS volumes in the spec's block device mappings. If there are none, those of the family are used.
 	Volumes []Volume
-	// RAID0 makes one file system of the instance's own disks.
+	// RAID0 combines the instance's own disks into one file system.
 	RAID0 bool
-	// Interfaces of the spec; none means one primary interface.
+	// Interfaces are those of the spec. None means one primary interface.
 	Interfaces []Interface
-	// NestedVirtualization and ConnectionTracking say that the spec asks for them.
+	// NestedVirtualization and ConnectionTracking mean that the spec requires them.
 	NestedVirtualization bool
 	ConnectionTracking   bool
 	Kubelet              Kubelet
@@ -51,41 +52,41 @@ type Subnet struct {
 	ZoneID string
 }
 
-// Volume is one EBS volume that a machine starts with. Bytes is 0 where the snapshot decides the size.
+// Volume is one EBS volume that a machine starts with. Bytes is 0 if the snapshot determines the size.
 type Volume struct {
 	Device string
 	Root   bool
 	Bytes  int64
 }
 
-// Interface is one network interface that the class asks for.
+// Interface is one network interface in the spec of the class.
 type Interface struct {
 	Card    int64
 	Device  int64
 	EFAOnly bool
 }
 
-// Kubelet is what the class says of the kubelet, as far as it changes what a node offers. Amounts are written as in the
-// API: quantities, or for eviction also percentages.
+// Kubelet holds the kubelet settings of the class that affect the resources of a node. Amounts are written as in the
+// API: quantities, or also percentages for eviction.
 type Kubelet struct {
 	MaxPods        *int64
-	PodsPerCore    int64 // 0: no limit
+	PodsPerCore    int64 // 0 means no limit
 	SystemReserved map[string]string
 	KubeReserved   map[string]string
 	EvictionHard   map[string]string
 }
 
-// Settings are the provider's own.
+// Settings are the settings of the provider.
 type Settings struct {
-	// Region of the cluster.
+	// Region is the region of the cluster.
 	Region string
-	// MemoryOverheadPercent is the part of a type's memory that its nodes do not see (0.075 is 7.5 per cent), for types
-	// and images of which no node has been seen.
+	// MemoryOverheadPercent is the fraction of a type's memory that its nodes do not have (0.075 is 7.5 percent), for
+	// types and images without an observed node.
 	MemoryOverheadPercent float64
-	// ReservedENIs are network interfaces of every node that pods cannot use, such as the primary one where the VPC CNI
-	// is set up for custom networking.
+	// ReservedENIs is the number of network interfaces per node that pods cannot use, such as the primary one if the
+	// VPC CNI uses custom networking.
 	ReservedENIs int64
-	// IPv6 says that the cluster's pods have IPv6 addresses.
+	// IPv6 means that the cluster's pods have IPv6 addresses.
 	IPv6 bool
 }
 
@@ -101,18 +102,18 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// family is what the family of images decides.
+// family holds the attributes that depend on the image family.
 type family struct {
 	name awsv1.Family
-	// volumes used where the class has none; none of its own means that the image decides.
+	// volumes are used if the class has none. If the family has none either, the image determines them.
 	volumes []Volume
-	// ephemeral is the device that holds the pods' storage.
+	// ephemeral is the device with the pods' storage.
 	ephemeral string
 	// windowsBuild is the build number, for Windows only.
 	windowsBuild string
 	podsPerCore  bool
-	// reservesForPods: the memory reserved for the kubelet follows the node's real number of pods, not that of its
-	// network interfaces.
+	// reservesForPods means that the memory reserved for the kubelet depends on the node's actual maximum number of
+	// pods instead of the number that its network interfaces allow.
 	reservesForPods bool
 }
 
@@ -145,7 +146,7 @@ var windowsBuilds = map[awsv1.Family]string{
 
 func (f *family) windows() bool { return f.windowsBuild != "" }
 
-// zones of the class, sorted, with what is known of each.
+// zones returns the zones of the class, sorted by name.
 func (c *Class) zones() []zone {
 	byName := map[string]*zone{}
 	var names []string
@@ -171,7 +172,7 @@ func (c *Class) zones() []zone {
 	return zones
 }
 
-// zone is one in which the class has subnets. Labels are those of its offerings.
+// zone is a zone in which the class has subnets. labels are those of its offerings.
 type zone struct {
 	name, id string
 	subnets  []string

@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// reservedCPUTwin adds up what each single core reserves, in hundredths of a millicore, band by band.
+// reservedCPUTwin sums the reservations of the individual cores, in hundredths of a millicore, band by band.
 func reservedCPUTwin(vcpus int64) int64 {
 	var first, second, middle, rest int64
 	for core := int64(1); core <= vcpus; core++ {
@@ -25,8 +25,8 @@ func reservedCPUTwin(vcpus int64) int64 {
 	return first/100 + second/100 + middle/100 + rest/100
 }
 
-// More cores never reserve less; each further one reserves no more than the one before, but for rounding; and the sum is
-// what one gets by counting core for core.
+// More cores never reserve less. Each further core reserves no more than the one before, except for rounding. The sum
+// equals that of the individual cores.
 func TestReservedCPUCurve(t *testing.T) {
 	for vcpus, want := range map[int64]int64{0: 0, 1: 60, 2: 70, 3: 75, 4: 80, 5: 82, 6: 85, 8: 90, 48: 190, 96: 310, 192: 550, 448: 1190} {
 		if got := reservedCPU(vcpus); got != want {
@@ -47,7 +47,7 @@ func TestReservedCPUCurve(t *testing.T) {
 	}
 }
 
-// randomType has a plausible network.
+// randomType returns a type with a plausible network.
 func randomType(random *rand.Rand) *catalog.Type {
 	t := &catalog.Type{
 		Name: "x1.large", VCPUs: 1 + random.Int64N(400), ENIs: 1 + random.Int64N(60), IPv4PerENI: 1 + random.Int64N(64),
@@ -59,8 +59,9 @@ func randomType(random *rand.Rand) *catalog.Type {
 	return t
 }
 
-// Pods by network: more interfaces or addresses never take fewer pods, more reserved ones never take more; every pod but
-// the two of the host has an address; prefixes hold to the kubelet's limits, and without Nitro change nothing.
+// Pods by network: more interfaces or addresses never allow fewer pods, and more reserved interfaces never allow more.
+// Every pod except the two in the host network has an address. Prefixes respect the kubelet's limits, and have no
+// effect without Nitro.
 func TestNetworkPodsCurve(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -70,14 +71,14 @@ func TestNetworkPodsCurve(t *testing.T) {
 		n := settings.networkPods(it, reserved)
 		more := *it
 		if more.ENIs, more.ENIsCard0 = it.ENIs+1, it.ENIsCard0+min(1, it.ENIsCard0); settings.networkPods(&more, reserved) < n {
-			t.Errorf("seed %d: an interface more takes fewer pods: %+v", seed, it)
+			t.Errorf("seed %d: an additional interface allows fewer pods: %+v", seed, it)
 		}
 		more = *it
 		if more.IPv4PerENI++; settings.networkPods(&more, reserved) < n {
-			t.Errorf("seed %d: an address more takes fewer pods: %+v", seed, it)
+			t.Errorf("seed %d: an additional address allows fewer pods: %+v", seed, it)
 		}
 		if settings.networkPods(it, reserved+1) > n {
-			t.Errorf("seed %d: an interface less takes more pods: %+v", seed, it)
+			t.Errorf("seed %d: one interface less allows more pods: %+v", seed, it)
 		}
 		addresses := max(0, it.PrimaryENIs()-reserved) * (it.IPv4PerENI - 1)
 		prefixes := settings.IPv6 && it.Hypervisor != catalog.HypervisorXen
@@ -87,7 +88,7 @@ func TestNetworkPodsCurve(t *testing.T) {
 		case prefixes && (n > 250 || n > 110 && it.VCPUs <= 30):
 			t.Errorf("seed %d: %d pods on %d vCPUs", seed, n, it.VCPUs)
 		case it.PrimaryENIs() > reserved && n < 2:
-			t.Errorf("seed %d: %d pods though an interface is left: %+v", seed, n, it)
+			t.Errorf("seed %d: %d pods although an interface is available: %+v", seed, n, it)
 		}
 		if plain := eniPods(it, reserved); prefixes && n < min(plain, 110) || !prefixes && n != plain {
 			t.Errorf("seed %d: %d pods, %d without prefixes (prefixes %t): %+v", seed, n, plain, prefixes, it)
@@ -95,7 +96,8 @@ func TestNetworkPodsCurve(t *testing.T) {
 	}
 }
 
-// Memory: what nodes see grows with what EC2 reports and shrinks with the overhead; what is reserved grows with pods.
+// Memory: what nodes have grows with the amount that EC2 reports and shrinks with the overhead. The reserved amount
+// grows with the number of pods.
 func TestMemoryCurves(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 2))

@@ -1,19 +1,21 @@
-// Package instance turns facts about EC2 instance types, and about one EC2NodeClass, into what the provider sells.
+// Package instance computes the provider's instance types from facts about EC2 instance types and one EC2NodeClass.
 //
 //	catalog.Type ----+
-//	Class, Settings -+--> NewAssortment --> Assortment (labels, capacity, overhead, volume limits; why a type is left out)
+//	Class, Settings -+--> NewAssortment --> Assortment (labels, capacity, overhead, volume limits; reasons for exclusions)
 //	Memory (seen) ---+                           |
-//	Prices, Unavailable ------ Market -----------+--> Catalogue: []cloud.InstanceType with today's offerings
+//	Prices, Unavailable ------ Market -----------+--> Catalogue: []cloud.InstanceType with current offerings
 //
-// An Assortment is built when the class, its images or the types change; Catalogue is cheap and asked again whenever
-// prices or availability may have changed, so that no class ever shows what another one was told. Prices, Unavailable and
-// Memory are the three things that the provider learns while it runs: shared by all classes, safe for several goroutines.
+// An Assortment is built when the class, its images or the types change. Catalogue is cheap, and is called whenever
+// prices or availability may have changed, so that no class uses the outdated data of another one. Prices, Unavailable
+// and Memory hold what the provider learns while it runs. They are shared by all classes and safe for concurrent use.
 //
-// The sums are those of the nodes' own bootstrap. Sources: the EKS max-pods calculator and nodeadm for pods and reserved
-// amounts, the EC2 User Guide for volume limits, DescribeInstanceTypes for the rest; each function names its own.
+// The formulas are those of the nodes' own bootstrap. Sources: the EKS max-pods calculator and nodeadm for pods and
+// reserved amounts, the EC2 User Guide for volume limits, DescribeInstanceTypes for the rest. Each function names its
+// own source.
 //
-// Not acted on yet: capacity reservations and placement groups (no type carries their labels), Windows beyond labels and
+// Not supported yet: capacity reservations and placement groups (no type has their labels), Windows beyond labels and
 // pods, expressions in kubelet settings.
 //
-// The package is pure. It must not know the AWS SDK, a Kubernetes client or what the pods want. It starts no goroutine and asks no clock but the one it is given.
+// The package is pure. It must not depend on the AWS SDK, a Kubernetes client or the pods. It starts no goroutine and
+// uses only the clock that is passed to it.
 package instance

@@ -28,7 +28,7 @@ const goldenHeader = `# Every EC2 instance type of the embedded catalogue as a n
 # pods for the 15 interfaces of its first network card only. go test -update writes it again: read the difference.
 `
 
-// Every type of the catalogue has the labels, capacity and allocatable that somebody has looked at.
+// Every type of the catalog has the labels, capacity and allocatable amounts in the reviewed golden file.
 func TestGolden(t *testing.T) {
 	types := sold(catalog.Load().Types, "us-east-1a")
 	assortment := assort(t, types, al2023("us-east-1a"), nil)
@@ -83,7 +83,7 @@ func describe(it *cloud.InstanceType, image string) string {
 	return text
 }
 
-// digest of labels: equal ones have equal digests.
+// digest returns a hash of labels. Equal labels have equal digests.
 func digest(requirements []cloud.Requirement) string {
 	var lines []string
 	for _, r := range requirements {
@@ -93,7 +93,7 @@ func digest(requirements []cloud.Requirement) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n"))))[:8]
 }
 
-// sold copies types, each sold in the zones and nowhere else.
+// sold copies types. Each copy is offered in the given zones and nowhere else.
 func sold(types []catalog.Type, zones ...string) []catalog.Type {
 	copied := slices.Clone(types)
 	for i := range copied {
@@ -102,7 +102,7 @@ func sold(types []catalog.Type, zones ...string) []catalog.Type {
 	return copied
 }
 
-// al2023 is a class with the images of the alias al2023 and a subnet in each zone.
+// al2023 returns a class with the images of the alias al2023 and a subnet in each zone.
 func al2023(zones ...string) *Class {
 	requires := func(arch string, variant ...cloud.Requirement) []cloud.Requirement {
 		return append(variant, cloud.Requirement{Key: "kubernetes.io/arch", Operator: "In", Values: []string{arch}})
@@ -140,7 +140,7 @@ func assort(t *testing.T, types []catalog.Type, class *Class, seen Seen) *Assort
 	return assortment
 }
 
-// freeMarket sells everything for a dollar.
+// freeMarket returns a market in which everything costs a dollar and is available.
 func freeMarket() *Market {
 	return &Market{
 		OnDemand:    func(string) (float64, bool) { return 1, true },
@@ -149,12 +149,12 @@ func freeMarket() *Market {
 	}
 }
 
-// known returns a copy of a type of the catalogue.
+// known returns a copy of a type of the catalog.
 func known(t *testing.T, name string) *catalog.Type {
 	t.Helper()
 	it, found := catalog.Load().Type(name)
 	if !found {
-		t.Fatalf("the catalogue has no %s", name)
+		t.Fatalf("the catalog has no %s", name)
 	}
 	copied := *it
 	return &copied

@@ -14,17 +14,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// namePattern cuts a type's name into category, an optional size in TB, and generation: m6gd.large is m and 6,
-// u-6tb1.metal is u and 1.
+// namePattern splits a type's name into category, an optional size in TB, and generation: m6gd.large has m and 6,
+// u-6tb1.metal has u and 1.
 var namePattern = regexp.MustCompile(`^([a-z]+)(-[0-9]+tb)?([0-9]+).*\.`)
 
-// architectures that nodes can have, by EC2's spelling.
+// architectures maps EC2's names to those of nodes.
 var architectures = map[string]string{
 	"x86_64": karpv1.ArchitectureAMD64,
 	"arm64":  karpv1.ArchitectureARM64,
 }
 
-// architecture is the first one that Kubernetes nodes can have, or empty.
+// architecture returns the first architecture that Kubernetes nodes can have, or an empty string.
 func architecture(t *catalog.Type) string {
 	for _, name := range t.Architectures {
 		if arch, known := architectures[name]; known {
@@ -47,7 +47,7 @@ func (l *labels) lacks(keys ...string) {
 	}
 }
 
-// amount is has for a number, or lacks for zero.
+// amount adds a label with a number, or the absence of the label if the number is zero.
 func (l *labels) amount(key string, n int64) {
 	if n > 0 {
 		l.has(key, strconv.FormatInt(n, 10))
@@ -58,7 +58,8 @@ func (l *labels) amount(key string, n int64) {
 
 func (l *labels) flag(key string, is bool) { l.has(key, strconv.FormatBool(is)) }
 
-// requirements are all labels of a type's nodes but zone, zone id and capacity type, which are the offerings'.
+// requirements returns all labels of a type's nodes except zone, zone ID and capacity type, which depend on the
+// offering.
 func (c *Class) requirements(t *catalog.Type, f *family, region string) []cloud.Requirement {
 	var l labels
 	l.has(awsv1.LabelNodeClass, c.Name)
@@ -119,7 +120,7 @@ func (l *labels) devices(t *catalog.Type) {
 		l.lacks(awsv1.LabelInstanceGPUName, awsv1.LabelInstanceGPUManufacturer, awsv1.LabelInstanceGPUCount, awsv1.LabelInstanceGPUMemory)
 	}
 	switch device := t.Accelerator; {
-	case t.Neuron != nil: // Inferentia is listed as both; this list is the newer one
+	case t.Neuron != nil: // Inferentia is listed in both; this list is the newer one
 		l.has(awsv1.LabelInstanceAcceleratorName, kebab(t.Neuron.Name))
 		l.has(awsv1.LabelInstanceAcceleratorManufacturer, "aws")
 		l.has(awsv1.LabelInstanceAcceleratorCount, strconv.FormatInt(t.Neuron.Count, 10))
@@ -132,7 +133,7 @@ func (l *labels) devices(t *catalog.Type) {
 	}
 }
 
-// kebab spells a product's name as a label value: "Radeon Pro V520" is radeon-pro-v520.
+// kebab converts a product's name to a label value: "Radeon Pro V520" becomes radeon-pro-v520.
 func kebab(name string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), " ", "-")
 }

@@ -14,7 +14,7 @@ import (
 
 const absent = "(absent)"
 
-// labelsOf are the requirements as text by key.
+// labelsOf returns the requirements as text by key.
 func labelsOf(t *testing.T, requirements []cloud.Requirement) map[string]string {
 	t.Helper()
 	text := map[string]string{}
@@ -152,13 +152,13 @@ func TestLabelRules(t *testing.T) {
 	}
 }
 
-// Every type speaks of every well-known label, with values that a node can have.
+// Every type has a requirement for every well-known label, with values that a node can have.
 func TestLabelsOfAllTypes(t *testing.T) {
 	for _, it := range assort(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), nil).Catalogue(freeMarket()) {
 		all := labelsOf(t, append(it.Requirements[:len(it.Requirements):len(it.Requirements)], it.Offerings[0].Requirements...))
 		for _, key := range awsv1.WellKnownLabels() {
 			if all[key] == "" {
-				t.Errorf("%s says nothing about %s", it.Name, key)
+				t.Errorf("%s has no requirement for %s", it.Name, key)
 			}
 		}
 		for _, r := range it.Requirements {

@@ -5,30 +5,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Market is what is known at one moment, whoever asks.
+// Market holds prices and availability at one moment, for all classes.
 type Market struct {
-	// OnDemand is the price of a type in USD per hour, Spot that of a type in a zone; Prices has both.
+	// OnDemand returns the price of a type in USD per hour, and Spot that of a type in a zone. Prices implements both.
 	OnDemand func(typeName string) (price float64, known bool)
 	Spot     func(typeName, zone string) (price float64, known bool)
-	// Unavailable says whether the cloud is known to have none left; Unavailable.Has is one.
+	// Unavailable reports whether the cloud is known to have no capacity. Unavailable.Has is an implementation.
 	Unavailable func(Offer) bool
 }
 
-// Offer is something that could be bought for a class, described as far as EC2's refusals tell offers apart.
+// Offer is a potential launch for a class, described by the attributes that EC2's refusals distinguish.
 type Offer struct {
 	CapacityType string
 	Type         string
 	Zone         string
-	// Class and Subnets in the zone of who wants to buy.
+	// Class and Subnets are the class, and its subnets in the zone.
 	Class   string
 	Subnets []string
-	// Group and Partition of a placement group, empty and 0 without one.
+	// Group and Partition are of a placement group, empty and 0 without one.
 	Group     string
 	Partition int
 }
 
-// Catalogue lists the types with their offerings of this moment, in the order of cloud.SortCatalogue. An offering
-// without a known price is not available.
+// Catalogue returns the types with their current offerings, in the order of cloud.SortCatalogue. An offering without a
+// known price is not available.
 func (a *Assortment) Catalogue(m *Market) []cloud.InstanceType {
 	types := make([]cloud.InstanceType, len(a.articles))
 	for i := range a.articles {
@@ -57,7 +57,8 @@ func (a *article) offerings(class string, m *Market) []cloud.Offering {
 	return offerings
 }
 
-// price of an offering. One of spot that is not known is at most that of the same type on demand.
+// price returns the price of an offering. An unknown spot price is assumed to be the on-demand price of the type, which
+// is an upper bound.
 func (m *Market) price(typeName, zone, capacityType string) (price float64, known bool) {
 	if capacityType == karpv1.CapacityTypeSpot {
 		if price, known = m.Spot(typeName, zone); known {

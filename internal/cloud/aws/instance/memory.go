@@ -12,9 +12,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// Memory remembers the least memory that nodes of a type with an image have had, in bytes. It may be used from several
-// goroutines. What it knows outlives the process as the data of a ConfigMap: one key per type and image,
-// "m5.large_ami-0123456789abcdef0", with the bytes in decimal. At 40 bytes each, a ConfigMap holds some 20,000.
+// Memory holds the minimum memory in bytes of the nodes of a type with an image. It is safe for concurrent use. It is
+// stored as the data of a ConfigMap: one key per type and image, such as "m5.large_ami-0123456789abcdef0", with the
+// bytes in decimal. At 40 bytes each, a ConfigMap holds about 20,000 entries.
 type Memory struct {
 	mu      sync.RWMutex
 	least   map[sighting]int64
@@ -23,15 +23,15 @@ type Memory struct {
 
 type sighting struct{ typeName, imageID string }
 
-// NewMemory knows nothing yet.
+// NewMemory returns an empty Memory.
 func NewMemory() *Memory { return &Memory{least: map[sighting]int64{}} }
 
-// plausible is the least part of a type's memory that a node of it can have: anything lower is a mistake in what was
-// seen, and would be remembered for as long as the image.
+// plausible is the minimum fraction of a type's memory that a node of it can have. Lower observations are errors, and
+// would be kept for as long as the image.
 const plausible = 0.5
 
-// Observe takes in what a registered node has (status.capacity.memory, in bytes) and reports whether that is news worth
-// storing. What cannot be true of the type is ignored.
+// Observe records the memory of a registered node (status.capacity.memory, in bytes) and reports whether that changed
+// anything that must be stored. Implausible values are ignored.
 func (m *Memory) Observe(t *catalog.Type, imageID string, bytes int64) bool {
 	reported := t.MemoryMiB * miB
 	if imageID == "" || bytes > reported || float64(bytes) < plausible*float64(reported) {
@@ -51,7 +51,7 @@ func (m *Memory) lower(key sighting, bytes int64) bool {
 	return true
 }
 
-// Least is the least memory in bytes seen with the type and image.
+// Least returns the minimum memory in bytes seen with the type and image.
 func (m *Memory) Least(typeName, imageID string) (bytes int64, known bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -59,7 +59,7 @@ func (m *Memory) Least(typeName, imageID string) (bytes int64, known bool) {
 	return bytes, known
 }
 
-// Retain forgets the images for which inUse is false, and reports whether there were any.
+// Retain drops the images for which inUse is false, and reports whether there were any.
 func (m *Memory) Retain(inUse func(imageID string) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,16 +72,16 @@ func (m *Memory) Retain(inUse func(imageID string) bool) bool {
 	return true
 }
 
-// Version changes whenever something is learned or forgotten.
+// Version changes with every addition and removal.
 func (m *Memory) Version() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.version
 }
 
-const keySeparator = "_" // in neither a type's name nor an image's id, and allowed in the keys of a ConfigMap
+const keySeparator = "_" // occurs in neither a type's name nor an image's ID, and is valid in the keys of a ConfigMap
 
-// Data is everything known, as the data of a ConfigMap.
+// Data returns all entries as the data of a ConfigMap.
 func (m *Memory) Data() map[string]string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -92,7 +92,7 @@ func (m *Memory) Data() map[string]string {
 	return data
 }
 
-// Restore takes in what Data gave to an earlier process. Entries that cannot be read are left out, and named in the error.
+// Restore loads what Data returned in an earlier process. Invalid entries are skipped and named in the error.
 func (m *Memory) Restore(data map[string]string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -36,11 +36,11 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	if _, known := m.Least("m5.xlarge", "ami-1"); known {
-		t.Error("a type that nobody has seen is known")
+		t.Error("a type without an observed node is known")
 	}
 }
 
-// What one process has seen, the next one knows.
+// A new process restores what an earlier one has seen.
 func TestMemoryRestart(t *testing.T) {
 	m := NewMemory()
 	m.Observe(known(t, "m5.large"), "ami-1", 7800*miB)
@@ -52,7 +52,7 @@ func TestMemoryRestart(t *testing.T) {
 	}
 	for key := range data {
 		if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
-			t.Errorf("%s is no key of a ConfigMap: %v", key, problems)
+			t.Errorf("%s is not a valid key of a ConfigMap: %v", key, problems)
 		}
 	}
 	next := NewMemory()

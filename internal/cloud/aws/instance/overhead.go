@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// Reserved for the kubelet by the bootstrap of the EKS images, where the class says nothing (source: nodeadm and
-// bootstrap.sh of the EKS AMI).
+// Amounts that the bootstrap of the EKS images reserves for the kubelet by default (source: nodeadm and bootstrap.sh of
+// the EKS AMI).
 const (
 	reservedMiBPerPod = 11
 	reservedMiB       = 255
@@ -23,17 +23,17 @@ const (
 	evictionStorage   = 0.1 // of the capacity
 	signalMemory      = "memory.available"
 	signalNodeFS      = "nodefs.available"
-	neverEvict        = 100.0 // per cent, which the kubelet takes for that
+	neverEvict        = 100.0 // percent, by which the kubelet disables the threshold
 )
 
-// reservations are the kubelet settings of a class, read.
+// reservations are the parsed kubelet settings of a class.
 type reservations struct {
 	kube, system map[string]int64
-	// What is kept free by hard eviction.
+	// memory and storage are the hard eviction thresholds.
 	memory, storage threshold
 }
 
-// threshold is a part of the capacity, or an amount.
+// threshold is a fraction of the capacity, or an amount.
 type threshold struct {
 	part   float64
 	amount int64
@@ -94,7 +94,8 @@ func (k *Kubelet) threshold(signal string, unset threshold) (threshold, error) {
 	return threshold{amount: quantity.Value()}, nil
 }
 
-// overhead in the units of cloud.InstanceType: what is reserved for the kubelet and the system, and kept free by eviction.
+// overhead returns the overhead in the units of cloud.InstanceType: the reservations for the kubelet and the system,
+// and the eviction thresholds.
 func (r *reservations) overhead(t *catalog.Type, f *family, capacity map[string]int64) map[string]int64 {
 	podCount := eniPods(t, 0)
 	if f.reservesForPods {
@@ -115,8 +116,8 @@ func (r *reservations) overhead(t *catalog.Type, f *family, capacity map[string]
 	return amounts
 }
 
-// reservedCPU in millicores: 6% of the first core, 1% of the second, 0.5% of the third and fourth, 0.25% of all others,
-// each band in whole millicores.
+// reservedCPU returns the reservation in millicores: 6% of the first core, 1% of the second, 0.5% of the third and
+// fourth, 0.25% of all others. Each band is rounded to whole millicores.
 func reservedCPU(vcpus int64) int64 {
 	bands := []struct{ cores, per100000 int64 }{{1, 6000}, {1, 1000}, {2, 500}, {math.MaxInt64, 250}}
 	var millicores int64

@@ -2,20 +2,20 @@ package instance
 
 import "github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 
-// How many pods a node takes.
+// Limits for the number of pods per node.
 const (
 	windowsPods = 110
-	// prefixAddresses are what EKS counts for a prefix in the place of an address, those of a /28
-	// (source: max-pods-calculator.sh of the EKS AMI).
+	// prefixAddresses is the number of addresses that EKS counts per prefix, those of a /28 (source:
+	// max-pods-calculator.sh of the EKS AMI).
 	prefixAddresses = 16
-	// Most pods on a node whose addresses come as prefixes, by vCPUs: the kubelet, not the network, is the limit then
+	// The maximum number of pods on a node with prefixes, by vCPUs: the kubelet, not the network, is the limit then
 	// (source: max-pods-calculator.sh of the EKS AMI).
 	smallPods, largePods, smallVCPUs = 110, 250, 30
-	// hostPods use the node's address: the VPC CNI itself and kube-proxy.
+	// hostPods is the number of pods that use the node's address: the VPC CNI itself and kube-proxy.
 	hostPods = 2
 )
 
-// pods is what the node's kubelet is told.
+// pods returns the maximum number of pods in the kubelet's configuration.
 func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
 	var n int64
 	switch {
@@ -32,8 +32,9 @@ func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
 	return n
 }
 
-// networkPods is for how many pods the network interfaces of the type have addresses, reserved interfaces left out. IPv6 addresses
-// come as prefixes; a class says by maxPods that others do (ENABLE_PREFIX_DELEGATION of the VPC CNI).
+// networkPods returns the number of pods for which the network interfaces of the type have addresses, without the
+// reserved interfaces. IPv6 addresses are assigned as prefixes. For IPv4 prefixes (ENABLE_PREFIX_DELEGATION of the VPC
+// CNI), the class must set maxPods.
 func (s *Settings) networkPods(t *catalog.Type, reserved int64) int64 {
 	if !s.IPv6 || t.Hypervisor == catalog.HypervisorXen {
 		return eniPods(t, reserved)
@@ -49,8 +50,9 @@ func (s *Settings) networkPods(t *catalog.Type, reserved int64) int64 {
 	return min(most, usable*(t.IPv4PerENI-1)*prefixAddresses+hostPods)
 }
 
-// eniPods counts the secondary addresses of the interfaces on the default network card. The first address of each is its
-// own (source: EKS User Guide, "Amazon EKS recommended maximum Pods for each Amazon EC2 instance type").
+// eniPods counts the secondary addresses of the interfaces on the default network card. The first address of each
+// interface is its own (source: EKS User Guide, "Amazon EKS recommended maximum Pods for each Amazon EC2 instance
+// type").
 func eniPods(t *catalog.Type, reserved int64) int64 {
 	usable := t.PrimaryENIs() - reserved
 	if usable <= 0 {
@@ -59,7 +61,7 @@ func eniPods(t *catalog.Type, reserved int64) int64 {
 	return usable*(t.IPv4PerENI-1) + hostPods
 }
 
-// efaOnlyOnCard0 counts the interfaces of the class that take a place on the default card and give no address.
+// efaOnlyOnCard0 counts the interfaces of the class that are on the default card and provide no address.
 func (c *Class) efaOnlyOnCard0() int64 {
 	var n int64
 	for _, i := range c.Interfaces {

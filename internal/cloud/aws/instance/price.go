@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// spotKept is for how long a spot price holds that newer updates do not mention any more: an entry missing once may
-	// be a hiccup, one missing for a day is a pool that is gone.
+	// spotKept is how long a spot price is used after updates no longer contain it. An entry may be missing once by
+	// accident; one that is missing for a day belongs to a pool that is gone.
 	spotKept = 24 * time.Hour
-	// What is this many times the price on demand is no spot price, which EC2 keeps below it.
+	// A spot price of this many times the on-demand price is rejected. EC2 keeps spot prices below on-demand prices.
 	spotImplausible = 10
-	// What is less than the price on demand divided by this is no spot price either: AWS says that spot costs up to 90% less
-	// (https://aws.amazon.com/ec2/spot/pricing/), a tenth of that again leaves room.
+	// A spot price below the on-demand price divided by this is rejected. According to AWS, spot costs up to 90% less
+	// (https://aws.amazon.com/ec2/spot/pricing/); a further factor of ten is allowed.
 	spotTooCheap = 100
-	// What is this many times away from the last price of the same list is no change of prices.
+	// An on-demand price that differs from the last one by this factor is rejected.
 	onDemandImplausible = 100
-	// fallbackRegion has the prices used where neither EC2 nor the embedded file knows any: wrong in amount, right in
-	// order.
+	// fallbackRegion has the prices for regions without any in EC2 or the embedded file. Their amounts are wrong, but
+	// their order is right.
 	fallbackRegion = "us-east-1"
-	// YuanPerDollar is the rate of exchange, about, at which embedded prices count in the regions of China, where EC2 says
-	// spot prices in CNY: what is compared has to be of one currency.
+	// YuanPerDollar is an approximate exchange rate. Embedded prices are converted with it in the regions of China,
+	// where EC2 reports spot prices in CNY, because only prices in one currency can be compared.
 	YuanPerDollar = 7
 )
 
-// InChina says whether the region has its prices in CNY.
+// InChina reports whether the region has its prices in CNY.
 func InChina(region string) bool { return strings.HasPrefix(region, "cn-") }
 
-// Prices is the price book of one region: USD per hour (CNY in the regions of China), Linux, shared tenancy. It begins
-// with the embedded prices; updates are merged into it. It may be used from several goroutines.
+// Prices holds the prices of one region: USD per hour (CNY in the regions of China), Linux, shared tenancy. It starts
+// with the embedded prices, and updates are merged into it. It is safe for concurrent use.
 type Prices struct {
 	region string
 
@@ -43,7 +43,7 @@ type Prices struct {
 	embedded map[string]float64 // by type
 	onDemand map[string]float64 // by type
 	spot     map[pool]spotPrice
-	// When the last update was merged; zero before the first.
+	// onDemandAt and spotAt are the times of the last updates, zero before the first.
 	onDemandAt, spotAt time.Time
 	version            uint64
 }
@@ -62,11 +62,11 @@ type SpotPrice struct {
 	Price float64
 }
 
-// Merged says what became of an update.
+// Merged is the result of an update.
 type Merged struct {
-	// Changed counts entries that are new or differ, Same those that do not.
+	// Changed counts entries that are new or different, and Same the unchanged ones.
 	Changed, Same int
-	// Rejected are the first few entries that cannot be prices, and why; RejectedCount counts all of them.
+	// Rejected has the first few implausible entries with the cause. RejectedCount counts all of them.
 	Rejected      []string
 	RejectedCount int
 }
@@ -87,8 +87,8 @@ func (m *Merged) count(changed bool) {
 	}
 }
 
-// NewPrices begins a price book with the prices of the catalogue for the region, or those of us-east-1 where it has none,
-// in China in CNY at a fixed rate.
+// NewPrices returns the prices of the catalog for the region, or those of us-east-1 if it has none. In China they are
+// converted to CNY at a fixed rate.
 func NewPrices(region string, catalogue *catalog.Catalogue) *Prices {
 	p := &Prices{region: region, embedded: map[string]float64{}, onDemand: map[string]float64{}, spot: map[pool]spotPrice{}}
 	source, rate := region, 1.0
@@ -106,7 +106,7 @@ func NewPrices(region string, catalogue *catalog.Catalogue) *Prices {
 	return p
 }
 
-// OnDemand is the price of a type per hour.
+// OnDemand returns the on-demand price of a type per hour.
 func (p *Prices) OnDemand(typeName string) (price float64, known bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -118,16 +118,17 @@ func (p *Prices) onDemandLocked(typeName string) (price float64, known bool) {
 		return price, true
 	}
 	if p.foreign() {
-		return 0, false // what the list does not have is not sold there
+		return 0, false // types that are not in the list are not offered there
 	}
 	price, known = p.embedded[typeName]
 	return price, known
 }
 
-// foreign is whether the embedded prices are worth nothing any more: those of another country, when its own have come.
+// foreign reports whether the embedded prices, which are from another country, have been replaced by the region's own.
 func (p *Prices) foreign() bool { return InChina(p.region) && !p.onDemandAt.IsZero() }
 
-// Spot is the price of a type in a zone per hour: on demand's as long as no spot prices have come at all.
+// Spot returns the spot price of a type in a zone per hour. Before the first spot update, it returns the on-demand
+// price.
 func (p *Prices) Spot(typeName, zone string) (price float64, known bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -138,7 +139,7 @@ func (p *Prices) Spot(typeName, zone string) (price float64, known bool) {
 	return entry.price, known
 }
 
-// MergeOnDemand takes in an update: price per hour by type. Types that it does not mention keep their price.
+// MergeOnDemand merges an update: price per hour by type. Types that are not in it keep their price.
 func (p *Prices) MergeOnDemand(prices map[string]float64, at time.Time) Merged {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +167,8 @@ func (p *Prices) MergeOnDemand(prices map[string]float64, at time.Time) Merged {
 	return merged
 }
 
-// MergeSpot takes in an update. Pools that it does not mention keep their price for a day. Of two entries for one
-// pool the last one counts.
+// MergeSpot merges an update. Pools that are not in it keep their price for a day. If a pool has two entries, the last
+// one is used.
 func (p *Prices) MergeSpot(prices []SpotPrice, at time.Time) Merged {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,14 +202,14 @@ func (p *Prices) MergeSpot(prices []SpotPrice, at time.Time) Merged {
 
 func isPrice(price float64) bool { return price > 0 && !math.IsInf(price, 0) }
 
-// Updated is when prices were last taken in; zero times mean that the embedded ones are in use.
+// Updated returns the times of the last updates. Zero times mean that the embedded prices are in use.
 func (p *Prices) Updated() (onDemand, spot time.Time) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.onDemandAt, p.spotAt
 }
 
-// Version changes with every update that was taken in.
+// Version changes with every merged update.
 func (p *Prices) Version() uint64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -36,7 +36,7 @@ func TestEmbeddedPrices(t *testing.T) {
 			t.Errorf("%s: updated at %v and %v before any update", region, onDemand, spot)
 		}
 	}
-	// gov has its own list: what it lacks is not sold there.
+	// GovCloud has its own list. Types that are not in it are not offered there.
 	expectPrice(t, "GovCloud", 0, false)(NewPrices("us-gov-east-1", catalog.Load()).OnDemand("c1.medium"))
 }
 
@@ -62,7 +62,7 @@ func TestMergeOnDemand(t *testing.T) {
 	}
 	expectPrice(t, "implausible", 3, true)(prices.OnDemand("x8aedz.large"))
 	if prices.Version() == version {
-		t.Error("the version is that before the update")
+		t.Error("the version is the one before the update")
 	}
 
 	version = prices.Version()
@@ -70,11 +70,11 @@ func TestMergeOnDemand(t *testing.T) {
 		t.Errorf("an implausible price alone: %+v", got)
 	}
 	if onDemand, _ := prices.Updated(); onDemand != noon.Add(time.Hour) || prices.Version() != version {
-		t.Errorf("an update with nothing in it counts: %v, version %d, was %d", onDemand, prices.Version(), version)
+		t.Errorf("an empty update has an effect: %v, version %d, was %d", onDemand, prices.Version(), version)
 	}
 }
 
-// In China, prices are in CNY: those in USD give way to the first update.
+// In China, prices are in CNY. The converted USD prices are dropped at the first update.
 func TestPricesInChina(t *testing.T) {
 	prices := NewPrices("cn-north-1", catalog.Load())
 	prices.MergeOnDemand(map[string]float64{"m5.large": 0.9}, noon)
@@ -82,8 +82,8 @@ func TestPricesInChina(t *testing.T) {
 	expectPrice(t, "not in the list", 0, false)(prices.OnDemand("m5.xlarge"))
 }
 
-// In China without a price list (an isolated VPC), spot in CNY stands beside on demand in CNY: it is the cheaper one, and
-// what cannot be a price is seen.
+// In China without a price list (an isolated VPC), both spot and on-demand prices are in CNY: spot is the cheaper one,
+// and implausible prices are detected.
 func TestSpotInChina(t *testing.T) {
 	prices := NewPrices("cn-north-1", catalog.Load())
 	merged := prices.MergeSpot([]SpotPrice{{"m5.large", "cn-north-1a", 0.27}, {"m5.xlarge", "cn-north-1a", 14}}, noon)
@@ -121,10 +121,10 @@ func TestMergeSpot(t *testing.T) {
 	}
 	expectPrice(t, "missing once", 0.001, true)(prices.Spot("m5.large", "us-east-1b"))
 	version := prices.Version()
-	prices.MergeSpot(nil, noon.Add(25*time.Hour)) // says nothing, so nothing expires
+	prices.MergeSpot(nil, noon.Add(25*time.Hour)) // an empty update, so nothing expires
 	expectPrice(t, "empty update", 0.001, true)(prices.Spot("m5.large", "us-east-1b"))
 	if _, spot := prices.Updated(); spot != noon.Add(23*time.Hour) || prices.Version() != version {
-		t.Errorf("an empty update counts: %v, version %d, was %d", spot, prices.Version(), version)
+		t.Errorf("an empty update has an effect: %v, version %d, was %d", spot, prices.Version(), version)
 	}
 	prices.MergeSpot([]SpotPrice{{"m5.large", "us-east-1f", 0.04}}, noon.Add(25*time.Hour))
 	expectPrice(t, "missing for a day", 0, false)(prices.Spot("m5.large", "us-east-1b"))

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// ClassOf reads what matters here out of a class: its spec and what its status has resolved. Expressions in kubelet
-// settings are left out, as if they were not set.
+// ClassOf extracts the relevant fields from a class: its spec and the resolved resources in its status. Expressions in
+// kubelet settings are ignored as if they were not set.
 func ClassOf(class *awsv1.EC2NodeClass) Class {
 	spec := &class.Spec
 	c := Class{
@@ -83,7 +83,7 @@ func kubeletOf(k *awsv1.KubeletConfiguration) Kubelet {
 	return settings
 }
 
-// amountsOnly leaves out expressions.
+// amountsOnly removes expressions.
 func amountsOnly(entries map[string]string) map[string]string {
 	amounts := maps.Clone(entries)
 	known := awsv1.Reserved(entries)

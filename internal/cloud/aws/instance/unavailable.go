@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// UnavailableFor is how long EC2's word that it has none left is believed.
+// UnavailableFor is how long a refusal of EC2 for lack of capacity is assumed to hold.
 const UnavailableFor = 3 * time.Minute
 
-// Unavailable remembers what EC2 has refused to sell. It may be used from several goroutines.
+// Unavailable holds what EC2 has refused to launch. It is safe for concurrent use.
 //
-// A mark holds for the offers that it describes and no others: one with a class, or a placement group, says nothing about
-// other classes or groups, one without says something about all. Nothing is derived from marks and kept, so that every
-// class sees every mark at once, and never one that is not its own.
+// A mark applies to the offers that it describes and no others. A mark with a class or a placement group applies to
+// that class or group only; a mark without one applies to all. Marks are never aggregated, so every class sees every
+// applicable mark at once, and never one that applies to another class only.
 type Unavailable struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	until map[mark]time.Time
-	// places have had marks of offers: most offers are elsewhere, and are told so by one look.
+	// places holds the places with marks on offers. Most offers have none, which a single lookup determines.
 	places  map[place]bool
 	version uint64
 }
 
 type place struct{ capacityType, zone string }
 
-// mark is what was refused. Empty fields are not looked at, save those of a placement group, which always are.
+// mark describes what was refused. Empty fields match everything, except those of a placement group, which are always
+// compared.
 type mark struct {
 	capacityType, typeName, zone string
 	class                        string
@@ -36,23 +37,25 @@ type mark struct {
 	subnet                       string
 }
 
-// NewUnavailable needs the clock.
+// NewUnavailable returns an empty Unavailable with the given clock.
 func NewUnavailable(now func() time.Time) *Unavailable {
 	return &Unavailable{now: now, until: map[mark]time.Time{}, places: map[place]bool{}}
 }
 
-// Mark says that the offer was refused: to everybody if it has no class, placement group or partition, else to those
-// only. Without a type, all types are meant. Subnets are not looked at; a mark that is there already lasts longer.
+// Mark records that the offer was refused. The mark applies to all classes if it has no class, placement group or
+// partition, and otherwise to those only. Without a type, it applies to all types. Subnets are ignored. An existing
+// mark is extended.
 func (u *Unavailable) Mark(o Offer) {
 	u.set(mark{
 		capacityType: o.CapacityType, typeName: o.Type, zone: o.Zone, class: o.Class, group: o.Group, partition: o.Partition,
 	})
 }
 
-// MarkCapacityType says that nothing can be bought that way, whatever the type and zone.
+// MarkCapacityType records that nothing is available with the capacity type, for all types and zones.
 func (u *Unavailable) MarkCapacityType(capacityType string) { u.set(mark{capacityType: capacityType}) }
 
-// MarkSubnet says that the subnet has no addresses left. A zone is gone for a class when all its subnets there are.
+// MarkSubnet records that the subnet has no free addresses. A zone is unavailable to a class when all of its subnets
+// there are full.
 func (u *Unavailable) MarkSubnet(id string) { u.set(mark{subnet: id}) }
 
 func (u *Unavailable) set(m mark) {
@@ -68,7 +71,7 @@ func (u *Unavailable) set(m mark) {
 	u.version++
 }
 
-// Has says whether the offer is known to be gone.
+// Has reports whether the offer is known to be unavailable.
 func (u *Unavailable) Has(o Offer) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,14 +86,14 @@ func (u *Unavailable) Has(o Offer) bool {
 		u.places[place{o.CapacityType, o.Zone}] && slices.ContainsFunc(marksOf(o), stands)
 }
 
-// HasSubnet says whether the subnet is known to be full.
+// HasSubnet reports whether the subnet is known to be full.
 func (u *Unavailable) HasSubnet(id string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.until[mark{subnet: id}].After(u.now())
 }
 
-// marksOf are all marks that would make the offer unavailable.
+// marksOf returns all marks that would make the offer unavailable.
 func marksOf(o Offer) []mark {
 	marks := make([]mark, 0, 12)
 	for _, typeName := range distinct("", o.Type) {
@@ -117,7 +120,7 @@ func distinct(a, b string) []string {
 	return []string{a, b}
 }
 
-// NextExpiry is when the next mark ends, false without any.
+// NextExpiry returns when the next mark expires, and false if there are no marks.
 func (u *Unavailable) NextExpiry() (at time.Time, any bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -130,7 +133,7 @@ func (u *Unavailable) NextExpiry() (at time.Time, any bool) {
 	return at, any
 }
 
-// Version changes with every mark. It does not change when one ends: NextExpiry says when that is.
+// Version changes with every mark. It does not change when one expires: see NextExpiry.
 func (u *Unavailable) Version() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -78,18 +78,18 @@ func TestUnavailableTimes(t *testing.T) {
 	now := noon
 	u := NewUnavailable(func() time.Time { return now })
 	if _, any := u.NextExpiry(); any || u.Version() != 0 {
-		t.Error("there is a mark at first")
+		t.Error("there is a mark initially")
 	}
 	offer := Offer{CapacityType: "spot", Type: "m5.large", Zone: "us-east-1a"}
 	u.Mark(offer)
 	now = now.Add(time.Minute)
 	u.MarkSubnet("subnet-1")
 	if at, any := u.NextExpiry(); !any || at != noon.Add(UnavailableFor) {
-		t.Errorf("the next mark ends at %v, want %v", at, noon.Add(UnavailableFor))
+		t.Errorf("the next mark expires at %v, want %v", at, noon.Add(UnavailableFor))
 	}
 	version := u.Version()
 	now = now.Add(time.Minute)
-	u.Mark(offer) // again: it lasts longer
+	u.Mark(offer) // extends the mark
 	if u.Version() == version {
 		t.Error("marking again does not change the version")
 	}
@@ -98,14 +98,14 @@ func TestUnavailableTimes(t *testing.T) {
 		t.Errorf("after three minutes: offer %t, subnet %t, another %t", u.Has(offer), u.HasSubnet("subnet-1"), u.HasSubnet("subnet-2"))
 	}
 	if at, any := u.NextExpiry(); !any || at != noon.Add(time.Minute+UnavailableFor) {
-		t.Errorf("the next mark ends at %v, want %v", at, noon.Add(time.Minute+UnavailableFor))
+		t.Errorf("the next mark expires at %v, want %v", at, noon.Add(time.Minute+UnavailableFor))
 	}
 	now = noon.Add(time.Hour)
 	if _, any := u.NextExpiry(); any || u.Has(offer) || u.HasSubnet("subnet-1") {
-		t.Error("a mark outlives its time")
+		t.Error("a mark remains after its expiry")
 	}
 	u.Mark(offer)
 	if len(u.until) != 1 {
-		t.Errorf("%d marks are kept, want the one that stands", len(u.until))
+		t.Errorf("%d marks are kept, want the one that is valid", len(u.until))
 	}
 }

@@ -174,7 +174,7 @@ func (w *world) launchOnce(ctx context.Context, l *Launcher, list ...string) map
 // recordAndDie runs a process that records a fleet launch for the claims and is killed before EC2 is called.
 func (w *world) recordAndDie(ctx context.Context, list ...string) {
 	w.Helper()
-	p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + len(list), after: true} // it has created the template and the records
+	p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + len(list), after: true} // template and records exist
 	brief, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)

@@ -35,7 +35,8 @@ func TestWrongAnswers(t *testing.T) {
 				own := w.launchUntil(ctx, l, names(5)...)
 				w.boughtOnce(merged(own, foreign))
 
-				next := w.launcher(func(o *Options) { o.Unasked = func(u call.Unasked) { unasked += u.Count } }) // another process
+				// Another process.
+				next := w.launcher(func(o *Options) { o.Unasked = func(u call.Unasked) { unasked += u.Count } })
 				machines, err := next.Machines(ctx)
 				w.must(err)
 				listed := map[string]string{}

@@ -1,9 +1,9 @@
-// Command pack turns a catalogue of instance types from JSON (standard input) into the compressed form that package
-// catalog embeds (standard output), after checking it. The comment of package catalog says what the JSON looks like:
+// Command pack converts a catalog of instance types from JSON (standard input) to the compressed form that package
+// catalog embeds (standard output), and validates it. The comment of package catalog describes the JSON:
 //
 //	go run ./pack < new.json > catalog.json.gz
 //
-// It must not know where the JSON is from.
+// It must not depend on the source of the JSON.
 package main
 
 import (
