@@ -11,15 +11,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// An inquiry asks the rules of one pool about one group.
+// An inquiry evaluates the rules of one pool for one group.
 //
-// Representation: a list of rules in the order in which a user would check, each with the set of the pool's types that
-// pass it. The verdict is the first rule after which none is left; the nearest changes are the rules without which some
-// would be left. Both are intersections of the same sets, so that they cannot contradict each other. Cost: the square
-// of the number of rules, which is that of labels and resources that the pod asks for and a handful more, times the
-// words of a set of types.
+// Representation: a list of rules in the order in which a user would check them, each with the set of the pool's types
+// that pass it. The verdict is the first rule after which no type is left. The nearest changes are the rules without
+// which some type would be left. Both are intersections of the same sets, so they cannot contradict each other. Cost:
+// the square of the number of rules (the labels and resources that the pod requests, and a few more) times the words of
+// a set of types.
 
-// inquiry is a group, as one of its alternatives, before a pool.
+// inquiry is a group, in one of its alternatives, evaluated for a pool.
 type inquiry struct {
 	*run
 	m     *market
@@ -29,15 +29,16 @@ type inquiry struct {
 	rules []ruling
 }
 
-// ruling is a rule as it would refuse, and the types that pass it.
+// ruling is the refusal of a rule and the types that pass it.
 type ruling struct {
 	verdict plan.Verdict
 	passes  bitset.Set
-	// without is what is on sale when the rule gives way, nil when that does not depend on it: only labels have it.
+	// without is what is available when the rule is relaxed. It is nil if that does not depend on the rule: only label
+	// rules have it.
 	without bitset.Set
 }
 
-// inquire asks all rules that concern the pool alone. The verdict is OK when none of them is in the way.
+// inquire evaluates all rules that concern the pool alone. The verdict is OK when none of them refuses.
 func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict {
 	q := &inquiry{run: r, m: m, g: g, row: row, both: make(label.Row, r.snap.Space.Words())}
 	r.snap.Space.And(q.both, m.pool.Start, row)
@@ -73,8 +74,8 @@ func (q *inquiry) askTaints() {
 	}
 }
 
-// askLabels asks about every label that the pod asks for: first those on which pod and pool agree on nothing, then those
-// that take types away.
+// askLabels evaluates every label that the pod requests: first those on which pod and pool have no common value, then
+// those that exclude types.
 func (q *inquiry) askLabels() {
 	space, all := q.snap.Space, q.snap.Space.All()
 	var agreed []label.Key
@@ -101,7 +102,7 @@ func (q *inquiry) askLabels() {
 	}
 }
 
-// onSaleWithout is what is on sale if the pod does not ask for the label.
+// onSaleWithout returns what is available if the pod does not request the label.
 func (q *inquiry) onSaleWithout(k label.Key) bitset.Set {
 	row := append(label.Row(nil), q.both...)
 	from, to := q.snap.Space.Span(k)
@@ -110,15 +111,15 @@ func (q *inquiry) onSaleWithout(k label.Key) bitset.Set {
 	return set
 }
 
-// askSpecial spares the types with devices.
+// askSpecial withholds the types with devices.
 func (q *inquiry) askSpecial() {
 	if !q.m.special.Empty() && !asksSpecial(q.snap, q.g) {
 		q.add(plan.Verdict{Code: plan.TypesSpared}, q.spared(-1))
 	}
 }
 
-// spared are the types left when those with devices are spared, as long as the labels leave any others; all when they do
-// not. The label of the rule with that number does not count.
+// spared returns the types without devices, or all types when the labels leave no type without devices. The label of
+// the rule with the number except is ignored.
 func (q *inquiry) spared(except int) bitset.Set {
 	plain := bitset.Full(q.m.pool.Types.Len())
 	plain.AndNotWith(q.m.special)
@@ -134,7 +135,7 @@ func (q *inquiry) spared(except int) bitset.Set {
 	return plain
 }
 
-// left are the eligible types after the first n rules.
+// left returns the eligible types after the first n rules.
 func (q *inquiry) left(n int) bitset.Set {
 	set := q.m.pool.Eligible.Clone()
 	for i := range n {
@@ -143,7 +144,7 @@ func (q *inquiry) left(n int) bitset.Set {
 	return set
 }
 
-// needs are the requests of one pod, with the shared volumes that it would be the first to bring to a node.
+// needs returns the requests of one pod, including the shared volumes that it would be the first to attach to a node.
 func (q *inquiry) needs() quantity.Vector {
 	needs := q.g.Requests.Clone()
 	for _, v := range q.g.Shared {
@@ -175,7 +176,7 @@ func (q *inquiry) askResources() {
 	}
 }
 
-// askPorts asks which types have no daemon on a host port of the pod.
+// askPorts determines the types on which no daemon uses a host port of the pod.
 func (q *inquiry) askPorts() {
 	for _, port := range q.g.HostPorts {
 		passes := q.m.pool.Eligible.Clone()
@@ -184,7 +185,7 @@ func (q *inquiry) askPorts() {
 	}
 }
 
-// askOfferings asks what is on sale, and whether it is only because reservations are used up that nothing is.
+// askOfferings determines what is available, and whether only used-up reservations prevent a launch.
 func (q *inquiry) askOfferings() {
 	onSale, _ := q.m.offered(q.both)
 	code := plan.NoOffering
@@ -197,7 +198,7 @@ func (q *inquiry) askOfferings() {
 	q.add(plan.Verdict{Code: code}, onSale)
 }
 
-// askSpotShare asks which types may still be bought of those that are on sale.
+// askSpotShare determines which of the available types may still be launched within the spot share.
 func (q *inquiry) askSpotShare() {
 	if q.m.share != nil {
 		q.add(plan.Verdict{Code: plan.SpotShareReached, Have: q.m.share.percent}, q.m.share.open(q.m, q.both))
@@ -220,7 +221,7 @@ func (q *inquiry) askLimits() {
 	q.add(plan.Verdict{Code: plan.LimitReached}, passes)
 }
 
-// walk asks rule after rule, until no type is left.
+// walk evaluates the rules in order until no type is left.
 func (q *inquiry) walk(firstResource int) plan.PoolVerdict {
 	v := plan.PoolVerdict{Pool: q.m.pool.Name}
 	left := q.m.pool.Eligible.Clone()
@@ -247,7 +248,7 @@ func (q *inquiry) walk(firstResource int) plan.PoolVerdict {
 	return v
 }
 
-// also are the rules about labels that leave nothing either, beside one that does.
+// also returns further label rules, each of which excludes every type, if the refusing rule is a label rule.
 func (q *inquiry) also(rule int) []plan.Verdict {
 	if q.rules[rule].without == nil {
 		return nil
@@ -263,7 +264,7 @@ func (q *inquiry) also(rule int) []plan.Verdict {
 	return also
 }
 
-// complete fills in the operands that depend on the types which the rule was asked about.
+// complete sets the operands that depend on the types before the rule.
 func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 	switch v.Code {
 	case plan.ResourceTooLarge:
@@ -288,7 +289,7 @@ func (q *inquiry) most(r quantity.Resource, among bitset.Set) int64 {
 	return most
 }
 
-// tooLarge tells one resource that no type has enough of from several that no type has together.
+// tooLarge separates a resource that no type has enough of from several that no type has together.
 func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
 	v.Types, v.Have = all.Count(), q.most(v.Resource, all)
 	if v.Have >= v.Need {
@@ -297,7 +298,7 @@ func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
 	return v
 }
 
-// tooUniform is the demand for different values that the types do not meet.
+// tooUniform returns the refusal of a minValues requirement that the types do not satisfy.
 func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
 	if q.opts.RelaxMinValues {
 		return plan.Verdict{}
@@ -318,8 +319,8 @@ func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
 	return v
 }
 
-// nearest lists the rules without which types would be left, and enough different ones. Where different ones are all
-// that is missing, no amount of a resource can be named that would bring them.
+// nearest lists the rules without which types would be left, and enough different ones. If only minValues is not
+// satisfied, no amount of a resource would help, so no resource is listed.
 func (q *inquiry) nearest() []plan.Change {
 	var changes []plan.Change
 	for i := range q.rules {
@@ -341,7 +342,7 @@ func (q *inquiry) nearest() []plan.Change {
 	return changes
 }
 
-// neverSold reports whether a rule is about what is on sale, and nobody sells such a thing at any time.
+// neverSold reports whether a rule is about availability and no such offering exists at any time.
 func (q *inquiry) neverSold(rule int) bool {
 	if q.rules[rule].verdict.Code != plan.NoOffering {
 		return false
@@ -350,7 +351,7 @@ func (q *inquiry) neverSold(rule int) bool {
 	return len(classes) == 0
 }
 
-// passes are the types that pass a rule when another gives way.
+// passes returns the types that pass a rule when another rule is relaxed.
 func (q *inquiry) passes(rule, without int) bitset.Set {
 	switch q.rules[rule].verdict.Code {
 	case plan.TypesSpared:

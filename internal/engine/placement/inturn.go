@@ -4,19 +4,19 @@ import (
 	"math"
 )
 
-// Limits and topology spread. Domains are assigned as if all nodes could be had. Where the limits of a pool suffice for some
-// of them only, it matters which: pods of a domain are admissible as long as the other domains keep up, and a limit that is
-// spent on one domain leaves those pods unbound that the skew keeps waiting for another. So when a packing under limits
-// leaves such pods behind, the market is packed once more in the order in which the pods were assigned, a bin at a time. A bin
-// is filled as ever: to take no more pods than the skew bears at its turn would need more and smaller nodes, of which the
-// limit allows fewer (testdata/spread-at-cpu-limit.txtar: 8 pods in place of 12).
+// Limits and topology spread. Domains are assigned as if every node were available. Where the limits of a pool suffice
+// for some nodes only, the choice matters: pods of a domain are admissible as long as the other domains keep up, and a
+// limit spent on one domain leaves those of its pods unbound whose skew depends on another domain. So when a packing
+// under limits leaves such pods, the pool is packed once more in the order in which the pods were assigned, a bin at a
+// time. A bin is filled as usual: limiting it to the pods that the skew admits at its turn would need more and smaller
+// nodes, of which the limit permits fewer (testdata/spread-at-cpu-limit.txtar: 8 pods instead of 12).
 
-// pace is how often a pattern is opened before the packing looks at the rest again.
+// pace is how often a pattern is opened before the packing examines the rest again.
 type pace uint8
 
 const (
 	allAtOnce pace = iota
-	// someAtOnce opens a fifth: more than one pattern may be needed to use up the groups evenly.
+	// someAtOnce opens a fifth: more than one pattern may be needed to use the groups evenly.
 	someAtOnce
 	oneByOne
 )
@@ -31,13 +31,13 @@ func (k *packing) pace() pace {
 	return allAtOnce
 }
 
-// cutShort reports whether the prospect has pods left that are spread over domains.
+// cutShort reports whether the prospect has remaining pods that are spread over domains.
 func cutShort(p *prospect) bool { return len(p.left) > 0 && p.spreads() }
 
-// spreads reports whether the lot is one of those that a task with spread constraints is split into.
+// spreads reports whether the lot is part of a task with spread constraints.
 func (l *lot) spreads() bool { return l.turns != nil && len(l.rules.spreads) > 0 }
 
-// turn is when the first of the pods that are left was assigned.
+// turn returns when the first of the remaining pods was assigned.
 func (l *lot) turn() int { return l.turns[len(l.turns)-len(l.left)] }
 
 // takeTurns begins a packing in turn: it finds the lots of each task that is spread.
@@ -50,7 +50,7 @@ func (k *packing) takeTurns() {
 	}
 }
 
-// nextInTurn is, of the lots of the seed's task, the one whose turn it is.
+// nextInTurn returns the lot of the seed's task with the earliest remaining pod.
 func (k *packing) nextInTurn(seed *prospect) *prospect {
 	best := seed
 	for _, p := range k.siblings[seed.task] {
@@ -61,7 +61,8 @@ func (k *packing) nextInTurn(seed *prospect) *prospect {
 	return best
 }
 
-// tookTurns ends a packing in turn: it notes which lots have pods left because those of other domains come first.
+// tookTurns ends a packing in turn. It records which lots have remaining pods because those of other domains must be
+// placed first.
 func (k *packing) tookTurns() {
 	for t, lots := range k.siblings {
 		for _, p := range lots {
@@ -73,8 +74,8 @@ func (k *packing) tookTurns() {
 	}
 }
 
-// findCapped is tookTurns for one constraint: a domain may have maxSkew more than those where pods still wait for a place. What the
-// constraint counts in a domain are also the pods that wait there.
+// findCapped is tookTurns for one constraint: a domain may exceed by maxSkew those whose pods are not placed yet. The
+// constraint's counts include the unplaced pods of a domain.
 func (k *packing) findCapped(lots []*prospect, s *spreadRule) {
 	waiting, open := map[int]int{}, map[int]bool{}
 	for _, p := range lots {

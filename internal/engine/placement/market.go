@@ -11,38 +11,38 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// market is a pool as a place to buy bins: what is left of its limits, and what was found out about its types.
+// market is the provisioning state of a pool: the rest of its limits, and cached facts about its types.
 type market struct {
 	pool *model.Pool
-	// nodePrice is what a node of the pool costs beyond its price, nano-USD per hour.
+	// nodePrice is the cost of a node of the pool beyond its price, nano-USD per hour.
 	nodePrice int64
-	// special types are bought only for who asks for them.
+	// special types are launched only for pods that request them.
 	special bitset.Set
-	// remaining of each limited resource, model.NoLimit elsewhere; nodes likewise.
+	// remaining of each limited resource, model.NoLimit for others; nodes likewise.
 	remaining []int64
 	nodes     int64
-	// served is the lowest rank that something was bought for; rank.go.
+	// served is the lowest rank that a node was opened for; see rank.go.
 	served int32
-	// reservations is how many more nodes each reservation bears; all markets share it.
+	// reservations is how many more nodes each reservation permits. All markets share it.
 	reservations map[string]int
 	// minimums are the requirements with minValues.
 	minimums []minimum
 	// offers by the words of a row: groups with the same requirements see the same types.
 	offers map[string]*offer
-	// priceLists by set of classes, and sayings by row and types, likewise.
+	// priceLists by set of classes, and sayings by row and types.
 	priceLists map[string][]purchase
-	// value of a unit of each resource, as last found.
+	// value of a unit of each resource, as last computed.
 	value []float64
-	// buys are what the prospects of the packing may buy, for the duals; nil before that was asked for.
+	// buys are the purchases available to the prospects of the packing, for the duals; nil before first use.
 	buys []purchase
-	// crew are the daemons that are sure to come to every node.
+	// crew are the daemons that are certain to run on every node.
 	crew    []crewman
 	sayings map[string]*saying
-	// share bounds what one type in one zone may have of the pool's spot capacity; nil where nothing does.
+	// share limits the part of one type in one zone in the pool's spot capacity; nil without a limit.
 	share *spotShare
 }
 
-// minimum is a requirement of the pool with minValues: the types of a claim must have so many values of the label.
+// minimum is a requirement of the pool with minValues: the types of a claim must have that many values of the label.
 type minimum struct {
 	key  string
 	need int
@@ -51,7 +51,7 @@ type minimum struct {
 	count  int
 }
 
-// NodePriceOf is what a node of the pool costs beyond its price: what the pool says, else what the options say.
+// NodePriceOf returns the cost of a node of the pool beyond its price: the pool's value, else that of the options.
 func (o Options) NodePriceOf(pool *model.PoolSpec) int64 {
 	if pool.NodePrice != 0 {
 		o.NodePrice = pool.NodePrice
@@ -59,7 +59,7 @@ func (o Options) NodePriceOf(pool *model.PoolSpec) int64 {
 	return o.nodePrice()
 }
 
-// openPools makes a market of every pool.
+// openPools creates the market of every pool.
 func (r *run) openPools() {
 	reservations := map[string]int{}
 	for _, p := range r.snap.Pools {
@@ -74,8 +74,8 @@ func (r *run) openPools() {
 	}
 }
 
-// chargeInFlight takes what claims that are not launched yet will use of the reservations: the provider does not know of
-// them.
+// chargeInFlight subtracts from the reservations what claims that are not launched yet will use. The provider does not
+// know of these claims.
 func (r *run) chargeInFlight(reservations map[string]int) {
 	for _, n := range r.snap.Nodes {
 		pool := r.snap.Pool(n.Pool)
@@ -113,7 +113,7 @@ func newMarket(p *model.Pool, g *goods, reservations map[string]int) *market {
 	return m
 }
 
-// reserve notes how many nodes a reservation bears: the least that any offering of it says.
+// reserve records how many nodes a reservation permits: the least that any of its offerings states.
 func (m *market) reserve(o model.Offering) {
 	if o.ReservationID == "" {
 		return
@@ -127,14 +127,14 @@ func (m *market) reserve(o model.Offering) {
 	}
 }
 
-// open reports whether the pool sells anything at all.
+// open reports whether nodes of the pool can be launched at all.
 func (m *market) open() bool {
 	return m.pool.Blocked == nil && m.pool.Valid && m.pool.Types != nil && m.nodes != 0
 }
 
-// sells adds the atoms of the key that nodes of the pool may have. Of a label that the pool leaves open, values that
-// somebody names are domains, and if there are none, the one that a node would get; never "any other value": as soon as
-// one node had it there would be yet another.
+// sells adds the atoms of the key that nodes of the pool may have. For a label that the pool leaves open, the domains
+// are the values that some object names or, if there are none, the one that a node would get. "Any other value" is not
+// a domain: as soon as one node had it there would be yet another.
 func (m *market) sells(space *label.Space, key label.Key, set bitset.Set) {
 	single := false
 	for atom := range space.Atoms(key) {
@@ -165,12 +165,12 @@ func (m *market) sellsAtom(space *label.Space, key label.Key, atom int) bool {
 	return m.pool.Types.Narrow(types, row, key) && types.Intersects(onSale)
 }
 
-// limited reports whether the pool limits what its nodes have.
+// limited reports whether the pool has limits on resources.
 func (m *market) limited() bool {
 	return slices.ContainsFunc(m.remaining, func(n int64) bool { return n != model.NoLimit })
 }
 
-// within reports whether a node with that capacity stays within the limits, and which is in the way.
+// within reports whether a node with that capacity is within the limits, and returns the first exceeded resource.
 func (m *market) within(total quantity.Vector) (quantity.Resource, bool) {
 	for r, left := range m.remaining {
 		if left != model.NoLimit && total.At(quantity.Resource(r)) > left {
@@ -180,7 +180,7 @@ func (m *market) within(total quantity.Vector) (quantity.Resource, bool) {
 	return 0, true
 }
 
-// charge takes a node's capacity from what is left.
+// charge subtracts a node's capacity from the limits.
 func (m *market) charge(total quantity.Vector) {
 	for r, left := range m.remaining {
 		if left != model.NoLimit {
@@ -237,7 +237,7 @@ func valuesOf(t *model.InstanceType, key string) []string {
 	return values
 }
 
-// diverse reports whether the types have the values that minValues demands, and which demand is not met.
+// diverse checks that the types satisfy minValues, and returns the first unmet requirement.
 func (m *market) diverse(types bitset.Set) plan.Verdict {
 	for i := range m.minimums {
 		n := &m.minimums[i]
@@ -248,7 +248,7 @@ func (m *market) diverse(types bitset.Set) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// have is how many values of the label the types have together.
+// have returns how many values of the label the types have together.
 func (n *minimum) have(types bitset.Set) int {
 	seen := bitset.New(n.count)
 	for t := range types.All() {

@@ -5,10 +5,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Memory keeps what the runs of one question after the other have in common, so that the next costs less: what pools sell
-// to whom, and the room for notes about nodes. It changes no answer. The snapshots must be derived from one another
-// (Without, Bound, With): they share the label space and what pools sell. The zero value is empty; it is not safe for
-// concurrent use.
+// Memory caches what consecutive runs have in common, to reduce their cost: the offers of pools, and memory for the
+// state of nodes. It changes no result. The snapshots must be derived from one another (Without, Bound, With): they
+// share the label space and the offers of pools. The zero value is empty. It is not safe for concurrent use.
 type Memory struct {
 	goods map[*model.PoolSpec]*goods
 	slab  []target
@@ -16,13 +15,13 @@ type Memory struct {
 	slack []model.Slack
 }
 
-// goods are what a pool sells, and what was found out about it.
+// goods are the types of a pool and cached facts about them.
 type goods struct {
 	special    bitset.Set
 	minimums   []minimum
 	offers     map[string]*offer
 	priceLists map[string][]purchase
-	// reserved: some offering is of a reservation, so that what is for sale changes within a run.
+	// reserved reports that some offering belongs to a reservation, so that availability changes within a run.
 	reserved bool
 }
 
@@ -45,7 +44,7 @@ func newGoods(p *model.Pool) *goods {
 	return g
 }
 
-// goodsOf are the goods of a pool; nil remembers nothing.
+// goodsOf returns the goods of a pool. A nil Memory caches nothing.
 func (m *Memory) goodsOf(p *model.Pool) *goods {
 	if m == nil {
 		return newGoods(p)
@@ -61,7 +60,7 @@ func (m *Memory) goodsOf(p *model.Pool) *goods {
 	return known
 }
 
-// targets is room for notes about so many nodes, for a list of them, and for what they have free.
+// targets returns memory for the state of n nodes, for a list of them, and for their free capacity.
 func (m *Memory) targets(n int) ([]target, []*target, []model.Slack) {
 	if m == nil {
 		return make([]target, n), make([]*target, 0, n), make([]model.Slack, 0, n)

@@ -8,16 +8,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Local repair. Greedy filling ends with bins that hold little. The worst of them are tried in pairs: what two hold may
-// cost less on one larger node, because a node itself has a price.
+// Local repair. Greedy filling ends with bins that hold little. The worst of them are tried in pairs: the content of
+// two may cost less on one larger node, because each node has a price of its own.
 
 // worst is how many bins of a packing are tried with each other.
 const worst = 10
 
-// merge joins pairs of bins opened since from while that saves something.
+// merge joins pairs of bins opened since from while that reduces the cost.
 func (r *run) merge(m *market, from int) {
 	if m.limited() || m.nodes != model.NoLimit || m.share != nil {
-		return // the limits and shares were charged for two, and others were turned away for them
+		// Limits and shares were charged for both bins, and other pods were refused for them.
+		return
 	}
 	for {
 		a, b, joined := r.bestPair(m, r.worstBins(m, from))
@@ -29,7 +30,7 @@ func (r *run) merge(m *market, from int) {
 	}
 }
 
-// worstBins are the bins that cost most for what they hold, among those that may be joined with others.
+// worstBins returns the bins with the highest price per value of their content, among those that may be joined.
 func (r *run) worstBins(m *market, from int) []*bin {
 	type priced struct {
 		*bin
@@ -49,7 +50,7 @@ func (r *run) worstBins(m *market, from int) []*bin {
 	return bins
 }
 
-// mayJoin reports whether nothing but resources and labels concerns who else is in the bin.
+// mayJoin reports whether only resources and labels restrict the other content of the bin.
 func (b *bin) mayJoin() bool {
 	if b.market.pool.Types.Classes[b.class].ReservationID != "" {
 		return false
@@ -60,7 +61,7 @@ func (b *bin) mayJoin() bool {
 	})
 }
 
-// bestPair finds the two bins that are cheapest as one, nil when no two are.
+// bestPair returns the two bins with the largest saving when joined, nil when there are none.
 func (r *run) bestPair(m *market, bins []*bin) (a, b, joined *bin) {
 	var most int64
 	for i, x := range bins {
@@ -74,7 +75,7 @@ func (r *run) bestPair(m *market, bins []*bin) (a, b, joined *bin) {
 	return a, b, joined
 }
 
-// asOne is a bin that holds what both hold, nil when no type can.
+// asOne returns a bin with the content of both, nil when no type can hold it.
 func (r *run) asOne(m *market, x, y *bin) *bin {
 	row := make(label.Row, len(x.row))
 	if !r.snap.Space.And(row, x.row, y.row) {

@@ -5,10 +5,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Moving is pods that somebody decided to move together: until that is done they are where they were, and afterwards
-// where they are to be. A domain has at most the larger of what it has before and after, and for sure only the smaller,
-// so that a plan holds whether they have moved or not. Counts by hostname are left aside: on a node that pods leave
-// nobody comes, and on one that they go to they are expected.
+// Moving is a set of pods that one decision moves: until it is carried out they are in From, afterwards in To. A domain
+// has at most the larger of its counts before and after, and for certain only the smaller, so that a plan is valid in
+// both states. Counts by hostname are ignored: a node that pods are moved from accepts no pods, and on a node that they
+// are moved to they are expected.
 type Moving struct{ From, To []Stay }
 
 // Stay is where some of the pods are.
@@ -17,12 +17,13 @@ type Stay struct {
 	Row    label.Row
 	Taints []model.Taint
 	Counts []model.MarkCount
-	// Shown: the place is a node of the snapshot that has the pods already. Otherwise the snapshot does not show it.
+	// Shown reports that the place is a node of the snapshot that already has the pods. Otherwise the snapshot does not
+	// contain it.
 	Shown bool
 }
 
-// ebb is how many pods that move a counter has to count in each of its domains before and after, and how many of the
-// latter it counts already.
+// ebb is how many moving pods a counter must count in each of its domains before and after, and how many of the latter
+// it already counts.
 type ebb struct{ before, after, shown []int }
 
 // doubt counts pods that are moving.
@@ -46,8 +47,8 @@ func (c *counters) doubt(m *Moving) {
 	}
 }
 
-// stay adds the pods of one place to what the counters have to count. Where it is open whether or where they count, they
-// are among the most at once.
+// stay adds the pods of one place to what the counters must count. If it is open whether or where they count, they are
+// added to the upper bounds at once.
 func (c *counters) stay(ebbs map[*counter]*ebb, s *Stay, side func(*ebb) []int) {
 	if !s.Shown {
 		for _, counter := range c.all {

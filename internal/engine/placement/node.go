@@ -10,10 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// place is what nodes and bins have in common: what is free, who is there by mark, and what is taken once.
+// place is the common part of nodes and bins: free capacity, counts of pods by mark, and exclusive resources in use.
 type place struct {
 	free quantity.Vector
-	// shared: free is the node's own vector, to be copied before it is changed.
+	// shared reports that free is the node's own vector, which must be copied before a change.
 	shared bool
 	tally  tally
 	ports  []model.HostPort
@@ -21,31 +21,31 @@ type place struct {
 	shares []share
 }
 
-// share is the pods of a task that go to one place, in one step.
+// share is the pods of a task that were added to one place in one step.
 type share struct {
 	task *task
 	pods []*model.Pod
 }
 
-// target is a node of the snapshot that pods may go onto.
+// target is a node of the snapshot that accepts pods.
 type target struct {
 	place
 	node *model.Node
 	// at is its index in the run's list of nodes.
 	at int
-	// row and taints are the node's, at hand because every task asks every node for them.
+	// row and taints are copies of the node's, because every task reads them for every node.
 	row    label.Row
 	taints []model.Taint
-	// crew are the daemons that matter and are sure to come.
+	// crew are the daemons that matter and are certain to run on the node.
 	crew []crewman
 }
 
-// openNodes lists the nodes that stay. A node that is leaving takes nobody.
+// openNodes lists the nodes that accept pods. Nodes that are being removed do not.
 func (r *run) openNodes() {
 	var slab []target
 	memory := r.opts.Memory
 	if r.opts.WorkBudget > 0 && r.work > 0 {
-		memory = nil // the run before may become the answer after all, and its notes are in that room
+		memory = nil // an earlier run in that memory may still become the result
 	}
 	slab, r.nodes, r.slack = memory.targets(len(r.snap.Nodes))
 	for i, n := range r.snap.Nodes {
@@ -61,13 +61,14 @@ func (r *run) openNodes() {
 	}
 }
 
-// open makes the target what the node is before anybody comes.
+// open sets the target to the state of the node before any placement.
 func (t *target) open(n *model.Node) {
 	t.node, t.row, t.taints = n, n.Row, n.Taints
 	t.place = place{free: n.Free(), shared: true, ports: n.Ports, claims: n.Claims, shares: t.shares}
 }
 
-// placeTallies counts the marks on the nodes, once the rules say which are counted by hostname, and who of the crew comes.
+// placeTallies counts the marks on the nodes, and sets their crew, once the rules determine which marks are counted by
+// hostname.
 func (r *run) placeTallies() {
 	for _, t := range r.nodes {
 		t.crew = r.counters.coming(t.node)
@@ -84,7 +85,7 @@ func prefersNot(taints []model.Taint) bool {
 	return slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 }
 
-// A Fit is the full answer to "can this group go there?": how many of its pods, or why none. Committing consumes it.
+// Fit is the result of a check whether a group fits: how many of its pods, or why none. Placing pods invalidates it.
 type Fit struct {
 	Count   int
 	Verdict plan.Verdict
@@ -92,8 +93,8 @@ type Fit struct {
 
 func refused(v plan.Verdict) Fit { return Fit{Verdict: v} }
 
-// fits asks a node. A node in flight may turn into anything its claim allows, so the pod must accept all of it: the
-// node's row has to lie within one of the rows.
+// fits checks a node. A node in flight may become any of its claim's options, so the pod must accept all of them: the
+// node's row must lie within one of the rows.
 func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
 	r.worked(1)
 	if short, lacks := t.group.Requests.FirstShort(n.free); lacks {
@@ -111,8 +112,8 @@ func (r *run) fits(t *task, rows []label.Row, n *target) Fit {
 	return r.fitsPlace(t, &n.place, false)
 }
 
-// untolerated returns the first taint that keeps the task away: as long as its wishes are in force also a taint with
-// PreferNoSchedule.
+// untolerated returns the first taint that excludes the task. While its preferences are in force, that includes taints
+// with PreferNoSchedule.
 func (r *run) untolerated(t *task, taints []model.Taint) (model.Taint, bool) {
 	if len(taints) == 0 {
 		return model.Taint{}, false
@@ -126,8 +127,8 @@ func (r *run) untolerated(t *task, taints []model.Taint) (model.Taint, bool) {
 	return model.Avoided(taints, t.group.Tolerations)
 }
 
-// fitsPlace asks what concerns the place itself: resources, who is there, ports and shared volumes. first allows the
-// first pods of a kind to make the place their domain.
+// fitsPlace checks the place itself: resources, other pods, ports and shared volumes. first permits the first pods of a
+// self-affine group to make the place their domain.
 func (r *run) fitsPlace(t *task, p *place, first bool) Fit {
 	if count := r.copies(t, p, math.MaxInt32, first); count > 0 {
 		return Fit{Count: count}
@@ -143,7 +144,7 @@ func (r *run) fitsPlace(t *task, p *place, first bool) Fit {
 	return refused(v)
 }
 
-// copies is how many of at most n pods of the task the place may have: fitsPlace without the reasons.
+// copies returns how many of at most n pods of the task fit on the place: fitsPlace without the reasons.
 func (r *run) copies(t *task, p *place, n int, first bool) int {
 	free := r.freeFor(t, p)
 	if n == 1 {
@@ -182,7 +183,8 @@ func (t *task) anyPortTaken(p *place) bool {
 	return taken
 }
 
-// freeFor is what is free for the task: less, when it brings volumes that are shared and not there yet.
+// freeFor returns the free capacity for the task, which is less if the task brings shared volumes that are not attached
+// yet.
 func (r *run) freeFor(t *task, p *place) quantity.Vector {
 	if len(t.group.Shared) == 0 {
 		return p.free
@@ -190,7 +192,7 @@ func (r *run) freeFor(t *task, p *place) quantity.Vector {
 	return r.withoutShared(t, p)
 }
 
-// withoutShared is what is free after the volumes that the task would bring.
+// withoutShared returns the free capacity after attaching the task's shared volumes.
 func (r *run) withoutShared(t *task, p *place) quantity.Vector {
 	return p.free.Sub(r.sharedVolumes(t, p))
 }
@@ -212,13 +214,13 @@ func (r *run) sharedVolumes(t *task, p *place) quantity.Vector {
 	return v
 }
 
-// onAnyHost reports whether no rule by hostname concerns the pods.
+// onAnyHost reports whether no rule by hostname restricts the pods.
 func (rs *rules) onAnyHost() bool {
 	return len(rs.hostSpreads)+len(rs.hostApart)+len(rs.hostAffinities) == 0
 }
 
-// onHost asks the rules by hostname how many more pods of the task a place with the tally may have. first allows the
-// first pods of a kind to make the place their domain.
+// onHost returns how many more pods of the task the rules by hostname permit on a place with the tally. first permits
+// the first pods of a self-affine group to make the place their domain.
 func (r *run) onHost(t *task, have *tally, first bool) (int, plan.Verdict) {
 	limit, v := t.rules.limitOnHost(have)
 	if limit == 0 {
@@ -233,7 +235,7 @@ func (r *run) onHost(t *task, have *tally, first bool) (int, plan.Verdict) {
 	return limit, plan.Verdict{}
 }
 
-// limitOnHost is how many more pods spread and anti-affinity by hostname let onto a place with the tally.
+// limitOnHost returns how many more pods spread and anti-affinity by hostname permit on a place with the tally.
 func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
 	limit := math.MaxInt32
 	if t.nameless {
@@ -262,8 +264,8 @@ func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
 	return limit, plan.Verdict{}
 }
 
-// limitNameless is limitOnHost for a node without the hostname label: nobody may be spread or be near others there, and
-// nobody is kept apart.
+// limitNameless is limitOnHost for a node without the hostname label: pods with spread or affinity by hostname are not
+// admissible there, and anti-affinity has no effect.
 func (rs *rules) limitNameless() (int, plan.Verdict) {
 	switch {
 	case len(rs.hostSpreads) > 0:
@@ -274,9 +276,9 @@ func (rs *rules) limitNameless() (int, plan.Verdict) {
 	return math.MaxInt32, plan.Verdict{}
 }
 
-// put takes what n pods of the task use from the place.
+// put subtracts the usage of n pods of the task from the place.
 func (r *run) put(t *task, p *place, n int) {
-	// What fits has no request beyond what the place has, so that the trimmed vector is all of it.
+	// Pods that fit request nothing beyond the place's resources, so the trimmed vector is complete.
 	if p.shared {
 		p.free, p.shared = p.free.Clone(), false
 	}
@@ -309,7 +311,7 @@ func (c *counters) addHosts(rs *rules, n int) {
 	}
 }
 
-// fillNodes puts lots onto the nodes, in order.
+// fillNodes places lots on the nodes, in order.
 func (r *run) fillNodes(lots []*lot) {
 	for _, l := range lots {
 		want := model.SlackOf(l.group.Requests)
@@ -328,7 +330,7 @@ func (r *run) fillNodes(lots []*lot) {
 	}
 }
 
-// fillNode puts as many pods of the lot, which ask for so much cpu and memory, onto a node as it takes.
+// fillNode places as many pods of the lot as fit, each with the cpu and memory in want, on a node.
 func (r *run) fillNode(l *lot, want model.Slack, at int) {
 	if !r.slack[at].Holds(want) {
 		return
@@ -346,7 +348,7 @@ func (r *run) fillNode(l *lot, want model.Slack, at int) {
 	}
 }
 
-// firstOn makes the node the domain of pods that want to be together, if it holds them all.
+// firstOn makes the node the domain of pods with affinity to each other, if it holds them all.
 func (r *run) firstOn(l *lot, n *target) Fit {
 	fit := r.fitsPlace(l.task, &n.place, true)
 	if fit.Count < len(l.left) {

@@ -11,28 +11,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Offers: what a row may buy in a market, found once for each row and remembered.
+// Offers: the types that a row can launch in a pool, computed once for each row and cached.
 
-// offer is what a row may buy in a market.
+// offer is the set of types that a row can launch in a pool.
 type offer struct {
 	row label.Row
-	// types that are compatible, whatever their size and whether they are for sale.
+	// types that are compatible, regardless of size and availability.
 	types bitset.Set
-	// classes of offerings that the row admits; onSale are the types that one of them has available.
+	// classes of offerings that the row admits. onSale are the types that one of them has available.
 	classes []int
 	onSale  bitset.Set
 	// front are the purchases that no other purchase beats in price and size, cheapest first.
 	front []purchase
 }
 
-// purchase is a type at its cheapest offering.
+// purchase is a type with its cheapest offering.
 type purchase struct {
 	kind  int
 	class int
 	price int64
 }
 
-// offersTo lists what a task may buy in a market, one offer for each of the rows that the pool can satisfy.
+// offersTo lists the offers of a pool to a task, one for each of the rows that the pool can satisfy.
 func (r *run) offersTo(m *market, t *task, rows []label.Row) []*offer {
 	if !m.open() {
 		return nil
@@ -54,12 +54,12 @@ func (r *run) offersTo(m *market, t *task, rows []label.Row) []*offer {
 	return offers
 }
 
-// onlySpecial reports whether the offer is of special types alone.
+// onlySpecial reports whether the offer contains special types alone.
 func (m *market) onlySpecial(o *offer) bool {
 	return !o.types.Empty() && !slices.ContainsFunc(o.front, func(p purchase) bool { return !m.special.Has(p.kind) })
 }
 
-// plainWouldDo reports whether the task itself does without special types: no spread is a reason to buy them.
+// plainWouldDo reports whether the task itself needs no special types: topology spread is no reason to launch them.
 func (r *run) plainWouldDo(m *market, t *task) bool {
 	for _, row := range t.rows {
 		both := make(label.Row, r.snap.Space.Words())
@@ -75,8 +75,8 @@ func (r *run) plainWouldDo(m *market, t *task) bool {
 	return false
 }
 
-// offer returns what a row that lies within the pool's start row may buy. asks says that the group requests a resource
-// that only special types have.
+// offer returns the offer to a row that lies within the pool's start row. asks reports that the group requests a
+// resource that only special types have.
 func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
 	key := rowKey(row, asks)
 	if known := m.offers[key]; known != nil {
@@ -96,10 +96,10 @@ func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
 	return o
 }
 
-// offered is what the row admits of what is on sale: offerings of reservations that are used up are not.
+// offered returns the available types and classes that the row admits. Offerings of used-up reservations are excluded.
 func (m *market) offered(row label.Row) (bitset.Set, []int) { return m.offeredTo(&bin{}, row) }
 
-// offeredTo is the same for a bin: the reservation of which it has taken a node is not used up for it.
+// offeredTo is like offered, for a bin: a reservation from which the bin has taken a node is not used up for it.
 func (m *market) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
 	set, classes := m.pool.Types.Offered(row)
 	used := func(i int) bool {
@@ -117,8 +117,8 @@ func (m *market) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
 	return set, classes
 }
 
-// spareSpecial drops the special types unless they were asked for: by a resource, or because nothing else satisfies
-// the labels that pod and pool name.
+// spareSpecial removes the special types unless they are needed: for a requested resource, or because no other type
+// satisfies the labels of pod and pool.
 func (m *market) spareSpecial(types bitset.Set, asks bool) {
 	if asks {
 		return
@@ -151,11 +151,11 @@ func rowKey(row label.Row, asks bool) string {
 	return string(key)
 }
 
-// front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones. What is
-// reserved comes first and makes nothing else pointless, because it may be used up any moment.
+// front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones.
+// Reserved purchases are first and exclude no others, because a reservation may be used up at any moment.
 func (m *market) front(o *offer) []purchase { return m.frontOf(o, m.priceList) }
 
-// frontOf is the front of a price list of classes.
+// frontOf returns the front of a price list of classes.
 func (m *market) frontOf(o *offer, priceList func([]int) []purchase) []purchase {
 	reserved := func(i int) bool { return m.pool.Types.Classes[i].ReservationID != "" }
 	var front []purchase
@@ -174,7 +174,7 @@ func (m *market) frontOf(o *offer, priceList func([]int) []purchase) []purchase 
 	return front
 }
 
-// usedUp reports whether the purchase needs a reservation that bears no further node.
+// usedUp reports whether the purchase needs a reservation that permits no further node.
 func (m *market) usedUp(p purchase) bool {
 	id := m.pool.Types.Classes[p.class].ReservationID
 	return id != "" && m.reservations[id] <= 0
@@ -186,8 +186,8 @@ func sortPurchases(list []purchase) {
 	})
 }
 
-// beats reports whether a purchase that is no dearer makes the other pointless: it holds as much, and takes no more of
-// what the pool limits.
+// beats reports whether a purchase at the same or a lower price dominates the other: it holds as much, and uses no more
+// of what the pool limits.
 func (m *market) beats(q, p purchase) bool {
 	if !covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) {
 		return false
