@@ -1,8 +1,8 @@
-// Package karpenter has no code, only this test of the repository's architecture: who may import whom, and what pure
-// code must not do. docs/architecture.md says why at length; every rule here carries its reason, and a violation prints
-// the chain of imports, or the line, that breaks it.
+// Package karpenter has no code, only this test of the repository's architecture: which package may import which, and
+// what pure code must not do. docs/architecture.md explains the rules. Every rule here has its reason. A violation
+// prints the chain of imports, or the line, that breaks the rule.
 //
-// To allow something new, change the table in the commit that needs it and say why there.
+// To allow something new, change the table in the commit that needs it, with the reason.
 package karpenter
 
 import (
@@ -27,19 +27,19 @@ import (
 
 const module = "github.com/karpenter-go/karpenter"
 
-// importRule restricts what the packages that match from may import. Patterns are those of the go command: our own
-// packages start with "./", and "/..." matches a package and all below it.
+// importRule restricts the imports of the packages that match from. Patterns are those of the go command: packages of
+// this repository start with "./", and "/..." matches a package and all below it.
 type importRule struct {
 	from    string
 	only    []string // direct imports must match one of these; nil allows any
-	never   []string // imports must match none of these
+	never   []string // imports must not match any of these
 	except  []string // unless they match one of these
-	through bool     // never holds for imports of imports too
+	through bool     // never applies to transitive imports too
 	because string
 }
 
-// pureStandard is the part of the standard library that computes and does nothing else. sync and sync/atomic are
-// further restricted to single files, and package time to its types, by the parse of the source.
+// pureStandard is the part of the standard library that only computes. The parse of the source further restricts sync
+// and sync/atomic to single files, and package time to its types.
 var pureStandard = []string{
 	"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/...", "errors", "fmt", "hash/fnv", "iter", "maps",
 	"math", "math/bits", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
@@ -331,7 +331,7 @@ var importRules = []importRule{
 	},
 }
 
-// imports is a graph: package -> packages it imports, ours as "./...".
+// imports is a graph: package -> imported packages, those of this repository as "./...".
 type imports map[string][]string
 
 func matches(patterns []string, pkg string) bool {
@@ -343,7 +343,7 @@ func matches(patterns []string, pkg string) bool {
 	})
 }
 
-// importViolations returns one text for each forbidden import, with the chain that leads to it.
+// importViolations returns one text for each forbidden import, with the import chain.
 func importViolations(graph imports, rules []importRule) []string {
 	var found []string
 	for _, rule := range rules {
@@ -382,7 +382,7 @@ func (rule importRule) violations(graph imports, pkg string) []string {
 	return found
 }
 
-// TestImports holds the rules against the real graph.
+// TestImports checks the real graph against the rules.
 func TestImports(t *testing.T) {
 	graph := loadImports(t)
 	if _, ok := graph["./internal/engine/label"]; !ok {
@@ -393,7 +393,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// loadImports asks the go command once for the imports of everything that the repository is built of.
+// loadImports runs the go command once to get the imports of all packages that are built in the repository.
 func loadImports(t *testing.T) imports {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports", "./...")
@@ -412,7 +412,7 @@ func loadImports(t *testing.T) imports {
 		if err := decoder.Decode(&pkg); err == io.EOF {
 			return graph
 		} else if err != nil {
-			t.Fatalf("reading the answer of go list: %v", err)
+			t.Fatalf("reading the output of go list: %v", err)
 		}
 		for i := range pkg.Imports {
 			pkg.Imports[i] = ours(pkg.Imports[i])
@@ -421,7 +421,7 @@ func loadImports(t *testing.T) imports {
 	}
 }
 
-// ours shortens the path of one of our packages to "./...".
+// ours shortens the path of a package of this repository to "./...".
 func ours(importPath string) string {
 	if below, ok := strings.CutPrefix(importPath, module); ok && (below == "" || below[0] == '/') {
 		return "." + below
@@ -429,20 +429,21 @@ func ours(importPath string) string {
 	return importPath
 }
 
-// What the source is held to.
+// These are the limits of the source.
 const maxLines = 600
 
 var (
-	// concurrent are the only files of the engine that may start goroutines or lock; one that reduces by lowest index.
+	// concurrent are the only files of the engine that may start goroutines or lock. Results must be reduced by the
+	// lowest index.
 	concurrent = []string{"internal/engine/placement/parallel.go"}
-	// vague are package names that say where code was dropped, not what it is about.
+	// vague are package names that do not describe the package's subject.
 	vague = []string{"util", "utils", "common", "helper", "helpers", "type", "types", "config", "misc"}
 	// impureTime is what package time has besides types: the clock, and the machine's time zone.
 	impureTime = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Local",
 		"LoadLocation"}
 )
 
-// TestSource holds the rules of the source against every Go file of the repository, those of its other modules included.
+// TestSource checks every Go file of the repository, including its other modules, against the rules of the source.
 func TestSource(t *testing.T) {
 	files := loadSource(t)
 	if _, ok := files["internal/engine/label/space.go"]; !ok {
@@ -453,7 +454,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// loadSource returns the text of all Go files but tests and generated ones, by their slash path.
+// loadSource returns the text of all Go files, except tests and generated files, by their slash path.
 func loadSource(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -480,7 +481,7 @@ func loadSource(t *testing.T) map[string]string {
 	return files
 }
 
-// sourceViolations returns one text for each broken rule, each with its file and line.
+// sourceViolations returns one text for each broken rule, with its file and line.
 func sourceViolations(files map[string]string) []string {
 	var found []string
 	engine := map[string][]*ast.File{} // by folder
@@ -508,8 +509,9 @@ func sourceViolations(files map[string]string) []string {
 	return found
 }
 
-// sharedReads blames reads of a condition through StatusConditions, which adds missing conditions to the object that it reads: in
-// an object of a cache that is a data race (a DeepCopy of the cache panics). Package api defines both ways.
+// sharedReads reports reads of a condition through StatusConditions, which adds missing conditions to the object that
+// it reads. In an object of a cache that is a data race (a DeepCopy of the cache panics). Package api defines both
+// ways.
 func sharedReads(fset *token.FileSet, name string, file *ast.File) []string {
 	if strings.HasPrefix(name, "api/") {
 		return nil
@@ -530,7 +532,7 @@ func sharedReads(fset *token.FileSet, name string, file *ast.File) []string {
 	return found
 }
 
-// purity looks for what pure code must not do in one package.
+// purity searches one package for operations that pure code must not contain.
 type purity struct {
 	fset  *token.FileSet
 	pkg   *types.Package
@@ -538,7 +540,7 @@ type purity struct {
 	found []string
 }
 
-// impurities parses no imports: identifiers resolve without them, and what their types are does not matter here.
+// impurities parses no imports: identifiers resolve without them, and their types do not matter here.
 func impurities(fset *token.FileSet, dir string, files []*ast.File) []string {
 	p := purity{fset: fset, uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Error: func(error) {}, Importer: noImporter{}}
@@ -607,7 +609,7 @@ func (p *purity) node(n ast.Node, mayLock bool) {
 	}
 }
 
-// call blames the built-in functions that write to their first argument.
+// call reports calls of built-in functions that write to their first argument.
 func (p *purity) call(call *ast.CallExpr) {
 	name, ok := call.Fun.(*ast.Ident)
 	if !ok || len(call.Args) == 0 {
@@ -618,7 +620,7 @@ func (p *purity) call(call *ast.CallExpr) {
 	}
 }
 
-// written blames a write to a variable of the package, or to an element or field of one.
+// written reports a write to a variable of the package, or to an element or field of one.
 func (p *purity) written(target ast.Expr) {
 	for target != nil {
 		switch t := target.(type) {
@@ -643,7 +645,7 @@ func (p *purity) written(target ast.Expr) {
 	}
 }
 
-// packageOf returns the import path when x is the name of an imported package.
+// packageOf returns the import path if x is the name of an imported package.
 func (p *purity) packageOf(x ast.Expr) (string, bool) {
 	name, ok := x.(*ast.Ident)
 	if !ok {
@@ -656,7 +658,7 @@ func (p *purity) packageOf(x ast.Expr) (string, bool) {
 	return imported.Imported().Path(), true
 }
 
-// TestImportRulesBite breaks each rule once in a small graph, and shows that the rest of the graph is fine.
+// TestImportRulesBite breaks each rule once in a small graph, and checks that the rest of the graph is accepted.
 func TestImportRulesBite(t *testing.T) {
 	fine := imports{
 		"./internal/engine/bitset":    {"math/bits", "iter"},
@@ -673,11 +675,11 @@ func TestImportRulesBite(t *testing.T) {
 		"./internal/telemetry":        {"github.com/prometheus/client_golang/prometheus", "./internal/cloud"},
 		"./api/karpenter/v1":          {"k8s.io/api/core/v1"},
 		"k8s.io/api/core/v1":          {"k8s.io/apimachinery/pkg/runtime"},
-		"fmt":                         {"os"}, // what the standard library imports is its own business
+		"fmt":                         {"os"}, // imports of the standard library are not checked
 		"os":                          {"time"},
 	}
 	if found := importViolations(fine, importRules); len(found) > 0 {
-		t.Fatalf("a sound graph is blamed: %q", found)
+		t.Fatalf("a valid graph is rejected: %q", found)
 	}
 	for _, tt := range []struct {
 		from, imported string

@@ -34,7 +34,7 @@ const (
 	arrivalLimit = 5 * time.Millisecond
 )
 
-// arrival measures, inside this process, what one pod takes from the event that the watch shows to the plan.
+// arrival measures, inside this process, the time from a pod's watch event to the plan.
 func (b *bench) arrival() error {
 	row := b.table(fmt.Sprintf("One pod arrives at 5,000 nodes with 100,000 pods: event to plan (%d arrivals; bold: 5 ms or more)", arrivals),
 		"pod", "decided", "median, ms", "95th percentile, ms", "median CPU, ms")
@@ -63,7 +63,7 @@ func (b *bench) arrival() error {
 	return nil
 }
 
-// newcomer is a kind of pod to arrive.
+// newcomer is a kind of pod that arrives.
 type newcomer struct {
 	name   string
 	change func(*corev1.Pod)
@@ -86,7 +86,7 @@ var newcomers = []newcomer{
 	}},
 }
 
-// arrive has pods come one after the other; each goes before the next comes.
+// arrive creates one pod after the other; each is deleted before the next is created.
 func (k newcomer) arrive(store *cluster.Store) (took, cpu []time.Duration, decided string) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	store.Snapshot(now)
@@ -126,7 +126,7 @@ func newPod(i int) *corev1.Pod {
 	}
 }
 
-// shelf is a provider that only has a catalogue.
+// shelf is a provider that only has a catalog.
 type shelf struct {
 	cloud.Provider
 	types  []cloud.InstanceType
@@ -140,7 +140,7 @@ func (s *shelf) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceTy
 	return s.types, nil
 }
 
-// storeOf is a store that has seen the workload and has its catalogue.
+// storeOf returns a store that has seen the workload and has its catalog.
 func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.Store, error) {
 	file, err := os.Open(filepath.Join(folder, "instance-types.json"))
 	if err != nil {
@@ -175,7 +175,7 @@ func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.St
 	return store, nil
 }
 
-// tell shows the store pools that are ready, nodes with their claims, and pods.
+// tell shows the store ready pools, nodes with their claims, and pods.
 func tell(store *cluster.Store, w *workload.World) {
 	for i := range w.Pools {
 		pool := &w.Pools[i]
@@ -199,7 +199,7 @@ func tell(store *cluster.Store, w *workload.World) {
 
 var classRef = karpv1.NodeClassReference{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"}
 
-// claimOf is the claim that the node has come of.
+// claimOf returns the claim of the node.
 func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -214,7 +214,7 @@ func claimOf(node *corev1.Node) *karpv1.NodeClaim {
 	return claim
 }
 
-// processCPU is the time that all processors together have spent on this process.
+// processCPU returns the CPU time of this process on all processors.
 func processCPU() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// used is what a process took, as the operating system says.
+// used is the resource usage of a process, according to the operating system.
 type used struct {
 	CPU  float64 // seconds, user and system
 	Peak float64 // largest resident set, MiB
 }
 
-// The first arguments that make this program a child of itself.
+// These first arguments make this program a child of itself.
 const (
-	spawnVerb  = "spawn"  // runs a command and tells on file descriptor 3 what it used
+	spawnVerb  = "spawn"  // runs a command and reports its usage on file descriptor 3
 	decodeVerb = "decode" // reads a workload and stops
 )
 
-// child runs a command on so many processors to its end. It is a grandchild, because Linux counts the resident set of
-// the process that starts a program for a peak of that program, and this process is large after a while.
+// child runs a command on procs processors to its end. The command is a grandchild, because Linux counts the resident
+// set of the process that starts a program in the program's peak, and this process grows large.
 func child(procs int, name string, args ...string) ([]byte, used, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,7 @@ func child(procs int, name string, args ...string) ([]byte, used, error) {
 	var out, complaints bytes.Buffer
 	command.Stdout, command.Stderr, command.ExtraFiles = &out, &complaints, []*os.File{tell}
 	err = command.Run()
-	tell.Close() // what was written fits the pipe
+	tell.Close() // the data fits the pipe's buffer
 	if err != nil {
 		return nil, used{}, fmt.Errorf("running %s %q: %w\n%s", name, args, err, complaints.Bytes())
 	}
@@ -75,12 +75,12 @@ func spawn(args []string) error {
 	return json.NewEncoder(report).Encode(u)
 }
 
-// simulate decides a workload so many times from its decoded objects.
+// simulate decides a workload rounds times from its decoded objects.
 func (b *bench) simulate(folder string, rounds, procs int) ([]byte, used, error) {
 	return child(procs, b.binary, "simulate", "-f", folder, "-o", "json", "--repeat", strconv.Itoa(rounds))
 }
 
-// answer decides a workload once and reads what was said.
+// answer decides a workload once and reads the answer.
 func (b *bench) answer(folder string) (*check.Answer, used, error) {
 	out, u, err := b.simulate(folder, 1, 2)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *bench) answer(folder string) (*check.Answer, used, error) {
 	return a, u, err
 }
 
-// decoding is what a process uses that only reads the workload.
+// decoding returns the usage of a process that only reads the workload.
 func (b *bench) decoding(folder string) (used, error) {
 	self, err := os.Executable()
 	if err != nil {

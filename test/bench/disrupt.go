@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// fleets are clusters about half used, and what making them cheaper may cost and must bring: CPU seconds of the whole
-// process, 0 where nothing is said, and USD per hour with the usual economics and where moves are free and a day pays back.
+// fleets are clusters at about half use, with limits for optimizing them: CPU seconds of the whole process, 0 for no
+// limit, and the resulting cost in USD per hour, with the default economics and with free moves and a payback of a
+// day.
 var fleets = []struct {
 	name           string
 	upstream       string
@@ -20,14 +21,14 @@ var fleets = []struct {
 	{"cluster-2000", "471 after 19 commands, 279 s, not finished", 10, 440, 0},
 }
 
-// wholeLimit and wholeMemory are CPU seconds and MiB beyond the input for 10,000 nodes and 100,000 pods.
+// wholeLimit (CPU seconds) and wholeMemory (MiB beyond the input) are the limits for 10,000 nodes and 100,000 pods.
 const (
 	whole       = "cluster-10k"
 	wholeLimit  = 60
 	wholeMemory = 500
 )
 
-// rearranged is what the benchmark reads of an answer of simulate --disrupt.
+// rearranged holds the fields of an answer of simulate --disrupt that the benchmark reads.
 type rearranged struct {
 	Before, After struct {
 		Nodes                     int
@@ -40,7 +41,7 @@ type rearranged struct {
 	LowerBoundPerHour, LowerBoundCostPerHour float64
 }
 
-// rearrange has the binary plan a fleet until it is stable.
+// rearrange makes the binary plan a fleet until it is stable.
 func (b *bench) rearrange(folder string, flags ...string) (*rearranged, used, error) {
 	out, u, err := child(2, b.binary, append([]string{"simulate", "-f", folder, "-o", "json", "--disrupt", "--until-stable"}, flags...)...)
 	if err != nil {
@@ -99,7 +100,7 @@ func (b *bench) disrupt() error {
 	return nil
 }
 
-// course prints what the fleets cost after each tenth of the steps.
+// course prints the cost of the fleets after each tenth of the steps.
 func (b *bench) course() error {
 	row := b.table("Cost by step (USD per hour, node price included; usual economics)",
 		"workload", "steps", "0", "10%", "20%", "30%", "40%", "50%", "60%", "70%", "80%", "90%", "100%")
@@ -120,7 +121,7 @@ func (b *bench) course() error {
 	return nil
 }
 
-// course is the cost before the first step and after each tenth of them.
+// course returns the cost before the first step and after each tenth of them.
 func (a *rearranged) course() []string {
 	cost, cells, done := a.Before.CostPerHour, []string{usd(a.Before.CostPerHour)}, 0
 	for tenth := 1; tenth <= 10; tenth++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCourse: what a fleet costs before the first step and after each tenth of the steps.
+// TestCourse checks the cost of a fleet before the first step and after each tenth of the steps.
 func TestCourse(t *testing.T) {
 	var a rearranged
 	if err := json.Unmarshal([]byte(`{"before": {"costPerHour": 10}, "after": {"costPerHour": 4},

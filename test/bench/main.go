@@ -1,4 +1,4 @@
-// Command bench measures what `karpenter simulate` costs and how good its plans are, and prints Markdown tables.
+// Command bench measures the cost of `karpenter simulate` and the quality of its plans, and prints Markdown tables.
 //
 //	go -C test run ./bench                          all tables (docs/performance.md holds them)
 //	go -C test run ./bench -tables price -only '^spread'
@@ -6,16 +6,16 @@
 //	go -C test run ./bench check FOLDER ANSWER      only judge an answer
 //	go -C test run ./bench bound FOLDER             only bound the price
 //
-// It makes its inputs (package workload), runs the binary as a child process and reads the child's resource usage from
-// the operating system, so that nothing the binary says about itself is believed:
+// It generates its inputs (package workload), runs the binary as a child process and reads the child's resource usage
+// from the operating system, so that it does not depend on the binary's own statistics:
 //
 //	CPU seconds  = (user+system of --repeat 11 - user+system of --repeat 1) / 10: from decoded objects to the plan,
 //	               garbage collection included; the median of BENCH_RUNS (5) such pairs. Where a round takes seconds,
 //	               fewer are made
 //	memory       = peak resident set of --repeat 1, less that of a child that decodes the same files and stops
 //
-// Every answer is judged by package check; one with a problem is printed as such and makes the exit status 1. CPU
-// seconds and not wall time are compared, since other work on the machine disturbs them less.
+// Every answer is judged by package check. An answer with a problem is printed as such and makes the exit status 1.
+// CPU seconds are compared instead of wall time, because other work on the machine affects them less.
 package main
 
 import (

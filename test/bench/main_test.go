@@ -15,11 +15,11 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// binary is the karpenter under test.
+// binary is the path of the karpenter under test.
 var binary string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == spawnVerb { // we are the child of a test
+	if len(os.Args) > 1 && os.Args[1] == spawnVerb { // this process is the child of a test
 		main()
 		return
 	}
@@ -49,8 +49,8 @@ func newBench(t *testing.T) (*bench, *bytes.Buffer) {
 	return &bench{binary: binary, runs: 1, only: regexp.MustCompile(""), folder: t.TempDir(), out: &out}, &out
 }
 
-// TestSmallWorkloads holds that the real binary finds a place for every pod of the small workloads, that the checker
-// finds no problem, that no price is below a bound, and that a second run says the same.
+// TestSmallWorkloads checks that the real binary places every pod of the small workloads, that the checker finds no
+// problem, that no price is below a bound, and that a second run gives the same answer.
 func TestSmallWorkloads(t *testing.T) {
 	for _, name := range append(workload.Small(), "cluster-20-pending-200", "fill-1k") {
 		for seed := 1; seed <= 2; seed++ {
@@ -62,8 +62,8 @@ func TestSmallWorkloads(t *testing.T) {
 			if n := j.report.Count(); n > 0 || b.problems != n {
 				t.Errorf("%s, seed %d: %d problems\n%s", name, seed, n, out)
 			}
-			if j.report.Unscheduled > 0 && name != "fill-1k" { // which has few nodes with GPUs and a pool with a limit
-				t.Errorf("%s, seed %d: %d pods have no place", name, seed, j.report.Unscheduled)
+			if j.report.Unscheduled > 0 && name != "fill-1k" { // fill-1k has few nodes with GPUs and a pool with a limit
+				t.Errorf("%s, seed %d: %d pods are unschedulable", name, seed, j.report.Unscheduled)
 			}
 			if new := strings.HasPrefix(name, "cluster") || strings.HasPrefix(name, "fill"); !new && j.report.Price < j.bound.PricePerHour-1e-6 {
 				t.Errorf("%s, seed %d: %g USD per hour is below the bound %g", name, seed, j.report.Price, j.bound.PricePerHour)
@@ -75,7 +75,7 @@ func TestSmallWorkloads(t *testing.T) {
 	}
 }
 
-// TestRepeats holds that rounds change nothing but the statistics.
+// TestRepeats checks that the number of rounds affects only the statistics.
 func TestRepeats(t *testing.T) {
 	b, _ := newBench(t)
 	folder, err := b.made("diverse-200", 1)
@@ -95,7 +95,7 @@ func TestRepeats(t *testing.T) {
 		answers = append(answers, stats.ReplaceAllString(string(out), ""))
 	}
 	if answers[0] != answers[1] {
-		t.Errorf("the answer after three rounds is another:\n%s\n%s", answers[0], answers[1])
+		t.Errorf("the answer after three rounds differs:\n%s\n%s", answers[0], answers[1])
 	}
 }
 
@@ -118,7 +118,7 @@ func TestRefuses(t *testing.T) {
 		{"-tables", "price", "-only", "^inflate-1k$", "-binary", filepath.Join(t.TempDir(), "none")},
 	} {
 		if err := run(args, &bytes.Buffer{}); err == nil {
-			t.Errorf("bench %q did not complain", args)
+			t.Errorf("bench %q returned no error", args)
 		}
 	}
 	t.Setenv("BENCH_RUNS", "0")
@@ -143,7 +143,7 @@ func TestVerbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := run([]string{"check", folder, answer}, &out); err != nil {
-		t.Errorf("checking a good answer: %v\n%s", err, out.String())
+		t.Errorf("checking a valid answer: %v\n%s", err, out.String())
 	}
 	if err := run([]string{"bound", folder}, &out); err != nil || !strings.Contains(out.String(), `"forcedNodes":40`) {
 		t.Errorf("bounding: %v\n%s", err, out.String())
@@ -171,7 +171,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestArrival holds that a pod that arrives is put onto a node that is there, and a large one onto a new one.
+// TestArrival checks that an arriving pod is placed on an existing node, and a large one on a new node.
 func TestArrival(t *testing.T) {
 	b, _ := newBench(t)
 	folder, err := b.made("crowded-20", 1)
@@ -198,7 +198,7 @@ func TestArrival(t *testing.T) {
 	}
 }
 
-// TestPeak holds that what this process has used is not taken for a peak of its children.
+// TestPeak checks that the memory of this process is not counted in the peak of its children.
 func TestPeak(t *testing.T) {
 	large := make([]byte, 300<<20)
 	for i := range large {

@@ -113,7 +113,7 @@ func (b *bench) print(wanted []string) error {
 	return nil
 }
 
-// made is the folder of a workload, written if it is not there.
+// made returns the folder of a workload. It writes the workload if it does not exist.
 func (b *bench) made(name string, seed int) (string, error) {
 	folder := filepath.Join(b.folder, fmt.Sprintf("%s-s%d", name, seed))
 	if _, err := os.Stat(folder + ".done"); err == nil {
@@ -129,7 +129,7 @@ func (b *bench) made(name string, seed int) (string, error) {
 	return folder, os.WriteFile(folder+".done", nil, 0o600)
 }
 
-// judged is a workload with the binary's answer, what the checker says of it and what bounds its price.
+// judged is a workload with the binary's answer, the checker's report and the price bound.
 type judged struct {
 	answer *check.Answer
 	report *check.Report
@@ -164,8 +164,8 @@ func (b *bench) judge(name string, seed int) (*judged, error) {
 	return j, nil
 }
 
-// cost is the CPU seconds of one decision, conversion included: what more rounds take, divided by their number. The
-// median of the runs.
+// cost returns the CPU seconds of one decision, including the conversion: the usage of additional rounds, divided by
+// their number. It returns the median of the runs.
 func (b *bench) cost(folder string, rounds, procs int) (float64, error) {
 	runs := make([]float64, b.runs)
 	for i := range runs {
@@ -191,13 +191,13 @@ func median(xs []float64) float64 {
 	return (xs[n/2-1] + xs[n/2]) / 2
 }
 
-// table prints Markdown; rows come as they are measured.
+// table prints the head of a Markdown table and returns a function that prints a row.
 func (b *bench) table(title string, columns ...string) func(cells ...string) {
 	fmt.Fprintf(b.out, "\n### %s\n\n| %s |\n|%s\n", title, strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	return func(cells ...string) { fmt.Fprintf(b.out, "| %s |\n", strings.Join(cells, " | ")) }
 }
 
-// seconds with three digits that matter.
+// seconds formats seconds with three significant digits.
 func seconds(s float64) string {
 	if s < 0.1 {
 		return strconv.FormatFloat(s, 'f', 4, 64)
@@ -208,7 +208,7 @@ func seconds(s float64) string {
 func usd(x float64) string   { return strconv.FormatFloat(x, 'f', 2, 64) }
 func ratio(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 
-// verdict is the figure in bold where it misses what is required.
+// verdict returns the figure, in bold if it misses the requirement.
 func verdict(figure string, missed bool) string {
 	if missed {
 		return "**" + figure + "**"

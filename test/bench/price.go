@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// prices are what plans may cost: price, nodes and cost of upstream's, USD per hour, and what is required.
+// prices are the limits for the cost of plans: price, nodes and cost of upstream's plans, USD per hour, and the
+// required values.
 var prices = []struct {
 	name     string
 	upstream float64
@@ -42,7 +43,7 @@ func (b *bench) price() error {
 	return nil
 }
 
-// over is a ratio, or a dash without a bound.
+// over returns a ratio, or a dash without a bound.
 func over(cost, bound float64) string {
 	if bound <= 0 {
 		return "-"
@@ -50,7 +51,7 @@ func over(cost, bound float64) string {
 	return ratio(cost / bound)
 }
 
-// ratioLimit is the largest multiple of the bound that a price may be, whatever the seed.
+// ratioLimit is the largest allowed multiple of the bound for a price, for any seed.
 const ratioLimit = 1.35
 
 func (b *bench) seeds() error {

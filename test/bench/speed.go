@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// speeds are what a decision may take in CPU seconds, 0 where nothing is said, and how many rounds beyond the first are
-// measured.
+// speeds are the limits for a decision in CPU seconds, 0 for no limit, and the number of measured rounds beyond the
+// first.
 var speeds = []struct {
 	name                    string
 	upstream, required, aim float64
@@ -71,7 +71,8 @@ func (b *bench) slopes() error {
 			if err != nil {
 				return err
 			}
-			// Few pods are decided too fast to be seen in few rounds, and many would take too long in many.
+			// A decision about few pods is too fast to be measured in few rounds; one about many pods would take too
+			// long in many rounds.
 			if costs[i], err = b.cost(folder, max(2, 200_000/n), 1); err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ func (b *bench) slopes() error {
 	return nil
 }
 
-// slope is the least-squares slope of log(y) over log(x).
+// slope returns the least-squares slope of log(y) over log(x).
 func slope(x []int, y []float64) float64 {
 	var sx, sy, sxx, sxy float64
 	for i := range x {
@@ -94,7 +95,7 @@ func slope(x []int, y []float64) float64 {
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
 
-// memoryLimit is how many MiB a decision about 100,000 pods may need beyond its input.
+// memoryLimit is the maximum memory in MiB that a decision about 100,000 pods may need beyond its input.
 const memoryLimit = 200
 
 func (b *bench) memory() error {

@@ -17,12 +17,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
 )
 
-// onAWS are the values of the installation when its nodes are EC2's.
+// onAWS returns the values of the installation with EC2 nodes.
 func onAWS() values {
 	return values(setter(installed()).set("settings.cloudProvider", "aws").set("settings.clusterName", "sandbox").set("settings.interruptionQueue", "interruptions"))
 }
 
-// runAWS is the same installation, told to buy from AWS, of which there is a simulated one.
+// runAWS runs the same installation with the AWS provider and a simulated AWS.
 func (w *world) runAWS(t *testing.T) {
 	w.upgradeTo(t, releaseName, mainChart, onAWS())
 	stop := w.startController(t, onAWS(), "AWS_ENDPOINT_URL="+w.startAWS(t), "AWS_REGION=us-east-1",
@@ -31,7 +31,7 @@ func (w *world) runAWS(t *testing.T) {
 	w.awaitBound(t, 2)
 	w.olderOnAWS(t)
 	w.scaleDown(t, "cloud")
-	// The class goes when nothing needs it: its finalizer is the controller's.
+	// The class is deleted last: the controller removes its finalizer once no object uses it.
 	for _, object := range []struct{ version, kind, name string }{{"karpenter.sh/v1", "NodePool", "cloud"}, {"karpenter.k8s.aws/v1", "EC2NodeClass", "default"}} {
 		gone := &unstructured.Unstructured{}
 		gone.SetAPIVersion(object.version)

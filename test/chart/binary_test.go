@@ -16,7 +16,7 @@ var built struct {
 	err    error
 }
 
-// karpenter builds the binary, once, and returns its path.
+// karpenter builds the binary once and returns its path.
 func karpenter(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {

@@ -33,23 +33,23 @@ import (
 	"github.com/karpenter-go/karpenter/test/permission"
 )
 
-// patience is the deadline of waits that say nothing about speed.
+// patience is the deadline of waits whose duration is not tested.
 const patience = 3 * time.Minute
 
-// account is the controller's, as the chart names it.
+// account is the controller's service account in the chart.
 var account = permission.Account{Namespace: namespace, Name: releaseName}
 
-// world is one sandbox and what a person with Helm needs there.
+// world is one sandbox and the clients that Helm needs.
 type world struct {
 	client.Client
 	config     *rest.Config
 	kubeconfig string
 	metrics    string // address of the controller's metrics
-	audit      string // the API server's log of what the controller's account asked for
+	audit      string // the API server's audit log of requests by the controller's account
 	helm       *action.Configuration
 }
 
-// TestOnSandbox is the life of an installation, one step after the other.
+// TestOnSandbox runs the life of an installation, one step after the other.
 func TestOnSandbox(t *testing.T) {
 	w := newWorld(t)
 	for _, step := range []struct {
@@ -68,7 +68,7 @@ func TestOnSandbox(t *testing.T) {
 		{"uninstall the definitions", w.uninstallDefinitions},
 	} {
 		if !t.Run(step.name, step.play) {
-			t.Fatalf("%s went wrong; what comes after it builds on it", step.name)
+			t.Fatalf("%s failed; later steps depend on it", step.name)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As before Kubernetes 1.34: who watches has to list first, and needs both permissions.
+	// As before Kubernetes 1.34: a client that watches must list first, and needs both permissions.
 	flags = append(flags, "--feature-gates=WatchList=false")
 	s := sandboxtest.StartSandbox(t, sandboxtest.Options{ControlPlane: true, ExtraArgs: map[string][]string{"kube-apiserver": flags}})
 	w := &world{kubeconfig: s.Kubeconfig(), audit: log, helm: action.NewConfiguration()}
@@ -113,7 +113,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// install is `helm install --create-namespace`.
+// install runs `helm install --create-namespace`.
 func (w *world) install(t *testing.T, name, path string, with values) {
 	t.Helper()
 	install := action.NewInstall(w.helm)
@@ -124,7 +124,7 @@ func (w *world) install(t *testing.T, name, path string, with values) {
 	}
 }
 
-// remove is `helm uninstall`.
+// remove runs `helm uninstall`.
 func (w *world) remove(t *testing.T, name string) {
 	t.Helper()
 	uninstall := action.NewUninstall(w.helm)
@@ -134,13 +134,13 @@ func (w *world) remove(t *testing.T, name string) {
 	}
 }
 
-// installed are the values of the installation under test: all that can be switched on.
+// installed returns the values of the installation under test: all optional features are enabled.
 func installed() values {
 	return values(setter{}.set("settings.cloudProvider", "kwok").set("networkPolicy.enabled", true).
 		set("serviceMonitor.enabled", true).set("prometheusRule.enabled", true).set("dashboards.enabled", true).
 		set("controller.resources", values{"requests": values{"cpu": "1000m", "memory": "1024Mi"}, "limits": values{"memory": "1024Mi"}}).
 		set("additionalAnnotations", values{"example.org/team": "platform"}).
-		// With it, workloads that select pods are watched too.
+		// With this setting, workloads that select pods are watched too.
 		set("settings.schedulerConfig", "podTopologySpread: {defaultConstraints: [{maxSkew: 5, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]}"))
 }
 
@@ -150,7 +150,7 @@ func (w *world) installDefinitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, definition := range definitions { // one comes to be served after the other
+	for _, definition := range definitions { // the definitions become served one after the other
 		list := &metav1.PartialObjectMetadataList{}
 		for _, version := range definition.Spec.Versions {
 			if version.Storage {
@@ -161,9 +161,9 @@ func (w *world) installDefinitions(t *testing.T) {
 	}
 }
 
-// applyTwice does what GitOps tools do, with all the server can check. What is there already must not change, or such a
-// tool would apply it for ever. The release has another name, so that it takes no object away that was installed before it
-// and that the releases of the guide would meet.
+// applyTwice applies all objects as GitOps tools do, with all checks of the server. Existing objects must not change,
+// or such a tool would apply them forever. The release has another name, so that it does not take over objects of an
+// earlier installation, which the releases of the guide would conflict with.
 func (w *world) applyTwice(t *testing.T) {
 	var all []*unstructured.Unstructured
 	for _, with := range []values{onAWS(), installed()} {
@@ -171,7 +171,7 @@ func (w *world) applyTwice(t *testing.T) {
 	}
 	for _, object := range all {
 		w.apply(t, object)
-		// Controllers write the status of some; of what is compared, nothing may come between.
+		// Controllers write the status of some objects; no such write may occur between the compared versions.
 		await(t, "a second apply of "+object.GetKind()+" "+object.GetName()+" to change nothing", func(ctx context.Context) error {
 			before := object.DeepCopy()
 			if err := w.Get(ctx, client.ObjectKeyFromObject(object), before); err != nil {
@@ -191,7 +191,7 @@ func (w *world) applyTwice(t *testing.T) {
 	}
 }
 
-// apply is `kubectl apply --server-side --validate=strict`.
+// apply runs `kubectl apply --server-side --validate=strict`.
 func (w *world) apply(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	text, err := json.Marshal(object.Object)
@@ -206,7 +206,7 @@ func (w *world) apply(t *testing.T, object *unstructured.Unstructured) *unstruct
 	return applied
 }
 
-// lease is the one of leader election.
+// lease returns the Lease of the leader election.
 func lease() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion("coordination.k8s.io/v1")
@@ -216,7 +216,7 @@ func lease() *unstructured.Unstructured {
 	return object
 }
 
-// released are the archives of the chart as it was released before.
+// released returns the archives of previously released charts.
 func released(t *testing.T) []string {
 	t.Helper()
 	archives, err := filepath.Glob("testdata/released/karpenter-*.tgz")
@@ -226,7 +226,7 @@ func released(t *testing.T) []string {
 	return archives
 }
 
-// installPrevious installs the chart as it was released before, where another controller has left its lease.
+// installPrevious installs the previously released chart in a namespace that has the lease of another controller.
 func (w *world) installPrevious(t *testing.T) {
 	foreign := lease()
 	if err := w.Create(t.Context(), foreign); err != nil {
@@ -245,7 +245,8 @@ func (w *world) installPrevious(t *testing.T) {
 	}
 }
 
-// upgrade is `helm upgrade` from the released chart to that of the repository, twice: to a version, and to itself.
+// upgrade runs `helm upgrade` from the released chart to that of the repository, twice: to a new version, and to the
+// same one.
 func (w *world) upgrade(t *testing.T) {
 	for range 2 {
 		w.upgradeTo(t, releaseName, mainChart, installed())
@@ -257,10 +258,11 @@ func (w *world) upgrade(t *testing.T) {
 	}
 }
 
-// upgradeTo is `helm upgrade` with these values.
+// upgradeTo runs `helm upgrade` with these values.
 func (w *world) upgradeTo(t *testing.T, release, path string, with values) {
 	t.Helper()
-	// For a moment the controller owns what it has put right in a definition, and Helm refuses: whoever upgrades tries again.
+	// For a moment the controller owns the fields that it has corrected in a definition, and Helm fails with a
+	// conflict. Users try again.
 	await(t, "helm upgrade "+release, func(ctx context.Context) error {
 		upgrade := action.NewUpgrade(w.helm)
 		upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.HookOnlyStrategy, patience
@@ -273,7 +275,7 @@ func (w *world) upgradeTo(t *testing.T, release, path string, with values) {
 	})
 }
 
-// uninstall leaves what the user owns, and nothing else.
+// uninstall checks that only the user's objects remain.
 func (w *world) uninstall(t *testing.T) {
 	objects := append(render(t, mainChart, installed()).objects, render(t, mainChart, onAWS()).objects...)
 	w.remove(t, releaseName)
@@ -289,7 +291,7 @@ func (w *world) uninstall(t *testing.T) {
 		}
 		for _, object := range list.Items {
 			if name := object.GetName(); name != "kube-root-ca.crt" && name != "default" && !strings.HasPrefix(name, "sh.helm.release.v1.karpenter-crd.") {
-				t.Errorf("the %s %s stayed in the namespace", kind, name)
+				t.Errorf("the %s %s remained in the namespace", kind, name)
 			}
 		}
 	}
@@ -303,7 +305,7 @@ func (w *world) uninstall(t *testing.T) {
 	}
 }
 
-// awaitGone waits until an object is there no more.
+// awaitGone waits until an object does not exist anymore.
 func (w *world) awaitGone(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	await(t, object.GetKind()+" "+object.GetName()+" to be gone", func(ctx context.Context) error {
@@ -318,13 +320,13 @@ func (w *world) awaitGone(t *testing.T, object *unstructured.Unstructured) {
 	})
 }
 
-// definitions are the objects of the release that installDefinitions makes.
+// definitions returns the objects of the release that installDefinitions creates.
 func definitions(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	return order{"karpenter-crd", namespace, definitionChart, values{}}.render(t).objects
 }
 
-// uninstallDefinitions keeps them, because all objects would go with them.
+// uninstallDefinitions checks that the definitions are kept, because deleting them would delete all their objects.
 func (w *world) uninstallDefinitions(t *testing.T) {
 	objects := definitions(t)
 	w.remove(t, "karpenter-crd")
@@ -342,7 +344,7 @@ func (w *world) uninstallDefinitions(t *testing.T) {
 	}
 }
 
-// await polls until check returns nil. Its last error says what was still missing.
+// await polls until check returns nil. The failure contains the last error of check.
 func await(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var missing error

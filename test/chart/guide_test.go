@@ -15,12 +15,12 @@ import (
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
-// block is a piece of code of a page, and the mark above it that says who runs it.
+// block is a code block of a page, and the mark above it that names the test that runs it.
 type block struct{ page, who, language, text string }
 
 var fenced = regexp.MustCompile("(?m)(?:^<!-- (.*?) -->\n)?^```(\\w+)\n((?s:.*?))^```$")
 
-// guide are the pieces of code of README.md and docs/. That each has a mark is seen to in test/docs.
+// guide returns the code blocks of README.md and docs/. test/docs checks that each has a mark.
 func guide(t *testing.T) []block {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -38,20 +38,20 @@ func guide(t *testing.T) []block {
 		}
 	}
 	if len(blocks) < 40 {
-		t.Fatalf("the pages have %d blocks; the way in which this test reads them is broken", len(blocks))
+		t.Fatalf("the pages have %d blocks; this test fails to read them", len(blocks))
 	}
 	return blocks
 }
 
 var helmCommand = regexp.MustCompile(`(?m)^helm (install|upgrade) `)
 
-// TestInstallGuide runs the commands of Helm that the pages write, as `helm template` would. None may be left out.
+// TestInstallGuide runs the Helm commands of the pages like `helm template`. None may be skipped.
 func TestInstallGuide(t *testing.T) {
 	helm := 0
 	for _, b := range guide(t) {
 		if b.who != "run by: TestInstallGuide" {
 			if b.language == "sh" && helmCommand.MatchString(b.text) {
-				t.Errorf("%s: who runs it? %q stands before\n%s", b.page, b.who, b.text)
+				t.Errorf("%s: which test runs it? the mark is %q before\n%s", b.page, b.who, b.text)
 			}
 			continue
 		}
@@ -68,7 +68,7 @@ func TestInstallGuide(t *testing.T) {
 	}
 }
 
-// runHelm renders what a `helm install` or `helm upgrade` of the guide would. It takes no option that it does not know.
+// runHelm renders the result of a `helm install` or `helm upgrade` of the guide. It fails on an unknown option.
 func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 	t.Helper()
 	command := strings.Join(words, " ")
@@ -78,7 +78,7 @@ func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 	}
 	o := order{release: words[2], namespace: "default", path: "../../" + words[3], with: values{}}
 	if o.path == mainChart && words[1] == "upgrade" {
-		o.with = values(minimal()) // the values of before stay
+		o.with = values(minimal()) // the previous values are kept
 	}
 	for i := 4; i < len(words); i++ {
 		switch words[i] {
@@ -88,7 +88,7 @@ func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 		case "--create-namespace", "--reset-then-reuse-values":
 		case "--set":
 			i++
-			// A shell would take the quotation marks away.
+			// A shell would remove the quotation marks.
 			if err := strvals.ParseInto(strings.ReplaceAll(words[i], `"`, ""), o.with); err != nil {
 				t.Errorf("%s: %v", command, err)
 			}
@@ -106,25 +106,25 @@ func runHelm(t *testing.T, words []string) []*unstructured.Unstructured {
 	return r.objects
 }
 
-// owners says for objects, by kind, namespace and name, which release has them: Helm installs none that has an object of
-// another.
+// owners maps objects, by kind, namespace and name, to their release. Helm does not install an object that another
+// release owns.
 type owners map[string]string
 
-// add gives objects to a release, and complains of those that another has.
+// add assigns objects to a release, and reports those that another release owns.
 func (o owners) add(t *testing.T, release string, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
 		id := object.GroupVersionKind().GroupKind().String() + " " + client.ObjectKeyFromObject(object).String()
 		if other, taken := o[id]; taken {
-			t.Errorf("%s is of %s and of %s", id, other, release)
+			t.Errorf("%s belongs to %s and to %s", id, other, release)
 		}
 		o[id] = release
 	}
 }
 
-// TestChartsShareNothing holds both charts to objects of their own, under the names of the guide and where both releases
-// are called alike: with all that can be switched on, and beside a chart that was released before, since the definitions
-// are upgraded first.
+// TestChartsShareNothing checks that the two charts have no common objects, under the names of the guide and with
+// equal release names, with all optional features, and beside a previously released chart, since the definitions are
+// upgraded first.
 func TestChartsShareNothing(t *testing.T) {
 	for _, release := range []string{"karpenter-crd", releaseName, "a"} {
 		for _, path := range append(released(t), mainChart) {
@@ -139,7 +139,7 @@ func TestChartsShareNothing(t *testing.T) {
 	}
 }
 
-// followGuide has the API server look at the objects of the pages, as strictly as it can, without making them.
+// followGuide makes the API server validate the objects of the pages as strictly as possible, by a dry run.
 func (w *world) followGuide(t *testing.T) {
 	n := 0
 	for _, b := range guide(t) {
@@ -158,7 +158,7 @@ func (w *world) followGuide(t *testing.T) {
 	}
 }
 
-// objectsOf are the objects of a block, or the one that it is a part of.
+// objectsOf returns the objects of a block, or the object that the block is a part of.
 func objectsOf(t *testing.T, b block) []*unstructured.Unstructured {
 	t.Helper()
 	if b.who == "run by: TestOnSandbox" {
@@ -180,7 +180,7 @@ func objectsOf(t *testing.T, b block) []*unstructured.Unstructured {
 	kind, path, _ := strings.Cut(where, " ")
 	whole, is := wholes[kind]
 	if !is {
-		t.Fatalf("%s: this test does not know of what a %s must have", b.page, kind)
+		t.Fatalf("%s: this test has no minimal object for a %s", b.page, kind)
 	}
 	var part map[string]any
 	if err := yaml.UnmarshalStrict([]byte(b.text), &part); err != nil {
@@ -198,7 +198,7 @@ func objectsOf(t *testing.T, b block) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{object}
 }
 
-// wholes are the smallest objects of the kinds that pages write parts of.
+// wholes are the smallest objects of the kinds of which pages contain parts.
 var wholes = map[string]string{
 	"NodePool": `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: part}, spec: {disruption: {consolidateAfter: 0s}, template: {spec: {
 		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},
@@ -206,7 +206,7 @@ var wholes = map[string]string{
 	"Pod": `{apiVersion: v1, kind: Pod, metadata: {name: part, namespace: default}, spec: {containers: [{name: a, image: a}]}}`,
 }
 
-// TestGitOps renders the chart as the objects of Argo CD and Flux that the pages show would have it rendered.
+// TestGitOps renders the chart with the Argo CD and Flux objects in the pages.
 func TestGitOps(t *testing.T) {
 	seen := map[string]int{}
 	for _, b := range guide(t) {
@@ -230,7 +230,7 @@ func TestGitOps(t *testing.T) {
 			default:
 				continue
 			}
-			// A chart of which nothing is said that it could not be called without.
+			// This is a chart whose required values are not set.
 			r, err := template(t, "../../"+strings.TrimPrefix(path, "./"), with)
 			if err != nil || strings.Contains(r.notes, "About the values") {
 				t.Errorf("%s: the %s %s: %v\n%s", b.page, object.GetKind(), object.GetName(), err, r.notes)

@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
-// update rewrites what is derived from other files of the repository.
+// update rewrites files that are derived from other files of the repository.
 var update = flag.Bool("update", false, "rewrite the copies of the resource definitions")
 
 const (
@@ -38,19 +38,19 @@ func load(t testing.TB, path string) helmchart.Charter {
 	return loaded
 }
 
-// rendered is what `helm template` makes of a chart.
+// rendered is the output of `helm template` for a chart.
 type rendered struct {
 	objects []*unstructured.Unstructured
 	notes   string
 }
 
-// template renders a chart under the names of releaseName and namespace.
+// template renders a chart with the names releaseName and namespace.
 func template(t testing.TB, path string, with values) (rendered, error) {
 	t.Helper()
 	return order{releaseName, namespace, path, with}.template(t)
 }
 
-// order is what Helm is told to install.
+// order is the input of a Helm installation.
 type order struct {
 	release, namespace, path string
 	with                     values
@@ -63,13 +63,13 @@ func (o order) template(t testing.TB) (rendered, error) {
 	return rendered{objects: objects, notes: notes}, err
 }
 
-// render is template where nothing may go wrong.
+// render is template that fails the test on an error.
 func render(t testing.TB, path string, with values) rendered {
 	t.Helper()
 	return order{releaseName, namespace, path, with}.render(t)
 }
 
-// render is template where nothing may go wrong.
+// render is template that fails the test on an error.
 func (o order) render(t testing.TB) rendered {
 	t.Helper()
 	r, err := o.template(t)
@@ -79,7 +79,7 @@ func (o order) render(t testing.TB) rendered {
 	return r
 }
 
-// of finds the object of a kind, and of a name if one is given; nil if there is none.
+// of returns the object of a kind, and of a name if one is given; nil if there is none.
 func (r rendered) of(kind string, name ...string) *unstructured.Unstructured {
 	for _, object := range r.objects {
 		if object.GetKind() == kind && (len(name) == 0 || object.GetName() == name[0]) {
@@ -89,7 +89,7 @@ func (r rendered) of(kind string, name ...string) *unstructured.Unstructured {
 	return nil
 }
 
-// decode reads an object of the rendered ones as its type.
+// decode returns a rendered object as its type.
 func decode[T any](t testing.TB, r rendered, kind string, name ...string) *T {
 	t.Helper()
 	object := r.of(kind, name...)
@@ -103,7 +103,7 @@ func decode[T any](t testing.TB, r rendered, kind string, name ...string) *T {
 	return typed
 }
 
-// read is a YAML file of testdata as values.
+// read returns a YAML file of testdata as values.
 func read(t testing.TB, name string) values {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -117,7 +117,7 @@ func read(t testing.TB, name string) values {
 	return v
 }
 
-// set puts a value at a dotted path.
+// set sets a value at a dotted path.
 func (s setter) set(path string, value any) setter {
 	at := values(s)
 	keys := strings.Split(path, ".")
@@ -136,5 +136,5 @@ func (s setter) set(path string, value any) setter {
 // setter builds values path by path.
 type setter values
 
-// minimal are the least values with which the chart installs.
+// minimal returns the minimal values with which the chart installs.
 func minimal() setter { return setter{}.set("settings.clusterName", "test") }

@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
-// TestMigratedValues: what `karpenter migrate` makes of older values means what the chart makes of them, and the chart has
-// nothing to say about it any more.
+// TestMigratedValues checks that the chart renders the output of `karpenter migrate` for older values like those
+// older values, and that its notes contain no warnings about the output.
 func TestMigratedValues(t *testing.T) {
 	paths, err := filepath.Glob("testdata/old/*.yaml")
 	if err != nil || len(paths) < 5 {
@@ -35,11 +35,11 @@ func TestMigratedValues(t *testing.T) {
 			after := render(t, mainChart, migrated)
 			want := decode[appsv1.Deployment](t, before, "Deployment")
 			if diff := cmp.Diff(want, decode[appsv1.Deployment](t, after, "Deployment")); diff != "" {
-				t.Errorf("the controller is another one (-as written +migrated):\n%s", diff)
+				t.Errorf("the controller differs (-as written +migrated):\n%s", diff)
 			}
 			for line := range strings.Lines(after.notes) {
 				if strings.HasPrefix(line, "  - ") {
-					t.Errorf("the chart still says: %s", line)
+					t.Errorf("the chart still warns: %s", line)
 				}
 			}
 		})

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// odd are values that somebody may write where he means none, or where another kind is meant.
+// odd are values that users may write to mean no value, or where a value of another type is expected.
 var odd = []any{nil, "", false, 0, "word", []any{}, []any{"a"}, []any{nil}, values{}, values{"a": "b"}}
 
-// paths are all dotted paths of values, those of maps among them.
+// paths returns all dotted paths of values, including those of maps.
 func paths(of values, prefix string) []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(of)) {
@@ -36,11 +36,11 @@ func paths(of values, prefix string) []string {
 	return all
 }
 
-// blunder is what a template says when its author did not think of a value.
+// blunder matches an error of a template that does not handle a value.
 var blunder = regexp.MustCompile(`nil pointer|can't evaluate|error calling|wrong type|executing "|YAML parse error|reading a rendered`)
 
-// TestOddValues puts odd values at every path: either they make sense, and every object is one that the API's types take, or
-// the refusal names the path.
+// TestOddValues sets odd values at every path. Either the chart accepts them, and every object is valid for its API
+// type, or the error names the path.
 func TestOddValues(t *testing.T) {
 	text, err := os.ReadFile(mainChart + "/values.yaml")
 	if err != nil {
@@ -74,8 +74,8 @@ func TestOddValues(t *testing.T) {
 	}
 }
 
-// about says whether a refusal names a path: as the chart does, or as Helm's schema does, with slashes; a property that
-// null took away is missing where it was.
+// about reports whether an error names a path: like the chart, or like Helm's schema, with slashes. A property that
+// null removed is reported as missing in its parent.
 func about(refusal, path string) bool {
 	above, name := "", path
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
@@ -85,7 +85,7 @@ func about(refusal, path string) bool {
 	return strings.Contains(refusal, path) || strings.Contains(refusal, strings.ReplaceAll(path, ".", "/")) || strings.Contains(refusal, missing)
 }
 
-// kept sees that false and 0 reach the controller.
+// kept checks that false and 0 are passed to the controller.
 func kept(t *testing.T, name, path string, r rendered, value any) {
 	t.Helper()
 	setting, is := strings.CutPrefix(path, "settings.")
@@ -97,11 +97,11 @@ func kept(t *testing.T, name, path string, r rendered, value any) {
 			return
 		}
 	}
-	t.Errorf("%s: no variable of the controller says so", name)
+	t.Errorf("%s: no variable of the controller contains it", name)
 }
 
-// typed reads each object as its type: strictly, unless a map was put somewhere. Where maps go to the API as they are,
-// what they have is the API server's affair.
+// typed decodes each object as its type: strictly, unless a map was set somewhere. Maps that are copied to the API
+// unchanged are validated by the API server.
 func typed(t *testing.T, name string, r rendered, value any) {
 	t.Helper()
 	free, is := value.(values)
@@ -125,12 +125,12 @@ func typed(t *testing.T, name string, r rendered, value any) {
 	}
 }
 
-// TestReadableRefusals: what people get to read when a value is of another kind than it should be, all of it at once.
+// TestReadableRefusals checks that the error for values of wrong types is readable and contains all of them.
 func TestReadableRefusals(t *testing.T) {
 	_, err := template(t, mainChart, values(minimal().set("serviceMonitor", nil).set("replicas", "two").set("tolerations", values{}).
 		set("settings.batchMaxDuration", 10).set("settings.featureGates.nodeRepair", "yes")))
 	if err == nil {
-		t.Fatal("five slips are accepted")
+		t.Fatal("five mistakes are accepted")
 	}
 	for _, want := range []string{
 		"at '': missing property 'serviceMonitor'\n",
@@ -140,7 +140,7 @@ func TestReadableRefusals(t *testing.T) {
 		"at '/tolerations': got object, want null or array\n",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the refusal does not say %q:\n%v", want, err)
+			t.Errorf("the error does not contain %q:\n%v", want, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// thing is an object of which a test knows only its name.
+// thing returns an object of which only the name is known.
 func thing(version, kind, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(version)
@@ -52,7 +52,7 @@ func (w *world) delete(t *testing.T, object *unstructured.Unstructured) {
 	w.awaitGone(t, object)
 }
 
-// older lets a Provisioner become a pool, be edited by hand, and go.
+// older checks that a Provisioner becomes a pool, is edited by hand, and is deleted.
 func (w *world) older(t *testing.T) {
 	w.create(t, "older.yaml")
 	provisioner := thing("karpenter.sh/v1alpha5", "Provisioner", "older")
@@ -68,7 +68,8 @@ func (w *world) older(t *testing.T) {
 	w.awaitGone(t, class)
 }
 
-// olderOnAWS lets a Provisioner with a class of its own take that of an AWSNodeTemplate, so that its own goes.
+// olderOnAWS checks that a Provisioner with its own class switches to that of an AWSNodeTemplate, and that its own
+// class is deleted.
 func (w *world) olderOnAWS(t *testing.T) {
 	w.create(t, "older-aws.yaml")
 	provisioner, template := thing("karpenter.sh/v1alpha5", "Provisioner", "older-inline"), thing("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", "older")

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 )
 
-// TestLint has Helm's own linter look at both charts: no errors, no warnings.
+// TestLint runs Helm's own linter on both charts and expects no errors and no warnings.
 func TestLint(t *testing.T) {
 	for _, path := range []string{mainChart, definitionChart} {
 		result := lint.RunAll(path, minimal(), namespace)
@@ -30,7 +30,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestDefinitions holds the copies in the charts to the generated files.
+// TestDefinitions compares the copies in the charts with the generated files.
 func TestDefinitions(t *testing.T) {
 	for _, folder := range []string{mainChart + "/crds", definitionChart + "/files"} {
 		want := map[string][]byte{}
@@ -54,7 +54,7 @@ func TestDefinitions(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(have, want[name]) && !*update {
-				t.Errorf("%s is not what api/crds has; go test ./chart -run TestDefinitions -update copies it", path)
+				t.Errorf("%s differs from api/crds; go test ./chart -run TestDefinitions -update copies it", path)
 			}
 		}
 		for name, content := range want {
@@ -69,7 +69,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestDefinitionChart sees that the chart's definitions are the generated ones but for annotations.
+// TestDefinitionChart checks that the chart's definitions are the generated ones except for annotations.
 func TestDefinitionChart(t *testing.T) {
 	want, err := crds.Definitions()
 	if err != nil {
@@ -89,7 +89,7 @@ func TestDefinitionChart(t *testing.T) {
 		delete(annotations, "example.org/a")
 		object.SetAnnotations(annotations)
 		if conversion := definition.Spec.Conversion; conversion != nil && conversion.Webhook != nil {
-			conversion.Webhook.ClientConfig.Service.Namespace = namespace // else nothing of them differs
+			conversion.Webhook.ClientConfig.Service.Namespace = namespace // nothing else differs
 		}
 		have, err := yaml.Marshal(object.Object["spec"])
 		if err != nil {
@@ -100,7 +100,7 @@ func TestDefinitionChart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(text), string(have)); diff != "" {
-			t.Errorf("%s is another one (-generated +chart):\n%s", definition.Name, diff)
+			t.Errorf("%s differs (-generated +chart):\n%s", definition.Name, diff)
 		}
 		if diff := cmp.Diff(definition.Annotations, annotations); diff != "" {
 			t.Errorf("%s (-generated +chart):\n%s", definition.Name, diff)
@@ -115,7 +115,7 @@ func TestDefinitionChart(t *testing.T) {
 	}
 }
 
-// TestDefaults holds what users of the upstream chart count on, and what makes the pod safe.
+// TestDefaults checks the defaults that users of the upstream chart rely on, and those that make the pod secure.
 func TestDefaults(t *testing.T) {
 	r := render(t, mainChart, minimal())
 	d := decode[appsv1.Deployment](t, r, "Deployment")
@@ -153,11 +153,11 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	if strings.Contains(r.notes, "About the values") {
-		t.Errorf("the notes complain about the defaults:\n%s", r.notes)
+		t.Errorf("the notes warn about the defaults:\n%s", r.notes)
 	}
 }
 
-// TestNetworkPolicyOfWebhook holds the rule of the webhook's port to the value that says what may reach it.
+// TestNetworkPolicyOfWebhook checks that the rule of the webhook's port contains the sources of the value for it.
 func TestNetworkPolicyOfWebhook(t *testing.T) {
 	subnet := networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/24"}}
 	for _, test := range []struct {
@@ -185,7 +185,8 @@ func TestNetworkPolicyOfWebhook(t *testing.T) {
 	}
 }
 
-// TestNetworkPolicy holds the policy to the addresses that credentials come from, in clusters of either family.
+// TestNetworkPolicy checks that the policy allows the addresses of credential endpoints, in clusters of either IP
+// family.
 func TestNetworkPolicy(t *testing.T) {
 	policy := decode[networkingv1.NetworkPolicy](t, render(t, mainChart, minimal().set("networkPolicy.enabled", true)), "NetworkPolicy")
 	have := map[string]bool{}

@@ -12,11 +12,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
-// TestRights holds the chart's roles to the table of what the controller asks for, by which `karpenter doctor` goes: they
-// grant that and no more, but for the finalizers that some clusters ask about.
+// TestRights compares the chart's roles with the table of the controller's permissions, which `karpenter doctor`
+// uses. The roles grant exactly these, plus the finalizers that some clusters require.
 func TestRights(t *testing.T) {
 	if doctor.SwitchedOff != conversion.SwitchedOff {
-		t.Errorf("the doctor knows a webhook that is switched off by %s, the controller says %s", doctor.SwitchedOff, conversion.SwitchedOff)
+		t.Errorf("the doctor expects the switch %s for the webhook, the controller has %s", doctor.SwitchedOff, conversion.SwitchedOff)
 	}
 	for _, c := range []struct {
 		name, provider string
@@ -46,13 +46,13 @@ func TestRights(t *testing.T) {
 				grant(wanted, right.Namespace, []rbacv1.PolicyRule{rule})
 			}
 			if diff := cmp.Diff(wanted, granted); diff != "" || len(wanted) < 50 {
-				t.Errorf("rights of the controller with %s, -internal/doctor/rights.go +chart:\n%s", c.name, diff)
+				t.Errorf("permissions of the controller with %s, -internal/doctor/rights.go +chart:\n%s", c.name, diff)
 			}
 		})
 	}
 }
 
-// grant notes what rules grant, a line for each verb.
+// grant records the permissions of rules, a line for each verb.
 func grant(to map[string]bool, namespace string, rules []rbacv1.PolicyRule) {
 	for _, rule := range rules {
 		names := rule.ResourceNames

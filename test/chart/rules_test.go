@@ -28,7 +28,7 @@ import (
 
 const rulesFile = mainChart + "/rules/karpenter.yaml"
 
-// rules are the alerts of the chart, read as promtool check rules reads them.
+// rules returns the alerts of the chart, parsed as promtool check rules parses them.
 func rules(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -43,7 +43,7 @@ func rules(t *testing.T) map[string]rulefmt.Rule {
 	for _, group := range groups.Groups {
 		for _, rule := range group.Rules {
 			if _, twice := all[rule.Alert]; twice || rule.Alert == "" {
-				t.Errorf("the alert %q has no name or is there twice", rule.Alert)
+				t.Errorf("the alert %q has no name or is a duplicate", rule.Alert)
 			}
 			all[rule.Alert] = rule
 		}
@@ -51,7 +51,7 @@ func rules(t *testing.T) map[string]rulefmt.Rule {
 	return all
 }
 
-// TestRules holds every alert to what it takes to be useful: known metrics, a severity, words, a runbook.
+// TestRules checks that every alert uses known metrics and has a severity, descriptions and a runbook.
 func TestRules(t *testing.T) {
 	known := metrics(t)
 	manual, err := os.ReadFile("../../docs/operations.md")
@@ -69,7 +69,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s has no summary or no description", name)
 		}
 		if !strings.Contains(string(manual), "\n### "+name+"\n") {
-			t.Errorf("docs/operations.md has no section %s that says what to do", name)
+			t.Errorf("docs/operations.md has no section %s", name)
 		}
 		if _, shown := shows[name]; !shown {
 			t.Errorf("no test shows when %s fires", name)
@@ -92,7 +92,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRunbooks: each alert leads to its section of the manual, on a page that the installation may choose.
+// TestRunbooks checks that each alert links to its section of the manual, on a page that the installation may set.
 func TestRunbooks(t *testing.T) {
 	const own = "https://wiki.example.org/karpenter"
 	for _, c := range []struct{ set, want string }{
@@ -125,7 +125,7 @@ func TestRunbooks(t *testing.T) {
 		}
 	}
 	if set := render(t, mainChart, values(minimal().set("prometheusRule.enabled", true))).of("PrometheusRule"); !strings.Contains(fmt.Sprint(set.Object), "operations.md#karpenterdown") {
-		t.Error("by default alerts lead to no section of docs/operations.md")
+		t.Error("by default alerts link to no section of docs/operations.md")
 	}
 }
 
@@ -163,7 +163,7 @@ var shows = map[string]struct{ bad, good string }{
 	"KarpenterMachinesLeaked":   {`karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 0+1x120`, `karpenter_cloudprovider_leaked_machines_terminated_total{provider="aws"} 3x120`},
 }
 
-// TestAlertsFire evaluates every alert with Prometheus's own engine, on series that are bad and on series that are good.
+// TestAlertsFire evaluates every alert with Prometheus's own engine, on bad and on good series.
 func TestAlertsFire(t *testing.T) {
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 	for name, rule := range rules(t) {
@@ -184,7 +184,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// load1m are series in the notation of promtool's tests, a sample a minute.
+// load1m parses series in the notation of promtool's tests, a sample a minute.
 func load1m(t *testing.T, text string) storage.Queryable {
 	t.Helper()
 	all := map[string]storage.Series{}
@@ -225,7 +225,7 @@ func (s sample) FH() *histogram.FloatHistogram { return nil }
 func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
 func (s sample) Copy() chunks.Sample           { return s }
 
-// found are the series that a query asked for.
+// found are the series that match a query.
 type found struct {
 	series []storage.Series
 	seen   int
@@ -236,13 +236,13 @@ func (f *found) At() storage.Series                { return f.series[f.seen-1] }
 func (f *found) Err() error                        { return nil }
 func (f *found) Warnings() annotations.Annotations { return nil }
 
-// names are metrics with their labels.
+// names maps metrics to their labels.
 type names map[string][]string
 
 var reference = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| (\\w+)[^|]*\\| ([a-z0-9_, ]*) ?\\|")
 
-// metrics are those of docs/reference/metrics.md, which a test of internal/telemetry holds to what is registered, and what
-// controller-runtime adds to them.
+// metrics returns the metrics in docs/reference/metrics.md, which a test of internal/telemetry compares with the
+// registered ones, and those that controller-runtime adds.
 func metrics(t *testing.T) names {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -257,15 +257,15 @@ func metrics(t *testing.T) names {
 		known[match[1]] = strings.FieldsFunc(match[3], func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	if len(known) < 60 || !slices.Equal(known["karpenter_nodeclaims_terminated_total"], []string{"nodepool", "capacity_type", "zone"}) {
-		t.Fatalf("%d metrics are documented; the way in which this test reads them is broken", len(known))
+		t.Fatalf("%d metrics are documented; this test fails to read them", len(known))
 	}
 	return known
 }
 
-// check sees that an expression is one, and that it asks for metrics and labels that are there.
+// check checks that an expression is valid, and that its metrics and labels exist.
 func (n names) check(t *testing.T, where, text string) {
 	t.Helper()
-	// What Grafana fills in.
+	// Grafana replaces these variables.
 	text = strings.NewReplacer("$__rate_interval", "5m", "$nodepool", ".*").Replace(text)
 	expression, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -277,11 +277,11 @@ func (n names) check(t *testing.T, where, text string) {
 		case *parser.VectorSelector:
 			allowed, known := n.labels(node.Name)
 			if !known {
-				t.Errorf("%s asks for %s, which nobody registers", where, node.Name)
+				t.Errorf("%s queries %s, which is not registered", where, node.Name)
 			}
 			for _, m := range node.LabelMatchers {
 				if m.Name != model.MetricNameLabel && known && !slices.Contains(allowed, m.Name) {
-					t.Errorf("%s asks for the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
+					t.Errorf("%s uses the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
 				}
 			}
 		case *parser.AggregateExpr:
@@ -307,7 +307,7 @@ func selectorName(matchers []*labels.Matcher) string {
 	return ""
 }
 
-// labels are those of a series, also of the parts of a histogram.
+// labels returns the labels of a series, also for the parts of a histogram.
 func (n names) labels(series string) ([]string, bool) {
 	if have, ok := n[series]; ok {
 		return have, true
@@ -322,7 +322,7 @@ func (n names) labels(series string) ([]string, bool) {
 	return nil, false
 }
 
-// dashboard is what this test reads of one of Grafana's.
+// dashboard holds the fields of a Grafana dashboard that this test reads.
 type dashboard struct {
 	UID, Title string
 	Panels     []struct {
@@ -334,7 +334,7 @@ type dashboard struct {
 	}
 }
 
-// TestDashboards reads them as Grafana would, and holds every query to the metrics that there are.
+// TestDashboards reads the dashboards as Grafana would, and checks every query against the existing metrics.
 func TestDashboards(t *testing.T) {
 	known := metrics(t)
 	paths, err := filepath.Glob(mainChart + "/dashboards/*.json")
@@ -360,7 +360,7 @@ func TestDashboards(t *testing.T) {
 		for _, panel := range d.Panels {
 			where := fmt.Sprintf("%s, %q", filepath.Base(path), panel.Title)
 			if ids[panel.ID] || len(panel.Targets) == 0 || panel.GridPos.W < 1 || panel.GridPos.X+panel.GridPos.W > 24 {
-				t.Errorf("%s: its id is there twice, it shows nothing, or it is out of the grid", where)
+				t.Errorf("%s: its id is a duplicate, it shows nothing, or it is out of the grid", where)
 			}
 			ids[panel.ID] = true
 			for _, target := range panel.Targets {
@@ -375,7 +375,7 @@ func TestDashboards(t *testing.T) {
 		}
 		data, _ := shown.Object["data"].(values)
 		if cmp.Compare(fmt.Sprint(data[filepath.Base(path)]), string(text)) != 0 {
-			t.Errorf("the ConfigMap %s does not hold %s as it is", name, path)
+			t.Errorf("the ConfigMap %s does not contain %s unchanged", name, path)
 		}
 	}
 }

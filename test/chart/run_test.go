@@ -31,7 +31,7 @@ import (
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
-// unneeded are permissions that this test's fleet does not ask for, and why the chart gives them all the same.
+// unneeded are permissions that the fleet of this test does not use, and why the chart grants them nevertheless.
 var unneeded = map[string]string{
 	"get pods":                                           "a nomination that the watch does not show after 5 s is read live",
 	"get nodes":                                          "likewise a taint, and nodes of claims that look as if they had lost them",
@@ -54,12 +54,12 @@ var unneeded = map[string]string{
 	"patch customresourcedefinitions/status.apiextensions.k8s.io": "once, in clusters where objects are stored in v1beta1",
 }
 
-// run plays with a fleet while the controller is nobody but the chart's service account.
+// run runs a fleet whose controller has only the permissions of the chart's service account.
 func (w *world) run(t *testing.T) {
 	w.leadHere(t)
 	stop := w.startController(t, installed())
-	// The chart of the previous version brought its own definitions. Those of this one name a service that is not there, which
-	// the controller puts right, each time.
+	// The previous version of the chart contained its own definitions. Those of this version reference a Service that
+	// does not exist, which the controller corrects each time.
 	for range 2 {
 		w.upgradeTo(t, "karpenter-crd", definitionChart, values{})
 		w.awaitOldVersion(t)
@@ -69,7 +69,7 @@ func (w *world) run(t *testing.T) {
 	w.awaitCost(t)
 	w.guarded(t, true)
 	w.older(t)
-	// As `kubectl delete nodeclaims --all`: nodes are drained, and others bought.
+	// Like `kubectl delete nodeclaims --all`: nodes are drained, and others are launched.
 	if err := w.DeleteAllOf(t.Context(), &karpv1.NodeClaim{}); err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func (w *world) run(t *testing.T) {
 	stop()
 }
 
-// leadHere makes the Service by which the API server finds the controller's webhook: this one runs on the machine of the API
-// server, and takes itself to be in kube-system, as programs outside a cluster do.
+// leadHere creates the Service through which the API server reaches the controller's webhook. The controller runs on
+// the machine of the API server, and assumes the namespace kube-system, like programs outside a cluster.
 func (w *world) leadHere(t *testing.T) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter"}}
@@ -138,7 +138,7 @@ func (w *world) awaitOldVersion(t *testing.T) {
 	})
 }
 
-// scaleDown lets nobody need a node, and waits until all have left.
+// scaleDown scales the Deployments to zero, and waits until all nodes are removed.
 func (w *world) scaleDown(t *testing.T, deployments ...string) {
 	t.Helper()
 	for _, name := range deployments {
@@ -159,7 +159,7 @@ func (w *world) scaleDown(t *testing.T, deployments ...string) {
 	})
 }
 
-// awaitCost waits until the controller's metrics say what the fleet costs, and what it would cost at least.
+// awaitCost waits until the controller's metrics contain the fleet's cost and its lower bound.
 func (w *world) awaitCost(t *testing.T) {
 	t.Helper()
 	await(t, "the cost of the fleet among the metrics", func(ctx context.Context) error {
@@ -206,7 +206,7 @@ func (w *world) create(t *testing.T, name string) {
 	}
 }
 
-// awaitBound waits until that many pods of the shop run on nodes.
+// awaitBound waits until the given number of the shop's pods are bound.
 func (w *world) awaitBound(t *testing.T, want int) {
 	t.Helper()
 	await(t, "the pods to run", func(ctx context.Context) error {
@@ -227,7 +227,7 @@ func (w *world) awaitBound(t *testing.T, want int) {
 	})
 }
 
-// guarded asks, without doing it, whether a definition may be deleted.
+// guarded checks, by a dry run, whether a definition may be deleted.
 func (w *world) guarded(t *testing.T, want bool) {
 	t.Helper()
 	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
@@ -247,7 +247,8 @@ func (w *world) guarded(t *testing.T, want bool) {
 	}
 }
 
-// judge reads what the controllers of both providers asked for: what they were denied, and what they could do without.
+// judge reads the requests of both providers' controllers from the audit log: which were denied, and which granted
+// permissions were not used.
 func (w *world) judge(t *testing.T) {
 	log, err := permission.Read(w.audit)
 	if err != nil {
@@ -263,17 +264,17 @@ func (w *world) judge(t *testing.T) {
 	}
 	for _, grant := range permission.Unused(grants, log.Allowed) {
 		if unneeded[grant.String()] == "" {
-			t.Errorf("the chart gives %q, which nobody asked for; take it away, or say in this test why it is given", grant)
+			t.Errorf("the chart grants %q, which was never used; remove it, or add the reason to this test", grant)
 		}
 	}
 	for name := range unneeded {
 		if !names[name] {
-			t.Errorf("this test knows why %q is given, but it is not given", name)
+			t.Errorf("this test has a reason for %q, but it is not granted", name)
 		}
 	}
 }
 
-// grants are the permissions of the controller's account in the rendered chart.
+// grants returns the permissions of the controller's account in the rendered chart.
 func grants(t *testing.T, with values) []permission.Grant {
 	t.Helper()
 	r := render(t, mainChart, with)
@@ -287,7 +288,7 @@ func grants(t *testing.T, with values) []permission.Grant {
 	return all
 }
 
-// freeAddress is one that nobody listens at.
+// freeAddress returns an address that no process listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -298,8 +299,8 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// startController runs the binary as the chart's Deployment would: its variables, its account. The returned function ends
-// it as kubelet does.
+// startController runs the binary as the chart's Deployment would: with its environment variables and its account.
+// The returned function stops it as the kubelet does.
 func (w *world) startController(t *testing.T, with values, more ...string) (stop func()) {
 	t.Helper()
 	kubeconfig, err := permission.Kubeconfig(t.Context(), w.config, account)
@@ -325,7 +326,7 @@ func (w *world) startController(t *testing.T, with values, more ...string) (stop
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // the parent-death signal comes when the thread that forked ends
+		runtime.LockOSThread() // the parent-death signal is sent when the thread that forked ends
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		started <- err
@@ -339,7 +340,7 @@ func (w *world) startController(t *testing.T, with values, more ...string) (stop
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		if t.Failed() {
-			t.Logf("the controller said:\n%s", said)
+			t.Logf("the controller's output:\n%s", said)
 		}
 	})
 	return func() {

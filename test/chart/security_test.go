@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// TestSecurityPage holds the chart to what docs/security.md says that the controller may not do.
+// TestSecurityPage checks the chart against the permissions that docs/security.md excludes.
 func TestSecurityPage(t *testing.T) {
 	ownSecret := []string{"karpenter-conversion"}
 	ownMaps := []string{"karpenter-instance-memory", "karpenter-global-settings"}
@@ -49,7 +49,7 @@ func TestSecurityPage(t *testing.T) {
 			switch object.GetKind() {
 			case "ClusterRole":
 				if strings.HasSuffix(object.GetName(), "-admin") {
-					continue // for people
+					continue // for users
 				}
 				rules = decode[rbacv1.ClusterRole](t, r, "ClusterRole", object.GetName()).Rules
 			case "Role":
@@ -66,6 +66,6 @@ func TestSecurityPage(t *testing.T) {
 		}
 	}
 	if n < 60 {
-		t.Errorf("only %d resources are looked at", n)
+		t.Errorf("only %d resources are checked", n)
 	}
 }

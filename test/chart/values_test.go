@@ -15,13 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// deployment is the controller's, rendered with these values.
+// deployment returns the controller's Deployment, rendered with these values.
 func deployment(t testing.TB, with values) *appsv1.Deployment {
 	t.Helper()
 	return decode[appsv1.Deployment](t, render(t, mainChart, with), "Deployment")
 }
 
-// environment are the variables of the controller's container that have a value.
+// environment returns the environment variables of the controller's container that have a value.
 func environment(d *appsv1.Deployment) map[string]string {
 	env := map[string]string{}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
@@ -32,12 +32,12 @@ func environment(d *appsv1.Deployment) map[string]string {
 	return env
 }
 
-// TestOldValues takes values as they were written for the charts of other times: what they meant, they mean.
+// TestOldValues checks that values of earlier charts keep their meaning.
 func TestOldValues(t *testing.T) {
 	for _, test := range []struct {
 		file    string
-		env     map[string]string // of all variables, those that are not as by default
-		notices []string          // what the notes say about
+		env     map[string]string // the variables that differ from the defaults
+		notices []string          // warnings in the notes
 	}{
 		{"0.5.yaml", map[string]string{"CLUSTER_NAME": "prod", "CLUSTER_ENDPOINT": "https://prod.example.org"},
 			[]string{"controller.clusterEndpoint is settings.clusterEndpoint now", "controller.clusterName is settings.clusterName now",
@@ -87,7 +87,7 @@ func TestOldValues(t *testing.T) {
 	}
 }
 
-// TestRefusals are values that nobody can translate: the installation ends, and says what to do.
+// TestRefusals checks values that cannot be translated: the installation fails, and the error describes what to do.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		path  string
@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 		{"settings.featureGates.nodeOverlay", true, "settings.featureGates.nodeOverlay"},
 		{"settings.featureGates.capacityBuffer", true, "settings.featureGates.capacityBuffer"},
 		{"settings.ignoreDRARequests", false, "settings.ignoreDRARequests"},
-		// By the schema.
+		// These are rejected by the schema.
 		{"settings.preferencePolicy", "Sometimes", "preferencePolicy"},
 		{"settings.batchMaxDuration", "10", "batchMaxDuration"},
 		{"settings.cloudProvider", "azure", "cloudProvider"},
@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestSeveralRefusals: all of them at once, so that nobody has to try ten times.
+// TestSeveralRefusals checks that one error names all invalid values, so that users need not try repeatedly.
 func TestSeveralRefusals(t *testing.T) {
 	_, err := template(t, mainChart, setter{}.set("settings.assumeRoleARN", "arn").set("settings.aws.tags", values{"a": "b"}))
 	for _, want := range []string{"settings.assumeRoleARN", "settings.aws.tags", "settings.clusterName"} {
@@ -132,29 +132,29 @@ func TestSeveralRefusals(t *testing.T) {
 	}
 }
 
-// TestMisspelledRequiredValue: an installation that stops names values that are not known, since one of them may be the one that
-// is missing.
+// TestMisspelledRequiredValue checks that a failed installation names unknown values, since one of them may be the
+// missing one.
 func TestMisspelledRequiredValue(t *testing.T) {
 	_, err := template(t, mainChart, setter{}.set("settings.clusterNam", "x"))
 	for _, want := range []string{"settings.clusterName is required", "perhaps misspelled: settings.clusterNam"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error %v does not have %q", err, want)
+			t.Errorf("the error %v does not contain %q", err, want)
 		}
 	}
 }
 
-// TestNewNameWins: a value that is given under both names.
+// TestNewNameWins checks a value that is given under both names.
 func TestNewNameWins(t *testing.T) {
 	r := render(t, mainChart, setter{}.set("settings.clusterName", "new").set("settings.aws.clusterName", "old"))
 	if env := environment(decode[appsv1.Deployment](t, r, "Deployment")); env["CLUSTER_NAME"] != "new" {
 		t.Errorf("CLUSTER_NAME is %q, want that of settings.clusterName", env["CLUSTER_NAME"])
 	}
 	if !strings.Contains(r.notes, "settings.aws.clusterName is ignored") {
-		t.Errorf("the notes do not say that the old one is ignored:\n%s", r.notes)
+		t.Errorf("the notes do not mention that the old one is ignored:\n%s", r.notes)
 	}
 }
 
-// TestUnknownValues are named, and change nothing.
+// TestUnknownValues checks that unknown values are reported, and have no effect.
 func TestUnknownValues(t *testing.T) {
 	r := render(t, mainChart, minimal().set("replica", 3).set("settings.clustername", "x").set("controller.resorces", values{}))
 	for _, name := range []string{"replica", "settings.clustername", "controller.resorces"} {
@@ -164,7 +164,7 @@ func TestUnknownValues(t *testing.T) {
 	}
 }
 
-// TestFalsyValues reach the controller: false and 0 are values, nothing is not.
+// TestFalsyValues checks that false and 0 are passed to the controller, and that unset values are not.
 func TestFalsyValues(t *testing.T) {
 	d := deployment(t, minimal().set("settings.vmMemoryOverheadPercent", 0).set("settings.featureGates.reservedCapacity", false).
 		set("settings.reservedENIs", 0).set("settings.nodeOverheadPrice", 0).set("settings.disableControllerWarmup", false).
@@ -175,7 +175,7 @@ func TestFalsyValues(t *testing.T) {
 		"DISRUPTION_VALIDATION": "0s", "ISOLATED_VPC": "false", "IGNORE_DRA_REQUESTS": "true", "KUBE_CLIENT_BURST": "1000000",
 	} {
 		if have, ok := env[name]; !ok || have != want {
-			t.Errorf("%s is %q (there: %t), want %q", name, have, ok, want)
+			t.Errorf("%s is %q (set: %t), want %q", name, have, ok, want)
 		}
 	}
 	if !strings.Contains(env["FEATURE_GATES"], "ReservedCapacity=false") {
@@ -185,11 +185,12 @@ func TestFalsyValues(t *testing.T) {
 		t.Errorf("replicas %d, grace period %v, want zeros", *d.Spec.Replicas, d.Spec.Template.Spec.TerminationGracePeriodSeconds)
 	}
 	if _, ok := environment(deployment(t, minimal()))["NODE_OVERHEAD_PRICE"]; ok {
-		t.Error("a price that nobody set is told to the controller, whose default is not the chart's affair")
+		t.Error("a price that is not set is passed to the controller, which has its own default")
 	}
 }
 
-// TestOwnVariables win over those of the settings, of which there must be no second one: it could not be applied.
+// TestOwnVariables checks that variables of controller.env override those of the settings, and that no variable
+// occurs twice: the Deployment could not be applied.
 func TestOwnVariables(t *testing.T) {
 	d := deployment(t, setter{}.set("controller.env", []any{
 		values{"name": "CLUSTER_NAME", "value": "mine"}, values{"name": "LOG_LEVEL", "value": "error"}, values{"name": "MEMORY_LIMIT", "value": "-1"},
@@ -197,7 +198,7 @@ func TestOwnVariables(t *testing.T) {
 	seen := map[string]int{}
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 		if seen[v.Name]++; seen[v.Name] > 1 {
-			t.Errorf("%s is there twice", v.Name)
+			t.Errorf("%s is a duplicate", v.Name)
 		}
 	}
 	if env := environment(d); env["CLUSTER_NAME"] != "mine" || env["LOG_LEVEL"] != "error" || env["MEMORY_LIMIT"] != "-1" {
@@ -205,7 +206,7 @@ func TestOwnVariables(t *testing.T) {
 	}
 }
 
-// everything are values that set every flag to something else than its default.
+// everything returns values that set every flag to something else than its default.
 func everything(provider string) setter {
 	return minimal().set("settings.cloudProvider", provider).
 		set("settings.batchMaxDuration", "20s").set("settings.batchIdleDuration", "2s").set("settings.preferencePolicy", "Ignore").
@@ -230,12 +231,12 @@ var notFromValues = map[string]string{
 
 var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z0-9-]+)`)
 
-// TestEveryFlag holds the chart to the binary: each of its flags can be set by a value, and the chart sets nothing that
-// the binary does not know.
+// TestEveryFlag compares the chart with the binary: each flag can be set by a value, and the chart sets no unknown
+// flag.
 func TestEveryFlag(t *testing.T) {
 	help, err := exec.Command(karpenter(t), "controller", "--help").CombinedOutput()
 	if err != nil {
-		t.Fatalf("asking the controller for its flags: %v\n%s", err, help)
+		t.Fatalf("reading the controller's flags: %v\n%s", err, help)
 	}
 	flags := map[string]bool{}
 	for _, match := range flagLine.FindAllStringSubmatch(string(help), -1) {
@@ -257,15 +258,16 @@ func TestEveryFlag(t *testing.T) {
 	}
 	for name := range set {
 		if !flags[name] {
-			t.Errorf("the chart sets %s, of which the controller knows nothing", name)
+			t.Errorf("the chart sets %s, which is not a flag of the controller", name)
 		}
 	}
 }
 
-// variable is the environment variable of a flag.
+// variable returns the environment variable of a flag.
 func variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
-// TestMatrix renders the chart with everything that can be switched on or off; every two switches meet in every position.
+// TestMatrix renders the chart with all optional features on or off, such that every two of them occur in every
+// combination.
 func TestMatrix(t *testing.T) {
 	switches := []struct {
 		path string
@@ -304,7 +306,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// pairs are rows of n choices among two, such that every two places show every combination in some row.
+// pairs returns rows of n binary choices, such that every two columns show every combination in some row.
 func pairs(n int) [][]int {
 	missing := map[[4]int]bool{}
 	for i := range n {
@@ -330,14 +332,14 @@ func pairs(n int) [][]int {
 	return rows
 }
 
-// wellFormed looks at what no API server is needed for.
+// wellFormed checks what does not need an API server.
 func wellFormed(t *testing.T, name string, r rendered) {
 	t.Helper()
 	names := map[string]bool{}
 	for _, object := range r.objects {
 		key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
 		if names[key] || object.GetName() == "" || object.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" {
-			t.Errorf("%s: %s is there twice, has no name or no labels", name, key)
+			t.Errorf("%s: %s is a duplicate, has no name or no labels", name, key)
 		}
 		names[key] = true
 	}

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestMarks: each block says what it is; commands and YAML say who runs them, or why nobody does.
+// TestMarks checks that each block has a language, and that marks of commands and YAML name what runs them, or why
+// nothing does.
 func TestMarks(t *testing.T) {
 	tests := testNames(t)
 	n := 0
@@ -24,11 +25,11 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	if n < 50 {
-		t.Errorf("only %d blocks were found", n)
+		t.Errorf("found only %d blocks", n)
 	}
 }
 
-// fault is what is wrong with a block's language and mark.
+// fault returns what is wrong with a block's language and mark.
 func fault(b block, tests map[string]bool) string {
 	kind, what, _ := strings.Cut(b.mark, ": ")
 	switch b.language {
@@ -53,7 +54,7 @@ func fault(b block, tests map[string]bool) string {
 
 var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
 
-// testNames are the tests of the repository.
+// testNames returns the names of the repository's tests.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -73,7 +74,7 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// TestMarksAreRead: what is no mark is found out.
+// TestMarksAreRead checks that invalid marks are detected.
 func TestMarksAreRead(t *testing.T) {
 	tests := map[string]bool{"TestA": true}
 	for _, b := range []block{
@@ -81,7 +82,7 @@ func TestMarksAreRead(t *testing.T) {
 		{language: "sh", mark: "not run: because"}, {language: "sh", mark: "run: kind"}, {language: "sh", mark: "part of: a b"}, {language: "yaml", mark: "run: shell"},
 	} {
 		if fault(b, tests) == "" {
-			t.Errorf("a block of %q with the mark %q is found right", b.language, b.mark)
+			t.Errorf("a block of %q with the mark %q is accepted", b.language, b.mark)
 		}
 	}
 	for _, b := range []block{{language: "text"}, {language: "sh", mark: "run: shell"}, {language: "yaml", mark: "run by: TestA"}, {language: "sh", mark: "not run: a cluster is needed"}} {
@@ -94,7 +95,7 @@ func TestMarksAreRead(t *testing.T) {
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
-	// GitHub's anchors: small letters, digits, - and _; spaces become -, the rest goes.
+	// GitHub's anchors: lowercase letters, digits, - and _; spaces become -, other characters are removed.
 	dropped = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
@@ -106,7 +107,7 @@ func anchors(text string) map[string]bool {
 	return there
 }
 
-// TestLinks: a link within the repository leads to something, its anchor to a heading.
+// TestLinks checks that links within the repository have an existing target, and their anchors an existing heading.
 func TestLinks(t *testing.T) {
 	n := 0
 	for _, page := range pages(t) {
@@ -121,18 +122,18 @@ func TestLinks(t *testing.T) {
 				file = path.Join(path.Dir(page), target)
 			}
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, match[1])
+				t.Errorf("%s links to %s, which does not exist", page, match[1])
 			} else if anchor != "" && !anchors(read(t, file))[anchor] {
 				t.Errorf("%s links to %s, and there is no such heading", page, match[1])
 			}
 		}
 	}
 	if n < 50 {
-		t.Errorf("only %d links were found", n)
+		t.Errorf("found only %d links", n)
 	}
 }
 
-// TestEveryPageIsFound: README.md, or a page that it leads to, links to each page.
+// TestEveryPageIsFound checks that README.md, or a page that it links to, links to each page.
 func TestEveryPageIsFound(t *testing.T) {
 	linked := map[string]bool{"README.md": true}
 	for queue := []string{"README.md"}; len(queue) > 0; queue = queue[1:] {
@@ -157,7 +158,7 @@ var (
 	target      = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 )
 
-// TestTargets: what the pages have `make` do, it can do.
+// TestTargets checks that make targets in the pages exist.
 func TestTargets(t *testing.T) {
 	there := map[string]bool{}
 	for _, match := range target.FindAllStringSubmatch(read(t, "Makefile"), -1) {
@@ -167,11 +168,11 @@ func TestTargets(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, match := range makeCommand.FindAllStringSubmatch(read(t, page), -1) {
 			if n++; !there[match[1]] {
-				t.Errorf("%s speaks of make %s; the Makefile has no such target", page, match[1])
+				t.Errorf("%s mentions make %s; the Makefile has no such target", page, match[1])
 			}
 		}
 	}
 	if n < 10 {
-		t.Errorf("only %d commands of make were found", n)
+		t.Errorf("found only %d commands of make", n)
 	}
 }

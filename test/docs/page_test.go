@@ -11,7 +11,7 @@ import (
 
 const root = "../.."
 
-// block is a piece of code of a page, with the mark above it, and the line that it begins in.
+// block is a code block of a page, with the mark above it, and its first line.
 type block struct {
 	page, mark, language, text string
 	line                       int
@@ -23,7 +23,7 @@ var fence = regexp.MustCompile("(?m)(?:^<!-- (.*?) -->\n)?^```(\\w*)\n((?s:.*?))
 
 var anyFence = regexp.MustCompile("(?m)^[ \t>]*(?:```|~~~)")
 
-// pages are the names of all pages, from the root.
+// pages returns the names of all pages, relative to the root.
 func pages(t testing.TB) []string {
 	t.Helper()
 	var names []string
@@ -48,7 +48,7 @@ func read(t testing.TB, page string) string {
 	return string(text)
 }
 
-// blocks are the pieces of code of a page.
+// blocks returns the code blocks of a page.
 func blocks(t testing.TB, page string) []block {
 	t.Helper()
 	text := read(t, page)
@@ -60,14 +60,14 @@ func blocks(t testing.TB, page string) []block {
 		}
 		all = append(all, b)
 	}
-	// Indented ones, as in lists, would be overlooked.
+	// Indented blocks, as in lists, would be missed.
 	if n := len(anyFence.FindAllString(text, -1)); n != 2*len(all) {
 		t.Fatalf("%s has %d lines that begin or end a block, and %d blocks were found; blocks begin at the first column", page, n, len(all))
 	}
 	return all
 }
 
-// marked are all blocks with a mark, page by page.
+// marked returns all blocks with a mark, page by page.
 func marked(t testing.TB, mark string) []block {
 	t.Helper()
 	var all []block

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plain says that a selector names labels and their values, nothing else.
+// plain reports whether a selector contains only labels and their values.
 func plain(s *metav1.LabelSelector) bool { return s != nil && len(s.MatchExpressions) == 0 }
 
 func nodeTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
@@ -18,7 +18,7 @@ func nodeTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
 	return nil
 }
 
-// admits says whether a pod may use an offer. A taint that only discourages keeps nobody away.
+// admits reports whether a pod may use an offer. A PreferNoSchedule taint excludes no pod.
 func admits(spec *corev1.PodSpec, o *offer) bool {
 	for key, value := range spec.NodeSelector {
 		if have, ok := o.labels[key]; !ok || have != value {
@@ -50,7 +50,8 @@ func tolerated(by corev1.Toleration, taint corev1.Taint) bool {
 	return by.Key == taint.Key && by.Value == taint.Value
 }
 
-// meets is true when in doubt: what is not understood restricts nobody, so that the bound stays one.
+// meets returns true when in doubt: requirements that are not understood exclude no offer, so that the bound remains
+// valid.
 func meets(operator string, values []string, value string, has bool) bool {
 	switch operator {
 	case "In":

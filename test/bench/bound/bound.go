@@ -1,10 +1,10 @@
-// Package bound computes a price that no fleet for a workload's pending pods can go below.
+// Package bound computes a lower bound of the price of any fleet for a workload's pending pods.
 //
 //	workload.World -> Of -> Bound.PricePerHour    USD per hour
 //
-// It relaxes the problem: nodes and pods are divisible, and constraints between pods are ignored, except that pods no
-// two of which may share a node force that many nodes. Kept are the offerings that each pod may use, that a pod fits
-// its node at all, and processor, memory, pod slots and GPUs of each node.
+// It relaxes the problem: nodes and pods are divisible, and constraints between pods are ignored. As an exception,
+// pods that exclude each other from their nodes force that many nodes. The relaxation keeps the offerings that each
+// pod may use, the requirement that a pod fits its node, and the processor, memory, pod slots and GPUs of each node.
 //
 // The bound is a dual of that relaxation. For each class c of types (GiB per processor, with GPU or without) pick
 // weights w[c] over the four resources that sum to 1, and a rent for each node. A node of price p then charges a pod
@@ -13,10 +13,10 @@
 //	(p - rent) * sum over resources k of w[c][k] * r[k] / allocatable[k]
 //
 // and each pod pays its cheapest compatible charge. The sum over the pods plus rent times the forced nodes is at most
-// the price of any fleet, whatever the weights. A grid and then an ascent look for weights that make it large; it is
-// valid however far that gets. The price of a node beyond its offering is not counted.
+// the price of any fleet, whatever the weights. A grid and then an ascent search for weights with a large value. The
+// bound is valid however good these weights are. The cost of a node beyond its offering's price is not counted.
 //
-// It shares no code with the engine, whose own bound it is there to compare with.
+// The package shares no code with the engine, because it is compared with the engine's own bound.
 package bound
 
 import (
@@ -35,7 +35,7 @@ import (
 type Bound struct {
 	PricePerHour float64 `json:"pricePerHour"` // USD
 	ForcedNodes  int     `json:"forcedNodes"`
-	Infeasible   int     `json:"infeasible"` // pods that no offering holds; they are left out
+	Infeasible   int     `json:"infeasible"` // pods that no offering holds; they are excluded
 }
 
 // resources in the order of a vector: cores, bytes, slots, GPUs.
@@ -52,13 +52,13 @@ func (v vector) fits(in vector) bool {
 	return true
 }
 
-// class of types that share weights.
+// class identifies types that share weights.
 type class struct {
 	ratio int // GiB per processor
 	gpu   bool
 }
 
-// offer is what a node costs and holds.
+// offer is the price and the capacity of a node.
 type offer struct {
 	price  float64
 	free   vector
@@ -67,7 +67,7 @@ type offer struct {
 	taints []corev1.Taint
 }
 
-// group is pods that no offer tells apart, with the cheapest offer of each type that holds one.
+// group is a set of pods with the same offers and requests, with the cheapest offer of each type that holds one.
 type group struct {
 	count  float64
 	wants  vector
@@ -103,7 +103,7 @@ func Of(w *workload.World) (Bound, error) {
 	return Bound{PricePerHour: best, ForcedNodes: forced, Infeasible: infeasible}, nil
 }
 
-// offersOf lists what every pool may launch.
+// offersOf returns the offers of every pool.
 func offersOf(w *workload.World) ([]offer, []class, error) {
 	var offers []offer
 	var of []class
@@ -197,7 +197,7 @@ func allowed(labels map[string]string, w *workload.World, pool int) bool {
 	return true
 }
 
-// newProblem groups the pods. The second result counts those that no offer holds.
+// newProblem groups the pods. The second result counts the pods that no offer holds.
 func newProblem(w *workload.World, offers []offer, classes []class) (*problem, int, error) {
 	type shape struct {
 		wants vector
@@ -268,8 +268,8 @@ func cheapestOfType(offers []offer, wants vector) []offer {
 	return best
 }
 
-// forcedNodes is the size of the largest set of pods no two of which can share a node: they exclude their like from
-// the host, or spread over hosts with a skew of 1 (an empty node is always possible).
+// forcedNodes returns the size of the largest set of pods of which no two can share a node: they exclude each other
+// from the host, or spread over hosts with a skew of 1 (an empty node is always possible).
 func forcedNodes(pods []corev1.Pod) int {
 	sets, most := map[string]int{}, 0
 	count := func(kind string, labels map[string]string) {

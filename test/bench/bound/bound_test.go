@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// TestLikeTwin compares with what a twin in another language computed, to its four digits.
+// TestLikeTwin compares the bounds with those of an implementation in another language, to its four digits.
 func TestLikeTwin(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -49,7 +49,8 @@ func world(t *testing.T, name string) *workload.World {
 	return w
 }
 
-// shop sells two types: 4 cores for 1 USD and 8 cores for 1.5 USD an hour, both with more memory than anyone asks for.
+// shop is a workload with two types: 4 cores for 1 USD and 8 cores for 1.5 USD an hour, both with more memory than
+// any pod requests.
 func shop(pods ...corev1.Pod) *workload.World {
 	sell := func(name, cpu string, price workload.USD) workload.InstanceType {
 		return workload.InstanceType{
@@ -77,7 +78,7 @@ func pods(n int, cpu string, change func(*corev1.PodSpec)) []corev1.Pod {
 	return all
 }
 
-// TestByHand has worlds small enough to know the answer.
+// TestByHand has workloads that are small enough to compute the bound by hand.
 func TestByHand(t *testing.T) {
 	apart := func(s *corev1.PodSpec) {
 		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -100,7 +101,7 @@ func TestByHand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A rent of 0.999 of the cheapest node leaves a thousandth; no weights may pass the right answer.
+		// A rent of 0.999 of the cheapest node leaves a thousandth. No weights may exceed the correct value.
 		if got.PricePerHour > c.want.PricePerHour+1e-9 || got.PricePerHour < 0.995*c.want.PricePerHour || got.ForcedNodes != c.want.ForcedNodes || got.Infeasible != c.want.Infeasible {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}

@@ -7,23 +7,23 @@ import (
 
 const (
 	ascents = 250 // steps of the ascent
-	restart = 60  // after so many the ascent goes back to the best weights
+	restart = 60  // after so many steps the ascent returns to the best weights
 	firstly = 0.2 // length of the first step
 )
 
-// charge is what a node of a class charges a pod for each resource, were that the only one with weight.
+// charge is the amount that a node of a class charges a pod for each resource if only that resource has weight.
 type charge struct {
 	class int
 	of    vector
 }
 
-// row is a group with the charges among which it pays the cheapest.
+// row is a group with its charges; the group pays the cheapest one.
 type row struct {
 	count   float64
 	charges []charge
 }
 
-// cheapest is the lowest price of any node that any pod may use.
+// cheapest returns the lowest price of any node that any pod may use.
 func (p *problem) cheapest() float64 {
 	least := math.Inf(1)
 	for _, g := range p.groups {
@@ -37,7 +37,7 @@ func (p *problem) cheapest() float64 {
 	return least
 }
 
-// rows leaves out charges that another of the same class undercuts in every resource.
+// rows omits charges that are not lower in any resource than another charge of the same class.
 func (p *problem) rows(rent float64) []row {
 	rows := make([]row, len(p.groups))
 	for i, g := range p.groups {
@@ -72,7 +72,7 @@ func undominated(all []vector) []vector {
 	return kept
 }
 
-// value is the bound that weights give, without the rent, and its gradient.
+// value returns the bound for the weights, without the rent, and its gradient.
 func (p *problem) value(rows []row, weights []vector) (float64, []vector) {
 	total, gradient := 0.0, make([]vector, len(p.classes))
 	for _, r := range rows {
@@ -91,7 +91,7 @@ func (p *problem) value(rows []row, weights []vector) (float64, []vector) {
 	return total, gradient
 }
 
-// solve looks for weights with a large value.
+// solve searches for weights with a large value.
 func (p *problem) solve(rent float64) float64 {
 	rows := p.rows(rent)
 	best, found := p.grid(rows)
@@ -124,7 +124,7 @@ func (p *problem) solve(rent float64) float64 {
 	return best
 }
 
-// grid tries weights that are the same for all classes but for GPUs.
+// grid tries weights that are equal for all classes except for GPUs.
 func (p *problem) grid(rows []row) (float64, []vector) {
 	best, found := math.Inf(-1), []vector(nil)
 	for x := range 11 {
@@ -146,7 +146,8 @@ func (p *problem) grid(rows []row) (float64, []vector) {
 	return best, found
 }
 
-// simplex is the nearest vector without negative parts and with the sum 1; without GPUs their weight is none.
+// simplex returns the nearest vector without negative parts and with the sum 1. In classes without GPUs their weight
+// is zero.
 func (p *problem) simplex(class int, v vector) vector {
 	n := 4
 	if !p.classes[class].gpu {

@@ -7,21 +7,22 @@ import (
 	"slices"
 )
 
-// Answer is what the checker reads of an answer of simulate. Money is in USD per hour; a pod is "namespace/name".
+// Answer holds the fields of an answer of simulate that are checked. Money is in USD per hour; a pod is
+// "namespace/name".
 type Answer struct {
 	Nodes         []NewNode
 	ExistingNodes []ExistingNode
 	Unschedulable []Unschedulable
-	BindOrder     []string // nil: not said
+	BindOrder     []string // nil: not given
 	PricePerHour  *float64
 	CostPerHour   *float64
-	// What the benchmark shows and nobody judges.
+	// These are printed by the benchmark and not judged.
 	LowerBoundPerHour     float64
 	LowerBoundCostPerHour float64
 	Stats                 Stats
 }
 
-// Stats is what the run says of itself.
+// Stats are the statistics that the run reports.
 type Stats struct {
 	CPUSeconds   float64
 	WallSeconds  float64
@@ -29,7 +30,7 @@ type Stats struct {
 	PeakRSSBytes int64
 }
 
-// NewNode is a node to buy.
+// NewNode is a node to launch.
 type NewNode struct {
 	Name          string
 	NodePool      string
@@ -41,20 +42,20 @@ type NewNode struct {
 	Pods          []string
 }
 
-// ExistingNode is a node of the workload on which pending pods are put.
+// ExistingNode is a node of the workload that gets pending pods.
 type ExistingNode struct {
 	Name string
 	Pods []string
 }
 
-// Unschedulable is a pod without a place.
+// Unschedulable is an unschedulable pod.
 type Unschedulable struct {
 	Pod     string
 	Reasons []json.RawMessage
 }
 
-// Read reads an answer; one without nodes, or with a node that lacks a name, pool, type, zone, capacity type or price
-// is refused.
+// Read reads an answer. It rejects an answer without nodes, or with a node that lacks a name, pool, type, zone,
+// capacity type or price.
 func Read(r io.Reader) (*Answer, error) {
 	var a Answer
 	if err := json.NewDecoder(r).Decode(&a); err != nil {

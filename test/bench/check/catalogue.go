@@ -13,13 +13,13 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// resourceNodes is the name under which a pool limits the number of its nodes.
+// resourceNodes is the resource name with which a pool limits the number of its nodes.
 const resourceNodes = corev1.ResourceName("nodes")
 
 // offering is a type in one zone and capacity type.
 type offering struct{ instanceType, zone, capacityType string }
 
-// pool is a NodePool with the labels that its nodes get, and the requirements that choose offerings.
+// pool is a NodePool with the labels of its nodes, and the requirements that select offerings.
 type pool struct {
 	name         string
 	weight       int32
@@ -29,8 +29,8 @@ type pool struct {
 	requirements []expression
 }
 
-// newPool makes labels of the requirements on keys that only the pool knows and that name one value; the others of that
-// kind choose nothing.
+// newPool turns requirements into node labels if only the pool knows their key and they name one value. Other
+// requirements with such keys select no offerings.
 func newPool(p *karpv1.NodePool, providerKeys map[string]bool) *pool {
 	template := &p.Spec.Template
 	n := &pool{name: p.Name, taints: template.Spec.Taints, limits: amountsOf(p.Spec.Limits), labels: map[string]string{}}
@@ -51,7 +51,7 @@ func newPool(p *karpv1.NodePool, providerKeys map[string]bool) *pool {
 	return n
 }
 
-// catalogue is what can be bought, and by which pool.
+// catalogue holds the offers, and which pools may launch them.
 type catalogue struct {
 	types       map[string]*workload.InstanceType
 	capacity    map[string]amounts
@@ -69,7 +69,7 @@ type offer struct {
 	labels       map[string]string
 }
 
-// offerGroup are offers that some labels do not tell apart.
+// offerGroup is a set of offers with the same values of some labels.
 type offerGroup struct {
 	labels map[string]string
 	types  []string
@@ -144,7 +144,7 @@ func (c *catalogue) addOffers(p *pool, t *workload.InstanceType) {
 	}
 }
 
-// labels of a node that the pool would launch as an offering.
+// labels returns the labels of a node that the pool would launch as an offering.
 func (c *catalogue) labels(p *pool, o offering) map[string]string {
 	t := c.types[o.instanceType]
 	labels := maps.Clone(t.Labels)
@@ -157,7 +157,7 @@ func (c *catalogue) labels(p *pool, o offering) map[string]string {
 	return labels
 }
 
-// groupedBy are the pool's offers by their values of the only labels that matter.
+// groupedBy groups the pool's offers by their values of the given labels, the only ones that matter.
 func (c *catalogue) groupedBy(p *pool, keys []string) []offerGroup {
 	at := p.name + fmt.Sprintf("%q", keys)
 	if known, ok := c.groups[at]; ok {
@@ -187,8 +187,8 @@ func (c *catalogue) groupedBy(p *pool, keys []string) []offerGroup {
 	return groups
 }
 
-// couldHold says whether an offer of the pool holds the pod alone. Room is what the pool's limits leave; nil asks for
-// no limit.
+// couldHold reports whether an offer of the pool holds the pod alone. room is the remainder of the pool's limits; nil
+// means no limit.
 func (c *catalogue) couldHold(p *pool, of *pod, room amounts, effects []corev1.TaintEffect) bool {
 	if !of.rule.tolerates(p.taints, effects) {
 		return false
@@ -206,7 +206,7 @@ func (c *catalogue) couldHold(p *pool, of *pod, room amounts, effects []corev1.T
 	return false
 }
 
-// within says whether one more node of that capacity stays inside the room.
+// within reports whether one more node of that capacity fits into the room.
 func within(capacity, room amounts) bool {
 	for name, left := range room {
 		used := capacity[name]

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// NodePrice is what a node costs beyond its price, USD per hour.
+	// NodePrice is the cost of a node beyond its price, USD per hour.
 	NodePrice = 0.005
-	// tolerance of prices, as a share.
+	// tolerance is the relative tolerance of prices.
 	tolerance = 0.005
-	// optionsPerNode is how many of a node's instance types are looked at.
+	// optionsPerNode is the maximum number of a node's instance types that are checked.
 	optionsPerNode = 20
 )
 
@@ -27,15 +27,15 @@ type node struct {
 	capacity    amounts
 	allocatable amounts
 	used        amounts
-	pods        []*pod // that the answer puts here
+	pods        []*pod // pods that the answer places here
 	index       int
-	// of the answer's nodes only; pool and types may be unknown
+	// set only for the answer's nodes; pool and types may be unknown
 	offering
 	pool    *pool
 	options []string
 }
 
-// placement is where the answer puts a pod.
+// placement is a pod and the node that the answer places it on.
 type placement struct {
 	pod  *pod
 	node *node
@@ -56,7 +56,7 @@ type judge struct {
 	at       map[string]*node // by pod
 }
 
-// Of judges an answer to a workload. An error is about the workload.
+// Of judges an answer to a workload. An error means that the workload is invalid.
 func Of(w *workload.World, a *Answer) (*Report, error) {
 	j, err := newJudge(w, a)
 	if err != nil {
@@ -135,7 +135,7 @@ func (j *judge) addPod(p *pod) {
 	}
 }
 
-// buy makes nodes of the answer's new ones, and judges each as an offering of its pool.
+// buy creates the answer's new nodes, and judges each as an offering of its pool.
 func (j *judge) buy() {
 	names := map[string]bool{}
 	for name := range j.byName {
@@ -187,7 +187,7 @@ func (j *judge) buyNode(name string, x *NewNode) *node {
 	return n
 }
 
-// place puts pods on nodes as the answer says, each once.
+// place places pods on nodes as the answer specifies, each once.
 func (j *judge) place() {
 	for i, x := range j.answer.Nodes {
 		j.placeOn(j.added[i], x.Pods)
@@ -213,14 +213,14 @@ func (j *judge) placeOn(n *node, keys []string) {
 		} else if n != nil {
 			j.at[key], j.placed = n, append(j.placed, placement{p, n})
 		}
-		if n != nil { // it takes room in any case
+		if n != nil { // it uses room in any case
 			n.pods = append(n.pods, p)
 			n.used.add(p.request)
 		}
 	}
 }
 
-// judgeNode judges what the answer puts on a node by the node's labels, taints and resources.
+// judgeNode judges the pods that the answer places on a node by the node's labels, taints and resources.
 func (j *judge) judgeNode(n *node) {
 	refused, asked := map[*placeRule][]string{}, map[corev1.ResourceName]bool{}
 	for _, p := range n.pods {
@@ -237,13 +237,13 @@ func (j *judge) judgeNode(n *node) {
 		}
 	}
 	for _, name := range n.used.lacking(n.allocatable) {
-		if asked[name] { // what bound pods overuse only bars those that ask for it too
+		if asked[name] { // if bound pods overcommit a resource, only pods that request it are affected
 			j.problem("capacity "+string(name), fmt.Sprintf("%s: %g asked, %g allocatable", n.name, float64(n.used[name])/1000, float64(n.allocatable[name])/1000))
 		}
 	}
 }
 
-// account judges that every pending pod is placed or called unschedulable, and one of them only.
+// account checks that every pending pod is either placed or reported as unschedulable.
 func (j *judge) account() {
 	called, alone := map[string]bool{}, map[string]bool{}
 	for _, u := range j.answer.Unschedulable {
@@ -302,7 +302,7 @@ func (j *judge) judgeTopology(nodes []*node) {
 	}
 }
 
-// inOrder is what is placed in the order of binding; what that leaves out comes last.
+// inOrder returns the placements in the order of binding, then those that the order omits.
 func (j *judge) inOrder() []placement {
 	seen := make(map[string]bool, len(j.placed))
 	order := make([]placement, 0, len(j.placed))

@@ -18,8 +18,9 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// judgedWorld is a world, a good answer, and changes of it with the report of a twin of this checker in another
-// language. rules.json breaks each rule once; random.json has random worlds with every form of constraint.
+// judgedWorld is a workload, a valid answer, and changes of it with the reports of an implementation of this checker
+// in another language. rules.json breaks each rule once; random.json has random workloads with every form of
+// constraint.
 type judgedWorld struct {
 	World struct {
 		Types []workload.InstanceType
@@ -32,7 +33,7 @@ type judgedWorld struct {
 	Base           map[string]json.RawMessage
 	Cases          []struct {
 		Name string
-		// Changes are new values of fields, or of one element of a list ("nodes.3"); null takes a field away.
+		// Changes are new values of fields, or of one element of a list ("nodes.3"); null removes a field.
 		Changes map[string]json.RawMessage
 		Report  Report
 	}
@@ -46,7 +47,7 @@ func (j *judgedWorld) world() *workload.World {
 func TestReports(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) < 2 {
-		t.Fatalf("%d files of judged worlds, %v", len(files), err)
+		t.Fatalf("%d files of judged workloads, %v", len(files), err)
 	}
 	seen := map[string]int{}
 	for _, file := range files {
@@ -91,7 +92,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// changed is the answer with some parts replaced.
+// changed returns the answer with some parts replaced.
 func changed(t *testing.T, base, changes map[string]json.RawMessage) *Answer {
 	t.Helper()
 	all := map[string]json.RawMessage{}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// remember keeps the counts of the pods that were bound before the plan.
+// remember stores the counts of the pods that were bound before the plan.
 func (t *topology) remember() {
 	for _, s := range t.spreadList {
 		s.start = maps.Clone(s.count)
@@ -17,15 +17,15 @@ func (t *topology) remember() {
 	}
 }
 
-// alike are pods of a plan that count for their own constraint, in one domain.
+// alike identifies pods of a plan that count for their own constraint, in one domain.
 type alike struct {
 	spread     *spreadCount
 	key, value string
 	skew, most int
 }
 
-// judgeEnd judges what holds after every admissible order, when all pods are bound: counts only grow and the nodes are
-// there from the start, so that a minimum at a pod's turn is at most the one at the end.
+// judgeEnd judges what holds after every admissible order, when all pods are bound. Counts only grow and the nodes
+// exist from the start, so that the minimum at a pod's turn is at most the one at the end.
 func (t *topology) judgeEnd(placed []placement, report func(kind, text string)) {
 	groups, carriers := map[alike]int{}, map[*affinityCount]map[domain]int{}
 	for _, at := range placed {
@@ -78,8 +78,8 @@ func (t *topology) judgeAffinityEnd(a *affinityCount, at placement, carriers map
 	}
 }
 
-// judgeFirst reports domains in which only pods of the plan are that match themselves: one may start so, if no pod
-// matched anywhere before.
+// judgeFirst reports domains in which only carriers of the term that match themselves run. The first pod may do so if
+// no pod matched anywhere before.
 func (a *affinityCount) judgeFirst(byDomain map[domain]int, report func(kind, text string)) {
 	alone := map[string][]domain{}
 	for d, own := range byDomain {

@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// judgeLimits returns what each pool's limits leave after the plan.
+// judgeLimits returns the remainder of each pool's limits after the plan.
 func (j *judge) judgeLimits() map[string]amounts {
 	used, bought := map[string]amounts{}, map[string]bool{}
 	count := func(pool string, capacity amounts) {
@@ -41,7 +41,8 @@ func (j *judge) judgeLimits() map[string]amounts {
 	return room
 }
 
-// judgeWeights warns of pods on a pool although a heavier one could have held them alone, within what its limits leave.
+// judgeWeights warns about pods on a pool although a pool with a higher weight could have held them alone, within its
+// limits.
 func (j *judge) judgeWeights(room map[string]amounts) {
 	type question struct {
 		weight int32
@@ -80,7 +81,7 @@ func (j *judge) judgeTotals() {
 	}
 }
 
-// MedianOptions is the median number of instance types that new nodes may become, 0 without nodes.
+// MedianOptions returns the median number of instance types that new nodes may become, 0 without nodes.
 func (a *Answer) MedianOptions() int {
 	if len(a.Nodes) == 0 {
 		return 0

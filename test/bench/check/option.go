@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// judgeOptions judges that the further instance types of a node hold its pods in the same pool, zone and capacity type.
+// judgeOptions checks that the further instance types of a node hold its pods in the same pool, zone and capacity
+// type.
 func (j *judge) judgeOptions() {
 	known := map[string]*optionRule{}
 	for _, n := range j.added {
@@ -26,7 +27,7 @@ func (j *judge) judgeOptions() {
 	}
 }
 
-// sample is at most optionsPerNode of the options, evenly, with the first and the last.
+// sample returns at most optionsPerNode of the options, evenly distributed, with the first and the last.
 func sample(options []string) []string {
 	if len(options) <= optionsPerNode {
 		return options
@@ -53,7 +54,7 @@ func (j *judge) cheapestFirst(n *node) bool {
 	return true
 }
 
-// optionRule is what is known of an offering as a node of a pool.
+// optionRule is the known part of an offering as a node of a pool.
 type optionRule struct {
 	labels  map[string]string
 	allowed bool

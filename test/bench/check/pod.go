@@ -31,7 +31,7 @@ func (a amounts) add(b amounts) {
 	}
 }
 
-// lacking lists the resources that are wanted beyond what is there, in order.
+// lacking returns the resources that exceed the available amounts, in order.
 func (a amounts) lacking(have amounts) []corev1.ResourceName {
 	var short []corev1.ResourceName
 	for name, n := range a {
@@ -58,8 +58,8 @@ type expression struct {
 	values        []string
 }
 
-// holds says whether a label with this value, or none, meets the expression. A bound and a value that is no integer
-// never agree; an operator that does not exist is met by nothing.
+// holds reports whether a label with this value, or a missing label, satisfies the expression. Gt and Lt never hold
+// for a value that is not an integer. An unknown operator never holds.
 func (e expression) holds(value string, has bool) bool {
 	switch e.operator {
 	case "In":
@@ -101,9 +101,9 @@ func allHold(expressions []expression, labels map[string]string) bool {
 	return true
 }
 
-// selector is a label selector. Two that say the same have the same text.
+// selector is a label selector. Equivalent selectors have the same text.
 type selector struct {
-	nothing     bool // selects nothing; else no expression selects everything
+	nothing     bool // selects nothing; otherwise an empty list of expressions selects everything
 	expressions []expression
 	text        string
 }
@@ -131,13 +131,13 @@ func (s selector) selects(labels map[string]string) bool {
 	return !s.nothing && allHold(s.expressions, labels)
 }
 
-// placeRule is what a pod asks of a node's labels and taints. Pods that ask the same share one.
+// placeRule holds the pod's rules about a node's labels and taints. Pods with the same rules share one.
 type placeRule struct {
 	text        string
 	selector    map[string]string
 	required    *corev1.NodeSelector
 	tolerations []corev1.Toleration
-	keys        []string // all labels that it looks at
+	keys        []string // all label keys in the rules
 }
 
 func newPlaceRule(spec *corev1.PodSpec) (*placeRule, error) {
@@ -169,7 +169,8 @@ func (r *placeRule) selected(labels map[string]string) bool {
 	return true
 }
 
-// affine says whether a term of the required node affinity holds. A term without expressions and fields never does.
+// affine reports whether a term of the required node affinity holds. A term without expressions and fields never
+// holds.
 func (r *placeRule) affine(labels map[string]string, name string) bool {
 	if r.required == nil {
 		return true
@@ -200,7 +201,7 @@ func nodeExpressions(requirements []corev1.NodeSelectorRequirement) []expression
 	return all
 }
 
-// hard are the effects that keep a pod away; soft adds the one that only discourages.
+// hard are the effects that exclude a pod; soft adds PreferNoSchedule.
 var (
 	hard = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}
 	soft = append(slices.Clone(hard), corev1.TaintEffectPreferNoSchedule)
@@ -228,7 +229,7 @@ func tolerated(by corev1.Toleration, taint corev1.Taint) bool {
 	return false
 }
 
-// refused names the kinds of rule that a node breaks.
+// refused returns the kinds of rule that a node violates.
 func (r *placeRule) refused(labels map[string]string, taints []corev1.Taint, name string) []string {
 	var kinds []string
 	if !r.tolerates(taints, hard) {
@@ -243,11 +244,11 @@ func (r *placeRule) refused(labels map[string]string, taints []corev1.Taint, nam
 	return kinds
 }
 
-// pod is a pod with what its rules come to.
+// pod is a pod with its evaluated rules.
 type pod struct {
 	*corev1.Pod
 	key        string
-	kind       string // namespace and labels: all that selectors see
+	kind       string // namespace and labels: the inputs of selectors
 	request    amounts
 	rule       *placeRule
 	shape      string // rule and request
@@ -257,7 +258,7 @@ type pod struct {
 	unverified bool
 }
 
-// podTerm is a term of pod (anti-)affinity; two that say the same have the same text.
+// podTerm is a term of pod (anti-)affinity. Equivalent terms have the same text.
 type podTerm struct {
 	namespaces []string
 	byLabel    selector // of namespaces
@@ -270,7 +271,7 @@ func (t *podTerm) matches(namespace string, labels map[string]string) bool {
 	return (slices.Contains(t.namespaces, namespace) || t.byLabel.selects(map[string]string{corev1.LabelMetadataName: namespace})) && t.pods.selects(labels)
 }
 
-// newPod shares the rules of pods that ask the same of a node.
+// newPod shares the rules of pods with the same rules.
 func newPod(p *corev1.Pod, rules map[string]*placeRule) (*pod, error) {
 	rule, err := newPlaceRule(&p.Spec)
 	if err != nil {
@@ -301,7 +302,7 @@ func newPod(p *corev1.Pod, rules map[string]*placeRule) (*pod, error) {
 	return n, nil
 }
 
-// own are expressions about the pod's own values of some labels.
+// own returns expressions with the pod's own values of some labels.
 func (p *pod) own(keys []string, operator string) []expression {
 	var all []expression
 	for _, key := range keys {
@@ -334,7 +335,8 @@ func hasOtherRules(spec *corev1.PodSpec) bool {
 		})
 }
 
-// requestOf is what a pod needs: its containers and sidecars together, or more while it starts; its overhead; one slot.
+// requestOf returns the requests of a pod: the sum of its containers and sidecars, or that of its init containers if
+// it is larger; its overhead; one slot.
 func requestOf(spec *corev1.PodSpec) amounts {
 	total, sidecars, start := amounts{}, amounts{}, amounts{}
 	for i := range spec.Containers {
@@ -366,7 +368,7 @@ func containerRequest(c *corev1.Container) amounts {
 	return a
 }
 
-// wellKnown are labels that every node has, or that only the provider decides.
+// wellKnown are labels that every node has, or that only the provider sets.
 var wellKnown = []string{
 	workload.LabelType, workload.LabelArch, workload.LabelOS, workload.LabelZone, workload.LabelCapacity, workload.LabelPool,
 	"topology.kubernetes.io/region", "node.kubernetes.io/windows-build",

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Report is the judgement. Price and Cost are USD per hour by the catalogue; Cost counts NodePrice for each new node.
+// Report is the result. Price and Cost are USD per hour by the catalog; Cost includes NodePrice for each new node.
 type Report struct {
 	Nodes        int            `json:"nodes"`
 	Placed       int            `json:"placed"`
@@ -13,13 +13,13 @@ type Report struct {
 	Cost         float64        `json:"cost"`
 	Warnings     map[string]int `json:"warnings"`
 	Problems     map[string]int `json:"problems"`
-	Examples     []string       `json:"examples"` // up to five, of different kinds if there are
+	Examples     []string       `json:"examples"` // up to five, of different kinds if possible
 	EndStateOnly bool           `json:"endStateOnly"`
 
 	texts map[string][]string
 }
 
-// Count is the number of problems.
+// Count returns the number of problems.
 func (r *Report) Count() int {
 	sum := 0
 	for _, n := range r.Problems {
@@ -35,14 +35,14 @@ func (r *Report) problem(kind, text string) {
 	}
 }
 
-// warn counts what is no problem; zero leaves no trace.
+// warn counts warnings; zero adds no entry.
 func (r *Report) warn(kind string, n int) {
 	if n > 0 {
 		r.Warnings[kind] += n
 	}
 }
 
-// examples are up to five problems, each kind once before any twice.
+// examples returns up to five problems, each kind once before any twice.
 func (r *Report) examples() []string {
 	kinds := make([]string, 0, len(r.texts))
 	for kind := range r.texts {

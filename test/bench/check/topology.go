@@ -11,19 +11,19 @@ import (
 // domain is a value of a topology key.
 type domain struct{ key, value string }
 
-// view says in which domain each node counts for a spread constraint, as one shape of pod sees it.
+// view is the domain of each node for a spread constraint, as a pod of one shape sees it.
 type view struct {
-	of   map[int]string // by node; nodes that do not count are not there
+	of   map[int]string // by node; nodes that do not count are missing
 	size int            // number of domains
 }
 
-// spreadCount are matching pods per domain.
+// spreadCount counts matching pods per domain.
 type spreadCount struct {
 	namespace string
 	pods      selector
 	view      *view
 	count     map[string]int
-	level     map[int]int // number of domains with so many pods
+	level     map[int]int // number of domains by number of pods
 	low       int
 	start     map[string]int // the counts when Topology.remember was called
 }
@@ -42,7 +42,7 @@ func (s *spreadCount) add(node int) {
 	}
 }
 
-// least is what kube-scheduler takes for the emptiest domain: 0 while there are fewer domains than asked for.
+// least returns kube-scheduler's global minimum: 0 while there are fewer domains than minDomains.
 func (s *spreadCount) least(minDomains int) int {
 	if s.view.size < minDomains {
 		return 0
@@ -50,14 +50,14 @@ func (s *spreadCount) least(minDomains int) int {
 	return s.low
 }
 
-// affinityCount are pods that match all terms of a pod's affinity, per domain.
+// affinityCount counts pods that match all terms of a pod's affinity, per domain.
 type affinityCount struct {
 	terms []podTerm
 	count map[domain]int
 	start map[domain]int
 }
 
-// antiCount is one term of anti-affinity: pods that it selects and pods that carry it, per value of its key.
+// antiCount counts, for one term of anti-affinity, pods that it selects and pods that carry it, per value of its key.
 type antiCount struct {
 	term            podTerm
 	matched, owners map[string]int
@@ -67,7 +67,7 @@ type antiCount struct {
 type constraint struct {
 	*spreadCount
 	key        string
-	skew, most int // most is the smallest number of domains, 1 if not said
+	skew, most int // most is minDomains, 1 if not set
 }
 
 // topology holds the counters of PodTopologySpread and InterPodAffinity, one for each distinct constraint.
@@ -84,7 +84,7 @@ type topology struct {
 	seen       map[string]*trackers // by kind of pod
 }
 
-// trackers are the counters that pods of a kind move.
+// trackers are the counters that pods of a kind change.
 type trackers struct {
 	spreads    []*spreadCount
 	affinities []*affinityCount
@@ -145,8 +145,8 @@ func (t *topology) spread(p *pod, c corev1.TopologySpreadConstraint) *spreadCoun
 	return s
 }
 
-// view counts the nodes that have all topology keys of the pod, and that the pod's own rules admit if the constraint
-// honours them.
+// view counts the nodes that have all topology keys of the pod, and that the pod's own rules admit if the
+// constraint's nodeAffinityPolicy and nodeTaintsPolicy are Honor.
 func (t *topology) view(p *pod, c corev1.TopologySpreadConstraint) (*view, string) {
 	honour := func(policy *corev1.NodeInclusionPolicy, otherwise corev1.NodeInclusionPolicy) bool {
 		if policy != nil {
@@ -216,7 +216,7 @@ func matchesAll(terms []podTerm, p *pod) bool {
 	return true
 }
 
-// domains of a node that the terms ask about, each once.
+// domainsOf returns the domains of a node for the terms' keys, each once.
 func domainsOf(terms []podTerm, n *node) []domain {
 	var all []domain
 	for _, t := range terms {
@@ -252,7 +252,7 @@ func (t *topology) bind(p *pod, n *node) {
 	}
 }
 
-// judge names the kinds of rule that keep the pod off the node as things stand.
+// judge returns the kinds of rule that exclude the pod from the node in the current state.
 func (t *topology) judge(p *pod, n *node) []string {
 	var kinds []string
 	for _, c := range t.spreadOf[p.key] {
@@ -277,7 +277,8 @@ func (t *topology) judge(p *pod, n *node) []string {
 	return kinds
 }
 
-// admits says whether the node has all keys and a matching pod in each domain, or the pod is the first of its kind.
+// admits reports whether the node has all keys and a matching pod in each domain, or the pod is the first of its
+// kind.
 func (a *affinityCount) admits(p *pod, n *node) bool {
 	first := len(a.count) == 0 && matchesAll(a.terms, p)
 	for _, t := range a.terms {

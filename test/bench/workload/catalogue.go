@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The labels that instance types of these workloads carry, and the well-known ones that the builders use.
+// These are the labels of the instance types of these workloads, and the well-known labels that the builders use.
 const (
 	labelFamily = "perf.example.com/instance-family"
 	labelSize   = "perf.example.com/instance-size"
@@ -45,7 +45,7 @@ type InstanceType struct {
 	Overhead  map[string]string `json:"overhead"`
 }
 
-// Offering is a zone and a capacity type in which one can buy a type.
+// Offering is a zone and a capacity type in which a type is available.
 type Offering struct {
 	Available    bool   `json:"available"`
 	CapacityType string `json:"capacityType"`
@@ -53,7 +53,8 @@ type Offering struct {
 	Zone         string `json:"zone"`
 }
 
-// USD is an amount of money per hour, written with the fewest digits that say it and at least one after the point.
+// USD is an amount of money per hour, written with the fewest digits that represent it and at least one after the
+// point.
 type USD float64
 
 // MarshalJSON writes a JSON number.
@@ -65,16 +66,16 @@ func (u USD) MarshalJSON() ([]byte, error) {
 	return []byte(s), nil
 }
 
-// rounded is x to so many decimal digits.
+// rounded returns x rounded to the given number of decimal digits.
 func rounded(x float64, digits int) float64 {
 	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', digits, 64), 64)
 	if err != nil {
-		panic(err) // it reads what it wrote
+		panic(err) // it parses its own output
 	}
 	return y
 }
 
-// sizes of each family, with their number of processors.
+// sizes are the sizes of each family, with their number of processors.
 var sizes = []struct {
 	name string
 	cpus int
@@ -83,7 +84,7 @@ var sizes = []struct {
 	{"12xlarge", 48}, {"16xlarge", 64}, {"24xlarge", 96}, {"32xlarge", 128}, {"48xlarge", 192},
 }
 
-// podSlots is how many pods a node with so many processors may run.
+// podSlots returns the maximum number of pods of a node with so many processors.
 func podSlots(cpus int) int {
 	switch {
 	case cpus <= 2:
@@ -97,10 +98,10 @@ func podSlots(cpus int) int {
 	}
 }
 
-// missing is the share of zones, and of spot offerings, in which a type is not sold.
+// missing is the share of zones, and of spot offerings, in which a type is not available.
 const missing = 0.04
 
-// family is ten types that differ in size alone.
+// family is a set of ten types that differ only in size.
 type family struct {
 	name   string
 	gib    int // per processor
@@ -138,8 +139,8 @@ func families(r *random, count int, gpu bool) []family {
 	return all
 }
 
-// catalogue makes count types, ten sizes to a family. The price of an hour is (processors*0.035 + GiB*0.004) times a
-// factor of the family, and for spot 25 to 60% of that.
+// catalogue generates count types, ten sizes to a family. The price of an hour is (processors*0.035 + GiB*0.004)
+// times a factor of the family, and for spot 25 to 60% of that.
 func catalogue(count, seed int, gpu bool) []InstanceType {
 	r := newRandom("catalogue", seed)
 	var types []InstanceType

@@ -19,10 +19,10 @@ const (
 type slot struct{ node, cpu, memory int }
 
 // cluster has nodes of 4 to 16 processors at about half use. A tenth of the Deployments are one per host and a tenth
-// spread over zones; where their pods are respects that.
+// spread over zones; the existing pods respect that.
 func cluster(s spec) *Set { return nodesInUse(s, 10) }
 
-// crowded is cluster with twice as many pods, half as large.
+// crowded is like cluster with twice as many pods, half as large.
 func crowded(s spec) *Set { return nodesInUse(s, 20) }
 
 func nodesInUse(s spec, podsPerNode float64) *Set {
@@ -83,7 +83,7 @@ func (c *clusterMaker) addNode(i int, some []InstanceType) {
 	}
 }
 
-// addDeployment takes up to 20 of the last 40 slots, those that its constraint allows.
+// addDeployment uses up to 20 of the last 40 slots, those that its constraint allows.
 func (c *clusterMaker) addDeployment(d int) {
 	kind := "plain"
 	if c.chance(constrained / 2) {
@@ -124,7 +124,7 @@ func (c *clusterMaker) addDeployment(d int) {
 	}
 }
 
-// allocatable is in millicores and MiB.
+// allocatable returns millicores and MiB.
 func allocatable(t InstanceType) (cpu, memory int) {
 	left := func(resource string) int64 { return milli(t.Capacity[resource]) - milli(t.Overhead[resource]) }
 	return int(left("cpu")), int(left("memory") / 1000 >> 20)
@@ -135,7 +135,7 @@ func milli(amount string) int64 {
 	return q.MilliValue()
 }
 
-// nodeObject is a Ready node of a type and a pool.
+// nodeObject returns a Ready node of a type and a pool.
 func nodeObject(name, uid string, t InstanceType, o Offering, pool poolShape) object {
 	cpu, memory := allocatable(t)
 	labels := map[string]string{

@@ -1,17 +1,17 @@
-// Package workload makes the inputs that the engine is measured on, writes them as a folder of manifests, and reads such
-// a folder back.
+// Package workload generates the inputs of the engine's benchmarks, writes them as a folder of manifests, and reads
+// such a folder.
 //
 //	Named("diverse-5k", seed) -> Set -> Write(folder) -> karpenter simulate -f folder
 //	                                          |
 //	                                          +--> Read(folder) -> World, for the checker and the bound
 //
-// A workload is a name and a seed; the bytes depend on nothing else, whatever the machine and the version of Go. Random
-// numbers come from a splitmix64 of our own, floating point operations are written so that no compiler fuses them, and
-// objects are JSON with sorted keys. A test holds the sha256 of every file of some small workloads.
+// A workload is a name and a seed. The bytes depend on nothing else, neither on the machine nor on the version of Go.
+// Random numbers come from an own splitmix64, floating point operations are written so that no compiler fuses them,
+// and objects are JSON with sorted keys. A test compares the sha256 of every file of some small workloads.
 //
-// A folder holds:
+// A folder contains:
 //
-//	instance-types.json   the catalogue; prices in USD per hour
+//	instance-types.json   the catalog; prices in USD per hour
 //	nodepools.json        List of karpenter.sh/v1 NodePools
 //	pods.json             List of pending Pods, one a line
 //	nodes.json            List of Nodes          } workloads with existing nodes only
@@ -29,5 +29,5 @@
 //	crowded-N             the same with twice as many pods a node
 //	fill-N                N pods of 500 shapes for N/10 existing nodes, which have room for most of them
 //
-// N is a number, or thousands with a k. The package knows nothing of the engine.
+// N is a number, or thousands with a k. The package does not depend on the engine.
 package workload

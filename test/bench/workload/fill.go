@@ -39,7 +39,7 @@ type bought struct {
 	offering Offering
 }
 
-// offers lists the types of 32 to 64 processors that the pool may launch, with each offering.
+// offers returns the types of 32 to 64 processors that the pool may launch, with each offering.
 func (p poolShape) offers(types []InstanceType) []bought {
 	var all []bought
 	for _, t := range types {
@@ -74,7 +74,7 @@ func (p poolShape) allows(t InstanceType, o Offering) bool {
 	return true
 }
 
-// meets knows the operators that the pools of this package use.
+// meets evaluates the operators that the pools of this package use.
 func meets(r object, value string, has bool) bool {
 	values, _ := r["values"].([]string)
 	switch r["operator"] {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// object is a piece of a manifest: JSON with keys in order.
+// object is a part of a manifest: JSON with sorted keys.
 type object = map[string]any
 
 const created = "2026-01-01T00:00:00Z"
 
-// requirement is a requirement of a pool, or an expression of a node affinity.
+// requirement returns a requirement of a pool, or an expression of a node affinity.
 func requirement(key, operator string, values ...string) object {
 	r := object{"key": key, "operator": operator}
 	if len(values) > 0 {
@@ -19,7 +19,7 @@ func requirement(key, operator string, values ...string) object {
 	return r
 }
 
-// poolShape is what the pools of a workload differ in.
+// poolShape holds the fields in which the pools of a workload differ.
 type poolShape struct {
 	name         string
 	weight       int
@@ -56,10 +56,10 @@ func (p poolShape) object() object {
 	return object{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": object{"name": p.name}, "spec": pool}
 }
 
-// openPool takes anything.
+// openPool accepts any pod.
 var openPool = []poolShape{{name: "default"}}
 
-// podShape is what pods differ in.
+// podShape holds the fields in which pods differ.
 type podShape struct {
 	cpu    int // millicores
 	memory int // MiB
@@ -80,7 +80,7 @@ func newPodList(name string, seed int) *podList {
 	return &podList{name: name, uids: newRandom("uid", name, seed)}
 }
 
-// add appends a pending pod that kube-scheduler has found no place for.
+// add appends a pending pod that kube-scheduler has marked as unschedulable.
 func (l *podList) add(p podShape) object {
 	owner := p.owner
 	if owner == "" {
@@ -112,7 +112,7 @@ func (l *podList) add(p podShape) object {
 	return pod
 }
 
-// bind makes the pod run on a node.
+// bind sets the pod to run on a node.
 func bind(pod object, node string) {
 	pod["spec"].(object)["nodeName"] = node
 	pod["status"] = object{"phase": "Running", "conditions": []object{
@@ -126,7 +126,7 @@ func spread(key string, labels object, skew int) object {
 	}
 }
 
-// podAffinity is a spec with one required term; kind is podAffinity or podAntiAffinity.
+// podAffinity returns a spec with one required term; kind is podAffinity or podAntiAffinity.
 func podAffinity(kind, key string, labels object) object {
 	return object{"affinity": object{kind: object{"requiredDuringSchedulingIgnoredDuringExecution": []object{
 		{"labelSelector": object{"matchLabels": labels}, "topologyKey": key},
@@ -153,13 +153,13 @@ var (
 	letters    = []string{"a", "b", "c", "d", "e", "f", "g"}
 )
 
-// someSize is a random request of processor and memory.
+// someSize returns a random request of processor and memory.
 func someSize(r *random) (cpu, memory int) {
 	cpu = pick(r, someCPU)
 	return cpu, pick(r, someMemory)
 }
 
-// distinct is s in order without repetitions.
+// distinct returns the elements of s in order without repetitions.
 func distinct(s []string) []string {
 	slices.Sort(s)
 	return slices.Compact(s)

@@ -10,7 +10,8 @@ func inflate(s spec) *Set {
 	return &Set{types: catalogue(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
 }
 
-// diverse has five classes of equal size. What a pod's constraint selects is drawn apart from the pod's own label.
+// diverse has five classes of equal size. The label that a pod's constraint selects is drawn independently of the
+// pod's own label.
 func diverse(s spec) *Set {
 	r, pods, class := newRandom("diverse", s.count, s.seed), newPodList("diverse", s.seed), s.count/5
 	letter := func() object { return object{"my-label": pick(r, letters)} }
@@ -50,7 +51,7 @@ func antiAffinity(s spec) *Set {
 	})
 }
 
-// deployments are so many of equal size, whose pods have the constraint among themselves.
+// deployments returns count Deployments of equal size, whose pods have the constraint among themselves.
 func deployments(s spec, name string, count int, constraint func(own object) object) *Set {
 	r, pods := newRandom(name, s.count, s.seed), newPodList(name, s.seed)
 	for d := range count {

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// random is splitmix64, started from a hash (64-bit FNV-1a) of what it is for.
+// random is splitmix64, seeded with a hash (64-bit FNV-1a) of its purpose.
 type random struct{ state uint64 }
 
 func newRandom(purpose ...any) *random {
@@ -26,16 +26,16 @@ func (r *random) next() uint64 {
 	return z ^ z>>31
 }
 
-// below is a number from 0 to n-1.
+// below returns a number from 0 to n-1.
 func (r *random) below(n int) int { return int(bits.Rem64(0, r.next(), uint64(n))) }
 
-// fraction is at least 0 and less than 1.
+// fraction returns a number of at least 0 and less than 1.
 func (r *random) fraction() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// chance is true in a share p of all cases.
+// chance returns true with the probability p.
 func (r *random) chance(p float64) bool { return r.fraction() < p }
 
-// between is base + width*fraction. The conversion keeps a compiler from fusing the two operations.
+// between returns base + width*fraction. The conversion keeps a compiler from fusing the two operations.
 func (r *random) between(base, width float64) float64 { return base + float64(width*r.fraction()) }
 
 func (r *random) uid() string {
@@ -53,7 +53,7 @@ func shuffle[T any](r *random, s []T) {
 	}
 }
 
-// weighted is a value and how often it should come up, in relation to the others.
+// weighted is a value and its relative frequency.
 type weighted[T any] struct {
 	value  T
 	weight float64

@@ -13,7 +13,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// World is what a folder holds. Pods without Spec.NodeName are pending.
+// World is the content of a folder. Pods without Spec.NodeName are pending.
 type World struct {
 	Name           string
 	ProviderLabels []string
@@ -24,7 +24,7 @@ type World struct {
 	Bound          []corev1.Pod
 }
 
-// Read reads a folder that Write has made.
+// Read reads a folder that Write has written.
 func Read(folder string) (*World, error) {
 	var about meta
 	var types struct{ InstanceTypes []InstanceType }

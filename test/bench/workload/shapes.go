@@ -42,7 +42,7 @@ var shapeCPU = []weighted[int]{
 	{100, 3}, {250, 4}, {500, 5}, {750, 2}, {1000, 4}, {1500, 2}, {2000, 3}, {4000, 2}, {8000, 1}, {16000, .3},
 }
 
-// makers are the families without accelerators, with their architecture, in order.
+// makers returns the families without accelerators, with their architecture, in order.
 func makers(types []InstanceType) [][2]string {
 	var all [][2]string
 	for _, t := range types {
@@ -54,7 +54,7 @@ func makers(types []InstanceType) [][2]string {
 	return slices.Compact(all)
 }
 
-// someShape draws a shape of pod: size, selectors, tolerations.
+// someShape returns a random shape of pod: size, selectors, tolerations.
 func someShape(r *random, families [][2]string) podShape {
 	s := podShape{cpu: pickWeighted(r, shapeCPU)}
 	perCPU := pick(r, []float64{0.5, 1, 2, 4, 8})
@@ -89,8 +89,8 @@ func someShape(r *random, families [][2]string) podShape {
 	return s
 }
 
-// selectOffering adds architecture, zone and capacity type to some selectors, none that the pool of the team or
-// workload lacks.
+// selectOffering adds architecture, zone and capacity type to some selectors, only with values that the pool of the
+// team or workload has.
 func selectOffering(r *random, selector map[string]string) {
 	if r.chance(0.30) {
 		selector[LabelArch] = pickWeighted(r, []weighted[string]{{"amd64", 7}, {"arm64", 3}})
@@ -132,7 +132,7 @@ func someExpressions(r *random, selector map[string]string, families [][2]string
 	return expressions
 }
 
-// popularity is how pods are dealt to shapes: shape i comes up in proportion to (1+i)^-0.6.
+// popularity is the distribution of pods over shapes: shape i has a frequency proportional to (1+i)^-0.6.
 type popularity []float64
 
 func newPopularity(shapes int) popularity {
@@ -154,7 +154,7 @@ func heterogeneous(s spec) *Set {
 
 func shapedTypes(s spec) []InstanceType { return catalogue(s.typesOr(800), 2, true) }
 
-// shapedPods are pending pods of so many shapes.
+// shapedPods returns pending pods of s.parts shapes.
 func shapedPods(s spec, name string, count int) []object {
 	r, pods := newRandom(name, s.count, s.seed), newPodList(name, s.seed)
 	families := makers(shapedTypes(s))

@@ -24,7 +24,7 @@ type Set struct {
 	existing bool // nodes.json and bound-pods.json are written
 }
 
-// spec is a name that was understood. Zero values of types and parts stand for the usual number.
+// spec is a parsed name. Zero values of types and parts stand for the default number.
 type spec struct {
 	seed    int
 	count   int // pods; nodes for cluster
@@ -58,14 +58,14 @@ var small = map[string]spec{
 	"cluster-20":        {types: 120},
 }
 
-// Small lists the workloads that are small in every respect.
+// Small returns the names of workloads that are small in every respect.
 func Small() []string {
 	return []string{"antiaffinity-120", "cluster-20", "diverse-200", "heterogeneous-300", "inflate-200", "spread-200"}
 }
 
 var naming = regexp.MustCompile(`^([a-z]+)-([0-9]+)(k?)(?:-pending-([0-9]+)(k?))?$`)
 
-// Named makes a workload. The name is one of the kinds in the package comment with a number.
+// Named generates a workload. The name is one of the kinds in the package comment with a number.
 func Named(name string, seed int) (*Set, error) {
 	m := naming.FindStringSubmatch(name)
 	if m == nil || makersByKind[m[1]] == nil || m[4] != "" && m[1] != "cluster" {
@@ -96,7 +96,7 @@ func number(digits, thousands string) (int, error) {
 	return n, err
 }
 
-// Write writes the workload into a folder, which is made if need be.
+// Write writes the workload into a folder, which is created if needed.
 func (s *Set) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("making the folder of a workload: %w", err)
@@ -141,7 +141,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// writeLines writes a list with one element a line.
+// writeLines writes a list with one element per line.
 func writeLines[T any](w io.Writer, head string, items []T) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -166,7 +166,7 @@ func writeLines[T any](w io.Writer, head string, items []T) error {
 	return err
 }
 
-// meta is meta.json.
+// meta is the content of meta.json.
 type meta struct {
 	Name           string   `json:"name"`
 	Seed           int      `json:"seed"`

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBytes compares each file of some workloads with a sum that a twin of this generator, in another language, made.
+// TestBytes compares the checksum of each file of some workloads with that of an implementation of the generator in
+// another language.
 func TestBytes(t *testing.T) {
 	type key struct{ name, seed string }
 	want := map[key]map[string]string{}
@@ -46,7 +47,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// written is the folder of a workload.
+// written returns the folder of a workload.
 func written(t *testing.T, name string, seed int) string {
 	t.Helper()
 	set, err := Named(name, seed)
@@ -102,7 +103,7 @@ func TestReadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Read(folder); err == nil || !strings.Contains(err.Error(), "pods.json") {
-		t.Errorf("a broken pods.json: %v", err)
+		t.Errorf("an invalid pods.json: %v", err)
 	}
 	if _, err := Read(t.TempDir()); err == nil {
 		t.Error("an empty folder was read")
@@ -112,12 +113,12 @@ func TestReadRefuses(t *testing.T) {
 func TestNamedRefuses(t *testing.T) {
 	for _, name := range []string{"", "inflate", "inflate-", "inflate-0", "inflate-1m", "deflate-10", "inflate-10-pending-5", "inflate-99999999k", "../inflate-10"} {
 		if _, err := Named(name, 1); err == nil {
-			t.Errorf("%q made a workload", name)
+			t.Errorf("%q gave a workload", name)
 		}
 	}
 }
 
-// TestFillFits holds that the nodes of fill are what their pools may launch, and that there is one for ten pods.
+// TestFillFits checks that the pools of fill may launch its nodes, and that there is one node for ten pods.
 func TestFillFits(t *testing.T) {
 	w, err := Read(written(t, "fill-500", 1))
 	if err != nil {
