@@ -12,17 +12,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// Controllers of two providers may run side by side, and a Provisioner need not say which of them it is for. One of them keeps
-// it, and lets go of it in the end:
+// Controllers of two providers may run in the same cluster, and a Provisioner need not name its provider. One of the
+// controllers manages it, and releases it in the end:
 //
-//	its NodePool --none, or not made from it--> its status --says nothing--> whoever writes it first
+//	its NodePool --none, or not made from it--> its status --empty--> the first controller that writes it
 //	     | kind of the node class                    | kind of the node class
 //	     v                                           v
 //	that kind's provider                       that kind's provider
 //
-// The kind of a pool's node class cannot be changed, and a status is written only as it was read. An AWSNodeTemplate is AWS's.
+// The kind of a pool's node class is immutable, and a status is only written with an optimistic lock. An
+// AWSNodeTemplate belongs to AWS.
 
-// keeper is the kind of node class that a source has become, or is about to; empty if that is not decided.
+// keeper returns the kind of node class to which a source is converted or will be, or an empty string if that is not
+// decided.
 func (v *view) keeper(s *source) string {
 	provisioner, isProvisioner := s.Object.(*karpv1alpha5.Provisioner)
 	if !isProvisioner {
@@ -37,8 +39,8 @@ func (v *view) keeper(s *source) string {
 	return kind
 }
 
-// claim writes into the status of a Provisioner what it becomes, before anything is made of it: if another controller does so
-// at the same time, one of them is told that what it read is out of date.
+// claim writes the result kind into the status of a Provisioner, before anything is created from it. If another
+// controller does so at the same time, the write of one of them fails as stale.
 func (r *Reconciler) claim(ctx context.Context, s *source) error {
 	p, isProvisioner := s.Object.(*karpv1alpha5.Provisioner)
 	if !isProvisioner || strings.HasPrefix(p.Status.NodeClass, r.class()+"/") {

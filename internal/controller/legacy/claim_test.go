@@ -17,21 +17,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// startSimulated runs the controller of simulated machines.
+// startSimulated runs the controller for simulated machines.
 func (w *world) startSimulated() (stop func()) { return w.startWith(legacy.Settings{Kwok: true}) }
 
-// untouched holds that nobody has written an object since it was read.
+// untouched fails if an object was written since it was read.
 func (w *world) untouched(was client.Object) {
 	w.t.Helper()
 	now := was.DeepCopyObject().(client.Object)
 	if !w.read(was.GetName(), now) {
-		w.t.Errorf("%T %s is not there any more", was, was.GetName())
+		w.t.Errorf("%T %s no longer exists", was, was.GetName())
 	} else if diff := cmp.Diff(was, now); diff != "" {
 		w.t.Errorf("%T %s was written, -was +is:\n%s", was, was.GetName(), diff)
 	}
 }
 
-// What one provider's controller keeps, another's leaves alone: in life, and in its deletion.
+// otherProvider verifies that objects that one provider's controller manages are not changed by another's, also
+// during deletion.
 func otherProvider(w *world) {
 	stop := w.startSimulated()
 	w.apply(strings.ReplaceAll(everySmall, "NAME", "another"))
@@ -39,7 +40,7 @@ func otherProvider(w *world) {
 	stop()
 	p, pool, class := &karpv1alpha5.Provisioner{}, &karpv1.NodePool{}, &kwokv1alpha1.KWOKNodeClass{}
 	if !w.read("another", p) || !w.read("another", pool) || !w.read("another", class) {
-		w.t.Fatal("what the Provisioner has become is not there")
+		w.t.Fatal("the result of the Provisioner does not exist")
 	}
 
 	stop = w.start()
@@ -53,11 +54,11 @@ func otherProvider(w *world) {
 	w.must(w.collect(w.t.Context(), p))
 	w.pass("another-of-ours")
 	if !w.read("another", p) || !slices.Contains(p.Finalizers, karpv1.FinalizerMadeFrom) {
-		w.t.Error("a controller has let go of what is not its own")
+		w.t.Error("a controller has released objects that another manages")
 	}
 	stop()
 
-	// A class that was made before there was one keeper only is nobody's either.
+	// A class from the time before there was only one managing controller has no manager either.
 	stray := &awsv1.EC2NodeClass{}
 	if !w.read("one-of-ours", stray) {
 		w.t.Fatal("there is no class to copy")
@@ -65,7 +66,8 @@ func otherProvider(w *world) {
 	stray.ObjectMeta = metav1.ObjectMeta{Name: "another", Annotations: map[string]string{karpv1.AnnotationMadeFrom: "Provisioner/another"},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p, karpv1alpha5.GroupVersion.WithKind(karpv1alpha5.Kind))}}
 	w.must(w.Create(w.t.Context(), stray))
-	// What the other's controller made is let go of by that one; the collector has freed the pool by now, which tells how.
+	// The other controller releases what it created. The collector has released the pool by now, which shows the kind
+	// of deletion.
 	w.must(w.collect(w.t.Context(), p, pool))
 	w.startSimulated()
 	w.gone(p)
@@ -74,7 +76,8 @@ func otherProvider(w *world) {
 	w.free(stray)
 }
 
-// A Provisioner whose pool is gone is still whose it was, by its status; both running, a new one becomes one thing only.
+// oneKeeper verifies that a Provisioner whose pool is gone keeps its manager, by its status, and that a new one gets
+// one result only while both controllers run.
 func oneKeeper(w *world) {
 	stop := w.startSimulated()
 	w.apply(strings.ReplaceAll(everySmall, "NAME", "poolless"))
@@ -84,7 +87,7 @@ func oneKeeper(w *world) {
 	w.start()
 	w.pass("of-ours")
 	if w.read("poolless", &karpv1.NodePool{}) || w.read("poolless", &awsv1.EC2NodeClass{}) {
-		w.t.Error("a controller has made something of a Provisioner that another keeps")
+		w.t.Error("a controller has created objects from a Provisioner that another manages")
 	}
 	w.startSimulated()
 	w.pool("poolless", "is as it was", func(pool *karpv1.NodePool) bool {
@@ -106,8 +109,8 @@ func oneKeeper(w *world) {
 	}
 }
 
-// Where the definition of one older kind is missing, nothing is made, but what is being deleted goes; when it comes, all is
-// as ever.
+// oneKindServed verifies that without the definition of one older kind nothing is created, but deletions are
+// completed, and that processing continues when the definition is served.
 func oneKindServed(w *world) {
 	for _, missing := range []string{awsv1alpha1.Kind, karpv1alpha5.Kind} {
 		name := strings.ToLower("without-" + missing)
@@ -142,7 +145,8 @@ kind: AWSNodeTemplate
 metadata: {name: NAME}
 spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}`
 
-// A class of simulated nodes that was made by hand is used as it is, and the Provisioner is ready: it says nothing of such a class.
+// handmadeClass verifies that a manually created class of simulated nodes is used as it is, and the Provisioner is
+// ready: it does not describe such a class.
 func handmadeClass(w *world) {
 	w.startSimulated()
 	w.apply(`

@@ -1,24 +1,25 @@
-// Package legacy makes Provisioners and AWSNodeTemplates, which manifests of before v1beta1 have, what they are today:
-// NodePools and node classes, which they own.
+// Package legacy converts Provisioners and AWSNodeTemplates, which are used in manifests from before v1beta1, to
+// current objects: NodePools and node classes, which they own.
 //
 //	Provisioners, AWSNodeTemplates --1 gather--> 2 translate (internal/legacy) --3 act--> NodePools, node classes
 //	                     ^                                                                    |
 //	                     +------------- 4 tell: status, events <------------------------------+
 //
-// All of them are looked at together whenever one of them, or something that was made from them, changes: what one becomes
-// can depend on the others. What cannot be made stops nothing else.
+// All of them are evaluated together whenever one of them, or an object that was created from them, changes, because
+// the result for one can depend on the others. An object that cannot be created does not affect the others.
 //
-//   - What was made is kept as its object says. An edit by hand is undone, additions too; therefore specs are replaced as a
-//     whole, not applied field by field. Metadata that others write (hashes, labels) is left alone.
-//   - It is owned by its object, so that the API's garbage collection deletes it with the object, and the nodes with the
-//     pool: as it was. What is no longer wanted is deleted, and a node class never while a pool names it, whoever wrote the pool.
-//   - An object of the same name that was not made from this one is left alone; the status says so. But a node class whose own
-//     object has become others becomes that of the object that has become one of its name.
-//   - The annotation karpenter-go.github.io/made-from says what a thing was made from. What has lost its owner (as in a restore)
-//     and still has it is owned again if its object is there.
-//   - One provider's controller keeps a Provisioner, if there are several (claim.go).
-//   - A finalizer of that name keeps an object that is being deleted until this package has let go of what it made: to the
-//     collector, or, for --cascade=orphan, for good, without owner and annotation (release.go).
+//   - Created objects match their source. A manual edit is reverted, including additions; therefore specs are replaced as a
+//     whole, not applied field by field. Metadata of other writers (hashes, labels) is not changed.
+//   - They are owned by their source, so that the API's garbage collection deletes them with the source, and the nodes with the
+//     pool, as in older versions. Objects that are no longer needed are deleted. A node class is not deleted while any pool
+//     references it.
+//   - An object of the same name that was not created from the source is not changed. The status reports it. Exception: a node class
+//     whose own source now has other results is taken over by the source that now has a result of that name.
+//   - The annotation karpenter-go.github.io/made-from names the source of an object. An object that has lost its owner (for example
+//     after a restore) and still has the annotation is owned again if its source exists.
+//   - If several providers' controllers run, one of them manages a Provisioner (claim.go).
+//   - A finalizer of that name keeps a source that is being deleted until this package has released the created objects: to the
+//     garbage collector, or, for --cascade=orphan, permanently, without owner and annotation (release.go).
 //
-// The package must not know what older versions meant (internal/legacy does), nor how pools are used.
+// The package must not contain the semantics of older versions (internal/legacy does), nor how pools are used.
 package legacy

@@ -20,21 +20,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// source is an older object and what it has become.
+// source is an older object and its translation.
 type source struct {
 	client.Object
 	kind   string
 	result legacy.Result
 }
 
-// name is the source as annotations have it.
+// name returns the source in the format of annotations.
 func (s *source) name() string { return s.kind + "/" + s.GetName() }
 
-// leaving says whether the source is being deleted: nothing is made from it any more.
+// leaving reports whether the source is being deleted. Nothing is created from it any more.
 func (s *source) leaving() bool { return !s.GetDeletionTimestamp().IsZero() }
 
-// gather reads the older objects that are ours to keep, AWSNodeTemplates first, ordered by name, and what is there of what
-// they become.
+// gather reads the older objects that this controller manages, AWSNodeTemplates first, ordered by name, and the
+// existing objects of the result kinds.
 func (r *Reconciler) gather(ctx context.Context) (*view, error) {
 	v := &view{}
 	if r.serves(awsv1alpha1.Kind) {
@@ -77,8 +77,8 @@ func (r *Reconciler) gather(ctx context.Context) (*view, error) {
 	return v, nil
 }
 
-// existing reads what is there of what older objects become. Simulated machines have a class for each Provisioner, which
-// nobody else can need.
+// existing reads the existing objects of the result kinds. With simulated machines there is one class per
+// Provisioner, which no other object uses.
 func (r *Reconciler) existing(ctx context.Context, v *view) error {
 	var pools karpv1.NodePoolList
 	if err := r.Client.List(ctx, &pools); err != nil {
@@ -96,7 +96,7 @@ func (r *Reconciler) existing(ctx context.Context, v *view) error {
 	return nil
 }
 
-// class is the kind of node class that the controller makes.
+// class returns the kind of node class that the controller creates.
 func (r *Reconciler) class() string {
 	if r.Simulated {
 		return kwokv1alpha1.Kind
@@ -104,7 +104,7 @@ func (r *Reconciler) class() string {
 	return awsv1.Kind
 }
 
-// translate finds out what each of them means.
+// translate computes the result of each source.
 func (r *Reconciler) translate(ctx context.Context, v *view) error {
 	objects := make([]*unstructured.Unstructured, 0, len(v.sources))
 	for _, s := range v.sources {
@@ -124,7 +124,7 @@ func (r *Reconciler) translate(ctx context.Context, v *view) error {
 	return nil
 }
 
-// untyped is the object as it is in the API.
+// untyped returns the object as it is in the API.
 func untyped(s *source) (*unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s.Object)
 	if err != nil {

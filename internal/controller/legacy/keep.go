@@ -20,12 +20,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// obstacle is why a wanted object is not in the API as it should be.
+// obstacle is why a result object is not in the API as it should be.
 type obstacle struct {
 	reason, message string // a reason of the condition Applied
 }
 
-// wanted are the objects that a source has become, classes first.
+// wanted returns the result objects of a source, classes first.
 func (s *source) wanted() []client.Object {
 	var objects []client.Object
 	for _, class := range s.result.Classes {
@@ -40,8 +40,8 @@ func (s *source) wanted() []client.Object {
 	return objects
 }
 
-// keepAll brings everything that a source has become into the API. Obstacles are for its status; an error is to be tried
-// again. An object that meets one keeps no other from being looked at.
+// keepAll writes all result objects of a source to the API. Obstacles are reported in its status. After an error, the
+// operation is retried. An obstacle of one object does not affect the others.
 func (r *Reconciler) keepAll(ctx context.Context, v *view, s *source) ([]obstacle, error) {
 	var obstacles []obstacle
 	var errs []error
@@ -61,8 +61,8 @@ func (r *Reconciler) keepAll(ctx context.Context, v *view, s *source) ([]obstacl
 	return obstacles, errors.Join(errs...)
 }
 
-// poolTaken is the obstacle of a source whose pool's name another pool has. Then its classes are left alone too: the other
-// pool may be using them, and who owns them deletes them when it goes.
+// poolTaken returns the obstacle of a source whose pool's name another pool has. Then its classes are not changed
+// either: the other pool may use them, and the owner of the classes deletes them when it is deleted.
 func (r *Reconciler) poolTaken(ctx context.Context, v *view, s *source) (*obstacle, error) {
 	if s.result.Pool == nil {
 		return nil, nil
@@ -74,7 +74,7 @@ func (r *Reconciler) poolTaken(ctx context.Context, v *view, s *source) (*obstac
 	return v.hindrance(s, live), nil
 }
 
-// keep brings one object into the API as it should be.
+// keep writes one object to the API.
 func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.Object) (*obstacle, error) {
 	kind, name := kindOf(want), want.GetName()
 	live := want.DeepCopyObject().(client.Object)
@@ -84,7 +84,7 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 		if err := r.own(s, want); err != nil {
 			return nil, err
 		}
-		// The copy keeps want as it was translated: what the server adds is not part of it.
+		// The copy keeps want as it was translated, without the fields that the server adds.
 		return judge(kind, name, r.Client.Create(ctx, want.DeepCopyObject().(client.Object), client.FieldOwner(Manager)))
 	case err != nil:
 		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
@@ -98,9 +98,9 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 	base := live.DeepCopyObject().(client.Object)
 	setSpec(live, want)
 	if class, isClass := live.(*awsv1.EC2NodeClass); isClass && s.result.Unused && s.made(live) {
-		class.Spec.Kubelet = base.(*awsv1.EC2NodeClass).Spec.Kubelet // the nodes of a Provisioner that is gone may still be there
+		class.Spec.Kubelet = base.(*awsv1.EC2NodeClass).Spec.Kubelet // the nodes of a deleted Provisioner may still exist
 	}
-	if !s.made(live) { // whose it was, hindrance has looked at
+	if !s.made(live) { // hindrance has checked the previous owner
 		live.SetOwnerReferences(slices.DeleteFunc(live.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }))
 	}
 	if err := r.own(s, live); err != nil {
@@ -112,14 +112,14 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 	return judge(kind, name, r.Client.Patch(ctx, live, controller.Locked(base), client.FieldOwner(Manager)))
 }
 
-// suits reports whether an object that was made by hand will do as it is: a Provisioner says nothing of simulated nodes, so that
-// any class of them is what it means.
+// suits reports whether a manually created object is acceptable as it is. A Provisioner does not describe simulated
+// nodes, so any class of them matches it.
 func suits(live client.Object) bool {
 	_, simulated := live.(*kwokv1alpha1.KWOKNodeClass)
 	return simulated && live.GetDeletionTimestamp().IsZero()
 }
 
-// hindrance is why an object that is there cannot be that of the source now; nil if it can.
+// hindrance returns why an existing object cannot be taken as the source's result now, or nil if it can.
 func (v *view) hindrance(s *source, live client.Object) *obstacle {
 	kind, name := kindOf(live), live.GetName()
 	if !s.made(live) {
@@ -137,20 +137,20 @@ func (v *view) hindrance(s *source, live client.Object) *obstacle {
 	return nil
 }
 
-// judge tells what the API server will never take from what may be tried again.
+// judge distinguishes permanent rejections by the API server from errors that are retried.
 func judge(kind, name string, err error) (*obstacle, error) {
 	switch {
 	case err == nil:
 		return nil, nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
 		return &obstacle{karpv1alpha5.ReasonRefused, fmt.Sprintf("the API server refuses %s %q: %v", kind, name, err)}, nil
-	case apierrors.IsAlreadyExists(err): // and not seen yet: its event starts the next pass
+	case apierrors.IsAlreadyExists(err): // not in the cache yet: its event starts the next pass
 		return nil, nil
 	}
 	return nil, fmt.Errorf("writing %s %s: %w", kind, name, err)
 }
 
-// own writes down that an object was made from the source.
+// own records on an object that it was created from the source.
 func (r *Reconciler) own(s *source, object client.Object) error {
 	annotations := object.GetAnnotations()
 	if annotations[karpv1.AnnotationMadeFrom] != s.name() {
@@ -166,7 +166,8 @@ func (r *Reconciler) own(s *source, object client.Object) error {
 	return nil
 }
 
-// made says whether an object that is there was made from the source: it is owned by it, or was and has lost its owner.
+// made reports whether an existing object was created from the source: the source owns it, or did before the owner
+// was lost.
 func (s *source) made(object client.Object) bool {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		return owner.UID == s.GetUID()
@@ -195,8 +196,8 @@ func kindOf(object client.Object) string {
 	return kwokv1alpha1.Kind
 }
 
-// prune deletes the EC2NodeClasses that were made from a source and are no longer wanted, but none that a pool names, whoever
-// wrote it: machines are still made with it.
+// prune deletes the EC2NodeClasses that were created from a source and are no longer needed, except those that any
+// pool references, because machines are still launched with them.
 func (r *Reconciler) prune(ctx context.Context, v *view) error {
 	owners := map[types.UID]bool{}
 	for _, s := range v.sources {

@@ -36,7 +36,7 @@ func notWanted(w *world) {
 		w.pool(name, "uses the template's class", func(pool *karpv1.NodePool) bool { return pool.Spec.Template.Spec.NodeClassRef.Name == "shared" })
 	}
 	w.until(own+" is gone", func() bool { return !w.read(own, &awsv1.EC2NodeClass{}) })
-	// A class that has become impossible stays: its pool names it.
+	// A class that can no longer be created is kept, because its pool references it.
 	w.apply(`
 apiVersion: karpenter.k8s.aws/v1alpha1
 kind: AWSNodeTemplate
@@ -51,23 +51,24 @@ spec: {launchTemplate: mine, subnetSelector: {a: b}}`)
 	w.stays("shared")
 }
 
-// pass waits until a pass that began before now is over.
+// pass waits until a pass that began after the call is over.
 func (w *world) pass(name string) {
 	w.t.Helper()
 	w.apply(strings.ReplaceAll(everySmall, "NAME", name))
 	w.provisioner(name, karpv1alpha5.ConditionApplied, "True", "")
 }
 
-// stays holds that a class is there and is not being deleted.
+// stays fails unless the class exists and is not being deleted.
 func (w *world) stays(name string) {
 	w.t.Helper()
 	class := &awsv1.EC2NodeClass{}
 	if !w.read(name, class) || !class.DeletionTimestamp.IsZero() {
-		w.t.Errorf("class %s, with which machines are made, is gone", name)
+		w.t.Errorf("class %s, with which machines are launched, is gone", name)
 	}
 }
 
-// A pool that cannot be changed, and one that a person wrote, make machines with the class that they name.
+// needed verifies that a pool that cannot be changed, and one that a user wrote, keep the classes that they
+// reference.
 func needed(w *world) {
 	w.start()
 	w.apply(strings.ReplaceAll(everySmall, "NAME", "moving"))
@@ -96,7 +97,8 @@ spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.a
 	w.until("nobody needs the class, and it is gone", func() bool { return !w.read("moving", &awsv1.EC2NodeClass{}) })
 }
 
-// A template whose name a Provisioner's class has gets the class when the Provisioner has moved to another.
+// takenOver verifies that a template whose name a Provisioner's class has gets the class when the Provisioner has
+// moved to another.
 func takenOver(w *world) {
 	w.start()
 	w.apply(strings.ReplaceAll(everySmall, "NAME", "both"))
@@ -118,7 +120,7 @@ spec: {subnetSelector: {of: template}, securityGroupSelector: {a: b}}`)
 		return metav1.IsControlledBy(c, t) && len(c.OwnerReferences) == 1 && c.Spec.SubnetSelectorTerms[0].Tags["of"] == "template"
 	})
 	if after.UID != before.UID {
-		w.t.Error("it was made anew, for which it had to be deleted")
+		w.t.Error("it was created again, which required its deletion")
 	}
 	p := w.provisioner("both", karpv1alpha5.ConditionApplied, "True", "")
 	w.class("both-provider", "is the Provisioner's", func(c *awsv1.EC2NodeClass) bool { return metav1.IsControlledBy(c, p) })
@@ -128,7 +130,8 @@ spec: {subnetSelector: {of: template}, securityGroupSelector: {a: b}}`)
 	})
 }
 
-// The class of the one that goes keeps its kubelet settings while its nodes may be there, and the other keeps its own class.
+// others verifies that the class of a deleted source keeps its kubelet settings while its nodes may exist, and that
+// the other source keeps its own class.
 func others(w *world) {
 	w.start()
 	w.apply(strings.Replace(template, "spec: {providerRef: {name: shared}}", "spec: {providerRef: {name: shared}, kubeletConfiguration: {maxPods: 7}}", 1))
@@ -149,7 +152,7 @@ func others(w *world) {
 	shared := w.class("shared", "has kubelet settings", func(c *awsv1.EC2NodeClass) bool { return c.Spec.Kubelet != nil })
 	w.must(w.Delete(w.t.Context(), &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: first}}))
 	w.until("the first is gone", func() bool { return !w.read(first, &karpv1alpha5.Provisioner{}) })
-	// What comes after has been looked at after the deletion.
+	// Later objects are processed after the deletion.
 	w.apply(strings.ReplaceAll(everySmall, "NAME", "later"))
 	w.provisioner("later", karpv1alpha5.ConditionApplied, "True", "")
 	if diff := cmp.Diff(pool.Spec, w.pool(second, "is there", there).Spec); diff != "" {
@@ -163,7 +166,7 @@ func others(w *world) {
 	}
 }
 
-// everySmall is the least Provisioner with a cloud part.
+// everySmall is the smallest Provisioner with a provider section.
 const everySmall = `
 apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner

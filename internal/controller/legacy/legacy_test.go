@@ -25,7 +25,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// All tests share one server: starting it takes longer than all of them.
+// TestController runs all scenarios on one server, because its start takes longer than all of them.
 func TestController(t *testing.T) {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -131,7 +131,7 @@ spec:
 	if got := five.Spec.Template.Spec.ExpireAfter; !got.IsNever() {
 		w.t.Errorf("expireAfter is %s", got)
 	}
-	// The pool becomes ready, and so does what it was made from, under the name that its version had too.
+	// The pool becomes ready, and so does its source, with the condition name of its version.
 	five.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
 	five.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
 	five.Status.Resources = corev1.ResourceList{"cpu": resource.MustParse("8")}
@@ -166,7 +166,8 @@ func templateBecomesClass(w *world) {
 	if len(shared.Spec.SubnetSelectorTerms) != 2 {
 		w.t.Errorf("subnets: %+v", shared.Spec.SubnetSelectorTerms)
 	}
-	// Who is older has the template's own class; both may have been made within one second, when who is seen first has it.
+	// The older source has the template's own class. Both may have been created within one second; then the first one
+	// seen has it.
 	var names []string
 	w.until("the two have classes of their own", func() bool {
 		plain, dense := w.pool("plain", "is there", there), w.pool("dense", "is there", there)
@@ -206,13 +207,13 @@ spec: {limits: {resources: {cpu: 10}}, weight: 5, provider: {subnetSelector: {a:
 			return cmp.Equal(*before, pool.Spec) && len(pool.OwnerReferences) == 1 && pool.Annotations[karpv1.AnnotationMadeFrom] != ""
 		})
 	}
-	// What others note on it stays.
+	// Metadata of other writers is kept.
 	object := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "edited"}}
 	w.must(w.Patch(w.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":"a"}},"spec":{"weight":7}}`))))
 	w.pool("edited", "is as it was, with its note", func(pool *karpv1.NodePool) bool {
 		return cmp.Equal(*before, pool.Spec) && pool.Annotations["example.com/note"] == "a"
 	})
-	// What was deleted is made again.
+	// A deleted object is created again.
 	w.must(w.Delete(w.t.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "edited"}}))
 	w.must(w.Delete(w.t.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "edited"}}))
 	w.pool("edited", "is made again", func(pool *karpv1.NodePool) bool { return pool.UID != want.UID })
@@ -233,6 +234,6 @@ spec: {TTL, labels: {team: a}, provider: {subnetSelector: {a: b}, securityGroupS
 		return pool.Spec.Disruption.ConsolidationPolicy == karpv1.ConsolidateWhenEmptyOrUnderutilized && pool.Spec.Template.ObjectMeta.Labels["team"] == "b"
 	})
 	if pool.UID != uid {
-		w.t.Error("the pool was made anew, which takes its nodes")
+		w.t.Error("the pool was created again, which removes its nodes")
 	}
 }

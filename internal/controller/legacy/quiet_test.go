@@ -13,7 +13,7 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// A controller that looks at everything again, and one that starts, write nothing where all is as it should be.
+// quiet verifies that repeated passes, and a restarted controller, write nothing if nothing has to change.
 func quiet(w *world) {
 	w.start()
 	w.apply(template)
@@ -55,7 +55,7 @@ spec: {cluster: {name: test, endpoint: "https://0123"}, ttlSecondsUntilExpired: 
 		w.t.Fatalf("%d objects", len(before))
 	}
 	w.start() // a second controller, which sees everything for the first time
-	// A pass is over when what it has to do is done: it is given something to do.
+	// The end of a pass is detected by its effect, so it gets something to do.
 	w.apply(`
 apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner

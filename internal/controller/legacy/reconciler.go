@@ -26,33 +26,35 @@ import (
 // Name is the controller's name in logs and metrics.
 const Name = "legacy"
 
-// Manager is the name under which the controller writes.
+// Manager is the field manager of the controller's writes.
 const Manager = "karpenter-legacy"
 
-// Reconciler keeps what older objects have become. Fill all fields, then call SetupWithManager, and Serve for each of Kinds
-// as soon as its definition is served. As long as one of them is not, nothing is made, because what one object means may
-// depend on others; but what is being deleted is let go of.
+// Reconciler maintains the objects that older objects translate to. Fill all fields, then call SetupWithManager, and
+// call Serve for each of Kinds as soon as its definition is served. While one of them is not served, nothing is
+// created, because the result for one object may depend on others. Objects that are being deleted are released
+// anyway.
 type Reconciler struct {
 	// Client reads from a cache.
 	Client client.Client
-	// Live asks the API server itself: what an object that goes leaves behind must not be looked for in what was.
+	// Live reads from the API server: the objects that a deleted source leaves behind must not be looked up in a
+	// stale cache.
 	Live     client.Reader
 	Recorder *telemetry.Recorder
 	Timers   controller.Timers
-	// Settings are what the objects do not say themselves. They are asked for each time, because the version of the
-	// cluster may change.
+	// Settings returns the settings that the objects do not contain. It is called each time, because the version of
+	// the cluster may change.
 	Settings func(context.Context) legacy.Settings
-	// Simulated says that node classes are KWOKNodeClasses, and that AWSNodeTemplates are left alone.
+	// Simulated means that node classes are KWOKNodeClasses, and that AWSNodeTemplates are ignored.
 	Simulated bool
 
-	leaving  sync.Map // by UID, sources that are being deleted: whether without what was made from them
-	served   sync.Map // kinds that Serve was called for
-	others   sync.Map // by UID, sources that another provider keeps and the log has spoken of
+	leaving  sync.Map // by UID, sources that are being deleted: true if their dependents are to be orphaned
+	served   sync.Map // kinds for which Serve was called
+	others   sync.Map // by UID, sources that another provider manages and that have been logged
 	cache    cache.Cache
 	watching ctrlcontroller.Controller
 }
 
-// everything is the one request: all objects together.
+// everything is the only request: all objects together.
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "everything"}}
 
 // SetupWithManager registers the controller.
@@ -77,7 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile looks at all older objects.
+// Reconcile processes all older objects.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	// 1. Gather.
 	v, err := r.gather(ctx)
@@ -91,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err := r.translate(ctx, v); err != nil {
 		return ctrl.Result{}, err
 	}
-	// 3. Act, and 4. tell. Classes come before the pools that name them, and nothing waits for anything else.
+	// 3. Act, and 4. tell. Classes are written before the pools that reference them, and nothing waits for anything else.
 	errs := r.releaseAll(ctx, v)
 	for _, s := range v.sources {
 		if !s.leaving() {
@@ -102,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	return r.settle(errs)
 }
 
-// attend brings what a source has become into the API, and tells.
+// attend writes the result objects of a source to the API and reports the outcome.
 func (r *Reconciler) attend(ctx context.Context, v *view, s *source) error {
 	if err := r.claim(ctx, s); err != nil {
 		return err
@@ -117,8 +119,8 @@ func (r *Reconciler) attend(ctx context.Context, v *view, s *source) error {
 	return errors.Join(err, r.tell(ctx, s, made))
 }
 
-// settle is the end of a pass: what was stale is looked at again soon, and everything once in a while, because the version
-// of the cluster is among what objects depend on and sends no event.
+// settle ends a pass. Stale writes are retried soon, and everything is evaluated periodically, because the result
+// depends on the version of the cluster, which does not send events.
 func (r *Reconciler) settle(errs []error) (ctrl.Result, error) {
 	result := ctrl.Result{RequeueAfter: r.Timers.ClassRecheck}
 	var failed []error

@@ -20,17 +20,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// Who deletes a source with --cascade=orphan wants to keep its pool, and the nodes with it. The API server marks the source
-// with the finalizer "orphan", and the garbage collector takes the owner off what it knows to be owned, then that finalizer.
-// Two things could lose the pool: the collector has not seen all that is owned (its watch of a kind ends and comes back some
-// seconds later whenever the kind's definition changes, as by our own webhook), and finds the rest ownerless afterwards; or a
-// pass that began before the deletion makes the source the owner again. So the source stays until this package has let go of
-// everything itself, as the API server has it at that moment.
+// A deletion of a source with --cascade=orphan keeps its pool, and the nodes of the pool. The API server sets the
+// finalizer "orphan" on the source. The garbage collector removes the owner from the objects that it knows to be
+// owned, and then removes that finalizer (https://kubernetes.io/docs/concepts/architecture/garbage-collection/). Two
+// situations could lose the pool: the collector has not seen all owned objects (its watch of a kind restarts some
+// seconds after a change of the kind's definition, for example by this project's webhook), and finds the rest without
+// owner afterward; or a pass that began before the deletion makes the source the owner again. So the source exists
+// until this package has released all of its objects, as the API server has them at that moment.
 //
-// What cannot be known: whether a source was deleted so if nobody watched from its deletion until the collector had taken its
-// finalizer off, and the collector had seen nothing of what is owned. Then it looks like a plain deletion, and is taken for one.
+// One situation cannot be detected: a source was deleted this way while no controller ran until the collector had
+// removed its finalizer, and the collector had seen none of the owned objects. It is handled like a plain deletion.
 
-// hold puts our finalizer on a source, before anything is made from it.
+// hold sets this package's finalizer on a source, before anything is created from it.
 func (r *Reconciler) hold(ctx context.Context, s *source) (*obstacle, error) {
 	base := s.DeepCopyObject().(client.Object)
 	if !controllerutil.AddFinalizer(s.Object, karpv1.FinalizerMadeFrom) {
@@ -39,8 +40,8 @@ func (r *Reconciler) hold(ctx context.Context, s *source) (*obstacle, error) {
 	return judge(s.kind, s.GetName(), r.Client.Patch(ctx, s.Object, controller.Locked(base), client.FieldOwner(Manager)))
 }
 
-// notice starts a pass, and remembers who is being deleted, and how. The collector's finalizer tells that, and may be gone
-// again before the pass begins; a watch passes over no event as long as it lasts.
+// notice starts a pass, and records which sources are being deleted, and how. The collector's finalizer distinguishes
+// the kinds of deletion, and may be removed before the pass begins. A watch does not skip events while it lasts.
 func (r *Reconciler) notice(_ context.Context, object client.Object) []reconcile.Request {
 	uid := object.GetUID()
 	switch before, known := r.leaving.Load(uid); {
@@ -52,12 +53,12 @@ func (r *Reconciler) notice(_ context.Context, object client.Object) []reconcile
 	return []reconcile.Request{everything}
 }
 
-// orphans says whether an object is being deleted without what it owns.
+// orphans reports whether an object is being deleted without the objects that it owns.
 func orphans(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero() && controllerutil.ContainsFinalizer(object, metav1.FinalizerOrphanDependents)
 }
 
-// releaseAll lets all sources go that are being deleted.
+// releaseAll releases all sources that are being deleted.
 func (r *Reconciler) releaseAll(ctx context.Context, v *view) []error {
 	var errs []error
 	for _, s := range v.sources {
@@ -68,22 +69,22 @@ func (r *Reconciler) releaseAll(ctx context.Context, v *view) []error {
 	return errs
 }
 
-// release lets a source go that is being deleted. What was made from it is left to the garbage collector, or, if it was
-// deleted without that, freed of it for good.
+// release releases a source that is being deleted. The objects that were created from it are left to the garbage
+// collector, or, if the source was deleted without its dependents, separated from it permanently.
 func (r *Reconciler) release(ctx context.Context, s *source) error {
 	if !controllerutil.ContainsFinalizer(s.Object, karpv1.FinalizerMadeFrom) {
 		return nil
 	}
 	alone, known := r.leaving.Load(s.GetUID())
 	if !known {
-		return nil // its event is on the way, and starts another pass
+		return nil // its event is pending, and starts another pass
 	}
 	tied, err := r.tied(ctx, s)
 	if err != nil {
 		return err
 	}
-	// Nobody may have been here to see the collector's finalizer. Then what it has freed tells, if anything: in a plain deletion
-	// everything is owned until the source is gone.
+	// No controller may have been running to see the collector's finalizer. Then an object without owner shows the
+	// kind of deletion: in a plain deletion, all objects are owned until the source is gone.
 	if alone.(bool) || orphans(s.Object) || slices.ContainsFunc(tied, func(o client.Object) bool { return !s.owns(o) }) {
 		for _, object := range tied {
 			if err := r.free(ctx, s, object); err != nil {
@@ -100,19 +101,19 @@ func (r *Reconciler) release(ctx context.Context, s *source) error {
 	return nil
 }
 
-// owns says whether the source is among the owners of an object.
+// owns reports whether the source is among the owners of an object.
 func (s *source) owns(object client.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.GetUID() })
 }
 
-// tied are the pools and classes that the source owns, or would own again: of every kind of class that is served, because
-// controllers of two providers may have made some.
+// tied returns the pools and classes that the source owns, or would own again: of every served kind of class, because
+// controllers of two providers may have created some.
 func (r *Reconciler) tied(ctx context.Context, s *source) ([]client.Object, error) {
 	var tied []client.Object
 	for _, list := range []client.ObjectList{&karpv1.NodePoolList{}, &awsv1.EC2NodeClassList{}, &kwokv1alpha1.KWOKNodeClassList{}} {
 		switch err := r.Live.List(ctx, list); {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-			continue // the definition is not there, and no objects of it
+			continue // the definition does not exist, so there are no objects
 		case err != nil:
 			return nil, fmt.Errorf("listing what was made from %s: %w", s.name(), err)
 		}
@@ -129,8 +130,9 @@ func (r *Reconciler) tied(ctx context.Context, s *source) ([]client.Object, erro
 	return tied, nil
 }
 
-// free cuts the tie between a source and an object that was made from it. Even where the collector has been, the object is
-// written: a write that was decided before it, which would tie it again, then fails.
+// free removes the relation between a source and an object that was created from it. The object is written even if
+// the collector has already removed the owner: a concurrent write that would restore the relation then fails as
+// stale.
 func (r *Reconciler) free(ctx context.Context, s *source, object client.Object) error {
 	base := object.DeepCopyObject().(client.Object)
 	object.SetOwnerReferences(slices.DeleteFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == s.GetUID() }))

@@ -21,7 +21,7 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// made makes a Provisioner and waits for what it becomes.
+// made creates a Provisioner and waits for its result.
 func (w *world) made(name string) (*karpv1alpha5.Provisioner, *karpv1.NodePool, *awsv1.EC2NodeClass) {
 	w.t.Helper()
 	w.apply(strings.ReplaceAll(everySmall, "NAME", name))
@@ -29,19 +29,19 @@ func (w *world) made(name string) (*karpv1alpha5.Provisioner, *karpv1.NodePool, 
 	pool := w.pool(name, "is owned", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
 	class := w.class(name, "is owned", func(class *awsv1.EC2NodeClass) bool { return metav1.IsControlledBy(class, p) })
 	if !slices.Contains(p.Finalizers, karpv1.FinalizerMadeFrom) {
-		w.t.Fatalf("something was made from %s, whose finalizers are %v", name, p.Finalizers)
+		w.t.Fatalf("objects were created from %s, whose finalizers are %v", name, p.Finalizers)
 	}
 	return p, pool, class
 }
 
-// leave deletes an older object without what was made from it, as --cascade=orphan does, for the time being: the garbage
-// collector, which does not run here, has not begun.
+// leave deletes an older object without its dependents, as --cascade=orphan does. The garbage collector, which does
+// not run here, has not begun yet.
 func (w *world) leave(ctx context.Context, object client.Object) error {
 	return w.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
-// collect does what the garbage collector does for --cascade=orphan: it takes the owner off the objects that it knows of,
-// then its finalizer off the owner.
+// collect acts as the garbage collector for --cascade=orphan: it removes the owner from the objects that it knows,
+// and then its finalizer from the owner.
 func (w *world) collect(ctx context.Context, owner client.Object, knows ...client.Object) error {
 	for _, object := range knows {
 		err := w.change(ctx, object, func() {
@@ -56,7 +56,7 @@ func (w *world) collect(ctx context.Context, owner client.Object, knows ...clien
 	})
 }
 
-// change changes an object as it is in the API, if it is there.
+// change modifies an object as it is in the API, if it exists.
 func (w *world) change(ctx context.Context, object client.Object, how func()) error {
 	for {
 		if err := w.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -78,21 +78,22 @@ func (w *world) gone(object client.Object) {
 	})
 }
 
-// free holds that an object is as it was, and nobody's.
+// free fails unless an object is unchanged and without owner.
 func (w *world) free(was client.Object) {
 	w.t.Helper()
 	now := was.DeepCopyObject().(client.Object)
 	switch {
 	case !w.read(was.GetName(), now) || now.GetUID() != was.GetUID() || !now.GetDeletionTimestamp().IsZero():
-		w.t.Errorf("%T %s is not there any more", was, was.GetName())
+		w.t.Errorf("%T %s no longer exists", was, was.GetName())
 	case len(now.GetOwnerReferences()) > 0:
-		w.t.Errorf("%T %s is owned by %v, and is collected if that is gone", was, was.GetName(), now.GetOwnerReferences())
+		w.t.Errorf("%T %s is owned by %v, and is deleted if that is gone", was, was.GetName(), now.GetOwnerReferences())
 	case now.GetAnnotations()[karpv1.AnnotationMadeFrom] != "":
-		w.t.Errorf("%T %s is still said to be made from %s", was, was.GetName(), now.GetAnnotations()[karpv1.AnnotationMadeFrom])
+		w.t.Errorf("%T %s still has the source %s", was, was.GetName(), now.GetAnnotations()[karpv1.AnnotationMadeFrom])
 	}
 }
 
-// What has lost its owner, but not by its deletion, as after a restore: the annotation stays.
+// ownedAgain covers an object that has lost its owner, but not by the deletion of the owner, as after a restore: the
+// annotation is kept.
 func ownedAgain(w *world) {
 	stop := w.start()
 	p, pool, class := w.made("restored")
@@ -106,12 +107,12 @@ func ownedAgain(w *world) {
 	w.start()
 	_, again, _ := w.made("restored")
 	if again.UID != pool.UID {
-		w.t.Error("it was made anew")
+		w.t.Error("it was created again")
 	}
 }
 
-// Deleted by itself, an object goes at once, and the garbage collector finds all that it owned: also if that was while no
-// controller ran.
+// plainDeletion verifies that an object that is deleted without options is gone at once, and that the garbage
+// collector finds all objects that it owned, also if no controller ran during the deletion.
 func plainDeletion(w *world) {
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
 		name := strings.ToLower(string(policy))
@@ -121,7 +122,7 @@ func plainDeletion(w *world) {
 		owner := p.DeepCopy()
 		w.must(w.Delete(w.t.Context(), p, client.PropagationPolicy(policy)))
 		if !w.read(name, p) {
-			w.t.Fatalf("%s: a Provisioner is gone, and nobody has looked at what it leaves", name)
+			w.t.Fatalf("%s: a Provisioner is gone before its dependents were examined", name)
 		}
 		stop = w.start()
 		w.until("our finalizer is gone", func() bool {
@@ -129,7 +130,7 @@ func plainDeletion(w *world) {
 		})
 		for _, object := range []client.Object{pool, class} {
 			if !w.read(name, object) || !metav1.IsControlledBy(object, owner) {
-				w.t.Errorf("%s: %T is not the collector's any more: owned by %v", name, object, object.GetOwnerReferences())
+				w.t.Errorf("%s: %T no longer belongs to the collector: owned by %v", name, object, object.GetOwnerReferences())
 			}
 		}
 		stop()
@@ -152,7 +153,8 @@ func leftBehind(w *world) {
 	}
 }
 
-// The controller is down while the collector, which has not seen the pool yet, does its part.
+// leftBehindUnseen covers a controller that is down while the collector, which has not seen the pool yet, does its
+// part.
 func leftBehindUnseen(w *world) {
 	stop := w.start()
 	p, pool, class := w.made("unseen")
@@ -168,8 +170,9 @@ func leftBehindUnseen(w *world) {
 	w.free(class)
 }
 
-// The controller is down while the collector, which has seen neither pool nor class, does its part: nothing is left that tells
-// how the Provisioner was deleted, and it is let go as in a plain deletion. docs/migrating.md says to keep a controller running.
+// leftBehindUntold covers a controller that is down while the collector, which has seen neither pool nor class, does
+// its part. The kind of deletion can no longer be detected, and the source is released as in a plain deletion.
+// docs/migrating.md says to keep a controller running.
 func leftBehindUntold(w *world) {
 	stop := w.start()
 	p, pool, class := w.made("untold")
@@ -185,7 +188,7 @@ func leftBehindUntold(w *world) {
 	}
 }
 
-// A pass that began before the deletion finds pool and class without owner.
+// leftBehindMeanwhile covers a pass that began before the deletion and finds pool and class without owner.
 func leftBehindMeanwhile(w *world) {
 	var once sync.Once
 	var lock sync.Mutex
@@ -223,7 +226,7 @@ func leftBehindMeanwhile(w *world) {
 	w.free(class)
 }
 
-// What was left behind and edited does not become its old object's again when somebody applies that.
+// leftBehindForGood verifies that an orphaned and edited object is not owned again when its source is applied again.
 func leftBehindForGood(w *world) {
 	w.start()
 	p, pool, class := w.made("left")
@@ -247,7 +250,7 @@ func leftBehindForGood(w *world) {
 
 	w.apply(strings.ReplaceAll(everySmall, "NAME", "left"))
 	w.provisioner("left", karpv1alpha5.ConditionApplied, "False", karpv1alpha5.ReasonNameTaken)
-	for _, object := range []client.Object{class, pool} { // a person hands them back
+	for _, object := range []client.Object{class, pool} { // a user hands them back
 		w.must(w.change(w.t.Context(), object, func() { metav1.SetMetaDataAnnotation(metaOf(object), karpv1.AnnotationMadeFrom, "Provisioner/left") }))
 	}
 	p = w.provisioner("left", karpv1alpha5.ConditionApplied, "True", "")
@@ -264,7 +267,7 @@ func metaOf(object client.Object) *metav1.ObjectMeta {
 	panic(fmt.Sprintf("no test needs %T", object))
 }
 
-// One of two Provisioners that share a template is left, then the template.
+// leftBehindShared covers two Provisioners that share a template: one is orphaned, then the template.
 func leftBehindShared(w *world) {
 	w.start()
 	w.apply(template)

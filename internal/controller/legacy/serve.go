@@ -13,7 +13,7 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// Kinds are the older kinds that the controller looks at.
+// Kinds returns the older kinds that the controller processes.
 func (r *Reconciler) Kinds() []schema.GroupVersionKind {
 	kinds := []schema.GroupVersionKind{karpv1alpha5.GroupVersion.WithKind(karpv1alpha5.Kind)}
 	if !r.Simulated {
@@ -22,7 +22,7 @@ func (r *Reconciler) Kinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Serve says that the definition of one of Kinds is served, before or after the manager has started.
+// Serve records that the definition of one of Kinds is served, before or after the manager has started.
 func (r *Reconciler) Serve(kind schema.GroupVersionKind) error {
 	var object client.Object = &karpv1alpha5.Provisioner{}
 	if kind.Kind == awsv1alpha1.Kind {
@@ -35,13 +35,13 @@ func (r *Reconciler) Serve(kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// serves says whether the definition of a kind is served.
+// serves reports whether the definition of a kind is served.
 func (r *Reconciler) serves(kind string) bool {
 	_, served := r.served.Load(kind)
 	return served
 }
 
-// incomplete says whether a kind is not served yet.
+// incomplete reports whether a kind is not served yet.
 func (r *Reconciler) incomplete() bool {
 	return slices.ContainsFunc(r.Kinds(), func(kind schema.GroupVersionKind) bool { return !r.serves(kind.Kind) })
 }

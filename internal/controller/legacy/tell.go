@@ -20,10 +20,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// longestMessage is how long, in bytes, a message of a condition may be; the API refuses more than 32768.
+// longestMessage is the maximum length, in bytes, of a condition's message. The API server rejects more than 32768.
 const longestMessage = 8192
 
-// tell writes the source's status and its events.
+// tell writes the source's status and emits its events.
 func (r *Reconciler) tell(ctx context.Context, s *source, obstacles []obstacle) error {
 	base := s.DeepCopyObject().(client.Object)
 	switch object := s.Object.(type) {
@@ -73,7 +73,7 @@ func (r *Reconciler) describeProvisioner(ctx context.Context, p *karpv1alpha5.Pr
 	return nil
 }
 
-// name names what a Provisioner has become, and leaves out conditions of older controllers.
+// name writes the names of the result into the status of a Provisioner, and removes conditions of older controllers.
 func name(p *karpv1alpha5.Provisioner, result legacy.Result) {
 	class := result.Pool.Spec.Template.Spec.NodeClassRef
 	p.Status.NodePool, p.Status.NodeClass = result.Pool.Name, class.Kind+"/"+class.Name
@@ -112,7 +112,7 @@ func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNod
 	return nil
 }
 
-// showFound shows what was found for the class, as the status of AWSNodeTemplates had it.
+// showFound writes the resources that were found for the class in the format of the status of AWSNodeTemplates.
 func showFound(t *awsv1alpha1.AWSNodeTemplate, found *awsv1.EC2NodeClassStatus) {
 	for _, subnet := range found.Subnets {
 		t.Status.Subnets = append(t.Status.Subnets, awsv1alpha1.Subnet{ID: subnet.ID, Zone: subnet.Zone})
@@ -125,7 +125,7 @@ func showFound(t *awsv1alpha1.AWSNodeTemplate, found *awsv1.EC2NodeClassStatus) 
 	}
 }
 
-// read reads an object that may not be there.
+// read reads an object that may not exist.
 func (r *Reconciler) read(ctx context.Context, name string, into client.Object) (found bool, err error) {
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
 	if client.IgnoreNotFound(err) != nil {
@@ -134,8 +134,8 @@ func (r *Reconciler) read(ctx context.Context, name string, into client.Object) 
 	return err == nil, nil
 }
 
-// describe tells what both kinds have in common. Notes on fields that are said as they were, under another name, are
-// left to karpenter migrate.
+// describe writes what both kinds have in common. It omits notes on fields that only have another name now, which
+// karpenter migrate reports.
 func describe(t *karpv1alpha5.Translation, conditions status.ConditionSet, result legacy.Result, obstacles []obstacle) {
 	t.Version, t.Notes = result.Version, nil
 	for _, note := range result.Notes {
@@ -160,7 +160,7 @@ func describe(t *karpv1alpha5.Translation, conditions status.ConditionSet, resul
 	conditions.Set(applied)
 }
 
-// lost names the fields whose meaning is lost; empty if there are none.
+// lost returns the names of the fields without an equivalent, or an empty string if there are none.
 func lost(notes []legacy.Note) string {
 	var fields []string
 	for _, note := range notes {
@@ -171,7 +171,8 @@ func lost(notes []legacy.Note) string {
 	return strings.Join(fields, "; ")
 }
 
-// only keeps the conditions of the given types and Ready: older controllers have left some that the API refuses today.
+// only returns the conditions of the given types and Ready: older controllers have left some that the API server
+// rejects today.
 func only(conditions []status.Condition, types []string) []status.Condition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c status.Condition) bool {
 		return c.Type != status.ConditionReady && !slices.Contains(types, c.Type) || c.Reason == ""
@@ -182,7 +183,7 @@ func yes(condition string) status.Condition {
 	return status.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition}
 }
 
-// as is a condition of another object under a name of ours.
+// as returns a condition of another object under a type of this package.
 func as(condition string, of *status.Condition) status.Condition {
 	if of == nil {
 		return status.Condition{Type: condition, Status: metav1.ConditionUnknown, Reason: karpv1alpha5.ReasonNotObserved}

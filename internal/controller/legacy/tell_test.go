@@ -37,14 +37,14 @@ spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
 		w.t.Errorf("message: %s", c.Message)
 	}
 	if c := p.StatusConditions().Get(karpv1alpha5.ConditionNodePoolReady); !strings.Contains(c.Message, "is not this object's") {
-		w.t.Errorf("there is a pool of the name, and the message is %q", c.Message)
+		w.t.Errorf("there is a pool with the name, and the message is %q", c.Message)
 	}
 	w.event("NotApplied")
 	if class := w.class("taken", "is there", there); len(class.OwnerReferences) > 0 || class.Spec.Role != "r" {
-		w.t.Errorf("the class of a pool of somebody else has changed: %v %+v", class.OwnerReferences, class.Spec)
+		w.t.Errorf("the class of another owner's pool has changed: %v %+v", class.OwnerReferences, class.Spec)
 	}
 	if diff := cmp.Diff(before.Spec, w.pool("taken", "is there", there).Spec); diff != "" {
-		w.t.Errorf("the pool of somebody else has changed: %s", diff)
+		w.t.Errorf("the pool of another owner has changed: %s", diff)
 	}
 	w.must(w.Delete(w.t.Context(), before))
 	w.pool("taken", "is made when the name is free", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
@@ -83,7 +83,7 @@ spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
 		w.t.Errorf("message: %s", c.Message)
 	}
 	w.event("PartsLost")
-	// Its pool waits for a class that a person writes, and takes it as it is.
+	// Its pool waits for a class that a user writes, and uses it as it is.
 	w.pool("worse", "names the class", func(pool *karpv1.NodePool) bool { return pool.Spec.Template.Spec.NodeClassRef.Name == "worse" })
 	w.apply(`
 apiVersion: karpenter.k8s.aws/v1
@@ -93,7 +93,7 @@ spec: {role: r, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms:
 	w.provisioner("worse", karpv1alpha5.ConditionApplied, "True", "")
 }
 
-// A status as controllers of those days left it cannot be validated today.
+// oldStatus covers a status of an older controller, which is no longer valid today.
 func oldStatus(w *world) {
 	w.apply(`
 apiVersion: karpenter.sh/v1alpha5

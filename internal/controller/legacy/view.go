@@ -12,16 +12,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// view is what there is at the beginning of a pass. What the pass writes is seen by the next one, which its events start.
+// view is the state at the beginning of a pass. Its events trigger the next pass, which sees the writes of this one.
 type view struct {
 	sources []*source
-	// pools and classes are all that are in the API, whoever wrote them; none where machines are simulated.
+	// pools and classes are all objects in the API, regardless of their writer. classes is empty with simulated
+	// machines.
 	pools   []karpv1.NodePool
 	classes []awsv1.EC2NodeClass
 }
 
-// separate are the Provisioners that have an EC2NodeClass of their own beside that of their template: one that is made of
-// an inline provider has the Provisioner's name.
+// separate returns the Provisioners that have an EC2NodeClass of their own next to that of their template. A class
+// that is created from an inline provider has the Provisioner's name.
 func (v *view) separate() map[string]bool {
 	names := map[string]bool{}
 	for i := range v.classes {
@@ -36,7 +37,7 @@ func (v *view) separate() map[string]bool {
 	return names
 }
 
-// using are the names of the classes that pools of Provisioners name, by Provisioner.
+// using returns the names of the classes that pools of Provisioners reference, by Provisioner.
 func (v *view) using() map[string]string {
 	classes := map[string]string{}
 	for i := range v.pools {
@@ -47,7 +48,7 @@ func (v *view) using() map[string]string {
 	return classes
 }
 
-// needed says whether a pool that is there, or is to be, names the class: machines are made with it.
+// needed reports whether an existing pool, or one to be created, references the class: machines are launched with it.
 func (v *view) needed(class string) bool {
 	for i := range v.pools {
 		if names(&v.pools[i], class) {
@@ -57,14 +58,14 @@ func (v *view) needed(class string) bool {
 	return slices.ContainsFunc(v.sources, func(s *source) bool { return s.result.Pool != nil && names(s.result.Pool, class) })
 }
 
-// wanted says whether an older object has become the class.
+// wanted reports whether a source has the class as a result.
 func (v *view) wanted(class string) bool {
 	return slices.ContainsFunc(v.sources, func(s *source) bool { return s.makes(class) })
 }
 
-// former is the older object from which a class was made and that has become other classes now; nil if there is none. Who
-// has become a class of this name takes it over as soon as nobody is served by it as it was: deleting it first would wait
-// for its nodes.
+// former returns the source from which a class was created and which has other results now, or nil if there is none.
+// The source that now has a result of this name takes the class over as soon as no pool uses its old form. A deletion
+// of the class would first wait for its nodes.
 func (v *view) former(object client.Object) *source {
 	class, isClass := object.(*awsv1.EC2NodeClass)
 	if !isClass {
@@ -81,19 +82,19 @@ func (v *view) former(object client.Object) *source {
 	return v.sources[i]
 }
 
-// served says whether the pool of a source makes machines with the class, at the beginning of the pass.
+// served reports whether the pool of a source launches machines with the class, at the beginning of the pass.
 func (v *view) served(s *source, class string) bool {
 	return slices.ContainsFunc(v.pools, func(pool karpv1.NodePool) bool {
 		return metav1.IsControlledBy(&pool, s) && names(&pool, class)
 	})
 }
 
-// makes says whether the source has become a class of the name.
+// makes reports whether the source has a class with the name as a result.
 func (s *source) makes(class string) bool {
 	return slices.ContainsFunc(s.result.Classes, func(c *awsv1.EC2NodeClass) bool { return c.Name == class })
 }
 
-// names says whether a pool makes machines with the EC2NodeClass.
+// names reports whether a pool references the EC2NodeClass.
 func names(pool *karpv1.NodePool, class string) bool {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	return ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && ref.Name == class

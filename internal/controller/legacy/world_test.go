@@ -33,21 +33,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// patience is for how long a test waits for what must come.
+// patience is how long a test waits for an expected state.
 const patience = time.Minute
 
-// world is the controller at work against a real API server, on which nothing else runs.
+// world runs the controller on a real API server, on which nothing else runs.
 type world struct {
 	client.Client
 	t      *testing.T
 	config *rest.Config
 	scheme *runtime.Scheme
 	sink   *events.FakeRecorder
-	// between is asked before the controller reads an object by its name; nil lets it.
+	// between is called before the controller reads an object by its name. Nil means no call.
 	between func(context.Context, client.Reader, client.Object) error
 }
 
-// reading is a client that asks before it reads.
+// reading is a client that calls a function before it reads.
 type reading struct {
 	client.Client
 	first func(context.Context, client.Reader, client.Object) error
@@ -60,7 +60,7 @@ func (r reading) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return r.Client.Get(ctx, key, into, options...)
 }
 
-// start runs the controller for AWS until the test ends, or what it returns is called.
+// start runs the controller for AWS until the test ends, or until the returned function is called.
 func (w *world) start() (stop func()) {
 	return w.startWith(legacy.Settings{ClusterName: "test", DefaultInstanceProfile: "nodes"})
 }
@@ -74,7 +74,7 @@ func (w *world) startWith(settings legacy.Settings) (stop func()) {
 	return stop
 }
 
-// startUnserved runs the controller, which does not know yet that older kinds are served.
+// startUnserved runs the controller, without a call of Serve for the older kinds.
 func (w *world) startUnserved(settings legacy.Settings) (stop func(), r *controllerlegacy.Reconciler) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
@@ -125,16 +125,16 @@ func (w *world) apply(text string) {
 	}
 }
 
-// until waits until what is right is.
+// until waits until right returns true.
 func (w *world) until(what string, right func() bool) {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return right(), nil })
 	if err != nil {
-		w.t.Fatalf("never came: %s", what)
+		w.t.Fatalf("not reached: %s", what)
 	}
 }
 
-// read reads an object by its name; false if it is not there.
+// read reads an object by its name. It returns false if the object does not exist.
 func (w *world) read(name string, into client.Object) bool {
 	w.t.Helper()
 	err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, into)
@@ -144,7 +144,7 @@ func (w *world) read(name string, into client.Object) bool {
 	return err == nil
 }
 
-// pool waits for a pool that is right.
+// pool waits for a pool for which right returns true.
 func (w *world) pool(name, what string, right func(*karpv1.NodePool) bool) *karpv1.NodePool {
 	w.t.Helper()
 	var pool *karpv1.NodePool
@@ -165,7 +165,7 @@ func (w *world) class(name, what string, right func(*awsv1.EC2NodeClass) bool) *
 	return class
 }
 
-// provisioner waits for one with a condition.
+// provisioner waits for a Provisioner with a condition.
 func (w *world) provisioner(name, condition, status, reason string) *karpv1alpha5.Provisioner {
 	w.t.Helper()
 	var p *karpv1alpha5.Provisioner
@@ -186,7 +186,7 @@ func (w *world) provisioner(name, condition, status, reason string) *karpv1alpha
 
 func there[T any](T) bool { return true }
 
-// clear removes everything; neither garbage collection nor the controller runs any more.
+// clear removes all objects. Neither garbage collection nor the controller runs any more.
 func (w *world) clear() {
 	ctx := context.WithoutCancel(w.t.Context())
 	for _, list := range []client.ObjectList{&karpv1alpha5.ProvisionerList{}, &awsv1alpha1.AWSNodeTemplateList{}} {
@@ -204,7 +204,7 @@ func (w *world) clear() {
 	}
 }
 
-// event waits for one of the reason.
+// event waits for an event with the reason.
 func (w *world) event(reason string) {
 	w.t.Helper()
 	w.until("an event "+reason, func() bool {

@@ -31,8 +31,7 @@ type left struct {
 	rules karpv1.ProtectionRules
 }
 
-// group orders a drain: the pods of a group are evicted once those of earlier groups are gone. Compare
-// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/.
+// group orders a drain: the pods of a group are evicted once those of earlier groups are gone.
 type group int
 
 const (
