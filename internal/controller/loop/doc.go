@@ -4,7 +4,7 @@
 //	channel: a pod is pending --batch--> Provision.Tick             channel, timer --> Disrupt.Tick
 //	                                       Snapshot                                      Snapshot
 //	                                       plan.Ahead, Schedule (placement)              plan.Resume, disruption.Propose
-//	                                       Writer.Provision                              Writer.Advance ... until no step is possible
+//	                                       Writer.Provision                              Writer.Advance, repeatedly
 //	                                       nominations, events                           orphaned taints, events
 //	                                       History                                       History
 //

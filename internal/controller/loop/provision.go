@@ -154,8 +154,8 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.brake.Launched(snap.Now, created(done))
 	at.done = p.Clock.Now()
 	p.unfinished, p.took = !all || decided.Unfinished(), at.decided.Sub(began)
-	// 5. Nominate pods to existing nodes, and clear nominations that no longer hold: for the part of the plan that was still valid, in
-	// the current state of the cluster.
+	// 5. Nominate pods to existing nodes, and clear nominations that no longer hold: for the part of the plan that was
+	// still valid, in the current state of the cluster.
 	nominations := p.nominate(ctx, done.Plan)
 	p.promise(done.Plan)
 	// 6. Record.

@@ -40,10 +40,10 @@ const repairWorkers = 50
 // the node is read from the API server, so that a node that has recovered is kept even if the cache is stale. Brake
 // is called last, because it counts the removal. See https://karpenter.sh/docs/concepts/disruption/#node-auto-repair.
 //
-//	Ready=False --toleration--> share of unhealthy nodes --> live read --> Brake --> deadline on the claim --> claim deleted
-//	     |                           |                          |            `-- held: NodeRepairBlocked, again after RepairRetry
-//	     |                           |                          `-- not as in the cache: again after RepairRetry
-//	     |                           `-- more than a fifth: NodeRepairBlocked, again after RepairRetry
+//	Ready=False --toleration--> share of unhealthy nodes --> live read --> Brake --> deadline on claim --> claim deleted
+//	     |                       |                            |             `-- held: NodeRepairBlocked, retried
+//	     |                       |                            `-- not as in the cache: retried
+//	     |                       `-- more than a fifth: NodeRepairBlocked, retried after RepairRetry
 //	     `-- recovered: nothing; the deadline of a repair that was interrupted before the deletion is removed
 //
 // Fill all fields, then call SetupWithManager.

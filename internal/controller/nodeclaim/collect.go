@@ -98,8 +98,8 @@ func (c *Collector) NeedLeaderElection() bool { return true }
 
 // Collect runs one collection. A failure of one step does not prevent the others.
 func (c *Collector) Collect(ctx context.Context) error {
-	// 1. List the machines first, then the claims, live. The claim of every machine in the first list is then in the second list,
-	// unless the claim is gone.
+	// 1. List the machines first, then the claims, live. The claim of every machine in the first list is then in the
+	// second list, unless the claim is gone.
 	machines, unlisted := c.Provider.Machines(ctx)
 	var claims karpv1.NodeClaimList
 	if err := c.Live.List(ctx, &claims); err != nil {

@@ -14,7 +14,7 @@
 //	 Initialized? <-- node Ready, startup and ephemeral taints gone, resources present
 //	     |
 //	     v
-//	 claim deleted --> nodes deleted (package node drains them) --> machine terminated until not found --> finalizer removed
+//	 claim deleted --> nodes deleted (package node drains them) --> machine terminated --> finalizer removed
 //
 //	 claim disappeared during its launch: its machine is terminated by the process that launched it (lost.go)
 //	 node deleted by force: not Initialized; not back after a minute: claim deleted

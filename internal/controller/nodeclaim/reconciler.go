@@ -165,8 +165,8 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 	}
 	r.announce(claim, joined)
 	r.tell(ctx, claim, before)
-	// 5. Delete a claim that exceeded a time limit. This is the last step: after a downtime of the controller, the missing state may
-	// have been reached by now.
+	// 5. Delete a claim that exceeded a time limit. This is the last step: after a downtime of the controller, the
+	// missing state may have been reached by now.
 	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
 	if reason != "" && joined.again == 0 && !controller.Stale(err) {
 		return ctrl.Result{}, r.giveUp(ctx, claim, reason)

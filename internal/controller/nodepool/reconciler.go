@@ -124,8 +124,8 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	if err != nil {
 		return err
 	}
-	// 2. Update the hashes: claims before the pool, so that a pool with the current version has no claims of an older one. A claim that
-	// cannot be updated only delays the pool's hash.
+	// 2. Update the hashes: claims before the pool, so that a pool with the current version has no claims of an older
+	// one. A claim that cannot be updated only delays the pool's hash.
 	unstamped := r.stamp(ctx, pool)
 	if controller.Stale(unstamped) {
 		return unstamped
