@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// buy opens new bins, pool by pool in order of weight, among equals by price. What a pool cannot take, for its limits or
-// for want of types, goes on to the next.
+// buy opens new bins, pool by pool in order of weight, among equals by price. Pods that a pool cannot take, because of
+// its limits or types, go to the next pool.
 func (r *run) buy(lots []*lot) {
 	for _, tier := range r.tiers() {
 		for _, g := range r.route(tier, lots) {
@@ -24,21 +24,20 @@ func (r *run) buy(lots []*lot) {
 	}
 }
 
-// prospect is a lot that may come to a market, with the alternatives under which it may.
+// prospect is a lot that may be packed in a pool, with the offers that permit it.
 type prospect struct {
 	*lot
 	offers []*offer
-	// unit is what one pod is worth in a bin, at the values of the moment; dear is how much dearer than its resources
-	// it proved to be in earlier packings, 1 before the first.
+	// unit is the value of one pod in a bin, at the current resource values. dear is the factor by which it proved more
+	// expensive than its resources in earlier packings, 1 before the first.
 	unit, dear float64
 	// at is its index in the packing's list.
 	at int
-	// perHost is how many of its pods the rules by hostname let onto an empty node; 0 before it was asked for.
+	// perHost is how many of its pods the rules by hostname permit on an empty node; 0 before it is computed.
 	perHost int
 }
 
-// prospects lists the lots that still have pods and that some type on sale holds: those that force nodes first, because
-// whatever else there is can fill those up.
+// prospects lists the lots that still have pods and that some available type can hold.
 func (r *run) prospects(m *market, lots []*lot) []*prospect {
 	var list []*prospect
 	for _, l := range lots {
@@ -52,7 +51,7 @@ func (r *run) prospects(m *market, lots []*lot) []*prospect {
 	return list
 }
 
-// holds reports whether a node of the type has room for a pod of the group beside the daemons.
+// holds reports whether a node of the type can hold a pod of the group in addition to the daemons.
 func (m *market) holds(g *model.Group, kind int) bool {
 	return g.Requests.Fits(m.pool.Net[kind]) && m.pool.PortsFree(kind, g.HostPorts)
 }
@@ -73,46 +72,47 @@ func (r *run) prospect(m *market, l *lot) *prospect {
 	return p
 }
 
-// opening a bin costs about as much as looking at so many prospects.
+// opening is the work of opening a bin, as a number of examined prospects.
 const opening = 600
 
-// packing is one market being filled from a list of prospects.
+// packing is the state of filling one market from a list of prospects.
 type packing struct {
 	*market
-	// prospects, and how many of them have no pods left: those stay in the list until they are many.
+	// prospects, and how many of them have no pods left: those remain in the list until they are many.
 	prospects []*prospect
 	packed    int
-	// waiting is how many pods are left, pods how many there were when the values were found.
+	// waiting is how many pods are left. pods is how many there were when the values were computed.
 	waiting, pods int
-	// value of a unit of each resource, given what can be bought.
+	// value of a unit of each resource, given the available purchases.
 	value []float64
-	// rows and prices are what can be bought, for the duals, and tableau is where those are found.
+	// rows and prices are the available purchases, for the duals; tableau is the memory for solving them.
 	rows    [][]float64
 	prices  []float64
 	tableau tableau
-	// least is, resource by resource, the smallest request: with less free, a bin is full.
+	// least is, per resource, the smallest request: with less free capacity, a bin is full.
 	least quantity.Vector
-	// cpus and memories are the prospects' requests of cpu and memory, which decide most cases without a look at the
-	// prospect itself; cpus are descending unless priorities or extended resources stand before them. The memory of who
-	// has no pods left is allPacked.
+	// cpus and memories are the prospects' requests of cpu and memory. They decide most cases without access to the
+	// prospect itself. descending reports that cpus are sorted, which priorities or extended resources may prevent. The
+	// memory of a prospect without remaining pods is allPacked.
 	cpus, memories []int64
 	descending     bool
-	// apart are the slots of the first rules that keep the prospects off hosts.
+	// apart are the slots of the first rules that exclude the prospects from hosts.
 	apart []int
-	// dearest of the prospects: no bin is worth more than its resources times this.
+	// dearest is the largest dear of the prospects: no bin is worth more than its resources times this.
 	dearest float64
-	// sorted by the order, once; evenly sorts again before each bin and opens few bins of a pattern at a time.
+	// sorted reports that the order was applied once. evenly sorts again before each bin and opens few bins of a
+	// pattern at a time.
 	sorted, evenly bool
-	// inTurn: see packOrder. siblings are the lots of the tasks that are spread then.
+	// inTurn: see packOrder. siblings are the lots of the spread tasks, for inTurn.
 	inTurn   bool
 	siblings map[*task][]*prospect
 	// barren are the prospects that no bin can begin with.
 	barren map[*prospect]bool
-	// asked counts the prospects that were looked at.
+	// asked counts the examined prospects.
 	asked int
-	// ranked are the purchases of an offer, by the least price per value that they could ever reach.
+	// ranked are the purchases of an offer, by the least price per value that they could reach.
 	ranked map[*offer][]rankedPurchase
-	// looked is the look at the shares of spot capacity that the ranked purchases go by.
+	// looked identifies the state of the spot shares that ranked was computed from.
 	looked int
 }
 
@@ -121,9 +121,9 @@ type rankedPurchase struct {
 	floor float64
 }
 
-// pack opens bins until no prospect can be helped. The first prospect with pods left is the seed of the next bin: it is
-// the largest, and everything smaller may fill up what it leaves. It returns how many prospects were looked at,
-// and gives up when they are more than the limit.
+// pack opens bins until no prospect can be placed. The first prospect with remaining pods is the seed of the next bin:
+// it is the largest, and smaller ones may fill the rest. It returns the number of examined prospects, and stops when
+// that exceeds the limit.
 func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int) int {
 	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly, inTurn: order.inTurn, barren: map[*prospect]bool{}}
 	if order.compare == nil {
@@ -155,7 +155,7 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 			best, goOn = r.shareOut(k, seed, found)
 		}
 		if !goOn {
-			// No bin can begin with it; it may still fill up others'.
+			// No bin can begin with the seed; it may still fill bins of others.
 			k.barren[seed] = true
 		} else if best != nil {
 			k.took(best, len(r.bins)-bins)
@@ -166,8 +166,8 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 	return k.asked
 }
 
-// appraise brings the values up to date with what is left to be packed: at first, and whenever a quarter of it is gone,
-// because what is left may want other resources than what there was.
+// appraise updates the values for the remaining pods: first at the start, then whenever a quarter of them is placed,
+// because the rest may request other resources.
 func (r *run) appraise(k *packing) {
 	settled := k.value != nil && 4*k.waiting > 3*k.pods
 	if settled && 8*k.packed <= len(k.prospects) {
@@ -194,8 +194,8 @@ func (r *run) appraise(k *packing) {
 	}
 }
 
-// rank orders the purchases of an offer by the price per value of a node that is full of what is worth most: no bin of
-// the purchase can be better than that.
+// rank orders the purchases of an offer by the price per value of a node that is full of the most valuable content. No
+// bin of the purchase can be better than that.
 func (r *run) rank(k *packing, o *offer) []rankedPurchase {
 	if k.share != nil && k.looked != k.share.looked {
 		clear(k.ranked)
@@ -217,32 +217,32 @@ func (r *run) rank(k *packing, o *offer) []rankedPurchase {
 	return list
 }
 
-// bin is a node to be, as far as it is filled.
+// bin is a future node with its content so far.
 type bin struct {
 	place
 	purchase
 	market *market
 	row    label.Row
-	// parts are what it may be filled with; once it is committed, shares say who came.
+	// parts are the pods that it may be filled with. Once it is committed, shares are the pods placed in it.
 	parts []part
 	// used by the pods; kinds that can hold them, once the bin is committed.
 	used  quantity.Vector
 	kinds bitset.Set
 	// lowest is the price of the cheapest node that it may become.
 	lowest int64
-	// holds is the reservation of which the bin took one node, charged what it took from the limits of its pool.
+	// holds is the reservation that the bin took one node from. charged is what it took from the limits of its pool.
 	holds   string
 	charged quantity.Vector
 }
 
-// part is how many pods of a lot a bin could hold.
+// part is how many pods of a prospect a bin could hold.
 type part struct {
 	*prospect
 	count int
 }
 
-// scratch is memory that is used again and again: to fill a bin, the best so far and the one being tried; to ask what a
-// node of a row answers; to look up who is like a bin.
+// scratch is reusable memory: bins for the best bin so far and the one being tried, row and domain for checks of nodes,
+// key for look-ups of similar bins.
 type scratch struct {
 	bins   [2]bin
 	row    label.Row
@@ -250,8 +250,8 @@ type scratch struct {
 	key    []byte
 }
 
-// bestBin tries the seed's purchases and returns the filled bin with the least price per value. A purchase that could
-// not be better when it is full need not be tried, nor any behind it.
+// bestBin tries the seed's purchases and returns the filled bin with the least price per value. It stops at a purchase
+// that could not be better even when full, because the purchases are sorted by that bound.
 func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 	best, trial := &r.scratch.bins[0], &r.scratch.bins[1]
 	var bestRatio float64
@@ -283,7 +283,7 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 	return best, found
 }
 
-// worth is what the parts of the bin are worth.
+// worth returns the value of the bin's parts.
 func (b *bin) worth() float64 {
 	var sum float64
 	for _, p := range b.parts {
@@ -292,8 +292,8 @@ func (b *bin) worth() float64 {
 	return sum
 }
 
-// together is how many of the seed's pods a bin holds, where that comes before the price: pods that want to be on one
-// host have no second bin to go to.
+// together returns how many of the seed's pods a bin holds if that precedes the price: pods with affinity to each other
+// by hostname cannot use a second bin.
 func (p *prospect) together(count int) int {
 	if len(p.rules.hostAffinities) == 0 {
 		return 0
@@ -315,7 +315,7 @@ func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
 	return b
 }
 
-// fill packs the seed and then whoever else fits, in order, until not even the least of all requests fits.
+// fill packs the seed and then every other prospect that fits, in order, until not even the smallest request fits.
 func (r *run) fill(k *packing, b *bin, seed *prospect) {
 	r.fillWith(k.market, b, seed, true)
 	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
@@ -348,14 +348,14 @@ func (r *run) fillWith(m *market, b *bin, p *prospect, seed bool) {
 	r.add(b, p, count)
 }
 
-// add puts pods of the prospect into the bin.
+// add adds pods of the prospect to the bin.
 func (r *run) add(b *bin, p *prospect, count int) {
 	r.fillUp(b, p.task, count)
 	b.parts = append(b.parts, part{p, count})
 }
 
-// joined is the bin's row narrowed to what the prospect accepts too, under the first alternative that leaves the
-// purchase possible.
+// joined returns the bin's row narrowed to what the prospect also accepts, for the first offer that leaves the purchase
+// possible.
 func (r *run) joined(m *market, b *bin, p *prospect) (label.Row, bool) {
 	space, types := r.snap.Space, m.pool.Types
 	for _, o := range p.offers {
@@ -373,7 +373,7 @@ func (r *run) joined(m *market, b *bin, p *prospect) (label.Row, bool) {
 	return nil, false
 }
 
-// whileDiverse lowers the count until the types that hold the bin satisfy the pool's minValues.
+// whileDiverse lowers the count until the types that can hold the bin satisfy the pool's minValues.
 func (r *run) whileDiverse(m *market, b *bin, p *prospect, row label.Row, count int) int {
 	if c := &m.pool.Types.Classes[b.class]; c.ReservationID != "" {
 		row = slices.Clone(row)
@@ -388,7 +388,7 @@ func (r *run) whileDiverse(m *market, b *bin, p *prospect, row label.Row, count 
 	return 0
 }
 
-// worth is the value of what a bin holds.
+// worth returns the value of the resources in used.
 func worth(used quantity.Vector, value []float64) float64 {
 	var sum float64
 	for i, n := range used {

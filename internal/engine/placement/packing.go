@@ -8,12 +8,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The list of prospects that a packing fills bins from: what is looked up by the place in it, and who has no pods left.
+// The list of prospects that a packing fills bins from: facts by index, and which prospects have no pods left.
 
-// allPacked stands for the memory that nobody asks for.
+// allPacked is the memory of a prospect without remaining pods.
 const allPacked = -1
 
-// index notes what is looked up by the place in the list of prospects.
+// index computes the facts that are stored by index in the list of prospects.
 func (k *packing) index() {
 	k.cpus, k.memories, k.apart, k.descending = k.cpus[:0], k.memories[:0], k.apart[:0], true
 	for i, p := range k.prospects {
@@ -25,7 +25,7 @@ func (k *packing) index() {
 	}
 }
 
-// seed is the first prospect that a bin may begin with; nil if there is none.
+// seed returns the first prospect that a bin may begin with, or nil if there is none.
 func (k *packing) seed() *prospect {
 	for i, p := range k.prospects {
 		if k.memories[i] != allPacked && (len(k.barren) == 0 || !k.barren[p]) {
@@ -35,7 +35,7 @@ func (k *packing) seed() *prospect {
 	return nil
 }
 
-// took notes that so many bins took what is in one of them.
+// took records that this many bins were opened with the content of b.
 func (k *packing) took(b *bin, times int) {
 	for _, p := range b.parts {
 		k.waiting -= times * p.count
@@ -46,7 +46,7 @@ func (k *packing) took(b *bin, times int) {
 	}
 }
 
-// compact leaves out who has no pods left.
+// compact removes prospects without remaining pods.
 func (k *packing) compact() {
 	if k.packed == 0 && len(k.cpus) == len(k.prospects) {
 		return
@@ -59,11 +59,11 @@ func (k *packing) compact() {
 	k.index()
 }
 
-// noSlot stands for the slot of a rule that there is not.
+// noSlot is the slot of a missing rule.
 const noSlot = -1
 
-// firstApart is the slot of the first rule that keeps the pods off hosts: of those that keep each other off, the first
-// usually decides.
+// firstApart returns the slot of the first rule that excludes the pods from hosts. For pods that exclude each other,
+// the first rule usually decides.
 func (r *rules) firstApart() int {
 	if len(r.hostApart) == 0 {
 		return noSlot
@@ -71,8 +71,8 @@ func (r *rules) firstApart() int {
 	return r.hostApart[0]
 }
 
-// next is the first prospect from i on that does not ask for more cpu or memory than the bin has free, and that its
-// first rule does not keep off. Prospects that are looked at one by one count as asked.
+// next returns the index of the first prospect from i on that requests no more cpu or memory than the bin has free, and
+// that its first apart rule does not exclude. Prospects examined one by one count as asked.
 func (k *packing) next(b *bin, i int) int {
 	free := model.SlackOf(b.free)
 	if k.descending && i < len(k.cpus) && k.cpus[i] > free.CPU {

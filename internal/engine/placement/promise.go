@@ -8,28 +8,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// promised is a pod that was promised a place. It may have been promised more than one: where it no longer fits, a claim was
-// launched for it since, or it was reserved another. The newest promise holds, and an older one where that cannot be kept.
+// promised is a pod with a reservation. It may have more than one: if it no longer fits, a claim was launched for it
+// since, or it got another reservation. The newest one applies, and an older one if the newest cannot be used.
 type promised struct {
 	task *task
 	pod  *model.Pod
-	// nodes are those that promise the pod a place, each once: first that of the newest promise.
+	// nodes are those with a reservation for the pod, each once: the newest reservation first.
 	nodes []*target
 	kept  bool
-	// listed: it has its turn.
+	// listed reports that the pod is in the list.
 	listed bool
 }
 
-// keepPromises puts pods where they were promised a place, while they still may be there: on the node that we
-// nominated, or on the claim that was bought for them. Everything else is planned around them, so that a plan made again
-// says the same. The rules by domain are asked in the end, when everybody has a place: what matters is that there is an
-// order in which all can be bound.
+// keepPromises places pods where they have a reservation, while they are still admissible there: on the node they were
+// nominated to, or on the claim launched for them. Everything else is planned around them, so that a repeated plan is
+// the same. The rules by domain are evaluated at the end, when every pod is placed: it is sufficient that an order
+// exists in which all pods can be bound.
 func (r *run) keepPromises(tasks []*task) {
 	list := r.promises(tasks)
 	if len(list) == 0 {
 		return
 	}
-	// What was wished for then may have been dropped: only what must hold is asked.
+	// Preferences of that time may have been dropped: only hard rules are evaluated.
 	for _, t := range tasks {
 		t.force(len(t.levels) - 1)
 	}
@@ -43,8 +43,9 @@ func (r *run) keepPromises(tasks []*task) {
 	}
 }
 
-// bringAllBack keeps the newest promises, or any: an older promise of one pod takes no place that is promised to another one now.
-// A pod that must be near others may come back when those have: as long as some do, all are asked again.
+// bringAllBack restores the newest reservations, or any: an older reservation of one pod must not take capacity that is
+// now reserved for another. A pod with affinity may be restored when its targets have been: as long as some are
+// restored, all are tried again.
 func (r *run) bringAllBack(list []*promised, newest bool) {
 	for returned := true; returned; {
 		returned = false
@@ -58,7 +59,7 @@ func (r *run) bringAllBack(list []*promised, newest bool) {
 	}
 }
 
-// bringBack puts the pod onto the first of the nodes that takes it, and reports whether one did.
+// bringBack places the pod on the first of the nodes that admits it, and reports whether one did.
 func (r *run) bringBack(p *promised, nodes []*target) bool {
 	for _, n := range nodes {
 		if !r.mayReturn(p.task, n) {
@@ -68,7 +69,7 @@ func (r *run) bringBack(p *promised, nodes []*target) bool {
 			if r.stay[p.pod] && !r.leaving {
 				break // it counts where it runs
 			}
-			// It may be open in which domain the node will be: then it may be in any of them.
+			// The domain of a future node may be open: then the pod may be in any of them.
 			c.put(r.snap.Space, n.node.Row, 1, n.node.Taints)
 		}
 		r.onto(p.task, n, []*model.Pod{p.pod})
@@ -83,7 +84,7 @@ func (r *run) mayReturn(t *task, n *target) bool {
 	return fit.Count > 0 || fit.Verdict.Code == plan.AffinityUnmet && r.fitsPlace(t, &n.place, true).Count > 0
 }
 
-// countKept takes the pods that have their places out of what is left of the tasks.
+// countKept removes the placed pods from the remaining pods of the tasks.
 func (r *run) countKept(tasks []*task, list []*promised) {
 	if r.kept == nil {
 		r.kept = make(map[*model.Pod]bool, len(list))
@@ -106,9 +107,9 @@ func (r *run) countKept(tasks []*task, list []*promised) {
 	}
 }
 
-// promises lists the pods of the tasks that were promised a place, if any. Nodes have them in the order
-// in which they were put there, and who comes first may matter to who may come after; then come those that no node knows
-// of, in the order of the tasks.
+// promises lists the pods of the tasks that have a reservation. The pods of nodes are in the order in which they were
+// placed, because an earlier pod may affect the admission of later ones. Then follow nominated pods that no node lists,
+// in the order of the tasks.
 func (r *run) promises(tasks []*task) []*promised {
 	byName, known := map[string]*target{}, map[string]*promised{}
 	some := false
@@ -166,9 +167,9 @@ func (p *promised) may(n *target) {
 	}
 }
 
-// newestFirst orders the nodes of a pod by what promises it a place there: the plan before; a reservation, which is taken back
-// when the pod goes elsewhere; a nomination, which is written later than reservations and may be older; claims that were
-// created for it, the newest first; at last what commands promise.
+// newestFirst orders the nodes of a pod by the kind of its reservation there: the previous plan; a reservation on the
+// claim, which is removed when the pod goes elsewhere; a nomination, which is written later than reservations and may
+// be older; claims that were created for the pod, the newest first; and last, reservations by commands.
 func (r *run) newestFirst(p *promised) {
 	const (
 		planned = iota

@@ -8,17 +8,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Priority where something is scarce. In one round pods of higher priority come first, and that is enough as long as
-// nobody needs more rounds: but a group that drops wishes, or that waits until those it wants to be near have a place,
-// comes to the market later than others of lower priority. A run notices when that cost somebody the rest of a limit
-// or of a reservation (inversion). Then everything is solved again rank by rank: nobody is looked at before those of
-// higher priority have their places, at the cost of a packing that knows less.
+// Priority for scarce capacity. Within one round, pods of higher priority come first. That is enough unless a group
+// needs more rounds: a group that drops preferences, or that waits for the targets of its affinity, reaches a pool
+// later than others of lower priority. A run detects when such a group thereby lost the rest of a limit or a
+// reservation (inversion). Then everything is solved again rank by rank: no pod is placed before those of higher
+// priority, at the cost of a packing with less information.
 
-// mode is how a run goes through its tasks.
+// mode is how a run processes its tasks.
 type mode uint8
 
 const (
-	// whole: everybody who need not wait for others at once.
+	// whole: all tasks that need not wait for others, at once.
 	whole mode = iota
 	// ranked: rank by rank.
 	ranked
@@ -26,7 +26,7 @@ const (
 	portioned
 )
 
-// noteRanks looks at what was bought in a market since it had from bins, and notices an inversion.
+// noteRanks examines the bins opened in a market since from, and detects an inversion.
 func (r *run) noteRanks(m *market, lots []*lot, from int) {
 	if r.mode != whole || r.inverted || !r.unequal || !m.scarce() {
 		return
@@ -46,12 +46,12 @@ func (r *run) noteRanks(m *market, lots []*lot, from int) {
 	}
 }
 
-// scarce reports whether the pool may have only so much.
+// scarce reports whether the pool has any limit or reservation.
 func (m *market) scarce() bool {
 	return m.limited() || m.nodes != model.NoLimit || len(m.reservations) > 0
 }
 
-// ranks are the lowest and the highest among the pods of the bin.
+// ranks returns the lowest and the highest rank among the pods of the bin.
 func (b *bin) ranks() (low, high int32) {
 	low, high = math.MaxInt32, math.MinInt32
 	for _, s := range b.shares {
@@ -60,7 +60,7 @@ func (b *bin) ranks() (low, high int32) {
 	return low, high
 }
 
-// limitsTurnAway reports whether the lot could buy in the market if it were not for the limits.
+// limitsTurnAway reports whether a node could be launched for the lot in the market without the limits.
 func (r *run) limitsTurnAway(m *market, l *lot) bool {
 	nodes := m.nodes
 	if m.nodes == 0 {
@@ -79,8 +79,8 @@ func (r *run) limitsTurnAway(m *market, l *lot) bool {
 	})
 }
 
-// missesReservation reports whether pods of the lot went, since there were from bins, onto a node that is bought as it
-// comes, though a reservation that is used up would have held them.
+// missesReservation reports whether pods of the lot were placed, in the bins since from, on a node without reservation
+// although a used-up reservation would have held them.
 func (r *run) missesReservation(m *market, l *lot, from int) bool {
 	onSale := slices.ContainsFunc(r.bins[from:], func(b *bin) bool {
 		return b.holds == "" && slices.ContainsFunc(b.shares, func(s share) bool { return s.task == l.task })
@@ -105,8 +105,8 @@ func (r *run) missesReservation(m *market, l *lot, from int) bool {
 	return false
 }
 
-// byRank splits the tasks by rank, the highest first. Somebody whom pods of a higher rank want to be near goes with
-// them.
+// byRank splits the tasks by rank, the highest first. A pod that is the affinity target of a higher rank is placed with
+// that rank.
 func (r *run) byRank() [][]*task {
 	r.sendScouts()
 	tasks := slices.Clone(r.tasks)
@@ -114,8 +114,8 @@ func (r *run) byRank() [][]*task {
 	return slices.Collect(chunks(tasks, func(a, b *task) bool { return a.rank == b.rank }))
 }
 
-// sendScouts splits one pod off those groups that a group of higher rank must be near, when nobody else is there to be
-// near to, and gives it that rank.
+// sendScouts splits one pod off each group that a group of higher rank requires by affinity, when no other target
+// exists, and assigns it that rank.
 func (r *run) sendScouts() {
 	byMark := map[int][]*task{}
 	hear := func(t *task) {
@@ -143,7 +143,7 @@ func (r *run) sendScouts() {
 	}
 }
 
-// split takes one pod from the task of highest rank among those that have pods left, when that is lower than the rank.
+// split takes one pod from the task of the highest rank with remaining pods, if that rank is lower than the given one.
 func split(tasks []*task, rank int32) *task {
 	var from *task
 	for _, t := range tasks {

@@ -7,10 +7,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Why pods have no place. This runs only for groups that are refused and reads what the run has left behind, so that it
-// may ask every rule again, one by one; inquire.go has the rules.
+// Why pods are unschedulable. This runs only for refused groups and reads the final state of the run, so it can
+// evaluate every rule again, one by one. The rules are in inquire.go.
 
-// verdicts is the refusal of what is left of a task: what is wrong with the pods themselves, or each pool's answer.
+// verdicts returns the refusal of the remaining pods of a task: a problem of the pods themselves, or each pool's
+// verdict.
 func (r *run) verdicts(t *task) plan.Refusal {
 	refusal := plan.Refusal{Pods: t.left, Dropped: t.at}
 	switch {
@@ -32,8 +33,8 @@ func (r *run) verdicts(t *task) plan.Refusal {
 	return refusal
 }
 
-// poolVerdict is a pool's answer: the rule of its own that is in the way, else the one between pods. Of several
-// alternatives of the pod the one that got furthest says most.
+// poolVerdict returns a pool's verdict: its own refusing rule, else the rule between pods. Of several alternatives of
+// the pod, the one that passes the most rules is the most informative.
 func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVerdict {
 	if v := r.closed(m); !v.OK() {
 		return plan.PoolVerdict{Pool: m.pool.Name, Verdict: v}
@@ -60,7 +61,7 @@ func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVer
 	return best
 }
 
-// closed says why a pool has nothing for any pod.
+// closed returns why a pool has no capacity for any pod.
 func (r *run) closed(m *market) plan.Verdict {
 	if v := plan.Barren(r.snap, m.pool); !v.OK() {
 		return v
@@ -87,7 +88,7 @@ func (r *run) furthestOf(m *market, t *task, rows []label.Row) plan.PoolVerdict 
 	return best
 }
 
-// furthest ranks how many rules were passed before the refusal.
+// furthest ranks verdicts by how many rules were passed before the refusal.
 func furthest(v plan.Verdict) int {
 	switch v.Code {
 	case plan.TaintNotTolerated:
@@ -104,15 +105,15 @@ func furthest(v plan.Verdict) int {
 	return 4
 }
 
-// undefined reports whether nodes of the pool never have the label, whoever asks for it.
+// undefined reports whether nodes of the pool never have the label.
 func (r *run) undefined(m *market, key label.Key) bool {
 	row := r.snap.Space.All()
 	r.snap.Space.SetOnly(row, key, r.snap.Space.Absent(key))
 	return r.snap.Space.EqualKey(row, m.pool.Start, key)
 }
 
-// between is the rule between pods that keeps the task out of its domains, OK when none does; of several, the one that
-// closes most domains. A domain that proved to have no room is no way out.
+// between returns the rule between pods that excludes the task from its domains, OK when none does. Of several rules,
+// it is the one that excludes the most domains. A domain without capacity does not count as admissible.
 func (r *run) between(t *task) plan.Verdict {
 	together := len(t.rules.hostAffinities) > 0
 	if together && !r.firstOnAnyHost(t) {
@@ -134,7 +135,7 @@ func (r *run) between(t *task) plan.Verdict {
 	return tally.sorted()[0].Rule
 }
 
-// against are the rules that keep the task out of the domain: all of them, where admits stops at the first.
+// against returns all rules that exclude the task from the domain, whereas admits stops at the first.
 func (r *run) against(t *task, d *domain) []plan.Verdict {
 	var all []plan.Verdict
 	add := func(code plan.Code, key label.Key) {
@@ -158,7 +159,8 @@ func (r *run) against(t *task, d *domain) []plan.Verdict {
 	return all
 }
 
-// inDomains asks the pool about the domains that the rules between pods leave: what is in the way there is the reason.
+// inDomains evaluates the pool for the domains that the rules between pods leave: the refusing rule there is the
+// reason.
 func (r *run) inDomains(m *market, t *task, otherwise plan.PoolVerdict) plan.PoolVerdict {
 	found := false
 	for _, d := range t.domains {

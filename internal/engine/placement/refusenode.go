@@ -10,13 +10,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// What the nodes that are there say to pods without a place. Cost: each node is asked every rule once more, for each
-// group that is refused; so it is done only where somebody reads it (Options.AskNodes).
+// The verdicts of existing nodes about unschedulable pods. Cost: every rule is evaluated once more per node, for each
+// refused group. So it is done only on request (Options.AskNodes).
 
 // verdictTally counts verdicts that differ in rule and subject.
 type verdictTally map[verdictSubject]*plan.NodeCount
 
-// verdictSubject is what tells counted verdicts apart: the amounts do not.
+// verdictSubject identifies counted verdicts: the amounts are ignored.
 type verdictSubject struct {
 	code     plan.Code
 	key      label.Key
@@ -35,7 +35,7 @@ func (c verdictTally) add(v plan.Verdict) {
 	have.Rule.Have = max(have.Rule.Have, v.Have)
 }
 
-// sorted lists the most frequent first.
+// sorted returns the counts, the most frequent first.
 func (c verdictTally) sorted() []plan.NodeCount {
 	list := make([]plan.NodeCount, 0, len(c))
 	for _, n := range c {
@@ -53,7 +53,7 @@ func compareVerdicts(a, b plan.Verdict) int {
 		strings.Compare(a.Taint.Key, b.Taint.Key), strings.Compare(a.Taint.Value, b.Taint.Value), cmp.Compare(a.Taint.Effect, b.Taint.Effect))
 }
 
-// askNodes asks every node of the snapshot why it does not take one more pod of the task.
+// askNodes counts, over every node of the snapshot, why it does not admit one more pod of the task.
 func (r *run) askNodes(t *task) []plan.NodeCount {
 	tally := verdictTally{}
 	for range len(r.snap.Nodes) - len(r.nodes) {
@@ -65,8 +65,8 @@ func (r *run) askNodes(t *task) []plan.NodeCount {
 	return tally.sorted()
 }
 
-// whyNot is the first rule that refuses, in the order in which kube-scheduler asks; where none does, others of the
-// pending pods are in the way.
+// whyNot returns the first refusing rule in kube-scheduler's order. If there is none, other pending pods use the
+// capacity.
 func (r *run) whyNot(t *task, n *target) plan.Verdict {
 	if taint, no := r.untolerated(t, n.node.Taints); no {
 		return plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}
@@ -86,7 +86,8 @@ func (r *run) whyNot(t *task, n *target) plan.Verdict {
 	return plan.Verdict{Code: plan.NoPlaceFound}
 }
 
-// otherLabel is the first label on which a node is not what the pod asks for, of the alternative that gets furthest.
+// otherLabel returns the first label on which the node does not match the pod, for the alternative that matches
+// furthest.
 func (r *run) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
 	var furthest label.Key
 	for _, row := range rows {
@@ -99,7 +100,7 @@ func (r *run) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
 	return furthest, len(rows) > 0
 }
 
-// outside is the first label on which b is not within a.
+// outside returns the first label on which b is not within a.
 func (r *run) outside(a, b label.Row) (label.Key, bool) {
 	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
 		from, to := r.snap.Space.Span(k)

@@ -9,14 +9,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// The rules of a group between pods, compiled for a run: which counters they read, which counters the group's own pods
-// change. Rules by hostname are asked per node and bin; all others are asked when pods are assigned to domains.
+// The rules between pods of a group, compiled for a run: which counters they read, and which counters the group's own
+// pods change. Rules by hostname are evaluated per node and bin, all others when pods are assigned to domains.
 
 // rules of a group at one level of relaxation.
 type rules struct {
 	spreads    []spreadRule
 	affinities []affinityRule
-	// apart are the counters that must be zero in the pod's domain: of its own anti-affinity terms and of other pods'.
+	// apart are the counters that must be zero in the pod's domain: of its own anti-affinity terms and of other pods'
+	// terms.
 	apart []*counter
 	// touched counters change with each pod of the group.
 	touched []*counter
@@ -42,11 +43,11 @@ type spreadRule struct {
 type affinityRule struct {
 	*counter
 	self bool
-	// wish: the term is asked alone, because it is a preferred one or stands for a volume.
+	// wish: the term is evaluated on its own, because it is a preferred one or represents a volume.
 	wish bool
 }
 
-// first reports whether nobody anywhere is what the rule asks for, and the group's own pods would be.
+// first reports whether the rule selects no pod anywhere, but would select the group's own pods.
 func (a *affinityRule) first() bool { return a.self && a.total == 0 }
 
 type hostSpread struct {
@@ -60,13 +61,13 @@ type hostAffinity struct {
 	wish bool
 }
 
-// first reports whether nobody on any host is what the rule asks for, and the group's own pods would be.
+// first reports whether the rule selects no pod on any host, but would select the group's own pods.
 func (a hostAffinity) first(totals []int) bool { return a.self && totals[a.slot] == 0 }
 
 // none reports whether nothing between pods concerns the group by domain.
 func (r *rules) none() bool { return len(r.pins) == 0 }
 
-// level says which of the group's wishes are still in force.
+// level is the set of the group's preferences that are still in force.
 type level struct {
 	spreads []int
 	terms   []int
@@ -76,9 +77,9 @@ type level struct {
 	avoidTaints bool
 }
 
-// levels lists what is in force, step by step (core specification 3.9, steps 2 to 6): first everything, then without
-// the heaviest preferred pod affinity, the next, then preferred anti-affinity, preferred node affinity, soft spread,
-// and last the avoidance of PreferNoSchedule taints. ignore leaves only the last.
+// levels lists what is in force, step by step (docs/scheduling.md): first everything, then without the heaviest
+// preferred pod affinity, the next, then preferred anti-affinity, preferred node affinity, soft spread, and last the
+// avoidance of PreferNoSchedule taints. ignore keeps only the hard rules.
 func levels(s *model.Shape, ignore, preferTaints bool) []level {
 	hard := level{preference: -1}
 	var affinity, anti, soft, preferred []int
@@ -117,7 +118,7 @@ func levels(s *model.Shape, ignore, preferTaints bool) []level {
 	return relaxations(hard, affinity, anti, preferred, soft, preferTaints)
 }
 
-// relaxations drops the last of each list, list by list. The lists hold what goes first at their ends.
+// relaxations drops the last element of each list, list by list. The elements to drop first are at the ends.
 func relaxations(hard level, affinity, anti, preferred, soft []int, avoid bool) []level {
 	var all []level
 	for {
@@ -144,7 +145,7 @@ func relaxations(hard level, affinity, anti, preferred, soft []int, avoid bool) 
 	}
 }
 
-// compile makes the rules of a group at a level.
+// compile returns the rules of a group at a level.
 func (c *counters) compile(g *model.Group, l *level) *rules {
 	r := &rules{}
 	r.host, _ = c.snap.Space.Lookup(model.LabelHostname)
@@ -176,7 +177,7 @@ func (c *counters) compileSpread(r *rules, g *model.Group, i int) {
 	r.pin(key)
 }
 
-// filterOf is which nodes the constraint counts, and what tells the filter apart from others.
+// filterOf returns the filter of the nodes that the constraint counts, and its key.
 func (c *counters) filterOf(g *model.Group, s *model.Spread) (*filter, string) {
 	f := &filter{taints: s.HonorTaints, tolerations: g.Tolerations, keys: c.hardKeys(g)}
 	var id []byte
@@ -207,8 +208,8 @@ func (c *counters) filterOf(g *model.Group, s *model.Spread) (*filter, string) {
 	return f, string(id)
 }
 
-// hardKeys are the topology keys that a node must have to be counted by the group's constraints: those of all the hard
-// ones, when there is more than one. The hostname is asked for where some node has none.
+// hardKeys returns the topology keys that a node must have to be counted by the group's constraints: those of all the
+// hard constraints, when there is more than one. The hostname is included only if some node lacks it.
 func (c *counters) hardKeys(g *model.Group) []label.Key {
 	var keys []label.Key
 	for i := range g.Spread {
@@ -253,8 +254,8 @@ func (c *counters) compileApart(r *rules, mark int, key string, self bool) {
 	}
 }
 
-// touch finds the counters that the group's pods change: those of the marks that select it and of the terms it
-// carries. It is called when the rules of all groups are compiled, because others' rules decide what is counted.
+// touch finds the counters that the group's pods change: those of the marks that select the group and of the terms it
+// carries. It is called when the rules of all groups are compiled, because other rules decide what is counted.
 func (c *counters) touch(r *rules, g *model.Group) {
 	marks := g.Matches
 	for _, carrier := range g.CarrierMarks {
@@ -274,7 +275,7 @@ func (c *counters) touch(r *rules, g *model.Group) {
 			}
 		}
 	}
-	slices.Sort(r.hostTouched) // tallies are filled in their own order
+	slices.Sort(r.hostTouched) // tallies are filled in ascending order
 }
 
 func (r *rules) pin(key label.Key) {

@@ -11,18 +11,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Sharing keeps nodes that are bought from a pool's template alone, for no pod in particular, to the share that the pool
-// bounds (spotshare.go). Nodes that are there, claims in flight, and what it narrowed before count.
+// Sharing keeps nodes that are launched from a pool's template alone, for no particular pod, within the pool's spot
+// share (spotshare.go). Existing nodes, claims in flight, and claims narrowed before count.
 type Sharing struct {
 	pool  *model.Pool
 	share *spotShare
-	// more is how many nodes are still to come, the one at hand included: the share is that of what there will be.
+	// more is how many nodes are still to come, including the current one: the share is that of the final number.
 	more int64
 }
 
-// NewSharing counts what the pool has. So many nodes are to be bought together. It is nil, and narrows nothing, where the
-// pool bounds no share; nor does it where the pool wants a variety of types (minValues), which a claim of few types would
-// not have.
+// NewSharing counts the pool's spot capacity. nodes is how many are to be launched together. It returns nil, which
+// narrows nothing, where the pool has no share limit, and where the pool requires a variety of types (minValues), which
+// a claim of few types would not satisfy.
 func NewSharing(snap *model.Snapshot, p *model.Pool, nodes int64) *Sharing {
 	variety := slices.ContainsFunc(p.Requirements, func(r label.Requirement) bool { return r.MinValues > 1 })
 	share := spotShareOf(snap, p, nil)
@@ -32,7 +32,7 @@ func NewSharing(snap *model.Snapshot, p *model.Pool, nodes int64) *Sharing {
 	return &Sharing{p, share, nodes}
 }
 
-// Clone is for what may not be bought after all: a claim that is narrowed by it takes nothing from s.
+// Clone returns a copy for tentative claims: narrowing a claim with it does not change s.
 func (s *Sharing) Clone() *Sharing {
 	if s == nil {
 		return nil
@@ -40,8 +40,8 @@ func (s *Sharing) Clone() *Sharing {
 	return &Sharing{s.pool, s.share.clone(), s.more}
 }
 
-// Narrow has the claim ask for the cheapest that is open: on demand, or spot of types of one size in one zone. The verdict is
-// a refusal when nothing is; the claim is unchanged then.
+// Narrow restricts the claim to the cheapest permitted slot: on-demand, or spot of types of one size in one zone. It
+// returns a refusal when there is none; the claim is unchanged then.
 func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
 	if s == nil {
 		return plan.Verdict{}
@@ -66,7 +66,7 @@ func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
 	return plan.Verdict{}
 }
 
-// exactly replaces what the requirements say of the keys. What is put there is within what was.
+// exactly replaces the requirements of the keys. The new values must be within the old ones.
 func exactly(requirements []label.Requirement, values map[string][]string) []label.Requirement {
 	kept := slices.DeleteFunc(slices.Clone(requirements), func(r label.Requirement) bool { return values[r.Key] != nil })
 	for _, key := range []string{model.LabelType, model.LabelZone, model.LabelCapacityType} {
@@ -75,7 +75,8 @@ func exactly(requirements []label.Requirement, values map[string][]string) []lab
 	return kept
 }
 
-// cheapest is the cheapest slot that is open, of equal ones that which has least; class is -1 for what is not spot.
+// cheapest returns the cheapest permitted slot, of equals the one with the least load. The class is -1 for capacity
+// other than spot.
 func (s *Sharing) cheapest() (slot, bool) {
 	p := s.pool
 	var list []slot
@@ -106,8 +107,8 @@ func (s *Sharing) cheapest() (slot, bool) {
 	return slices.MinFunc(list, func(x, y slot) int { return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.load, y.load)) }), true
 }
 
-// slotOf is a class with those of the types that are within their shares, and as large as the cheapest of them: with types of
-// all sizes, the largest would count for the load of each and the smallest for the whole.
+// slotOf returns a class with those of the types that are within their shares and as large as the cheapest of them:
+// with types of all sizes, the largest would count for the load of each and the smallest for the whole.
 func (s *Sharing) slotOf(class int, kinds bitset.Set) (slot, bool) {
 	p, c := s.pool, &s.pool.Types.Classes[class]
 	one, best := slot{class: class, kinds: bitset.New(p.Types.Len())}, -1

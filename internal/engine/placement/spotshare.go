@@ -13,31 +13,34 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The share of a pool's spot capacity that one type in one zone may have (PoolSpec.MaxSpotShare): a cloud takes spot
-// machines back by type and zone, so that this bounds what one wave of interruptions takes.
+// The limit on the part of a pool's spot capacity that one type in one zone may have (PoolSpec.MaxSpotShare). Clouds
+// reclaim spot machines by type and zone, so this limits the loss in one wave of interruptions.
 //
-// Representation: by (type, zone), the cpu of the nodes that are there and of all that may become one; and the least cpu
-// of all of them together. A claim may become any of its types in any of its zones, so it counts for each, and if every
-// claim listed everything, the second would be one too many. Hence a bin is bought in one slot: one zone, and the types
-// whose number leaves the same remainder. A claim that may become no spot as well, bought before there was a share, counts
-// for each and adds nothing to the whole. As many slots as are needed are there, each with types of all sizes and families.
-// Invariant: whatever the provider picks, a type in a zone has one node, or no more than its share of what the pool has; and no
-// node is larger than that share of what the pool will have, unless nothing smaller holds what it is bought for.
-// Bins are looked at one by one, and what was within its share stays so, because the whole only grows. Cost: the slots of
-// a bin times its types.
+// Representation: by (type, zone), the cpu of the existing nodes and of all that may become one; and the least cpu of
+// all of them together. A claim may become any of its types in any of its zones, so it counts for each. If every claim
+// listed everything, the second would exceed the limit. Hence a bin is launched in one slot: one zone, and the types
+// whose number leaves the same remainder. A claim that may also become something other than spot, created before there
+// was a share, counts for each and adds nothing to the whole. The number of slots is sufficient for the share, and each
+// has types of all sizes and families.
+//
+// Invariant: whatever the provider selects, a type in a zone has one node, or no more than its share of the pool's
+// capacity; and no node is larger than that share of the pool's final capacity, unless nothing smaller holds its
+// content. Bins are examined one by one, and what was within its share remains so, because the whole only grows. Cost:
+// the slots of a bin times its types.
 
-// spotShare is how the spot capacity of a pool is shared out.
+// spotShare is the state of a pool's spot share.
 type spotShare struct {
 	percent int64
 	// rests is how many remainders there are.
 	rests int
 	load  map[outlet]int64 // millicores
 	whole int64            // millicores
-	// looked counts how often it was looked which outlets are open: new bins are chosen by the last look. fresh says that
-	// nothing was bought since, stale that what was bought last cost more than the look had it.
+	// looked counts how often the open outlets were computed: new bins are chosen by the last result. fresh reports
+	// that no node was added since. stale reports that the last bin cost more than that result said.
 	looked       int
 	fresh, stale bool
-	// most cpu, in millicores, that one spot node should have: its share of what the pool will have at least.
+	// most is the most cpu, in millicores, that one spot node should have: its share of the pool's least final
+	// capacity.
 	most int64
 }
 
@@ -49,7 +52,7 @@ type outlet struct {
 
 const spotCapacity = "spot"
 
-// spotShareOf counts what there is, nil where the pool bounds nothing.
+// spotShareOf counts the pool's spot capacity. It returns nil where the pool has no limit.
 func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *spotShare {
 	if p.MaxSpotShare <= 0 || p.MaxSpotShare >= 100 || p.Types == nil {
 		return nil
@@ -75,14 +78,14 @@ func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *s
 	return s
 }
 
-// restsOf is how many remainders give enough slots in so many zones. While a fleet is small, twice as many slots as shares
-// are in use: each share is rounded down to whole nodes.
+// restsOf returns how many remainders give enough slots in that many zones. While a fleet is small, twice as many slots
+// as shares are in use: each share is rounded down to whole nodes.
 func restsOf(percent, zones int) int {
 	shares := (100 + percent - 1) / percent
 	return max(1, (2*shares+zones-1)/max(1, zones))
 }
 
-// count adds a node: what it is, or, while that is open, all that it may become.
+// count adds a node: its capacity or, while it is not launched, all that it may become.
 func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
 	if n.Stage != model.Launching {
 		if n.Labels[model.LabelCapacityType] != spotCapacity {
@@ -113,7 +116,7 @@ func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
 	s.take(p, kinds, slices.Sorted(maps.Keys(zones)), certain)
 }
 
-// countBought adds a claim that is not in the snapshot, at what it would be bought as.
+// countBought adds a claim that is not in the snapshot, with its options.
 func (s *spotShare) countBought(p *model.Pool, options []plan.Option) {
 	kinds, certain := bitset.New(p.Types.Len()), true
 	var zones []string
@@ -129,7 +132,8 @@ func (s *spotShare) countBought(p *model.Pool, options []plan.Option) {
 	s.take(p, kinds, zones, certain)
 }
 
-// take adds a node that will be one of the types in one of the zones, or, unless that is certain, something that is no spot.
+// take adds a node that will be one of the types in one of the zones. certain reports that it cannot be anything other
+// than spot.
 func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certain bool) {
 	if len(zones) == 0 || kinds.Empty() {
 		return
@@ -145,8 +149,9 @@ func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certai
 	s.fresh = false
 }
 
-// begin prepares for a packing. Though one node of each type in each zone is within the share however large it is, it should
-// be no larger than the share of what there is and what the prospects ask for, where smaller ones would do.
+// begin prepares for a packing. One node of each type in each zone is within the share regardless of its size. So that
+// it is not too large, its size should not exceed the share of the existing capacity plus the prospects' requests,
+// where smaller types suffice.
 func (s *spotShare) begin(prospects []*prospect) {
 	if s == nil {
 		return
@@ -164,7 +169,7 @@ func (s *spotShare) oversized(m *market, p purchase) bool {
 	return m.pool.Types.Classes[p.class].CapacityType == spotCapacity && m.pool.Types.Total[p.kind].At(quantity.CPU) > s.most
 }
 
-// fitsShare reports whether something that is not oversized holds a pod of the seed.
+// fitsShare reports whether a purchase that is not oversized holds a pod of the seed.
 func (r *run) fitsShare(k *packing, seed *prospect) bool {
 	return k.share != nil && slices.ContainsFunc(seed.offers, func(o *offer) bool {
 		return slices.ContainsFunc(r.rank(k, o), func(p rankedPurchase) bool {
@@ -173,7 +178,7 @@ func (r *run) fitsShare(k *packing, seed *prospect) bool {
 	})
 }
 
-// look has new bins chosen by what is open now. Nil has nothing to look at.
+// look makes the choice of new bins use the current open outlets. It does nothing for nil.
 func (s *spotShare) look() {
 	if s != nil {
 		s.looked++
@@ -181,7 +186,7 @@ func (s *spotShare) look() {
 	}
 }
 
-// openList is every type on sale in one of the classes, at the cheapest that is within its share, cheapest first.
+// openList lists every type available in one of the classes, at its cheapest offering within its share, cheapest first.
 func (m *market) openList(classes []int) []purchase {
 	x := m.pool.Types
 	list := make([]purchase, 0, x.Len())
@@ -210,13 +215,13 @@ func leastCPU(p *model.Pool, kinds bitset.Set) int64 {
 	return least
 }
 
-// admits reports whether a node of the type in the zone stays within its share, when the pool has the given whole then.
+// admits reports whether a node of the type in the zone is within its share if the pool then has the given whole.
 func (s *spotShare) admits(p *model.Pool, at outlet, whole int64) bool {
 	load := s.load[at]
 	return load == 0 || (load+p.Types.Total[at.kind].At(quantity.CPU))*100 <= s.percent*whole
 }
 
-// open are the types of which a node may be bought within the row: on demand, or as spot within the share.
+// open returns the types of which a node may be launched within the row: on-demand, or spot within the share.
 func (s *spotShare) open(m *market, row label.Row) bitset.Set {
 	set := bitset.New(m.pool.Types.Len())
 	_, classes := m.offered(row)
@@ -232,9 +237,9 @@ func (s *spotShare) open(m *market, row label.Row) bitset.Set {
 	return set
 }
 
-// CrowdedSpot is the greatest part of the pool's spot capacity, in percent rounded up, that one type in one zone has, of
-// those that have a whole node more than their share; 0 when none has. A share that was kept when nodes were bought can be
-// exceeded when others leave. Bought are claims that are not in the snapshot.
+// CrowdedSpot returns the greatest part of the pool's spot capacity, in percent rounded up, that one type in one zone
+// has, among those that exceed their share by a whole node; 0 when there is none. A share that was met at launch can be
+// exceeded when other nodes are removed. bought are claims that are not in the snapshot.
 func CrowdedSpot(snap *model.Snapshot, pool string, bought []plan.NewClaim) int64 {
 	p := snap.Pool(pool)
 	if p == nil {
@@ -259,8 +264,9 @@ type Largest struct {
 	Percent    int64 // rounded up
 }
 
-// LargestSpotShare is the type in a zone that will have the most of the pool's spot capacity when each of the claims becomes
-// the cheapest that it may be; of equals the first by name. It is false where the pool bounds no share or has no spot.
+// LargestSpotShare returns the type in a zone that will have the most of the pool's spot capacity when each of the
+// claims becomes its cheapest option; of equals the first by name. It is false where the pool has no share limit or no
+// spot capacity.
 func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim) (Largest, bool) {
 	p := snap.Pool(pool)
 	if p == nil {
@@ -284,7 +290,7 @@ func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim)
 	return worst, true
 }
 
-// clone is a copy that changes by itself; nil of nil.
+// clone returns an independent copy; nil for nil.
 func (s *spotShare) clone() *spotShare {
 	if s == nil {
 		return nil

@@ -11,9 +11,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Where a spot bin may be bought; see spotshare.go.
+// Where a spot bin may be launched; see spotshare.go.
 
-// slot is where a bin may be bought: a class of offerings, with some of its types; -1 for all that is not spot.
+// slot is where a bin may be launched: a class of offerings, with some of its types. The class is -1 for all that is
+// not spot.
 type slot struct {
 	class int
 	kinds bitset.Set
@@ -21,7 +22,7 @@ type slot struct {
 	load  int64
 }
 
-// slots are those where the bin may be bought, the cheapest first; of equal ones that which has least.
+// slots lists where the bin may be launched, the cheapest first; of equals the one with the least load.
 func (s *spotShare) slots(m *market, b *bin) []slot {
 	var list []slot
 	_, classes := m.offeredTo(b, b.row)
@@ -45,7 +46,7 @@ func (s *spotShare) slots(m *market, b *bin) []slot {
 	return list
 }
 
-// slotOf is a class with the types of one remainder that are within their shares.
+// slotOf returns a class with the types of one remainder that are within their shares.
 func (s *spotShare) slotOf(m *market, b *bin, class, rest int) (slot, bool) {
 	c := &m.pool.Types.Classes[class]
 	one := slot{class: class, kinds: bitset.New(m.pool.Types.Len()), price: math.MaxInt64}
@@ -70,7 +71,7 @@ func (s *spotShare) slotOf(m *market, b *bin, class, rest int) (slot, bool) {
 	return one, !one.kinds.Empty()
 }
 
-// slotOfPlain is everything that is not spot.
+// slotOfPlain returns everything that is not spot.
 func slotOfPlain(m *market, b *bin, classes []int) (slot, bool) {
 	one := slot{class: -1, kinds: bitset.New(m.pool.Types.Len()), price: math.MaxInt64}
 	for _, i := range classes {
@@ -85,14 +86,14 @@ func slotOfPlain(m *market, b *bin, classes []int) (slot, bool) {
 	return one, !one.kinds.Empty()
 }
 
-// spread narrows a bin that is about to be bought to the cheapest slot that is open, and reports whether there is one. A bin
-// that would cost more than it was chosen for is not bought when there was one before it, or something changed since it was
-// chosen: another content may then be better.
+// spread narrows a bin that is about to be opened to the cheapest open slot, and reports whether there is one. A bin
+// that would cost more than expected is not opened if another one was opened before it, or if the shares changed since
+// it was chosen: another content may then be better.
 func (r *run) spread(m *market, b *bin, expected int64, more bool) bool {
 	if b.holds != "" {
-		return true // a reservation is no spot
+		return true // a reservation is not spot
 	}
-	b.row = slices.Clone(b.row) // its copies share it
+	b.row = slices.Clone(b.row) // copies of the bin share the row
 	for _, one := range m.share.slots(m, b) {
 		if !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
 			continue
@@ -116,9 +117,9 @@ func (r *run) spread(m *market, b *bin, expected int64, more bool) bool {
 	return false
 }
 
-// shareOut goes on with a seed of which no bin was bought: it is to be tried again when what is open has changed; else a bin
-// that is not spot is opened, because who was in that bin beside it may want spot, and alone it need not. It returns that
-// bin, if any, and whether one of them was the case.
+// shareOut continues with a seed for which no bin was opened. If the open outlets have changed, the seed is tried
+// again. Otherwise a bin that is not spot is opened, because other pods of that bin may require spot, and the seed
+// alone may not. It returns that bin, if any, and whether one of these cases applied.
 func (r *run) shareOut(k *packing, seed *prospect, found bool) (*bin, bool) {
 	if k.share == nil {
 		return nil, false
@@ -149,7 +150,7 @@ func (r *run) shareOut(k *packing, seed *prospect, found bool) (*bin, bool) {
 	return best, found
 }
 
-// withoutSpot takes spot from the capacity types of the row.
+// withoutSpot removes spot from the capacity types of the row.
 func (r *run) withoutSpot(row label.Row) {
 	if key, known := r.snap.Space.Lookup(model.LabelCapacityType); known {
 		from, to := r.snap.Space.Span(key)

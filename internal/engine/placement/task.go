@@ -10,63 +10,63 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// task is a group, or what is left of it, on its way to a place.
+// task is a group, or a part of it, that is being placed.
 type task struct {
 	group *model.Group
 	left  []*model.Pod
-	// pods of the task, wherever they are: those of the group, unless some were split off.
+	// pods are all pods of the task, placed or not: those of the group, except for pods that were split off.
 	pods []*model.Pod
-	// rank is the priority of the group, or that of those who want to be near.
+	// rank is the priority of the group, or that of pods with affinity to it.
 	rank int32
-	// unreached: the work budget was spent before it was looked at.
+	// unreached: the work budget was spent before the task was processed.
 	unreached bool
-	// tried: what it has left has no place.
+	// tried: its remaining pods are unschedulable.
 	tried bool
-	// levels are what may be in force; at is the one that is, rules are what it says. compiled are the rules of the
-	// levels that were needed so far.
+	// levels are the levels of relaxation. at is the current one, and rules are its rules. compiled are the rules of
+	// the levels that were needed so far.
 	levels   []level
 	at       int
 	rules    *rules
 	compiled map[int]*rules
 	// rows are the group's alternatives with the preference in force.
 	rows []label.Row
-	// shut are the domains, as tuples over rules.pins, that proved to have no room.
+	// shut are the domains, as tuples over rules.pins, that proved to have no capacity.
 	shut map[string]bool
-	// turnedAway: a domain of this round had no room for some of its pods.
+	// turnedAway: a domain of this round had no capacity for some of its pods.
 	turnedAway bool
-	// depth is how many groups must come first because this one wants to be near them.
+	// depth is how many groups must come first because this one has affinity to them.
 	depth int
-	// off says of the crew, as far as was asked, whether they keep the task's pods off their hosts.
+	// off caches, for daemons of the crew, whether they keep the task's pods off their hosts.
 	off []answer
 	// domains are the choices of the group, once known.
 	domains []*domain
 }
 
-// lot is a part of a task that goes to one domain: identical pods with identical prospects.
+// lot is a part of a task that goes to one domain: identical pods with identical options.
 type lot struct {
 	*task
 	left []*model.Pod
 	rows []label.Row
 	to   *domain
-	// first is when the first of its pods was assigned: what was assigned first is placed first. turns is when each of them
-	// was, nil for pods that were not assigned one by one.
+	// first is when the first of its pods was assigned: the lot assigned first is placed first. turns is when each pod
+	// was assigned, nil for pods that were not assigned one by one.
 	first int
 	turns []int
-	// capped: pods are left because those of other domains come first, not because the domain is full.
+	// capped: pods are left because those of other domains must come first, not because the domain is full.
 	capped bool
-	// expected: nodes of the domain were thought to have room for some.
+	// expected: nodes of the domain were assumed to have capacity for some.
 	expected bool
 }
 
-// take hands out n pods of the lot.
+// take removes n pods from the lot and returns them.
 func (l *lot) take(n int) []*model.Pod {
 	pods := l.left[:n:n]
 	l.left = l.left[n:]
 	return pods
 }
 
-// queue makes a task of every group and orders them: what others want to be near comes first, then higher priority,
-// then the larger, because what is large is hard to place.
+// queue makes a task of every group and orders them: first the targets of affinity, then higher priority, then larger
+// pods, because these are harder to place.
 func (r *run) queue() []*task {
 	var tasks []*task
 	for _, g := range r.snap.Groups {
@@ -83,7 +83,7 @@ func (r *run) queue() []*task {
 	return tasks
 }
 
-// compile makes the rules of all tasks and counts what is there.
+// compile compiles the rules of all tasks and counts the pods on nodes.
 func (r *run) compile(tasks []*task) {
 	for _, t := range tasks {
 		t.compiled = map[int]*rules{0: r.counters.compile(t.group, &t.levels[0])}
@@ -105,7 +105,7 @@ func (r *run) compile(tasks []*task) {
 	}
 }
 
-// relax drops one wish, and reports whether there was one.
+// relax drops one preference, and reports whether there was one.
 func (r *run) relax(t *task) bool {
 	if t.at+1 >= len(t.levels) {
 		return false
@@ -122,7 +122,7 @@ func (r *run) relax(t *task) bool {
 // force puts the rules of a compiled level in force.
 func (t *task) force(at int) { t.at, t.rules = at, t.compiled[at] }
 
-// rowsAt is the group's alternatives, narrowed by the preferred term in force.
+// rowsAt returns the group's alternatives, narrowed by the preferred term in force.
 func (r *run) rowsAt(t *task) []label.Row {
 	i := t.levels[t.at].preference
 	if i < 0 {
@@ -142,8 +142,8 @@ func (r *run) rowsAt(t *task) []label.Row {
 	return rows
 }
 
-// findDepths gives a task the depth of those whose pods its required affinity selects, plus one. Circles are cut where
-// they are entered.
+// findDepths sets the depth of each task to one more than the depth of the tasks whose pods its affinity terms select.
+// Cycles are cut where they are entered.
 func findDepths(tasks []*task) {
 	byMark := map[int][]*task{}
 	for _, t := range tasks {

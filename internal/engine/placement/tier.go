@@ -8,11 +8,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Pools of equal weight. Nobody said which of them is better, so that the price decides. A route says who goes to which
-// market, and in which order: everybody to one market first and what it cannot take to the others, by each market in
-// turn, or everybody to where he is cheapest. The routes are tried with a plain packing each, and the cheapest is the one
-// that is packed well; equal ones go by the pools' names, the last first. Where there is too much to try, everybody goes where he
-// is cheapest: then there are enough pods to fill the nodes of each market.
+// Pools of equal weight. The configuration prefers none of them, so the price decides. A route determines which lots go
+// to which market, and in which order: all to one market first and the rest to the others, for each market in turn, or
+// each lot to its cheapest market. Each route is tried with a simple packing, and the cheapest route is then packed
+// thoroughly. Routes of equal cost are decided by the pools' names, the last first. If there is too much to try, each
+// lot goes to its cheapest market: then there are enough pods to fill the nodes of each.
 
 // leg is a part of a route.
 type leg struct {
@@ -20,10 +20,10 @@ type leg struct {
 	lots   []*lot
 }
 
-// mostFirst is how many markets of a tier are tried as the first, by what everybody would cost there.
+// mostFirst is how many markets of a tier are tried as the first one, by the cost of all pods there.
 const mostFirst = 4
 
-// tiers splits the markets by weight.
+// tiers groups the markets by weight.
 func (r *run) tiers() [][]*market {
 	var list [][]*market
 	for from, m := range r.pools {
@@ -35,7 +35,7 @@ func (r *run) tiers() [][]*market {
 	return list
 }
 
-// route decides how the lots that have pods left go through markets of one weight.
+// route determines how the lots with remaining pods are distributed over markets of one weight.
 func (r *run) route(tier []*market, lots []*lot) []leg {
 	plain := straight(tier, lots)
 	tier = slices.DeleteFunc(slices.Clone(tier), func(m *market) bool { return !m.open() })
@@ -52,7 +52,7 @@ func (r *run) route(tier []*market, lots []*lot) []leg {
 		}
 	}
 	apart := rates.apart()
-	if len(apart) > len(tier)+1 { // more than one market is somebody's cheapest
+	if len(apart) > len(tier)+1 { // more than one market is the cheapest of some lot
 		routes = append(routes, apart)
 	}
 	if len(routes) == 1 {
@@ -69,8 +69,8 @@ func straight(markets []*market, lots []*lot) []leg {
 	return legs
 }
 
-// cheapestRoute tries the routes, each from the same state, and returns the one that leaves the fewest pods for the least
-// cost; apart if that would be too much work.
+// cheapestRoute tries the routes, each from the same state, and returns the one that leaves the fewest pods at the
+// least cost. It returns apart if that would be too much work.
 func (r *run) cheapestRoute(tier []*market, lots []*lot, routes [][]leg, apart []leg) []leg {
 	before := r.saveTier(tier, lots)
 	limit := r.spare(effort * max(1, r.opts.Effort))
@@ -94,7 +94,7 @@ func (r *run) cheapestRoute(tier []*market, lots []*lot, routes [][]leg, apart [
 	return best
 }
 
-// rates are what a pod of each lot costs at least in each market, nano-USD per hour, in full nodes; noSale where no node
+// rates are the least cost of a pod of each lot in each market, nano-USD per hour, on full nodes; noSale where no node
 // holds it.
 type rates struct {
 	tier []*market
@@ -139,8 +139,8 @@ func (r *run) rate(m *market, l *lot) int64 {
 	return least
 }
 
-// cheapest are the markets that everybody would go to for the least, at most mostFirst. Who cannot go to a market costs
-// there what he costs at most.
+// cheapest returns the markets with the least cost for all lots, at most mostFirst. A lot that does not fit in a market
+// counts there with its highest cost elsewhere.
 func (s *rates) cheapest() []*market {
 	sums := map[*market]int64{}
 	for i, l := range s.lots {
@@ -159,8 +159,8 @@ func (s *rates) cheapest() []*market {
 	return list[:min(mostFirst, len(list))]
 }
 
-// addTimes is sum and n times the rate, none of them negative, at most noSale: money is exact, and what is too much to count
-// is as dear as what is not for sale.
+// addTimes returns sum plus n times the rate, none of them negative, at most noSale: money is exact, and an overflow
+// counts as not available.
 func addTimes(sum, rate, n int64) int64 {
 	if n > 0 && rate > (noSale-sum)/n {
 		return noSale
@@ -168,7 +168,7 @@ func addTimes(sum, rate, n int64) int64 {
 	return sum + rate*n
 }
 
-// apart sends every lot to the market where it is cheapest, and then those that found no place there to all.
+// apart sends every lot to its cheapest market, and then the pods that were not placed to all markets.
 func (s *rates) apart() []leg {
 	var legs []leg
 	for k, m := range s.tier {
@@ -185,7 +185,7 @@ func (s *rates) apart() []leg {
 	return append(legs, straight(s.tier, s.lots)...)
 }
 
-// tierState is what packing markets of a tier changes.
+// tierState is the state that packing the markets of a tier changes.
 type tierState struct {
 	lots    []*lot
 	left    [][]*model.Pod

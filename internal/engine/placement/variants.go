@@ -12,34 +12,34 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// More than one packing. Greedy filling depends on the order in which pods are looked at, and no order is best for all
-// workloads. Where it costs little, a market is packed in several orders, each from the same state, and the cheapest
-// result stays. Work is counted in fits asked for, not in seconds, so that every machine does the same.
+// Several packings. Greedy filling depends on the order of the pods, and no order is best for all workloads. If the
+// work is affordable, a market is packed in several orders, each from the same state, and the cheapest result is used.
+// Work is counted in examined prospects, not in seconds, so that every machine computes the same plan.
 
 // packOrder sorts prospects for a packing; the zero value keeps the order of the tasks.
 type packOrder struct {
 	compare func(a, b *prospect) int
 	// evenly: sort again before each bin, and open few bins of a pattern at a time.
 	evenly bool
-	// learn what proved dear in the packing before.
+	// learn from the previous packing which pods are expensive.
 	learn bool
-	// inTurn: one bin at a time, for the pods that were assigned to their domains first; inturn.go.
+	// inTurn: one bin at a time, in the order in which the pods were assigned to domains; inturn.go.
 	inTurn bool
 }
 
-// orders that are tried: as the tasks come, by how many nodes a group forces, by what a pod is worth, by memory; and
-// then again by worth, with what proved dear before worth more.
+// orders that are tried: as the tasks come, by how many nodes a group forces, by the value of a pod, by memory; and
+// then by value again, with a higher value for pods that proved expensive.
 var orders = []packOrder{
 	{}, {compare: byForced, evenly: true}, {compare: byWorth}, {compare: byMemory},
 	{compare: byWorth, learn: true}, {compare: byWorth, learn: true}, {compare: byWorth, learn: true},
 }
 
-// byForced puts first what forces most nodes: pods of which a node may have only so many.
+// byForced puts prospects first that force the most nodes: pods of which a node may have only a limited number.
 func byForced(a, b *prospect) int {
 	return cmp.Or(cmp.Compare(b.group.Priority, a.group.Priority), cmp.Compare(b.forced(), a.forced()), cmp.Compare(b.unit, a.unit))
 }
 
-// forced is how many nodes the rules by hostname force the prospect's pods onto, 0 when they force none.
+// forced returns how many nodes the rules by hostname force for the prospect's pods, 0 when they force none.
 func (p *prospect) forced() int {
 	if p.perHost == 0 {
 		if p.perHost, _ = p.rules.limitOnHost(&tally{}); p.perHost <= 0 {
@@ -62,8 +62,9 @@ func byMemory(a, b *prospect) int {
 		cmp.Compare(b.group.Requests.At(quantity.CPU), a.group.Requests.At(quantity.CPU)))
 }
 
-// effort is how many fits all packings of one market together may ask for beyond the first. A market of few pods may ask
-// for several times as many: it is packed in milliseconds, and a bad order costs a larger part of its price.
+// effort is how many prospects all packings of one market together may examine beyond the first packing. A market with
+// few pods may use several times as much: it is packed in milliseconds, and a bad order costs a larger part of its
+// price.
 const (
 	effort      = 90_000
 	fewPods     = 1_500
@@ -114,7 +115,7 @@ func (r *run) packBest(m *market, prospects []*prospect) {
 	r.merge(m, before.from)
 }
 
-// learn makes those pods dearer that ended in bins which cost much for what they hold: the next packing takes them in
+// learn raises the value of pods that ended in bins with a high price for their content: the next packing places them
 // earlier, where they fit well, instead of leaving them for the end.
 func (s *state) learn(r *run, prospects []*prospect) {
 	byTask := map[*task][]*prospect{}
@@ -141,7 +142,7 @@ func (s *state) learn(r *run, prospects []*prospect) {
 	}
 }
 
-// baseOf is what a pod of a task is worth by its resources alone.
+// baseOf returns the value of a pod of a task by its resources alone.
 func baseOf(prospects []*prospect) float64 {
 	if len(prospects) == 0 {
 		return 0
@@ -149,7 +150,7 @@ func baseOf(prospects []*prospect) float64 {
 	return prospects[0].unit / prospects[0].dear
 }
 
-// state is what packing a market changes.
+// state is the state that packing a market changes.
 type state struct {
 	left         [][]*model.Pod
 	bins         []*bin
@@ -191,7 +192,7 @@ func (s *state) restore(r *run, m *market, prospects []*prospect) {
 	}
 }
 
-// score is how good a packing is: first how many pods it left, then what it costs.
+// score rates a packing: first by how many pods it left, then by its cost.
 type score struct {
 	left int
 	cost int64
@@ -212,7 +213,7 @@ func (s *state) score(r *run, prospects []*prospect) score {
 	return sc
 }
 
-// lowestPrice is that of the cheapest node that a bin of the row and the types may become.
+// lowestPrice returns the price of the cheapest node that a bin of the row and the types may become.
 func (m *market) lowestPrice(kinds bitset.Set, row label.Row) int64 {
 	_, classes := m.offered(row)
 	for _, p := range m.priceList(classes) {
