@@ -11,8 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// PoolBarren says which of a pool's own requirements leaves it without an instance type, and what may have been meant; "" for
-// a pool that has types, or of whose types nothing is known.
+// PoolBarren returns which of the pool's own requirements leaves it without an instance type, with a suggestion if a
+// value looks misspelled. It returns "" for a pool that has types, or whose types are not known.
 func PoolBarren(snap *model.Snapshot, pool *model.Pool) string {
 	v := plan.Barren(snap, pool)
 	if v.OK() {
@@ -25,7 +25,7 @@ func PoolBarren(snap *model.Snapshot, pool *model.Pool) string {
 	return text
 }
 
-// barren is the verdict with the pool's requirement.
+// barren returns the verdict with the requirement of the pool.
 func barren(snap *model.Snapshot, poolName string, v plan.Verdict) string {
 	o := operands{snap, v}
 	pool := snap.Pool(poolName)
@@ -40,7 +40,7 @@ func barren(snap *model.Snapshot, poolName string, v plan.Verdict) string {
 	return "the pool's own requirement " + key + " " + asked + " " + leavesNone(v)
 }
 
-// poolBarren is the verdict where the pool is not known.
+// poolBarren returns the verdict for an unknown pool.
 func poolBarren(o operands) string {
 	return "the pool's own requirement on " + o.key() + " " + leavesNone(o.Verdict)
 }
@@ -52,11 +52,11 @@ func leavesNone(v plan.Verdict) string {
 	return "leaves none of " + count(v.Types, "instance type")
 }
 
-// fewValues is up to how many values of a label are listed.
+// fewValues is the maximum number of values of a label that are listed.
 const fewValues = 8
 
-// strangeValue says what may have been meant by values of which no type has any: a value that nearly is one of them, the
-// families that do not exist, or, where they are few, the values that there are.
+// strangeValue returns a hint for required values that no type has: a similar existing value, the families that do
+// not exist, or, if they are few, the existing values.
 func strangeValue(snap *model.Snapshot, pool *model.Pool, v plan.Verdict) string {
 	if pool == nil || pool.Catalogue == nil || int64(v.Types) < v.Have || int(v.Key) >= snap.Space.Len() {
 		return ""
@@ -86,7 +86,7 @@ func strangeValue(snap *model.Snapshot, pool *model.Pool, v plan.Verdict) string
 	return ""
 }
 
-// strangeFamilies names the families of instance types that are not there; "" if one of them is.
+// strangeFamilies returns a list of the instance type families that do not exist, or "" if one of them does.
 func strangeFamilies(asked, known []string) string {
 	there := map[string]bool{}
 	for _, name := range known {
@@ -110,7 +110,7 @@ func family(instanceType string) string {
 	return instanceType[:max(0, strings.IndexByte(instanceType, '.'))]
 }
 
-// valuesOfTypes are the values that instance types, or their offerings, have of a label, sorted.
+// valuesOfTypes returns the values of a label that instance types or their offerings have, sorted.
 func valuesOfTypes(catalogue *model.Catalogue, key string) []string {
 	values := map[string]bool{}
 	for i := range catalogue.Types {
@@ -130,10 +130,10 @@ func valuesOfTypes(catalogue *model.Catalogue, key string) []string {
 	return slices.Sorted(maps.Keys(values))
 }
 
-// Nearest is the known name that the given one was probably meant to be, "" if none is near: few letters are changed, added,
-// dropped or swapped. Parts that are joined by dots, as those of instance types, are compared one by one, and one of them has
-// to be right; in a part of at most three letters no letter may have become another, because such names differ by little. Of
-// equals the first wins.
+// Nearest returns the known name that was probably meant, or "" if none is close: few letters are changed, added,
+// dropped or swapped. Parts that are separated by dots, as in instance types, are compared one by one, and one of
+// them must be equal. In a part of at most three letters no letter may be replaced, because such names differ by
+// little. If several are equally close, the first wins.
 func Nearest(name string, known []string) string {
 	best, least := "", slipsAllowed(name)+1
 	for _, k := range known {
@@ -149,7 +149,8 @@ func Nearest(name string, known []string) string {
 
 func slipsAllowed(name string) int { return max(1, min(3, len(name)/4)) }
 
-// slips is how many letters two names differ by, limit for more than may be a slip.
+// slips returns the number of letters in which two names differ, or limit if they differ by more than a typing
+// mistake.
 func slips(a, b string, limit int) int {
 	left, right := strings.Split(a, "."), strings.Split(b, ".")
 	if len(left) != len(right) || len(left) == 1 {
@@ -169,7 +170,7 @@ func slips(a, b string, limit int) int {
 	return min(sum, limit)
 }
 
-// shortPart is the length of names in which another letter makes another name.
+// shortPart is the length of names in which a replaced letter makes another name.
 const shortPart = 3
 
 func partSlips(a, b string, limit int) int {
@@ -184,7 +185,7 @@ func partSlips(a, b string, limit int) int {
 	slices.Sort(x)
 	slices.Sort(y)
 	if slices.Equal(x, y) {
-		return d // letters were swapped
+		return d // swapped letters
 	}
 	return limit
 }

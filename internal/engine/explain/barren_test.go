@@ -8,7 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// A pool whose own requirements leave no instance type is told which requirement that is, and what may have been meant.
+// TestPoolBarren covers pools whose own requirements leave no instance type: the text contains the requirement and a
+// suggestion.
 func TestPoolBarren(t *testing.T) {
 	const arch, family = "kubernetes.io/arch", "karpenter.k8s.aws/instance-family"
 	in := func(key string, values ...string) label.Requirement {

@@ -9,9 +9,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// closest are the answers of pools, the one that came closest to a place first: where waiting may do, then where one
-// change would do, then by how many rules were passed, then by how many types were left. Equals stay in the order of the
-// pools, which is that of their weight.
+// closest returns the verdicts of pools, the closest to a placement first: pools where waiting may suffice, then
+// pools where one change would suffice, then by the number of passed rules, then by the number of remaining types.
+// Equal verdicts keep the order of the pools, which is by weight.
 func closest(snap *model.Snapshot, pools []plan.PoolVerdict) []*plan.PoolVerdict {
 	list := make([]*plan.PoolVerdict, len(pools))
 	for i := range pools {
@@ -23,7 +23,7 @@ func closest(snap *model.Snapshot, pools []plan.PoolVerdict) []*plan.PoolVerdict
 	return list
 }
 
-// remoteness ranks answers: 0 is closest. A pool that the pods exclude by name is the farthest.
+// remoteness ranks verdicts: 0 is closest. A pool that the pods exclude by name is the farthest.
 func remoteness(snap *model.Snapshot, p *plan.PoolVerdict) int {
 	switch p.Verdict.Code {
 	case plan.LabelExcluded:
@@ -31,7 +31,7 @@ func remoteness(snap *model.Snapshot, p *plan.PoolVerdict) int {
 			return 10
 		}
 	case plan.PoolBlocked, plan.PoolContradiction, plan.PoolBarren:
-		return 9 // nothing was asked
+		return 9 // no rule was evaluated
 	case plan.NoPlaceFound, plan.LimitReached, plan.NodeLimitReached, plan.ReservationTaken, plan.SpotShareReached,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
 		return 0
@@ -49,7 +49,7 @@ func remoteness(snap *model.Snapshot, p *plan.PoolVerdict) int {
 	return far + 2
 }
 
-// nodeClauses are what the nodes that are there answered.
+// nodeClauses returns the reasons for which existing nodes refuse the pods.
 func nodeClauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	var clauses []Clause
 	for _, n := range r.Nodes {
@@ -58,7 +58,7 @@ func nodeClauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	return clauses
 }
 
-// nodeCount says how many nodes refuse for a reason: "3 of 5 nodes: needs 4 of cpu, at most 1500m is free".
+// nodeCount returns how many nodes refuse for a reason: "3 of 5 nodes: needs 4 of cpu, at most 1500m is free".
 func nodeCount(snap *model.Snapshot, r plan.Refusal, n plan.NodeCount) string {
 	total := 0
 	for _, other := range r.Nodes {
@@ -76,7 +76,7 @@ func nodeCount(snap *model.Snapshot, r plan.Refusal, n plan.NodeCount) string {
 	return among + ": " + ofNode(snap, n.Rule) + sides(snap, r, "", n.Rule)
 }
 
-// ofNode is a verdict of nodes that are there.
+// ofNode returns the text for a verdict of existing nodes.
 func ofNode(snap *model.Snapshot, v plan.Verdict) string {
 	o := operands{snap, v}
 	switch v.Code {

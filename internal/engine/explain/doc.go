@@ -1,15 +1,16 @@
-// Package explain turns verdicts and plans into words: the only place where the engine's decisions become text.
+// Package explain renders verdicts and plans as text. It is the only package that does so for the engine's decisions.
 //
 //	plan.Verdict    --> Verdict     one clause: "needs 512Gi of memory, the largest of 40 types has 384Gi"
-//	plan.Refusal    --> Refusal     why a pod has no place, pool by pool, for the FailedScheduling event
-//	plan.Provision  --> Provision   what is bought and placed, and who is refused
-//	                --> JSON        the same as data: codes, operands and the words
+//	plan.Refusal    --> Refusal     why a pod is unschedulable, pool by pool, for the FailedScheduling event
+//	plan.Provision  --> Provision   claims, placed pods and refused pods
+//	                --> JSON        the same as data: codes, operands and the text
 //
-// Events, logs, the command line and the page say the same because they render the same value here. Clauses begin with a
-// small letter, have no full stop at the end, and are joined by "; ". Pools that answer alike share a clause.
+// Events, logs, the command line and the web page are consistent because they render the same value here. Clauses
+// begin with a lowercase letter, have no period at the end, and are joined by "; ". Pools with equal verdicts share a
+// clause.
 //
-// Quantities are in the units that users write (500m of cpu, 1.5Gi of memory), money in USD per hour. Label keys, taints
-// and fields are spelled as in the user's objects.
+// Quantities are in the units of users (500m of cpu, 1.5Gi of memory), money in USD per hour. Label keys, taints and
+// fields are spelled as in the user's objects.
 //
-// The package is pure and decides nothing: it must not ask again whether something fits.
+// The package is pure and makes no decisions: it must not evaluate again whether something fits.
 package explain

@@ -19,7 +19,7 @@ import (
 
 const gi = 1 << 30
 
-// codes are the names of all codes, in their order, from the source.
+// codes returns the names of all codes, in their order, from the source.
 func codes(t *testing.T) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../plan/verdict.go", nil, 0)
@@ -39,7 +39,7 @@ func codes(t *testing.T) []string {
 		}
 	}
 	if len(names) < 20 || names[0] != "OK" {
-		t.Fatalf("these are not the codes: %v", names)
+		t.Fatalf("unexpected codes: %v", names)
 	}
 	return names
 }
@@ -50,26 +50,26 @@ func TestEveryCodeHasWords(t *testing.T) {
 	for c, name := range codes(t) {
 		v := plan.Verdict{Code: plan.Code(c)}
 		if got := Code(v.Code); got != name {
-			t.Errorf("code %d is called %q, the program calls it %q", c, got, name)
+			t.Errorf("code %d has the name %q, the source has %q", c, got, name)
 		}
 		text := Verdict(snap, v)
 		switch {
 		case text == "", strings.HasSuffix(text, "."), strings.Contains(text, "%!"), strings.HasPrefix(text, "refused by rule"):
-			t.Errorf("%s: bad words %q", name, text)
+			t.Errorf("%s: bad text %q", name, text)
 		case seen[text] != "" && text != "for a reason that was not given":
-			t.Errorf("%s says the same as %s: %q", name, seen[text], text)
+			t.Errorf("%s has the same text as %s: %q", name, seen[text], text)
 		}
 		seen[text] = name
 	}
 	if got := Verdict(snap, plan.Verdict{Code: plan.Code(len(codes(t)))}); !strings.HasPrefix(got, "refused by rule") {
-		t.Errorf("an unknown code says %q", got)
+		t.Errorf("an unknown code has the text %q", got)
 	}
 }
 
 func TestVerdictWithoutSnapshot(t *testing.T) {
 	for c := range codes(t) {
 		if text := Verdict(nil, plan.Verdict{Code: plan.Code(c), Key: 7, Resource: 9}); text == "" {
-			t.Errorf("code %d says nothing", c)
+			t.Errorf("code %d has no text", c)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// snapshot is a world of one pool and three pods of two kinds.
+// snapshot returns a snapshot with one pool and three pods of two kinds.
 func snapshot() *model.Snapshot {
 	b := model.NewBuilder()
 	b.UpsertPool(model.PoolSpec{Name: "default", UID: "pool-uid", Catalogue: &model.Catalogue{},
@@ -238,7 +238,7 @@ func TestJSONHasCodesAndOperands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(AnswerOf(snap, p), got); diff != "" {
-		t.Errorf("the document loses something, -want +got:\n%s", diff)
+		t.Errorf("the document is incomplete, -want +got:\n%s", diff)
 	}
 	pool := got.Refused[0].Pools[1]
 	if pool.Code != "LabelExcluded" || pool.Class != "NeverHere" || pool.Label != "team" {
@@ -252,8 +252,8 @@ func TestJSONHasCodesAndOperands(t *testing.T) {
 	}
 }
 
-// TestTree: the full form has every rule with its counts, and what would help; the short form has the first help that it
-// does not say already.
+// TestTree checks that the full form contains every rule with its counts and the changes that would help, and that
+// the short form contains the first change that it does not already state.
 func TestTree(t *testing.T) {
 	snap, p := example()
 	zone, _ := snap.Space.Lookup(model.LabelZone)
@@ -285,7 +285,7 @@ without 2 preferences it is the same
 	}
 }
 
-// TestLabelsOfOnePoolAreOneClause: all labels on which a pool has nothing for the pod are said at once.
+// TestLabelsOfOnePoolAreOneClause checks that all labels on which a pool does not match are in one clause.
 func TestLabelsOfOnePoolAreOneClause(t *testing.T) {
 	snap, p := example()
 	team, _ := snap.Space.Lookup("team")
@@ -310,7 +310,8 @@ func TestLabelsOfOnePoolAreOneClause(t *testing.T) {
 	}
 }
 
-// TestClosestPoolComesFirst: what may change by waiting, then what one change would mend, then how far the pod came.
+// TestClosestPoolComesFirst covers the order: first verdicts that may change by waiting, then verdicts that one
+// change would resolve, then by the number of passed rules.
 func TestClosestPoolComesFirst(t *testing.T) {
 	snap, p := example()
 	team, _ := snap.Space.Lookup("team")
@@ -333,11 +334,11 @@ func TestClosestPoolComesFirst(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if first := ReasonsOf(snap, r).Pools[0].Pool; first != "limit" {
-		t.Errorf("the data begin with %s", first)
+		t.Errorf("the data begins with %s", first)
 	}
 }
 
-// TestManyPoolsShareAClause: an event about a pool for every team says once what is the same for all.
+// TestManyPoolsShareAClause checks that an event about one pool per team states the common reason once.
 func TestManyPoolsShareAClause(t *testing.T) {
 	b := model.NewBuilder()
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
@@ -384,7 +385,7 @@ func TestNodesOfARefusal(t *testing.T) {
 	}
 }
 
-// TestRefusalFitsAnEvent: however many pools there are, the API server takes the event.
+// TestRefusalFitsAnEvent checks that the text fits into an event for any number of pools.
 func TestRefusalFitsAnEvent(t *testing.T) {
 	snap, p := example()
 	r := plan.Refusal{Pods: p.Refused[0].Pods}
@@ -433,7 +434,7 @@ func TestAbsurdRequests(t *testing.T) {
 	}
 }
 
-// The figures of a resource have their unit beside them; what is merely counted has none.
+// TestReasonUnits checks that the figures of a resource have a unit, and that plain counts have none.
 func TestReasonUnits(t *testing.T) {
 	snap := model.NewBuilder().Snapshot(time.Unix(0, 0))
 	for want, v := range map[string]plan.Verdict{

@@ -9,14 +9,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Answer is a plan as data for other programs. Money is USD per hour, cpu millicores, other amounts bytes or units.
+// Answer is a plan as data for other programs. Money is in USD per hour, cpu in millicores, other amounts in bytes or
+// units.
 type Answer struct {
 	Claims  []Claim   `json:"claims,omitempty"`
 	Placed  []Placed  `json:"placed,omitempty"`
 	Refused []Refused `json:"refused,omitempty"`
 }
 
-// Claim is a node to buy.
+// Claim is a node to launch.
 type Claim struct {
 	Name         string            `json:"name"`
 	Pool         string            `json:"pool"`
@@ -28,7 +29,7 @@ type Claim struct {
 	Pods         []string          `json:"pods"`
 }
 
-// Option is a type that the cloud may give for a claim, at its cheapest offering.
+// Option is a type that the cloud may launch for a claim, at its cheapest offering.
 type Option struct {
 	Type         string  `json:"type"`
 	Zone         string  `json:"zone"`
@@ -36,44 +37,45 @@ type Option struct {
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// Placed are pods that go onto a node that is there or in flight.
+// Placed holds pods that are placed on an existing node or a claim in flight.
 type Placed struct {
 	Node string   `json:"node"`
 	Pods []string `json:"pods"`
 }
 
-// Refused are pods that have no place, and why: the pod itself, or each pool's answer.
+// Refused holds unschedulable pods and the reason: a problem of the pod itself, or the verdict of each pool.
 type Refused struct {
 	Pods    []string     `json:"pods,omitempty"`
 	Text    string       `json:"text,omitempty"`
 	Verdict *Reason      `json:"verdict,omitempty"`
 	Pools   []PoolReason `json:"pools,omitempty"`
-	// Nodes are what the nodes that are there answered, where they were asked.
+	// Nodes holds the verdicts of existing nodes, if they were evaluated.
 	Nodes []NodeReason `json:"nodes,omitempty"`
-	// Dropped is how many preferences of the pods were given up in vain.
+	// Dropped is the number of preferences of the pods that were dropped without success.
 	Dropped int `json:"dropped,omitempty"`
 }
 
-// NodeReason is why so many nodes do not take the pods. Of a resource, have is the most that is free on any of them.
+// NodeReason is a reason for which a number of nodes refuse the pods. For a resource, have is the most that is free
+// on any of them.
 type NodeReason struct {
 	Nodes int `json:"nodes"`
 	Reason
 }
 
-// PoolReason is a pool's answer, with the rules that took instance types away and the changes of one thing after which
-// some would do.
+// PoolReason is the verdict of a pool, with the rules that excluded instance types and the single changes after which
+// some types would fit.
 type PoolReason struct {
 	Pool string `json:"pool"`
 	Reason
-	// Also are further labels on which the pool has nothing for the pods.
+	// Also holds other labels on which the pool does not match the pods.
 	Also    []Reason `json:"also,omitempty"`
 	Filters []Filter `json:"filters,omitempty"`
 	Nearest []Change `json:"nearest,omitempty"`
-	// Hint says what looks like a slip of the pen.
+	// Hint is a suggestion for a probable typing mistake.
 	Hint string `json:"hint,omitempty"`
 }
 
-// Filter is a rule and how many instance types there were before it and after.
+// Filter is a rule and the number of instance types before and after it.
 type Filter struct {
 	Rule   string `json:"rule"`
 	Code   string `json:"code"`
@@ -81,21 +83,21 @@ type Filter struct {
 	After  int    `json:"after"`
 }
 
-// Change is what would have to change, and how many instance types would do then.
+// Change is a change that would help, and the number of instance types that would then fit.
 type Change struct {
 	Text  string `json:"text"`
 	Code  string `json:"code"`
 	Types int    `json:"types"`
 }
 
-// Reason is a verdict: its code, its operands as far as the code has them, and the words.
+// Reason is a verdict: its code, the operands that the code has, and the text.
 type Reason struct {
 	Code     string `json:"code"`
 	Class    string `json:"class"`
 	Text     string `json:"text"`
 	Label    string `json:"label,omitempty"`
 	Resource string `json:"resource,omitempty"`
-	// Unit is what need and have of a resource are in: millicores, bytes or, for what is counted, units.
+	// Unit is the unit of need and have of a resource: millicores, bytes or, for counted resources, units.
 	Unit  string `json:"unit,omitempty"`
 	Need  *int64 `json:"need,omitempty"`
 	Have  *int64 `json:"have,omitempty"`
@@ -105,7 +107,7 @@ type Reason struct {
 	Field string `json:"field,omitempty"`
 }
 
-// JSON is a plan as one JSON document.
+// JSON returns a plan as one JSON document.
 func JSON(snap *model.Snapshot, p *plan.Provision) ([]byte, error) {
 	data, err := json.MarshalIndent(AnswerOf(snap, p), "", "  ")
 	if err != nil {
@@ -114,7 +116,7 @@ func JSON(snap *model.Snapshot, p *plan.Provision) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// AnswerOf is a plan as data.
+// AnswerOf returns a plan as data.
 func AnswerOf(snap *model.Snapshot, p *plan.Provision) Answer {
 	var a Answer
 	for i := range p.Claims {
@@ -129,14 +131,14 @@ func AnswerOf(snap *model.Snapshot, p *plan.Provision) Answer {
 	return a
 }
 
-// RefusedOf is a refusal as data.
+// RefusedOf returns a refusal as data.
 func RefusedOf(snap *model.Snapshot, r plan.Refusal) Refused {
 	refused := ReasonsOf(snap, r)
 	refused.Pods, refused.Text = keys(r.Pods), Refusal(snap, r)
 	return refused
 }
 
-// ReasonsOf is a refusal as data, without the pods and the text of the event.
+// ReasonsOf returns a refusal as data, without the pods and the text of the event.
 func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 	refused := Refused{Dropped: r.Dropped}
 	if !r.Verdict.OK() {
@@ -178,7 +180,7 @@ func claimOf(c *plan.NewClaim) Claim {
 	return claim
 }
 
-// USD turns the engine's money into what people read.
+// USD converts the engine's unit of money to USD.
 func USD(nano int64) float64 { return float64(nano) / model.Nano }
 
 func keys(pods []*model.Pod) []string {
@@ -189,7 +191,7 @@ func keys(pods []*model.Pod) []string {
 	return names
 }
 
-// ReasonOf is a verdict as data.
+// ReasonOf returns a verdict as data.
 func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 	o := operands{snap, v}
 	r := Reason{Code: Code(v.Code), Class: class(v.Code.Class()), Text: Verdict(snap, v), Types: v.Types, Node: v.Node}

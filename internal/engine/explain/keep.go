@@ -7,10 +7,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// HoursPerMonth is the mean month that clouds bill by: 365 * 24 / 12.
+// HoursPerMonth is the average month by which clouds bill: 365 * 24 / 12.
 const HoursPerMonth = 730
 
-// Unconsolidatable says what keeps a node, and what that node costs per month; cost in nano-USD per hour.
+// Unconsolidatable returns why a node is kept, and the cost of the node per month. cost is in nano-USD per hour.
 func Unconsolidatable(snap *model.Snapshot, v plan.Verdict, cost int64) string {
 	text := Verdict(snap, v)
 	if cost <= 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Provision is a summary of a plan in lines: what is bought, cheapest option first, what goes where, and who is refused.
-// Equal pods are counted, not listed.
+// Provision returns a summary of a plan in lines: the claims, cheapest option first, the placed pods, and the refused
+// pods. Equal pods are counted, not listed.
 func Provision(snap *model.Snapshot, p *plan.Provision) string {
 	var b strings.Builder
 	for _, n := range p.Placed {
@@ -45,7 +45,7 @@ func options(c *plan.NewClaim) string {
 	return text
 }
 
-// contents counts pods by shape: "3 pods like default/web-1 (500m of cpu)".
+// contents returns the number of pods by shape: "3 pods like default/web-1 (500m of cpu)".
 func contents(snap *model.Snapshot, pods []*model.Pod) string {
 	var parts []string
 	for i := 0; i < len(pods); {
@@ -63,7 +63,7 @@ func contents(snap *model.Snapshot, pods []*model.Pod) string {
 	return strings.Join(parts, ", ")
 }
 
-// requests of a pod, but for the one of the node's pods that each takes.
+// requests returns the requests of a pod, without the resource "pods".
 func requests(snap *model.Snapshot, pod *model.Pod) []quantity.Amount {
 	var list []quantity.Amount
 	for r, value := range pod.Requests {

@@ -8,11 +8,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// manyMillicores is the amount of cpu from which it is written in cores.
+// manyMillicores is the amount of cpu above which it is written in cores.
 const manyMillicores = 10_000
 
-// Quantity renders an amount of a resource as users write it: "500m", "2" and "255.9" of cpu, "1.5Gi" of memory, "3" of devices.
-// Bytes are rounded to two decimals of their unit where no exact form is short.
+// Quantity returns an amount of a resource in the notation of users: "500m", "2" and "255.9" of cpu, "1.5Gi" of
+// memory, "3" of devices. Bytes are rounded to two decimals of their unit if no exact form is short.
 func Quantity(resource string, value int64) string {
 	switch {
 	case resource == "cpu" && value%1000 == 0:
@@ -31,7 +31,7 @@ func inBytes(resource string) bool {
 	return resource == "memory" || resource == "ephemeral-storage" || strings.HasPrefix(resource, "hugepages-")
 }
 
-// unitOf is what the engine counts a resource in.
+// unitOf returns the unit in which the engine counts a resource.
 func unitOf(resource string) string {
 	switch {
 	case resource == "cpu":
@@ -42,7 +42,7 @@ func unitOf(resource string) string {
 	return "units"
 }
 
-// byteUnits from the largest; amounts are exact in one of them if possible.
+// byteUnits starts with the largest unit; amounts are exact in one of them if possible.
 var byteUnits = []struct {
 	name string
 	size int64
@@ -53,7 +53,7 @@ func bytes(value int64) string {
 		return strconv.FormatInt(value, 10)
 	}
 	for _, unit := range byteUnits {
-		// Quarters are short and exact; what is not, is exact in a smaller unit or rounded in the largest.
+		// Quarters are short and exact. Other amounts are exact in a smaller unit or rounded in the largest.
 		if value >= unit.size && value%(unit.size/4) == 0 && value/unit.size < 1<<14 {
 			return decimal(value, unit.size) + unit.name
 		}
@@ -66,7 +66,7 @@ func bytes(value int64) string {
 	return strconv.FormatInt(value, 10)
 }
 
-// decimal is value in the unit with at most two decimals.
+// decimal returns value in the unit with at most two decimals.
 func decimal(value, unit int64) string {
 	whole, rest := value/unit, value%unit
 	hundredths := int64(float64(rest)/float64(unit)*100 + 0.5)
@@ -80,7 +80,7 @@ func decimal(value, unit int64) string {
 	return text + "." + strings.TrimRight(strconv.FormatInt(100+hundredths, 10)[1:], "0")
 }
 
-// exactly is the amount without any rounding.
+// exactly returns the amount without rounding.
 func exactly(resource string, value int64) string {
 	if inBytes(resource) && value > 0 && value%1024 == 0 {
 		return strconv.FormatInt(value/1024, 10) + "Ki"
@@ -94,7 +94,7 @@ func exactly(resource string, value int64) string {
 	return Quantity(resource, value)
 }
 
-// pair renders two amounts so that different ones look different.
+// pair returns two amounts as text, with different texts for different amounts.
 func pair(resource string, a, b int64) (string, string) {
 	left, right := Quantity(resource, a), Quantity(resource, b)
 	if a != b && left == right {
@@ -103,12 +103,12 @@ func pair(resource string, a, b int64) (string, string) {
 	return left, right
 }
 
-// Money renders nano-USD as USD with four decimals.
+// Money returns nano-USD as USD with four decimals.
 func Money(nano int64) string {
 	return strconv.FormatFloat(float64(nano)/model.Nano, 'f', 4, 64)
 }
 
-// amounts renders a list as "2 of cpu, 4Gi of memory".
+// amounts returns a list as "2 of cpu, 4Gi of memory".
 func amounts(list []quantity.Amount) string {
 	parts := make([]string, 0, len(list))
 	for _, a := range list {

@@ -10,23 +10,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// longestEvent is how many bytes a Refusal has at most: the API server takes 1,024 in the note of an event, and the
-// recorder may write a few words before.
+// longestEvent is the maximum length of a Refusal in bytes: the API server accepts 1,024 in the note of an event, and
+// the recorder may add a short prefix.
 const longestEvent = 900
 
-// manyPools is how many pools of a clause are named.
+// manyPools is the maximum number of pools that a clause lists by name.
 const manyPools = 8
 
-// Clause is one reason, and the pools that give it; none when it is about the pods themselves or about nodes.
+// Clause is one reason and the pools that it applies to; Pools is empty if the reason is about the pods themselves or
+// about nodes.
 type Clause struct {
 	Code  plan.Code
 	Pools []string
 	Text  string
-	// of is the answer that it renders, of the first of the pools; nil where there is none.
+	// of is the verdict that the clause renders, of the first of the pools; nil if there is none.
 	of *plan.PoolVerdict
 }
 
-// String is the clause with its pools: "pool default: needs ...".
+// String returns the clause with its pools: "pool default: needs ...".
 func (c Clause) String() string {
 	switch n := len(c.Pools); {
 	case n == 0:
@@ -39,9 +40,9 @@ func (c Clause) String() string {
 	return "pools " + strings.Join(c.Pools, ", ") + ": " + c.Text
 }
 
-// Refusal says why pods have no place, for the event on each of them: what is wrong with the pod itself, or each pool's
-// answer, the pool that came closest first. Pools that answer alike share a clause; where more than a few differ in their
-// own side only, they share one too. Clauses that no event has room for are counted.
+// Refusal returns why pods are unschedulable, for the event on each of them: a problem of the pod itself, or the
+// verdict of each pool, the closest pool first. Pools with equal verdicts share a clause; if more than a few differ
+// only in the pool's requirements, they share one too. Clauses that do not fit into an event are counted.
 func Refusal(snap *model.Snapshot, r plan.Refusal) string {
 	clauses := fold(snap, r, Clauses(snap, r))
 	text := clauses[0].String()
@@ -55,7 +56,7 @@ func Refusal(snap *model.Snapshot, r plan.Refusal) string {
 	return text
 }
 
-// Reasons are the clauses of a refusal as text.
+// Reasons returns the clauses of a refusal as text.
 func Reasons(snap *model.Snapshot, r plan.Refusal) []string {
 	var texts []string
 	for _, c := range Clauses(snap, r) {
@@ -64,7 +65,7 @@ func Reasons(snap *model.Snapshot, r plan.Refusal) []string {
 	return texts
 }
 
-// Clauses are the reasons of a refusal, the closest first, those of nodes last. There is at least one.
+// Clauses returns the reasons of a refusal, the closest first, those of nodes last. There is at least one.
 func Clauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	var clauses []Clause
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
@@ -82,10 +83,10 @@ func Clauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	return append(clauses, nodeClauses(snap, r)...)
 }
 
-// fewAlike is up to how many clauses of the same rule are written one by one in an event.
+// fewAlike is the number of clauses of the same rule above which an event folds them.
 const fewAlike = 2
 
-// fold makes one clause of those that say the same and differ only in what the pool has.
+// fold merges the clauses that differ only in the requirements of the pool.
 func fold(snap *model.Snapshot, r plan.Refusal, clauses []Clause) []Clause {
 	stem := func(c Clause) string {
 		if c.of == nil {
@@ -114,7 +115,8 @@ func fold(snap *model.Snapshot, r plan.Refusal, clauses []Clause) []Clause {
 	return folded
 }
 
-// short is a pool's answer in one clause: the rule, both sides of it, what would help, and whether it looks like a slip.
+// short returns the verdict of a pool in one clause: the rule, the requirements of both sides, the change that would
+// help, and hints about typing mistakes.
 func short(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
 	text := said(snap, r, p, true)
 	if c := helps(p); c != nil {
@@ -126,8 +128,8 @@ func short(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
 	return text
 }
 
-// said is a pool's answer without what would help: the rule, or all labels that do not match, with what the pod requires
-// of each and, if wanted, what the pool has.
+// said returns the verdict of a pool without the change that would help: the rule, or all labels that do not match,
+// with the pod's requirements on each and, if ofPool is set, the pool's.
 func said(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict, ofPool bool) string {
 	pool := ""
 	if ofPool {
@@ -153,7 +155,7 @@ func said(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict, ofPool bool
 	return strings.Join(parts, ", and ")
 }
 
-// mismatch says of several labels what is wrong with all of them.
+// mismatch returns one text for several labels with the same problem.
 func mismatch(code plan.Code, labels []string) string {
 	noun, them, are := "labels ", "them", "are"
 	if len(labels) == 1 {
@@ -169,7 +171,7 @@ func mismatch(code plan.Code, labels []string) string {
 	return "no type has what is required of " + list
 }
 
-// and joins the members of a list as prose does.
+// and joins the members of a list with commas and "and".
 func and(list []string) string {
 	last := len(list) - 1
 	if last < 1 {
@@ -178,7 +180,7 @@ func and(list []string) string {
 	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
-// helps is the nearest change that the verdict does not say already, nil if there is none.
+// helps returns the nearest change that the verdict does not already state, nil if there is none.
 func helps(p *plan.PoolVerdict) *plan.Change {
 	for i := range p.Nearest {
 		if c := &p.Nearest[i]; c.Rule.Code != p.Verdict.Code || c.Rule.Key != p.Verdict.Key || c.Rule.Resource != p.Verdict.Resource {
@@ -188,7 +190,7 @@ func helps(p *plan.PoolVerdict) *plan.Change {
 	return nil
 }
 
-// sides adds to a verdict about labels what the pod requires of them and, if one is named, the pool.
+// sides returns the requirements of the pod on the label of a verdict and, if a pool is given, those of the pool.
 func sides(snap *model.Snapshot, r plan.Refusal, poolName string, v plan.Verdict) string {
 	if len(r.Pods) == 0 {
 		return ""
@@ -223,7 +225,7 @@ func sides(snap *model.Snapshot, r plan.Refusal, poolName string, v plan.Verdict
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// ask is what lists of requirements say of a key: all of a list hold, one list suffices.
+// ask returns the requirements on a key as text: all of a list must hold, one list suffices.
 func ask(key string, alternatives ...[]label.Requirement) string {
 	var all []string
 	for _, reqs := range alternatives {

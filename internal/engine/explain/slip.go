@@ -11,15 +11,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Slips of the pen: label keys that nearly are one that exists, and requests that nobody means.
+// Typing mistakes: label keys that are similar to an existing one, and requests that are implausibly large.
 
-// A million CPUs, in millicores: "1M" where "1m" was meant. A pebibyte of memory: no machine has it.
+// A million CPUs, in millicores: "1M" in place of "1m". A pebibyte of memory: no machine has it.
 const (
 	absurdCPU    = 1_000_000 * 1000
 	absurdMemory = 1 << 50
 )
 
-// hints are what looks like a slip in a pool's answer.
+// hints returns the probable typing mistakes in a pool's verdict.
 func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
 	var list []string
 	for _, v := range append([]plan.Verdict{p.Verdict}, p.Also...) {
@@ -38,7 +38,7 @@ func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
 	return list
 }
 
-// strangeZone says which zones there are when all that the pod names are none of them.
+// strangeZone returns the existing zones if the pod requires only zones that do not exist.
 func strangeZone(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string {
 	pool := snap.Pool(p.Pool)
 	if p.Verdict.Code != plan.NoOffering || len(r.Pods) == 0 || pool == nil || pool.Types == nil {
@@ -68,7 +68,7 @@ func strangeZone(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) stri
 	return "the zones are " + and(names)
 }
 
-// slip says what looks like a slip in what a verdict is about, "" for nothing.
+// slip returns a hint about a probable typing mistake in the subject of a verdict, "" for none.
 func slip(snap *model.Snapshot, v plan.Verdict) string {
 	o := operands{snap, v}
 	switch v.Code {
@@ -91,7 +91,7 @@ func slip(snap *model.Snapshot, v plan.Verdict) string {
 	return ""
 }
 
-// knownKeys are the labels that some node or pool has or may have.
+// knownKeys returns the labels that some node or pool has or may have.
 func knownKeys(snap *model.Snapshot) []string {
 	known := map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, model.LabelHostname: true}
 	for _, p := range snap.Pools {
@@ -110,8 +110,9 @@ func knownKeys(snap *model.Snapshot) []string {
 	return slices.Sorted(maps.Keys(known))
 }
 
-// nearest is the known key that the key was meant to be: one with the same name under another domain, else the one with
-// the fewest letters changed, if they are few; "" if there is none. Of equals the first wins.
+// nearest returns the known key that was probably meant: one with the same name under another domain, else the one
+// with the fewest letters changed, if they are few; "" if there is none. If several are equally close, the first
+// wins.
 func nearest(key string, known []string) string {
 	best, least := "", max(1, min(3, len(key)/4))+1
 	for _, k := range known {
@@ -130,8 +131,8 @@ func nearest(key string, known []string) string {
 
 func afterSlash(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
-// distance is how many letters must be changed, added, dropped or swapped with their neighbour to make a into b (optimal
-// string alignment); limit or more counts as limit.
+// distance returns the number of letters that must be changed, added, dropped or swapped with their neighbor to turn
+// a into b (optimal string alignment). It returns at most limit.
 func distance(a, b string, limit int) int {
 	if diff := len(a) - len(b); diff >= limit || -diff >= limit {
 		return limit

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Tree is a refusal in full, in lines: per pool, the closest first, the rule that left nothing, how many instance types
-// each rule took away, and what would have to change; then what the nodes that are there answered.
+// Tree returns a refusal in full, in lines: per pool, the closest first, the rule that left no type, how many
+// instance types each rule excluded, and what would have to change; then the verdicts of existing nodes.
 //
 //	pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
 //	  label topology.kubernetes.io/zone (pod: In [a])     40 types -> 12
@@ -51,7 +51,7 @@ func writePool(b *strings.Builder, snap *model.Snapshot, r plan.Refusal, p *plan
 	}
 }
 
-// rule names a rule as the criterion that types have to meet.
+// rule returns a rule as the criterion that types must meet.
 func rule(snap *model.Snapshot, v plan.Verdict) string {
 	o := operands{snap, v}
 	switch v.Code {
@@ -77,7 +77,7 @@ func rule(snap *model.Snapshot, v plan.Verdict) string {
 	return Verdict(snap, v)
 }
 
-// change says what would have to give way, and how many types would do then.
+// change returns the change that would help, and how many types would then fit.
 func change(snap *model.Snapshot, c plan.Change) string {
 	o := operands{snap, c.Rule}
 	would := count(c.Types, "type") + " would do "

@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Verdict says why not, in one clause; "nothing is against it" for the verdict that is a yes.
+// Verdict returns the reason for a refusal in one clause, or "nothing is against it" for OK.
 func Verdict(snap *model.Snapshot, v plan.Verdict) string {
 	if int(v.Code) >= len(sayings) || sayings[v.Code].say == nil {
 		return "refused by rule " + strconv.Itoa(int(v.Code))
@@ -19,8 +19,8 @@ func Verdict(snap *model.Snapshot, v plan.Verdict) string {
 	return sayings[v.Code].say(operands{snap, v})
 }
 
-// OfEach is Verdict with "each node" for the node, so that the words for several nodes can be compared, and said of all
-// of them where they agree.
+// OfEach is Verdict with "each node" for the node, so that the texts for several nodes can be compared, and shared
+// where they are equal.
 func OfEach(snap *model.Snapshot, node string, v plan.Verdict) string {
 	if v.Node == node {
 		v.Node = eachNode
@@ -28,10 +28,10 @@ func OfEach(snap *model.Snapshot, node string, v plan.Verdict) string {
 	return Verdict(snap, v)
 }
 
-// eachNode cannot be the name of a node.
+// eachNode is not a valid name of a node.
 const eachNode = "each node"
 
-// Code is the name of a code as the program spells it, for machines to read.
+// Code returns the name of a code as in the source, for programs to read.
 func Code(c plan.Code) string {
 	if int(c) >= len(sayings) || sayings[c].name == "" {
 		return "Code" + strconv.Itoa(int(c))
@@ -39,7 +39,7 @@ func Code(c plan.Code) string {
 	return sayings[c].name
 }
 
-// operands are a verdict with the names of what it is about.
+// operands is a verdict and the snapshot with the names of its operands.
 type operands struct {
 	snap *model.Snapshot
 	plan.Verdict
@@ -59,7 +59,7 @@ func (o operands) resource() string {
 	return o.snap.Resources[o.Resource]
 }
 
-// needHave are the amounts in the resource's unit.
+// needHave returns the amounts in the resource's unit.
 func (o operands) needHave() (need, have string) { return pair(o.resource(), o.Need, o.Have) }
 
 func (o operands) rejection() string {
@@ -82,7 +82,7 @@ func (o operands) node() string {
 	return "node " + o.Node
 }
 
-// saying is a code's name and its words.
+// saying is the name of a code and its text.
 type saying struct {
 	name string
 	say  func(o operands) string
@@ -90,7 +90,7 @@ type saying struct {
 
 func says(text string) func(operands) string { return func(operands) string { return text } }
 
-// sayings by code. A code without one fails a test.
+// sayings by code. A test fails if a code has none.
 var sayings = [...]saying{
 	plan.OK:               {"OK", says("nothing is against it")},
 	plan.PodInvalid:       {"PodInvalid", operands.rejection},
@@ -272,7 +272,7 @@ func savingTooSmall(o operands) string {
 	return "without " + o.node() + " the fleet would cost " + dollars(o.Have) + " per hour less" + worth + " (annotations payback, move-price and min-saving of the pool)"
 }
 
-// span is a number of seconds as users write durations: 1h, not 1h0m0s.
+// span returns a number of seconds in the notation of users: 1h, not 1h0m0s.
 func span(seconds int64) string {
 	text := (time.Duration(seconds) * time.Second).String()
 	if short, ok := strings.CutSuffix(text, "m0s"); ok {
@@ -296,9 +296,9 @@ func roomTooTight(o operands) string {
 	return text + left + " after a node is bought for the rest; to be worth the disruption it takes " + dollars(o.Need)
 }
 
-// dollars are nano-USD, to four digits.
+// dollars returns nano-USD as USD with four digits.
 func dollars(nano int64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64), 64) // what the one writes, the other reads
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64), 64) // FormatFloat output always parses
 	return strconv.FormatFloat(rounded, 'f', -1, 64) + " USD"
 }
 
@@ -366,7 +366,7 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Taint renders a taint as kubectl does: key=value:Effect.
+// Taint returns a taint in the notation of kubectl: key=value:Effect.
 func Taint(t model.Taint) string {
 	text := t.Key
 	if t.Value != "" {
@@ -375,10 +375,10 @@ func Taint(t model.Taint) string {
 	return text + ":" + t.Effect.String()
 }
 
-// longList is how many values of a requirement are shown.
+// longList is the maximum number of values of a requirement that are shown.
 const longList = 5
 
-// requirement renders a requirement without its key, long lists cut.
+// requirement returns a requirement without its key, with long lists truncated.
 func requirement(r label.Requirement) string {
 	values := r.Values
 	rest := ""

@@ -10,28 +10,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// What the rows of pods may cost.
+// Limits for the rows of pods.
 //
-// A group has a row of words for each alternative of its node affinity and each preference, and a row has a bit for each value
-// that any requirement mentions. Both are chosen by the authors of pods, so that rows take memory in proportion to the
-// product. Each constraint between pods costs a counter each time a preference is dropped, so that preferences of this kind
-// cost the square of their number, and each topology key makes every row longer. Up to the bounds below, every shape is
-// admitted. Beyond, the lightest shapes are admitted first, as far as the share of their controller, of their namespace and
-// of all allows; the pods of the others are set aside, and their values and topology keys are not mentioned. Which ones
-// these are does not depend on the order in which the world was told.
+// A group has a row of words for each alternative of its node affinity and each preference, and a row has a bit for
+// each value that any requirement mentions. Pod authors control both, so the memory for rows grows with the product.
+// Each constraint between pods requires a counter each time a preference is dropped, so the cost of such preferences
+// is quadratic, and each topology key makes every row longer. Below the limits, every shape is admitted. Above them,
+// the cheapest shapes are admitted first, within the share of their controller, of their namespace and of the whole
+// cluster. The pods of the other shapes are rejected, and their values and topology keys are not mentioned. The
+// selection does not depend on the order in which the objects were added.
 
-// cost is a number of terms, alternatives and preferences beyond what ordinary pods have, of distinct values, of
-// constraints between pods (spread, affinity and anti-affinity) beyond what ordinary pods have, and of distinct topology keys.
+// cost counts terms (alternatives and preferences beyond those of ordinary pods), distinct values, constraints
+// between pods (spread, affinity and anti-affinity) beyond those of ordinary pods, and distinct topology keys.
 type cost struct{ terms, values, between, keys int }
 
-// The bounds: of one controller's pods, or one pod without a controller; of a namespace; of all. At the last, rows take some 200 MiB.
+// The limits: for the pods of one controller, or one pod without a controller; for a namespace; for the cluster. At
+// the last limit, rows take about 200 MiB.
 var (
 	mostOfController = cost{2 << 10, 8 << 10, 128, 16}
 	mostOfNamespace  = cost{4 << 10, 16 << 10, 512, 64}
 	mostOfAll        = cost{16 << 10, 64 << 10, 4 << 10, 256}
 )
 
-// So many preferences, and so many constraints between pods, of a pod count for nothing.
+// This many preferences and constraints between pods are free for each pod.
 const (
 	fewPreferences = 8
 	fewBetween     = 16
@@ -51,7 +52,8 @@ func (s *shapeRecord) compare(o *shapeRecord) int {
 	return cmp.Or(cmp.Compare(s.sum(), o.sum()), strings.Compare(s.Signature, o.Signature))
 }
 
-// weigh notes what a new shape costs. It is admitted, and its values and topology keys are mentioned, with the next snapshot.
+// weigh computes the cost of a new shape. The next snapshot admits the shape and mentions its values and topology
+// keys.
 func (b *Builder) weigh(s *shapeRecord) {
 	s.terms = max(1, len(s.Alternatives))*max(1, len(s.VolumeAlternatives)) - 1 + max(0, len(s.Preferred)-fewPreferences)
 	s.eachRequirement(func(r label.Requirement) { s.values += max(1, len(r.Values)) })
@@ -62,19 +64,20 @@ func (b *Builder) weigh(s *shapeRecord) {
 	b.fresh = append(b.fresh, s)
 }
 
-// ownKeys are the topology keys of the shape, each once, that cost a bit in every row because of it.
+// ownKeys returns the distinct topology keys of the shape that cost a bit in every row because of it.
 func (s *shapeRecord) ownKeys() []string {
 	keys := slices.DeleteFunc(s.topologyKeys(), isFixedKey)
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// isFixedKey reports whether rows have room for the key in any case.
+// isFixedKey reports whether rows contain the key in any case.
 func isFixedKey(key string) bool {
 	return key == LabelHostname || key == LabelZone || key == LabelCapacityType
 }
 
-// eachRequirement goes through what the authors of pods write; what volumes demand is the storage's.
+// eachRequirement calls do for the requirements that pod authors write. Requirements of volumes are excluded: they
+// come from storage.
 func (s *shapeRecord) eachRequirement(do func(label.Requirement)) {
 	for _, reqs := range s.Alternatives {
 		for _, r := range reqs {
@@ -88,7 +91,7 @@ func (s *shapeRecord) eachRequirement(do func(label.Requirement)) {
 	}
 }
 
-// admit decides which shapes have rows. As long as all of them together stay below the least bound there is nothing to decide.
+// admit decides which shapes have rows. If all of them together are below the lowest limit, it admits all.
 func (b *Builder) admit() {
 	fresh := slices.DeleteFunc(b.fresh, func(s *shapeRecord) bool { return b.shapes[s.Signature] != s })
 	b.fresh = nil
@@ -110,7 +113,7 @@ func (b *Builder) admit() {
 	}
 }
 
-// judge admits the lightest shapes and sets the others aside.
+// judge admits the cheapest shapes and rejects the others.
 func (b *Builder) judge(fresh []*shapeRecord) {
 	owners := b.owners()
 	taken := map[string]cost{}
@@ -129,7 +132,7 @@ func (b *Builder) judge(fresh []*shapeRecord) {
 			if s.aside == nil {
 				s.aside, changed[s.Shape] = shares[exceeded].refusal(taken[shares[exceeded].key].plus(costs)), s
 				b.asides++
-				longer = longer || s.marked // what it mentions makes every row longer
+				longer = longer || s.marked // its mentions make every row longer
 			}
 			continue
 		}
@@ -155,13 +158,13 @@ func (b *Builder) judge(fresh []*shapeRecord) {
 	}
 }
 
-// share is what some pods may cost together.
+// share is the maximum cost of some pods together.
 type share struct {
 	key, of string
 	most    cost
 }
 
-// refusal says what of the share a cost exceeds.
+// refusal returns a rejection that states which limit of the share the cost exceeds.
 func (s share) refusal(costs cost) *Rejection {
 	field, why := "spec.affinity.nodeAffinity", fmt.Sprintf("too many alternatives, or too many values, that no other pod mentions: %s may have %d terms and %d values",
 		s.of, s.most.terms, s.most.values)
@@ -175,14 +178,14 @@ func (s share) refusal(costs cost) *Rejection {
 	return &Rejection{Unsupported: true, Field: field, Reason: why + ", and those with the fewest come first; no node is launched for the pod"}
 }
 
-// turn sets aside the pods of shapes that have become aside, and takes back those of the others.
+// turn rejects the pods of shapes that are rejected now, and restores the pods of shapes that are admitted now.
 func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 	if len(changed) == 0 {
 		return
 	}
 	b.rejectedDirty = true
 	for _, s := range changed {
-		b.unmark(s) // and again, by what has become of it
+		b.unmark(s) // and mark again by the new state
 		b.markShape(s)
 	}
 	for uid, record := range b.pods {
@@ -190,7 +193,7 @@ func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 		if s == nil {
 			continue
 		}
-		record = b.pods[uid] // its place may have changed
+		record = b.pods[uid] // its index may have changed
 		pod := *record.pod
 		pod.Shape = s.Shape
 		own := pod.Rejected != nil && !pod.crowded
@@ -217,7 +220,8 @@ func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 	}
 }
 
-// owners is, for each shape, the least of the controllers of its pods; a pod without one counts as its own.
+// owners returns, for each shape, the lowest UID of the controllers of its pods; a pod without a controller counts as
+// its own.
 func (b *Builder) owners() map[*Shape]string {
 	owners := make(map[*Shape]string, len(b.shapes))
 	for uid, record := range b.pods {
@@ -229,7 +233,7 @@ func (b *Builder) owners() map[*Shape]string {
 	return owners
 }
 
-// seen are the values and topology keys that admitted shapes mention.
+// seen holds the values and topology keys that admitted shapes mention.
 type seen struct {
 	values map[string]map[string]bool // by label key
 	keys   map[string]bool
@@ -237,7 +241,7 @@ type seen struct {
 
 func newSeen() seen { return seen{map[string]map[string]bool{}, map[string]bool{}} }
 
-// unseen is the cost of a shape, less what admitted shapes mention.
+// unseen returns the cost of a shape, without the values and keys that admitted shapes mention.
 func (n seen) unseen(s *shapeRecord) cost {
 	costs := cost{terms: s.terms, between: s.between}
 	s.eachRequirement(func(r label.Requirement) {

@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// choosy is a pod with terms that no other pod has, of two values each.
+// choosy returns a pod with terms that no other pod has, of two values each.
 func choosy(namespace, name string, terms int) model.PodSpec {
 	p := model.PodSpec{UID: namespace + "-" + name, Name: name, Namespace: namespace, Created: epoch}
 	for i := range terms {
@@ -22,7 +22,7 @@ func choosy(namespace, name string, terms int) model.PodSpec {
 	return p
 }
 
-// bounded is a pod with constraints between pods that no other pod has, over so many topology keys.
+// bounded returns a pod with constraints between pods that no other pod has, over the given number of topology keys.
 func bounded(namespace, name string, constraints, keys int) model.PodSpec {
 	p := model.PodSpec{UID: namespace + "-" + name, Name: name, Namespace: namespace, Created: epoch}
 	for i := range constraints {
@@ -44,8 +44,8 @@ func bounded(namespace, name string, constraints, keys int) model.PodSpec {
 	return p
 }
 
-// crowd is pods of some namespaces: of one they have far too many terms, in one a pod has, one is ordinary, and of two they have
-// too many constraints between pods or topology keys.
+// crowd returns pods of several namespaces: the pods of one have far too many terms, one pod of another does, one
+// namespace is ordinary, and the pods of two have too many constraints between pods or topology keys.
 func crowd() []model.PodSpec {
 	var pods []model.PodSpec
 	for i := range 100 {
@@ -72,8 +72,8 @@ func summary(s *model.Snapshot) map[string]string {
 	return result
 }
 
-// TestAdmission: the pods that cost most are set aside, the same ones in whatever order they come, and those of other namespaces and
-// lighter ones are not.
+// TestAdmission checks that the most expensive pods are rejected, independently of the order, and that pods of other
+// namespaces and cheaper pods are not.
 func TestAdmission(t *testing.T) {
 	pods := crowd()
 	b := model.NewBuilder()
@@ -106,7 +106,7 @@ func TestAdmission(t *testing.T) {
 		}
 	}
 	if words := first.Space.Words(); words > 300 {
-		t.Errorf("a row has %d words: values of pods that are set aside have bits", words)
+		t.Errorf("a row has %d words: values of rejected pods have bits", words)
 	}
 	rng := rand.New(rand.NewSource(1))
 	for range 3 {
@@ -127,7 +127,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAdmittedAgain: pods that were set aside have rows when others go, and what is bound or goes itself is kept right.
+// TestAdmittedAgain checks that rejected pods get rows when others are deleted, and that bound and deleted pods are
+// handled correctly.
 func TestAdmittedAgain(t *testing.T) {
 	pods := crowd()
 	b := forgetting(1)
@@ -139,7 +140,7 @@ func TestAdmittedAgain(t *testing.T) {
 	}
 	before := b.Snapshot(epoch)
 	if len(before.Rejected) == 0 {
-		t.Fatal("no pod is set aside")
+		t.Fatal("no pod is rejected")
 	}
 	var late model.PodSpec
 	for i, p := range pods {
@@ -154,18 +155,18 @@ func TestAdmittedAgain(t *testing.T) {
 	after := b.Snapshot(epoch)
 	for key, what := range summary(after) {
 		if !strings.HasSuffix(what, " rows") {
-			t.Errorf("%s is still set aside: %s", key, what)
+			t.Errorf("%s is still rejected: %s", key, what)
 		}
 	}
 	for _, p := range after.Node("node-0").Pods {
 		if p.Rejected != nil {
-			t.Errorf("%s, which is bound, is still set aside: %s", p.Key(), p.Rejected.Reason)
+			t.Errorf("%s, which is bound, is still rejected: %s", p.Key(), p.Rejected.Reason)
 		}
 	}
 	b.UpsertPod(late)
 	b.UpsertPod(late)
 	if got := summary(b.Snapshot(epoch)); !strings.Contains(got["large/one"], "too many alternatives") || !strings.Contains(got["large/two"], " rows") {
-		t.Errorf("a pod that comes again: %s; its neighbor: %s", got["large/one"], got["large/two"])
+		t.Errorf("a pod that is added again: %s; its neighbor: %s", got["large/one"], got["large/two"])
 	}
 	for _, p := range pods {
 		b.DeletePod(p.UID)
@@ -175,7 +176,8 @@ func TestAdmittedAgain(t *testing.T) {
 	}
 }
 
-// TestVacatedCrowd: a vacated node's pods that are set aside do not panic for want of their values.
+// TestVacatedCrowd checks that the rejected pods of a vacated node do not cause a panic because their values have no
+// atoms.
 func TestVacatedCrowd(t *testing.T) {
 	b := forgetting(2)
 	for _, p := range crowd() {
@@ -188,7 +190,8 @@ func TestVacatedCrowd(t *testing.T) {
 	}
 }
 
-// TestRepelledByAside: pods that a bound pod keeps off its node are kept off although it is set aside, and what waits is not counted.
+// TestRepelledByAside checks that the anti-affinity of a rejected bound pod still applies, and that pending rejected
+// pods do not count.
 func TestRepelledByAside(t *testing.T) {
 	b := forgetting(1)
 	running := bounded("near", "one", 1000, 0)
@@ -200,17 +203,17 @@ func TestRepelledByAside(t *testing.T) {
 	}
 	s := b.Snapshot(epoch)
 	if got := summary(s)["near/two"]; !strings.HasPrefix(got, "too many") {
-		t.Fatalf("the pod that waits: %s", got)
+		t.Fatalf("the pending pod: %s", got)
 	}
 	if pods := s.Node("node-0").Pods; len(pods) != 1 || pods[0].Rejected == nil {
-		t.Fatalf("the pod that runs is not set aside: %v", pods)
+		t.Fatalf("the bound pod is not rejected: %v", pods)
 	}
 	if len(s.Groups) != 1 || len(s.Groups[0].BlockedBy) != 1 {
 		t.Fatalf("%d groups", len(s.Groups))
 	}
 	carrier := s.Groups[0].BlockedBy[0]
 	if mark := s.Marks[carrier]; mark.Key != model.LabelHostname || !mark.Carrier {
-		t.Errorf("the ordinary pod is kept off by %v", mark)
+		t.Errorf("the ordinary pod is blocked by %v", mark)
 	}
 	counted := 0
 	for _, c := range s.Node("node-0").Counts {
@@ -219,6 +222,6 @@ func TestRepelledByAside(t *testing.T) {
 		}
 	}
 	if counted != 1 {
-		t.Errorf("the node has %d pods that keep the ordinary one off, want 1", counted)
+		t.Errorf("the node has %d pods that block the ordinary one, want 1", counted)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// TestVolumesOfYoungNodes: until a node's drivers have said how many volumes it holds, its type's word counts; an
-// initialised node whose drivers say nothing holds any number, as for kube-scheduler.
+// TestVolumesOfYoungNodes checks that the volume limit of the type applies until the drivers of a node report one. An
+// initialized node whose drivers report no limit holds any number, as for kube-scheduler.
 func TestVolumesOfYoungNodes(t *testing.T) {
 	volumes := model.VolumeResource("csi.example")
 	catalogue := &model.Catalogue{Types: []model.InstanceType{{
@@ -23,7 +23,7 @@ func TestVolumesOfYoungNodes(t *testing.T) {
 		name  string
 		stage model.Stage
 		kind  string
-		says  int64 // by its drivers, -1 for nothing
+		says  int64 // limit reported by its drivers, -1 for none
 		want  int64
 	}{
 		{"launched, silent", model.Launched, "small", -1, 3},
@@ -46,7 +46,7 @@ func TestVolumesOfYoungNodes(t *testing.T) {
 			snap := b.Snapshot(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC))
 			r := slices.Index(snap.Resources, volumes)
 			if r < 0 {
-				t.Fatalf("nobody has heard of the driver: %v", snap.Resources)
+				t.Fatalf("the driver is unknown: %v", snap.Resources)
 			}
 			got := snap.Node("n").Usable.At(quantity.Resource(r))
 			if got != test.want && (test.want != many || got < many) {

@@ -8,14 +8,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Seating is pods that go onto a node.
+// Seating holds pods that are placed on a node.
 type Seating struct {
 	Node string
 	Pods []*Pod
 }
 
-// Bound returns the snapshot as it would be with pending pods bound to nodes. Nodes and pods that are not concerned are
-// shared; the receiver is unchanged.
+// Bound returns the snapshot with pending pods bound to nodes. Unaffected nodes and pods are shared; the receiver is
+// unchanged.
 func (s *Snapshot) Bound(seats []Seating) *Snapshot {
 	if len(seats) == 0 {
 		what := *s
@@ -36,7 +36,7 @@ func (s *Snapshot) Bound(seats []Seating) *Snapshot {
 	return what
 }
 
-// seated returns the groups without the pods that have a seat, and how those are matched.
+// seated returns the groups without the pods that have a seat, and the matchings of these pods.
 func (s *Snapshot) seated(seats []Seating) ([]*Group, map[*Pod]*matching) {
 	seated := map[*Pod]bool{}
 	for _, seat := range seats {
@@ -67,7 +67,7 @@ func (s *Snapshot) seated(seats []Seating) ([]*Group, map[*Pod]*matching) {
 	return groups, matchings
 }
 
-// with returns the node with further pods on it.
+// with returns the node with additional pods on it.
 func (n *Node) with(s *Snapshot, pods []*Pod, matchings map[*Pod]*matching) *Node {
 	type resident struct {
 		*Pod
@@ -104,7 +104,7 @@ func (n *Node) with(s *Snapshot, pods []*Pod, matchings map[*Pod]*matching) *Nod
 	return &fresh
 }
 
-// withCounts returns the counts with one more for each of the marks.
+// withCounts returns the counts incremented by one for each of the marks.
 func withCounts(counts []MarkCount, marks []int) []MarkCount {
 	counts = slices.Clone(counts)
 	for _, m := range marks {
@@ -117,7 +117,7 @@ func withCounts(counts []MarkCount, marks []int) []MarkCount {
 	return counts
 }
 
-// attachShared adds to used the shared volumes of the pods that are not there yet, each once.
+// attachShared adds to used the shared volumes of the pods that are not on the node yet, each once.
 func attachShared(s *Snapshot, used quantity.Vector, there []string, pods []*Pod) {
 	seen := map[string]bool{}
 	for _, p := range pods {

@@ -8,12 +8,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A Builder takes the world one event at a time and freezes it into Snapshots.
+// Builder holds the state of the cluster, accepts one change at a time, and freezes the state into Snapshots.
 //
-// Representation: a record per pod, node, pool and DaemonSet; shapes of pods and resource and label names interned; on
-// every node record the sum of what its pods use. What a Snapshot handed out is never written again: a record whose
-// frozen form is out of date is in the dirty list and gets a new one at the next Snapshot; lists are copied when a
-// member changed. When the set of mentioned label values grew, every row is out of date and all is frozen anew.
+// Representation: a record per pod, node, pool and DaemonSet; shapes of pods and resource and label names interned;
+// on every node record the sum of the usage of its pods. A Snapshot is never written after it is returned: a record
+// whose frozen form is out of date is in the dirty list and gets a new one at the next Snapshot; lists are copied
+// when a member changes. When the set of mentioned label values grows, every row is out of date and everything is
+// frozen anew.
 //
 // A Builder is not safe for concurrent use.
 type Builder struct {
@@ -25,36 +26,36 @@ type Builder struct {
 	pods   map[string]podRecord
 	shapes map[string]*shapeRecord
 	nodes  map[string]*nodeRecord
-	// strays are pods bound to nodes that are not known, by node name.
+	// strays holds pods that are bound to unknown nodes, by node name.
 	strays  map[string]map[string]*Pod
 	pools   map[string]*poolRecord
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
 	types   map[*Catalogue]*TypeIndex
 
-	// marks, how often shapes use each, their numbers by canonical form, and how many the frozen lists have taken into
-	// account; topology is how often shapes use a label key as topology key.
+	// marks, how often shapes use each of them, their numbers by canonical form, and how many of them the frozen
+	// lists include. topology holds how often shapes use a label key as topology key.
 	marks       []Mark
 	users       []int
 	markNumbers map[string]int
 	counted     int
 	topology    map[string]int
-	// selectors are those of the marks, compiled; see selection.go.
+	// selectors holds the compiled selectors of the marks; see selection.go.
 	selectors      []compiled
 	newestSelector string
 	values         valueTable
 	classes        map[string]*class
-	// dead marks are used by no shape; unmentioned is how many mentions went with their shapes, at most.
+	// dead counts the marks that no shape uses; unmentioned is an upper bound of the mentions whose shapes are gone.
 	dead, unmentioned int
-	// terms is how many alternatives and preferences all shapes have beyond a few, between how many constraints between pods; fresh are
-	// the shapes that were not admitted yet; shapesChanged says that shapes that were set aside may be admitted now, of which
-	// there are so many.
+	// terms counts the alternatives and preferences of all shapes beyond the free ones, between the constraints
+	// between pods. fresh holds the shapes that are not admitted yet. asides counts the rejected shapes;
+	// shapesChanged says that some of them may be admitted now.
 	terms         int
 	between       int
 	fresh         []*shapeRecord
 	asides        int
 	shapesChanged bool
-	// volumes is how many resources count volumes.
+	// volumes is the number of resources that count volumes.
 	volumes int
 
 	dirtyNodes    map[string]bool
@@ -64,14 +65,14 @@ type Builder struct {
 	daemonsDirty  bool
 	pdbsDirty     bool
 
-	// last is the snapshot handed out last; its lists are shared where nothing changed.
+	// last is the last returned snapshot; its lists are shared where nothing changed.
 	last      *Snapshot
 	signature []byte
 	classKey  []byte
 	labelKeys []string
 }
 
-// podRecord is a pod and, while it waits, its place among those of its shape that do.
+// podRecord is a pod and, while it is pending, its index among the pending pods of its shape.
 type podRecord struct {
 	pod *Pod
 	at  int
@@ -80,14 +81,14 @@ type podRecord struct {
 type shapeRecord struct {
 	*Shape
 	refs int
-	// cost is what the shape's groups cost (admit.go); aside is why none are made, nil if they are. marked says that its marks
-	// are interned, partly that these are the few of a shape that is set aside.
+	// cost is the cost of the shape's groups (admit.go). aside is the reason for which the shape is rejected, nil if
+	// it is admitted. marked says that its marks are interned, partly that only those of a rejected shape are.
 	cost
 	aside          *Rejection
 	marked, partly bool
-	// groups are the frozen groups of the pending pods of the shape.
+	// groups holds the frozen groups of the pending pods of the shape.
 	groups []*Group
-	// pending are the pods that wait, each at its own place.
+	// pending holds the pending pods, each at its own index.
 	pending []*Pod
 }
 
@@ -96,7 +97,7 @@ type nodeRecord struct {
 	pods   map[string]*Pod
 	used   quantity.Vector
 	frozen *Node
-	// counted is the pool whose usage the frozen node is part of, nil if none.
+	// counted is the pool whose usage includes the frozen node, nil if none.
 	counted *poolRecord
 }
 
@@ -113,7 +114,7 @@ type daemonRecord struct {
 	frozen *Daemon
 }
 
-// NewBuilder returns an empty world.
+// NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
 	b := &Builder{
 		resources: quantity.NewTable(), mentions: newMentions(),
@@ -126,7 +127,7 @@ func NewBuilder() *Builder {
 	return b
 }
 
-// newMentions are of the keys that have a meaning here.
+// newMentions returns mentions of the keys that the engine gives a meaning to.
 func newMentions() *label.Mentions {
 	m := label.NewMentions()
 	for _, key := range []string{LabelPool, LabelCapacityType, LabelType, LabelZone, LabelHostname} {
@@ -135,8 +136,7 @@ func newMentions() *label.Mentions {
 	return m
 }
 
-// UpsertNode adds the node or replaces what was known of it. Pods that were bound to its name before it was known
-// are now on it.
+// UpsertNode adds or replaces the node. Pods that were bound to its name before it was known are now on it.
 func (b *Builder) UpsertNode(spec NodeSpec) {
 	b.version++
 	b.mention(spec.Requirements)
@@ -157,7 +157,7 @@ func (b *Builder) UpsertNode(spec NodeSpec) {
 	}
 }
 
-// DeleteNode forgets the node; its pods wait for a node of the name.
+// DeleteNode removes the node. Its pods are kept for a node with the same name.
 func (b *Builder) DeleteNode(name string) {
 	n := b.nodes[name]
 	if n == nil {
@@ -177,7 +177,7 @@ func (b *Builder) DeleteNode(name string) {
 	}
 }
 
-// UpsertPool adds the pool or replaces what was known of it.
+// UpsertPool adds or replaces the pool.
 func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.version++
 	b.poolsDirty = true
@@ -201,7 +201,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	p.spec, p.dirty = &spec, true
 }
 
-// mentionCatalogue makes every zone, capacity type and reservation on offer an atom of its own: bins are pinned to
+// mentionCatalogue gives every zone, capacity type and reservation in the catalog its own atom: bins are pinned to
 // them.
 func (b *Builder) mentionCatalogue(c *Catalogue) {
 	if _, known := b.types[c]; known {
@@ -232,7 +232,7 @@ func (b *Builder) mentionOffers(c *Catalogue) {
 	}
 }
 
-// DeletePool forgets the pool.
+// DeletePool removes the pool.
 func (b *Builder) DeletePool(name string) {
 	if _, known := b.pools[name]; !known {
 		return
@@ -243,7 +243,7 @@ func (b *Builder) DeletePool(name string) {
 	b.dirtyNodesOf(name)
 }
 
-// dirtyNodesOf marks the nodes whose prices and types come from the pool's catalogue.
+// dirtyNodesOf marks the nodes whose prices and types depend on the pool's catalog as dirty.
 func (b *Builder) dirtyNodesOf(pool string) {
 	for name, n := range b.nodes {
 		if n.spec.Pool == pool {
@@ -252,7 +252,7 @@ func (b *Builder) dirtyNodesOf(pool string) {
 	}
 }
 
-// UpsertDaemon adds the DaemonSet or replaces what was known of it.
+// UpsertDaemon adds or replaces the DaemonSet.
 func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 	b.version++
 	b.daemonsDirty = true
@@ -261,7 +261,7 @@ func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 	b.daemons[spec.UID] = &daemonRecord{spec: &spec}
 }
 
-// DeleteDaemon forgets the DaemonSet.
+// DeleteDaemon removes the DaemonSet.
 func (b *Builder) DeleteDaemon(uid string) {
 	if _, known := b.daemons[uid]; known {
 		b.version++
@@ -270,7 +270,7 @@ func (b *Builder) DeleteDaemon(uid string) {
 	}
 }
 
-// Snapshot freezes the world as it is at now.
+// Snapshot freezes the current state. now becomes Snapshot.Now.
 func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	b.admit()
 	b.forget()

@@ -8,9 +8,9 @@ import (
 
 // Claims in flight: nodes that may still become any of their types.
 
-// encodeClaim encodes a claim that is not launched: it may become any of its types in any of its zones and capacity
-// types, so it has what the smallest has beside its daemons, costs what the dearest costs, and counts against limits as
-// the largest.
+// encodeClaim encodes a claim that is not launched. It may become any of its types in any of its zones and capacity
+// types, so it has the room of the smallest net of daemons, costs as much as the most expensive, and counts against
+// limits as the largest.
 func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	wellKnown := func(string) bool { return false }
 	if types != nil {
@@ -48,7 +48,8 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	n.price(types, set)
 }
 
-// settleCustom: a custom label that the claim does not carry and does not require will not be on its node.
+// settleCustom sets to absent the custom labels that the claim neither carries nor requires: its node will not have
+// them.
 func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
 	for _, r := range n.Requirements {
 		k, known := b.space.Lookup(r.Key)
@@ -59,9 +60,9 @@ func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
 	}
 }
 
-// leastUsable is what any of the types has left beside the daemons that come to it. The daemons are counted type by
-// type: what comes to the large ones only must not be missing on the small. The machine will satisfy the requests,
-// whatever today's catalogue says of its types.
+// leastUsable returns the minimum of the types' room net of daemons. The daemons are counted type by type: daemons
+// that run only on large types must not reduce the room of the small ones. The machine will satisfy the requests,
+// whatever the current catalog says about its types.
 func (b *Builder) leastUsable(n *Node, types *TypeIndex, set bitset.Set, daemons []*Daemon, requests quantity.Vector) quantity.Vector {
 	var least, most quantity.Vector
 	row := make(label.Row, b.space.Words())
@@ -84,16 +85,16 @@ func (b *Builder) leastUsable(n *Node, types *TypeIndex, set bitset.Set, daemons
 	return least.Max(requests.Sub(most))
 }
 
-// nameHost says of a node to be that it has a hostname which nobody knows yet. It is no label that the pool must define:
-// every kubelet sets it.
+// nameHost gives a planned node a hostname with an unknown value. The pool need not define this label: every kubelet
+// sets it.
 func nameHost(space *label.Space, row label.Row) {
-	const unknown = "\x00" // no label value
+	const unknown = "\x00" // not a valid label value
 	if k, known := space.Lookup(LabelHostname); known {
 		space.SetOnly(row, k, space.Atom(k, unknown))
 	}
 }
 
-// keepNamed drops the types that the claim's own list does not name. The list is not left to the row because most of
+// keepNamed removes the types that are not in the claim's own list. The row does not contain the list because most of
 // its names are mentioned nowhere else.
 func (b *Builder) keepNamed(set bitset.Set, types *TypeIndex, reqs []label.Requirement) {
 	for _, r := range reqs {

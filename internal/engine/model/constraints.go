@@ -10,12 +10,12 @@ import (
 
 // Selector selects pods by namespace and labels.
 type Selector struct {
-	// Namespaces it looks into, sorted; ignored when AllNamespaces.
+	// Namespaces that it selects from, sorted; ignored when AllNamespaces.
 	Namespaces    []string
 	AllNamespaces bool
-	// Requirements on the pods' labels: In, NotIn, Exists, DoesNotExist. None selects every pod.
+	// Requirements on the pods' labels: In, NotIn, Exists, DoesNotExist. An empty list selects every pod.
 	Requirements []label.Requirement
-	// Nothing selects no pod at all (a null selector in the API).
+	// Nothing selects no pod (a null selector in the API).
 	Nothing bool
 }
 
@@ -32,12 +32,12 @@ func (s *Selector) Selects(namespace string, labels map[string]string) bool {
 	return true
 }
 
-// Spread is a topology spread constraint (Kubernetes API, TopologySpreadConstraint). matchLabelKeys are part of the
-// Selector already.
+// Spread is a topology spread constraint (Kubernetes API, TopologySpreadConstraint). Its matchLabelKeys are part of
+// the Selector.
 type Spread struct {
 	Key     string
 	MaxSkew int
-	// MinDomains is 0 when it is not set.
+	// MinDomains is 0 if it is not set.
 	MinDomains int
 	// Soft is whenUnsatisfiable: ScheduleAnyway.
 	Soft bool
@@ -54,8 +54,8 @@ type Term struct {
 	Selector Selector
 	// Weight is 1 to 100 for a preferred term, 0 for a required one.
 	Weight int
-	// Together: the term stands for a volume that the pods it selects share and that is made in the zone of the first of
-	// them (see Volume.Waits). It is asked alone, not together with the pod's own affinity.
+	// Together terms represent a volume that the selected pods share and that is provisioned in the zone of the first
+	// of them (see Volume.Waits). Such a term is evaluated separately from the pod's own affinity.
 	Together bool
 }
 
@@ -68,15 +68,15 @@ type Preference struct {
 	Requirements []label.Requirement
 }
 
-// HostPort is a port that the pod takes on its node. An empty IP and 0.0.0.0 are every address; "::" is one like any
-// other, as kube-scheduler (HostPortInfo) has it.
+// HostPort is a port that the pod uses on its node. An empty IP and 0.0.0.0 mean every address; "::" is an ordinary
+// address, as in kube-scheduler (HostPortInfo).
 type HostPort struct {
 	IP       string
 	Protocol string
 	Port     int32
 }
 
-// Conflicts reports whether both cannot be on one node.
+// Conflicts reports whether the two ports cannot be on one node.
 func (p HostPort) Conflicts(q HostPort) bool {
 	return p.Port == q.Port && p.Protocol == q.Protocol && (p.IP == q.IP || wild(p.IP) || wild(q.IP))
 }
@@ -87,41 +87,42 @@ func wild(ip string) bool { return ip == "" || ip == "0.0.0.0" }
 type Volume struct {
 	// Claim is namespace/name of the claim.
 	Claim string
-	// Driver is the CSI driver that attaches it; empty when none does.
+	// Driver is the CSI driver that attaches it; empty if none does.
 	Driver string
-	// Shared: other pods use the same claim, as far as is known. Volumes that are not shared count per pod, shared ones once per node.
+	// Shared volumes are used by other pods too, as far as is known. Volumes that are not shared count per pod,
+	// shared ones once per node.
 	Shared bool
-	// Exclusive: of the pods that share the claim only one at a time may use it (access mode ReadWriteOncePod).
+	// Exclusive volumes may be used by only one pod at a time (access mode ReadWriteOncePod).
 	Exclusive bool
-	// Waits: the volume is not there yet. It is made where the first of the pods that share it goes (volumeBindingMode
-	// WaitForFirstConsumer), and holds the others in that zone.
+	// Waits: the volume is not provisioned yet. It is created where the first of the pods that share it is scheduled
+	// (volumeBindingMode WaitForFirstConsumer), and then restricts the others to that zone.
 	Waits bool
 }
 
-// volumeResource is the name under which volumes of a driver are counted like any other resource. A node or type that
-// does not say how many it holds, holds any number.
+// volumeResource is the prefix of the names under which the volumes of a driver are counted like any other resource.
+// A node or type without a limit holds any number.
 const volumeResource = "attachable-volumes-csi-"
 
-// VolumeResource is the resource that counts the volumes of a CSI driver.
+// VolumeResource returns the resource that counts the volumes of a CSI driver.
 func VolumeResource(driver string) string { return volumeResource + driver }
 
 // IsVolumeResource reports whether the resource counts volumes.
 func IsVolumeResource(name string) bool { return strings.HasPrefix(name, volumeResource) }
 
-// unlimited is how much there is of what nobody limits; small enough that sums do not overflow.
+// unlimited is the amount of a resource without a limit. It is small enough that sums do not overflow.
 const unlimited = 1 << 52
 
-// Mark is something that pods are counted by in topology domains: the pods that a selector selects, or, for a Carrier,
-// the pods that carry a required anti-affinity term on Key with the selector.
+// Mark defines which pods are counted in topology domains: the pods that a selector selects, or, for a Carrier, the
+// pods that carry a required anti-affinity term on Key with the selector.
 type Mark struct {
 	Selector Selector
 	Carrier  bool
 	Key      string
-	// Live leaves out terminating pods, as topology spread does; affinity counts them until they are gone.
+	// Live excludes terminating pods, as topology spread does; affinity counts them until they are gone.
 	Live bool
 }
 
-// MarkCount is how many pods of a node have a mark.
+// MarkCount is the number of pods of a node that have a mark.
 type MarkCount struct {
 	Mark  int
 	Count int

@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// TestHostPorts: only no address and 0.0.0.0 are every address (kube-scheduler, HostPortInfo).
+// TestHostPorts checks that only an empty address and 0.0.0.0 mean every address (kube-scheduler, HostPortInfo).
 func TestHostPorts(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
@@ -28,13 +28,13 @@ func TestHostPorts(t *testing.T) {
 	}
 }
 
-// TestSharedVolumeWithoutDriver: what no driver attaches is counted by no resource.
+// TestSharedVolumeWithoutDriver checks that no resource counts volumes without a driver.
 func TestSharedVolumeWithoutDriver(t *testing.T) {
 	b := model.NewBuilder()
 	b.UpsertPod(model.PodSpec{UID: "a", Name: "a", Volumes: []model.Volume{{Claim: "default/by-hand", Shared: true}}})
 	for _, name := range b.Snapshot(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)).Resources {
 		if model.IsVolumeResource(name) {
-			t.Errorf("resource %q counts volumes of nobody", name)
+			t.Errorf("resource %q counts volumes without a driver", name)
 		}
 	}
 }

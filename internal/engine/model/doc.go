@@ -1,20 +1,20 @@
-// Package model holds the nouns of the decision core and the immutable Snapshot that every decision reads.
+// Package model holds the data types of the decision engine and the immutable Snapshot that every decision reads.
 //
 //	strings and numbers                 ids, rows, vectors
 //	PodSpec, NodeSpec, PoolSpec   -->   Builder   -->   Snapshot{Pools, Nodes, Groups, Daemons, Space, Now}
 //	(cluster/convert makes them)        (cluster.Store owns one)        (placement, disruption, explain read it)
 //
-// Two layers. The Spec types are what the outside says: names, label maps, amounts by resource name. A Builder takes
-// them one event at a time, interns what is to be interned and keeps totals per node and groups of identical pending
-// pods up to date, so that an event costs O(1) (O(pods of one node) for a node). Builder.Snapshot freezes the state: what did not change
-// since the last snapshot is shared with it, what did is copied. Rows (the encoded requirements) are encoded again
-// only when the set of mentioned label values changed.
+// There are two layers. The Spec types are the input: names, label maps, amounts by resource name. A Builder accepts
+// one change at a time, interns names, and maintains totals per node and groups of identical pending pods, so that a
+// change costs O(1) (O(pods of one node) for a node). Builder.Snapshot freezes the state: unchanged parts are shared
+// with the last snapshot, changed parts are copied. Rows (the encoded requirements) are encoded again only when the
+// set of mentioned label values changes.
 //
-// A Snapshot is never written after it was handed out. What-ifs read it through an overlay (Without), never by
-// changing or rebuilding it. It carries Now: nothing in the engine asks a clock.
+// A Snapshot is never written after it is returned. What-ifs read it through an overlay (Without), and neither change
+// nor rebuild it. It carries Now: the engine never reads a clock.
 //
-// Units: cpu millicores, memory and ephemeral-storage bytes, other resources whole units, money int64 nano-USD (per
-// hour where it is a price).
+// Units: cpu in millicores, memory and ephemeral-storage in bytes, other resources in whole units, money as int64
+// nano-USD (per hour for a price).
 //
 // The package must not know plans, placement or Kubernetes types, and does no I/O.
 package model

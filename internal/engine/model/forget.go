@@ -7,19 +7,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// What must be frozen anew when something beside the objects themselves changed, and what is forgotten.
+// What must be frozen anew when shared state changes, and what is released.
 //
-// Marks, topology keys and mentioned values come with shapes. When the last shape that used one goes, it stays for a
-// while, because what went often comes back: a job that runs every minute costs nothing but its pods. When too much of
-// what is kept is of no use, everything is numbered again, which costs about as much as a first snapshot.
+// Marks, topology keys and mentioned values are added with shapes. When the last shape that uses one is removed, it
+// is kept for a while, because it often returns: a job that runs every minute costs nothing but its pods. When too
+// much of the retained state is unused, everything is numbered again, which costs about as much as a first snapshot.
 
-// Bounds of what is kept in vain: so many marks, if they are more than half of all, and so many mentions.
+// The limits of unused state: the number of marks, if they are more than half of all, and of mentions.
 const (
 	fewMarks    = 64
 	fewMentions = 4096
 )
 
-// forget numbers marks and mentions again, when too many are of no use.
+// forget numbers marks and mentions again when too many are unused.
 func (b *Builder) forget() {
 	if (b.dead <= fewMarks || 2*b.dead <= len(b.marks)) && b.unmentioned <= fewMentions {
 		return
@@ -59,7 +59,7 @@ func (b *Builder) forget() {
 	b.rejectedDirty = true
 }
 
-// release forgets a shape that the last pod of is gone.
+// release removes a shape whose last pod is gone.
 func (b *Builder) release(s *shapeRecord) {
 	delete(b.shapes, s.Signature)
 	b.terms -= s.terms
@@ -76,7 +76,7 @@ func (b *Builder) release(s *shapeRecord) {
 	}
 }
 
-// marks of the shape, each as often as it uses it.
+// marks returns the marks of the shape, each as often as the shape uses it.
 func (s *Shape) marks() []int {
 	if len(s.SpreadMarks)+len(s.CarrierMarks) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (s *Shape) marks() []int {
 	return slices.DeleteFunc(all, func(m int) bool { return m < 0 })
 }
 
-// topologyKeys of the shape other than the hostname, each as often as it uses it.
+// topologyKeys returns the topology keys of the shape other than the hostname, each as often as the shape uses it.
 func (s *Shape) topologyKeys() []string {
 	var keys []string
 	for i := range s.Spread {
@@ -97,7 +97,7 @@ func (s *Shape) topologyKeys() []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return key == LabelHostname })
 }
 
-// forgetRows marks everything that holds a row.
+// forgetRows marks everything that holds a row as dirty.
 func (b *Builder) forgetRows() {
 	b.daemonsDirty, b.poolsDirty = true, true
 	for _, d := range b.daemons {
@@ -120,8 +120,8 @@ func (b *Builder) forgetGroups() {
 	}
 }
 
-// noticeVolumes freezes everything anew when a driver was heard of first: what does not limit its volumes has room for
-// any number, and its vector must say so.
+// noticeVolumes freezes everything anew when a driver is seen for the first time: a node or type without a limit for
+// its volumes has room for any number, and its vector must contain that.
 func (b *Builder) noticeVolumes() {
 	n := 0
 	for r := range b.resources.Len() {
@@ -135,7 +135,7 @@ func (b *Builder) noticeVolumes() {
 	}
 }
 
-// noticeMarks regroups and counts again the pods that new marks are about.
+// noticeMarks regroups and recounts the pods that new marks select.
 func (b *Builder) noticeMarks() {
 	if b.counted == len(b.marks) {
 		return

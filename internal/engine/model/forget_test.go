@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// apart is a pod that wants no other of its app in its domain, and asks for a node of a name of its own.
+// apart returns a pod with anti-affinity to the pods of its app in its domain, and with a node affinity of its own.
 func apart(name, app, key string) model.PodSpec {
 	return model.PodSpec{UID: name, Name: name, Namespace: "default", Created: epoch, Labels: map[string]string{"app": app},
 		Requests:     []quantity.Amount{{Name: "cpu", Value: 100}, {Name: "pods", Value: 1}},
@@ -34,8 +34,8 @@ func forgetting(nodes int) *model.Builder {
 	return b
 }
 
-// TestMarksGo: marks, topology keys and mentioned values go with the shapes that used them, and what is left means what it
-// did.
+// TestMarksGo checks that marks, topology keys and mentioned values are released with the shapes that used them, and
+// that the remaining ones keep their meaning.
 func TestMarksGo(t *testing.T) {
 	b := forgetting(3)
 	stay := apart("stay", "stay", model.LabelZone)
@@ -53,7 +53,7 @@ func TestMarksGo(t *testing.T) {
 	}
 	got := b.Snapshot(epoch)
 	if len(got.Marks) > 200 || most > 400 {
-		t.Errorf("%d marks are left of 10,000, and there were up to %d at once", len(got.Marks), most)
+		t.Errorf("%d marks remain of 10,000, with a maximum of %d", len(got.Marks), most)
 	}
 	only, _ := got.Space.Lookup("only")
 	if n := got.Space.Atoms(only); n > 4200 {
@@ -64,14 +64,14 @@ func TestMarksGo(t *testing.T) {
 	fresh.UpsertPod(apart("waits", "stay", model.LabelZone))
 	want := fresh.Snapshot(epoch)
 	if diff := cmp.Diff(explain.Provision(want, placement.Schedule(want, placement.Options{})), explain.Provision(got, placement.Schedule(got, placement.Options{}))); diff != "" {
-		t.Errorf("the plan is another than that of a world that never had them (-fresh +after):\n%s", diff)
+		t.Errorf("the plan differs from that of a builder that never had them (-fresh +after):\n%s", diff)
 	}
 	if !cmp.Equal(got.Node("node-1").Counts[0].Count, 1) {
 		t.Errorf("counts of the node are %v", got.Node("node-1").Counts)
 	}
 }
 
-// TestNewMark: a selector that was never heard of freezes those nodes anew whose pods it selects, and no others.
+// TestNewMark checks that a new selector freezes anew only the nodes with pods that it selects.
 func TestNewMark(t *testing.T) {
 	b := forgetting(10)
 	for i := range 10 {
@@ -93,11 +93,12 @@ func TestNewMark(t *testing.T) {
 		t.Errorf("counts of the node are %v, want one pod", counts)
 	}
 	if again := b.Snapshot(epoch); again.Nodes[0] != after.Nodes[0] || again.Groups[0] != after.Groups[0] {
-		t.Error("a snapshot after which nothing happened is not shared")
+		t.Error("a snapshot without changes is not shared")
 	}
 }
 
-// BenchmarkNewMark is the snapshot after a pod with a selector of its own, which goes again, at 5,000 nodes with 20 pods each.
+// BenchmarkNewMark measures the snapshot after adding and removing a pod with its own selector, at 5,000 nodes with
+// 20 pods each.
 func BenchmarkNewMark(b *testing.B) {
 	w := forgetting(5000)
 	for i := range 100_000 {

@@ -9,9 +9,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// How records become what a snapshot shows. Each freeze function replaces one list of the snapshot when something in
-// it changed and leaves it shared otherwise. Order matters only in one direction: nodes read the pools' types and the
-// daemons, usage reads the nodes.
+// Conversion of records to the lists of a snapshot. Each freeze function replaces one list of the snapshot if
+// something in it changed, and shares it otherwise. The order matters only in one direction: nodes read the pools'
+// types and the daemons, usage reads the nodes.
 
 func (b *Builder) freezePools() {
 	if !b.poolsDirty {
@@ -27,7 +27,7 @@ func (b *Builder) freezePools() {
 	}
 }
 
-// space is the label space the pool was encoded in.
+// space returns the label space in which the pool was encoded.
 func (p *Pool) space() *label.Space {
 	if p.Types == nil {
 		return nil
@@ -45,7 +45,7 @@ func (b *Builder) daemonList() []*Daemon {
 	return list
 }
 
-// typesOf returns the index of the catalogue, built once per catalogue and label space.
+// typesOf returns the index of the catalog, built once per catalog and label space.
 func (b *Builder) typesOf(c *Catalogue) *TypeIndex {
 	if c == nil {
 		return nil
@@ -56,7 +56,7 @@ func (b *Builder) typesOf(c *Catalogue) *TypeIndex {
 	return b.types[c]
 }
 
-// dropCatalogues forgets the catalogues that no pool refers to any more.
+// dropCatalogues removes the catalogs that no pool references any more.
 func (b *Builder) dropCatalogues() {
 	used := map[*Catalogue]bool{}
 	for _, p := range b.pools {
@@ -69,7 +69,7 @@ func (b *Builder) dropCatalogues() {
 	}
 }
 
-// freezeUsage brings the pools' usage up to date and lists them.
+// freezeUsage updates the usage of the pools and lists them.
 func (b *Builder) freezeUsage(s *Snapshot) {
 	changed := b.poolsDirty
 	for _, p := range b.pools {
@@ -92,7 +92,7 @@ func (b *Builder) freezeUsage(s *Snapshot) {
 	slices.SortFunc(s.Pools, comparePools)
 }
 
-// count makes the frozen node part of its pool's usage, in place of what it was before.
+// count adds the frozen node to the usage of its pool.
 func (n *nodeRecord) count(p *poolRecord) {
 	if n.frozen.Deleting || p == nil {
 		return
@@ -138,7 +138,7 @@ func (b *Builder) freezeNodes(s *Snapshot) {
 	b.dirtyNodes = map[string]bool{}
 }
 
-// compareNodes puts initialised nodes first, then goes by name (core specification 3.6).
+// compareNodes orders initialized nodes first, then by name.
 func compareNodes(a, b *Node) int {
 	return cmp.Or(-cmp.Compare(bit(a.Stage == Initialized), bit(b.Stage == Initialized)), strings.Compare(a.Name, b.Name))
 }
@@ -196,7 +196,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	return n
 }
 
-// encodeReal encodes a node whose machine exists.
+// encodeReal encodes a node with a machine.
 func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 	n.Row = b.space.Labels(n.Labels)
 	b.nameNode(n)
@@ -212,8 +212,9 @@ func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 	}
 }
 
-// nameNode adds to the row of a machine that exists what its labels do not say. One that has not registered will have a
-// hostname, because every kubelet sets it; what has registered without one has none. Only then is its name known.
+// nameNode adds information to the row of an existing machine that its labels lack. An unregistered node will have a
+// hostname, because every kubelet sets it; a node that registered without one has none. The name of a node is known
+// only after registration.
 func (b *Builder) nameNode(n *Node) {
 	if _, has := n.Labels[LabelHostname]; !has && n.Stage < Registered {
 		nameHost(b.space, n.Row)
@@ -223,7 +224,7 @@ func (b *Builder) nameNode(n *Node) {
 	}
 }
 
-// limitVolumes holds a node to its type's word on volumes as long as its drivers have not given theirs.
+// limitVolumes applies the volume limits of the node's type as long as its drivers report none.
 func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 	for r := range n.Usable {
 		if name := b.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(n.Allocatable, name) {
@@ -232,7 +233,8 @@ func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 	}
 }
 
-// reservePorts takes the host ports of the daemons that are not on the node yet and may come to it, if it has the row too.
+// reservePorts reserves the host ports of the daemons that are not on the node yet and may run on it, if it also has
+// the row.
 func (b *Builder) reservePorts(n *Node, daemons []*Daemon, row label.Row) {
 	for _, d := range daemons {
 		if len(d.HostPorts) == 0 || d.isOn(n) {
@@ -254,7 +256,7 @@ func (d *Daemon) isOn(n *Node) bool {
 	return slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
 }
 
-// reservation is what the daemons will ask for that the node admits and that are not on it yet.
+// reservation returns the requests of the daemons that the node admits and that are not on it yet.
 func (b *Builder) reservation(n *Node, daemons []*Daemon) quantity.Vector {
 	var sum quantity.Vector
 	for _, d := range daemons {
@@ -291,7 +293,7 @@ func (b *Builder) freezeDaemons(s *Snapshot) {
 	}
 }
 
-// capacity is the vector of what a node or type has: volumes it says nothing about are unlimited.
+// capacity returns the vector of a node's or type's amounts. Volumes without a limit are unlimited.
 func (b *Builder) capacity(amounts []quantity.Amount) quantity.Vector {
 	v := b.resources.Vector(amounts)
 	if b.volumes == 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Future returns a node as it will be when a claim of the pool has become one of the types, or nil when the snapshot does
-// not know enough to say: the pool, a type, or a value that the requirements name is not there any more. It has what any
-// of the types has beside the daemons. A capacity type and zone that the spec's labels name are taken for certain.
+// Future returns the node that a claim of the pool becomes with one of the types. It returns nil if the snapshot
+// lacks the information: the pool, a type, or a value in the requirements no longer exists. The node has the minimum
+// of the types' room net of daemons. A capacity type and zone in the spec's labels are taken as certain.
 func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	pool := s.Pool(spec.Pool)
 	if pool == nil || pool.Types == nil {
@@ -25,7 +25,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 			set.Add(t)
 		}
 	}
-	// The list of types is not in the row: the space need not know their names.
+	// The list of types is not in the row: the space does not contain their names.
 	reqs := slices.DeleteFunc(slices.Clone(spec.Requirements), func(r label.Requirement) bool { return r.Key == LabelType })
 	if set.Empty() || slices.ContainsFunc(reqs, func(r label.Requirement) bool { return !s.Space.Mentioned(r) }) {
 		return nil
@@ -47,7 +47,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	return n
 }
 
-// size gives the node what any of the types has, and the capacity of the largest.
+// size sets the node's room to the minimum of the types, and its capacity to that of the largest.
 func (n *Node) size(pool *Pool, set bitset.Set) {
 	first := true
 	for t := range set.All() {
@@ -60,9 +60,9 @@ func (n *Node) size(pool *Pool, set bitset.Set) {
 	}
 }
 
-// price gives a node that may become any of the types its prices, among the offerings that its row admits: the highest, and
-// the lowest with its type. An offering that is not available is the lowest only where none is available; among equals the
-// first name decides.
+// price sets the prices of a node that may become any of the types, among the offerings that its row admits: the
+// highest price, and the lowest with its type. An unavailable offering is the lowest only if none is available; ties
+// are resolved by the name of the type.
 func (n *Node) price(x *TypeIndex, set bitset.Set) {
 	_, classes := x.Offered(n.Row)
 	available := false
@@ -88,7 +88,7 @@ func (n *Node) price(x *TypeIndex, set bitset.Set) {
 	}
 }
 
-// With returns the snapshot with further nodes, which count for their pools; the receiver is unchanged.
+// With returns the snapshot with additional nodes, which count for their pools; the receiver is unchanged.
 func (s *Snapshot) With(nodes ...*Node) *Snapshot {
 	if len(nodes) == 0 {
 		return s

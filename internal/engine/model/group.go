@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// Groups: the pending pods of a shape that no mark tells apart, with their requirements encoded.
+// Groups: the pending pods of a shape that no mark distinguishes, with their requirements encoded.
 
 func (b *Builder) freezeGroups(s *Snapshot) {
 	if len(b.dirtyShapes) == 0 {
@@ -48,7 +48,8 @@ func encodeGroup(space *label.Space, shape *Shape, part part) *Group {
 	return g
 }
 
-// withVolumes is every affinity alternative with every volume alternative that does not contradict it.
+// withVolumes returns every combination of an affinity alternative and a volume alternative that is not
+// contradictory.
 func (g *Group) withVolumes(space *label.Space) []label.Row {
 	volumes, contradiction := encodeAlternatives(space, g.VolumeAlternatives)
 	if len(volumes) == 0 {
@@ -68,7 +69,7 @@ func (g *Group) withVolumes(space *label.Space) []label.Row {
 	return rows
 }
 
-// compareGroups goes by signature; groups of one shape, which only marks tell apart, by their first pods.
+// compareGroups orders by signature, and groups of one shape, which only marks distinguish, by their first pods.
 func compareGroups(a, b *Group) int {
 	return cmp.Or(strings.Compare(a.Signature, b.Signature), comparePods(a.Pods[0], b.Pods[0]))
 }
@@ -78,8 +79,8 @@ func comparePods(a, b *Pod) int {
 		strings.Compare(a.UID, b.UID))
 }
 
-// encodeAlternatives encodes terms of which any one suffices. Terms that contradict themselves are left out; when none
-// is left the key of the first contradiction is returned.
+// encodeAlternatives encodes alternative terms. It skips contradictory terms. If no term remains, it returns the key
+// of the first contradiction.
 func encodeAlternatives(space *label.Space, alternatives [][]label.Requirement) ([]label.Row, label.Key) {
 	if len(alternatives) == 0 {
 		return []label.Row{space.All()}, 0

@@ -20,7 +20,7 @@ import (
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// history is a world that changes, and what is true of it now.
+// history is a sequence of changes and the resulting objects.
 type history struct {
 	*rand.Rand
 	builder    *model.Builder
@@ -44,7 +44,7 @@ func in(key string, values ...string) label.Requirement {
 	return label.Requirement{Key: key, Operator: label.In, Values: values}
 }
 
-// catalogue has four sizes; the third catalogue has a resource of its own, whose name comes first.
+// catalogue returns a catalog of four sizes. The third catalog has a resource of its own, whose name sorts first.
 func catalogue(n int64) *model.Catalogue {
 	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, "arch": true}}
 	for cpus := int64(2); cpus <= 16; cpus *= 2 {
@@ -166,7 +166,7 @@ func (h *history) daemon() {
 	h.builder.UpsertDaemon(d)
 }
 
-// cold is a new builder that is told what is true now.
+// cold returns a new builder with the current objects.
 func (h *history) cold() *model.Builder {
 	b := model.NewBuilder()
 	for _, uid := range slices.Sorted(maps.Keys(h.pods)) {
@@ -184,7 +184,7 @@ func (h *history) cold() *model.Builder {
 	return b
 }
 
-// description is a snapshot in names, without ids: what two builders must agree on.
+// description is a snapshot in names, without ids, for comparing two builders.
 type description struct {
 	Pools, Nodes, Groups, Rejected, Daemons, Relations []string
 	Answer                                             explain.Answer
@@ -255,7 +255,8 @@ func uids(pods []*model.Pod) []string {
 	return list
 }
 
-// TestIncrementalIsCold: whatever happened, a builder that saw it all and one that was told the result agree.
+// TestIncrementalIsCold checks that a builder that received all changes and one that received only the resulting
+// objects agree.
 func TestIncrementalIsCold(t *testing.T) {
 	for seed := range uint64(150) {
 		h := newHistory(seed)
@@ -272,7 +273,7 @@ func TestIncrementalIsCold(t *testing.T) {
 	}
 }
 
-// TestSnapshotsNeverChange: what was handed out reads the same after everything that came later.
+// TestSnapshotsNeverChange checks that later changes do not modify a returned snapshot.
 func TestSnapshotsNeverChange(t *testing.T) {
 	for seed := range uint64(40) {
 		h := newHistory(seed)
@@ -293,7 +294,8 @@ func TestSnapshotsNeverChange(t *testing.T) {
 	}
 }
 
-// TestSnapshotSharesWhatDidNotChange: an event replaces the objects that it touches, and the lists they are in.
+// TestSnapshotSharesWhatDidNotChange checks that a change replaces only the affected objects and the lists that
+// contain them.
 func TestSnapshotSharesWhatDidNotChange(t *testing.T) {
 	h := newHistory(1)
 	for range 200 {
@@ -302,7 +304,7 @@ func TestSnapshotSharesWhatDidNotChange(t *testing.T) {
 	first := h.builder.Snapshot(epoch)
 	second := h.builder.Snapshot(epoch.Add(time.Second))
 	if first.Version != second.Version || len(first.Nodes) == 0 || &first.Nodes[0] != &second.Nodes[0] || &first.Pools[0] != &second.Pools[0] || &first.Groups[0] != &second.Groups[0] {
-		t.Error("nothing happened, and lists were made anew")
+		t.Error("lists were created anew without a change")
 	}
 	if !second.Now.Equal(epoch.Add(time.Second)) {
 		t.Errorf("now is %v", second.Now)
@@ -316,11 +318,11 @@ func TestSnapshotSharesWhatDidNotChange(t *testing.T) {
 		}
 	}
 	if third.Version == first.Version {
-		t.Error("an event did not change the version")
+		t.Error("a change did not change the version")
 	}
 }
 
-// TestWithout: a what-if is the world without the nodes, with their pods pending.
+// TestWithout checks that a what-if equals the snapshot without the nodes, with their pods pending.
 func TestWithout(t *testing.T) {
 	for seed := range uint64(120) {
 		h := newHistory(seed)

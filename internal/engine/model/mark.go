@@ -10,14 +10,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// Marks: what pods are counted by in topology domains.
+// Marks define which pods are counted in topology domains.
 //
-// A selector of a spread constraint or an affinity term is interned as a mark; so is a required anti-affinity term, as
-// what its carriers are counted by (its selector says whom they keep away). Pods with the same namespace and labels are
-// one class, and a class is matched against each mark once. Counts per node are made when a node is frozen, from its
-// pods, so that a new mark costs one pass over the pods and no event costs anything.
+// The selector of a spread constraint or an affinity term is interned as a mark. So is a required anti-affinity term:
+// this mark counts its carriers, and its selector says which pods they exclude. Pods with the same namespace and
+// labels form one class, and a class is matched against each mark once. Counts per node are computed when a node is
+// frozen, from its pods, so a new mark costs one pass over the pods and other changes cost nothing.
 
-// class is all pods with the same namespace and labels.
+// class is the set of pods with the same namespace and labels.
 type class struct {
 	namespace string
 	labels    map[string]string
@@ -25,15 +25,15 @@ type class struct {
 	// current is the matching against the first upTo marks.
 	current *matching
 	upTo    int
-	// moved: the marks that came last made it another matching.
+	// moved says that the newest marks changed the matching.
 	moved bool
 }
 
-// matching is how marks see a class. It is never changed: snapshots hold it.
+// matching holds the marks that select a class. It is never changed: snapshots hold it.
 type matching struct {
 	matches []int
 	blocked []int
-	// key is equal for classes that no mark tells apart.
+	// key is equal for classes that no mark distinguishes.
 	key string
 }
 
@@ -58,7 +58,7 @@ func (b *Builder) classOf(spec *PodSpec) *class {
 	return c
 }
 
-// match returns the matching of a class against all marks of now.
+// match returns the matching of a class against all current marks.
 func (b *Builder) match(c *class) *matching {
 	if c.current != nil && c.upTo == len(b.marks) {
 		return c.current
@@ -115,8 +115,9 @@ func (b *Builder) mark(m Mark) int {
 	return len(b.marks) - 1
 }
 
-// markShape interns the marks and topology keys of a shape, if that is still to be done. Of one that is set aside, only
-// what its bound pods keep away by host, zone or capacity type: nothing else is asked of it.
+// markShape interns the marks and topology keys of a shape, if it has not done so yet. For a rejected shape it
+// interns only the anti-affinity terms by host, zone or capacity type, because they affect other pods while its pods
+// are bound.
 func (b *Builder) markShape(s *shapeRecord) {
 	if s.marked {
 		return
@@ -150,7 +151,7 @@ func (b *Builder) markShape(s *shapeRecord) {
 	}
 }
 
-// unmark gives back the marks and topology keys of a shape. Snapshots keep the shape as it was.
+// unmark releases the marks and topology keys of a shape. Snapshots keep the old shape.
 func (b *Builder) unmark(s *shapeRecord) {
 	b.giveBack(s)
 	shape := *s.Shape
@@ -158,7 +159,7 @@ func (b *Builder) unmark(s *shapeRecord) {
 	s.Shape, s.marked = &shape, false
 }
 
-// giveBack counts the marks and topology keys of a shape as no longer used by it.
+// giveBack decrements the use counts of the marks and topology keys of a shape.
 func (b *Builder) giveBack(s *shapeRecord) {
 	if !s.marked {
 		return
@@ -176,7 +177,7 @@ func (b *Builder) giveBack(s *shapeRecord) {
 	}
 }
 
-// repelling are the terms of which a shape that is set aside keeps the marks.
+// repelling returns the terms whose marks a rejected shape keeps.
 func (s *shapeRecord) repelling() []*Term {
 	var terms []*Term
 	for i := range s.Terms {
@@ -187,7 +188,8 @@ func (s *shapeRecord) repelling() []*Term {
 	return terms
 }
 
-// markedKeys are the topology keys that the marks of a shape use, other than the hostname, each as often as it is used.
+// markedKeys returns the topology keys that the marks of a shape use, other than the hostname, each as often as it is
+// used.
 func (s *shapeRecord) markedKeys() []string {
 	if !s.partly {
 		return s.topologyKeys()
@@ -201,9 +203,9 @@ func (s *shapeRecord) markedKeys() []string {
 	return keys
 }
 
-// counted selects the pods that a spread constraint counts: nobody when its selector has no requirements
-// (kube-scheduler, countPodsMatchSelector). That the pod itself matches such a selector makes no difference: it is one
-// in an empty domain, and maxSkew is 1 at least.
+// counted returns the selector of the pods that a spread constraint counts: none if its selector has no requirements
+// (kube-scheduler, countPodsMatchSelector). It makes no difference that the pod itself matches such a selector: it is
+// one pod in an empty domain, and maxSkew is at least 1.
 func counted(s *Spread) Selector {
 	if len(s.Selector.Requirements) == 0 {
 		return Selector{Nothing: true}
@@ -211,8 +213,8 @@ func counted(s *Spread) Selector {
 	return s.Selector
 }
 
-// jointSelector selects the pods that all required affinity terms select: kube-scheduler counts only those, whichever
-// term it asks about.
+// jointSelector returns the selector of the pods that all required affinity terms select. kube-scheduler counts only
+// these pods, whichever term it evaluates.
 func jointSelector(terms []Term) (Selector, bool) {
 	var joint Selector
 	n := 0
@@ -248,8 +250,8 @@ func both(a, b Selector) Selector {
 	return out
 }
 
-// topologyKey makes every known value of the label an atom of its own, because domains are atoms. Hostnames are not:
-// there every node is its own domain.
+// topologyKey gives every known value of the label its own atom, because domains are atoms. Hostnames are excluded:
+// every node is its own domain.
 func (b *Builder) topologyKey(key string) {
 	if key == LabelHostname {
 		return
@@ -313,7 +315,7 @@ func (b *Builder) countMarks(n *Node) {
 	}
 }
 
-// part is pods of one shape that no mark tells apart.
+// part is pods of one shape that no mark distinguishes.
 type part struct {
 	matching *matching
 	pods     []*Pod
@@ -339,7 +341,7 @@ func (b *Builder) partition(pending []*Pod) []part {
 	return parts
 }
 
-// usedTogether lists what counts once per node: host ports, and the shared claims by name.
+// usedTogether returns what counts once per node: host ports, and the names of shared claims.
 func usedTogether(pods []*Pod) (ports []HostPort, claims []string) {
 	for _, p := range pods {
 		ports = append(ports, p.HostPorts...)

@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The label keys that the engine itself gives a meaning to. Providers declare the rest.
+// The label keys that the engine itself interprets. Providers declare all others.
 const (
 	LabelPool         = "karpenter.sh/nodepool"
 	LabelCapacityType = "karpenter.sh/capacity-type"
@@ -16,13 +16,13 @@ const (
 	LabelHostname     = "kubernetes.io/hostname"
 )
 
-// FieldName stands for the name of a node where pods select by matchFields. No label can have this key.
+// FieldName represents the name of a node where pods select by matchFields. It is not a valid label key.
 const FieldName = "field:metadata.name"
 
-// ResourceNodes is the key of a pool's limit on the number of its nodes; no pod asks for it.
+// ResourceNodes is the key of a pool's limit on the number of its nodes. No pod requests it.
 const ResourceNodes = "nodes"
 
-// Effect is a taint's effect.
+// Effect is the effect of a taint.
 type Effect uint8
 
 // The effects of a taint. AnyEffect only appears in tolerations.
@@ -37,7 +37,7 @@ func (e Effect) String() string {
 	return [...]string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}[e]
 }
 
-// Taint keeps pods without a matching toleration away.
+// Taint repels pods without a matching toleration.
 type Taint struct {
 	Key    string
 	Value  string
@@ -63,7 +63,8 @@ func (t Toleration) Tolerates(taint Taint) bool {
 	return t.Key == taint.Key && (t.Exists || t.Value == taint.Value)
 }
 
-// Untolerated returns the first taint that keeps a pod with the tolerations off a node, PreferNoSchedule left aside.
+// Untolerated returns the first taint that prevents a pod with the tolerations from running on a node. It ignores
+// PreferNoSchedule.
 func Untolerated(taints []Taint, tolerations []Toleration) (Taint, bool) {
 	for _, taint := range taints {
 		if taint.Effect != PreferNoSchedule && !tolerated(taint, tolerations) {
@@ -92,30 +93,30 @@ func tolerated(taint Taint, tolerations []Toleration) bool {
 	return false
 }
 
-// PodState says what the engine may do with a pod.
+// PodState is the scheduling state of a pod.
 type PodState uint8
 
-// The states of a pod. Pods that are none of our business (gated, terminal, ours to ignore) never enter the model
-// unless they are bound to a node and use its resources.
+// The states of a pod. Pods that the engine ignores (gated, terminal, opted out) are not in the model unless they are
+// bound to a node and use its resources.
 const (
-	// Pending: kube-scheduler found no place for it; it wants one from us.
+	// Pending: kube-scheduler marked it unschedulable, and it needs capacity.
 	Pending PodState = iota
-	// Bound: it is on a node and uses it.
+	// Bound: it is bound to a node and uses its resources.
 	Bound
 )
 
-// PodSpec is a pod as the outside describes it.
+// PodSpec is the input for a pod.
 type PodSpec struct {
 	UID       string
 	Namespace string
 	Name      string
 	Created   time.Time
 	State     PodState
-	// Node is the name of the node a Bound pod is on.
+	// Node is the name of the node of a Bound pod.
 	Node string
-	// Nominated is status.nominatedNodeName when we wrote it, else empty.
+	// Nominated is status.nominatedNodeName if this controller wrote it, else empty.
 	Nominated string
-	// Rejected says why the pod is not to be placed although it is Pending, else nil.
+	// Rejected is the reason for which a Pending pod must not be placed, else nil.
 	Rejected *Rejection
 
 	Labels map[string]string
@@ -123,11 +124,11 @@ type PodSpec struct {
 	Priority int32
 	// Requests include "pods": 1.
 	Requests []quantity.Amount
-	// Alternatives are the required node affinity terms, each merged with the node selector; any one suffices. No
-	// entry means no requirement.
+	// Alternatives are the required node affinity terms, each merged with the node selector; any one suffices. An
+	// empty list means no requirement.
 	Alternatives [][]label.Requirement
-	// VolumeAlternatives are what the pod's volumes demand of its node; any one suffices, none means no demand. They
-	// are not part of Alternatives because topology spread does not count them.
+	// VolumeAlternatives are the requirements of the pod's volumes on its node; any one suffices, none means no
+	// requirement. They are not part of Alternatives because topology spread ignores them.
 	VolumeAlternatives [][]label.Requirement
 	Volumes            []Volume
 	Preferred          []Preference
@@ -137,22 +138,22 @@ type PodSpec struct {
 	HostPorts          []HostPort
 	Controller         Owner
 
-	// Daemon is true for pods of a DaemonSet, and for mirror pods: they leave with their node and are not placed.
+	// Daemon is true for pods of a DaemonSet and for mirror pods: they end with their node and are not placed.
 	Daemon bool
-	// Reschedulable is false for bound pods that nobody will start again elsewhere: daemons, mirror pods, pods that
-	// are terminating (a StatefulSet's excepted).
+	// Reschedulable is false for bound pods that will not be recreated elsewhere: daemons, mirror pods, and
+	// terminating pods except those of a StatefulSet.
 	Reschedulable bool
 	// Terminating: it has a deletion timestamp.
 	Terminating bool
-	// Ready is the pod's Ready condition: a PodDisruptionBudget may let those go that are not.
+	// Ready is the pod's Ready condition: a PodDisruptionBudget may allow the eviction of pods that are not ready.
 	Ready bool
 	// EvictionCost in thousandths; a pod of priority 0 without annotation costs 1000.
 	EvictionCost int64
-	// ProtectedUntil is the end of the pod's do-not-disrupt protection, Forever for no end, zero for none.
+	// ProtectedUntil is the end of the pod's do-not-disrupt protection; Forever for no end, zero for no protection.
 	ProtectedUntil time.Time
 }
 
-// Forever is the end of what does not end.
+// Forever is the time that represents no end.
 var Forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Owner is an object's controller.
@@ -162,17 +163,17 @@ type Owner struct {
 	UID  string
 }
 
-// Rejection is why an object cannot be used, in the words of the user's object.
+// Rejection is the reason for which an object cannot be used, in terms of the user's object.
 type Rejection struct {
-	// Unsupported is true when the object is right and we cannot do it (yet).
+	// Unsupported is true if the object is valid but this version does not support it.
 	Unsupported bool
-	// Silent: the object opted out, nobody wants to hear of it.
+	// Silent: the object opted out, and no event is emitted.
 	Silent bool
 	Field  string
 	Reason string
 }
 
-// Stage is how far a node has come.
+// Stage is the progress of a node.
 type Stage uint8
 
 // The stages of a node. A claim that is created and not launched is a node too.
@@ -187,13 +188,13 @@ func (s Stage) String() string {
 	return [...]string{"launching", "launched", "registered", "initialized"}[s]
 }
 
-// NodeSpec is a node, a claim, or both, as the outside describes them.
+// NodeSpec is the input for a node, a claim, or both.
 type NodeSpec struct {
-	// Name is the node's name; while there is no node, the claim's.
+	// Name is the name of the node, or of the claim while there is no node.
 	Name       string
 	UID        string
 	ProviderID string
-	// Claim and ClaimUID are empty for nodes that are not ours.
+	// Claim and ClaimUID are empty for unmanaged nodes.
 	Claim    string
 	ClaimUID string
 	Pool     string
@@ -201,25 +202,28 @@ type NodeSpec struct {
 	Created  time.Time
 	// InitializedAt is zero until Stage is Initialized.
 	InitializedAt time.Time
-	// LastPodEvent is when a pod last came or went (claim status), zero if never.
+	// LastPodEvent is when a pod was last bound or removed (claim status), zero if never.
 	LastPodEvent time.Time
 
 	Labels map[string]string
-	// Taints are those that matter to scheduling: without startup and ephemeral taints until initialised.
+	// Taints are those that affect scheduling: without startup and ephemeral taints until the node is initialized.
 	Taints []Taint
 	// Capacity and Allocatable are nil while Stage is Launching: then they follow from Requirements.
 	Capacity    []quantity.Amount
 	Allocatable []quantity.Amount
-	// Requirements and Requests are the claim's while Stage is Launching. A machine for it has at least the requests.
+	// Requirements and Requests are those of the claim while Stage is Launching. Its machine will have at least the
+	// requests.
 	Requirements []label.Requirement
 	Requests     []quantity.Amount
-	// Promised are the UIDs of the pods that the claim was created for, until Stage is Initialized, and then of those that it is
-	// ReservedFor. They are planned onto it first, so that a plan made again, also after a restart, says the same.
+	// Promised holds the UIDs of the pods that the claim was created for, until Stage is Initialized, and then of
+	// those in ReservedFor. They are placed on it first, so that planning again, also after a restart, gives the same
+	// result.
 	Promised []string
-	// ReservedFor are the words (Pod.Promise) of the pods that a plan put onto the node later, as the claim has them.
+	// ReservedFor holds the entries (Pod.Promise) of the pods that a plan placed on the node later, as stored on the
+	// claim.
 	ReservedFor []string
-	// Owners are, by index of Promised, the controllers (UIDs) of those pods that ran on a node that was leaving when the
-	// claim was bought for them, empty for the others; nil when there are none. A pod that comes in such a pod's place
+	// Owners holds, by index of Promised, the UIDs of the controllers of those pods that ran on a node being removed
+	// when the claim was created for them, empty for the others; nil when there are none. The successor of such a pod
 	// has another UID and the same controller.
 	Owners []string
 
@@ -235,100 +239,102 @@ type NodeSpec struct {
 	DisruptionReason bool
 	// DoNotDisrupt: the node carries the annotation.
 	DoNotDisrupt bool
-	// Command is the annotation karpenter-go.github.io/command of the claim, as written.
+	// Command is the annotation karpenter-go.github.io/command of the claim, unparsed.
 	Command string
-	// Drifted is the reason of the claim's Drifted condition, empty when it has not drifted; DriftedSince is when it became
-	// so.
+	// Drifted is the reason of the claim's Drifted condition, empty if it has not drifted; DriftedSince is the time
+	// of that condition.
 	Drifted      string
 	DriftedSince time.Time
-	// ExpiresAt is when expireAfter deletes the claim whatever is on it; zero for never.
+	// ExpiresAt is when expireAfter deletes the claim, whatever pods it has; zero for never.
 	ExpiresAt time.Time
-	// DrainBounded: the claim has a terminationGracePeriod, so that no pod can hold the node for ever.
+	// DrainBounded: the claim has a terminationGracePeriod, so that no pod can block the drain forever.
 	DrainBounded bool
-	// DrainEnds is when the drain of the node deletes what is left on it by force, zero for never: the end of the claim's
-	// terminationGracePeriod once it is being deleted, or sooner, when the cloud takes the machine back.
+	// DrainEnds is when the drain of the node force-deletes the remaining pods, zero for never: the end of the
+	// claim's terminationGracePeriod once it is being deleted, or sooner if the cloud reclaims the machine.
 	DrainEnds time.Time
-	// BoughtFor are the UIDs of the pods that the claim was launched for, in every stage. Replacement says that a
+	// BoughtFor holds the UIDs of the pods that the claim was launched for, in every stage. Replacement says that a
 	// consolidation launched it.
 	BoughtFor   []string
 	Replacement bool
-	// ConsolidatedAt is when a consolidation last bought the node or sent pods there, zero for never.
+	// ConsolidatedAt is when a consolidation last launched the node or moved pods to it, zero for never.
 	ConsolidatedAt time.Time
-	// ExpectingSince is when pods of nodes that leave were last sent to the node, by a command or because it was bought for
-	// them, zero for never.
+	// ExpectingSince is when pods of nodes being removed were last moved to the node, by a command or because it was
+	// launched for them, zero for never.
 	ExpectingSince time.Time
-	// NominatedUntil: pods were promised this node until then.
+	// NominatedUntil is the time until which nominations to this node hold.
 	NominatedUntil time.Time
 }
 
-// PoolSpec is a NodePool as the outside describes it.
+// PoolSpec is the input for a NodePool.
 type PoolSpec struct {
 	Name string
 	UID  string
 	// Generation of the pool's specification; 0 if unknown.
 	Generation int64
 	Weight     int32
-	// Blocked says why nothing may be bought from the pool now (not ready, static, deleting, class of another
-	// provider, no catalogue), nil when something may.
+	// Blocked is the reason for which no node may be launched from the pool now (not ready, static, deleting, class
+	// of another provider, no catalog), nil if nodes may be launched.
 	Blocked *Rejection
-	// Refused says what is wrong with a pool as it is written that the API server would not take: nothing more is known of
-	// it, nothing is bought from it, and its nodes stay. It is nil for pools that exist.
+	// Refused is the problem of a pool manifest that the API server would not accept: its other fields are unknown,
+	// no node is launched from it, and its nodes are kept. It is nil for pools that exist.
 	Refused *Rejection
 	// Requirements are the template's requirements and labels, the pool's own label and the class label.
 	Requirements []label.Requirement
 	Taints       []Taint
-	// Limits by resource name, ResourceNodes included; nil for no limit.
+	// Limits by resource name, including ResourceNodes; nil for no limit.
 	Limits []quantity.Amount
-	// NodePrice is what a node of the pool costs beyond its price, nano-USD per hour: 0 for what the run says, a negative
-	// value for nothing.
+	// NodePrice is the cost of a node of the pool in addition to its price, nano-USD per hour: 0 for the default of
+	// the run, negative for zero.
 	NodePrice int64
-	// MaxSpotShare is the greatest part of the pool's spot cpu, in percent, that may be of one instance type in one zone; 0
-	// for any.
+	// MaxSpotShare is the largest part of the pool's spot cpu, in percent, that may be of one instance type in one
+	// zone; 0 for no limit.
 	MaxSpotShare int64
-	// Catalogue is what can be bought. Pools share one where the provider says the same for both.
+	// Catalogue holds the instance types and offerings. Pools share one if the provider returns the same for both.
 	Catalogue *Catalogue
 
 	// ConsolidateAfter is negative for Never.
 	ConsolidateAfter time.Duration
-	// ExpireAfter is how old claims that are created now may become, nil for Never.
+	// ExpireAfter is the maximum age of claims that are created now, nil for Never.
 	ExpireAfter *time.Duration
 	Policy      string
 	Budgets     []Budget
-	// BudgetError says that a budget cannot be read: then the pool allows no disruption at all.
+	// BudgetError says that a budget cannot be parsed: the pool then allows no disruption at all.
 	BudgetError string
 
-	// Static pools have a fixed number of Replicas; nothing is bought from them for pods, and they are not consolidated.
+	// Static pools have a fixed number of Replicas; no nodes are launched from them for pods, and they are not
+	// consolidated.
 	Static   bool
 	Replicas int64
 
-	// What a consolidation must bring, from the pool's annotations: 0 for what the run says, a negative value for nothing.
-	// Payback is the time over which a saving must exceed the price of the disruption, MovePrice that price per unit of
-	// eviction cost (nano-USD), MinSaving the least saving (nano-USD per hour). MinStay is for how long what a consolidation
-	// did stands: 0 for the Payback.
+	// The requirements on a consolidation, from the pool's annotations: 0 for the default of the run, negative for
+	// zero. Payback is the time over which a saving must exceed the price of the disruption, MovePrice that price per
+	// unit of eviction cost (nano-USD), MinSaving the minimum saving (nano-USD per hour). MinStay is the time during
+	// which the result of a consolidation is kept: 0 for the Payback.
 	Payback   time.Duration
 	MinStay   time.Duration
 	MovePrice int64
 	MinSaving int64
 
-	// Backoffs are the reasons of disruption whose replacements failed lately, sorted by reason.
+	// Backoffs are the reasons of disruption whose replacements failed recently, sorted by reason.
 	Backoffs []Backoff
-	// Holds are the controllers of pods for which nothing is launched for now, sorted by Owner.
+	// Holds are the controllers of pods for which no node is launched for now, sorted by Owner.
 	Holds []LaunchHold
 }
 
-// MostHolds is how many holds a pool has room for: those that last longest.
+// MostHolds is the maximum number of holds of a pool. The holds that last longest are kept.
 const MostHolds = 250
 
-// LaunchHold says that launches for the pods of a controller wait, because nodes that were launched for them did not come
-// to run them.
+// LaunchHold says that launches for the pods of a controller are paused, because nodes that were launched for them
+// did not get to run them.
 type LaunchHold struct {
 	// Owner is the UID of the controller, or of a pod without one; Name is its kind, namespace and name.
 	Owner, Name string
-	// Failures is how many launches led to nothing, Until when the next may come, Why what became of the last nodes.
+	// Failures is the number of failed launches, Until the time of the next permitted launch, Why the outcome of the
+	// last nodes.
 	Failures int
 	Until    time.Time
 	Why      string
-	// Pauses is the number of this pause in a row; zero: not known.
+	// Pauses is the number of this pause in a row; zero if unknown.
 	Pauses int
 }
 
@@ -336,35 +342,36 @@ type LaunchHold struct {
 type Departure struct {
 	UID, Namespace, Name string
 	Controller           Owner
-	// Node is where it was, Ran for how long.
+	// Node is the name of its node, Ran how long it ran there.
 	Node     string
 	Ran      time.Duration
 	Priority int32
-	// Preempted: it had to make room for another. Else it has ended by itself, well or badly.
+	// Preempted says that the pod was evicted for another pod. Otherwise it ended by itself, successfully or not.
 	Preempted bool
 }
 
-// Backoff says how often in a row replacements for a reason of disruption failed, and when that was noted last.
+// Backoff counts the consecutive failures of replacements for a reason of disruption. At is when the last one was
+// recorded.
 type Backoff struct {
 	Reason   string
 	Failures int
 	At       time.Time
-	// Why says what became of the last replacements, with the cloud's answer where it is known. It decides nothing.
+	// Why describes the last failure, with the cloud's error if it is known. No decision depends on it.
 	Why string
 }
 
 // Budget limits how many nodes of a pool may be disrupted at once.
 type Budget struct {
-	// Reasons it applies to; empty for all.
+	// Reasons that it applies to; empty for all.
 	Reasons []string
-	// Percent of the pool's nodes, rounded up, when IsPercent; else Count nodes.
+	// Percent of the pool's nodes, rounded up, if IsPercent; else Count nodes.
 	IsPercent bool
 	Percent   int64
 	Count     int64
-	// Inactive: it has a schedule whose window does not hold now. The store brings it up to date before each
-	// snapshot, because reading cron is not the engine's business.
+	// Inactive: it has a schedule whose window does not include the current time. The store updates it before each
+	// snapshot, because the engine does not parse cron expressions.
 	Inactive bool
-	// Changes is when Inactive turns next, by the budget's schedule; zero without one.
+	// Changes is when Inactive changes next, by the budget's schedule; zero without one.
 	Changes time.Time
 }
 
@@ -373,22 +380,23 @@ type PDBSpec struct {
 	UID       string
 	Namespace string
 	Name      string
-	// Selector with its namespace. In policy/v1 an empty selector selects every pod of the namespace, a null one none.
+	// Selector with its namespace. In policy/v1 an empty selector selects every pod of the namespace, a null one
+	// none.
 	Selector Selector
 	// Allowed is status.disruptionsAllowed: how many pods may be evicted now.
 	Allowed int64
-	// AlwaysEvictUnready is unhealthyPodEvictionPolicy: AlwaysAllow; Healthy that currentHealthy reaches desiredHealthy, in
-	// which case pods that are not ready may go in any case.
+	// AlwaysEvictUnready is unhealthyPodEvictionPolicy: AlwaysAllow. Healthy says that currentHealthy is at least
+	// desiredHealthy, in which case pods that are not ready may be evicted in any case.
 	AlwaysEvictUnready bool
 	Healthy            bool
-	// Blocking: as it is written it never allows any eviction (maxUnavailable 0 or 0%, minAvailable 100%).
+	// Blocking: by its spec it never allows any eviction (maxUnavailable 0 or 0%, minAvailable 100%).
 	Blocking bool
-	// Full: as many pods must be healthy as there are, so that it allows no eviction before there are more of them
+	// Full: all existing pods must be healthy, so that it allows no eviction before there are more of them
 	// (minAvailable 3 of 3 pods).
 	Full bool
 }
 
-// DaemonSpec is a DaemonSet: what it will put on a node that it admits.
+// DaemonSpec is the input for a DaemonSet: the pod that it creates on each node that it admits.
 type DaemonSpec struct {
 	UID          string
 	Namespace    string
@@ -397,12 +405,12 @@ type DaemonSpec struct {
 	Alternatives [][]label.Requirement
 	Tolerations  []Toleration
 	HostPorts    []HostPort
-	// Labels and Terms are those of its pods.
+	// Labels and Terms of its pods.
 	Labels map[string]string
 	Terms  []Term
 }
 
-// InstanceType is a size that one can buy.
+// InstanceType is a type of machine.
 type InstanceType struct {
 	Name         string
 	Requirements []label.Requirement
@@ -412,7 +420,7 @@ type InstanceType struct {
 	Special      bool
 }
 
-// Offering is one zone, capacity type and price of a type.
+// Offering is one zone, capacity type and price of an instance type.
 type Offering struct {
 	Zone         string
 	CapacityType string
@@ -424,7 +432,7 @@ type Offering struct {
 	Requirements     []label.Requirement
 }
 
-// Catalogue is a list of types, shared by identity: the same pointer means the same content for ever.
+// Catalogue is a list of instance types, shared by identity: the same pointer always means the same content.
 type Catalogue struct {
 	Types []InstanceType
 	// WellKnown are the labels that are unconstrained unless a pool mentions them.

@@ -8,14 +8,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// UpsertPDB adds the PodDisruptionBudget or replaces what was known of it.
+// UpsertPDB adds or replaces the PodDisruptionBudget.
 func (b *Builder) UpsertPDB(spec PDBSpec) {
 	b.version++
 	b.pdbs[spec.UID] = &spec
 	b.pdbsDirty = true
 }
 
-// DeletePDB forgets the PodDisruptionBudget.
+// DeletePDB removes the PodDisruptionBudget.
 func (b *Builder) DeletePDB(uid string) {
 	if _, known := b.pdbs[uid]; known {
 		b.version++
@@ -42,9 +42,9 @@ func (b *Builder) freezePDBs(s *Snapshot) {
 	}
 }
 
-// guardKey is a label that pods must have for some PodDisruptionBudgets to select them; without Label and Value it is
-// for those that demand no certain value. There are as many PodDisruptionBudgets as workloads, and every pod is asked for
-// its own.
+// guardKey is a label that pods must have for some PodDisruptionBudgets to select them. Without Label and Value it is
+// for those that require no specific value. There are as many PodDisruptionBudgets as workloads, and they are looked
+// up for every pod.
 type guardKey struct{ Namespace, Label, Value string }
 
 func guardKeys(pdb *PDBSpec) []guardKey {
@@ -67,7 +67,7 @@ func comparePDBs(a, b *PDBSpec) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 
-// PDBsOf are the PodDisruptionBudgets that select the pod, by name.
+// PDBsOf returns the PodDisruptionBudgets that select the pod, by name.
 func (s *Snapshot) PDBsOf(p *Pod) []*PDBSpec {
 	if len(s.PDBs) == 0 {
 		return nil

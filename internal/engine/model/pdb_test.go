@@ -20,7 +20,7 @@ func pdbNames(pdbs []*model.PDBSpec) []string {
 	return names
 }
 
-// TestPDBsOf compares the look-up by label with asking every PodDisruptionBudget.
+// TestPDBsOf compares the lookup by label with a scan over all PodDisruptionBudgets.
 func TestPDBsOf(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
@@ -67,7 +67,7 @@ func TestPDBsOf(t *testing.T) {
 		}
 	}
 	if more == 0 {
-		t.Error("no pod had two; the worlds are too poor")
+		t.Error("no pod has two PodDisruptionBudgets: the test covers too little")
 	}
 }
 

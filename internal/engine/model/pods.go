@@ -5,16 +5,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// What happens to pods: they are interned as shapes and classes, and are on nodes, strays, pending or set aside.
+// Pods are interned as shapes and classes, and are on nodes, strays, pending or rejected.
 
-// Expect makes room for so many pods that are about to come.
+// Expect allocates space for the given number of pods.
 func (b *Builder) Expect(pods int) {
 	if len(b.pods) == 0 {
 		b.pods = make(map[string]podRecord, pods)
 	}
 }
 
-// UpsertPod adds the pod or replaces what was known of it.
+// UpsertPod adds or replaces the pod.
 func (b *Builder) UpsertPod(spec PodSpec) {
 	b.DeletePod(spec.UID)
 	b.version++
@@ -45,7 +45,7 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 	b.pods[spec.UID] = record
 }
 
-// DeletePod forgets the pod; nothing happens when it is not known.
+// DeletePod removes the pod. It does nothing for an unknown pod.
 func (b *Builder) DeletePod(uid string) {
 	record, known := b.pods[uid]
 	if !known {
@@ -72,7 +72,7 @@ func (b *Builder) DeletePod(uid string) {
 	}
 }
 
-// drop takes a pod out of those of its shape that wait; the last one takes its place.
+// drop removes a pod from the pending pods of its shape; the last one moves to its index.
 func (b *Builder) drop(s *shapeRecord, at int) {
 	end := len(s.pending) - 1
 	if last := s.pending[end]; at < end {
@@ -111,7 +111,7 @@ func (b *Builder) unbind(pod *Pod) {
 	}
 }
 
-// grow returns v with room for n resources; what is added is zero.
+// grow returns v extended by zeros to n resources.
 func grow(v quantity.Vector, n int) quantity.Vector {
 	for len(v) < n {
 		v = append(v, 0)
@@ -160,7 +160,7 @@ func (b *Builder) mention(alternatives ...[]label.Requirement) {
 	}
 }
 
-// dropClass forgets a class that the pod was the last of.
+// dropClass removes the class of its last pod.
 func (b *Builder) dropClass(pod *Pod) {
 	spec := PodSpec{Namespace: pod.Namespace, Labels: pod.Labels}
 	b.classOf(&spec)

@@ -10,27 +10,27 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Pool is a pool, encoded, with its types.
+// Pool is an encoded pool with its types.
 type Pool struct {
 	*PoolSpec
-	// Start is the row that a new bin of the pool starts with. When the pool's requirements exclude each other Valid
-	// is false and Contradiction is the key.
+	// Start is the row that a new bin of the pool starts with. If the pool's requirements contradict each other,
+	// Valid is false and Contradiction is the key.
 	Start         label.Row
 	Valid         bool
 	Contradiction label.Key
-	// Types is the index over the catalogue; nil when the pool has none.
+	// Types is the index of the catalog; nil if the pool has none.
 	Types *TypeIndex
-	// Eligible are the types that satisfy the pool's requirements, whatever is for sale now.
+	// Eligible are the types that satisfy the pool's requirements, whether or not they are available now.
 	Eligible bitset.Set
-	// Net is, by type, what pods may use after the daemons that the pool's nodes of the type will run.
+	// Net is, by type, the room for pods net of the daemons on the pool's nodes of the type.
 	Net []quantity.Vector
-	// Daemons is, by type, what those daemons ask for.
+	// Daemons is, by type, the sum of the requests of these daemons.
 	Daemons []quantity.Vector
-	// DaemonPorts is, by type, which host ports they take; nil when none takes any.
+	// DaemonPorts holds, by type, the host ports of these daemons; nil if none uses any.
 	DaemonPorts [][]HostPort
-	// atLeast[r] answers which types have at least so much of r, by Net.
+	// atLeast[r] holds which types have at least a given amount of r, by Net.
 	atLeast []suffixSets
-	// Used by the pool's nodes that are not deleting, by capacity; Nodes is their number.
+	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number.
 	Used  quantity.Vector
 	Nodes int
 	// Limit per resource, NoLimit for none; NodeLimit likewise.
@@ -38,7 +38,7 @@ type Pool struct {
 	NodeLimit int64
 }
 
-// NoLimit stands for a limit that is not set.
+// NoLimit represents a limit that is not set.
 const NoLimit = -1
 
 // suffixSets holds, for ascending distinct amounts, the set of types that have at least that much.
@@ -47,8 +47,8 @@ type suffixSets struct {
 	sets    []bitset.Set
 }
 
-// WithAtLeast keeps in set the types whose Net has at least need, resource by resource, and returns the first resource
-// that left none, or -1.
+// WithAtLeast keeps in set the types whose Net is at least need, resource by resource. It returns the first resource
+// that leaves no type, or -1.
 func (p *Pool) WithAtLeast(set bitset.Set, need quantity.Vector) quantity.Resource {
 	for r, n := range need {
 		if n <= 0 {
@@ -84,7 +84,7 @@ func comparePools(a, b *Pool) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(b.Name, a.Name))
 }
 
-// encodePool encodes everything but the usage, which changes with every node.
+// encodePool encodes everything except the usage, which changes with every node.
 func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon) *Pool {
 	p := &Pool{PoolSpec: spec, Types: types, NodeLimit: NoLimit}
 	p.setLimits(b.resources)
@@ -122,8 +122,8 @@ func (p *Pool) setLimits(resources *quantity.Table) {
 	}
 }
 
-// netOf takes the daemons that a type's node of the pool will run from what it has. Labels that the pool leaves open
-// count as admitting the daemon: a node may turn out to run it.
+// netOf subtracts, from each type's resources, the requests of the daemons on a node of the pool. A daemon counts if
+// the labels that the pool leaves open may admit it: the node may run it.
 func netOf(space *label.Space, p *Pool, daemons []*Daemon) (net, overhead []quantity.Vector) {
 	net, overhead = slices.Clone(p.Types.Usable), make([]quantity.Vector, p.Types.Len())
 	row := make(label.Row, space.Words())
@@ -141,7 +141,7 @@ func netOf(space *label.Space, p *Pool, daemons []*Daemon) (net, overhead []quan
 	return net, overhead
 }
 
-// portsOf lists by type the host ports of the daemons that its node will run, or may run.
+// portsOf returns, by type, the host ports of the daemons that its node will run, or may run.
 func portsOf(space *label.Space, p *Pool, daemons []*Daemon) [][]HostPort {
 	ports := make([][]HostPort, p.Types.Len())
 	row := make(label.Row, space.Words())
@@ -158,7 +158,7 @@ func portsOf(space *label.Space, p *Pool, daemons []*Daemon) [][]HostPort {
 	return ports
 }
 
-// PortsFree reports whether no daemon that comes to a node of the type takes one of the ports.
+// PortsFree reports whether no daemon on a node of the type uses one of the ports.
 func (p *Pool) PortsFree(t int, ports []HostPort) bool {
 	if p.DaemonPorts == nil {
 		return true

@@ -2,8 +2,9 @@ package model
 
 import "strings"
 
-// Promise is the word by which a node that is bought for the pod remembers it: its UID and, for a pod that still runs on
-// a node which is leaving, that of its controller after a slash, because another pod will have come in its place.
+// Promise returns the entry by which a claim that is created for the pod identifies it: the UID of the pod and, for a
+// pod that still runs on a node being removed, a slash and the UID of its controller, because its successor will have
+// another UID.
 func (p *Pod) Promise() string {
 	if p.Node != "" && p.Controller.UID != "" {
 		return p.UID + "/" + p.Controller.UID
@@ -11,7 +12,7 @@ func (p *Pod) Promise() string {
 	return p.UID
 }
 
-// NamedBy reports whether a word of Promise is of this pod.
+// NamedBy reports whether an entry of Promise belongs to this pod.
 func (p *Pod) NamedBy(word string) bool {
 	uid, _, _ := strings.Cut(word, "/")
 	return uid == p.UID

@@ -6,12 +6,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The numbers of resources are in the order of their names, whatever the order in which the world was told: sums of
-// floats, ties and "the first resource that is short" depend on them, and the same world must give the same plan. A new
-// name mostly comes last or with the first snapshot; one that does not makes the builder number everything again, which
-// costs as much as a cold start and happens once per name.
+// Resources are numbered in the order of their names, independently of the order in which objects were added: sums of
+// floats, ties and "the first resource that is short" depend on the numbers, and the same state must give the same
+// plan. A new name usually sorts last or is added with the first snapshot. Otherwise the builder numbers everything
+// again, which costs as much as a cold start and happens once per name.
 
-// knownResources is how many resources every table begins with; their numbers are fixed.
+// knownResources is the number of resources that every table begins with; their numbers are fixed.
 const knownResources = int(quantity.Pods) + 1
 
 // hear interns the names before anything is encoded.
@@ -23,7 +23,7 @@ func (b *Builder) hear(lists ...[]quantity.Amount) {
 	}
 }
 
-// names of all resources, by number.
+// names returns the names of all resources, by number.
 func (b *Builder) names() []string {
 	names := make([]string, b.resources.Len())
 	for r := range names {
@@ -32,7 +32,7 @@ func (b *Builder) names() []string {
 	return names
 }
 
-// renumber puts the resources in order. What snapshots share is replaced, not written.
+// renumber sorts the resources. Data that snapshots share is replaced, not written.
 func (b *Builder) renumber() {
 	old := b.names()
 	if slices.IsSorted(old[knownResources:]) {
@@ -71,7 +71,7 @@ func (b *Builder) renumber() {
 	b.rejectedDirty = true
 }
 
-// replace gives the pod its shape as it is now.
+// replace gives the pod the current form of its shape.
 func (b *Builder) replace(record podRecord) podRecord {
 	pod := *record.pod
 	shape := b.shapes[pod.Signature]

@@ -9,16 +9,16 @@ import (
 
 // Matching of classes against marks whose selectors list many values.
 //
-// Pods that keep each other off their hosts list each other: n selectors of n values each, which n classes are matched
-// against. A scan of the values makes that n^3. So the values of long lists are numbered, a long list is kept as sorted
-// numbers, and a class is looked up in it: the work is n^2 log n, and n^2 is the size of the input.
+// Pods with anti-affinity to each other list each other: n selectors of n values each, which are matched against n
+// classes. Scanning the values takes n^3 steps. So the values of long lists are numbered, a long list is stored as
+// sorted numbers, and a class is looked up in it: this takes n^2 log n steps, and n^2 is the size of the input.
 
-// compiled is what is worked out about a mark's selector when the mark is interned.
+// compiled holds what is computed about a mark's selector when the mark is interned.
 type compiled struct {
-	// lists are the values of the requirements as numbers, nil for each requirement with few; nil when no requirement
-	// has many.
+	// lists holds the values of the requirements as numbers: a nil entry for each requirement with few values, and
+	// nil if no requirement has many.
 	lists []*numbers
-	// repeats: the selector is that of the mark before, as that of a carrier is.
+	// repeats says that the selector equals that of the previous mark, as for a carrier.
 	repeats bool
 }
 
@@ -33,13 +33,13 @@ func (b *Builder) compileSelector(canonical string) {
 	b.selectors, b.newestSelector = append(b.selectors, c), canonical
 }
 
-// fewValues are scanned.
+// fewValues is the length up to which lists are scanned.
 const fewValues = 8
 
-// valueTable numbers the values that long lists of selectors have, by key.
+// valueTable numbers the values in long lists of selectors, by key.
 type valueTable map[string]map[string]int32
 
-// numbers is a set of numbers: a bit for each up to the largest, where that takes no more memory than the sorted list.
+// numbers is a set of numbers: a bitset if it takes no more memory than the sorted list, else the sorted list.
 type numbers struct {
 	sorted []int32
 	bits   bitset.Set
@@ -67,7 +67,7 @@ func (s *numbers) has(n int32) bool {
 	return has
 }
 
-// number returns the value's number, a new one when it has none.
+// number returns the number of the value, a new one if it has none.
 func (v valueTable) number(key, value string) int32 {
 	byValue := v[key]
 	if byValue == nil {
@@ -82,7 +82,7 @@ func (v valueTable) number(key, value string) int32 {
 	return n
 }
 
-// lists numbers the values of the selector's requirements, see compiled.
+// lists returns the values of the selector's requirements as numbers, see compiled.
 func (v valueTable) lists(s *Selector) []*numbers {
 	var lists []*numbers
 	for i, r := range s.Requirements {
@@ -133,7 +133,7 @@ func (b *Builder) selects(mark int, c *class) bool {
 	return true
 }
 
-// looksInto reports whether the selector selects pods of the namespace at all.
+// looksInto reports whether the selector may select pods of the namespace.
 func (s *Selector) looksInto(namespace string) bool {
 	return !s.Nothing && (s.AllNamespaces || slices.Contains(s.Namespaces, namespace))
 }

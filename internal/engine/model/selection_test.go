@@ -33,7 +33,7 @@ func TestSelectionTwin(t *testing.T) {
 	for range 300 {
 		s := selector()
 		b.mark(Mark{Selector: s})
-		b.mark(Mark{Selector: s, Carrier: true, Key: LabelHostname}) // of the same selector, as terms have it
+		b.mark(Mark{Selector: s, Carrier: true, Key: LabelHostname}) // with the same selector, as for anti-affinity terms
 	}
 	selected, looked := 0, 0
 	for range 100 {
@@ -59,6 +59,6 @@ func TestSelectionTwin(t *testing.T) {
 		}
 	}
 	if selected == 0 || selected == looked {
-		t.Errorf("%d of %d selected: this shows nothing", selected, looked)
+		t.Errorf("%d of %d selected: the test covers too little", selected, looked)
 	}
 }

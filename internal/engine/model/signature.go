@@ -6,9 +6,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// appendSignature writes everything that scheduling can tell about the pod, each piece with its length, so that two
-// pods have equal signatures if and only if no rule can tell them apart as they are written. Labels are not in it: they
-// matter only through the selectors that select the pod, which come and go with other pods.
+// appendSignature encodes all properties of the pod that scheduling depends on, each with its length, so that two
+// pods have equal signatures if and only if no rule distinguishes them. Labels are not included: they matter only
+// through the selectors that select the pod, which change with other pods.
 func appendSignature(to []byte, p *PodSpec) []byte {
 	to = appendText(to, p.Namespace)
 	to = binary.AppendVarint(to, int64(p.Priority))
@@ -32,7 +32,7 @@ func appendSignature(to []byte, p *PodSpec) []byte {
 	return to
 }
 
-// appendConstraints writes what most pods do not have: one byte for those.
+// appendConstraints encodes the properties that most pods do not have; it adds a single byte for those pods.
 func appendConstraints(to []byte, p *PodSpec) []byte {
 	if len(p.VolumeAlternatives)+len(p.Volumes)+len(p.Preferred)+len(p.Spread)+len(p.Terms)+len(p.HostPorts) == 0 {
 		return append(to, 0)

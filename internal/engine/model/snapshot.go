@@ -9,43 +9,44 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A Snapshot is the world at one moment: immutable, indexed, deterministic. Slices are in a fixed order that does not
-// depend on the order in which the world was told; maps inside are for looking up only.
+// Snapshot is the state of the cluster at one moment: immutable, indexed, deterministic. Slices are in a fixed order
+// that does not depend on the order in which objects were added; maps are for lookups only.
 type Snapshot struct {
 	// Now is the only clock of the engine.
 	Now time.Time
-	// Arrival is for how long an empty node is kept for pods that were sent to it, 0 for the usual (plan.Arrival).
+	// Arrival is how long an empty node is kept for pods that were moved to it, 0 for the default (plan.Arrival).
 	Arrival time.Duration
-	// Version counts the changes that the builder has seen.
+	// Version counts the changes that the builder has received.
 	Version uint64
 	Space   *label.Space
 	// Resources are the names by quantity.Resource.
 	Resources []string
-	// Pools by weight descending, then name descending (core specification 3.4).
+	// Pools by weight descending, then name descending.
 	Pools []*Pool
-	// Nodes: initialised ones first, then by name.
+	// Nodes: initialized ones first, then by name.
 	Nodes []*Node
 	// Groups of pending pods, by signature.
 	Groups []*Group
-	// Set aside pods: pending, and not to be placed for a reason of their own, by namespace and name.
+	// Rejected holds pending pods that must not be placed because of a problem of their own, by namespace and name.
 	Rejected []*Pod
 	Daemons  []*Daemon
 	// PDBs by namespace, then name.
 	PDBs []*PDBSpec
-	// Marks are what pods are counted by in topology domains, by number.
+	// Marks define which pods are counted in topology domains, by number.
 	Marks []Mark
-	// Turns are, by UID, when pods that are still pending would have been bound by the plan that gave them their seats
-	// (plan.Reseated); nil when there was none.
+	// Turns holds, by UID, the position of still pending pods in the order of binding of the plan that placed them
+	// (plan.Reseated); nil if there was none.
 	Turns map[string]int
-	// Planned are the nodes that the same plan gave them, by UID; they are newer than nominations, which are written after it.
+	// Planned holds the nodes of the same plan for these pods, by UID. They are newer than nominations, which are
+	// written after the plan.
 	Planned map[string]string
-	// EvictionBlocked has the UIDs of pods in Groups that run on a node that leaves and cannot be evicted at present
-	// (plan.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for it.
+	// EvictionBlocked holds the UIDs of pods in Groups that run on a node being removed and cannot be evicted at
+	// present (plan.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for it.
 	EvictionBlocked map[string]bool
 
-	// named are the nodes by name, claimed those with a claim by the claim's name: for binary search.
+	// named holds the nodes by name, claimed those with a claim by the claim's name: for binary search.
 	named, claimed []*Node
-	// guards are the PDBs by a label that they demand, see guardKey.
+	// guards holds the PDBs by a label that they require, see guardKey.
 	guards map[guardKey][]*PDBSpec
 }
 
@@ -77,17 +78,17 @@ func find(nodes []*Node, name string, key func(*Node) string) *Node {
 	return nodes[at]
 }
 
-// Group is a set of pending pods that no rule can tell apart.
+// Group is a set of pending pods that no rule distinguishes.
 type Group struct {
 	*Shape
-	// Rows are the alternatives of the shape, encoded; at least one. An alternative that contradicts itself is left
-	// out; when all do, Contradiction is the key of the first and Rows is empty.
+	// Rows are the encoded alternatives of the shape; at least one. A contradictory alternative is omitted; if all
+	// are, Contradiction is the key of the first and Rows is empty.
 	Rows          []label.Row
 	Contradiction label.Key
-	// Affinity are the rows without what the volumes demand: topology spread counts the nodes that they accept.
+	// Affinity holds the rows without the requirements of volumes: topology spread counts the nodes that they accept.
 	Affinity []label.Row
-	// Preferences are the preferred node affinity terms, encoded, in the order of the shape; an empty row is a term that
-	// contradicts itself.
+	// Preferences are the encoded preferred node affinity terms, in the order of the shape; an empty row is a
+	// contradictory term.
 	Preferences []label.Row
 	// Matches are the selector marks that count the group's pods, BlockedBy the carrier marks whose selector selects
 	// them; both ascending.
@@ -98,9 +99,9 @@ type Group struct {
 	Pods []*Pod
 }
 
-// Shape is what scheduling can tell about a pod: all pods of one shape are alike.
+// Shape holds all properties of a pod that scheduling depends on: all pods of one shape are equivalent.
 type Shape struct {
-	// Signature is the canonical form; two pods are alike if and only if their signatures are equal.
+	// Signature is the canonical form; two pods are equivalent if and only if their signatures are equal.
 	Signature string
 	Namespace string
 	Priority  int32
@@ -108,15 +109,15 @@ type Shape struct {
 	Requests           quantity.Vector
 	Alternatives       [][]label.Requirement
 	VolumeAlternatives [][]label.Requirement
-	// Shared volumes count once per node, whoever uses them there.
+	// Shared volumes count once per node, whichever pods use them there.
 	Shared      []Volume
 	Preferred   []Preference
 	Tolerations []Toleration
 	Spread      []Spread
 	Terms       []Term
 	HostPorts   []HostPort
-	// SpreadMarks and TermMarks are the selector marks of Spread and Terms; CarrierMarks the carrier mark of each term, -1
-	// for those that are not required anti-affinity.
+	// SpreadMarks and TermMarks are the selector marks of Spread and Terms; CarrierMarks the carrier mark of each
+	// term, -1 for terms that are not required anti-affinity.
 	SpreadMarks  []int
 	TermMarks    []int
 	CarrierMarks []int
@@ -132,7 +133,7 @@ type Pod struct {
 	Node      string
 	Nominated string
 	Rejected  *Rejection
-	// crowded says that Rejected is the builder's (admit.go).
+	// crowded says that the builder set Rejected (admit.go).
 	crowded        bool
 	Controller     Owner
 	Daemon         bool
@@ -148,41 +149,44 @@ type Pod struct {
 // Key is namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
-// Node is a node that exists or will: its spec, encoded, with what is on it.
+// Node is an existing or planned node: its encoded spec and its contents.
 type Node struct {
 	*NodeSpec
 	Row label.Row
-	// Total capacity and what pods may use of it.
+	// Total is the capacity, Usable the part of it that pods may use.
 	Total  quantity.Vector
 	Usable quantity.Vector
-	// Used by bound pods, Reserved for daemons that are still to come.
+	// Used is the usage of bound pods, Reserved the requests of daemons that are not bound yet.
 	Used     quantity.Vector
 	Reserved quantity.Vector
 	free     quantity.Vector
 	slack    Slack
 	// Pods bound to it, by namespace and name.
 	Pods []*Pod
-	// matchings of the pods, in their order; nil when there are no marks.
+	// matchings of the pods, in their order; nil if there are no marks.
 	matchings []*matching
-	// Counts of the marks that the pods have, by mark ascending.
+	// Counts of the marks of the pods, by mark ascending.
 	Counts []MarkCount
-	// Ports that the pods take, and the shared claims they use, sorted.
+	// Ports that the pods use, and the shared claims that they use, sorted.
 	Ports  []HostPort
 	Claims []string
-	// Price in nano-USD per hour: of its offering; for a launching claim the dearest it may become; 0 if unknown.
+	// Price in nano-USD per hour: that of its offering; for a launching claim the highest price that it may have; 0
+	// if unknown.
 	Price int64
-	// Types are the names a launching claim may become, in the order of the catalog; nil for others.
+	// Types are the names of the types that a launching claim may become, in the order of the catalog; nil for
+	// others.
 	Types []string
-	// least is the cheapest that a launching claim may become.
+	// least is the cheapest type that a launching claim may become.
 	least struct {
 		kind  string
 		price int64
 	}
 }
 
-// LeastPrice is what the node costs, nano-USD per hour; of a launching claim, what the cheapest available offering of the
-// types that it may become costs. Figures that users read count claims at it, because a launch takes the cheapest offering
-// that the cloud has. Decisions count them at Price, so that no saving depends on a machine that the cloud may not have.
+// LeastPrice returns the price of the node, nano-USD per hour. For a launching claim it is the price of the cheapest
+// available offering of the types that it may become. Figures for users count claims at LeastPrice, because a launch
+// takes the cheapest offering that the cloud has. Decisions count them at Price, so that no saving depends on a
+// machine that the cloud may not have.
 func (n *Node) LeastPrice() int64 {
 	if len(n.Types) > 0 {
 		return n.least.price
@@ -190,7 +194,7 @@ func (n *Node) LeastPrice() int64 {
 	return n.Price
 }
 
-// LeastType is the instance type that LeastPrice is the price of; empty if unknown.
+// LeastType returns the instance type of LeastPrice; empty if unknown.
 func (n *Node) LeastType() string {
 	if len(n.Types) > 0 {
 		return n.least.kind
@@ -198,28 +202,29 @@ func (n *Node) LeastType() string {
 	return n.Labels[LabelType]
 }
 
-// Free is what new pods may still use, per resource; negative where the node is overcommitted. It is not to be changed.
+// Free returns the resources that are free for new pods; negative where the node is overcommitted. Callers must not
+// change it.
 func (n *Node) Free() quantity.Vector { return n.free }
 
-// weigh works out what is free.
+// weigh computes the free resources.
 func (n *Node) weigh() {
 	n.free = n.Usable.Sub(n.Used).Sub(n.Reserved)
 	n.slack = SlackOf(n.free)
 }
 
-// Slack is the part of a vector that decides most questions of room: millicores of cpu and bytes of memory.
+// Slack is the part of a vector that decides most checks of room: millicores of cpu and bytes of memory.
 type Slack struct{ CPU, Memory int64 }
 
-// SlackOf is that part of a vector.
+// SlackOf returns that part of a vector.
 func SlackOf(v quantity.Vector) Slack { return Slack{v.At(quantity.CPU), v.At(quantity.Memory)} }
 
-// Holds reports whether there is as much of both as is asked for. Where there is not, no vector with this slack fits.
+// Holds reports whether s has at least as much of both as want. If not, no vector with the slack want fits.
 func (s Slack) Holds(want Slack) bool { return want.CPU <= s.CPU && want.Memory <= s.Memory }
 
-// Slack is that of what is free.
+// Slack returns the slack of the free resources.
 func (n *Node) Slack() Slack { return n.slack }
 
-// Ours reports whether a claim of ours stands behind the node.
+// Ours reports whether the node is managed, that is, has a NodeClaim.
 func (n *Node) Ours() bool { return n.Claim != "" }
 
 // Cordoned reports whether kube-scheduler places no new pods on the node (spec.unschedulable).
@@ -227,14 +232,14 @@ func (n *Node) Cordoned() bool {
 	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == "node.kubernetes.io/unschedulable" })
 }
 
-// Daemon is a DaemonSet, encoded.
+// Daemon is an encoded DaemonSet.
 type Daemon struct {
 	*DaemonSpec
 	Rows     []label.Row
 	Requests quantity.Vector
 }
 
-// Admits reports whether the daemon will put a pod on a node with the row and taints.
+// Admits reports whether the daemon creates a pod on a node with the row and taints.
 func (d *Daemon) Admits(space *label.Space, row label.Row, taints []Taint) bool {
 	if _, refused := Untolerated(taints, d.Tolerations); refused {
 		return false

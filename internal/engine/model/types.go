@@ -10,13 +10,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A TypeIndex answers "which types have this?" over one catalogue in one label space.
+// TypeIndex finds the instance types with given properties in one catalog and one label space.
 //
-// Representation: types are numbered as in the catalogue. Per label key that some type constrains, a posting list from
-// atom to the set of types that may carry it, so that narrowing a key is an OR over its atoms and an AND. Offerings are
-// grouped into classes: all offerings of one zone, capacity type, reservation and further requirements are one class,
-// with the set of types that have it available and their prices. A row admits a handful of classes; the types that can
-// be bought are the OR of their sets. Cost: words of the type set times atoms of the narrowed key.
+// Representation: types are numbered as in the catalog. Each label key that some type constrains has a posting list
+// from atom to the set of types that may carry it, so that narrowing a key is an OR over its atoms and an AND.
+// Offerings are grouped into classes: all offerings of one zone, capacity type, reservation and further requirements
+// are one class, with the set of types that have it available and their prices. A row admits a handful of classes;
+// the available types are the OR of their sets. Cost: words of the type set times atoms of the narrowed key.
 type TypeIndex struct {
 	Catalogue *Catalogue
 	Rows      []label.Row
@@ -34,14 +34,14 @@ type OfferClass struct {
 	Zone          string
 	CapacityType  string
 	ReservationID string
-	// Types that have it available.
+	// Types for which the offering is available.
 	Types bitset.Set
-	// Price by type, nano-USD per hour; NoPrice where the type has no such offering (available or not).
+	// Price by type, nano-USD per hour; NoPrice if the type has no such offering (available or not).
 	Price []int64
 	atoms []classAtom
 }
 
-// NoPrice stands for an offering that does not exist.
+// NoPrice represents an offering that does not exist.
 const NoPrice = math.MaxInt64
 
 type classAtom struct {
@@ -49,7 +49,7 @@ type classAtom struct {
 	atom int
 }
 
-// Len is the number of types.
+// Len returns the number of types.
 func (x *TypeIndex) Len() int { return len(x.Rows) }
 
 // Admits reports whether the class is compatible with the row.
@@ -69,8 +69,8 @@ func (c *OfferClass) Pin(space *label.Space, row label.Row) {
 	}
 }
 
-// Hull is the row narrowed to what a node of one of the types can be: the labels of the types, and those of their
-// offerings that the row admits, available or not. The row is returned as it is when that leaves nothing.
+// Hull returns the row narrowed to what a node of one of the types can be: the labels of the types, and those of
+// their offerings that the row admits, available or not. It returns the row unchanged if the result would be empty.
 func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
 	union := make(label.Row, len(row))
 	for t := range set.All() {
@@ -115,7 +115,8 @@ func (c *OfferClass) sells(set bitset.Set) bool {
 	return false
 }
 
-// Narrow removes from set the types that carry no value that the row allows on key k, and reports whether any is left.
+// Narrow removes from set the types without any value that the row allows on key k, and reports whether any type is
+// left.
 func (x *TypeIndex) Narrow(set bitset.Set, row label.Row, k label.Key) bool {
 	posting := x.postings[k]
 	if posting == nil {
@@ -135,7 +136,7 @@ func (x *TypeIndex) Narrow(set bitset.Set, row label.Row, k label.Key) bool {
 	return any
 }
 
-// Compatible returns the types whose labels are compatible with the row, offerings left aside.
+// Compatible returns the types whose labels are compatible with the row. It ignores offerings.
 func (x *TypeIndex) Compatible(row label.Row) bitset.Set {
 	set := bitset.Full(x.Len())
 	for k := range x.postings {
@@ -144,7 +145,8 @@ func (x *TypeIndex) Compatible(row label.Row) bitset.Set {
 	return set
 }
 
-// Offered returns the types that have an available offering compatible with the row; the classes are those of the row.
+// Offered returns the types that have an available offering compatible with the row, and the offering classes that
+// are compatible with the row.
 func (x *TypeIndex) Offered(row label.Row) (set bitset.Set, classes []int) {
 	set = bitset.New(x.Len())
 	for i := range x.Classes {
@@ -201,8 +203,8 @@ func newTypeIndex(b *Builder, catalogue *Catalogue) *TypeIndex {
 	return x
 }
 
-// encodeLabels is the row of what a type says of itself. Its values need not be mentioned by any requirement: those
-// that are not fall into the atom of "any other value" or into their interval.
+// encodeLabels returns the row of a type's own labels. Its values need not be mentioned by any requirement:
+// unmentioned values are represented by the atom "other" or by their interval.
 func encodeLabels(space *label.Space, reqs []label.Requirement) label.Row {
 	row := space.All()
 	for _, r := range reqs {

@@ -2,10 +2,10 @@ package model
 
 import "slices"
 
-// Vacated returns the snapshot as it would be if the pods that move had left the nodes that are leaving: they are
-// pending, or set aside where they cannot be placed. The nodes stay, with the pods that stay on them for now: those
-// still count wherever they counted, and so do the nodes against the limits of their pools; but nobody goes there any
-// more. Pods keep the name of their node in Node. What is not concerned is shared; the receiver is unchanged.
+// Vacated returns the snapshot with the moving pods removed from the nodes being removed: these pods are pending, or
+// rejected if they cannot be placed. The nodes remain, with their other pods, which still count as before, and the
+// nodes still count against the limits of their pools. The nodes are closed to new pods. Pods keep the name of their
+// node in Node. Unaffected parts are shared; the receiver is unchanged.
 func (s *Snapshot) Vacated(leaving func(*Node) bool, moves func(*Node, *Pod) bool) *Snapshot {
 	fresh := map[*Node]*Node{}
 	var homes []homeless
@@ -43,7 +43,7 @@ func (s *Snapshot) Vacated(leaving func(*Node) bool, moves func(*Node, *Pod) boo
 	return what
 }
 
-// replacing returns the snapshot with other nodes in place of some of its own.
+// replacing returns the snapshot with some of its nodes replaced.
 func (s *Snapshot) replacing(fresh map[*Node]*Node) *Snapshot {
 	what := *s
 	replace := func(nodes []*Node) []*Node {
@@ -59,8 +59,8 @@ func (s *Snapshot) replacing(fresh map[*Node]*Node) *Snapshot {
 	return &what
 }
 
-// vacated returns the node closed and without the pods that go, by index; nil means that none does. What shared volumes
-// take of Used stays: nobody asks a closed node for room.
+// vacated returns the node closed and without the pods that move, by index; a nil slice means that none does. The
+// shared volumes of these pods remain in Used: no room is needed on a closed node.
 func (s *Snapshot) vacated(n *Node, goes []bool) *Node {
 	spec, fresh := *n.NodeSpec, *n
 	spec.Disrupted = true
@@ -86,7 +86,7 @@ func (s *Snapshot) vacated(n *Node, goes []bool) *Node {
 	return &fresh
 }
 
-// uncount takes a pod of a node from its counts, as Builder.countMarks put it in.
+// uncount removes a pod of a node from its counts. It reverts Builder.countMarks.
 func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 	take := func(mark int) {
 		if at, known := slices.BinarySearchFunc(counts, mark, func(c MarkCount, mark int) int { return c.Mark - mark }); known {
@@ -105,7 +105,8 @@ func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 	}
 }
 
-// BlockingEviction returns the snapshot with the pods, by UID, that cannot be evicted at present. The receiver is unchanged.
+// BlockingEviction returns the snapshot with EvictionBlocked set to the UIDs of the pods that cannot be evicted at
+// present. The receiver is unchanged.
 func (s *Snapshot) BlockingEviction(blocked map[string]bool) *Snapshot {
 	if len(blocked) == 0 {
 		return s
@@ -115,15 +116,14 @@ func (s *Snapshot) BlockingEviction(blocked map[string]bool) *Snapshot {
 	return &what
 }
 
-// InTurns returns the snapshot with what it is to know about the turns and the nodes of an earlier plan. The receiver is
-// unchanged.
+// InTurns returns the snapshot with the turns and the planned nodes of an earlier plan. The receiver is unchanged.
 func (s *Snapshot) InTurns(turns map[string]int, planned map[string]string) *Snapshot {
 	what := *s
 	what.Turns, what.Planned = turns, planned
 	return &what
 }
 
-// Promising returns the snapshot with other promises on some nodes, by name of the node. What is not concerned is
+// Promising returns the snapshot with Promised replaced on some nodes, by name of the node. Unaffected parts are
 // shared; the receiver is unchanged.
 func (s *Snapshot) Promising(promised map[string][]string) *Snapshot {
 	if len(promised) == 0 {

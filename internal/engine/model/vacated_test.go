@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// TestVacated: the world ahead is the world in which the pods that move are pending and their nodes closed.
+// TestVacated checks that a vacated snapshot equals one in which the moving pods are pending and their nodes closed.
 func TestVacated(t *testing.T) {
 	for seed := range uint64(120) {
 		h := newHistory(seed)
@@ -40,12 +40,13 @@ func TestVacated(t *testing.T) {
 			h.nodes[name] = n
 		}
 		if diff := cmp.Diff(describe(h.cold().Snapshot(epoch)), got); diff != "" {
-			t.Fatalf("seed %d: with %v leaving, -cold +overlay\n%s", seed, leaving, diff)
+			t.Fatalf("seed %d: with %v being removed, -cold +overlay\n%s", seed, leaving, diff)
 		}
 	}
 }
 
-// TestVacatedCounts: who moves no longer counts on the old node in the topology, who stays still does.
+// TestVacatedCounts checks that moving pods no longer count on the old node in the topology, and that the other pods
+// do.
 func TestVacatedCounts(t *testing.T) {
 	apart := model.Term{Key: model.LabelHostname, Anti: true, Weight: 0, Selector: model.Selector{Namespaces: []string{"default"}}}
 	world := func(bound ...string) *model.Snapshot {
@@ -79,7 +80,7 @@ func TestVacatedCounts(t *testing.T) {
 				t.Errorf("counts (-want +got):\n%s", cmp.Diff(want, got))
 			}
 			if len(test.stay) > 0 && len(got) == 0 {
-				t.Error("nothing is counted")
+				t.Error("no counts")
 			}
 		})
 	}

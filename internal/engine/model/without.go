@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Without returns the snapshot as it would be without the named nodes: their pods that somebody will start again are
-// pending, or set aside where they cannot be placed. Nothing is rebuilt; the receiver is unchanged.
+// Without returns the snapshot without the given nodes: their reschedulable pods are pending, or rejected if they
+// cannot be placed. Nothing is rebuilt; the receiver is unchanged.
 func (s *Snapshot) Without(names ...string) *Snapshot {
 	gone := make([]*Node, 0, len(names))
 	for _, name := range names {
@@ -51,7 +51,7 @@ func compareClaims(a, b *Node) int {
 	return cmp.Or(strings.Compare(a.Claim, b.Claim), strings.Compare(a.Name, b.Name))
 }
 
-// cutOut returns a sorted list without the members of another, sorted alike.
+// cutOut returns a sorted list without the members of another list in the same order.
 func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
 	rest := make([]*Node, 0, len(list))
 	for _, n := range gone {
@@ -65,7 +65,7 @@ func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
 	return append(rest, list...)
 }
 
-// poolsWithout copies the pools whose usage shrinks when the nodes go.
+// poolsWithout copies the pools whose usage decreases when the nodes are removed.
 func (s *Snapshot) poolsWithout(gone []*Node) []*Pool {
 	pools := slices.Clone(s.Pools)
 	copied := map[string]*Pool{}
@@ -116,7 +116,7 @@ func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 	return groups
 }
 
-// homeless is a pod whose node goes, with how the marks of the snapshot see it.
+// homeless is a pod whose node is removed, and its matching.
 type homeless struct {
 	*Pod
 	matching *matching

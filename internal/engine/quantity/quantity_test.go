@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The dumb twin: amounts without bounds, clamped to int64 after each operation.
+// The reference implementation: amounts without bounds, clamped to int64 after each operation.
 
 func clamp(n *big.Int) int64 {
 	switch {
@@ -154,7 +154,7 @@ func TestTwin(t *testing.T) {
 		for r := range v {
 			v[r] = value()
 			if random.Intn(2) == 0 {
-				v[r] &= math.MaxInt64 // a node with something negative fits nothing: not too many of those
+				v[r] &= math.MaxInt64 // a node with a negative amount fits nothing, so these must be rare
 			}
 		}
 		return v
@@ -191,7 +191,7 @@ func TestTable(t *testing.T) {
 		t.Error("the constants are not the first four resources")
 	}
 	if _, ok := table.Lookup("nvidia.com/gpu"); ok {
-		t.Error("a new table knows GPUs")
+		t.Error("a new table contains GPUs")
 	}
 	gpu := table.Intern("nvidia.com/gpu")
 	if gpu != 4 || table.Intern("nvidia.com/gpu") != gpu || table.Name(gpu) != "nvidia.com/gpu" || table.Len() != 5 {
@@ -200,7 +200,7 @@ func TestTable(t *testing.T) {
 	clone := table.Clone()
 	clone.Intern("fpga")
 	if _, ok := table.Lookup("fpga"); ok || table.Len() != 5 || clone.Len() != 6 {
-		t.Error("a clone and its table grow together")
+		t.Error("a clone shares its table")
 	}
 }
 
@@ -221,7 +221,7 @@ func TestTableVector(t *testing.T) {
 	}
 }
 
-// TestFits has the cases that people read; the twin has the rest.
+// TestFits covers readable examples; the reference implementation covers the rest.
 func TestFits(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -258,10 +258,10 @@ func TestQuestionsDoNotAllocate(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() {
 		sum.AddScaled(v, v.Times(in))
 		if !v.Fits(in) || v.Equal(in) || v.IsZero() {
-			t.Error("wrong answer")
+			t.Error("unexpected result")
 		}
 	}); got != 0 {
-		t.Errorf("%v allocations", got)
+		t.Errorf("got %v allocations, want none", got)
 	}
 }
 
@@ -280,7 +280,7 @@ func BenchmarkTimes(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if v.Times(in) != 110 {
-			b.Fatal("wrong")
+			b.Fatal("unexpected result")
 		}
 	}
 }

@@ -1,29 +1,28 @@
-// Package quantity does arithmetic on resources: what a pod asks for, what a node has.
+// Package quantity does arithmetic on resource amounts, such as the requests of a pod and the capacity of a node.
 //
 // Representation: a resource name is interned once, in a Table, and becomes a small integer, a Resource; an amount of
-// several resources is a Vector, one int64 per Resource. The four resources that nearly every pod and node has come
+// several resources is a Vector, one int64 per Resource. The four resources that nearly every pod and node has are
 // first in every table:
 //
 //	index   0            1         2                    3       4...
-//	name    cpu          memory    ephemeral-storage    pods    interned as met
+//	name    cpu          memory    ephemeral-storage    pods    in order of first use
 //	unit    millicores   bytes     bytes                count   whole units
 //
 // Invariant: a table only grows, so an index never changes its meaning, and a vector that was made before the table
-// grew stays right: what is beyond its end is zero. All operations accept vectors of different lengths. Arithmetic
-// saturates at the ends of int64 instead of wrapping, because quantities come from users ("1M" CPUs, "8Ei" of memory)
-// and a wrapped sum would look like free capacity.
+// grew stays correct: amounts beyond its end are zero. All operations accept vectors of different lengths. Arithmetic
+// saturates at the ends of int64 instead of wrapping, because quantities are written by users ("1M" CPUs, "8Ei" of
+// memory) and a wrapped sum would look like free capacity.
 //
 // Cost: one int64 per resource known when the vector was made (typically four to eight); every operation is one pass.
 // Only Intern, Vector, Add, Sub, Max, Min, Scaled and Clone allocate.
 //
-// The package must not know Kubernetes' quantity strings: the one who feeds it parses and rounds (requests up,
-// capacity down).
+// The package must not depend on Kubernetes' quantity strings: callers parse and round (requests up, capacity down).
 package quantity
 
 import "maps"
 
-// Resource is the index of an interned resource name. It means something only together with its Table and never leaves
-// the engine.
+// Resource is the index of an interned resource name. It is valid only with its Table and is never used outside the
+// engine.
 type Resource int
 
 // Resources that have the same index in every Table.
@@ -34,13 +33,14 @@ const (
 	Pods                             // count
 )
 
-// Table interns resource names. It only grows. Reading is safe for concurrent use as long as nobody interns.
+// Table interns resource names. It only grows. Reading is safe for concurrent use as long as no goroutine interns
+// names.
 type Table struct {
 	names []string
 	index map[string]Resource
 }
 
-// NewTable returns a table that knows cpu, memory, ephemeral-storage and pods.
+// NewTable returns a table with cpu, memory, ephemeral-storage and pods.
 func NewTable() *Table {
 	t := &Table{index: map[string]Resource{}}
 	for _, name := range []string{"cpu", "memory", "ephemeral-storage", "pods"} {
@@ -49,7 +49,7 @@ func NewTable() *Table {
 	return t
 }
 
-// Intern returns the index of a resource name, giving it the next free one when the name is new.
+// Intern returns the index of a resource name. A new name gets the next free index.
 func (t *Table) Intern(name string) Resource {
 	if r, ok := t.index[name]; ok {
 		return r
@@ -60,13 +60,13 @@ func (t *Table) Intern(name string) Resource {
 	return r
 }
 
-// Lookup returns the index of a resource name, and false when nobody has interned it.
+// Lookup returns the index of a resource name, and false if it is not interned.
 func (t *Table) Lookup(name string) (Resource, bool) {
 	r, ok := t.index[name]
 	return r, ok
 }
 
-// Name returns the name of r. It panics when r is not of this table.
+// Name returns the name of r. It panics if r is not in this table.
 func (t *Table) Name(r Resource) string {
 	return t.names[r]
 }
@@ -76,12 +76,12 @@ func (t *Table) Len() int {
 	return len(t.names)
 }
 
-// Clone returns a table with the same indices that grows on its own.
+// Clone returns an independent table with the same indices.
 func (t *Table) Clone() *Table {
 	return &Table{names: append([]string(nil), t.names...), index: maps.Clone(t.index)}
 }
 
-// Amount is so much of one resource, in the resource's unit.
+// Amount is an amount of one resource, in the resource's unit.
 type Amount struct {
 	Name  string
 	Value int64
@@ -100,7 +100,7 @@ func (t *Table) Vector(amounts []Amount) Vector {
 	return v
 }
 
-// Amounts returns the resources of v that are not zero, in the table's order.
+// Amounts returns the nonzero amounts of v, in the table's order.
 func (t *Table) Amounts(v Vector) []Amount {
 	var amounts []Amount
 	for r, x := range v {

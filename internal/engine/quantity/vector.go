@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Vector is an amount of each resource, indexed by Resource, in the units of the Resource constants. What is beyond its
-// end is zero. The nil vector is zero. Amounts may be negative: an overcommitted node has less than nothing free.
+// Vector is an amount of each resource, indexed by Resource, in the units of the Resource constants. Amounts beyond
+// its end are zero. The nil vector is zero. Amounts may be negative: the free resources of an overcommitted node are.
 type Vector []int64
 
 // At returns the amount of r.
@@ -18,9 +18,9 @@ func (v Vector) At(r Resource) int64 {
 	return 0
 }
 
-// FirstShort returns the lowest resource that keeps a request v from fitting into the available amounts in: one that is
-// asked for (more than zero) and of which there is less, or one whose available amount is negative, asked for or not.
-// False means that v fits.
+// FirstShort returns the lowest resource that prevents a request v from fitting into the available amounts in: one
+// that is requested (more than zero) and of which less is available, or one whose available amount is negative,
+// requested or not. It returns false if v fits.
 func (v Vector) FirstShort(in Vector) (Resource, bool) {
 	both := min(len(v), len(in))
 	for r, have := range in[:both] {
@@ -41,15 +41,15 @@ func (v Vector) FirstShort(in Vector) (Resource, bool) {
 	return 0, false
 }
 
-// Fits reports whether a request v fits into the available amounts in. Nothing fits, not even the zero vector, when any
+// Fits reports whether a request v fits into the available amounts in. Nothing fits, not even the zero vector, if any
 // available amount is negative: such a node is overcommitted and must not get more of anything.
 func (v Vector) Fits(in Vector) bool {
 	_, short := v.FirstShort(in)
 	return !short
 }
 
-// Times returns how many copies of the request v fit into the available amounts in together: 0 exactly when v does not
-// fit, math.MaxInt64 when it fits and asks for nothing.
+// Times returns how many copies of the request v fit into the available amounts in together: 0 if and only if v does
+// not fit, math.MaxInt64 if it fits and requests nothing.
 func (v Vector) Times(in Vector) int64 {
 	if !v.Fits(in) {
 		return 0
@@ -63,14 +63,13 @@ func (v Vector) Times(in Vector) int64 {
 	return times
 }
 
-// TimesUpTo returns the smaller of n, which is not negative, and how many copies of the request v fit into the available
-// amounts in together.
+// TimesUpTo returns the minimum of n, which must not be negative, and Times.
 func (v Vector) TimesUpTo(in Vector, n int64) int64 {
 	if !v.Fits(in) {
 		return 0
 	}
 	for r, want := range v {
-		// To divide takes longer than to see that it need not be done.
+		// The division takes longer than the check that it is not needed.
 		if want > 0 && (!moderate(n, want) || n*want > in[r]) {
 			n = min(n, in[r]/want)
 		}
@@ -93,7 +92,8 @@ func (v Vector) Max(w Vector) Vector {
 	return v.zip(w, func(a, b int64) int64 { return max(a, b) })
 }
 
-// Raise raises v in place to at least w, and returns it: longer, and then in other memory, when w is longer.
+// Raise raises v in place to at least w, and returns it. If w is longer, the result is longer and may be in other
+// memory.
 func (v Vector) Raise(w Vector) Vector {
 	for r, have := range v {
 		v[r] = max(have, w.At(Resource(r)))
@@ -120,7 +120,7 @@ func (v Vector) zip(w Vector, f func(a, b int64) int64) Vector {
 	return out
 }
 
-// AddScaled adds n copies of w to v in place; n may be negative. It panics when v is shorter than w, since a slice
+// AddScaled adds n copies of w to v in place; n may be negative. It panics if v is shorter than w, since a slice
 // cannot grow in place.
 func (v Vector) AddScaled(w Vector, n int64) {
 	v = v[:len(w)]
@@ -189,13 +189,13 @@ func mul(a, b int64) int64 {
 	return limit(negative) // exactly -2^63 saturates to itself
 }
 
-// moderate reports that n (of pods) is less than 2^15 and x (of a resource) less than 2^47, as almost always, and that
-// their product therefore needs no care.
+// moderate reports whether n (of pods) is less than 2^15 and x (of a resource) less than 2^47, as almost always, so
+// that their product cannot overflow.
 func moderate(n, x int64) bool {
 	return uint64(n)+1<<15 < 1<<16 && uint64(x)+1<<47 < 1<<48
 }
 
-// magnitude returns |a|, also of the lowest int64, whose absolute value is no int64.
+// magnitude returns |a|, also for the lowest int64, whose absolute value is not an int64.
 func magnitude(a int64) uint64 {
 	if a < 0 {
 		return -uint64(a)
