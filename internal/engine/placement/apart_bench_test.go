@@ -11,8 +11,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// BenchmarkApart plans pods that are groups of one pod each, all of which keep each other off their hosts. The input
-// has n^2 parts (each selector lists all other pods), and the time, of the snapshot and of the plan, is to grow like it.
+// BenchmarkApart plans pods that are groups of one pod each, all of which exclude each other from their hosts. The
+// input has n^2 parts (each selector lists all other pods), and the time of the snapshot and of the plan should grow in
+// proportion.
 func BenchmarkApart(b *testing.B) {
 	for _, pods := range []int{250, 500, 1_000, 1_500} {
 		b.Run(strconv.Itoa(pods), func(b *testing.B) {
@@ -25,8 +26,8 @@ func BenchmarkApart(b *testing.B) {
 	}
 }
 
-// mutuallyApart has pods with a label of their own each. Each has a required anti-affinity to all others by hostname, and
-// is spread over hosts, zones and, where possible, capacity types.
+// mutuallyApart has pods with a label of their own each. Each has a required anti-affinity to all others by hostname,
+// and is spread over hosts, zones and, where possible, capacity types.
 func mutuallyApart(pods int) world {
 	w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalogue: wideCatalogue(150),
 		Requirements: []label.Requirement{in(model.LabelPool, "default")}}}}

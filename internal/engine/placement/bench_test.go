@@ -14,9 +14,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The benchmarks time Schedule alone, on a snapshot that is there. They report what the plan costs in USD per hour, the
+// The benchmarks time Schedule alone, on an existing snapshot. They report the cost of the plan in USD per hour, the
 // number of nodes, and the price as a multiple of a bound: the fractional cost of cpu and memory at the best price that
-// any type has for them together, which no plan can beat. The bound is weak where pods select what they run on.
+// any type has for both, which no plan can undercut. The bound is weak where pods select their nodes.
 //
 // With KARPENTER_WORKLOADS set to a folder of workloads (each a folder with instance-types.json, nodepools.json and
 // pods.json) BenchmarkWorkloads times those too.
@@ -35,14 +35,15 @@ func BenchmarkInflate(b *testing.B) {
 	}
 }
 
-// BenchmarkHeterogeneous has 500 shapes that select on architecture, zone, capacity type, family and size, in ten pools.
+// BenchmarkHeterogeneous has 500 shapes that select on architecture, zone, capacity type, family and size, in ten
+// pools.
 func BenchmarkHeterogeneous(b *testing.B) {
 	for _, pods := range []int{1_000, 10_000} {
 		b.Run(strconv.Itoa(pods), func(b *testing.B) { benchmark(b, heterogeneous(pods).snapshot(nil)) })
 	}
 }
 
-// BenchmarkCold is the building of a first snapshot, BenchmarkNext that of the one after an event.
+// BenchmarkCold builds a first snapshot; BenchmarkNext builds one after an event.
 func BenchmarkCold(b *testing.B) {
 	w := heterogeneous(10_000)
 	b.ReportAllocs()
@@ -96,8 +97,9 @@ func benchmark(b *testing.B, snap *model.Snapshot) {
 	}
 }
 
-// bound is a valid lower bound on the price of all pending pods, nano-USD per hour: with weights u on cpu and memory
-// such that no offering has more weight than price, the weight of the demand. The best of a grid of weights is taken.
+// bound returns a valid lower bound on the price of all pending pods, nano-USD per hour: with weights u on cpu and
+// memory such that no offering has more weight than price, the weight of the demand. It uses the best of a grid of
+// weights.
 func bound(snap *model.Snapshot) float64 {
 	var cpu, memory float64
 	for _, g := range snap.Groups {
@@ -130,7 +132,7 @@ func bound(snap *model.Snapshot) float64 {
 	return best
 }
 
-// wideCatalogue has types of many families, generations and sizes, in three zones, as clouds have.
+// wideCatalogue has types of many families, generations and sizes, in three zones, similar to a cloud.
 func wideCatalogue(n int) *model.Catalogue {
 	d := newDice(7)
 	c := &model.Catalogue{WellKnown: wellKnown()}

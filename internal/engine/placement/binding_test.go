@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// TestPlansWhilePodsAreBound makes plans anew while the pods of the first are being bound, in its order, to the nodes that
-// were bought: none of the pods that had a place gets a node for itself.
+// TestPlansWhilePodsAreBound repeats the plan while the pods of the first plan are bound, in its order, to the launched
+// nodes: no placed pod gets another new node.
 func TestPlansWhilePodsAreBound(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		for _, kind := range []uint8{rich, foreign} {
@@ -41,7 +41,7 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 		}
 	}
 	if !carriedOut(w.snapshot(nil), first) {
-		t.Skip("what was bought came with labels that the pods do not accept: here well-known labels have any value")
+		t.Skip("the launched nodes have labels that the pods do not accept: here well-known labels have any value")
 	}
 	last := first
 	for i, p := range first.Order {
@@ -54,13 +54,13 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 		next := placement.Schedule(snap, placement.Options{})
 		check(t, snap, next)
 		if boughtAgain(first, next) > 0 {
-			t.Fatalf("seed %d: with %d of %d pods bound more is bought:\n%s\nafter\n%s", seed, i+1, len(first.Order), explain.Provision(snap, next), explain.Provision(snap, last))
+			t.Fatalf("seed %d: with %d of %d pods bound more nodes are launched:\n%s\nafter\n%s", seed, i+1, len(first.Order), explain.Provision(snap, next), explain.Provision(snap, last))
 		}
 		last = next
 	}
 }
 
-// carriedOut reports whether the pods of the plan can be bound now that its claims are nodes.
+// carriedOut reports whether the pods of the plan can be bound once its claims are nodes.
 func carriedOut(snap *model.Snapshot, first *plan.Provision) bool {
 	now := &plan.Provision{Refused: first.Refused, Order: first.Order}
 	targets := first.Targets()
@@ -70,7 +70,7 @@ func carriedOut(snap *model.Snapshot, first *plan.Provision) bool {
 	return !slices.ContainsFunc(audit.Provision(snap, now), func(p audit.Problem) bool { return p.Kind != "answers" && p.Kind != "stranger" })
 }
 
-// bound is the world with the pod on the node.
+// bound returns the world with the pod on the node.
 func (w world) bound(uid, node string) world {
 	w.pods = slices.Clone(w.pods)
 	for i := range w.pods {
@@ -81,7 +81,7 @@ func (w world) bound(uid, node string) world {
 	return w
 }
 
-// running is the node of a claim that became its cheapest type, as kube-scheduler sees it.
+// running returns the node of a claim that became its cheapest type, as kube-scheduler sees it.
 func (w world) running(c plan.NewClaim) model.NodeSpec {
 	pool := w.pools[slices.IndexFunc(w.pools, func(p model.PoolSpec) bool { return p.Name == c.Pool })]
 	n := inFlight(c, pool)
@@ -121,7 +121,7 @@ func (w world) running(c plan.NewClaim) model.NodeSpec {
 			take(o.Requirements)
 		}
 	}
-	for key, values := range wanted { // the provider knows labels that its types do not say
+	for key, values := range wanted { // the provider sets labels that its types do not list
 		if _, has := n.Labels[key]; !has {
 			n.Labels[key] = slices.Min(values)
 		}

@@ -29,8 +29,7 @@ func TestWorkBudgetThatSuffices(t *testing.T) {
 	}
 }
 
-// TestWorkBudgetThatDoesNot: the part finished so far is a plan that the judge accepts, and the same for every order of
-// input.
+// TestWorkBudgetThatDoesNot: the unfinished plan is accepted by the audit, and is the same for every order of input.
 func TestWorkBudgetThatDoesNot(t *testing.T) {
 	unreached := 0
 	for seed := range uint64(60) {
@@ -42,7 +41,7 @@ func TestWorkBudgetThatDoesNot(t *testing.T) {
 			check(t, snap, p)
 			unreached += refusedFor(p, plan.NotReached)
 			if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, opts))); diff != "" {
-				t.Errorf("seed %d, budget %d: the order in which the world is told matters:\n%s", seed, budget, diff)
+				t.Errorf("seed %d, budget %d: the plan depends on the order of input:\n%s", seed, budget, diff)
 			}
 		}
 	}
@@ -62,8 +61,8 @@ func refusedFor(p *plan.Provision, code plan.Code) int {
 	return n
 }
 
-// crowd is a pool, nodes that are full, many groups of high priority that fit nowhere and come first in the queue, and
-// as many that do fit.
+// crowd has a pool, full nodes, many groups of high priority that fit nowhere and come first in the queue, and as many
+// groups that fit.
 func crowd(impossible int) world {
 	amounts := func(cpu, pods int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: pods}}
@@ -89,8 +88,8 @@ func crowd(impossible int) world {
 	return w
 }
 
-// TestWorkBudgetStarvesNobody: plan after plan, with what was bought in flight, everybody who fits gets a place, though
-// those who come first in the queue never do and cost most of the work.
+// TestWorkBudgetStarvesNobody: plan after plan, with launched claims in flight, every pod that fits is placed, although
+// the first pods of the queue never are and cost most of the work.
 func TestWorkBudgetStarvesNobody(t *testing.T) {
 	w := crowd(200)
 	for round := range 200 {
@@ -115,10 +114,10 @@ func TestWorkBudgetStarvesNobody(t *testing.T) {
 		}
 		w = w.launching(p.Claims)
 	}
-	t.Error("after 200 plans somebody who fits has no place")
+	t.Error("after 200 plans a pod that fits is not placed")
 }
 
-// beside adds a pod of another namespace that any node would take.
+// beside adds a pod of another namespace that fits on any node.
 func (w world) beside(priority int32) world {
 	w.pods = append(w.pods, model.PodSpec{UID: "harmless", Namespace: "harmless", Name: "harmless", Created: epoch, Priority: priority, Reschedulable: true,
 		Requests: []quantity.Amount{{Name: "cpu", Value: 100}, {Name: "pods", Value: 1}}})
@@ -129,8 +128,9 @@ func isPlaced(p *plan.Provision, uid string) bool {
 	return slices.ContainsFunc(p.Order, func(pod *model.Pod) bool { return pod.UID == uid })
 }
 
-// TestWorkBudgetIsSharedByNamespaces: beside 1,500 pods of another namespace that keep each other off their hosts, and for
-// which the budget does not suffice, a harmless pod has its place in the first plan; and the work stays near the budget.
+// TestWorkBudgetIsSharedByNamespaces: beside 1,500 pods of another namespace that exclude each other from their hosts,
+// and for which the budget does not suffice, a pod of a small namespace is placed in the first plan, and the work
+// remains near the budget.
 func TestWorkBudgetIsSharedByNamespaces(t *testing.T) {
 	const budget = 1_000_000
 	snap := mutuallyApart(1_500).beside(0).snapshot(nil)
@@ -139,18 +139,18 @@ func TestWorkBudgetIsSharedByNamespaces(t *testing.T) {
 		t.Fatal("the budget suffices: this shows nothing")
 	}
 	if !isPlaced(p, "harmless") {
-		t.Error("the harmless pod has no place")
+		t.Error("the harmless pod is not placed")
 	}
 	if len(p.Claims) < 100 {
-		t.Errorf("%d claims, want a plan that uses what it may ask", len(p.Claims))
+		t.Errorf("%d claims, want a plan that uses its budget", len(p.Claims))
 	}
 	if p.Work > 2*budget {
-		t.Errorf("%d questions were asked, want no more than twice the budget of %d", p.Work, budget)
+		t.Errorf("%d evaluations, want no more than twice the budget of %d", p.Work, budget)
 	}
 }
 
-// TestWorkBudgetStarvesNoNamespace: groups of a higher priority that fit nowhere and take the whole budget do not keep a
-// harmless pod of another namespace from its place for ever.
+// TestWorkBudgetStarvesNoNamespace: groups of a higher priority that fit nowhere and use the whole budget do not
+// prevent the placement of a pod of another namespace forever.
 func TestWorkBudgetStarvesNoNamespace(t *testing.T) {
 	w := crowd(400).beside(0)
 	for round := range 50 {
@@ -172,5 +172,5 @@ func TestWorkBudgetStarvesNoNamespace(t *testing.T) {
 			t.Fatal("the budget suffices: this shows nothing")
 		}
 	}
-	t.Error("after 50 plans the harmless pod has no place")
+	t.Error("after 50 plans the harmless pod is not placed")
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// ScheduleScanning is Schedule with the slow way of choosing domains: every pod looks at all of them.
+// ScheduleScanning is Schedule with the slow choice of domains: every pod examines all of them.
 func ScheduleScanning(snap *model.Snapshot, opts Options) *plan.Provision {
 	r := newRun(snap, opts)
 	r.scan = true

@@ -14,14 +14,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// TestChoosingDomains: the heap of domains and the remembered floors choose what looking at all domains for each pod does.
+// TestChoosingDomains: the heap of domains and the cached least counts make the same choices as an examination of all
+// domains for each pod.
 func TestChoosingDomains(t *testing.T) {
 	for seed := range uint64(150) {
 		snap := manyRacks(seed).snapshot(nil)
 		got := explain.Provision(snap, placement.Schedule(snap, placement.Options{}))
 		want := explain.Provision(snap, placement.ScheduleScanning(snap, placement.Options{}))
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d: the plan of the heap is another (-scan +heap):\n%s", seed, diff)
+			t.Fatalf("seed %d: the plan of the heap differs (-scan +heap):\n%s", seed, diff)
 		}
 	}
 }

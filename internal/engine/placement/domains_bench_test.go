@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// BenchmarkDomains has 5,000 nodes, each with its own value of a label, and 500 pods with rules by that label: it should
-// take about as long as the same rules by hostname.
+// BenchmarkDomains has 5,000 nodes, each with its own value of a label, and 500 pods with rules by that label. It
+// should take about as long as the same rules by hostname.
 func BenchmarkDomains(b *testing.B) {
 	const rack = "example.com/rack"
 	for _, key := range []string{model.LabelHostname, rack} {
@@ -21,7 +21,7 @@ func BenchmarkDomains(b *testing.B) {
 	}
 }
 
-// racks is a world of nodes of which each has its own value of rack and hostname, and of pods with one rule by a key.
+// racks is a world of nodes, each with its own value of rack and hostname, and of pods with one rule by a key.
 func racks(nodes, pods int, key, rule string) world {
 	w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalogue: wideCatalogue(50),
 		Requirements: []label.Requirement{in(model.LabelPool, "default")}}}}

@@ -6,10 +6,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// What the twins compare with: how a run sees a rule, and the levels of a group, as plain data.
+// Exports for the reference implementations ("twins"): a run's view of a rule, and the levels of a group, as plain
+// data.
 
-// Domains are what a rule between pods reads: by value of its key, the most and the least that there may be, and which
-// domains may be and are. By hostname Hosts has the counts by node instead.
+// Domains is what a rule between pods reads: by value of its key, the largest and the certain counts, and which domains
+// may exist and do exist. For the hostname, Hosts has the counts by node instead.
 type Domains struct {
 	Key       string
 	Most      map[string]int
@@ -17,20 +18,20 @@ type Domains struct {
 	Possible  map[string]bool
 	Certain   map[string]bool
 	Hosts     map[string]int
-	Elsewhere int // counted under no value: nothing should be
+	Elsewhere int // counted under no value; always expected to be 0
 }
 
-// SpreadDomains are what the group's i-th spread constraint reads when nobody is placed yet.
+// SpreadDomains returns what the group's i-th spread constraint reads before any placement.
 func SpreadDomains(snap *model.Snapshot, g *model.Group, i int) Domains {
 	return domainsOf(snap, g.Spread[i].Key, func(c *counters, r *rules) { c.compileSpread(r, g, i) })
 }
 
-// TermDomains are what the group's i-th affinity or anti-affinity term reads.
+// TermDomains returns what the group's i-th affinity or anti-affinity term reads.
 func TermDomains(snap *model.Snapshot, g *model.Group, i int) Domains {
 	return domainsOf(snap, g.Terms[i].Key, func(c *counters, r *rules) { c.compileTerm(r, g, i) })
 }
 
-// CarrierDomains are where the group is kept away from, by the anti-affinity of others that has the mark.
+// CarrierDomains returns the domains that the anti-affinity of other pods with the mark excludes for the group.
 func CarrierDomains(snap *model.Snapshot, g *model.Group, mark int) Domains {
 	return domainsOf(snap, snap.Marks[mark].Key, func(c *counters, r *rules) { c.compileApart(r, mark, snap.Marks[mark].Key, false) })
 }
@@ -85,7 +86,7 @@ type Level struct {
 	AvoidTaints    bool
 }
 
-// Levels of a shape, the first first.
+// Levels returns the levels of a shape, the first one first.
 func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
 	var all []Level
 	for _, l := range levels(s, ignore, preferTaints) {
@@ -94,13 +95,13 @@ func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
 	return all
 }
 
-// RestsOf is how many remainders the slots of spot bins have.
+// RestsOf returns how many remainders the slots of spot bins have.
 var RestsOf = restsOf
 
-// AddTimes adds money.
+// AddTimes adds money without overflow.
 var AddTimes = addTimes
 
-// ScheduleRows is Schedule, with the rows of the new claims as the plan itself counts them, by claim.
+// ScheduleRows is Schedule, and also returns the rows of the new claims as the plan itself counts them, by claim.
 func ScheduleRows(snap *model.Snapshot) (*plan.Provision, map[string]label.Row) {
 	r := newRun(snap, Options{}).decided()
 	p, rows := r.answer(), map[string]label.Row{}

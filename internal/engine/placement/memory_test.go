@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
-// withNodes is a random world with four nodes more than it has by itself.
+// withNodes is a random world with four additional nodes.
 func withNodes(seed uint64) *model.Snapshot {
 	d := diceOf(seed, rich)
 	w := d.world()
@@ -21,8 +21,8 @@ func withNodes(seed uint64) *model.Snapshot {
 	return w.snapshot(nil)
 }
 
-// TestMemory: who remembers earlier questions gives the same answers as who does not, about the world as it is and without
-// each of its nodes.
+// TestMemory: a run with Memory of earlier runs returns the same plan as one without, for the whole world and for the
+// world without each of its nodes.
 func TestMemory(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -36,15 +36,15 @@ func TestMemory(t *testing.T) {
 				want := explain.AnswerOf(what, placement.Schedule(what, placement.Options{}))
 				got := explain.AnswerOf(what, placement.Schedule(what, placement.Options{Memory: memory}))
 				if diff := cmp.Diff(want, got); diff != "" {
-					t.Fatalf("question %d: memory changes the answer (-without +with):\n%s", i, diff)
+					t.Fatalf("run %d: memory changes the plan (-without +with):\n%s", i, diff)
 				}
 			}
 		})
 	}
 }
 
-// TestMemoryWithinBudgets: a plan that goes back to its earlier run, because the next one exceeds the work budget, is the same with
-// memory and without.
+// TestMemoryWithinBudgets: a plan that returns to its earlier run, because the next one exceeds the work budget, is the
+// same with memory and without.
 func TestMemoryWithinBudgets(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestMemoryWithinBudgets(t *testing.T) {
 				want := explain.AnswerOf(snap, placement.Schedule(snap, opts))
 				opts.Memory = &placement.Memory{}
 				if diff := cmp.Diff(want, explain.AnswerOf(snap, placement.Schedule(snap, opts))); diff != "" {
-					t.Fatalf("budget %d of %d: memory changes the answer (-without +with):\n%s", budget, work, diff)
+					t.Fatalf("budget %d of %d: memory changes the plan (-without +with):\n%s", budget, work, diff)
 				}
 			}
 		})

@@ -14,9 +14,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// TestPromiseThatCannotBeKept: a pod that no longer fits where it was promised a place still has the claim that was
-// bought for it since, and nobody else gets that place. (After a crash between buying the claim and taking the
-// nomination back, one node more was bought.)
+// TestPromiseThatCannotBeKept: a pod that no longer fits on the node it is nominated to still has the claim launched
+// for it since, and no other pod gets that capacity. (After a crash between the creation of the claim and the removal
+// of the nomination, one node more was launched.)
 func TestPromiseThatCannotBeKept(t *testing.T) {
 	cpu := func(n int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: n}, {Name: "memory", Value: n}, {Name: "pods", Value: 1}}
@@ -65,8 +65,9 @@ func TestPromiseThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestPlannedBeforeNominated: the place that the last plan gave a pod comes before its nomination, which is written after the plan
-// and may be older. Otherwise the pod takes the room of another pod that the plan put there, and a node more is launched.
+// TestPlannedBeforeNominated: the node from the last plan precedes the pod's nomination, which is written after the
+// plan and may be older. Otherwise the pod takes the capacity of another pod that the plan placed there, and one node
+// more is launched.
 func TestPlannedBeforeNominated(t *testing.T) {
 	amounts := func(cpu int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "memory", Value: cpu}, {Name: "pods", Value: 1}}
@@ -98,10 +99,10 @@ func TestPlannedBeforeNominated(t *testing.T) {
 	}
 }
 
-// TestNewestPromiseHolds: a pod that several nodes promise a place has the newest. Claims that were created for it stay promised
-// to it while they are in flight, also after a newer claim was created for it or reserved: a plan that is made after a restart
-// took it back to the older one, where its place was another pod's, and launched one node more. An older promise is kept only
-// where it takes no place from a pod that is promised it now.
+// TestNewestPromiseHolds: of several reservations of a pod the newest applies. Claims that were created for the pod
+// keep their reservation while they are in flight, also after a newer claim was created or reserved for it. A plan made
+// after a restart used the older one, where another pod had the capacity, and launched one node more. An older
+// reservation is used only where it takes no capacity from a pod with a current one.
 func TestNewestPromiseHolds(t *testing.T) {
 	amounts := func(cpu int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "memory", Value: cpu}, {Name: "pods", Value: 1}}

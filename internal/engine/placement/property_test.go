@@ -18,7 +18,7 @@ import (
 
 var worlds = flag.Int("worlds", 400, "random worlds per property")
 
-// check fails the test with everything that the judge finds wrong with a plan.
+// check fails the test with every problem that the audit finds in a plan.
 func check(t *testing.T, snap *model.Snapshot, p *plan.Provision) {
 	t.Helper()
 	for i, problem := range audit.Provision(snap, p) {
@@ -32,8 +32,8 @@ func check(t *testing.T, snap *model.Snapshot, p *plan.Provision) {
 	}
 }
 
-// TestRandomWorlds holds every plan to the judge, asks for the same plan when the world was told in another order, and
-// for nothing more to be bought once the plan's claims are in flight.
+// TestRandomWorlds audits every plan, and requires the same plan for another order of input, and no further launches
+// once the plan's claims are in flight.
 func TestRandomWorlds(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, plain) })
@@ -54,7 +54,7 @@ func TestForeignWorlds(t *testing.T) {
 	}
 }
 
-// TestSharedWorlds bounds what one type in one zone may have of each pool's spot capacity.
+// TestSharedWorlds does the same with a limit on the part of one type in one zone in each pool's spot capacity.
 func TestSharedWorlds(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, shared) })
@@ -86,7 +86,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 	w := diceOf(seed, kind).world()
 	if kind == shared {
 		for i := range w.pools {
-			w.pools[i].MaxSpotShare = 10 * (1 + int64(seed+uint64(i))%10) // 100 bounds nothing
+			w.pools[i].MaxSpotShare = 10 * (1 + int64(seed+uint64(i))%10) // 100 is no limit
 		}
 	}
 	snap := w.snapshot(nil)
@@ -95,7 +95,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 
 	again := w.snapshot(rand.New(rand.NewPCG(seed, 2)))
 	if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{}))); diff != "" {
-		t.Fatalf("seed %d: the order in which the world is told matters:\n%s", seed, diff)
+		t.Fatalf("seed %d: the plan depends on the order of input:\n%s", seed, diff)
 	}
 
 	next := w.launching(p.Claims)
@@ -104,7 +104,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
 	if boughtAgain(p, q) > 0 || kind == plain && len(q.Claims) > 0 {
-		t.Fatalf("seed %d: with the plan's claims in flight more is bought:\n%s\nafter\n%s", seed, explain.Provision(after, q), explain.Provision(snap, p))
+		t.Fatalf("seed %d: with the plan's claims in flight more nodes are launched:\n%s\nafter\n%s", seed, explain.Provision(after, q), explain.Provision(snap, p))
 	}
 
 	later := next.later(diceOf(seed+1<<32, kind))
@@ -113,12 +113,12 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 	check(t, snap, p)
 	again = later.snapshot(rand.New(rand.NewPCG(seed, 3)))
 	if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{}))); diff != "" {
-		t.Fatalf("seed %d: later the order in which the world is told matters:\n%s", seed, diff)
+		t.Fatalf("seed %d: later the plan depends on the order of input:\n%s", seed, diff)
 	}
 }
 
-// nominated is the world in which the pods carry the nominations that are written for a plan: a pod that gave up a wish for
-// a place on a node that is there would else ask for what it wished again.
+// nominated returns the world in which the pods have the nominations of a plan: otherwise a pod that dropped a
+// preference for an existing node would apply it again.
 func (w world) nominated(snap *model.Snapshot, p *plan.Provision) world {
 	nodes := map[string]string{}
 	actions, _ := plan.Nominations(snap, p)
@@ -134,7 +134,7 @@ func (w world) nominated(snap *model.Snapshot, p *plan.Provision) world {
 	return w
 }
 
-// boughtAgain counts the claims of a later plan for pods that had a place in the first.
+// boughtAgain counts the claims of a later plan for pods that the first plan had placed.
 func boughtAgain(first, later *plan.Provision) int {
 	placed := map[string]bool{}
 	for _, p := range first.Order {

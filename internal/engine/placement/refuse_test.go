@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// TestRefusalsHaveReasons: who is refused is told why, by every pool; what a pool says about its types is so when the pod
-// is alone with it; and every change that is said to help does.
+// TestRefusalsHaveReasons: every pool reports a reason for each refusal. A reason about types also holds when the pod
+// is alone with the pool. Every suggested change helps.
 func TestRefusalsHaveReasons(t *testing.T) {
 	reasons, helped := 0, map[plan.Code]int{}
 	for seed := range 2 * uint64(*worlds) {
@@ -28,7 +28,7 @@ func TestRefusalsHaveReasons(t *testing.T) {
 				continue
 			}
 			if len(r.Pools) != len(snap.Pools) {
-				t.Fatalf("seed %d: %d of %d pools say why %s has no place", seed, len(r.Pools), len(snap.Pools), r.Pods[0].Key())
+				t.Fatalf("seed %d: %d of %d pools report why %s is unschedulable", seed, len(r.Pools), len(snap.Pools), r.Pods[0].Key())
 			}
 			for _, v := range r.Pools {
 				reasons++
@@ -36,17 +36,17 @@ func TestRefusalsHaveReasons(t *testing.T) {
 				name := explain.Verdict(snap, v.Verdict)
 				switch v.Verdict.Code {
 				case plan.OK:
-					t.Fatalf("seed %d: pool %s refuses %s and does not say why", seed, v.Pool, r.Pods[0].Key())
+					t.Fatalf("seed %d: pool %s refuses %s without a reason", seed, v.Pool, r.Pods[0].Key())
 				case plan.TaintNotTolerated, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded, plan.ResourceTooLarge, plan.CombinationTooLarge:
 					if alone.fits() && !aboutTopology(snap, r.Pods[0], v.Verdict) {
-						t.Fatalf("seed %d: pool %s refuses %s (%s), and takes it when it is alone", seed, v.Pool, r.Pods[0].Key(), name)
+						t.Fatalf("seed %d: pool %s refuses %s (%s), and admits it when it is alone", seed, v.Pool, r.Pods[0].Key(), name)
 					}
 				}
 				for _, c := range v.Nearest {
 					if changed, ok := alone.with(snap, c.Rule); ok {
 						helped[c.Rule.Code]++
 						if !changed.fits() {
-							t.Fatalf("seed %d: pool %s refuses %s (%s), and giving up %s does not help\n%s\nthen\n%s", seed, v.Pool, r.Pods[0].Key(), name,
+							t.Fatalf("seed %d: pool %s refuses %s (%s), and dropping %s does not help\n%s\nthen\n%s", seed, v.Pool, r.Pods[0].Key(), name,
 								explain.Verdict(snap, c.Rule), explain.Tree(snap, r), changed.tell())
 						}
 					}
@@ -55,7 +55,7 @@ func TestRefusalsHaveReasons(t *testing.T) {
 		}
 	}
 	if reasons < *worlds {
-		t.Errorf("only %d reasons: the worlds are too kind", reasons)
+		t.Errorf("only %d reasons: the worlds have too few refusals", reasons)
 	}
 	for _, code := range []plan.Code{plan.TaintNotTolerated, plan.LabelExcluded, plan.TypesExcluded, plan.ResourceTooLarge} {
 		if helped[code] == 0 {
@@ -94,14 +94,14 @@ func aloneWith(w world, pool *model.PoolSpec, uid string) solo {
 
 func (s solo) fits() bool { return strings.HasPrefix(s.tell(), "claim") }
 
-// tell is the plan for the pod alone.
+// tell returns the plan for the pod alone, as text.
 func (s solo) tell() string {
 	s.w.pods = []model.PodSpec{s.pod}
 	snap := s.w.snapshot(nil)
 	return explain.Provision(snap, placement.Schedule(snap, placement.Options{}))
 }
 
-// with is the pod as it would be if it gave the rule up; false for rules that are not the pod's to give up.
+// with returns the pod without the rule; false for rules that the pod cannot drop.
 func (s solo) with(snap *model.Snapshot, rule plan.Verdict) (solo, bool) {
 	switch rule.Code {
 	case plan.TaintNotTolerated:
@@ -121,7 +121,7 @@ func (s solo) with(snap *model.Snapshot, rule plan.Verdict) (solo, bool) {
 		requests := slices.Clone(s.pod.Requests)
 		at := slices.IndexFunc(requests, func(a quantity.Amount) bool { return a.Name == snap.Resources[rule.Resource] })
 		if at < 0 || rule.Resource > quantity.Pods {
-			return s, false // without its device the pod is one that devices are spared from; volumes are not only requests
+			return s, false // without its device the pod may not use types with devices; volumes are not only requests
 		}
 		requests[at].Value = rule.Have
 		s.pod.Requests = requests

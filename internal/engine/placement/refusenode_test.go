@@ -61,7 +61,7 @@ metadata: {name: leaving, labels: {disk: fast}, deletionTimestamp: "2026-01-01T0
 status: {allocatable: {cpu: 8, memory: 16Gi, pods: 10}}
 `
 
-// TestNodesAnswer: each node that is there counts once, by the rule that refuses.
+// TestNodesAnswer: each existing node counts once, by the rule that refuses.
 func TestNodesAnswer(t *testing.T) {
 	snap := readWorld(t, []byte("small cpu=2 memory=8Gi price=0.1\n"), []byte(refusingNodes)).snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{AskNodes: true})
@@ -80,7 +80,7 @@ func TestNodesAnswer(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if quiet := placement.Schedule(snap, placement.Options{}); quiet.Refused[0].Nodes != nil {
-		t.Error("nodes were asked, and nobody wants to know")
+		t.Error("nodes were evaluated without a request")
 	}
 }
 
@@ -116,8 +116,8 @@ spec:
   containers: [{name: c}]
 `
 
-// TestNamedRuleIsAlwaysTheSame: of several rules between pods the one is named that closes most domains, then the first by
-// name, in whatever order the world was told.
+// TestNamedRuleIsAlwaysTheSame: of several rules between pods the one that excludes the most domains is reported, then
+// the first by name, for every order of input.
 func TestNamedRuleIsAlwaysTheSame(t *testing.T) {
 	w := readWorld(t, []byte("small cpu=2 memory=8Gi price=0.1 zones=a\n"), []byte(keptApartTwice))
 	for seed := range uint64(40) {
@@ -150,7 +150,7 @@ spec:
   containers: [{name: c, resources: {requests: {cpu: 1, memory: 1Gi}}}]
 `
 
-// TestAllLabelsAreNamed: who mends one label is not told of the next only then.
+// TestAllLabelsAreNamed: all unsatisfied labels are reported at once, not one after the other.
 func TestAllLabelsAreNamed(t *testing.T) {
 	snap := readWorld(t, []byte("small cpu=2 memory=8Gi price=0.1\n"), []byte(manyLabels)).snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{})
@@ -161,8 +161,8 @@ func TestAllLabelsAreNamed(t *testing.T) {
 	}
 }
 
-// TestNodesAnswerInRandomWorlds: every node answers once, in whatever order the world was told, and who is asked changes
-// nothing of the plan.
+// TestNodesAnswerInRandomWorlds: every node is counted once, for every order of input, and the evaluation of nodes does
+// not change the plan.
 func TestNodesAnswerInRandomWorlds(t *testing.T) {
 	codes := map[string]int{}
 	for seed := range uint64(*worlds) {
@@ -173,7 +173,7 @@ func TestNodesAnswerInRandomWorlds(t *testing.T) {
 		p := placement.Schedule(snap, placement.Options{AskNodes: true})
 		again := w.snapshot(rand.New(rand.NewPCG(seed, 2)))
 		if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{AskNodes: true}))); diff != "" {
-			t.Fatalf("seed %d: the order in which the world is told matters:\n%s", seed, diff)
+			t.Fatalf("seed %d: the plan depends on the order of input:\n%s", seed, diff)
 		}
 		for i, r := range p.Refused {
 			n := 0
@@ -182,17 +182,17 @@ func TestNodesAnswerInRandomWorlds(t *testing.T) {
 				codes[explain.Code(c.Rule.Code)] += c.Nodes
 			}
 			if r.Verdict.OK() && n != len(snap.Nodes) {
-				t.Fatalf("seed %d: %d of %d nodes answered %s", seed, n, len(snap.Nodes), r.Pods[0].Key())
+				t.Fatalf("seed %d: %d of %d nodes have a verdict for %s", seed, n, len(snap.Nodes), r.Pods[0].Key())
 			}
 			p.Refused[i].Nodes = nil
 		}
 		if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(snap, placement.Schedule(snap, placement.Options{}))); diff != "" {
-			t.Fatalf("seed %d: asking the nodes changes the plan:\n%s", seed, diff)
+			t.Fatalf("seed %d: the evaluation of nodes changes the plan:\n%s", seed, diff)
 		}
 	}
 	for _, code := range []string{"NodeFull", "TaintNotTolerated", "LabelExcluded", "NodeLeaving"} {
 		if codes[code] == 0 {
-			t.Errorf("no node answers %s: %v", code, codes)
+			t.Errorf("no node has the verdict %s: %v", code, codes)
 		}
 	}
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The dumb twin of relaxation: for one pod, wish by wish in the order of the core specification (3.9), it tries all nodes
-// and all that is for sale, with labels as strings. The pod must get a place that the first level allows at which there is
-// one.
+// The reference implementation ("twin") of relaxation. For one pod, it drops one preference after the other in the
+// order of docs/scheduling.md, and tries all nodes and all available offerings, with labels as strings. The pod must be
+// placed where the first level with any admissible place permits it.
 
-// wishes are what is in force of a pod's rules.
+// wishes are the rules and preferences of a pod that are in force.
 type wishes struct {
 	spread    []model.Spread
 	terms     []model.Term
@@ -30,7 +30,7 @@ type wishes struct {
 	avoid     bool
 }
 
-// less is the wishes with one less, in the order in which they are dropped; false when there are none left.
+// less returns the wishes without the next one to be dropped; false when there are none left.
 func (w wishes) less() (wishes, bool) {
 	drop := func(affinity bool) bool {
 		at := -1
@@ -61,7 +61,7 @@ func (w wishes) less() (wishes, bool) {
 	return w, avoided
 }
 
-// heaviest is the index of the preferred term that counts.
+// heaviest returns the index of the preferred term in force.
 func (w wishes) heaviest() int {
 	at := 0
 	for i, p := range w.preferred {
@@ -72,7 +72,7 @@ func (w wishes) heaviest() int {
 	return at
 }
 
-// demands are the alternatives of node affinity, narrowed by the preferred term that counts.
+// demands returns the alternatives of node affinity, narrowed by the preferred term in force.
 func (w wishes) demands(p *model.PodSpec) [][]label.Requirement {
 	alternatives := p.Alternatives
 	if len(w.preferred) == 0 {
@@ -89,7 +89,7 @@ func (w wishes) demands(p *model.PodSpec) [][]label.Requirement {
 	return all
 }
 
-// spot is a place for the pod: a node, or one that may be bought.
+// spot is a place for the pod: an existing node, or one that may be launched.
 type spot struct {
 	node   string
 	bought place
@@ -103,7 +103,7 @@ func (s spot) String() string {
 	return fmt.Sprint(s.bought.pool.Name, "/", s.bought.kind.Name, "/", s.bought.offering.Zone, "/", s.bought.offering.CapacityType)
 }
 
-// spots are the places of the pod as far as the wishes about nodes say, rules between pods aside.
+// spots returns the places that the wishes about nodes permit, regardless of rules between pods.
 func (w world) spots(stands []stand, p model.PodSpec, in wishes) []spot {
 	p.Alternatives = in.demands(&p)
 	var all []spot
@@ -130,8 +130,9 @@ func (w world) spots(stands []stand, p model.PodSpec, in wishes) []spot {
 	return all
 }
 
-// admissible are the spots at which the rules between pods in force admit the pod. Whether a node that may be bought is a
-// domain for spread although other rules keep the pod off it can be read in two ways: strictly it is.
+// admissible returns the spots at which the rules between pods in force admit the pod. Whether a node that may be
+// launched is a domain for spread, although other rules exclude the pod from it, can be interpreted in two ways:
+// strictly it is.
 func admissible(stands []stand, p *model.PodSpec, in wishes, spots []spot, strictly bool) []spot {
 	near := slices.DeleteFunc(slices.Clone(spots), func(s spot) bool {
 		return slices.ContainsFunc(in.terms, func(t model.Term) bool { return !termAdmits(stands, p, &t, s) }) || carrierRefuses(stands, p, s)
@@ -145,7 +146,7 @@ func admissible(stands []stand, p *model.PodSpec, in wishes, spots []spot, stric
 	})
 }
 
-// spreadAdmits is the rule of kube-scheduler, where what may be bought for the pod is a domain too.
+// spreadAdmits is the rule of kube-scheduler, extended by the domains of nodes that may be launched for the pod.
 func spreadAdmits(stands []stand, p *model.PodSpec, c *model.Spread, s spot, spots []spot) bool {
 	value, has := s.labels[c.Key]
 	if !has {
@@ -157,7 +158,7 @@ func spreadAdmits(stands []stand, p *model.PodSpec, c *model.Spread, s spot, spo
 	}
 	counts := recountSpread(stands, p, c)
 	if c.Key == model.LabelHostname {
-		return counts.byNode[s.node]+self <= c.MaxSkew // a new node would be the emptiest
+		return counts.byNode[s.node]+self <= c.MaxSkew // a new node would have the fewest pods
 	}
 	least := -1
 	for v := range counts.values {
@@ -190,7 +191,7 @@ func termAdmits(stands []stand, p *model.PodSpec, t *model.Term, s spot) bool {
 	return counts.byValue[value] > 0 || chosen(&t.Selector, p) && sum(counts.byValue) == 0
 }
 
-// carrierRefuses reports whether a pod that is there keeps the pod away.
+// carrierRefuses reports whether the anti-affinity of an existing pod excludes the pod.
 func carrierRefuses(stands []stand, p *model.PodSpec, s spot) bool {
 	for i := range stands {
 		for _, q := range stands[i].pods {
@@ -204,11 +205,11 @@ func carrierRefuses(stands []stand, p *model.PodSpec, s spot) bool {
 	return false
 }
 
-// relaxWorld has one pending pod with wishes, nodes with room for anything, and pools without limits.
+// relaxWorld has one pending pod with preferences, nodes with capacity for anything, and pools without limits.
 func relaxWorld(seed uint64) (world, *model.PodSpec) {
 	d := newDice(seed)
 	w := d.world()
-	w.daemons = nil // the twin knows of no rules between pods and daemons
+	w.daemons = nil // the twin has no rules between pods and daemons
 	c := *w.pools[0].Catalogue
 	c.Types = slices.DeleteFunc(slices.Clone(c.Types), func(t model.InstanceType) bool { return t.Special })
 	for i := range w.pools {
@@ -254,7 +255,7 @@ func relaxWorld(seed uint64) (world, *model.PodSpec) {
 	return w, p
 }
 
-// twinKeys are labels that whatever is for sale says.
+// twinKeys are labels that every offering has.
 var twinKeys = []string{model.LabelZone, model.LabelHostname, model.LabelCapacityType, keyArch, keyFamily}
 
 func (d dice) plainTerm(p *model.PodSpec) model.Term {
@@ -263,7 +264,7 @@ func (d dice) plainTerm(p *model.PodSpec) model.Term {
 	return t
 }
 
-// firstPlaces are the spots that the first level allows at which there are any, and how many wishes were dropped by then.
+// firstPlaces returns the spots of the first level that permits any, and how many wishes were dropped by then.
 func (w world) firstPlaces(p *model.PodSpec, ignore, strictly bool) (good map[string]bool, dropped int) {
 	stands, good := w.stands(nil), map[string]bool{}
 	in := wishes{spread: p.Spread, terms: p.Terms, preferred: p.Preferred, avoid: true}
@@ -288,7 +289,7 @@ func (w wishes) some() bool {
 		slices.ContainsFunc(w.terms, func(t model.Term) bool { return t.Weight > 0 })
 }
 
-// relaxed holds the plan for one pod to the twin, and returns how many wishes were dropped, -1 for a refusal.
+// relaxed compares the plan for one pod with the twin, and returns how many wishes were dropped, -1 for a refusal.
 func relaxed(t *testing.T, seed uint64, ignore bool) int {
 	t.Helper()
 	w, p := relaxWorld(seed)
@@ -315,11 +316,12 @@ func relaxed(t *testing.T, seed uint64, ignore bool) int {
 	return 0
 }
 
-// TestRelaxationAgainstTheTwin compares where pods with wishes go with the first level at which there is a place.
+// TestRelaxationAgainstTheTwin compares the places of pods with preferences with the first level that permits any
+// place.
 func TestRelaxationAgainstTheTwin(t *testing.T) {
 	dropped := map[int]int{}
-	// What fuzzing found comes first: near on a host and spread over zones; a place that spread only allows when what the
-	// pod cannot have is no domain; and one that it does not allow.
+	// Seeds found by fuzzing come first: affinity by host and spread over zones; a place that spread only permits when
+	// an unavailable domain does not count; and one that it does not permit.
 	for _, seed := range slices.AppendSeq([]uint64{2847, 1243, 265}, seeds(*worlds*2)) {
 		dropped[min(3, relaxed(t, seed, seed%5 == 0))]++
 	}

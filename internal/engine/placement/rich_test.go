@@ -10,14 +10,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// What rich worlds have beyond plain ones: rules between pods, wishes, volumes, ports, reservations, minValues.
+// What rich worlds have beyond plain ones: rules between pods, preferences, volumes, ports, reservations, minValues.
 
 const (
 	limitedDriver = "limited.example.com"
 	freeDriver    = "free.example.com"
 )
 
-// enrichTypes gives most types a limit of volumes, and some a reserved offering.
+// enrichTypes gives most types a volume limit, and some a reserved offering.
 func (d dice) enrichTypes(c *model.Catalogue) {
 	count := map[string]int{"r-1": d.IntN(3), "r-2": 1 + d.IntN(2)}
 	for i := range c.Types {

@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
-// TestRowsOfNewClaims: a plan counts the nodes of its own claims with the labels with which the next plan counts them, when
-// the claims are in flight. Otherwise one plan refuses pods for a domain that the next one does not see.
+// TestRowsOfNewClaims: a plan counts the nodes of its own claims with the same labels as the next plan, when the claims
+// are in flight. Otherwise one plan refuses pods because of a domain that the next one does not have.
 func TestRowsOfNewClaims(t *testing.T) {
 	for _, kind := range []uint8{plain, rich, foreign} {
 		for seed := range uint64(*worlds) {
@@ -31,7 +31,7 @@ func sameRows(t *testing.T, w world) {
 		}
 		for k := label.Key(0); int(k) < snap.Space.Len(); k++ {
 			key := snap.Space.Name(k)
-			if key == model.LabelType || key == model.LabelHostname { // claims name types that no atom stands for
+			if key == model.LabelType || key == model.LabelHostname { // claims list types that have no atom
 				continue
 			}
 			if planned, said := labelsOf(snap.Space, row, snap.Space, key), labelsOf(next.Space, n.Row, snap.Space, key); !slices.Equal(planned, said) {
@@ -41,7 +41,7 @@ func sameRows(t *testing.T, w world) {
 	}
 }
 
-// labelsOf are the values of a label that a row allows, of those that the other space names; "-" stands for its absence.
+// labelsOf returns the values of a label that a row allows, of those that the other space names; "-" is its absence.
 func labelsOf(space *label.Space, row label.Row, of *label.Space, key string) []string {
 	k, known := space.Lookup(key)
 	if !known {

@@ -31,8 +31,8 @@ spec:
       - {name: c, resources: {requests: {cpu: CPU, memory: 1Gi}}}
 `
 
-// TestClaimsSayMinValues: a claim carries the pool's minValues on every key, so that the launch holds to them; where
-// they were relaxed it carries what is left, because the API refuses a list of values shorter than its minValues.
+// TestClaimsSayMinValues: a claim has the pool's minValues on every key, so that the launch respects them. Where they
+// were relaxed it has the number of values left, because the API refuses a list of values shorter than its minValues.
 func TestClaimsSayMinValues(t *testing.T) {
 	types := []byte("a cpu=2 memory=8Gi price=0.1 label:example.com/family=x\nb cpu=4 memory=16Gi price=0.2 label:example.com/family=x\n" +
 		"c cpu=8 memory=32Gi price=0.4 label:example.com/family=y\nd cpu=16 memory=64Gi price=0.8 label:example.com/family=y\n")
@@ -74,7 +74,7 @@ func TestClaimsSayMinValues(t *testing.T) {
 	}
 }
 
-// TestNodePriceOfPool: where a node itself is dear, two pods share one that costs more than two.
+// TestNodePriceOfPool: where the price of a node itself is high, two pods share one that costs more than two.
 func TestNodePriceOfPool(t *testing.T) {
 	types := []byte("small cpu=2 memory=8Gi price=0.10\nlarge cpu=4 memory=16Gi price=0.25\n")
 	const objects = `apiVersion: karpenter.sh/v1

@@ -33,13 +33,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the plans in testdata")
 
-// TestScenarios reads testdata/*.txtar. A file begins with what it shows; "types" are lines of
+// TestScenarios reads testdata/*.txtar. A file begins with its intent; "types" are lines of
 //
-//	NAME cpu=2 memory=8Gi price=0.10 [spot=0.03] [arch=arm64] [zones=a,b] [out=a/spot,...] [gpu=1] [label:KEY=VALUE ...]
-//	     [volumes=DRIVER:3] [reserved=ZONE/ID:2]
+//	NAME cpu=2 memory=8Gi price=0.10 [spot=0.03] [arch=arm64] [zones=a,b] [out=a/spot,...] [gpu=1]
+//	     [label:KEY=VALUE ...] [volumes=DRIVER:3] [reserved=ZONE/ID:2]
 //
-// "options", if there, are the words ignore-preferences and best-effort-min-values; "objects.yaml" is what a user would have written, a Deployment standing for its pending pods; "plan" is the answer.
-// Every scenario is played again in another order, judged, and played once more with its claims in flight.
+// "options" is optional and contains the words ignore-preferences and best-effort-min-values. "objects.yaml" is what a
+// user would write; a Deployment represents its pending pods. "plan" is the expected plan. Every scenario is repeated
+// in another order, audited, and repeated with its claims in flight.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -68,13 +69,13 @@ func play(t *testing.T, file string) {
 
 	again := w.snapshot(rand.New(rand.NewPCG(1, 1)))
 	if diff := cmp.Diff(got, explain.Provision(again, placement.Schedule(again, opts))); diff != "" {
-		t.Errorf("the order in which the world is told matters:\n%s", diff)
+		t.Errorf("the plan depends on the order of input:\n%s", diff)
 	}
 	after := w.launching(p.Claims).snapshot(nil)
 	q := placement.Schedule(after, opts)
 	check(t, after, q)
 	if len(q.Claims) > 0 {
-		t.Errorf("with the claims in flight more is bought:\n%s", explain.Provision(after, q))
+		t.Errorf("with the claims in flight more nodes are launched:\n%s", explain.Provision(after, q))
 	}
 	if *update {
 		at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "plan" })
@@ -179,7 +180,7 @@ func (w *world) readIf(first bool, document []byte, v *convert.Vocabulary) error
 	return nil
 }
 
-// noteHost remembers the hostname of a node: volumes on its disk ask for it.
+// noteHost records the hostname of a node: local volumes refer to it.
 func (w *world) noteHost(document []byte) error {
 	var node corev1.Node
 	if err := yaml.Unmarshal(document, &node); err != nil {
@@ -191,7 +192,7 @@ func (w *world) noteHost(document []byte) error {
 
 func (w *world) host(name string) bool { return slices.Contains(w.storage.hosts, name) }
 
-// storage is what stands behind the volumes of pods, and the namespaces' labels.
+// storage has the objects behind the volumes of pods, and the namespaces' labels.
 type storage struct {
 	claims     []*corev1.PersistentVolumeClaim
 	volumes    []*corev1.PersistentVolume
@@ -291,7 +292,7 @@ func (w *world) add(pod *corev1.Pod, v *convert.Vocabulary) {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	}
-	if pod.Status.NominatedNodeName != "" { // by us
+	if pod.Status.NominatedNodeName != "" { // written by Karpenter
 		fields := metav1.NewFieldsV1(`{"f:status":{"f:nominatedNodeName":{}}}`)
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: convert.NominationManager, Subresource: "status", FieldsV1: fields}}
 	}
@@ -300,7 +301,7 @@ func (w *world) add(pod *corev1.Pod, v *convert.Vocabulary) {
 	}
 }
 
-// readTypes reads the lines of types, and returns the provider's labels that they carry.
+// readTypes reads the lines of types, and returns their provider-specific labels as known.
 func readTypes(t *testing.T, lines []byte) (all []cloud.InstanceType, known []string) {
 	t.Helper()
 	var given []map[string]string

@@ -28,8 +28,8 @@ func TestRestsOfShares(t *testing.T) {
 	}
 }
 
-// TestUncertainSpot: two spot nodes of one type are half too many beside nothing, and just enough beside a third that will
-// be spot. One that may come on demand adds nothing that they could be a part of.
+// TestUncertainSpot: two spot nodes of one type exceed the share by half if they are alone, and are within it beside a
+// third node that will be spot. A node that may be on-demand does not increase the whole.
 func TestUncertainSpot(t *testing.T) {
 	in := func(key string, values ...string) label.Requirement {
 		return label.Requirement{Key: key, Operator: label.In, Values: values}

@@ -8,9 +8,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// TestEqualWeights: where nobody said which pool is better, plans are cheaper than if the names had decided, and no more
-// pods are without a place. That is so in all worlds together: what is packed well is not always what was cheapest when
-// tried, and where limits are tight the order decides who comes too late.
+// TestEqualWeights: where pools have equal weights, plans are cheaper than if the names had decided, and no more pods
+// are unschedulable. That holds for all worlds together: the best packing is not always the cheapest one when tried,
+// and where limits are tight the order decides which pods are refused.
 func TestEqualWeights(t *testing.T) {
 	var equal, named, cheaper, dearer int64
 	lost, lostByName := 0, 0
@@ -36,13 +36,13 @@ func TestEqualWeights(t *testing.T) {
 			dearer++
 		}
 	}
-	t.Logf("%d worlds are cheaper where price decides, %d dearer; in all %.1f%% cheaper; %d pods have no place, %d where names decide", cheaper, dearer,
+	t.Logf("%d worlds are cheaper where price decides, %d more expensive; in all %.1f%% cheaper; %d pods are unschedulable, %d where names decide", cheaper, dearer,
 		100-100*float64(equal)/float64(named), lost, lostByName)
 	if lost > lostByName+lostByName/100 {
-		t.Errorf("%d pods have no place where price decides, %d where names do", lost, lostByName)
+		t.Errorf("%d pods are unschedulable where price decides, %d where names do", lost, lostByName)
 	}
 	if 6*cheaper < int64(*worlds) || 4*dearer > cheaper || equal >= named {
-		t.Errorf("%d worlds are cheaper, %d dearer, %d instead of %d nano-USD per hour", cheaper, dearer, equal, named)
+		t.Errorf("%d worlds are cheaper, %d more expensive, %d instead of %d nano-USD per hour", cheaper, dearer, equal, named)
 	}
 }
 
@@ -54,7 +54,7 @@ func homeless(p *plan.Provision) int {
 	return n
 }
 
-// cost of a plan, nano-USD per hour.
+// cost returns the cost of a plan, nano-USD per hour.
 func cost(p *plan.Provision) int64 {
 	var sum int64
 	for i := range p.Claims {
@@ -63,7 +63,7 @@ func cost(p *plan.Provision) int64 {
 	return sum
 }
 
-// TestMoneyIsExact: sums of prices lose nothing, and do not wrap.
+// TestMoneyIsExact: sums of prices are exact, and do not overflow.
 func TestMoneyIsExact(t *testing.T) {
 	const much = 1<<62 + 1
 	for _, test := range []struct{ sum, rate, n, want int64 }{

@@ -15,9 +15,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The dumb twin of the counters: it counts pods, one by one, by the rules of Kubernetes, with labels as strings.
+// The reference implementation ("twin") of the counters: it counts pods, one by one, by the rules of Kubernetes, with
+// labels as strings.
 
-// stand is a node as the twin sees it: its labels are settled.
+// stand is a node for the twin: its labels are settled.
 type stand struct {
 	name   string
 	labels map[string]string
@@ -25,7 +26,7 @@ type stand struct {
 	pods   []model.PodSpec
 }
 
-// stands are the nodes of the world with the pods that are bound to them. What is still open of a claim in flight is
+// stands returns the nodes of the world with the pods that are bound to them. Open labels of a claim in flight are
 // settled by its labels in settled.
 func (w world) stands(settled map[string]map[string]string) []stand {
 	var all []stand
@@ -46,7 +47,7 @@ func (w world) stands(settled map[string]map[string]string) []stand {
 
 func (s *stand) has(key string) bool { _, has := s.labels[key]; return has }
 
-// meets reports whether one of the alternatives is satisfied; none means no demand.
+// meets reports whether one of the alternatives is satisfied. No alternatives are always satisfied.
 func (s *stand) meets(alternatives [][]label.Requirement) bool {
 	return len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(reqs []label.Requirement) bool {
 		return !slices.ContainsFunc(reqs, func(r label.Requirement) bool {
@@ -67,7 +68,7 @@ func chosen(s *model.Selector, p *model.PodSpec) bool {
 	})
 }
 
-// recount is what a rule reads: pods by value of the key, and by node; and the values that nodes which count have.
+// recount is what a rule reads: pods by value of the key, and by node; and the values of the nodes that count.
 type recount struct {
 	byValue map[string]int
 	byNode  map[string]int
@@ -101,7 +102,7 @@ func count(stands []stand, key string, node func(*stand) bool, pod func(*model.P
 func recountSpread(stands []stand, p *model.PodSpec, c *model.Spread) recount {
 	hard := slices.DeleteFunc(slices.Clone(p.Spread), func(o model.Spread) bool { return o.Soft })
 	node := func(s *stand) bool {
-		// Of one constraint alone nodes without its key are in no domain anyway.
+		// For a single constraint, nodes without its key are in no domain anyway.
 		if len(hard) > 1 && slices.ContainsFunc(hard, func(o model.Spread) bool { return !s.has(o.Key) }) {
 			return false
 		}
@@ -126,7 +127,8 @@ func recountTerm(stands []stand, p *model.PodSpec, t *model.Term) recount {
 	})
 }
 
-// recountCarriers counts the pods whose required anti-affinity by the key keeps the pod away, by the selector of the mark.
+// recountCarriers counts the pods whose required anti-affinity by the key excludes the pod, by the selector of the
+// mark.
 func recountCarriers(stands []stand, p *model.PodSpec, m *model.Mark) recount {
 	return count(stands, m.Key, everyNode, func(q *model.PodSpec) bool {
 		return slices.ContainsFunc(q.Terms, func(t model.Term) bool {
@@ -135,7 +137,7 @@ func recountCarriers(stands []stand, p *model.PodSpec, m *model.Mark) recount {
 	})
 }
 
-// rulesRead calls back for each hard rule of each group of the world with what the run reads and what the twin counts.
+// rulesRead calls see for each hard rule of each group of the world with the counts of the run and of the twin.
 func (w world) rulesRead(stands []stand, see func(what string, ours placement.Domains, twin recount, spread bool)) {
 	specs := map[string]*model.PodSpec{}
 	for i := range w.pods {
@@ -145,7 +147,7 @@ func (w world) rulesRead(stands []stand, see func(what string, ours placement.Do
 	for _, g := range snap.Groups {
 		p := specs[g.Pods[0].UID]
 		if len(p.Alternatives) > 0 && len(g.Affinity) == 0 {
-			continue // its demands contradict each other: it can be nowhere, and nothing is asked for it
+			continue // its requirements contradict each other: it fits nowhere, and has no counts
 		}
 		for i := range g.Spread {
 			if !g.Spread[i].Soft {
@@ -156,7 +158,7 @@ func (w world) rulesRead(stands []stand, see func(what string, ours placement.Do
 			see(fmt.Sprintf("term %d of %s", i, p.Name), placement.TermDomains(snap, g, i), recountTerm(stands, p, &g.Terms[i]), false)
 		}
 		for _, mark := range g.BlockedBy {
-			// Whether somebody is there is all that is asked: who carries a term twice may count twice.
+			// Only the presence of pods matters: a pod that carries a term twice may count twice.
 			ours, twin := placement.CarrierDomains(snap, g, mark), recountCarriers(stands, p, &snap.Marks[mark])
 			for _, counts := range []map[string]int{ours.Most, ours.Sure, ours.Hosts, twin.byValue, twin.byNode} {
 				for at := range counts {
@@ -168,7 +170,7 @@ func (w world) rulesRead(stands []stand, see func(what string, ours placement.Do
 	}
 }
 
-// sameCounts holds the counters to the twin where everything is settled, and returns how many pods were counted.
+// sameCounts compares the counters with the twin where everything is settled, and returns how many pods were counted.
 func (w world) sameCounts(t *testing.T) int {
 	t.Helper()
 	counted := 0
@@ -191,7 +193,8 @@ func (w world) sameCounts(t *testing.T) int {
 	return counted
 }
 
-// aroundCounts holds the counters to the twin where nodes are open: what is certain is there, what is there was possible.
+// aroundCounts compares the counters with the twin where nodes are open: certain counts are lower bounds, possible ones
+// upper bounds.
 func (w world) aroundCounts(t *testing.T, settled map[string]map[string]string) {
 	t.Helper()
 	w.rulesRead(w.stands(settled), func(what string, ours placement.Domains, twin recount, spread bool) {
@@ -229,7 +232,7 @@ func sum(counts map[string]int) int {
 	return n
 }
 
-// settle gives a claim that was launched one of the types, zones and capacity types that it may be.
+// settle chooses one of the types, zones and capacity types of a launched claim.
 func (w world) settle(d dice, c plan.NewClaim) map[string]string {
 	var pool model.PoolSpec
 	for _, p := range w.pools {
@@ -251,13 +254,13 @@ func (w world) settle(d dice, c plan.NewClaim) map[string]string {
 	labels[model.LabelZone], labels[model.LabelCapacityType], labels[model.LabelHostname] = o.Zone, o.CapacityType, c.Name
 	for _, asked := range c.Requirements {
 		if _, known := labels[asked.Key]; !known && !satisfied(asked, "", false) {
-			labels[asked.Key] = anyAllowed(asked.Key, c.Requirements) // the type says nothing about it
+			labels[asked.Key] = anyAllowed(asked.Key, c.Requirements) // the type does not define the label
 		}
 	}
 	return labels
 }
 
-// allowed is the first of the values of a type's label that a claim allows.
+// allowed returns the first value of a type's label that a claim allows.
 func allowed(r label.Requirement, asked []label.Requirement) string {
 	for _, v := range r.Values {
 		if !slices.ContainsFunc(asked, func(a label.Requirement) bool { return a.Key == r.Key && !satisfied(a, v, true) }) {
@@ -267,7 +270,7 @@ func allowed(r label.Requirement, asked []label.Requirement) string {
 	return r.Values[0]
 }
 
-// anyAllowed is a value of a label that a claim allows.
+// anyAllowed returns a value of a label that a claim allows.
 func anyAllowed(key string, asked []label.Requirement) string {
 	values := []string{"some-word"}
 	for _, a := range asked {
@@ -281,8 +284,8 @@ func anyAllowed(key string, asked []label.Requirement) string {
 	return allowed(label.Requirement{Key: key, Values: values}, asked)
 }
 
-// countsOf holds the counters of one random world to the twin: as it is; with the claims of a plan in flight, however
-// they turn out; and when they are nodes and their pods are bound.
+// countsOf compares the counters of one random world with the twin: as it is; with the claims of a plan in flight, for
+// any outcome; and when they are nodes and their pods are bound.
 func countsOf(t *testing.T, seed uint64, kind uint8) int {
 	t.Helper()
 	d := diceOf(seed, kind)
@@ -290,7 +293,7 @@ func countsOf(t *testing.T, seed uint64, kind uint8) int {
 	counted := w.sameCounts(t)
 	claims := placement.Schedule(w.snapshot(nil), placement.Options{}).Claims
 	launching := w.launching(claims)
-	// Some pods stay pending in both: their rules are read.
+	// Some pods remain pending in both: their rules are read.
 	launching.deployment(d, "app-late", 6)
 	settled := map[string]map[string]string{}
 	for _, c := range claims {
@@ -304,7 +307,7 @@ func countsOf(t *testing.T, seed uint64, kind uint8) int {
 	return counted
 }
 
-// registered turns claims in flight into nodes, and binds the pods that they were bought for; pods like them come again,
+// registered turns claims in flight into nodes, and binds the pods that they were launched for. Similar pods are added,
 // whose rules count them.
 func (w world) registered(claims []plan.NewClaim, settled map[string]map[string]string) world {
 	w.nodes, w.pods = slices.Clone(w.nodes), slices.Clone(w.pods)
@@ -334,7 +337,7 @@ func (w world) registered(claims []plan.NewClaim, settled map[string]map[string]
 	return w
 }
 
-// TestCountersAgainstTheTwin compares what rules between pods read with a plain recount over the pods.
+// TestCountersAgainstTheTwin compares the counts that rules between pods read with a plain recount of the pods.
 func TestCountersAgainstTheTwin(t *testing.T) {
 	counted := 0
 	for seed := range uint64(*worlds) {

@@ -15,10 +15,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The dumb twin of placement: it asks of one pool, type and offering whether it does for a pod, with strings, and buys
-// first-fit, pod by pod.
+// The reference implementation ("twin") of placement: it checks whether one pool, type and offering suits a pod, with
+// strings, and launches nodes first-fit, pod by pod.
 
-// satisfied is the meaning of a requirement for one value; there says whether the label is present.
+// satisfied evaluates a requirement for one value; there reports whether the label is present.
 func satisfied(r label.Requirement, text string, there bool) bool {
 	switch r.Operator {
 	case label.In:
@@ -39,14 +39,14 @@ func satisfied(r label.Requirement, text string, there bool) bool {
 		r.Operator == label.Gte && n >= bound || r.Operator == label.Lte && n <= bound
 }
 
-// place is a type of a pool as one of its offerings.
+// place is a type of a pool with one of its offerings.
 type place struct {
 	pool     *model.PoolSpec
 	kind     *model.InstanceType
 	offering *model.Offering
 }
 
-// suits reports whether each label can have a value with which all the requirements are satisfied.
+// suits reports whether each label can have a value that satisfies all the requirements.
 func (p place) suits(lists ...[]label.Requirement) bool {
 	all := slices.Concat(append(lists, p.pool.Requirements)...)
 	for _, r := range all {
@@ -98,7 +98,7 @@ func tolerates(taints []model.Taint, tolerations []model.Toleration) bool {
 	return !no
 }
 
-// room is what the type has beside the daemons that nodes of the pool and type may run.
+// room returns the capacity of the type after the daemons that nodes of the pool and type may run.
 func (p place) room(daemons []model.DaemonSpec) map[string]int64 {
 	room := map[string]int64{}
 	add := func(list []quantity.Amount, sign int64) {
@@ -115,8 +115,7 @@ func (p place) room(daemons []model.DaemonSpec) map[string]int64 {
 	return room
 }
 
-// anyZone reports whether an alternative suits the type somewhere, whatever is on sale: zone and capacity type count as
-// open.
+// anyZone reports whether an alternative suits the type in any zone and capacity type, regardless of availability.
 func (p place) anyZone(alternatives [][]label.Requirement) bool {
 	for _, zone := range append(zones, "elsewhere") {
 		for _, ct := range []string{"on-demand", "spot", "other"} {
@@ -129,8 +128,8 @@ func (p place) anyZone(alternatives [][]label.Requirement) bool {
 	return false
 }
 
-// may lists what does for the pod in the pool, limits left aside, cheapest first. Special types are for those who ask,
-// or where no other type has the labels.
+// may lists the offerings of the pool that suit the pod, regardless of limits, cheapest first. Special types are for
+// pods that request them, or where no other type has the labels.
 func may(w world, pool *model.PoolSpec, pod model.PodSpec) []place {
 	if pool.Blocked != nil || !tolerates(pool.Taints, pod.Tolerations) {
 		return nil
@@ -163,8 +162,8 @@ func fits(requests []quantity.Amount, room map[string]int64) bool {
 	return !slices.ContainsFunc(requests, func(a quantity.Amount) bool { return a.Value > room[a.Name] })
 }
 
-// left is what a pool's limits leave after the plan, by the judge's arithmetic: nodes of the snapshot, and the largest
-// type of each claim.
+// left returns the remainder of a pool's limits after the plan, by the audit's arithmetic: nodes of the snapshot, and
+// the largest type of each claim.
 func left(snap *model.Snapshot, p *plan.Provision, pool *model.PoolSpec) map[string]int64 {
 	left := map[string]int64{}
 	for _, a := range pool.Limits {
@@ -198,7 +197,7 @@ func left(snap *model.Snapshot, p *plan.Provision, pool *model.PoolSpec) map[str
 	return left
 }
 
-// within reports whether a node of the type may still be bought.
+// within reports whether a node of the type may still be launched.
 func (p place) within(left map[string]int64) bool {
 	if n, limited := left[model.ResourceNodes]; limited && n < 1 {
 		return false
@@ -211,8 +210,8 @@ func (p place) within(left map[string]int64) bool {
 	return true
 }
 
-// TestRefusalsAreTrue: whoever is refused could not have been bought a node of his own, and each pool's verdict says
-// why: a limit where there is something that would do, any other reason only where there is nothing.
+// TestRefusalsAreTrue: no new node could have been launched for a refused pod, and each pool's verdict is correct: a
+// limit where a suitable offering exists, any other reason only where there is none.
 func TestRefusalsAreTrue(t *testing.T) {
 	refused, limited := 0, 0
 	for seed := range uint64(*worlds) {
@@ -233,23 +232,23 @@ func TestRefusalsAreTrue(t *testing.T) {
 					limited++
 				}
 				if limit != (len(all) > 0) {
-					t.Fatalf("seed %d: pool %s refuses %s (%s), though %d offerings would do\n%s", seed, v.Pool, pod.UID, explain.Verdict(snap, v.Verdict), len(all),
+					t.Fatalf("seed %d: pool %s refuses %s (%s), although %d offerings are suitable\n%s", seed, v.Pool, pod.UID, explain.Verdict(snap, v.Verdict), len(all),
 						explain.Provision(snap, p))
 				}
 				if at := slices.IndexFunc(all, func(p place) bool { return p.within(left) }); at >= 0 {
-					t.Fatalf("seed %d: pool %s refuses %s (%s), though %s is within what the limits leave: %v\n%s", seed, v.Pool, pod.UID,
+					t.Fatalf("seed %d: pool %s refuses %s (%s), although %s is within the remaining limits: %v\n%s", seed, v.Pool, pod.UID,
 						explain.Verdict(snap, v.Verdict), all[at].kind.Name, left, explain.Provision(snap, p))
 				}
 			}
 		}
 	}
 	if refused < *worlds/4 || limited < *worlds/20 {
-		t.Errorf("only %d refusals by pools, %d of them for limits: the worlds are too kind", refused, limited)
+		t.Errorf("only %d refusals by pools, %d of them for limits: the worlds have too few refusals", refused, limited)
 	}
 }
 
-// TestHeavierPoolsFirst: no pod is bought a node of a pool while a heavier one has something for it that its limits
-// leave room for.
+// TestHeavierPoolsFirst: no node of a pool is launched for a pod while a heavier pool has a suitable offering within
+// its limits.
 func TestHeavierPoolsFirst(t *testing.T) {
 	lighter := 0
 	for seed := range uint64(*worlds) {
@@ -271,32 +270,32 @@ func TestHeavierPoolsFirst(t *testing.T) {
 				lighter++
 				all, left := may(w, pool.PoolSpec, byUID[c.Pods[0].UID]), left(snap, p, pool.PoolSpec)
 				if at := slices.IndexFunc(all, func(p place) bool { return p.within(left) }); at >= 0 {
-					t.Fatalf("seed %d: %s is on claim %s, though pool %s has %s\n%s", seed, c.Pods[0].Key(), c.Name, pool.Name, all[at].kind.Name,
+					t.Fatalf("seed %d: %s is on claim %s, although pool %s has %s\n%s", seed, c.Pods[0].Key(), c.Name, pool.Name, all[at].kind.Name,
 						explain.Provision(snap, p))
 				}
 			}
 		}
 	}
 	if lighter < *worlds {
-		t.Errorf("only %d pools were passed over: the worlds are too kind", lighter)
+		t.Errorf("only %d pools were skipped: the worlds have too few refusals", lighter)
 	}
 }
 
-// avoids reports whether some taint is one that pods with the tolerations would rather not have.
+// avoids reports whether pods with the tolerations prefer to avoid some taint.
 func avoids(taints []model.Taint, tolerations []model.Toleration) bool {
 	_, avoided := model.Avoided(taints, tolerations)
 	return avoided
 }
 
-// twinBin is a node that the twin has bought.
+// twinBin is a node that the twin has launched.
 type twinBin struct {
 	place
 	room map[string]int64
 	reqs []label.Requirement
 }
 
-// buys is the twin: pod by pod, into the first bin that holds it, else the cheapest node that does, of the heaviest pool
-// that has one. It returns the cost, nano-USD per hour.
+// buys is the twin: pod by pod, it uses the first bin that holds the pod, else the cheapest suitable node of the
+// heaviest pool that has one. It returns the cost, nano-USD per hour.
 func buys(w world, order []model.PodSpec) int64 {
 	pools := slices.Clone(w.pools)
 	slices.SortFunc(pools, func(a, b model.PoolSpec) int {
@@ -346,8 +345,7 @@ func joins(bins []*twinBin, pool *model.PoolSpec, all []place, pod model.PodSpec
 	return false
 }
 
-// TestNoDearerThanTheTwin compares what plans cost with what the twin pays, where no limit and no node that exists
-// blurs the picture.
+// TestNoDearerThanTheTwin compares the cost of plans with the cost of the twin's, without limits and existing nodes.
 func TestNoDearerThanTheTwin(t *testing.T) {
 	var ours, theirs int64
 	worst := 0.0
@@ -356,7 +354,7 @@ func TestNoDearerThanTheTwin(t *testing.T) {
 		w.nodes = nil
 		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.State == model.Bound || p.Rejected != nil })
 		for i := range w.pools {
-			// The twin knows nothing of what is merely preferred.
+			// The twin does not know preferences.
 			w.pools[i].Limits = nil
 			w.pools[i].Taints = slices.DeleteFunc(slices.Clone(w.pools[i].Taints), func(t model.Taint) bool { return t.Effect == model.PreferNoSchedule })
 		}

@@ -16,14 +16,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// world is what a builder is told, in lists that can be shuffled and added to.
+// world is the input of a builder, in lists that can be shuffled and extended.
 type world struct {
 	pods    []model.PodSpec
 	nodes   []model.NodeSpec
 	pools   []model.PoolSpec
 	daemons []model.DaemonSpec
 
-	// What scenarios read beside that.
+	// What scenarios read in addition.
 	catalogue *model.Catalogue
 	storage   *storage
 	attach    map[string]*storagev1.CSINode
@@ -31,7 +31,7 @@ type world struct {
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// snapshot tells a new builder everything, in the order of the lists, or in another when there is a shuffle.
+// snapshot builds a snapshot from the lists, in their order, or in a random order when there is a shuffle.
 func (w world) snapshot(shuffle *rand.Rand) *model.Snapshot {
 	b := model.NewBuilder()
 	var events []func()
@@ -56,7 +56,7 @@ func (w world) snapshot(shuffle *rand.Rand) *model.Snapshot {
 	return b.Snapshot(epoch)
 }
 
-// launching adds the claims of a plan as they stand in the API after they were created.
+// launching adds the claims of a plan as they are in the API after their creation.
 func (w world) launching(claims []plan.NewClaim) world {
 	w.nodes = slices.Clone(w.nodes)
 	for _, c := range claims {
@@ -71,8 +71,8 @@ func (w world) launching(claims []plan.NewClaim) world {
 	return w
 }
 
-// inFlight is a claim that was created for the plan: its labels are those of the plan, the custom ones that its pool
-// fixes, and the pool's.
+// inFlight returns a claim that was created for the plan: its labels are those of the plan, the custom ones that its
+// pool fixes, and the pool's.
 func inFlight(c plan.NewClaim, pool model.PoolSpec) model.NodeSpec {
 	labels := map[string]string{}
 	for _, r := range c.Requirements {
@@ -133,7 +133,7 @@ func in(key string, values ...string) label.Requirement {
 
 var zones = []string{"a", "b", "c"}
 
-// dice makes random choices. When it is rich, pods have rules between each other, volumes, ports and wishes too.
+// dice makes random choices. When it is rich, pods have rules between each other, volumes, ports and preferences too.
 type dice struct {
 	*rand.Rand
 	rich bool
@@ -157,7 +157,7 @@ func (d dice) some(of ...string) []string {
 	return words
 }
 
-// catalogue of sizes from 1 to 16 CPUs in three families, two architectures, with and without devices.
+// catalogue has sizes from 1 to 16 CPUs in three families, two architectures, with and without devices.
 func (d dice) catalogue() *model.Catalogue {
 	c := &model.Catalogue{WellKnown: wellKnown()}
 	for _, family := range []string{"c", "m", "r"} {
@@ -314,7 +314,7 @@ func (d dice) tolerations() []model.Toleration {
 	return nil
 }
 
-// deployment adds up to count pending pods that are alike.
+// deployment adds up to count identical pending pods.
 func (w *world) deployment(d dice, name string, count int) {
 	p := model.PodSpec{
 		Namespace: "default", State: model.Pending, Alternatives: d.alternatives(), Tolerations: d.tolerations(), Reschedulable: true,
@@ -363,7 +363,7 @@ func (w *world) daemonSet(d dice, i int) {
 	w.daemons = append(w.daemons, s)
 }
 
-// node adds a node that exists, with pods on it.
+// node adds an existing node, with pods on it.
 func (w *world) node(d dice, i int) {
 	c := w.pools[0].Catalogue
 	t := c.Types[d.IntN(len(c.Types))]
@@ -408,7 +408,7 @@ func (w *world) node(d dice, i int) {
 	}
 }
 
-// randomWorld is a small cluster with everything that placement looks at.
+// randomWorld is a small cluster with everything that placement considers.
 func randomWorld(seed uint64) world { return newDice(seed).world() }
 
 func (d dice) world() world {
@@ -432,8 +432,8 @@ func (d dice) world() world {
 	return w
 }
 
-// later is the world after a while: pods came and went, offerings sold out and came back, and some claims in flight do
-// not say whom they were bought for.
+// later is the world after a while: pods were added and removed, offerings became unavailable and available again, and
+// some claims in flight do not list the pods they were launched for.
 func (w world) later(d dice) world {
 	w.pods = slices.DeleteFunc(slices.Clone(w.pods), func(model.PodSpec) bool { return d.chance(30) })
 	w.nodes = slices.Clone(w.nodes)
