@@ -27,6 +27,9 @@ type domain struct {
 	// such node.
 	buys  bool
 	price int64
+	// joins: no node has room and nothing on sale there holds a pod, but a bin that is open takes one. It may be of types that are not
+	// bought for the pods, the last node of a pool's limit, or the last of a reservation.
+	joins bool
 	id    string
 	// counted is, for each counter that the task's pods touch, whether they count there.
 	counted []membership
@@ -112,7 +115,25 @@ func (r *run) domains(t *task) []*domain {
 		list = append(list, d)
 	}
 	r.findRoom(t, list)
-	return slices.DeleteFunc(list, func(d *domain) bool { return d.room == 0 && !d.buys })
+	return slices.DeleteFunc(list, func(d *domain) bool {
+		d.joins = d.room == 0 && !d.buys && r.takesInBin(t, d)
+		return d.closed()
+	})
+}
+
+// closed reports whether the domain has no place for a pod of the task: neither nodes nor open bins have room, and nothing is on sale.
+func (d *domain) closed() bool { return d.room <= 0 && !d.buys && !d.joins }
+
+// takesInBin reports whether a bin that is open takes a pod of the task in the domain.
+func (r *run) takesInBin(t *task, d *domain) bool {
+	if len(t.left) == 0 {
+		return false
+	}
+	l := &lot{task: t, left: t.left[:1], rows: d.rows}
+	return slices.ContainsFunc(r.bins, func(b *bin) bool {
+		_, some := r.joinedBy(l, b)
+		return some
+	})
 }
 
 func idOf(atoms []int) string {

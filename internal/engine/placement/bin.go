@@ -311,43 +311,73 @@ func (r *run) joinBins(lots []*lot, round int) {
 		if round == 0 && !r.joinFirst && len(l.rules.hostAffinities) == 0 {
 			continue
 		}
-		for _, b := range r.bins {
-			if len(l.left) == 0 || r.over() {
-				break
-			}
-			r.joinBin(l, b)
+		r.joinOpen(l)
+	}
+}
+
+// joinRest puts what is left of lots into open bins of their domains, before takeBack shuts those. Packing puts pods only into bins of
+// types that are bought for them; other pods of the plan may have opened bins of other types, with devices for example. The next
+// plan has places for the pods on the nodes of such bins; with them there the spread of their group allows further nodes,
+// which it would launch.
+func (r *run) joinRest(lots []*lot) {
+	for _, l := range lots {
+		if l.to != nil && !l.capped {
+			r.joinOpen(l)
 		}
 	}
 }
 
+func (r *run) joinOpen(l *lot) {
+	for _, b := range r.bins {
+		if len(l.left) == 0 || r.over() {
+			return
+		}
+		r.joinBin(l, b)
+	}
+}
+
+// joining is what an open bin becomes with pods of a lot: how many come, and the row and the types that are left then.
+type joining struct {
+	count int
+	row   label.Row
+	kinds bitset.Set
+}
+
 func (r *run) joinBin(l *lot, b *bin) {
-	r.worked(1)
-	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {
+	with, some := r.joinedBy(l, b)
+	if !some {
 		return
 	}
+	b.row, b.kinds = with.row, with.kinds
+	if b.holds == "" {
+		b.lowest = b.market.lowestPrice(b.kinds, b.row)
+	}
+	r.recharge(b)
+	b.free = r.widest(b).Sub(b.used)
+	r.fillUp(b, l.task, with.count)
+	b.shares = append(b.shares, share{l.task, l.take(with.count)})
+	r.counters.addHosts(l.rules, with.count)
+}
+
+// joinedBy reports whether the bin takes pods of the lot, under the first of its rows that lets some come, and what it becomes.
+func (r *run) joinedBy(l *lot, b *bin) (joining, bool) {
+	r.worked(1)
+	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {
+		return joining{}, false
+	}
 	if limit, _ := r.onHost(l.task, &b.tally, false); limit == 0 {
-		return
+		return joining{}, false
 	}
 	for _, wish := range l.rows {
 		row := make(label.Row, r.snap.Space.Words())
 		if !r.snap.Space.And(row, b.row, wish) {
 			continue
 		}
-		count, kinds := r.roomIn(l, b, row)
-		if count == 0 {
-			continue
+		if count, kinds := r.roomIn(l, b, row); count > 0 {
+			return joining{count: count, row: row, kinds: kinds}, true
 		}
-		b.row, b.kinds = row, kinds
-		if b.holds == "" {
-			b.lowest = b.market.lowestPrice(kinds, row)
-		}
-		r.recharge(b)
-		b.free = r.widest(b).Sub(b.used)
-		r.fillUp(b, l.task, count)
-		b.shares = append(b.shares, share{l.task, l.take(count)})
-		r.counters.addHosts(l.rules, count)
-		return
 	}
+	return joining{}, false
 }
 
 // widest returns, per resource, the most that some type of the bin has.

@@ -67,7 +67,7 @@ func (c *chooser) next() int {
 		at, _ := heap.Pop(c).(int)
 		d := c.task.domains[at]
 		switch {
-		case d.room <= 0 && !d.buys || c.task.shut[d.id]:
+		case d.closed() || c.task.shut[d.id]:
 		case c.run.admits(c.task, d).OK():
 			c.last = at
 			return at
@@ -140,7 +140,7 @@ func (r *run) choose(t *task) int {
 	r.worked(len(t.domains))
 	first := slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 	for i, d := range t.domains {
-		if d.room <= 0 && !d.buys || t.shut[d.id] || !r.admits(t, d).OK() {
+		if d.closed() || t.shut[d.id] || !r.admits(t, d).OK() {
 			continue
 		}
 		count, homeless, lack := t.rules.crowd(d), 0, 0
@@ -256,7 +256,7 @@ func (r *run) unopened(t *task, s *spreadRule) int {
 	}
 	for _, d := range t.domains {
 		atom := t.rules.atom(d, s.key)
-		if d.buys && s.counts[atom] == 0 && !s.domains.Has(atom) && !t.shut[d.id] && atom != r.snap.Space.Absent(s.key) && r.neighboursAdmit(t, d) {
+		if (d.buys || d.joins) && s.counts[atom] == 0 && !s.domains.Has(atom) && !t.shut[d.id] && atom != r.snap.Space.Absent(s.key) && r.neighboursAdmit(t, d) {
 			return atom
 		}
 	}

@@ -122,7 +122,7 @@ func (r *run) between(t *task) plan.Verdict {
 	tally := verdictTally{}
 	for _, d := range t.domains {
 		against := r.against(t, d)
-		if len(against) == 0 && !t.shut[d.id] && (d.room > 0 || d.buys) {
+		if len(against) == 0 && !t.shut[d.id] && !d.closed() {
 			return plan.Verdict{}
 		}
 		for _, v := range against {

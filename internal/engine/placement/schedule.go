@@ -192,7 +192,7 @@ func (r *run) solve() {
 }
 
 // solveTogether places tasks that need not wait for each other, in rounds: assign to domains, place on nodes, join
-// bins, open bins; what is left tries another domain, then with one wish less. Tasks that rules kept out are tried
+// bins, open bins, join those; what is left tries another domain, then with one wish less. Tasks that rules kept out are tried
 // again while others are still moving the counts.
 func (r *run) solveTogether(active []*task) {
 	var stuck []*task
@@ -201,6 +201,7 @@ func (r *run) solveTogether(active []*task) {
 		lots := r.assignAndFill(active)
 		r.joinBins(lots, round)
 		r.buy(lots)
+		r.joinRest(lots)
 		r.takeBack(lots)
 		placed := pods - countTasks(active)
 		var next []*task
