@@ -9,12 +9,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// boardings is how many orders are tried before somebody counts as one who cannot be bound. mostInterruptions is how often
-// pods that may be kept out by others are asked before those, at most.
+// boardings is how many orders are tried before a pod counts as one that cannot be bound. mostInterruptions limits how
+// often urgent pods are tried again between others.
 const boardings, mostInterruptions = 3, 100_000
 
-// board binds the pods one by one, and returns those that cannot be bound at any turn. The counts are those with
-// everybody else bound. Whom others kept out by coming first goes before them next time.
+// board binds the pods one by one, and returns those that cannot be bound at any turn. Afterwards, the counts include
+// all other pods as bound. Pods that earlier ones excluded precede them in the next attempt.
 func (r *run) board() (order, late []*model.Pod) {
 	seats := r.seats()
 	defer r.hardOnly(seats)()
@@ -41,7 +41,7 @@ func (r *run) board() (order, late []*model.Pod) {
 	return order, late
 }
 
-// seatedAnew takes everybody out of the counts again, and returns the seats in the order that they have.
+// seatedAnew removes all pods from the counts again, and returns fresh seats in the given order.
 func (r *run) seatedAnew(seats []*seat) []*seat {
 	fresh := r.seats()
 	of := make(map[*model.Pod]*seat, len(fresh))
@@ -55,7 +55,7 @@ func (r *run) seatedAnew(seats []*seat) []*seat {
 	return list
 }
 
-// inTurns puts the pods that keep a seat of an earlier plan first, in the order in which that plan would have bound them.
+// inTurns puts the pods with a seat of an earlier plan first, in the order in which that plan would have bound them.
 func (r *run) inTurns(seats []*seat) []*seat {
 	if len(r.kept) == 0 || len(r.snap.Turns) == 0 {
 		return seats
@@ -64,7 +64,7 @@ func (r *run) inTurns(seats []*seat) []*seat {
 	return seats
 }
 
-// turn is the pod's in the earlier plan; all others come after.
+// turn returns the pod's position in the earlier plan; all others come after.
 func (r *run) turn(p *model.Pod) int {
 	if r.kept[p] {
 		if turn, known := r.snap.Turns[p.UID]; known {
@@ -74,8 +74,8 @@ func (r *run) turn(p *model.Pod) int {
 	return math.MaxInt
 }
 
-// boardAll binds the pods to their seats. Pods that stay where they run until the others have their places leave after those are
-// bound that can be.
+// boardAll binds the pods to their seats. Pods that count where they run until the others are placed are moved after
+// all admissible others are bound.
 func (r *run) boardAll(waiting []*seat, urgent map[*task]bool) (order []*model.Pod, late []*seat) {
 	b := &boarders{run: r, order: make([]*model.Pod, 0, len(waiting))}
 	if !r.leaving {
@@ -89,8 +89,8 @@ func (r *run) boardAll(waiting []*seat, urgent map[*task]bool) (order []*model.P
 	return b.order, late
 }
 
-// bindKeptFirst binds first those that keep what they were promised, so that no newcomer makes them late, then everybody. Among them
-// pods of the urgent tasks go as soon as they can.
+// bindKeptFirst first binds the pods on their reserved nodes, so that no other pod excludes them, then the rest. In
+// both steps, pods of the urgent tasks are bound as soon as they are admissible.
 func (b *boarders) bindKeptFirst(waiting []*seat, urgent map[*task]bool) (late []*seat) {
 	if len(b.kept) == 0 && len(urgent) == 0 {
 		return b.bindAll(waiting)
@@ -106,7 +106,7 @@ func (b *boarders) bindKeptFirst(waiting []*seat, urgent map[*task]bool) (late [
 	return late
 }
 
-// parted splits the list into those of which is says so and the others.
+// parted splits the list by the predicate.
 func parted[T any](list []T, is func(T) bool) (yes, no []T) {
 	for _, one := range list {
 		if is(one) {
@@ -118,14 +118,14 @@ func parted[T any](list []T, is func(T) bool) (yes, no []T) {
 	return yes, no
 }
 
-// boarders are the pods that have been bound, in order.
+// boarders holds the pods that have been bound, in order.
 type boarders struct {
 	*run
 	order []*model.Pod
 }
 
-// bind binds the pods, again and again until none of those left is admissible, and returns those. Soon are asked again
-// whenever one of the others was bound.
+// bind binds the pods, repeatedly until none of the rest is admissible, and returns the rest. Pods in soon are tried
+// again whenever one of the others was bound.
 func (b *boarders) bind(soon, rest []*seat) (late []*seat) {
 	if len(soon) == 0 {
 		return b.bindAll(rest)
@@ -167,5 +167,5 @@ func (b *boarders) bindOne(s *seat) bool {
 	return true
 }
 
-// task is the one that the seat's pod belongs to.
+// task returns the task of the seat's pod.
 func (s *seat) task() *task { return s.shares[s.share].task }

@@ -8,18 +8,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// An order in which the pods of the plan can be bound, each admissible at its turn. It is the order in which they were
-// assigned to domains, because there the rules by domain were asked; a pod that is not admissible at its turn waits, as
-// kube-scheduler would make it wait. On one node a pod also waits for those that were put there before it and that its
-// own coming would keep out.
+// An order in which the pods of the plan can be bound, each admissible at its turn. It is the order of assignment to
+// domains, because the rules by domain were evaluated there. A pod that is not admissible at its turn waits, as in
+// kube-scheduler. On one node, a pod also waits for pods that were placed there before it and that it would exclude.
 //
-// Domains are assigned before nodes are found, so that a pod that found no node after all, or a node that came to be in
-// a domain nobody thought of, may have changed the counts on which others were admitted. Who is not admissible at any
-// turn gives its seat back and looks for another, with everybody else in place; who still has none in the end is
-// refused. Then others that were refused are asked again: what it took of a limit in each attempt is there for them now.
+// Domains are assigned before nodes are found. So a pod that was not placed after all, or a node that turned out to be
+// in an unexpected domain, may have changed the counts by which other pods were admitted. A pod that is not admissible
+// at any turn loses its seat and is placed again, with all other pods in place. Pods that are not placed in the end are
+// refused. Then other refused pods are tried again: the limits that those pods used in each attempt are now available.
 
-// attempts is how often pods of one task that cannot be bound look for another seat. mostRounds is how often pods of any task look
-// for one, at most; in portions, for which the work budget is spent, only attempts.
+// attempts is how often unbindable pods of one task are placed again. mostRounds is how often pods of any task are, at
+// most; in portions, for which the work budget is spent, only attempts.
 const attempts, mostRounds = 4, 16
 
 // seat is where a pod of the plan is to be bound.
@@ -27,21 +26,21 @@ type seat struct {
 	*boarding
 	pod   *model.Pod
 	share int
-	// listed: it has its place in the order.
+	// listed reports that the seat is in the order.
 	listed bool
 }
 
 // boarding is a place that pods of the plan are bound to, one by one.
 type boarding struct {
 	shares []share
-	// left of each share.
+	// left is how many unbound pods each share has.
 	left   []int
 	tally  tally
 	row    label.Row
 	taints []model.Taint
 }
 
-// settle finds the order, and takes back what cannot be bound.
+// settle determines the order, and removes pods that cannot be bound.
 func (r *run) settle() {
 	tries := map[*task]int{}
 	if len(r.counters.all) == 0 && len(r.counters.totals) == 0 {
@@ -77,7 +76,7 @@ func (r *run) settle() {
 	}
 }
 
-// orderByPlace lists the pods place by place: nobody minds who came before.
+// orderByPlace lists the pods place by place, for plans without rules between pods.
 func (r *run) orderByPlace() {
 	r.result.Order = make([]*model.Pod, 0, r.seated())
 	list := func(p *place) {
@@ -93,7 +92,7 @@ func (r *run) orderByPlace() {
 	}
 }
 
-// seated is how many pods have a place.
+// seated returns how many pods are placed.
 func (r *run) seated() int {
 	count := 0
 	for _, n := range r.nodes {
@@ -105,8 +104,8 @@ func (r *run) seated() int {
 	return count
 }
 
-// retryRefused asks again for those that rules between pods or limits kept out, now that everybody else has a place, and reports
-// whether any found one. Tasks that had all their tries are not asked.
+// retryRefused tries the pods again that rules between pods or limits excluded, now that all others are placed, and
+// reports whether any were placed. Tasks without remaining attempts are skipped.
 func (r *run) retryRefused(tries map[*task]int) bool {
 	before := countTasks(r.refused)
 	open, givenUp := parted(r.refused, func(t *task) bool { return tries[t] <= attempts })
@@ -119,8 +118,8 @@ func (r *run) retryRefused(tries map[*task]int) bool {
 	return countTasks(r.refused) < before
 }
 
-// kindredFirst keeps the order but for those who may be the first of their kind: they come first, since once others that
-// their affinity asks for are elsewhere they may not.
+// kindredFirst moves pods with affinity to themselves to the front and keeps the order otherwise: once other pods that
+// their affinity selects are elsewhere, they may no longer be the first of their kind.
 func kindredFirst(seats []*seat) []*seat {
 	if !slices.ContainsFunc(seats, func(s *seat) bool { return s.kindred() }) {
 		return seats
@@ -136,14 +135,14 @@ func kindredFirst(seats []*seat) []*seat {
 	return sorted
 }
 
-// kindred reports whether the pod's own affinity is about the pod, too.
+// kindred reports whether the pod's own affinity selects the pod itself.
 func (s *seat) kindred() bool {
 	rules := s.shares[s.share].task.rules
 	return slices.ContainsFunc(rules.affinities, func(a affinityRule) bool { return a.self }) ||
 		slices.ContainsFunc(rules.hostAffinities, func(a hostAffinity) bool { return a.self })
 }
 
-// hardOnly puts only what must hold in force for the tasks of the seats, and returns how to undo that.
+// hardOnly puts only hard rules in force for the tasks of the seats, and returns a function that reverts this.
 func (r *run) hardOnly(seats []seat) (undo func()) {
 	r.boarding = true
 	before := map[*task]int{}
@@ -167,7 +166,7 @@ func (r *run) hardOnly(seats []seat) (undo func()) {
 	}
 }
 
-// unseat takes pods from their places, and returns their tasks.
+// unseat removes pods from their places, and returns their tasks.
 func (r *run) unseat(late []*model.Pod) []*task {
 	gone := make(map[*model.Pod]bool, len(late))
 	for _, p := range late {
@@ -216,7 +215,7 @@ func (r *run) unseat(late []*model.Pod) []*task {
 	return tasks
 }
 
-// leaveSpecial empties a bin of special types that nobody is left to ask for.
+// leaveSpecial empties a bin of special types if no remaining pod needs them.
 func (r *run) leaveSpecial(b *bin, gone map[*model.Pod]bool) {
 	if !b.market.special.Has(b.kind) || slices.ContainsFunc(b.shares, func(s share) bool {
 		return asksSpecial(r.snap, s.task.group) || !r.plainWouldDo(b.market, s.task)
@@ -229,7 +228,7 @@ func (r *run) leaveSpecial(b *bin, gone map[*model.Pod]bool) {
 	b.lose(gone)
 }
 
-// lose takes the pods that are gone from the place, and reports whether there were any.
+// lose removes the pods in gone from the place, and reports whether there were any.
 func (p *place) lose(gone map[*model.Pod]bool) bool {
 	lost := false
 	for i, s := range p.shares {
@@ -244,8 +243,8 @@ func (p *place) lose(gone map[*model.Pod]bool) bool {
 	return lost
 }
 
-// resolved is the bin's row as its claim will say it, so that this plan counts the node as the next one does: of one of its
-// types, of the capacity types that the claim names, and with the custom labels that the node will carry.
+// resolved returns the bin's row as its claim will state it, so that this plan counts the node as the next one does:
+// with one of its types, the capacity types of the claim, and the custom labels of the node.
 func (r *run) resolved(b *bin) label.Row {
 	space, m, row := r.snap.Space, b.market, slices.Clone(b.row)
 	r.nameCapacityTypes(m, b, row)
@@ -266,7 +265,7 @@ func (r *run) resolved(b *bin) label.Row {
 	return m.pool.Types.Hull(row, b.kinds)
 }
 
-// nameCapacityTypes narrows the row to the capacity types that the bin's claim names.
+// nameCapacityTypes narrows the row to the capacity types that the bin's claim lists.
 func (r *run) nameCapacityTypes(m *market, b *bin, row label.Row) {
 	space := r.snap.Space
 	key, known := space.Lookup(model.LabelCapacityType)
@@ -281,8 +280,8 @@ func (r *run) nameCapacityTypes(m *market, b *bin, row label.Row) {
 	bitset.Set(row[from:to]).AndWith(named)
 }
 
-// seats lists where every pod goes, and takes all of them out of the counts: nobody is bound yet. All nodes are there,
-// those of the snapshot and those to be bought; bins with the same row and types become nodes alike.
+// seats lists the place of every pod, and removes all of them from the counts, because none is bound yet. All nodes are
+// included, those of the snapshot and new ones. Bins with the same row and types become identical nodes.
 func (r *run) seats() []seat {
 	r.counters.fill(r.snap.Nodes)
 	stay := r.stay
@@ -311,14 +310,15 @@ func (r *run) seats() []seat {
 	return seats
 }
 
-// seat appends the seats of a place's pods, and takes them out of its tally. Pods that stay where they run for now get no seat yet.
+// seat appends the seats of a place's pods, and removes them from its tally. Pods that count where they run for now get
+// no seat yet.
 func (p *place) seat(seats []seat, row label.Row, taints []model.Taint, stay map[*model.Pod]bool) []seat {
 	b := &boarding{shares: p.shares, left: make([]int, len(p.shares)), tally: p.tally.clone(), row: row, taints: taints}
 	for i, s := range p.shares {
 		for _, slot := range s.task.rules.hostTouched {
 			b.tally.add(slot, -len(s.pods))
 		}
-		if stay[s.pods[0]] { // promised, and so a share of its own
+		if stay[s.pods[0]] { // restored one by one, so each is a share of its own
 			continue
 		}
 		b.left[i] = len(s.pods)
@@ -329,7 +329,7 @@ func (p *place) seat(seats []seat, row label.Row, taints []model.Taint, stay map
 	return seats
 }
 
-// inOrderOfAssignment lists the seats, each by the last assignment of its pod: earlier ones were taken back.
+// inOrderOfAssignment orders the seats by the last assignment of each pod: earlier ones were reverted.
 func (r *run) inOrderOfAssignment(seats []seat) []*seat {
 	at := make(map[*model.Pod]*seat, len(seats))
 	for i := range seats {
@@ -347,7 +347,7 @@ func (r *run) inOrderOfAssignment(seats []seat) []*seat {
 	return list[first:]
 }
 
-// count counts a pod of a share that is bound now.
+// count counts a pod of the share as bound.
 func (b *boarding) count(r *run, i int) {
 	rules := b.shares[i].task.rules
 	for _, c := range rules.touched {
@@ -379,7 +379,7 @@ func (s *seat) admits(r *run) bool {
 	return r.admits(t, r.scratch.domain.become(r, t, s.row)).OK()
 }
 
-// minds reports whether a pod with the other rules may keep one with these off its host.
+// minds reports whether a pod with the other rules may exclude one with these from its host.
 func (rs *rules) minds(other *rules) bool {
 	for _, slot := range other.hostTouched {
 		if slices.Contains(rs.hostApart, slot) || slices.ContainsFunc(rs.hostSpreads, func(h hostSpread) bool { return h.slot == slot && !h.self }) {
@@ -398,7 +398,7 @@ func (p *place) everybody() []*model.Pod {
 	return pods
 }
 
-// population is how many pods of the plan are in a place.
+// population returns how many pods of the plan are on a place.
 func (p *place) population() int {
 	count := 0
 	for _, s := range p.shares {

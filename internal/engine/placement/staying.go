@@ -7,21 +7,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Pods that stay. The pods of a node that leaves are planned as if they had left it. A pod that cannot be evicted at present
-// (Snapshot.EvictionBlocked) and has no other place does not leave: kube-scheduler counts it where it runs, and its
-// PodDisruptionBudget may not open before other pods are healthy. So the plan is made again with such pods on their nodes.
-// They may keep other pods from the places that the plan had for them; those of them that are EvictionBlocked stay too. Each
-// round has fewer pods to place.
+// Pods that remain on their nodes. The pods of a node under removal are planned as if they had left it. A pod that
+// cannot be evicted at present (Snapshot.EvictionBlocked) and fits nowhere else remains: kube-scheduler counts it where
+// it runs, and its PodDisruptionBudget may not open before other pods are healthy. So the plan is repeated with such
+// pods on their nodes. They may exclude other pods from their planned places; those of them that are EvictionBlocked
+// remain too. Each round has fewer pods to place.
 //
-// So are plans made in which a ReadWriteOncePod claim is at stake; where rules between pods are, see staysfirst.go.
+// This applies to plans with a ReadWriteOncePod claim in use; for rules between pods, see staysfirst.go.
 //
-// A run in portions (budget.go) has no work left for another: there, pods that stay count nowhere.
+// A run in portions (budget.go) has no work left for a repetition: there, remaining pods are not counted.
 
-// mostStayRounds is how often a plan is made again at most. A further round is needed where a pod that stays takes away the
-// place of another that stays then: such a chain is about as long as there are apps with rules about each other.
+// mostStayRounds is how often a plan is repeated at most. A further round is needed where a remaining pod takes the
+// place of another, which then remains too. Such a chain is about as long as the number of apps with rules about each
+// other.
 const mostStayRounds = 8
 
-// staying returns a run in which the pods that stay count where they run, and the refusals of these pods.
+// staying returns a run that counts the remaining pods where they run, and the refusals of these pods.
 func (r *run) staying() (decided *run, stay []plan.Refusal) {
 	for range mostStayRounds {
 		refused := r.refusedInPlace()
@@ -42,7 +43,7 @@ func (r *run) staying() (decided *run, stay []plan.Refusal) {
 	return r, stay
 }
 
-// refusedInPlace lists the refused pods that stay where they run, as tasks of their own.
+// refusedInPlace lists the refused pods that remain where they run, as separate tasks.
 func (r *run) refusedInPlace() []*task {
 	if r.mode == portioned || len(r.snap.EvictionBlocked) == 0 {
 		return nil
@@ -58,7 +59,7 @@ func (r *run) refusedInPlace() []*task {
 	return tasks
 }
 
-// counted reports whether it may matter to other pods that the pods of the tasks stay: a rule counts them, or they use a
+// counted reports whether other pods may be affected if the pods of the tasks remain: a rule counts them, or they use a
 // claim that only one pod may use.
 func (r *run) counted(tasks []*task) bool {
 	all := 0
@@ -76,7 +77,7 @@ func (r *run) counted(tasks []*task) bool {
 	})
 }
 
-// podsLeft lists what is left of the tasks.
+// podsLeft lists the remaining pods of the tasks.
 func podsLeft(tasks []*task) []*model.Pod {
 	var pods []*model.Pod
 	for _, t := range tasks {
@@ -85,7 +86,7 @@ func podsLeft(tasks []*task) []*model.Pod {
 	return pods
 }
 
-// homes are the nodes that the pods run on.
+// homes groups the pods by the nodes that they run on.
 func homes(pods []*model.Pod) []model.Seating {
 	var seats []model.Seating
 	at := map[string]int{}

@@ -7,14 +7,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Pods that cannot be evicted at present count where they run until the other pods have their places. kube-scheduler counts them
-// there, and their PodDisruptionBudget may not open before other pods are healthy: pods whose places depend on where those
-// go later would wait, possibly for ever. Then the pods themselves are placed as if they had left their nodes, beside the others, so that
-// their places are there when the budget opens; and others that found no place are asked again. The order of the plan says so: first
-// come pods that can be bound while those run where they are.
+// Pods that cannot be evicted at present count where they run until the other pods are placed. kube-scheduler counts
+// them there, and their PodDisruptionBudget may not open before other pods are healthy: pods whose admission depends on
+// the later places of these pods would wait, possibly forever. Then these pods are placed beside the others as if they
+// had left their nodes, so that capacity exists when the budget opens. Other pods that were not placed are tried again.
+// The order of the plan reflects this: first the pods that can be bound while those pods run where they are.
 
-// beside returns a run that places pods which cannot be evicted at present beside the others, and the refusals of pods that count where
-// they run for good. It returns nil where rules between pods make no difference, or the work budget does not suffice.
+// beside returns a run that places pods which cannot be evicted at present beside the others, and the refusals of pods
+// that count where they run for good. It returns nil where rules between pods have no effect, or the work budget does
+// not suffice.
 func (r *run) beside() (*run, []plan.Refusal) {
 	if !concernsOthers(r.snap) {
 		return nil, nil
@@ -37,7 +38,7 @@ func (r *run) beside() (*run, []plan.Refusal) {
 	return nil, nil
 }
 
-// besideIn is the run for a snapshot in which the pods that cannot be evicted at present have left their nodes.
+// besideIn returns the run for a snapshot in which the pods that cannot be evicted at present have left their nodes.
 func (r *run) besideIn(left *model.Snapshot) *run {
 	stay := evictionBlocked(left)
 	both := left.Bound(homes(stay))
@@ -67,8 +68,9 @@ func evictionBlocked(snap *model.Snapshot) []*model.Pod {
 	return pods
 }
 
-// concernsOthers reports whether there are other pods to place than those that cannot be evicted at present, and rules that count
-// those. Where one of them uses a claim that only one pod may use, other pods wait for that in any case.
+// concernsOthers reports whether the snapshot has pods that cannot be evicted at present, other pods to place, and
+// rules that count the former. If one of them uses a claim that only one pod may use, other pods wait for it in any
+// case, and the result is false.
 func concernsOthers(snap *model.Snapshot) bool {
 	if len(snap.EvictionBlocked) == 0 {
 		return false
@@ -94,7 +96,7 @@ func concernsOthers(snap *model.Snapshot) bool {
 	return counted && others
 }
 
-// holdStaying takes the pods that stay for now out of what is left of the tasks.
+// holdStaying removes the pods that remain for now from the remaining pods of the tasks.
 func (r *run) holdStaying() {
 	if len(r.stay) == 0 {
 		return
@@ -104,13 +106,13 @@ func (r *run) holdStaying() {
 	}
 }
 
-// placeStaying places the pods that stay as if they had left their nodes, and asks again for those that have no place.
+// placeStaying places the remaining pods as if they had left their nodes, and tries refused pods again.
 func (r *run) placeStaying() {
 	if len(r.stay) == 0 {
 		return
 	}
 	r.leaving = true
-	r.board() // counts everybody; settle takes back what cannot be bound
+	r.board() // counts all pods; settle removes those that cannot be bound
 	var tasks []*task
 	for _, t := range r.tasks {
 		rest := slices.DeleteFunc(slices.Clone(t.pods), func(p *model.Pod) bool { return !r.stay[p] || r.kept[p] })
@@ -126,7 +128,7 @@ func (r *run) placeStaying() {
 	r.settle()
 }
 
-// holdsInPlace reports whether all placed pods can be bound while the others of the pods that stay do not leave.
+// holdsInPlace reports whether all placed pods can be bound while the pods in stay remain on their nodes.
 func (r *run) holdsInPlace(stay []*model.Pod) bool {
 	if len(stay) == 0 {
 		return true
@@ -139,7 +141,7 @@ func (r *run) holdsInPlace(stay []*model.Pod) bool {
 	return len(late) == 0
 }
 
-// vacate takes the pods that leave from the counts of the nodes they run on.
+// vacate removes the departing pods from the counts of the nodes they run on.
 func (r *run) vacate() {
 	c := r.counters
 	for _, t := range r.tasks {

@@ -6,11 +6,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Reseated returns the snapshot with the seats that an earlier plan gave to pods which are still pending: its nodes promise
-// them their places, as claims promise those of the pods that they were bought for. Without it a plan that is made anew
-// knows the places of pods that are nominated or had a claim bought for them, and has to find new ones for all others:
-// those that go to nodes that are not open yet, and those whose turn to be nominated has not come. It may find them no
-// place, and buy. The receiver is unchanged; last may be nil, as after a restart.
+// Reseated returns the snapshot with the reservations of an earlier plan for pods that are still pending: its nodes
+// list them, as claims list the pods that they were launched for. Otherwise a repeated plan knows the nodes of pods
+// that are nominated or had a claim launched for them, and must place all others anew: those on nodes that are not open
+// yet, and those that are not nominated yet. It may find them unschedulable, and launch nodes. snap is unchanged; last
+// may be nil, as after a restart.
 func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	if last == nil || len(snap.Groups) == 0 {
 		return snap
@@ -47,7 +47,7 @@ func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	return snap.Promising(seats).InTurns(turns(pending, last), planned)
 }
 
-// turns are when the plan would have bound those of its pods that are still pending.
+// turns returns the position in the earlier plan's order of those of its pods that are still pending.
 func turns(pending map[string]*model.Pod, last *Provision) map[string]int {
 	turns := make(map[string]int, len(pending))
 	for i, pod := range last.Order {
@@ -58,7 +58,7 @@ func turns(pending map[string]*model.Pod, last *Provision) map[string]int {
 	return turns
 }
 
-// nodeOrClaim is the node of that name, or the one of the claim of that name.
+// nodeOrClaim returns the node of that name, or the node of the claim of that name.
 func nodeOrClaim(snap *model.Snapshot, name string) *model.Node {
 	if node := snap.Node(name); node != nil {
 		return node

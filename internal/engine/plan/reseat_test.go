@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Pods that are still pending keep the seats of the plan before, on nodes and on claims by whatever name their nodes have,
-// beside what claims promise; nobody else has one.
+// Pods that are still pending keep the reservations of the previous plan, on nodes and on claims regardless of the
+// names of their nodes, in addition to those of claims. No other pod has one.
 func TestReseated(t *testing.T) {
 	w := newWorld(t, 2)
 	w.nodes["c1"].Promised = []string{"uid-bought"}
@@ -46,9 +46,9 @@ func TestReseated(t *testing.T) {
 		t.Errorf("planned (-want +got):\n%s", diff)
 	}
 	if snap.Node("n0").Promised != nil {
-		t.Error("the snapshot that was asked about has changed")
+		t.Error("the original snapshot has changed")
 	}
 	if plan.Reseated(snap, nil) != snap {
-		t.Error("without a plan before, the snapshot is another")
+		t.Error("without a previous plan, the snapshot differs")
 	}
 }

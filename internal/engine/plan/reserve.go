@@ -8,18 +8,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Reservations are the writes that note on claims which pods the plan puts onto their nodes, as far as nothing else in the API
-// says so: a claim names the pods that it was created for, and a nomination names its node. Neither is there for pods that join a
-// claim in flight, whose node cannot be nominated yet, nor for pods whose nomination waits for that of others (see MostPromises
-// and crowd), nor for pods that still run on a node that leaves. A process without memory of this plan finds the same
-// places by the reservations, and launches nothing beside it. They are written before the claims of the plan are created.
+// Reservations returns the writes that record on claims which pods the plan places on their nodes, unless another
+// object in the API records it: a claim lists the pods it was created for, and a nomination names its node. Neither
+// exists for pods that join a claim in flight, whose node cannot be nominated yet; for pods whose nomination waits for
+// that of others (see MostPromises and crowd); and for pods that still run on a node that is being removed. With the
+// reservations, a process without memory of this plan finds the same placements and launches no additional nodes. They
+// are written before the claims of the plan are created.
 //
-// Of several claims in flight that were created for one pod, the newest says where the pod goes (CompareLaunches): a pod that did
-// not fit onto the node of the first had another launched, and its old place may be another pod's. Where the pod goes to an
-// older one after all, that is reserved.
+// Of several claims in flight that were created for one pod, the newest determines where the pod goes
+// (CompareLaunches): a second claim was launched because the pod did not fit on the node of the first, so another pod
+// may use its capacity there. If the plan nevertheless places the pod on an older one, that is reserved.
 //
-// A reservation is taken back when its pod goes elsewhere, or runs on another node that stays: when that node leaves later, something
-// else decides where the pod goes. One whose pod runs on the node itself, or is gone, does no harm, and is not written again for that.
+// A reservation is removed when its pod goes elsewhere, or runs on another node that is not being removed: if that node
+// is removed later, a later plan decides where the pod goes. A reservation whose pod runs on the node itself, or is
+// gone, is harmless and causes no write.
 func Reservations(snap *model.Snapshot, p *Provision) []Action {
 	r := &reserver{nominator: newNominator(snap), goes: map[string]string{}, planned: map[string][]*model.Pod{}, named: launchedFor(snap)}
 	for _, placed := range p.Placed {
@@ -47,18 +49,18 @@ func Reservations(snap *model.Snapshot, p *Provision) []Action {
 	return actions
 }
 
-// reserver answers for one snapshot and one plan.
+// reserver computes the reservations for one snapshot and one plan.
 type reserver struct {
 	*nominator
-	// planned are the pods of the plan by the name of the node, goes is the node or the new claim of each by UID, empty for pods
-	// that have no place.
+	// planned are the pods of the plan by the name of the node. goes is the node or the new claim of each pod by UID,
+	// empty for pods that are not placed.
 	planned map[string][]*model.Pod
 	goes    map[string]string
-	// named is the node whose claim says that the pod goes there, by UID.
+	// named is the node whose claim was created for the pod, by UID.
 	named map[string]*model.Node
 }
 
-// launchedFor are the nodes of the newest claims in flight that were created for each pod, by UID.
+// launchedFor returns, by UID of the pod, the node of the newest claim in flight that was created for it.
 func launchedFor(snap *model.Snapshot) map[string]*model.Node {
 	newest := map[string]*model.Node{}
 	for _, node := range snap.Nodes {
@@ -79,8 +81,8 @@ func LaunchedFor(node *model.Node, pod *model.Pod) bool {
 	return node.Stage < model.Initialized && slices.Contains(node.BoughtFor, pod.UID)
 }
 
-// CompareLaunches orders nodes whose claims were created for one pod: the newest first. Creation timestamps are whole seconds; plans
-// that launch for the same pod are made a second apart or more.
+// CompareLaunches orders nodes whose claims were created for one pod: the newest first. Creation timestamps have a
+// resolution of one second; plans that launch for the same pod are at least a second apart.
 func CompareLaunches(a, b *model.Node) int {
 	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Claim, b.Claim))
 }
@@ -91,7 +93,7 @@ func (r *reserver) note(pods []*model.Pod, to string) {
 	}
 }
 
-// noteSettled notes where reserved pods run that the plan does not concern, on nodes that stay.
+// noteSettled records the nodes of reserved pods that the plan does not contain, if these nodes are not being removed.
 func (r *reserver) noteSettled() {
 	reserved := map[string]bool{}
 	for _, node := range r.snap.Nodes {
@@ -116,7 +118,7 @@ func (r *reserver) noteSettled() {
 	}
 }
 
-// wanted are the words (model.Pod.Promise) of the pods that only a reservation remembers.
+// wanted returns the pods that only a reservation records, in the format of model.Pod.Promise.
 func (r *reserver) wanted(node *model.Node) []string {
 	nominated := map[string]bool{}
 	if node.Stage >= model.Registered {
@@ -132,7 +134,7 @@ func (r *reserver) wanted(node *model.Node) []string {
 	return words
 }
 
-// outdated reports whether the reservations on the claim lack a pod, or name one that goes elsewhere now.
+// outdated reports whether the reservations on the claim lack a pod, or contain one that now goes elsewhere.
 func (r *reserver) outdated(node *model.Node, wanted []string) bool {
 	if slices.ContainsFunc(wanted, func(word string) bool { return !slices.Contains(node.ReservedFor, word) }) {
 		return true

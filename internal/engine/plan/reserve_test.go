@@ -10,9 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// What else in the API does not remember of a plan is reserved: pods that join a claim in flight, pods that still run on a node that
-// leaves. Pods that the claim was created for, that are nominated or are about to be are not; nor is what is reserved written
-// again, unless a pod goes elsewhere now or runs on another node that stays.
+// Pods that no other object in the API records are reserved: pods that join a claim in flight, and pods that still run
+// on a node that is being removed. Pods that the claim was created for, or that are nominated or about to be, are not
+// reserved. An existing reservation is not written again, unless a pod now goes elsewhere or runs on another node that
+// is not being removed.
 func TestReservations(t *testing.T) {
 	joined := func(w *world) { w.pend("joined", "") }
 	again := func(created time.Time) func(*world) {
@@ -76,7 +77,7 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// Of more pods than may be nominated to a node at a time the rest is reserved.
+// Of more pods than may be nominated to a node at a time, the rest is reserved.
 func TestReservationsBeyondNominations(t *testing.T) {
 	w := newWorld(t, 1)
 	w.nodes["c0"].Stage = model.Registered

@@ -9,21 +9,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// A seat is the place on a node that a plan has for a pod. The claim of a node that is bought remembers those that it
-// is bought for until it is initialised; the seats of a command, on nodes that are there and on those it buys, stand in the
-// command until its last claim is gone. Whoever plans anew meanwhile finds the same seats: pods that are started again
-// under other names take those of their predecessors, by controller, if they still fit. Else every new plan would pack them
-// another way, and where a plan is tight buy a node for the rest.
+// seat is a pod's reservation on a node. The claim of a launched node lists the pods it was launched for until it is
+// initialized. The seats of a command, on existing nodes and on its replacements, are stored in the command until its
+// last claim is gone. Every plan made meanwhile finds the same seats: pods that controllers recreate under other names
+// take those of their predecessors, by controller, if they still fit. Otherwise every new plan would pack them
+// differently and, where capacity is short, launch a node for the rest.
 type seat struct {
 	pod, owner string
-	// since is when the command was made: a pod of the controller that came to the node later has come for a seat. It is
-	// zero for seats of claims, which begin with nobody on them.
+	// since is when the command was created: a pod of the controller that was created later and is on the node has used
+	// a seat. It is zero for seats of claims, whose nodes are empty at first.
 	since time.Time
-	// claimed: the seat is of a claim, old: a newer claim has a seat for the pod.
+	// claimed reports that the seat belongs to a claim, old that a newer claim has a seat for the pod.
 	claimed, old bool
 }
 
-// perch is where a seat is: the name of a claim, which need not be there yet, or that of a node that is not ours.
+// perch identifies where a seat is: the name of a claim, which may not exist yet, or of a node without a claim.
 type perch struct{ claim, node string }
 
 func perchOf(n *model.Node) perch {
@@ -33,13 +33,13 @@ func perchOf(n *model.Node) perch {
 	return perch{node: n.Name}
 }
 
-// Seated returns the snapshot with the seats that pods hold by claims in flight and by the commands of the nodes of another
-// snapshot, from which it was derived, that are leaving.
+// Seated returns the snapshot with the reservations by claims in flight and by commands. The commands are read from the
+// nodes of another snapshot, from which snap was derived, that are being removed.
 func Seated(snap, of *model.Snapshot, leaving func(*model.Node) bool) *model.Snapshot {
 	return snap.Promising(inherited(snap, commanded(of, leaving)))
 }
 
-// commanded are the seats of commands.
+// commanded returns the seats of commands.
 func commanded(snap *model.Snapshot, leaving func(*model.Node) bool) map[perch][]seat {
 	var seats map[perch][]seat
 	read := reader{}
@@ -61,7 +61,7 @@ func commanded(snap *model.Snapshot, leaving func(*model.Node) bool) map[perch][
 	return seats
 }
 
-// seats tells of every seat on nodes that are there or are still to come.
+// seats calls tell for every seat on existing nodes and on replacements.
 func (c *Command) seats(snap *model.Snapshot, tell func(at perch, s seat)) {
 	say := func(at perch, words []string, since time.Time) {
 		for _, word := range words {
@@ -80,10 +80,10 @@ func (c *Command) seats(snap *model.Snapshot, tell func(at perch, s seat)) {
 	}
 }
 
-// reader reads commands; every candidate of one carries the same text.
+// reader decodes commands and caches them by text, because every candidate of a command carries the same text.
 type reader map[string]*Command
 
-// command is the node's, nil where it cannot be read or is another's.
+// command returns the node's command, nil where it is unreadable or does not list the node.
 func (r reader) command(n *model.Node) *Command {
 	cmd, known := r[n.Command]
 	if !known {
@@ -98,7 +98,7 @@ func (r reader) command(n *model.Node) *Command {
 	return cmd
 }
 
-// inherited is, by node, whom its seats are for now, where pods took those of their predecessors.
+// inherited returns, by node, the UIDs of the pods that its seats are now for, including pods that took over a seat.
 func inherited(snap *model.Snapshot, commanded map[perch][]seat) map[string][]string {
 	if len(commanded) == 0 && !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.Owners != nil }) {
 		return nil
@@ -141,7 +141,8 @@ type table struct {
 	seats []seat
 }
 
-// markOld marks the seats that claims have for a pod which a newer claim has a seat for. The place may be another pod's by now.
+// markOld marks the seats of claims for a pod that has a seat on a newer claim. Another pod may use the capacity by
+// now.
 func markOld(tables []table) {
 	newest := map[string]*model.Node{}
 	for _, t := range tables {
@@ -162,8 +163,8 @@ func markOld(tables []table) {
 	}
 }
 
-// compareSeats orders two nodes whose claims have a seat for the pod with that UID: the newer seat first. Reservations are newer
-// than claims, and are taken back when the pod goes elsewhere.
+// compareSeats orders two nodes whose claims have a seat for the pod with that UID: the newer seat first. Reservations
+// are newer than claims, and are removed when the pod goes elsewhere.
 func compareSeats(uid string, a, b *model.Node) int {
 	pod := model.Pod{UID: uid}
 	without := func(n *model.Node) int {
@@ -175,8 +176,8 @@ func compareSeats(uid string, a, b *model.Node) int {
 	return cmp.Or(without(a)-without(b), CompareLaunches(a, b))
 }
 
-// seatsOf are the seats of a node, each once: what its claim promises, and what commands do. A claim may be created for a pod and
-// reserved for it too.
+// seatsOf returns the seats of a node, each once: those of its claim, and those of commands. A claim may be created for
+// a pod and also have a reservation for it.
 func seatsOf(n *model.Node, commanded []seat) []seat {
 	var seats []seat
 	known := make(map[string]int, len(n.Promised))
@@ -200,9 +201,9 @@ func seatsOf(n *model.Node, commanded []seat) []seat {
 	return seats
 }
 
-// seated are whom the seats of a node are for, with heirs for its vacant seats, who are taken from the orphans. A seat is
-// vacant when nobody is to be found for whom it was bought and none of his controller has come to the node for it; an old one has
-// no heir.
+// seated returns the UIDs of the pods that the seats of a node are for, including successors for vacant seats, which
+// are removed from the orphans. A seat is vacant when its pod is gone and no pod of the same controller has been bound
+// to the node in its place. An old seat has no successor.
 func seated(n *model.Node, seats []seat, planned map[string]bool, orphans map[string][]*model.Pod) []string {
 	promised := make([]string, len(seats))
 	meant := make(map[string]bool, len(seats))

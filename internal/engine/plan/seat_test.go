@@ -9,9 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The seats that a command under way has on a node that is there are for its pods, and for those of their controllers that
-// are started again; pods of the controller that were on the node before have not come for them. Of a command that was
-// given up there is none.
+// The reservations of a command in progress on an existing node are for its pods, and for the pods that their
+// controllers recreate. Earlier pods of the controller on the node use none of them. An abandoned command has none.
 func TestSeatsOfCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase   plan.Phase
@@ -48,8 +47,8 @@ func TestSeatsOfCommands(t *testing.T) {
 	}
 }
 
-// The seats of a command on a node that is not ours stand in the command too, so that a process that comes after a crash finds
-// them; another node of that name has none.
+// The reservations of a command on a node without a claim are stored in the command too, so that a process that starts
+// after a crash finds them. Another node of that name has none.
 func TestSeatsOnForeignNodes(t *testing.T) {
 	w := newWorld(t, 1)
 	w.bind("a", "n0")
@@ -65,7 +64,7 @@ func TestSeatsOnForeignNodes(t *testing.T) {
 		t.Errorf("promised (-want +got):\n%s", diff)
 	}
 	if cmd, actions := plan.Step(w.snapshot(), cmd); cmd.Phase != plan.Draining || len(actions) != 0 {
-		t.Errorf("phase %s: %s; want nothing, there is no claim to note it on", cmd.Phase, texts(actions))
+		t.Errorf("phase %s: %s; want nothing, there is no claim to record it on", cmd.Phase, texts(actions))
 	}
 	foreign.UID = "another"
 	if promised := plan.Ahead(w.snapshot()).Node("theirs").Promised; promised != nil {
