@@ -1,19 +1,20 @@
-// Package class looks after EC2NodeClasses: what their selectors find, whether machines could be launched, and their end.
+// Package class reconciles EC2NodeClasses: it resolves their selectors, checks whether machines can be launched, and
+// deletes their resources.
 //
-//	EC2NodeClass --> finaliser --> hash --> discovery --> examine --> DryRun --> one patch of the status
+//	EC2NodeClass --> finalizer --> hash --> discovery --> examine --> DryRun --> one patch of the status
 //	                               (claims first)         pure        EC2
-//	deleted: wait for its claims --> instance profiles, launch templates --> finaliser gone
+//	deleted: wait for its claims --> instance profiles, launch templates --> finalizer removed
 //
-// Everything that is wrong with a class is said in its conditions, in the user's words: the field, and what would be right.
-// An error of AWS that goes away by itself (throttled, no answer) changes no condition; the class is looked at again soon.
+// Every problem of a class is in its conditions, in terms of its spec: the field, and a valid value. A temporary AWS
+// error (throttled, no response) changes no condition; the class is reconciled again soon.
 //
-// What is read of AWS is kept by package discovery; this package decides when it is looked at again: subnets each minute,
-// images and security groups every five minutes once they are found, dry runs every half an hour or when the class changes.
+// Package discovery caches AWS data. This package decides when to read it again: subnets every minute; images and
+// security groups every five minutes once they are found; dry runs every half an hour or when the class changes.
 //
-// The dry runs make nothing: they ask EC2 whether a launch template, an instance and a fleet could be made, with the
-// instance profile, network, image, tags and user data that the class gives. EC2 checks permissions and many parameters
-// then, and no capacity.
+// The dry runs create nothing. They call EC2 to find out whether a launch template, an instance and a fleet could be
+// created with the instance profile, network, image, tags and user data of the class. EC2 then checks permissions and
+// many parameters, but not capacity.
 //
-// The package must not know how machines are chosen or bought, what pools want, nor metrics; the binary gives it functions
-// for what other packages do.
+// The package must not depend on how machines are selected or launched, on the needs of pools, nor on metrics. The
+// binary injects functions of other packages.
 package class

@@ -18,27 +18,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
-// EC2API is what a dry run asks of EC2; *ec2.Client has it.
+// EC2API has the methods of *ec2.Client that a dry run calls.
 type EC2API interface {
 	CreateLaunchTemplate(context.Context, *ec2.CreateLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error)
 	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
 	RunInstances(context.Context, *ec2.RunInstancesInput, ...func(*ec2.Options)) (*ec2.RunInstancesOutput, error)
 }
 
-// DryRun asks EC2 whether what a class describes could be made. Nothing is made.
+// DryRun checks with EC2 whether the resources that a class describes could be created. It creates nothing.
 type DryRun struct {
 	EC2     EC2API
 	Calls   *discovery.Caller
-	Cluster string // name
-	// Orders are what the pools of a class would launch. Without it, and without pools, a type is tried that every region has.
+	Cluster string // name of the cluster
+	// Orders returns the launches that the pools of a class would make. Without it, and without pools, a type that
+	// every region has is tried.
 	Orders func(ctx context.Context, class *awsv1.EC2NodeClass) ([]*launch.Order, error)
 }
 
-// errNoProfile says that EC2 does not know the instance profile, which is made and will be known soon.
+// errNoProfile means that EC2 does not know a new instance profile yet.
 var errNoProfile = errors.New("EC2 does not know the instance profile yet")
 
-// check asks. A finding is something that the user has to change, in the class or in the permissions of the controller; an
-// error goes away by itself.
+// check makes the dry runs. A finding is a problem that the user has to resolve, in the class or in the permissions of
+// the controller. An error is temporary.
 func (d *DryRun) check(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
 	trials, err := d.trials(ctx, class, cluster)
 	if err != nil {
@@ -50,7 +51,7 @@ func (d *DryRun) check(ctx context.Context, class *awsv1.EC2NodeClass, cluster d
 			return found, err
 		}
 	}
-	// A policy may deny a type: a class is at fault when another one is denied as well.
+	// A policy may deny one type. A finding is reported only if another type is denied as well.
 	var found *finding
 	for _, t.Trial = range trials {
 		if found, err = d.instance(ctx, &t); err != nil || found == nil || !found.forbidden {
@@ -60,7 +61,7 @@ func (d *DryRun) check(ctx context.Context, class *awsv1.EC2NodeClass, cluster d
 	return found, nil
 }
 
-// trials are what is tried, at least one.
+// trials returns the dry runs to make, at least one.
 func (d *DryRun) trials(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]launch.Trial, error) {
 	if d.Orders != nil {
 		orders, err := d.Orders(ctx, class)
@@ -76,14 +77,14 @@ func (d *DryRun) trials(ctx context.Context, class *awsv1.EC2NodeClass, cluster 
 	return []launch.Trial{trial}, err
 }
 
-// trial is what is tried.
+// trial is one dry run.
 type trial struct {
 	launch.Trial
 	class *awsv1.EC2NodeClass
 	tags  []ec2types.Tag
 }
 
-// tags of a launch. The pool's name stands for any: policies ask that there is one.
+// tags returns the tags of a launch. The pool's name is a placeholder: policies require that there is one.
 func (d *DryRun) tags(class *awsv1.EC2NodeClass) []ec2types.Tag {
 	all := map[string]string{}
 	maps.Copy(all, class.Spec.Tags)
@@ -117,7 +118,8 @@ func (t *trial) tagged(kinds ...ec2types.ResourceType) []ec2types.TagSpecificati
 	return specifications
 }
 
-// fleet tries a fleet of a launch template that does not exist: EC2 may say so, after it has checked the permission.
+// fleet tries a fleet with a launch template that does not exist. EC2 may report that, after it has checked the
+// permission.
 func (d *DryRun) fleet(ctx context.Context, t *trial) (*finding, error) {
 	err := d.try(ctx, "CreateFleet", func(ctx context.Context, once func(*ec2.Options)) error {
 		_, err := d.EC2.CreateFleet(ctx, &ec2.CreateFleetInput{
@@ -164,7 +166,7 @@ func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err er
 	return found, nil
 }
 
-// try makes a call once. It is well if EC2 says that it would have done it.
+// try makes a call once. It succeeds if EC2 responds that the request would have succeeded.
 func (d *DryRun) try(ctx context.Context, operation string, call func(context.Context, func(*ec2.Options)) error) error {
 	once := func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 	_, err := discovery.Do(ctx, d.Calls, "EC2", operation, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx, once) })
@@ -175,13 +177,13 @@ func (d *DryRun) try(ctx context.Context, operation string, call func(context.Co
 	return err
 }
 
-// soldOut are the codes by which EC2 says that the trial's own type or subnet has nothing left, or is not sold there: that says
-// nothing of a class, which may run other types elsewhere. The permission was checked before.
+// soldOut are the codes for a lack of capacity of the type or subnet in the dry run, or for a type that is not offered
+// there. They say nothing about a class, which may run other types elsewhere. EC2 has checked the permission before.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var soldOut = []string{"Unsupported", "InsufficientFreeAddressesInSubnet", "InsufficientInstanceCapacity", "InsufficientCapacity",
 	"InstanceLimitExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "MaxFleetCountExceeded"}
 
-// verdict tells what the user has to change from what goes away by itself.
+// verdict distinguishes problems that the user has to resolve from temporary errors.
 func verdict(err error, reason string) (*finding, error) {
 	var call *discovery.CallError
 	switch {
@@ -193,7 +195,7 @@ func verdict(err error, reason string) (*finding, error) {
 		return wrong(reason, "spec.amiSelectorTerms: the image is not shared with this account: %s", call), nil
 	case call.Code == "OptInRequired":
 		return wrong(reason, "spec.amiSelectorTerms: the image's terms must be accepted in the AWS Marketplace first: %s", call), nil
-	case call.Forbidden(): // an expired token is about the controller, and not about what the class asks for
+	case call.Forbidden(): // an expired token concerns the controller, not the class
 		found := wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call)
 		found.forbidden = true
 		return found, nil
@@ -203,18 +205,18 @@ func verdict(err error, reason string) (*finding, error) {
 	return nil, fmt.Errorf("trying a launch: %w", err)
 }
 
-// RefusedError says why EC2 would not launch what a class describes.
+// RefusedError is the reason why EC2 would not launch what a class describes.
 type RefusedError struct {
-	// Reason as in the condition ValidationSucceeded.
+	// Reason is the same as in the condition ValidationSucceeded.
 	Reason, Message string
-	// Denied says that the controller lacks a permission; else something of the class is wrong.
+	// Denied means that the controller lacks a permission. Otherwise the class is wrong.
 	Denied bool
 }
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// Try asks, once, whether machines of a class could be launched that the controller has resolved, in a cluster of which
-// nodes are told these facts. Errors: *RefusedError; others go away by themselves.
+// Try checks once whether machines could be launched for a class that the controller has resolved, in a cluster with
+// these facts. Errors: *RefusedError; others are temporary.
 func (d *DryRun) Try(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	if _, err := sample(class, cluster); err != nil {
 		return &RefusedError{Reason: awsv1.ReasonInvalidUserData, Message: err.Error()}

@@ -15,12 +15,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
-// finding is why no machine of a class could be launched, as its condition ValidationSucceeded says it.
+// finding is the reason why no machine of a class could be launched, for its condition ValidationSucceeded.
 type finding struct {
 	status  metav1.ConditionStatus // False, or Unknown
 	reason  string
 	message string
-	// forbidden says that the controller lacks a permission; else it is the class that is wrong.
+	// forbidden means that the controller lacks a permission. Otherwise the class is wrong.
 	forbidden bool
 }
 
@@ -28,8 +28,8 @@ func wrong(reason, format string, args ...any) *finding {
 	return &finding{status: metav1.ConditionFalse, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// examine looks for what is wrong with the class, without asking anybody; nil if nothing is. The conditions of discovery are
-// those of now. The first check that finds something wins.
+// examine checks the class without any call, and returns nil if there is no problem. The conditions of discovery must
+// be current. It returns the first problem.
 func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, tags, userData} {
 		if found := check(class, cluster); found != nil {
@@ -39,7 +39,7 @@ func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	return nil
 }
 
-// services: AL2023 is told the range of the services' addresses.
+// services checks the service CIDR, which user data of AL2023 needs.
 func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	if class.Family() == awsv1.FamilyAL2023 && cluster.ServiceCIDR == "" {
 		return wrong(awsv1.ReasonClusterCIDRResolutionFailed,
@@ -69,12 +69,12 @@ func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	return nil
 }
 
-// dependencies: without these no machine can be described.
+// dependencies checks the conditions that are required to describe a machine.
 func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	var missing, unknown []string
 	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
 		switch c := class.Condition(name); {
-		case c.Reason == awsv1.ReasonInstanceProfileNotFound: // that is what a launch says that was tried, and is tried again
+		case c.Reason == awsv1.ReasonInstanceProfileNotFound: // a dry run has set it, and is made again
 		case c.IsFalse():
 			missing = append(missing, name)
 		case !c.IsTrue():
@@ -91,12 +91,16 @@ func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 }
 
 const (
-	mostTags = 50 // that EC2 takes on a resource: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
-	// ourTags are those of an instance: cluster (two), pool, class, claim, purchase, its places, and Name.
+	// mostTags is EC2's maximum number of tags per resource:
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
+	mostTags = 50
+	// ourTags is the number of tags that the controller sets on an instance: cluster (two), pool, class, claim,
+	// purchase, its places, and Name.
 	ourTags = 8
 )
 
-// tags that we set, in classes that are older than the rules of the CRD, and more of them than EC2 takes.
+// tags checks for tags that the controller itself sets, in classes that are older than the rules of the CRD, and for
+// more tags than EC2 allows.
 func tags(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	others := len(class.Spec.Tags)
 	if _, named := class.Spec.Tags[awsv1.TagName]; named {
@@ -128,7 +132,7 @@ func userData(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	return wrong(awsv1.ReasonInvalidUserData, "%s", err)
 }
 
-// accepted says that nothing is wrong with a class, and which fields of its user data have no effect.
+// accepted returns the finding for a valid class, with the fields of its user data that have no effect.
 func accepted(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	unknown := userdata.Unknown(sampleRequest(class, cluster))
 	if len(unknown) == 0 {
@@ -138,12 +142,12 @@ func accepted(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 		message: fmt.Sprintf("spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: %s", strings.Join(unknown, ", "))}
 }
 
-// sample is the user data of a node without labels and taints of its own.
+// sample returns the user data of a node without additional labels and taints.
 func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) {
 	return userdata.Render(sampleRequest(class, cluster))
 }
 
-// told is what machines are told of the cluster.
+// told returns the cluster facts that user data contains.
 func told(cluster discovery.Facts) userdata.Cluster {
 	return userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6}
 }

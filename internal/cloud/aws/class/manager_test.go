@@ -29,8 +29,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// TestManager: against a real API server, which checks what is written by the schema, a class becomes ready and ends; what
-// keeps it is the claim, whose end wakes it.
+// TestManager checks, with a real API server that validates writes by the schema, that a class becomes ready and is
+// deleted. The claim blocks its deletion, and the deletion of the claim triggers a reconciliation of the class.
 func TestManager(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	definitions, err := crds.Definitions()
@@ -76,7 +76,7 @@ func TestManager(t *testing.T) {
 	until(t, "the class is gone", func() bool { return apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(class), class)) })
 }
 
-// simulated is a reconciler without a client, with a simulated AWS that ends with the test.
+// simulated returns a reconciler without a client, with a simulated AWS that is shut down with the test.
 func simulated(t *testing.T) *Reconciler {
 	t.Helper()
 	sim, err := awssim.New(awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}})

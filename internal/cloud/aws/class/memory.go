@@ -19,7 +19,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// memory is what need not be asked again for a while. Losing it costs calls and nothing else.
+// memory holds results that need not be read again for a while. Losing it only costs calls.
 type memory struct {
 	mu      sync.Mutex
 	classes map[types.UID]*remembered
@@ -28,11 +28,11 @@ type memory struct {
 type remembered struct {
 	generation int64
 	looked     map[string]time.Time    // by condition
-	key        [sha256.Size]byte       // of what passed the dry runs
+	key        [sha256.Size]byte       // hash of the contents that passed the dry runs
 	passed     time.Time               // zero for never
 	bytes      int                     // of user data
-	late       int                     // tries in a row for which EC2 did not know the instance profile
-	warned     map[types.UID]time.Time // pools, when
+	late       int                     // consecutive tries in which EC2 did not know the instance profile
+	warned     map[types.UID]time.Time // pools, with the time of the warning
 }
 
 func (m *memory) of(uid types.UID) *remembered {
@@ -45,7 +45,7 @@ func (m *memory) of(uid types.UID) *remembered {
 	return m.classes[uid]
 }
 
-// looked says that what a condition is about has been looked for.
+// looked records that the resources of a condition have been read.
 func (m *memory) looked(class *awsv1.EC2NodeClass, condition string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *memory) looked(class *awsv1.EC2NodeClass, condition string, now time.Ti
 	c.looked[condition] = now
 }
 
-// lookedAt is when that was; zero for never as the class is now.
+// lookedAt returns when that was, and zero if the current generation of the class has not been read yet.
 func (m *memory) lookedAt(class *awsv1.EC2NodeClass, condition string) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *memory) lookedAt(class *awsv1.EC2NodeClass, condition string) time.Time
 	return time.Time{}
 }
 
-// tested says whether the dry runs of the same contents passed not too long ago.
+// tested reports whether the dry runs of the same contents passed recently.
 func (m *memory) tested(uid types.UID, key [sha256.Size]byte, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *memory) passed(uid types.UID, key [sha256.Size]byte, now time.Time) {
 	c.key, c.passed = key, now
 }
 
-// weighed notes the bytes of user data, and returns those of before.
+// weighed stores the size of the user data in bytes, and returns the previous size.
 func (m *memory) weighed(uid types.UID, bytes int) (before int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,21 +91,21 @@ func (m *memory) weighed(uid types.UID, bytes int) (before int) {
 	return before
 }
 
-// mostLate is how many tries in a row EC2 may not know a new instance profile before that is an error: about a minute. IAM
-// says that changes take seconds to be seen.
+// mostLate is the number of consecutive tries in which EC2 may not know a new instance profile before that is an error:
+// about a minute. According to IAM, changes take seconds to become visible.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
 const mostLate = 6
 
-// lateProfileError says that EC2 does not know a new instance profile yet.
+// lateProfileError means that EC2 does not know a new instance profile yet.
 type lateProfileError struct {
-	again time.Duration // when it is worth another try
+	again time.Duration // when to try again
 	err   error
 }
 
 func (e *lateProfileError) Error() string { return e.err.Error() }
 func (e *lateProfileError) Unwrap() error { return e.err }
 
-// onlyLate is the lateProfileError that err is, nil if there are others beside it.
+// onlyLate returns the lateProfileError in err, or nil if err has other errors as well.
 func onlyLate(err error) *lateProfileError {
 	for {
 		joined, many := err.(interface{ Unwrap() []error })
@@ -120,7 +120,8 @@ func onlyLate(err error) *lateProfileError {
 	}
 }
 
-// awaited is the error for an instance profile that EC2 does not know yet: after mostLate tries an error like any other.
+// awaited returns the error for an instance profile that EC2 does not know yet. After mostLate tries it is a regular
+// error.
 func (m *memory) awaited(uid types.UID, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,14 +132,14 @@ func (m *memory) awaited(uid types.UID, err error) error {
 	return &lateProfileError{retry << (c.late - 1), err}
 }
 
-// arrived says that EC2 knows the instance profile.
+// arrived records that EC2 knows the instance profile.
 func (m *memory) arrived(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(uid).late = 0
 }
 
-// warn says whether a pool is to be warned, and notes it.
+// warn reports whether a pool must be warned, and records it.
 func (m *memory) warn(uid, pool types.UID, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,8 +160,8 @@ func (m *memory) forget(uid types.UID) {
 	delete(m.classes, uid)
 }
 
-// contents tell apart classes whose dry runs may differ: their spec, what was found, and the user data. The order of subnets
-// changes with their free addresses and says nothing.
+// contents returns a hash that differs for classes whose dry runs may differ: their spec, the resolved resources, and
+// the user data. The order of subnets changes with their free addresses and is irrelevant.
 func contents(class *awsv1.EC2NodeClass, userData []byte) [sha256.Size]byte {
 	subnets := map[string]bool{}
 	for _, subnet := range class.Status.Subnets {
@@ -168,7 +169,7 @@ func contents(class *awsv1.EC2NodeClass, userData []byte) [sha256.Size]byte {
 	}
 	text, err := json.Marshal([]any{class.Spec, subnets, class.Status.SecurityGroups, class.Status.AMIs, class.Status.InstanceProfile, userData})
 	if err != nil {
-		panic("hashing an EC2NodeClass: " + err.Error()) // it came as JSON
+		panic("hashing an EC2NodeClass: " + err.Error()) // it was decoded from JSON
 	}
 	return sha256.Sum256(text)
 }
@@ -177,15 +178,15 @@ func conditionOf(f *finding) status.Condition {
 	return status.Condition{Type: awsv1.ConditionValidationSucceeded, Status: f.status, Reason: f.reason, Message: f.message}
 }
 
-// changedByOthers says whether there is something to do after an update: the status is our own doing, and looking at the class
-// again because of it would be to ask EC2 without a pause.
+// changedByOthers reports whether an update requires a reconciliation. Updates of the status are made by this
+// controller, and reconciling because of them would call EC2 continuously.
 func changedByOthers(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld, e.ObjectNew
 	return before.GetGeneration() != after.GetGeneration() || before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
 		!maps.Equal(before.GetAnnotations(), after.GetAnnotations()) || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 }
 
-// deletedClaim wakes the class of a claim that has gone: it may be waiting for it.
+// deletedClaim queues the class of a deleted claim, because the class may be waiting for it.
 func deletedClaim(_ context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	if claim, ok := e.Object.(*karpv1.NodeClaim); ok {
 		if name, ours := classOf(claim); ours {

@@ -11,10 +11,11 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// warnedFor is how long a pool is not warned again: as long as the API server keeps events by default.
+// warnedFor is the interval between warnings to a pool: how long the API server keeps events by default.
 const warnedFor = time.Hour
 
-// warnPools warns the pools of a class whose reservation terms are not acted on: their machines are paid beside the reservation.
+// warnPools emits warnings for the pools of a class whose reservation terms are not supported: their machines cost
+// money in addition to the reservation.
 func (r *Reconciler) warnPools(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || r.Warn == nil {
 		return nil
@@ -32,7 +33,7 @@ func (r *Reconciler) warnPools(ctx context.Context, class *awsv1.EC2NodeClass) e
 	return nil
 }
 
-// poolsOf are the pools whose machines are of the class.
+// poolsOf returns the pools that refer to the class.
 func (r *Reconciler) poolsOf(ctx context.Context, class *awsv1.EC2NodeClass) ([]karpv1.NodePool, error) {
 	var all karpv1.NodePoolList
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {

@@ -30,40 +30,40 @@ import (
 const Name = "nodeclass"
 
 const (
-	workers     = 10               // classes that are worked on at a time
-	pause       = time.Minute      // after which a class is looked at again
-	settledFor  = 5 * time.Minute  // for which images and security groups that were found are not looked for again
-	testedFor   = 30 * time.Minute // for which a dry run's result is used
-	waiting     = 10 * time.Minute // between looks at a class that is waiting for its claims
-	retry       = time.Second      // after a stale read, and first pause after an error
-	longestWait = time.Minute      // between tries after errors
+	workers     = 10               // number of concurrent reconciliations
+	pause       = time.Minute      // interval of reconciliations
+	settledFor  = 5 * time.Minute  // interval of reads of images and security groups that were found
+	testedFor   = 30 * time.Minute // how long a dry run's result is used
+	waiting     = 10 * time.Minute // interval while a class waits for its claims
+	retry       = time.Second      // after a stale read, and the first delay after an error
+	longestWait = time.Minute      // maximum delay after errors
 )
 
-// Reconciler looks after classes. Fill the fields, then call SetupWithManager.
+// Reconciler reconciles EC2NodeClasses. Set the fields, then call SetupWithManager.
 type Reconciler struct {
 	// Client reads from a cache.
 	Client  client.Client
 	Sources *discovery.Sources
 	// DryRun is nil with --disable-dry-run.
 	DryRun *DryRun
-	// DeleteTemplates deletes the launch templates that were made for a class.
+	// DeleteTemplates deletes the launch templates of a class.
 	DeleteTemplates func(ctx context.Context, class string) error
-	// Emit is told of an event of type Normal on a class.
+	// Emit emits an event of type Normal on a class.
 	Emit func(class *awsv1.EC2NodeClass, reason, message string)
-	// Warn is told of an event of type Warning on a pool.
+	// Warn emits an event of type Warning on a pool.
 	Warn func(pool *karpv1.NodePool, reason, message string)
-	// UserData is told how many bytes of user data a class's machines have, without the labels and taints of pools; 0 when the
-	// class has gone. It may be nil.
+	// UserData receives the size in bytes of the user data of a class's machines, without the labels and taints of
+	// pools, and 0 when the class is gone. It may be nil.
 	UserData func(class string, bytes int)
-	// IsolatedVPC says that IAM cannot be reached (--isolated-vpc): no profile is removed.
+	// IsolatedVPC means that IAM cannot be reached (--isolated-vpc): no profile is deleted.
 	IsolatedVPC bool
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 
 	memory memory
 }
 
-// SetupWithManager registers the controller.
+// SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -80,7 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile brings a class up to date.
+// Reconcile reconciles one class.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	class := &awsv1.EC2NodeClass{}
 	if err := r.Client.Get(ctx, request.NamespacedName, class); err != nil {
@@ -107,25 +107,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	// 1. What has to be there before anything is made for the class.
+	// 1. Add the finalizer before anything is created for the class.
 	if err := r.adopt(ctx, class); err != nil {
 		return err
 	}
-	// 2. The hash: claims before the class. A claim that cannot be stamped keeps the class from being stamped, and from
-	// nothing else.
+	// 2. Write the hash, to the claims before the class. A claim that cannot be written prevents the class from getting
+	// its hash, and nothing else.
 	unstamped := r.stamp(ctx, class)
 	if apierrors.IsNotFound(unstamped) {
 		return unstamped
 	}
-	// 3. Gather and show.
+	// 3. Read AWS and update the conditions.
 	base := class.DeepCopy()
 	cluster, failed := r.Sources.Cluster.Facts(ctx)
 	failed = errors.Join(failed, unstamped, r.discover(ctx, class, cluster))
-	// 4. Evaluate.
+	// 4. Validate.
 	if cluster.Version != "" {
 		failed = errors.Join(failed, r.validate(ctx, class, cluster))
 	}
-	// 5. Act.
+	// 5. Write the status.
 	failed = errors.Join(failed, r.warnPools(ctx, class))
 	if equality.Semantic.DeepEqual(base.Status, class.Status) {
 		return failed
@@ -139,7 +139,7 @@ func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) erro
 	return failed
 }
 
-// adopt adds the finaliser.
+// adopt adds the finalizer.
 func (r *Reconciler) adopt(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	base := class.DeepCopy()
 	if !controllerutil.AddFinalizer(class, awsv1.FinalizerTermination) {
@@ -148,7 +148,7 @@ func (r *Reconciler) adopt(ctx context.Context, class *awsv1.EC2NodeClass) error
 	return r.Client.Patch(ctx, class, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
-// discover shows what the selectors find. Each part stands alone: an error of one leaves the others.
+// discover writes what the selectors match. The parts are independent: an error of one does not affect the others.
 func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	show := discovery.Show{Class: class}
 	var failed []error
@@ -184,12 +184,12 @@ func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	return errors.Join(failed...)
 }
 
-// due says whether to look again for what a condition is about: always while it is not true.
+// due reports whether the resources of a condition must be read again: always while it is not true.
 func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 	return !class.Condition(condition).IsTrue() || r.Now().Sub(r.memory.lookedAt(class, condition)) >= settledFor
 }
 
-// validate sets ValidationSucceeded. With an error it stays as it was.
+// validate sets ValidationSucceeded. In case of an error it stays as it was.
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	r.weigh(ctx, class, cluster)
 	found := examine(class, cluster)
@@ -211,7 +211,8 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	return nil
 }
 
-// showProfile says of an instance profile that the class names what a launch has shown that was tried: IAM is not asked for it.
+// showProfile sets the condition of an instance profile that the class refers to from the result of a dry run. IAM is
+// not called for it.
 func showProfile(class *awsv1.EC2NodeClass, found *finding) {
 	switch {
 	case class.Spec.InstanceProfile == nil:
@@ -222,7 +223,7 @@ func showProfile(class *awsv1.EC2NodeClass, found *finding) {
 	}
 }
 
-// weigh tells how long the user data is, and warns when a label more of a pool may be too much.
+// weigh reports the size of the user data, and warns if an additional label of a pool may exceed the limit.
 func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) {
 	data, err := sample(class, cluster)
 	bytes := len(data)
@@ -237,8 +238,9 @@ func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, clust
 	}
 }
 
-// tried is what the dry runs find. Those that passed are not repeated for half an hour unless the class changes; others are
-// repeated each time, because permissions and profiles can be put right without touching the class.
+// tried returns the result of the dry runs. Those that passed are not repeated for half an hour unless the class
+// changes. Others are repeated each time, because permissions and profiles can be corrected without a change of the
+// class.
 func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
 	if r.DryRun == nil {
 		return nil, nil
@@ -263,7 +265,7 @@ func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, clust
 	return found, err
 }
 
-// finalise ends a class: when no claim uses it, what was made for it goes, and then the class.
+// finalise deletes a class: when no claim uses it, its resources are deleted, and then the finalizer is removed.
 func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) {
 		r.memory.forget(class.UID)
@@ -297,10 +299,10 @@ func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (c
 	return ctrl.Result{}, nil
 }
 
-// ReasonWaiting is the reason of the event on a class that claims keep from going.
+// ReasonWaiting is the reason of the event on a class whose deletion waits for claims.
 const ReasonWaiting = "WaitingOnNodeClaimTermination"
 
-// claimsOf are the claims that refer to the class.
+// claimsOf returns the claims that refer to the class.
 func (r *Reconciler) claimsOf(ctx context.Context, class *awsv1.EC2NodeClass) ([]karpv1.NodeClaim, error) {
 	var all karpv1.NodeClaimList
 	if err := r.Client.List(ctx, &all); err != nil {
@@ -315,13 +317,13 @@ func (r *Reconciler) claimsOf(ctx context.Context, class *awsv1.EC2NodeClass) ([
 	return claims, nil
 }
 
-// classOf is the name of the EC2NodeClass that a claim refers to.
+// classOf returns the name of the EC2NodeClass that a claim refers to.
 func classOf(claim *karpv1.NodeClaim) (name string, ok bool) {
 	ref := claim.Spec.NodeClassRef
 	return ref.Name, ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
-// stamp writes the drift hash onto the class, and before that onto its claims.
+// stamp writes the drift hash to the claims of the class, and then to the class.
 func (r *Reconciler) stamp(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	if err := r.stampClaims(ctx, class); err != nil {
 		return err
@@ -338,10 +340,11 @@ func (r *Reconciler) stamp(ctx context.Context, class *awsv1.EC2NodeClass) error
 	return nil
 }
 
-// stampClaims writes the hash onto launched claims of the class whose hash was made another way, a purchase of an earlier
-// version among them: they are taken for undrifted unless they are known to differ from the class, because nobody can
-// compare the two. Claims that are not launched yet get theirs from the launch. One that cannot be stamped leaves the
-// others; one that somebody else has just written is left to the next look.
+// stampClaims writes the hash to launched claims of the class whose hash was computed by another version, including
+// launches by an earlier version. They count as not drifted unless they are known to differ from the class, because the
+// two hashes cannot be compared. Claims that are not launched yet get their hash from the launch. A claim that cannot
+// be written does not affect the others. A claim that another client has just written is retried at the next
+// reconciliation.
 func (r *Reconciler) stampClaims(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	var all karpv1.NodeClaimList
 	if err := r.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -352,7 +355,7 @@ func (r *Reconciler) stampClaims(ctx context.Context, class *awsv1.EC2NodeClass)
 		if name, ok := classOf(&all.Items[i]); !ok || name != class.Name || stamped(&all.Items[i]) {
 			continue
 		}
-		claim := all.Items[i].DeepCopy() // of the cache until here
+		claim := all.Items[i].DeepCopy() // copied because it is from the cache
 		if !claim.Condition(karpv1.ConditionLaunched).IsTrue() {
 			continue
 		}
@@ -363,14 +366,14 @@ func (r *Reconciler) stampClaims(ctx context.Context, class *awsv1.EC2NodeClass)
 	return errors.Join(failed...)
 }
 
-// stamped says whether the claim's hash can be compared with the class's.
+// stamped reports whether the claim's hash can be compared with the class's.
 func stamped(claim *karpv1.NodeClaim) bool {
 	return claim.Annotations[awsv1.AnnotationNodeClassHash] != "" && claim.Annotations[awsv1.AnnotationNodeClassHashVersion] == awsv1.HashVersion
 }
 
-// restamp gives a claim the hash of its class with the kubelet settings of its pool, which are used in place of the class's.
-// A hash by which the claim is known to have drifted stays; other reasons are found again without it. Settings that cannot
-// be read leave the claim as it is: nobody can tell of a drift by the hash until it can be stamped.
+// restamp gives a claim the hash of its class with the kubelet settings of its pool, which replace the class's. A hash
+// by which the claim is known to have drifted is kept; other drift reasons do not depend on the hash. If the settings
+// are invalid, the claim is not changed, and drift by the hash remains unknown.
 func (r *Reconciler) restamp(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) error {
 	settings := claim.Annotations
 	if name := claim.Labels[karpv1.LabelNodePool]; name != "" {
@@ -385,7 +388,7 @@ func (r *Reconciler) restamp(ctx context.Context, class *awsv1.EC2NodeClass, cla
 	}
 	made, err := userdata.WithKubelet(class, settings)
 	if err != nil {
-		// Who judges the claim names the pool in an event.
+		// Drift detection reports the pool's error in an event.
 		ctrl.LoggerFrom(ctx).V(1).Info("the claim keeps its hash", "NodeClaim", claim.Name, "cause", err.Error())
 		return nil
 	}

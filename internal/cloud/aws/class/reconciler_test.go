@@ -23,8 +23,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// TestReady: a class becomes ready in one go, nothing is made for it but its profile, and it is not asked for again before it
-// is time.
+// TestReady checks that a class becomes ready in one reconciliation, that only its profile is created, and that AWS is
+// not called again before the intervals have passed.
 func TestReady(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class, result, err := w.reconcile(ctx)
@@ -39,7 +39,7 @@ func TestReady(t *testing.T) {
 			t.Errorf("status %+v, again after %v", status, result.RequeueAfter)
 		}
 		if made, err := w.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{}); err != nil || len(made.LaunchTemplates) != 0 {
-			t.Errorf("launch templates were made: %+v, %v", made, err)
+			t.Errorf("launch templates were created: %+v, %v", made, err)
 		}
 		for minute := 1; minute <= 30; minute++ {
 			w.Pass(time.Minute)
@@ -50,14 +50,15 @@ func TestReady(t *testing.T) {
 			}
 			for operation, every := range map[string]int{"DescribeSubnets": 1, "DescribeImages": 5, "DescribeSecurityGroups": 5, "RunInstances": 30, "CreateFleet": 30, "GetInstanceProfile": 15} {
 				if asked := w.Count(operation) > 0; asked != (minute%every == 0) {
-					t.Errorf("minute %d: %s asked: %v, want every %d minutes", minute, operation, asked, every)
+					t.Errorf("minute %d: %s called: %v, want every %d minutes", minute, operation, asked, every)
 				}
 			}
 		}
 	}, awstest.Class(nil))
 }
 
-// TestNothingFound: what a selector does not find is said, blocks the class, and is looked for each minute.
+// TestNothingFound checks that a selector without a match is reported, makes the class unready, and is retried each
+// minute.
 func TestNothingFound(t *testing.T) {
 	nowhere := map[string]string{"no": "where"}
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
@@ -81,7 +82,8 @@ func TestNothingFound(t *testing.T) {
 	}))
 }
 
-// TestAWSDown: calls that fail leave the conditions as they are, each part for itself, and are reported for another try.
+// TestAWSDown checks that failed calls leave the conditions as they are, independently of each other, and are returned
+// for a retry.
 func TestAWSDown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		throttle := func(action string) {
@@ -110,13 +112,14 @@ func TestAWSDown(t *testing.T) {
 		w.Pass(time.Hour)
 		class, _, err = w.reconcile(ctx)
 		if discovery.KindOf(err) == "" {
-			t.Errorf("error %v, want that the credentials have expired", err)
+			t.Errorf("error %v, want expired credentials", err)
 		}
 		expect(t, "credentials have expired", class, "Ready", "True Ready")
 	}, awstest.Class(nil))
 }
 
-// TestPermissions: a call that the controller may not make is said in the class, and once it may, the class is ready.
+// TestPermissions checks that a denied call is reported in the class, and that the class is ready once the call is
+// allowed.
 func TestPermissions(t *testing.T) {
 	for action, reason := range map[string]string{
 		"CreateLaunchTemplate": awsv1.ReasonCreateLaunchTemplateAuthCheckFailed,
@@ -129,7 +132,7 @@ func TestPermissions(t *testing.T) {
 			class := w.reconciled(ctx)
 			expect(t, action+" denied", class, awsv1.ConditionValidationSucceeded, "False "+reason)
 			if message := class.Condition(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, action) {
-				t.Errorf("%s denied: message %q does not name it", action, message)
+				t.Errorf("%s denied: message %q does not contain it", action, message)
 			}
 			w.AWS.Clear(0)
 			w.Pass(time.Minute)
@@ -138,8 +141,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestRefusalIsQuiet: EC2 words a refusal anew each time (the request's id); the class is not written again for that, and what
-// is written does not have it looked at again. What AWS refuses to tell is said too.
+// TestRefusalIsQuiet checks that the class is not written again because of EC2's request ID, which differs in each
+// response, and that the write does not trigger another reconciliation. Denied reads are reported too.
 func TestRefusalIsQuiet(t *testing.T) {
 	for action, condition := range map[string]string{"RunInstances": awsv1.ConditionValidationSucceeded, "DescribeSubnets": awsv1.ConditionSubnetsReady,
 		"DescribeImages": awsv1.ConditionAMIsReady, "DescribeSecurityGroups": awsv1.ConditionSecurityGroupsReady, "GetInstanceProfile": awsv1.ConditionInstanceProfileReady} {
@@ -159,11 +162,11 @@ func TestRefusalIsQuiet(t *testing.T) {
 			written := before.DeepCopy()
 			written.StatusConditions().SetFalse(condition, "Other", "words")
 			if changedByOthers(event.UpdateEvent{ObjectOld: before, ObjectNew: written}) {
-				t.Error("the class is looked at again because of its status")
+				t.Error("the status update triggers a reconciliation")
 			}
 			written.Generation++
 			if !changedByOthers(event.UpdateEvent{ObjectOld: before, ObjectNew: written}) {
-				t.Error("the class is not looked at again after a change")
+				t.Error("a change does not trigger a reconciliation")
 			}
 			w.AWS.Clear(0)
 			w.Pass(time.Minute)
@@ -172,7 +175,8 @@ func TestRefusalIsQuiet(t *testing.T) {
 	}
 }
 
-// TestTrialSoldOut: that the type or the subnet of the dry runs has nothing left is not the fault of the class.
+// TestTrialSoldOut checks that a lack of capacity for the type or the subnet of the dry runs does not make the class
+// unready.
 func TestTrialSoldOut(t *testing.T) {
 	for code, want := range map[string]string{
 		"Unsupported": "True ValidationSucceeded", "InsufficientFreeAddressesInSubnet": "True ValidationSucceeded",
@@ -188,7 +192,7 @@ func TestTrialSoldOut(t *testing.T) {
 	}
 }
 
-// TestChangeIsTried: what passed the dry runs is tried again when the class changes, and not before.
+// TestChangeIsTried checks that dry runs that passed are repeated when the class changes, and not before.
 func TestChangeIsTried(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
@@ -202,11 +206,12 @@ func TestChangeIsTried(t *testing.T) {
 	}, awstest.Class(nil))
 }
 
-// TestProfileNotKnown: a profile of the user's that does not exist is said; one that we made is waited for.
+// TestProfileNotKnown checks that a configured profile that does not exist is reported, and that the controller waits
+// for a profile that it has created.
 func TestProfileNotKnown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
-		for range 2 { // and again: it is not forgotten between two tries
+		for range 2 { // twice, because it must stay between two tries
 			expect(t, "the user's", class, awsv1.ConditionValidationSucceeded, "False InstanceProfileNotFound")
 			expect(t, "the user's", class, awsv1.ConditionInstanceProfileReady, "False InstanceProfileNotFound")
 			w.Pass(time.Minute)
@@ -229,7 +234,7 @@ func TestProfileNotKnown(t *testing.T) {
 		waited := false
 		for range 60 {
 			class, result, err := w.reconcile(ctx)
-			w.Must(err) // it is no error for a minute
+			w.Must(err) // not an error for a minute
 			if result.RequeueAfter >= time.Minute {
 				expect(t, "at last", class, "Ready", "True Ready")
 				break
@@ -241,12 +246,13 @@ func TestProfileNotKnown(t *testing.T) {
 			w.Pass(time.Second)
 		}
 		if !waited {
-			t.Error("EC2 knew the profile at once: choose another seed")
+			t.Error("EC2 knew the profile immediately: choose another seed")
 		}
 	}, awstest.Class(nil))
 }
 
-// TestEnd: a class waits for its claims; then its profiles and launch templates go, and it goes. An error of AWS delays that.
+// TestEnd checks that a class waits for its claims, and that its profiles and launch templates are deleted before the
+// finalizer is removed. An AWS error delays that.
 func TestEnd(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
@@ -263,25 +269,25 @@ func TestEnd(t *testing.T) {
 		id, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "iam"})
 		w.Must(err)
 		if class, _, err := w.reconcile(ctx); err == nil || class.Name == "" {
-			t.Errorf("IAM is down: %v, and the class %q; want an error, and the class to stay", err, class.Name)
+			t.Errorf("IAM is down: %v, and the class %q; want an error, and the class to remain", err, class.Name)
 		}
 		w.AWS.Clear(id)
 		_, _, err = w.reconcile(ctx)
 		w.Must(err)
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, class); !apierrors.IsNotFound(err) {
-			t.Errorf("the class is still there: %v", err)
+			t.Errorf("the class still exists: %v", err)
 		}
 		profiles, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.Must(err)
 		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 || w.bytes[name] != 0 {
-			t.Errorf("left behind: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
+			t.Errorf("remaining: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
 		}
 		_, _, err = w.reconcile(ctx)
 		w.Must(err)
 	}, awstest.Class(nil), claimOf("mine", name), claimOf("anothers", "another"))
 }
 
-// TestProfileNeverKnown: a profile that EC2 does not know for more than a minute is an error.
+// TestProfileNeverKnown checks that a profile that EC2 does not know for more than a minute is an error.
 func TestProfileNeverKnown(t *testing.T) {
 	within(t, awssim.Options{Lag: 10 * time.Hour, Seed: 3}, func(ctx context.Context, w *world) {
 		began := time.Now()
@@ -299,14 +305,14 @@ func TestProfileNeverKnown(t *testing.T) {
 	}, awstest.Class(nil))
 }
 
-// TestUnknownUserDataField: a field that nodes ignore leaves the class ready, and is named.
+// TestUnknownUserDataField checks that a field that nodes ignore leaves the class ready, and is reported.
 func TestUnknownUserDataField(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
 		expect(t, "a field that is not known", class, awsv1.ConditionValidationSucceeded, "True UnknownUserDataField")
 		expect(t, "a field that is not known", class, "Ready", "True Ready")
 		if message := class.Condition(awsv1.ConditionValidationSucceeded).Message; !strings.Contains(message, "spec.kubelet.maxPodsExpr") {
-			t.Errorf("message %q does not name the field", message)
+			t.Errorf("message %q does not contain the field", message)
 		}
 		version := class.ResourceVersion
 		w.Pass(time.Minute)
@@ -322,8 +328,8 @@ func TestUnknownUserDataField(t *testing.T) {
 	}))
 }
 
-// TestNotActedOn: a placement group makes a class unready; reservation terms do not, and each pool of the class is warned, once
-// an hour.
+// TestNotActedOn checks that a placement group makes a class unready, that reservation terms do not, and that each pool
+// of the class gets a warning once an hour.
 func TestNotActedOn(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)

@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	earlier = "karpenter-go-v1" // hash version of the release before
-	theirs  = "v4"              // Karpenter's
+	earlier = "karpenter-go-v1" // hash version of the previous release
+	theirs  = "v4"              // hash version of upstream Karpenter
 )
 
-// hashedClaim is a launched claim of the class with the hash "old" of a version; reason is what it has drifted for, if it has.
+// hashedClaim returns a launched claim of the class with the hash "old" of a version. reason is its drift reason, if it
+// has drifted.
 func hashedClaim(claim, version, reason string) *karpv1.NodeClaim {
 	c := claimOf(claim, name)
 	c.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: version}
@@ -35,20 +36,20 @@ func hashedClaim(claim, version, reason string) *karpv1.NodeClaim {
 	return c
 }
 
-// with changes a claim.
+// with modifies a claim.
 func with(claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
 	change(claim)
 	return claim
 }
 
-// earlierClass is a class that the release before has stamped.
+// earlierClass returns a class with a hash of the previous release.
 func earlierClass() *awsv1.EC2NodeClass {
 	return awstest.Class(func(class *awsv1.EC2NodeClass) {
 		class.Annotations = map[string]string{awsv1.AnnotationNodeClassHash: "old", awsv1.AnnotationNodeClassHashVersion: earlier}
 	})
 }
 
-// hashOf is the hash that a claim has, and its version.
+// hashOf returns the hash of a claim, and its version.
 func (w *world) hashOf(ctx context.Context, claim string) (hash, version string) {
 	w.Helper()
 	got := &karpv1.NodeClaim{}
@@ -56,7 +57,7 @@ func (w *world) hashOf(ctx context.Context, claim string) (hash, version string)
 	return got.Annotations[awsv1.AnnotationNodeClassHash], got.Annotations[awsv1.AnnotationNodeClassHashVersion]
 }
 
-// refusing refuses writes of a claim as answer says, until that answers nil.
+// refusing fails writes of a claim with the error that answer returns, until that is nil.
 func (w *world) refusing(answer func(claim client.Object) error) {
 	w.Client = interceptor.NewClient(w.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -72,8 +73,8 @@ func (w *world) refusing(answer func(claim client.Object) error) {
 
 const seven = `{"maxPods":7}`
 
-// stampedClaims are claims of every sort, and what they have to be stamped with: old, class, pods (the class with the
-// kubelet settings of seven) or nothing. Only a hash by which a claim is known to have drifted stays.
+// stampedClaims returns claims of every kind, and the hash that they must get: old, class, pods (the class with kubelet
+// settings for seven pods) or none. Only a hash by which a claim is known to have drifted is kept.
 func stampedClaims() map[*karpv1.NodeClaim]string {
 	unlaunched := func(c *karpv1.NodeClaim) { c.Status.Conditions = nil }
 	unhashed := func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) }
@@ -97,8 +98,8 @@ func stampedClaims() map[*karpv1.NodeClaim]string {
 	}
 }
 
-// TestStamp: launched claims whose hash was made another way get the class's before the class does, and later, should they
-// come by one; with the kubelet settings of the pool in place of the class's.
+// TestStamp checks that launched claims with a hash of another version get the class's hash before the class does, and
+// also later, if one appears. The kubelet settings of the pool replace the class's.
 func TestStamp(t *testing.T) {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "dense", Annotations: map[string]string{karpv1.AnnotationKubelet: seven}}}
 	pool.Spec.Template.Spec.NodeClassRef = claimOf("", name).Spec.NodeClassRef
@@ -138,7 +139,8 @@ func TestStamp(t *testing.T) {
 	}, objects...)
 }
 
-// TestStampSpoilsNothing: a claim that cannot be stamped keeps neither the others from it nor the class from anything else.
+// TestStampSpoilsNothing checks that a claim that cannot be written affects neither other claims nor other parts of the
+// class.
 func TestStampSpoilsNothing(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		refused := errors.New("spec.requirements: Invalid value")
@@ -154,7 +156,7 @@ func TestStampSpoilsNothing(t *testing.T) {
 		}
 		expect(t, "with a claim that cannot be written", class, "Ready", "True Ready")
 		if version := class.Annotations[awsv1.AnnotationNodeClassHashVersion]; version != earlier {
-			t.Errorf("the class was stamped %q before its claims", version)
+			t.Errorf("the class got its hash %q before its claims", version)
 		}
 		for _, claim := range []string{"a", "z"} {
 			if hash, version := w.hashOf(ctx, claim); hash != class.Hash() || version != awsv1.HashVersion {
@@ -163,13 +165,13 @@ func TestStampSpoilsNothing(t *testing.T) {
 		}
 		refused = nil
 		if class = w.reconciled(ctx); class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
-			t.Error("the class was not stamped when all its claims were")
+			t.Error("the class did not get its hash after all its claims")
 		}
 	}, earlierClass(), hashedClaim("a", earlier, ""), hashedClaim("bad", earlier, ""), hashedClaim("z", earlier, ""))
 }
 
-// TestStampOfWhatMoves: what somebody else writes between our reading of a claim and our writing stays, a hash of a launch
-// among it; the claim is looked at again.
+// TestStampOfWhatMoves checks that a concurrent write between the read and the write of a claim is kept, including the
+// hash of a launch, and that the claim is processed again.
 func TestStampOfWhatMoves(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		api, written := w.Client, false
@@ -192,12 +194,12 @@ func TestStampOfWhatMoves(t *testing.T) {
 		}
 		w.reconciled(ctx)
 		if hash, _ := w.hashOf(ctx, "moves"); hash != "bought" {
-			t.Errorf("hash %s at the second look", hash)
+			t.Errorf("hash %s after the second reconciliation", hash)
 		}
 	}, earlierClass(), hashedClaim("moves", earlier, ""))
 }
 
-// TestStampIsQuiet: settings of a pool that nobody can read are no news of each of its claims each minute.
+// TestStampIsQuiet checks that invalid settings of a pool are not logged for each of its claims each minute.
 func TestStampIsQuiet(t *testing.T) {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "garbled", Annotations: map[string]string{karpv1.AnnotationKubelet: "[]"}}}
 	pool.Spec.Template.Spec.NodeClassRef = claimOf("", name).Spec.NodeClassRef

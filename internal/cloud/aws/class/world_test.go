@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// world is a class in an API, a simulated AWS that does not throttle, and the reconciler between them.
+// world is a class in an API, a simulated AWS that does not throttle, and the reconciler for both.
 type world struct {
 	*awstest.World
 	*Reconciler
@@ -58,7 +58,7 @@ func (w *world) wire(objects []client.Object) {
 	}
 }
 
-// reconcile works on the class once and returns it as it is then.
+// reconcile reconciles the class once and returns its new state.
 func (w *world) reconcile(ctx context.Context) (*awsv1.EC2NodeClass, ctrl.Result, error) {
 	w.Helper()
 	result, failed := w.Reconcile(ctx, requestFor(name))
@@ -69,7 +69,7 @@ func (w *world) reconcile(ctx context.Context) (*awsv1.EC2NodeClass, ctrl.Result
 	return class, result, failed
 }
 
-// reconciled is reconcile that must not fail.
+// reconciled is reconcile without an error.
 func (w *world) reconciled(ctx context.Context) *awsv1.EC2NodeClass {
 	w.Helper()
 	class, _, err := w.reconcile(ctx)

@@ -9,19 +9,19 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// settling is how long it may take until addresses that a launch was given are missing from EC2's count: the fleet call, and
-// the network plugin of a new node taking those of its first pods.
+// settling is the maximum time until EC2's count reflects the addresses of a launch: the fleet call, and the network
+// plugin of a new node, which takes the addresses of its first pods.
 const settling = time.Minute
 
-// Addresses keeps account of the free addresses of subnets, so that launches at the same time do not all go to a subnet
-// that has room for one. It may be used from several goroutines.
+// Addresses tracks the free addresses of subnets, so that concurrent launches do not all use a subnet that has
+// addresses for only one of them. It is safe for concurrent use.
 //
-//	Seen (EC2's count) --- free = count - what was set aside since, or shortly before
+//	Seen (EC2's count) --- free = count - reserved since then, or shortly before
 //	                                          |         ^
-//	                              Choose -----+         +---- Return, when it was not used
+//	                              Choose -----+         +---- Return, for unused addresses
 type Addresses struct {
 	now func() time.Time
-	// lifetime of EC2's count.
+	// lifetime is how long EC2's count is used.
 	lifetime time.Duration
 	refused  func(subnetID string) bool
 
@@ -30,20 +30,20 @@ type Addresses struct {
 	aside map[string][]hold
 }
 
-// count is what EC2 said; began is when it was asked.
+// count is EC2's count of free addresses. began is when the request was made.
 type count struct {
 	free         int64
 	began, until time.Time
 }
 
-// hold is what was set aside for a launch.
+// hold is a reservation for a launch.
 type hold struct {
 	addresses int64
 	at        time.Time
 }
 
-// NewAddresses needs the clock, for how long a count of EC2 is believed, and a function that tells the subnets that EC2
-// refused lately for want of addresses (instance.Unavailable.HasSubnet); it may be nil.
+// NewAddresses takes the clock, how long a count of EC2 is used, and a function that reports the subnets that EC2
+// recently refused for lack of addresses (instance.Unavailable.HasSubnet). The function may be nil.
 func NewAddresses(now func() time.Time, lifetime time.Duration, refused func(subnetID string) bool) *Addresses {
 	if refused == nil {
 		refused = func(string) bool { return false }
@@ -51,8 +51,8 @@ func NewAddresses(now func() time.Time, lifetime time.Duration, refused func(sub
 	return &Addresses{now: now, lifetime: lifetime, refused: refused, seen: map[string]count{}, aside: map[string][]hold{}}
 }
 
-// Seen takes EC2's counts, asked for at the time began. What was set aside a minute before that is part of them. A count
-// that was asked for before the last one is not looked at.
+// Seen records EC2's counts from a request that was made at the time began. Reservations made a minute or more before
+// that are included in the counts. A count from a request made before the last recorded one is ignored.
 func (a *Addresses) Seen(subnets []Subnet, began time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +67,7 @@ func (a *Addresses) Seen(subnets []Subnet, began time.Time) {
 	}
 }
 
-// keep drops the other holds of the subnet.
+// keep removes the other holds of the subnet.
 func (a *Addresses) keep(id string, keep func(hold) bool) {
 	a.aside[id] = slices.DeleteFunc(a.aside[id], func(h hold) bool { return !keep(h) })
 	if len(a.aside[id]) == 0 {
@@ -75,8 +75,8 @@ func (a *Addresses) keep(id string, keep func(hold) bool) {
 	}
 }
 
-// Free is how many addresses the subnet has left for another launch, and whether EC2 has said so lately. It is 0 while the
-// subnet is refused.
+// Free returns the number of addresses that the subnet has for another launch, and whether EC2 has reported a count
+// recently. It is 0 while the subnet is refused.
 func (a *Addresses) Free(subnetID string) (addresses int64, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func (a *Addresses) free(id string) (int64, bool) {
 	return max(free, 0), known
 }
 
-// counted is what EC2 counted, 0 while it refuses the subnet. The lock is held.
+// counted returns EC2's count, and 0 while EC2 refuses the subnet. The caller holds the lock.
 func (a *Addresses) counted(id string) (int64, bool) {
 	if a.refused(id) {
 		return 0, true
@@ -103,15 +103,16 @@ func (a *Addresses) counted(id string) (int64, bool) {
 	return c.free, true
 }
 
-// Choose is the subnet of the class's status in the zone with most free addresses, the first among equals, and sets so
-// many of them aside. It is chosen also if it has fewer: a node needs one, the rest is for its pods. Refused and full
-// subnets are not chosen; one whose count is not known is, when there is no better one. False if there is none.
+// Choose returns the subnet of the class's status in the zone with the most free addresses, the first one if several
+// are equal, and reserves the given number of its addresses. It is chosen even if it has fewer: a node needs one, the
+// rest is for its pods. Refused and full subnets are not chosen. A subnet without a known count is chosen only if there
+// is no better one. It returns false if there is none.
 func (a *Addresses) Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool) {
 	return a.choose(class, zone, addresses, a.free)
 }
 
-// ChooseCrowded is Choose by what EC2 counted last, whatever was set aside since: for when no zone has room for more as far as
-// is foreseen. What is set aside for pods is a guess, and what EC2 refuses it says.
+// ChooseCrowded is Choose by EC2's last count, regardless of reservations. It is used when no zone is expected to have
+// enough addresses. The reservation for pods is an estimate, and EC2 refuses a launch that really lacks addresses.
 func (a *Addresses) ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool) {
 	return a.choose(class, zone, addresses, a.counted)
 }
@@ -137,8 +138,8 @@ func (a *Addresses) choose(class *awsv1.EC2NodeClass, zone string, addresses int
 	return id, true
 }
 
-// Return gives back addresses that Choose set aside and that were not used. If EC2's count has replaced them since, there is
-// nothing to give back.
+// Return releases unused addresses that Choose reserved. If EC2's count has replaced the reservation since then, it
+// does nothing.
 func (a *Addresses) Return(id string, addresses int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

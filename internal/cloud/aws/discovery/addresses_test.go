@@ -7,7 +7,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// ledger is Addresses on a clock that is set by hand.
+// ledger is an Addresses with a clock that the test sets.
 type ledger struct {
 	*testing.T
 	*Addresses
@@ -38,7 +38,7 @@ func (l *ledger) free(when, id string, want int64) {
 	}
 }
 
-// chooses checks the choice in a zone; none when want is empty.
+// chooses checks the choice in a zone. An empty want means none.
 func (l *ledger) chooses(when, zone string, addresses int64, want string) {
 	l.Helper()
 	if id, found := l.Choose(l.class, zone, addresses); id != want || found != (want != "") {
@@ -46,7 +46,7 @@ func (l *ledger) chooses(when, zone string, addresses int64, want string) {
 	}
 }
 
-// TestInFlight: launches that go on at the same time go to other subnets; what they did not use comes back.
+// TestInFlight checks that concurrent launches use different subnets, and that unused addresses are released.
 func TestInFlight(t *testing.T) {
 	l := newLedger(t)
 	l.seen(map[string]int64{"a1": 100, "a2": 90, "b1": 30})
@@ -69,7 +69,7 @@ func TestInFlight(t *testing.T) {
 	l.free("still aside", "a2", 61)
 }
 
-// TestCounts: a count of EC2 replaces what was set aside a minute before it began, and nothing else.
+// TestCounts checks that a count of EC2 replaces exactly the reservations made a minute or more before its request.
 func TestCounts(t *testing.T) {
 	l := newLedger(t)
 	l.seen(map[string]int64{"b1": 100})
@@ -89,8 +89,8 @@ func TestCounts(t *testing.T) {
 	l.free("all are counted", "b1", 70)
 }
 
-// TestExhausted: a subnet that was refused is not launched into, whatever EC2 counts; and one whose count is not known, or too
-// old, only when there is no other.
+// TestExhausted checks that a refused subnet is not used, whatever EC2's count is, and that a subnet with an unknown or
+// outdated count is used only if there is no other.
 func TestExhausted(t *testing.T) {
 	l := newLedger(t)
 	l.chooses("nothing is known: the first", "a", 1, "a1")
@@ -105,7 +105,7 @@ func TestExhausted(t *testing.T) {
 	l.seen(map[string]int64{"b1": 0})
 	l.chooses("full", "b", 1, "")
 	if id, found := l.ChooseCrowded(l.class, "b", 1); found {
-		t.Errorf("chosen %q, which EC2 says is full", id)
+		t.Errorf("chosen %q, which is full according to EC2", id)
 	}
 	l.now = l.now.Add(5 * time.Minute)
 	l.chooses("the count is too old", "b", 1, "b1")

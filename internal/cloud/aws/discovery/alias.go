@@ -10,14 +10,14 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// release is an SSM parameter in which AWS tells the image of a release, and the machines that the image is for: one list
-// of requirements per kind of them.
+// release is an SSM parameter with the image ID of a release, and the machines that the image is for: one list of
+// requirements per kind of machine.
 type release struct {
 	parameter string
 	fits      [][]corev1.NodeSelectorRequirement
 }
 
-// UnsupportedAliasError says that an alias names images that AWS does not make for the cluster's version.
+// UnsupportedAliasError means that an alias refers to images that AWS does not publish for the cluster's version.
 type UnsupportedAliasError struct {
 	Alias      string
 	Kubernetes string // version of the cluster, such as 1.33
@@ -28,7 +28,7 @@ func (e *UnsupportedAliasError) Error() string {
 	return fmt.Sprintf("spec.amiSelectorTerms: there are no images %s for Kubernetes %s; %s", e.Alias, e.Kubernetes, e.Remedy)
 }
 
-// What sets the machines of a variant of an image apart.
+// Requirements that distinguish the machines of the variants of an image.
 var (
 	withoutAccelerator = []corev1.NodeSelectorRequirement{lacks(awsv1.LabelInstanceAcceleratorCount), lacks(awsv1.LabelInstanceGPUCount)}
 	withGPU            = []corev1.NodeSelectorRequirement{has(awsv1.LabelInstanceGPUCount)}
@@ -47,9 +47,9 @@ func in(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// releasesOf are the parameters of an alias's images for a minor of Kubernetes. Errors: *UnsupportedAliasError.
-// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html, retrieve-ami-id-bottlerocket.html,
-// retrieve-windows-ami-id.html
+// releasesOf returns the parameters with the images of an alias for a minor version of Kubernetes. Errors:
+// *UnsupportedAliasError. https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html,
+// retrieve-ami-id-bottlerocket.html, retrieve-windows-ami-id.html
 func releasesOf(family awsv1.Family, version, kubernetes string) ([]release, error) {
 	minor, err := minorOf(kubernetes)
 	if err != nil {
@@ -73,7 +73,7 @@ func releasesOf(family awsv1.Family, version, kubernetes string) ([]release, err
 	return windowsReleases(family, kubernetes), nil
 }
 
-// minorOf is 33 of 1.33.
+// minorOf returns the minor version: 33 for 1.33.
 func minorOf(kubernetes string) (int, error) {
 	major, minor, ok := strings.Cut(kubernetes, ".")
 	n, err := strconv.Atoi(minor)

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// cache keeps answers for a while. Errors are not kept.
+// cache keeps results for a while. Errors are not kept.
 type cache[K comparable, V any] struct {
 	now func() time.Time
 
 	mu      sync.Mutex
 	answers map[K]answer[V]
-	asking  map[K]chan struct{} // closed when the question is answered
+	asking  map[K]chan struct{} // closed when the request has ended
 }
 
 type answer[V any] struct {
@@ -25,8 +25,8 @@ func newCache[K comparable, V any](now func() time.Time) *cache[K, V] {
 	return &cache[K, V]{now: now, answers: map[K]answer[V]{}, asking: map[K]chan struct{}{}}
 }
 
-// value is the answer that is kept for the key, or else that of ask, which is kept for the lifetime. While one caller
-// asks, others with the same key wait; if it gets an error, the next one asks itself.
+// value returns the cached result for the key, or the result of ask, which it caches for the lifetime. While one caller
+// runs ask, others with the same key wait. If ask fails, the next waiting caller runs its own.
 func (c *cache[K, V]) value(ctx context.Context, key K, lifetime time.Duration, ask func(context.Context) (V, error)) (V, error) {
 	for {
 		c.mu.Lock()
@@ -50,7 +50,7 @@ func (c *cache[K, V]) value(ctx context.Context, key K, lifetime time.Duration, 
 	}
 }
 
-// fill asks, and keeps the answer from the moment on at which it was asked for.
+// fill calls ask and caches its result. The lifetime starts when ask is called.
 func (c *cache[K, V]) fill(ctx context.Context, key K, lifetime time.Duration, ask func(context.Context) (V, error)) (V, error) {
 	asked, answered := c.now(), false
 	var value V
@@ -70,14 +70,14 @@ func (c *cache[K, V]) fill(ctx context.Context, key K, lifetime time.Duration, a
 	return value, err
 }
 
-// keep has an answer kept that was not asked for by value.
+// keep caches a result that was not obtained by value.
 func (c *cache[K, V]) keep(key K, value V, lifetime time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answers[key] = answer[V]{value, c.now().Add(lifetime)}
 }
 
-// kept is the answer that is kept for the key.
+// kept returns the cached result for the key.
 func (c *cache[K, V]) kept(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *cache[K, V]) kept(key K) (value V, ok bool) {
 	return a.value, true
 }
 
-// forget drops the answers for which drop says so.
+// forget removes the results for which drop returns true.
 func (c *cache[K, V]) forget(drop func(K, V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

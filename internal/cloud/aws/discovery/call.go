@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// What is said of calls here is that of package call.
+// Aliases for the types of package call.
 type (
 	Kind      = call.Kind
 	CallError = call.Error

@@ -13,32 +13,32 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 )
 
-// Kubernetes is what the cluster itself can be asked. Nil functions are not asked.
+// Kubernetes describes how to get facts from the cluster itself. Its functions may be nil.
 type Kubernetes struct {
-	// Version of the API server, such as v1.33.4-eks-1234567. It is not asked when FromEKS is set.
+	// Version returns the version of the API server, such as v1.33.4-eks-1234567. It is not called if FromEKS is set.
 	Version func(context.Context) (string, error)
-	// FromEKS has EKS asked for the version (--eks-control-plane).
+	// FromEKS means that the version is read from EKS (--eks-control-plane).
 	FromEKS bool
-	// Endpoint of the API server as a URL, and its certificate authority as base64 of PEM; EKS is asked where empty
-	// (--cluster-endpoint, --cluster-ca-bundle).
+	// Endpoint is the URL of the API server, and CABundle its certificate authority as base64 of PEM. If they are
+	// empty, they are read from EKS (--cluster-endpoint, --cluster-ca-bundle).
 	Endpoint string
 	CABundle string
-	// DNS is the cluster IP of the service kube-dns; empty if there is none.
+	// DNS returns the cluster IP of the service kube-dns, and an empty string if there is none.
 	DNS func(context.Context) (string, error)
 }
 
-// Facts are what machines and aliases must know of the cluster.
+// Facts holds the facts about the cluster that user data and aliases need.
 type Facts struct {
 	Name        string
-	Version     string // minor: 1.33
+	Version     string // minor version, such as 1.33
 	Endpoint    string // URL
 	CABundle    string // PEM in base64
-	ServiceCIDR string // empty if EKS does not say, or does not know the cluster
-	DNS         string // address; empty if not known
+	ServiceCIDR string // empty if EKS does not report it, or does not know the cluster
+	DNS         string // address; empty if unknown
 	IPv6        bool   // services and pods have IPv6 addresses
 }
 
-// Cluster knows the facts.
+// Cluster reads and caches the facts.
 type Cluster struct {
 	api        EKSAPI
 	kubernetes Kubernetes
@@ -47,24 +47,25 @@ type Cluster struct {
 	read       *cache[string, Facts]
 
 	mu   sync.Mutex
-	last Facts // that could be read; empty before the first time
-	// asking is set while somebody does.
+	last Facts // the last facts that could be read; empty before the first success
+	// asking is set while a caller reads the facts.
 	asking bool
-	told   string // version, of those that are not supported
+	told   string // the last unsupported version that was reported
 }
 
 func newCluster(api EKSAPI, kubernetes Kubernetes, calls *Caller, opts Options) *Cluster {
 	return &Cluster{api: api, kubernetes: kubernetes, calls: calls, opts: opts, read: newCache[string, Facts](opts.Now)}
 }
 
-// unread is for how long the last facts are used, and nobody is asked, after they could not be read.
+// unread is how long the last facts are used without a new call after a failure to read them.
 const unread = time.Minute
 
-// Facts reads the facts. When they cannot be read the last ones are as good: they hardly ever change. Only one caller waits for
-// facts to be read anew, and at most once a minute in vain, because every plan and every machine that is listed asks for them.
-// That caller gets the error, together with the last facts. Everybody else, while it asks and for a minute after it has asked in
-// vain, gets the last facts without an error: no error does not say that they are fresh. Before the first success nobody has
-// facts, and everybody the error. Errors: *CallError, those of Kubernetes' functions, or that a fact is missing.
+// Facts reads the facts. If they cannot be read, the last ones are used, because they rarely change. Only one caller
+// waits for a new read, and after a failure there is at most one read per minute, because every plan and every listed
+// machine needs the facts. That caller gets the error together with the last facts. All other callers get the last
+// facts without an error during the read and for a minute after a failed one, so the absence of an error does not mean
+// that the facts are current. Before the first success no facts exist, and every caller gets the error. Errors:
+// *CallError, those of Kubernetes' functions, or a missing fact.
 func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 	c.mu.Lock()
 	last, asking := c.last, c.asking
@@ -91,8 +92,8 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 	return facts, nil
 }
 
-// SupportedVersions are those of Kubernetes that the aliases of images, the kubelet's fields and the bootstrap of nodes are known
-// for, AWS specification 1, in words.
+// SupportedVersions are the Kubernetes versions for which the image aliases, the kubelet's fields and the bootstrap of
+// nodes are known, as text.
 var SupportedVersions = fmt.Sprintf("1.%d to 1.%d", oldestMinor, newestMinor)
 
 const oldestMinor, newestMinor = 26, 36
@@ -122,13 +123,14 @@ func (c *Cluster) ask(ctx context.Context) (Facts, error) {
 			return facts, fmt.Errorf("asking for the address of kube-dns: %w", err)
 		}
 	}
-	if facts.ServiceCIDR == "" { // EKS does not say
+	if facts.ServiceCIDR == "" { // EKS does not report it
 		facts.IPv6 = strings.Contains(facts.DNS, ":")
 	}
 	return facts, facts.check()
 }
 
-// describe asks EKS. A cluster that EKS does not know is no error, as long as the rest is given.
+// describe reads the facts from EKS. A cluster that EKS does not know is not an error, provided that all other facts
+// are configured.
 func (c *Cluster) describe(ctx context.Context, facts *Facts) (version string, err error) {
 	out, err := Do(ctx, c.calls, "EKS", "DescribeCluster", func(ctx context.Context) (*eks.DescribeClusterOutput, error) {
 		return c.api.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &c.opts.Cluster})
@@ -169,7 +171,7 @@ func (f *Facts) check() error {
 
 var versionPattern = regexp.MustCompile(`^v?(1)\.([0-9]+)([.+-].*)?$`)
 
-// minorVersion is 1.33 of v1.33.4-eks-1234567.
+// minorVersion returns the minor version: 1.33 for v1.33.4-eks-1234567.
 func minorVersion(text string) (string, error) {
 	parts := versionPattern.FindStringSubmatch(text)
 	if parts == nil {

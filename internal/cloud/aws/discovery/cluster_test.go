@@ -59,7 +59,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestClusterChanges: an upgrade is seen within five minutes; while nobody answers the last facts are used.
+// TestClusterChanges checks that an upgrade is detected within five minutes, and that the last facts are used during an
+// outage.
 func TestClusterChanges(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
 		version := func() string {
@@ -72,7 +73,7 @@ func TestClusterChanges(t *testing.T) {
 		}
 		w.AWS.SetCluster(awssim.Cluster{Version: "1.36"})
 		if v := version(); v != "1.35" {
-			t.Errorf("version %s at once, want 1.35", v)
+			t.Errorf("version %s immediately, want 1.35", v)
 		}
 		w.Pass(5 * time.Minute)
 		if v := version(); v != "1.36" {
@@ -87,8 +88,8 @@ func TestClusterChanges(t *testing.T) {
 	})
 }
 
-// TestStalledCluster: while EKS takes calls and never answers, one caller waits for it now and then, and everybody else goes on
-// with what is known.
+// TestStalledCluster checks that while EKS accepts calls and never responds, one caller at a time waits for it
+// occasionally, and all others use the last facts.
 func TestStalledCluster(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
 		_, err := w.Cluster.Facts(ctx)
@@ -108,30 +109,30 @@ func TestStalledCluster(t *testing.T) {
 		go func() {
 			waited, err := took()
 			if waited < 10*time.Second || KindOf(err) != Transient {
-				t.Errorf("the one who asks waited %v and got %v", waited, err)
+				t.Errorf("the caller that reads waited %v and got %v", waited, err)
 			}
 			asked <- err
 		}()
 		w.Pass(time.Second)
 		for range 1000 {
 			if waited, err := took(); waited > 0 || err != nil {
-				t.Fatalf("another waited %v for the one who asks, and got %v", waited, err)
+				t.Fatalf("another caller waited %v during the read, and got %v", waited, err)
 			}
 		}
 		<-asked
 		if waited, err := took(); waited > 0 || err != nil {
-			t.Errorf("afterwards one waited %v, and got %v", waited, err)
+			t.Errorf("a caller after the read waited %v, and got %v", waited, err)
 		}
 		w.AWS.Clear(0)
 		w.AWS.SetCluster(awssim.Cluster{Version: "1.36"})
 		w.Pass(unread)
 		if facts, err := w.Cluster.Facts(ctx); err != nil || facts.Version != "1.36" {
-			t.Errorf("once EKS answers again: %s, %v", facts.Version, err)
+			t.Errorf("after EKS has recovered: %s, %v", facts.Version, err)
 		}
 	})
 }
 
-// TestUnsupportedVersion: a version that nobody has tried is said once, and used.
+// TestUnsupportedVersion checks that an unsupported version is reported once, and used.
 func TestUnsupportedVersion(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
 		for _, version := range []string{"1.26", "1.36", "1.37", "1.37", "1.25", "1.30"} {
@@ -149,7 +150,7 @@ func TestUnsupportedVersion(t *testing.T) {
 	})
 }
 
-// TestClusterIncomplete: what is missing is said, with the setting that supplies it.
+// TestClusterIncomplete checks that the error for a missing fact names the setting that supplies it.
 func TestClusterIncomplete(t *testing.T) {
 	down := func(context.Context) (string, error) { return "", errors.New("no route") }
 	for _, test := range []struct {

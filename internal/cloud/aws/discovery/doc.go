@@ -1,19 +1,20 @@
-// Package discovery finds what an EC2NodeClass speaks of in AWS: subnets, security groups, machine images and the
-// instance profile, and what machines must know of the cluster.
+// Package discovery finds the AWS resources that an EC2NodeClass refers to: subnets, security groups, machine images
+// and the instance profile, and the facts about the cluster that machines need.
 //
 //	EC2NodeClass --> queries --> EC2, SSM, IAM, EKS --> found --> Show...: status and conditions of the class
 //	                  pure       caches, timeouts                  pure
 //	                                   |
-//	                                   +--> Addresses: which subnet a machine goes to, in-flight ones counted
+//	                                   +--> Addresses: the subnet for a machine, with pending launches counted
 //
-// What a selector asks for (queries), what of the answer counts (winners, groups of the right network) and how it is told
-// (Show...) are pure functions. Subnets, Groups, Images, Profiles and Cluster do the calls and keep the answers for as long
-// as Lifetimes says; the clock is given to them. They may be used from several goroutines; two that ask for the same thing
-// at the same time make one call.
+// The queries of a selector, the selection among the results (winners, groups of the right network) and their
+// presentation (Show...) are pure functions. Subnets, Groups, Images, Profiles and Cluster make the calls and cache the
+// results for the duration in Lifetimes. The clock is injected. They are safe for concurrent use; concurrent requests
+// for the same resource share one call.
 //
-// Every call has a timeout. An error of AWS comes back as a *CallError, with its kind (throttled, denied, ...) and request
-// id; what to do about it is the caller's business, and nothing that was found before is forgotten because of it. Every
-// call is told to Options.Observe, for metrics.
+// Every call has a timeout. An AWS error is returned as a *CallError, with its kind (throttled, denied, ...) and
+// request ID. The caller decides how to handle it. Earlier results are kept in spite of errors. Every call is reported
+// to Options.Observe, for metrics.
 //
-// The package must not know a Kubernetes client, pools, claims or instance types, nor how machines are launched.
+// The package must not depend on a Kubernetes client, pools, claims or instance types, nor on how machines are
+// launched.
 package discovery

@@ -13,12 +13,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// Group is a security group that a selector found.
+// Group is a security group that a selector matched.
 type Group struct {
 	ID   string
 	Name string
 	VPC  string
-	// ByID says that the class names it by its id.
+	// ByID means that the class refers to it by its ID.
 	ByID bool
 }
 
@@ -34,7 +34,7 @@ func newGroups(api EC2API, calls *Caller, opts Options) *Groups {
 	return &Groups{api: api, calls: calls, opts: opts, found: newCache[revision, []Group](opts.Now)}
 }
 
-// Find lists the security groups that the class selects, by id, whatever network they are of. Errors: *CallError.
+// Find returns the security groups that the class selects, sorted by ID, in any network. Errors: *CallError.
 func (g *Groups) Find(ctx context.Context, class *awsv1.EC2NodeClass) ([]Group, error) {
 	found, err := g.found.value(ctx, revisionOf(class), g.opts.Lifetimes.SecurityGroups, func(ctx context.Context) ([]Group, error) {
 		return g.describe(ctx, class.Spec.SecurityGroupSelectorTerms)
@@ -74,7 +74,7 @@ func (g *Groups) describe(ctx context.Context, terms []awsv1.SecurityGroupSelect
 	return found, nil
 }
 
-// groupQueries are one for all ids, one for all names, and one for each other term.
+// groupQueries returns one query for all IDs, one for all names, and one for each other term.
 func groupQueries(terms []awsv1.SecurityGroupSelectorTerm) []query {
 	var ids, names []string
 	var queries []query
@@ -91,9 +91,9 @@ func groupQueries(terms []awsv1.SecurityGroupSelectorTerm) []query {
 	return slices.Concat(mentioned("group-id", ids), mentioned("group-name", names), queries)
 }
 
-// OfNetwork splits the groups into those that machines in the subnets can be in, and those of other networks, which share a
-// name or tag with ours: EC2 refuses a launch that mixes them. Groups that the class names by id are used in any case:
-// a group may be associated with more networks than its own. Without subnets all are used.
+// OfNetwork splits the groups into those that machines in the subnets can use, and those of other networks that have a
+// matching name or tag. EC2 refuses a launch that mixes them. Groups that the class refers to by ID are always used,
+// because a group may be associated with further networks. Without subnets all groups are used.
 func OfNetwork(groups []Group, subnets []Subnet) (used, elsewhere []Group) {
 	for _, group := range groups {
 		near := slices.ContainsFunc(subnets, func(s Subnet) bool { return s.VPC == group.VPC })

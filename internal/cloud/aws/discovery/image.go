@@ -17,13 +17,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// Image is a machine image that a selector found, with the machines that it is for.
+// Image is a machine image that a selector matched, with the machines that it is for.
 type Image struct {
 	ID         string
 	Name       string
 	Created    time.Time
 	Deprecated bool
-	// Requirements on the labels of machines, those with the shortest keys first.
+	// Requirements are requirements on the labels of machines, sorted by the length of their keys.
 	Requirements []corev1.NodeSelectorRequirement
 }
 
@@ -36,7 +36,7 @@ type Images struct {
 	found      *cache[imageKey, []Image]
 }
 
-// imageKey is what images are found for: an alias means others for another version of Kubernetes.
+// imageKey is the cache key for images: an alias refers to different images for different versions of Kubernetes.
 type imageKey struct {
 	revision
 	kubernetes string
@@ -46,9 +46,9 @@ func newImages(api EC2API, parameters *parameters, calls *Caller, opts Options) 
 	return &Images{api: api, parameters: parameters, calls: calls, opts: opts, found: newCache[imageKey, []Image](opts.Now)}
 }
 
-// Find lists the images that the class selects, one for each kind of machine, in the order in which they are tried: newest
-// first, then by id. Kubernetes is the cluster's version, such as 1.33, which an alias depends on.
-// Errors: *UnsupportedAliasError, *CallError.
+// Find returns the images that the class selects, one for each kind of machine, in the order in which they are tried:
+// newest first, then by ID. kubernetes is the cluster's version, such as 1.33, on which an alias depends. Errors:
+// *UnsupportedAliasError, *CallError.
 func (i *Images) Find(ctx context.Context, class *awsv1.EC2NodeClass, kubernetes string) ([]Image, error) {
 	key := imageKey{revisionOf(class), kubernetes}
 	found, err := i.found.value(ctx, key, i.opts.Lifetimes.Images, func(ctx context.Context) ([]Image, error) {
@@ -63,8 +63,8 @@ func (i *Images) Find(ctx context.Context, class *awsv1.EC2NodeClass, kubernetes
 	return slices.Clone(found), nil
 }
 
-// Refresh has images of an alias looked up again that are used although their owner has deprecated them since: AWS does so
-// some time after it released newer ones. Call it every half an hour; without it a release is seen when the lifetime of
+// Refresh drops the cached images of an alias that are in use and that their owner has deprecated: AWS does so some
+// time after a newer release. It is called every half an hour. Without it, a release is detected when the lifetime of
 // the parameters has passed.
 func (i *Images) Refresh(ctx context.Context) error {
 	ids := map[string]bool{}
@@ -88,7 +88,7 @@ func (i *Images) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Forget has everything asked for again, for a release that is known to have come.
+// Forget drops all cached images, after a release that is known to have happened.
 func (i *Images) Forget() {
 	i.parameters.forgetMoving(nil)
 	i.found.forget(func(imageKey, []Image) bool { return true })
@@ -145,8 +145,9 @@ func (i *Images) ofTerms(ctx context.Context, terms []awsv1.AMISelectorTerm) ([]
 	return winners(images), nil
 }
 
-// imageQueries are one for all ids, those in parameters included, and one for each other term. Images that are not available
-// cannot be launched. A name alone could be anybody's, so it counts only for our account's and Amazon's images.
+// imageQueries returns one query for all IDs, including those in parameters, and one for each other term. Only
+// available images can be launched. Any account can use any image name, so a term with only a name matches images of
+// this account and Amazon only.
 func imageQueries(terms []awsv1.AMISelectorTerm, fromParameters []string) []query {
 	var ids []string
 	for _, id := range fromParameters {
@@ -175,17 +176,17 @@ func imageQueries(terms []awsv1.AMISelectorTerm, fromParameters []string) []quer
 	return append(mentioned("image-id", ids), queries...)
 }
 
-// description is what EC2 says of an image.
+// description holds EC2's data for an image.
 type description struct {
 	id, name, arch string
 	created        time.Time
 	deprecated     bool
 }
 
-// architectures are values of kubernetes.io/arch, by EC2's words.
+// architectures maps EC2's names to values of kubernetes.io/arch.
 var architectures = map[string]string{"x86_64": "amd64", "arm64": "arm64"}
 
-// describe lists the images of all queries once, those of architectures that Kubernetes nodes have here.
+// describe returns the images of all queries, each once, if nodes can have their architecture.
 func (i *Images) describe(ctx context.Context, queries []query) ([]description, error) {
 	byID := map[string]description{}
 	sieve := i.calls.Sieve("EC2", "DescribeImages")
@@ -209,7 +210,7 @@ func (i *Images) describe(ctx context.Context, queries []query) ([]description, 
 	return slices.SortedFunc(maps.Values(byID), func(a, b description) int { return cmp.Compare(a.id, b.id) }), nil
 }
 
-// asksForImage is asksFor. Who "self" is, is not known here: an image by any owner passes as one of the account's own.
+// asksForImage is asksFor for images. The account of "self" is unknown here, so an image of any owner passes for it.
 func (q query) asksForImage(read *ec2types.Image) bool {
 	owned := len(q.owners) == 0 || slices.Contains(q.owners, "self") ||
 		slices.Contains(q.owners, value(read.OwnerId)) || slices.Contains(q.owners, value(read.ImageOwnerAlias))
@@ -218,7 +219,7 @@ func (q query) asksForImage(read *ec2types.Image) bool {
 
 func describedAt(read *ec2types.Image, now time.Time) description {
 	d := description{id: value(read.ImageId), name: value(read.Name), arch: architectures[string(read.Architecture)]}
-	// A date that cannot be read counts as the oldest, and as not deprecated.
+	// An invalid date counts as the oldest, and as not deprecated.
 	d.created, _ = time.Parse(time.RFC3339, value(read.CreationDate))
 	if at, err := time.Parse(time.RFC3339, value(read.DeprecationTime)); err == nil {
 		d.deprecated = !at.After(now)
@@ -226,7 +227,7 @@ func describedAt(read *ec2types.Image, now time.Time) description {
 	return d
 }
 
-// image is the image with the machines that it is for, beside its architecture.
+// image returns the image with the machines that it is for, including its architecture.
 func (d description) image(fit []corev1.NodeSelectorRequirement) Image {
 	requirements := append([]corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, d.arch)}, fit...)
 	slices.SortFunc(requirements, func(a, b corev1.NodeSelectorRequirement) int {
@@ -235,8 +236,8 @@ func (d description) image(fit []corev1.NodeSelectorRequirement) Image {
 	return Image{ID: d.id, Name: d.name, Created: d.created, Deprecated: d.deprecated, Requirements: requirements}
 }
 
-// winners keeps one image for each kind of machine: one that is not deprecated before one that is, then the newest, then that
-// with the greater name. They are in the order of the status: newest first, then by id.
+// winners keeps one image for each kind of machine. It prefers images that are not deprecated, then the newest, then
+// the greatest name. The result is in the order of the status: newest first, then by ID.
 func winners(images []Image) []Image {
 	best := map[string]Image{}
 	for _, image := range images {

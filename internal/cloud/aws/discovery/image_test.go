@@ -73,7 +73,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// variantName names requirements in the words of the documentation.
+// variantName returns the documentation's name for requirements.
 func variantName(fit []corev1.NodeSelectorRequirement) string {
 	var text []string
 	for _, r := range fit {
@@ -117,7 +117,7 @@ func TestWinners(t *testing.T) {
 	}
 }
 
-// imagesOf are the names of what is found for a class.
+// imagesOf returns the names of the images found for a class.
 func imagesOf(ctx context.Context, w *world, class *awsv1.EC2NodeClass, kubernetes string) []string {
 	w.Helper()
 	found, err := w.Images.Find(ctx, class, kubernetes)
@@ -130,7 +130,7 @@ func imagesOf(ctx context.Context, w *world, class *awsv1.EC2NodeClass, kubernet
 	return names
 }
 
-// TestAlias: the images of a release, with the machines that each is for.
+// TestAlias checks the images of a release, and the machines that each is for.
 func TestAlias(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		_, err := w.AWS.ReleaseImages("al2023", "v20261101")
@@ -182,8 +182,8 @@ func withUID(class *awsv1.EC2NodeClass, uid string) *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestRelease: a release is seen when the parameters are looked up again: because the old image is deprecated, because
-// somebody says so, or after a day.
+// TestRelease checks that a release is detected when the parameters are read again: because the old image is
+// deprecated, because of Forget, or after a day.
 func TestRelease(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		at := func(version string) bool {
@@ -197,7 +197,7 @@ func TestRelease(t *testing.T) {
 		}
 		first := release("v20270101")
 		if !at("v20270101") {
-			t.Fatal("the newest release is not found at first")
+			t.Fatal("the newest release is not found initially")
 		}
 		w.Pass(time.Minute)
 		w.Observed = nil
@@ -208,7 +208,7 @@ func TestRelease(t *testing.T) {
 		w.Pass(time.Minute)
 		w.Must(w.Images.Refresh(ctx))
 		if !at("v20270101") {
-			t.Error("refreshed although the images that are used are not deprecated")
+			t.Error("refreshed although the images in use are not deprecated")
 		}
 		for _, id := range first {
 			w.Must(w.AWS.DeprecateImage(id))
@@ -216,22 +216,23 @@ func TestRelease(t *testing.T) {
 		w.Pass(time.Minute)
 		w.Must(w.Images.Refresh(ctx))
 		if !at("v20270201") {
-			t.Error("a release is not seen after the old images were deprecated")
+			t.Error("a release is not detected after the old images were deprecated")
 		}
 		release("v20270301")
 		w.Images.Forget()
 		if !at("v20270301") {
-			t.Error("a release is not seen after Forget")
+			t.Error("a release is not detected after Forget")
 		}
 		release("v20270401")
 		w.Pass(24 * time.Hour)
 		if !at("v20270401") {
-			t.Error("a release is not seen after a day")
+			t.Error("a release is not detected after a day")
 		}
 	})
 }
 
-// TestDeprecated: a release that the class pins stays in use when it is deprecated, and is shown as such.
+// TestDeprecated checks that a release that the class pins stays in use when it is deprecated, and is shown as
+// deprecated.
 func TestDeprecated(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		ids, err := w.AWS.ReleaseImages("al2023", "v20261101")
@@ -248,7 +249,8 @@ func TestDeprecated(t *testing.T) {
 	})
 }
 
-// TestTerms: by tag, name, owner, id and parameter; the newest of each architecture.
+// TestTerms checks the selection by tag, name, owner, ID and parameter; the newest image of each architecture is
+// selected.
 func TestTerms(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		mine := map[string]string{"team": "mine"}
@@ -283,7 +285,7 @@ func TestTerms(t *testing.T) {
 	})
 }
 
-// TestTermsFail: a parameter that may not be read is an error, not an image less.
+// TestTermsFail checks that a parameter that may not be read results in an error instead of a missing image.
 func TestTermsFail(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ssm"})
@@ -291,7 +293,7 @@ func TestTermsFail(t *testing.T) {
 		for _, term := range []awsv1.AMISelectorTerm{{SSMParameter: "/mine"}, {Alias: "al2023@latest"}} {
 			class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.AMISelectorTerms = []awsv1.AMISelectorTerm{term} })
 			if _, err := w.Images.Find(ctx, class, "1.36"); KindOf(err) != Denied || !strings.Contains(err.Error(), "SSM GetParameter") {
-				t.Errorf("%+v: %v, want that SSM GetParameter is denied", term, err)
+				t.Errorf("%+v: %v, want an error that SSM GetParameter is denied", term, err)
 			}
 		}
 	})

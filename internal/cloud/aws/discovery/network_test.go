@@ -48,8 +48,8 @@ func TestQueries(t *testing.T) {
 	})
 }
 
-// TestSubnets: terms are alternatives, nothing is found twice, pages are followed, and what was found is asked for again
-// after a minute, or when the class has changed.
+// TestSubnets checks that terms are alternatives, results have no duplicates, all pages are read, and results are read
+// again after a minute, or when the class has changed.
 func TestSubnets(t *testing.T) {
 	within(t, awssim.Options{PageSize: 2}, Kubernetes{}, func(ctx context.Context, w *world) {
 		var private []string
@@ -65,15 +65,15 @@ func TestSubnets(t *testing.T) {
 		found, err := w.Subnets.Find(ctx, class)
 		w.Must(err)
 		if len(found) != len(private) || found[len(found)-1].ID != private[0] || found[0].Free <= found[len(found)-1].Free {
-			t.Errorf("found %+v, want %d subnets, and %s with the fewest addresses at the end", found, len(private), private[0])
+			t.Errorf("found %+v, want %d subnets, and %s with the fewest addresses last", found, len(private), private[0])
 		}
 		for k := 1; k < len(found)-1; k++ {
 			if found[k-1].ID >= found[k].ID {
-				t.Errorf("equal subnets are not in the order of their ids: %s before %s", found[k-1].ID, found[k].ID)
+				t.Errorf("equal subnets are not sorted by ID: %s before %s", found[k-1].ID, found[k].ID)
 			}
 		}
 		if found[0].Zone == "" || found[0].ZoneID == "" || found[0].VPC == "" {
-			t.Errorf("facts are missing of %+v", found[0])
+			t.Errorf("%+v lacks attributes", found[0])
 		}
 		if n := w.Asked("DescribeSubnets"); n < 4 {
 			t.Errorf("%d calls for 7 subnets in pages of 2, want 4 or more", n)
@@ -102,7 +102,8 @@ func TestSubnets(t *testing.T) {
 	})
 }
 
-// TestOneCallForMany: those who ask at the same time share one call, and an error goes to the one who asked.
+// TestOneCallForMany checks that concurrent callers share one call, and that an error is returned only to the caller
+// that made the call.
 func TestOneCallForMany(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultSlow, Delay: time.Second, Count: 1})
@@ -117,12 +118,13 @@ func TestOneCallForMany(t *testing.T) {
 		}
 		all.Wait()
 		if n := w.Asked("DescribeSubnets"); n != 1 {
-			t.Errorf("%d calls for 10 who asked, want 1", n)
+			t.Errorf("%d calls for 10 callers, want 1", n)
 		}
 	})
 }
 
-// TestErrors: the kind, code and request id are told, the observer is told, and no error is kept.
+// TestErrors checks that errors have kind, code and request ID, that the observer receives them, and that no error is
+// cached.
 func TestErrors(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		for _, test := range []struct {
@@ -152,10 +154,10 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%v: kind %q, code %q, want %q, %q (%v)", test.fault.Kind, call.Kind, call.Code, test.kind, test.code, err)
 			}
 			if answered := test.code != ""; answered != (call.RequestID != "") || answered != strings.Contains(err.Error(), "(request "+call.RequestID) {
-				t.Errorf("%v: request id %q in %q", test.fault.Kind, call.RequestID, err)
+				t.Errorf("%v: request ID %q in %q", test.fault.Kind, call.RequestID, err)
 			}
 			if took := time.Since(began); took > 31*time.Second {
-				t.Errorf("%v: took %v, want 30 s at most", test.fault.Kind, took)
+				t.Errorf("%v: took %v, want at most 30 s", test.fault.Kind, took)
 			}
 			want := test.code
 			if want == "" {
@@ -171,7 +173,8 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestGroups: by name, tag and id; of two groups with one name that of the subnets' network is used.
+// TestGroups checks the selection by name, tag and ID. Of two groups with the same name, the one in the subnets'
+// network is used.
 func TestGroups(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		subnets, err := w.Subnets.Find(ctx, classOf(nil))
@@ -198,7 +201,7 @@ func TestGroups(t *testing.T) {
 		found, err := w.Groups.Find(ctx, byID)
 		w.Must(err)
 		if used, _ := OfNetwork(found, subnets); len(used) != 1 || used[0].ID != elsewhere[0].ID {
-			t.Errorf("by id: used %+v, want the one of the other network, as the class says", used)
+			t.Errorf("by ID: used %+v, want the one of the other network, which the class refers to", used)
 		}
 	})
 }

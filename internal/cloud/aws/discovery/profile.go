@@ -22,7 +22,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// RoleNotFoundError says that the role of a class does not exist.
+// RoleNotFoundError means that the role of a class does not exist.
 type RoleNotFoundError struct {
 	Role string
 }
@@ -31,15 +31,16 @@ func (e *RoleNotFoundError) Error() string {
 	return fmt.Sprintf("spec.role: there is no IAM role %q in this account; create it, or name another", e.Role)
 }
 
-// Profiles makes and removes the instance profiles that hand a role to machines. A profile's name follows from the
-// cluster, the class and the role, so that making it again after a crash, or in two processes at once, ends with one. A
-// class whose role changes gets another profile; the old one goes when nothing uses it any more.
+// Profiles creates and deletes the instance profiles that give machines a role. A profile's name is derived from the
+// cluster, the class and the role, so that creating it again after a crash, or in two processes at once, results in one
+// profile. If the role of a class changes, the class gets another profile, and the old one is deleted when it is
+// unused.
 type Profiles struct {
 	api   IAMAPI
 	calls *Caller
 	opts  Options
 	made  *cache[profileKey, string]
-	// missing are roles that IAM said do not exist.
+	// missing holds the roles that do not exist according to IAM.
 	missing *cache[string, struct{}]
 
 	mu sync.Mutex
@@ -53,9 +54,9 @@ func newProfiles(api IAMAPI, calls *Caller, opts Options) *Profiles {
 	return &Profiles{api: api, calls: calls, opts: opts, made: newCache[profileKey, string](opts.Now), missing: newCache[string, struct{}](opts.Now), idle: map[string]time.Time{}}
 }
 
-// Ensure is the name of the profile to launch with: the class's own, or one that is made for its role. A profile that the
-// status names already is kept as long as it has the role, whoever made it. EC2 may not know a new profile for some
-// seconds. Errors: *RoleNotFoundError, *CallError.
+// Ensure returns the name of the profile for launches: the class's own, or one that is created for its role. A profile
+// that is already in the status is kept as long as it has the role, whatever created it. EC2 may not know a new profile
+// for some seconds. Errors: *RoleNotFoundError, *CallError.
 func (p *Profiles) Ensure(ctx context.Context, class *awsv1.EC2NodeClass) (string, error) {
 	if class.Spec.InstanceProfile != nil {
 		return *class.Spec.InstanceProfile, nil
@@ -73,7 +74,8 @@ func (p *Profiles) Ensure(ctx context.Context, class *awsv1.EC2NodeClass) (strin
 	return name, nil
 }
 
-// Forget has the class's profile looked at again, because EC2 said that it does not exist.
+// Forget drops the cached result for the class's profile. It is called when EC2 reports that the profile does not
+// exist.
 func (p *Profiles) Forget(class *awsv1.EC2NodeClass) {
 	p.made.forget(func(key profileKey, _ string) bool { return key.uid == string(class.UID) })
 }
@@ -119,8 +121,8 @@ func (p *Profiles) giveRole(ctx context.Context, name, role string, found *iamty
 	case !errors.As(err, &call):
 		return err
 	case call.Code == "LimitExceeded":
-		// A profile holds one role, and IAM's reads may lag behind: it has one already that was not shown. It is
-		// ours, unless a later look says otherwise.
+		// A profile has at most one role, and IAM's reads may be stale: it has a role that was not shown. The role is
+		// assumed to be the right one, unless a later read shows another.
 		return nil
 	case call.Kind == NotFound && strings.Contains(strings.ToLower(err.Error()), "role with name"):
 		p.missing.keep(role, struct{}{}, p.opts.Lifetimes.MissingRole)
@@ -141,7 +143,7 @@ func (p *Profiles) create(ctx context.Context, class *awsv1.EC2NodeClass, name s
 	return err
 }
 
-// read is the profile, nil if it does not exist.
+// read returns the profile, or nil if it does not exist.
 func (p *Profiles) read(ctx context.Context, name string) (*iamtypes.InstanceProfile, error) {
 	out, err := Do(ctx, p.calls, "IAM", "GetInstanceProfile", func(ctx context.Context) (*iam.GetInstanceProfileOutput, error) {
 		return p.api.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: &name})
@@ -165,7 +167,7 @@ func (p *Profiles) removeRole(ctx context.Context, name, role string) error {
 	return err
 }
 
-// delete removes a profile with its roles; it need not exist.
+// delete deletes a profile with its roles. It need not exist.
 func (p *Profiles) delete(ctx context.Context, profile *iamtypes.InstanceProfile) error {
 	name := value(profile.InstanceProfileName)
 	for _, role := range rolesOf(profile) {
@@ -183,7 +185,7 @@ func (p *Profiles) delete(ctx context.Context, profile *iamtypes.InstanceProfile
 	return err
 }
 
-// list reads all profiles whose path begins so, which is read off each of them: who lists them deletes them.
+// list returns all profiles with the path prefix. It checks the path of each, because the caller deletes them.
 func (p *Profiles) list(ctx context.Context, prefix string) ([]iamtypes.InstanceProfile, error) {
 	sieve := p.calls.Sieve("IAM", "ListInstanceProfiles")
 	defer sieve.Close()
@@ -202,8 +204,8 @@ func (p *Profiles) list(ctx context.Context, prefix string) ([]iamtypes.Instance
 	return found, nil
 }
 
-// Remove deletes all profiles that were made for the class, and that which Karpenter before 1.7 made for a class of this
-// name. Errors: *CallError.
+// Remove deletes all profiles that were created for the class, and the one that Karpenter before 1.7 created for a
+// class of this name. Errors: *CallError.
 func (p *Profiles) Remove(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	if err := p.remove(ctx, class); err != nil {
 		return fmt.Errorf("deleting the instance profiles of EC2NodeClass %q: %w", class.Name, err)
@@ -216,7 +218,7 @@ func (p *Profiles) remove(ctx context.Context, class *awsv1.EC2NodeClass) error 
 	if err != nil {
 		return err
 	}
-	// Lists may lag behind: what the class is known to have is looked for by name as well.
+	// Lists may be stale, so the known profiles of the class are also read by name.
 	for _, name := range []string{p.nameFor(class, roleName(class.Spec.Role)), class.Status.InstanceProfile, p.legacyName(class.Name)} {
 		if !profileName.MatchString(name) || class.Spec.Role == "" {
 			continue
@@ -237,9 +239,9 @@ func (p *Profiles) remove(ctx context.Context, class *awsv1.EC2NodeClass) error 
 	return nil
 }
 
-// Collect deletes profiles of this cluster that have not been used for Lifetimes.UnusedProfiles, as far as this process has
-// seen: not those of inUse, which are the names in the status of classes and on claims. It returns the names of those that
-// it deleted. Errors: *CallError; the rest is then tried the next time.
+// Collect deletes profiles of this cluster that this process has seen unused for Lifetimes.UnusedProfiles. inUse has
+// the names in the status of classes and on claims. It returns the names of the deleted profiles. Errors: *CallError;
+// the remaining profiles are tried the next time.
 func (p *Profiles) Collect(ctx context.Context, inUse map[string]bool) ([]string, error) {
 	profiles, err := p.list(ctx, p.path())
 	if err != nil {
@@ -255,7 +257,7 @@ func (p *Profiles) Collect(ctx context.Context, inUse map[string]bool) ([]string
 	return deleted, nil
 }
 
-// unused are the profiles that have been seen unused for long enough.
+// unused returns the profiles that have been seen unused for long enough.
 func (p *Profiles) unused(profiles []iamtypes.InstanceProfile, inUse map[string]bool) []*iamtypes.InstanceProfile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,24 +281,25 @@ func (p *Profiles) unused(profiles []iamtypes.InstanceProfile, inUse map[string]
 	return unused
 }
 
-// path is that of all profiles of the cluster.
+// path returns the path of all profiles of the cluster.
 func (p *Profiles) path() string { return "/karpenter/" + p.opts.Region + "/" + p.opts.Cluster + "/" }
 
-// profileName is what IAM accepts as the name of a profile.
+// profileName matches the profile names that IAM accepts.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateInstanceProfile.html
 var profileName = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
 
-// nameFor is the name of the profile for a class and role: the cluster's name, cut if need be, and 20 hexadecimal digits.
+// nameFor returns the name of the profile for a class and role: the cluster's name, shortened if necessary, and 20
+// hexadecimal digits.
 func (p *Profiles) nameFor(class *awsv1.EC2NodeClass, role string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{p.opts.Region, p.opts.Cluster, string(class.UID), role}, "\n")))
 	return p.opts.Cluster[:min(len(p.opts.Cluster), 100)] + "_" + hex.EncodeToString(sum[:10])
 }
 
-// legacyName is the name that Karpenter before 1.7 gave the profile of a class.
+// legacyName returns the name that Karpenter before 1.7 gave the profile of a class.
 func (p *Profiles) legacyName(class string) string {
 	sum, err := hashstructure.Hash(p.opts.Region+class, hashstructure.FormatV2, nil)
 	if err != nil {
-		return "" // never for a string
+		return "" // never happens for a string
 	}
 	return fmt.Sprintf("%s_%d", p.opts.Cluster, sum)
 }
@@ -317,7 +320,7 @@ func (p *Profiles) tagsOf(class *awsv1.EC2NodeClass) []iamtypes.Tag {
 	return list
 }
 
-// ours says whether the profile has the tags of one that was made for the class.
+// ours reports whether the profile has the tags of one that was created for the class.
 func (p *Profiles) ours(profile *iamtypes.InstanceProfile, class *awsv1.EC2NodeClass) bool {
 	tags := map[string]string{}
 	for _, tag := range profile.Tags {
@@ -337,5 +340,5 @@ func rolesOf(profile *iamtypes.InstanceProfile) []string {
 	return names
 }
 
-// roleName is the name of a role that is written with its path, as in team/KarpenterNodeRole, or as an ARN.
+// roleName returns the name of a role that is given with its path, such as team/KarpenterNodeRole, or as an ARN.
 func roleName(role string) string { return role[strings.LastIndex(role, "/")+1:] }

@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// profiles lists what IAM has, as name:role.
+// profiles returns the profiles in IAM, as name:role.
 func (w *world) profiles(ctx context.Context) []string {
 	w.Helper()
 	out, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
@@ -38,7 +38,8 @@ func (w *world) ensured(ctx context.Context, class *awsv1.EC2NodeClass) string {
 
 var otherRoles = awssim.Options{Roles: []string{"Other"}}
 
-// TestProfileIsMadeOnce: a profile has its role, tags and path, and asking again, also after a restart, makes no other.
+// TestProfileIsMadeOnce checks that a profile has its role, tags and path, and that a repeated call, also after a
+// restart, creates no other.
 func TestProfileIsMadeOnce(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Tags = map[string]string{"team": "mine"} })
@@ -62,11 +63,11 @@ func TestProfileIsMadeOnce(t *testing.T) {
 		w.Observed = nil
 		w.Pass(14 * time.Minute)
 		if w.ensured(ctx, class) != name || len(w.Observed) != 0 {
-			t.Errorf("asked IAM again within a quarter of an hour: %v", w.Observed)
+			t.Errorf("called IAM again within 15 minutes: %v", w.Observed)
 		}
 		w.Profiles.Forget(class)
 		if w.ensured(ctx, class) != name || len(w.profiles(ctx)) != 1 {
-			t.Errorf("another profile was made: %v", w.profiles(ctx))
+			t.Errorf("another profile was created: %v", w.profiles(ctx))
 		}
 		if n := w.Asked("CreateInstanceProfile"); n != 0 {
 			t.Errorf("created %d times although it exists", n)
@@ -74,7 +75,7 @@ func TestProfileIsMadeOnce(t *testing.T) {
 	})
 }
 
-// TestProfileWithStaleReads: IAM does not show at first what was made; the end is the same.
+// TestProfileWithStaleReads checks that the result is the same if IAM does not show a new profile at first.
 func TestProfileWithStaleReads(t *testing.T) {
 	within(t, awssim.Options{Lag: 10 * time.Second}, Kubernetes{}, func(ctx context.Context, w *world) {
 		var name string
@@ -94,7 +95,8 @@ func TestProfileWithStaleReads(t *testing.T) {
 	})
 }
 
-// TestProfileAfterLostAnswers: whichever answer is lost, the next try goes on where the last one ended.
+// TestProfileAfterLostAnswers checks that after a lost response of any call, the next try continues from the actual
+// state.
 func TestProfileAfterLostAnswers(t *testing.T) {
 	for _, operation := range []string{"GetInstanceProfile", "CreateInstanceProfile", "AddRoleToInstanceProfile"} {
 		within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
@@ -111,8 +113,9 @@ func TestProfileAfterLostAnswers(t *testing.T) {
 	}
 }
 
-// TestProfileRoles: a new role has a new profile; a profile that Karpenter made before is kept; a role may be written with
-// its path; a wrong role is put right; a role that does not exist is said, and not asked for again for a minute.
+// TestProfileRoles checks that a new role has a new profile, that a profile created by upstream Karpenter is kept, that
+// a role may have a path, that a wrong role is corrected, and that a role that does not exist is reported, and not read
+// again for a minute.
 func TestProfileRoles(t *testing.T) {
 	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
 		class := classOf(nil)
@@ -150,7 +153,7 @@ func TestProfileRoles(t *testing.T) {
 		w.Profiles.Forget(class)
 		w.ensured(ctx, class)
 		if got := w.profiles(ctx); !slices.Contains(got, name+":Other") {
-			t.Errorf("profiles %v, want the role of %s to be put right", got, name)
+			t.Errorf("profiles %v, want the role of %s to be corrected", got, name)
 		}
 	})
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
@@ -161,7 +164,7 @@ func TestProfileRoles(t *testing.T) {
 		}
 		w.Observed = nil
 		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || len(w.Observed) != 0 {
-			t.Errorf("asked again at once: %v, %v", err, w.Observed)
+			t.Errorf("called again immediately: %v, %v", err, w.Observed)
 		}
 		w.AWS.AddRole("/", "Nobody")
 		w.Pass(time.Minute)
@@ -173,7 +176,8 @@ func TestProfileRoles(t *testing.T) {
 	})
 }
 
-// TestProfilesGo: with their class, and when they have been unused for an hour; those of others stay.
+// TestProfilesGo checks that profiles are deleted with their class, and when they have been unused for an hour, and
+// that other profiles are kept.
 func TestProfilesGo(t *testing.T) {
 	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
 		foreign := "foreign"
@@ -183,7 +187,7 @@ func TestProfilesGo(t *testing.T) {
 		first := w.ensured(ctx, class)
 		class.Spec.Role = "Other"
 		w.ensured(ctx, class)
-		class.Status.InstanceProfile = foreign // must not be taken for ours
+		class.Status.InstanceProfile = foreign // must not be treated as created for the class
 		kept := w.ensured(ctx, neighbour)
 		w.Must(w.Profiles.Remove(ctx, class))
 		if got, want := w.profiles(ctx), []string{foreign + ":", kept + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
@@ -221,8 +225,8 @@ func TestProfilesGo(t *testing.T) {
 	})
 }
 
-// TestTwoClassesOfOneRole: each class has a profile of its own, so that the end of one takes nothing from the other, nor from a
-// class of another cluster in the account that has the same names.
+// TestTwoClassesOfOneRole checks that each class has its own profile, so that the deletion of one class affects neither
+// the other one nor a class of another cluster in the account with the same names.
 func TestTwoClassesOfOneRole(t *testing.T) {
 	within(t, simCluster, Kubernetes{}, func(ctx context.Context, w *world) {
 		named := func(name string) *awsv1.EC2NodeClass {
@@ -240,13 +244,14 @@ func TestTwoClassesOfOneRole(t *testing.T) {
 		if len(made) != 2 {
 			t.Fatalf("profiles %v, want one for each class", made)
 		}
-		// A class that ends and points at what is another's: by a mistake in its status, or a role that both have.
+		// A deleted class refers to a resource of another class: because of an error in its status, or because both
+		// have the same role.
 		one.Status.InstanceProfile = other.Status.InstanceProfile
 		w.Must(w.Profiles.Remove(ctx, one))
 		left, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.Must(err)
 		if len(left.InstanceProfiles) != 1 || *left.InstanceProfiles[0].InstanceProfileName != other.Status.InstanceProfile || len(left.InstanceProfiles[0].Roles) != 1 {
-			t.Errorf("left are %+v, want the other class's profile with its role", left.InstanceProfiles)
+			t.Errorf("%+v remain, want the other class's profile with its role", left.InstanceProfiles)
 		}
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// query is one question to a Describe call: all filters must match.
+// query holds the filters of one Describe call: all of them must match.
 type query struct {
 	filters []filter
-	owners  []string // of images only
+	owners  []string // for images only
 }
 
 // filter matches if one of the values does.
@@ -22,7 +22,7 @@ type filter struct {
 	values []string
 }
 
-// tagFilters match what has all the tags; the value * stands for any value.
+// tagFilters match resources with all of the tags. The value * matches any value.
 func tagFilters(tags map[string]string) []filter {
 	filters := make([]filter, 0, len(tags))
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -35,7 +35,7 @@ func tagFilters(tags map[string]string) []filter {
 	return filters
 }
 
-// mentioned is the query for all that one of the values names; none without values.
+// mentioned returns the query for all resources that one of the values names, and none without values.
 func mentioned(name string, values []string) []query {
 	if len(values) == 0 {
 		return nil
@@ -52,8 +52,9 @@ func (q query) ec2() []ec2types.Filter {
 	return filters
 }
 
-// asksFor says whether something with that id and those tags is what the query asks for; of has the values of the filters that are
-// about other fields. EC2 has filtered already, but an endpoint that ignores filters would hand over what belongs to others.
+// asksFor reports whether a resource with that ID and those tags matches the query. of has the values for filters on
+// other fields. EC2 has applied the filters already, but an endpoint that ignores filters would return foreign
+// resources.
 func (q query) asksFor(of map[string]string, tags []ec2types.Tag) bool {
 	for _, f := range q.filters {
 		matches := false
@@ -71,7 +72,7 @@ func (q query) asksFor(of map[string]string, tags []ec2types.Tag) bool {
 	return true
 }
 
-// value is what p points to, or the zero value.
+// value returns what p points to, or the zero value.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

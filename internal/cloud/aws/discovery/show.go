@@ -11,23 +11,24 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// once is what AWS words anew each time although nothing has changed: the request's id, and what is forbidden, encrypted.
+// once matches the parts of AWS's messages that differ in each response: the request ID, and the encoded authorization
+// failure.
 var once = regexp.MustCompile(`\(request [^)]*\)|[Ee]ncoded authorization failure message: \S+`)
 
-// SameWords says whether two messages about calls say the same.
+// SameWords reports whether two messages about calls are equal except for these parts.
 func SameWords(a, b string) bool { return once.ReplaceAllString(a, "") == once.ReplaceAllString(b, "") }
 
-// Show writes what has been found into a class's status and conditions. With an error of a call a condition stays as it was:
-// what AWS did not answer says nothing about the class. The class is changed, nothing is sent.
+// Show writes discovery results into a class's status and conditions. If a call fails, a condition stays as it was,
+// because the error contains no information about the class. The object is modified in memory only.
 type Show struct {
 	Class *awsv1.EC2NodeClass
-	// Options are those of the class's condition set: the clock.
+	// Options are the options of the class's condition set: the clock.
 	Options []status.ForOption
 }
 
 func (s Show) conditions() status.ConditionSet { return s.Class.StatusConditions(s.Options...) }
 
-// Subnets shows what Subnets.Find found.
+// Subnets writes the result of Subnets.Find.
 func (s Show) Subnets(found []Subnet) {
 	s.Class.Status.Subnets = nil
 	if len(found) == 0 {
@@ -41,7 +42,7 @@ func (s Show) Subnets(found []Subnet) {
 	s.conditions().SetTrue(awsv1.ConditionSubnetsReady)
 }
 
-// Groups shows what Groups.Find found, as far as it is of the network of the subnets.
+// Groups writes the result of Groups.Find, limited to the network of the subnets.
 func (s Show) Groups(found []Group, subnets []Subnet) {
 	s.Class.Status.SecurityGroups = nil
 	used, elsewhere := OfNetwork(found, subnets)
@@ -67,7 +68,7 @@ func ids(groups []Group) string {
 	return strings.Join(list, ", ")
 }
 
-// Images shows what Images.Find answered. It says whether it could: not if err is one of a call.
+// Images writes the result of Images.Find. It returns false if err is a call error.
 func (s Show) Images(found []Image, err error) bool {
 	var unsupported *UnsupportedAliasError
 	switch {
@@ -91,10 +92,10 @@ func (s Show) Images(found []Image, err error) bool {
 	return true
 }
 
-// ReasonRoleNotFound of InstanceProfileReady says that spec.role does not exist.
+// ReasonRoleNotFound is the reason of InstanceProfileReady if spec.role does not exist.
 const ReasonRoleNotFound = "RoleNotFound"
 
-// Profile shows what Profiles.Ensure answered. It says whether it could: not if err is one of a call.
+// Profile writes the result of Profiles.Ensure. It returns false if err is a call error.
 func (s Show) Profile(name string, err error) bool {
 	var missing *RoleNotFoundError
 	switch {
@@ -106,17 +107,17 @@ func (s Show) Profile(name string, err error) bool {
 	}
 	s.Class.Status.InstanceProfile = name
 	if old := s.conditions().Get(awsv1.ConditionInstanceProfileReady); old.Reason != awsv1.ReasonInstanceProfileNotFound || old.ObservedGeneration != s.Class.Generation {
-		s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady) // else EC2 says that it is not there, until a launch is tried again
+		s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady) // otherwise a dry run has shown that EC2 does not find it; the condition stays until the next dry run
 	}
 	return true
 }
 
-// ReasonCallRefused of a condition that is not known yet says that AWS refuses to tell.
+// ReasonCallRefused is the reason of an unknown condition if AWS refuses the call.
 const ReasonCallRefused = "CallRefused"
 
-// Unanswered shows why AWS did not answer, if an operator has to do something about it: a permission that is missing, a
-// parameter that AWS refuses. What was found before stays in the status and in use, so that a condition that is true stays true,
-// and says since when nothing has been asked.
+// Unanswered writes the error of a call if an operator has to resolve it: a missing permission, or a parameter that AWS
+// rejects. Earlier results remain in the status and in use, so a condition that is true stays true, and its message
+// says since when the call has failed.
 func (s Show) Unanswered(condition string, err error) {
 	kind, old := KindOf(err), s.conditions().Get(condition)
 	if kind != Denied && kind != Rejected || old.Reason == ReasonCallRefused && strings.HasSuffix(once.ReplaceAllString(old.Message, ""), once.ReplaceAllString(err.Error(), "")) {
@@ -130,8 +131,9 @@ func (s Show) Unanswered(condition string, err error) {
 	}
 }
 
-// Inert shows the fields that are accepted and not yet acted on. A placement group makes a class unready: its machines would
-// start outside of the group. Reservations do not, they are paid and not used.
+// Inert writes the conditions of fields that are accepted and not supported yet. A placement group makes a class
+// unready, because its machines would start outside of the group. Capacity reservations do not: they are paid for and
+// not used.
 func (s Show) Inert() {
 	if len(s.Class.Spec.CapacityReservationSelectorTerms) > 0 {
 		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn,

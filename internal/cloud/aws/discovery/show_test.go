@@ -11,7 +11,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// TestShow: each finding gives its condition, and a failed call changes nothing.
+// TestShow checks the condition for each result, and that a failed call changes nothing.
 func TestShow(t *testing.T) {
 	subnet := Subnet{ID: "subnet-1", Zone: "a", ZoneID: "az1", VPC: "vpc-1", Free: 5}
 	group := Group{ID: "sg-1", Name: "nodes", VPC: "vpc-1"}
@@ -76,7 +76,7 @@ func TestShow(t *testing.T) {
 	class.Spec.CapacityReservationSelectorTerms = nil
 	show.Inert()
 	if c := class.Condition(awsv1.ConditionCapacityReservationsReady); c != nil {
-		t.Errorf("without reservations asked for: %s %s", c.Status, c.Reason)
+		t.Errorf("without reservation terms: %s %s", c.Status, c.Reason)
 	}
 	show.Subnets([]Subnet{subnet})
 	show.Groups([]Group{group, {ID: "sg-2", Name: "nodes", VPC: "vpc-2"}}, []Subnet{subnet})

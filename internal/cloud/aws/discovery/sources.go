@@ -14,24 +14,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// EC2API is what the package asks of EC2; *ec2.Client has it.
+// EC2API has the methods of *ec2.Client that the package calls.
 type EC2API interface {
 	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
 	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (*ec2.DescribeSecurityGroupsOutput, error)
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
 }
 
-// SSMAPI is what the package asks of Systems Manager; *ssm.Client has it.
+// SSMAPI has the methods of *ssm.Client that the package calls.
 type SSMAPI interface {
 	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
 }
 
-// EKSAPI is what the package asks of EKS; *eks.Client has it.
+// EKSAPI has the methods of *eks.Client that the package calls.
 type EKSAPI interface {
 	DescribeCluster(context.Context, *eks.DescribeClusterInput, ...func(*eks.Options)) (*eks.DescribeClusterOutput, error)
 }
 
-// IAMAPI is what the package asks of IAM; *iam.Client has it.
+// IAMAPI has the methods of *iam.Client that the package calls.
 type IAMAPI interface {
 	GetInstanceProfile(context.Context, *iam.GetInstanceProfileInput, ...func(*iam.Options)) (*iam.GetInstanceProfileOutput, error)
 	CreateInstanceProfile(context.Context, *iam.CreateInstanceProfileInput, ...func(*iam.Options)) (*iam.CreateInstanceProfileOutput, error)
@@ -41,7 +41,7 @@ type IAMAPI interface {
 	ListInstanceProfiles(context.Context, *iam.ListInstanceProfilesInput, ...func(*iam.Options)) (*iam.ListInstanceProfilesOutput, error)
 }
 
-// Clients are the services.
+// Clients are the clients of the services.
 type Clients struct {
 	EC2 EC2API
 	SSM SSMAPI
@@ -49,41 +49,42 @@ type Clients struct {
 	IAM IAMAPI
 }
 
-// Options of all sources.
+// Options are the options of all sources.
 type Options struct {
-	// Cluster is the name of the EKS cluster, Region where it is.
+	// Cluster is the name of the EKS cluster, and Region its region.
 	Cluster string
 	Region  string
-	// Now is the clock; time.Now when nil.
+	// Now returns the current time, time.Now when nil.
 	Now func() time.Time
-	// Timeout of one call, the SDK's retries included; 30 seconds when zero.
+	// Timeout is the limit of one call, including the SDK's retries, 30 seconds when zero.
 	Timeout time.Duration
-	// Lifetimes of answers; StandardLifetimes where zero.
+	// Lifetimes are the lifetimes of results, StandardLifetimes where zero.
 	Lifetimes Lifetimes
-	// Refused tells the subnets that EC2 refused lately for want of addresses (instance.Unavailable.HasSubnet). It may be nil.
+	// Refused reports the subnets that EC2 recently refused for lack of addresses (instance.Unavailable.HasSubnet). It
+	// may be nil.
 	Refused func(subnetID string) bool
-	// Observe is told of every call when it has ended, by several goroutines. It may be nil.
+	// Observe receives every call when it has ended. It is called concurrently and may be nil.
 	Observe func(Call)
-	// Unasked is told what answers contained although it was not asked for, by several goroutines. It may be nil.
+	// Unasked receives items in responses that the request did not ask for. It is called concurrently and may be nil.
 	Unasked func(call.Unasked)
-	// Unsupported is told a version of Kubernetes that is none of SupportedVersions, once. It may be nil.
+	// Unsupported receives a Kubernetes version that is not in SupportedVersions, once. It may be nil.
 	Unsupported func(version string)
 }
 
-// Lifetimes are how long answers are used before they are asked for again.
+// Lifetimes are how long results are used before they are read again.
 type Lifetimes struct {
 	Subnets          time.Duration // --subnet-refresh-interval
-	SecurityGroups   time.Duration //
+	SecurityGroups   time.Duration
 	Images           time.Duration // --ami-refresh-interval
-	Parameters       time.Duration // image ids in AWS's own SSM parameters
-	CustomParameters time.Duration // those in parameters that classes name
-	Profiles         time.Duration // that the instance profile exists and has its role
-	MissingRole      time.Duration // that there is no such role
-	UnusedProfiles   time.Duration // how long a profile must have been unused before it is deleted
-	Cluster          time.Duration // version, endpoint, certificate authority, addresses of services
+	Parameters       time.Duration // image IDs in AWS's own SSM parameters
+	CustomParameters time.Duration // image IDs in parameters that classes refer to
+	Profiles         time.Duration // existence of the instance profile and its role
+	MissingRole      time.Duration // nonexistence of a role
+	UnusedProfiles   time.Duration // how long a profile must be unused before it is deleted
+	Cluster          time.Duration // version, endpoint, certificate authority, service addresses
 }
 
-// StandardLifetimes are those of production.
+// StandardLifetimes returns the lifetimes for production.
 func StandardLifetimes() Lifetimes {
 	return Lifetimes{
 		Subnets: time.Minute, SecurityGroups: time.Minute, Images: time.Minute,
@@ -106,7 +107,7 @@ func (l *Lifetimes) complete() {
 	}
 }
 
-// Sources are all that is asked for, over one set of clients.
+// Sources are all readers of AWS resources, with one set of clients.
 type Sources struct {
 	Subnets   *Subnets
 	Groups    *Groups
@@ -118,7 +119,7 @@ type Sources struct {
 	Calls *Caller
 }
 
-// New makes the sources. The access to the cluster itself may be missing parts, see Kubernetes.
+// New returns the sources. Parts of kubernetes may be unset (see Kubernetes).
 func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error) {
 	if opts.Cluster == "" || opts.Region == "" {
 		return nil, errors.New("discovery needs the name of the cluster (--cluster-name) and its region")
@@ -147,7 +148,7 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 	}, nil
 }
 
-// revision is a class as it was written at one time: what its selectors found is not true of another one.
+// revision identifies a generation of a class: results for its selectors do not apply to another one.
 type revision struct {
 	uid        string
 	generation int64

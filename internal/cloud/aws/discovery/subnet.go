@@ -13,13 +13,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// Subnet is one that a selector found.
+// Subnet is a subnet that a selector matched.
 type Subnet struct {
 	ID     string
-	Zone   string // us-east-1a
-	ZoneID string // use1-az2
+	Zone   string // such as us-east-1a
+	ZoneID string // such as use1-az2
 	VPC    string
-	Free   int64 // IPv4 addresses that EC2 can still give out
+	Free   int64 // IPv4 addresses that EC2 can still assign
 }
 
 // Subnets finds subnets.
@@ -35,8 +35,8 @@ func newSubnets(api EC2API, addresses *Addresses, calls *Caller, opts Options) *
 	return &Subnets{api: api, calls: calls, opts: opts, addresses: addresses, found: newCache[revision, []Subnet](opts.Now)}
 }
 
-// Find lists the subnets that the class selects, those with most free addresses first, then by id. What it reads is told to
-// Addresses. Errors: *CallError.
+// Find returns the subnets that the class selects, those with the most free addresses first, then by ID. It passes what
+// it reads to Addresses. Errors: *CallError.
 func (s *Subnets) Find(ctx context.Context, class *awsv1.EC2NodeClass) ([]Subnet, error) {
 	found, err := s.found.value(ctx, revisionOf(class), s.opts.Lifetimes.Subnets, func(ctx context.Context) ([]Subnet, error) {
 		return s.describe(ctx, subnetQueries(class.Spec.SubnetSelectorTerms))
@@ -78,7 +78,7 @@ func (s *Subnets) describe(ctx context.Context, queries []query) ([]Subnet, erro
 	return found, nil
 }
 
-// subnetQueries are one for all ids, and one for each other term.
+// subnetQueries returns one query for all IDs, and one for each other term.
 func subnetQueries(terms []awsv1.SubnetSelectorTerm) []query {
 	var ids []string
 	var queries []query

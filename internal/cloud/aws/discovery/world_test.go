@@ -13,7 +13,7 @@ import (
 type world struct {
 	*awstest.World
 	*Sources
-	// unsupported are versions that were told of.
+	// unsupported are the versions that were reported.
 	unsupported []string
 }
 

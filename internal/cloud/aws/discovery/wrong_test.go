@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// An endpoint that ignores filters, or answers in odd pages, makes a class find what it finds otherwise, and has nothing deleted
-// that belongs to others.
+// With an endpoint that ignores filters, or returns unusual pages, a class finds the same resources, and no foreign
+// resource is deleted.
 func TestWrongAnswers(t *testing.T) {
 	type found struct {
 		Subnets []Subnet
@@ -57,7 +57,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-// The end of a class takes no instance profile of others when IAM ignores the path that is asked for.
+// The deletion of a class deletes no foreign instance profile if IAM ignores the path in the request.
 func TestProfilesOfOthersStay(t *testing.T) {
 	within(t, otherRoles, Kubernetes{}, func(ctx context.Context, w *world) {
 		_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultIgnoreFilters})

@@ -138,7 +138,7 @@ func TestOfferings(t *testing.T) {
 			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.5, Requirements: withID},
 			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.2, Available: true, Requirements: withID},
 			{Zone: "us-east-1d", CapacityType: "on-demand", Price: 0.5, Available: true, Requirements: without},
-			{Zone: "us-east-1d", CapacityType: "spot", Price: 0.5, Requirements: without}, // no price in the zone: not available
+			{Zone: "us-east-1d", CapacityType: "spot", Price: 0.5, Requirements: without}, // without a price: unavailable
 		},
 		"p5e.48xlarge": {
 			{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}, // no price

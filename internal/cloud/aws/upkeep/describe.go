@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// typeOf reads what EC2 says of a type.
+// typeOf converts EC2's description of a type.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html
 func typeOf(i *ec2types.InstanceTypeInfo) catalog.Type {
 	t := catalog.Type{
@@ -41,7 +41,8 @@ func typeOf(i *ec2types.InstanceTypeInfo) catalog.Type {
 	return t
 }
 
-// usable says whether the type has what every node needs; catalog checks the embedded file in the same way.
+// usable reports whether the type has the attributes that every node needs. Package catalog checks the embedded file in
+// the same way.
 func usable(t *catalog.Type) bool {
 	return t.Family() != "" && t.Size() != "" && t.VCPUs > 0 && t.MemoryMiB > 0 && t.ENIs > 0 && t.IPv4PerENI > 0 && len(t.Architectures) > 0 && len(t.Usage) > 0
 }
@@ -113,8 +114,8 @@ func readStorage(t *catalog.Type, s *ec2types.InstanceStorageInfo) {
 	t.Disks = max(t.Disks, 1)
 }
 
-// readDevices reads what a type has beside processors. Of several kinds of GPU, which no type has today, the first is
-// taken: its nodes would carry no label of GPUs anyway.
+// readDevices reads the devices of a type other than processors. If a type had several kinds of GPU, which none has
+// today, the first is used; its nodes would have no GPU labels anyway.
 func readDevices(t *catalog.Type, i *ec2types.InstanceTypeInfo) {
 	if i.GpuInfo != nil && len(i.GpuInfo.Gpus) > 0 {
 		g := &i.GpuInfo.Gpus[0]
@@ -160,7 +161,7 @@ func readDevices(t *catalog.Type, i *ec2types.InstanceTypeInfo) {
 
 func whole(n *int32) int64 { return int64(aws.ToInt32(n)) }
 
-// mbps is a bandwidth in Gbit/s as whole Mbit/s.
+// mbps converts a bandwidth in Gbit/s to whole Mbit/s.
 func mbps(gbps *float64) int64 { return int64(math.Round(aws.ToFloat64(gbps) * 1000)) }
 
 func sortedByName(byName map[string]catalog.Type) []catalog.Type {

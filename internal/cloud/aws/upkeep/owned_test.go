@@ -31,7 +31,7 @@ func classesAndClaims(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
 
-// TestProfiles: a profile goes an hour after the last thing that used it: its class's status, or a claim.
+// TestProfiles checks that a profile is deleted an hour after its last use by the status of a class or a claim.
 func TestProfiles(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		var classes []*awsv1.EC2NodeClass
@@ -55,7 +55,7 @@ func TestProfiles(t *testing.T) {
 		w.Pass(time.Minute)
 		w.Must(profiles.Collect(ctx))
 		if !slices.Equal(deleted, []string{classes[2].Status.InstanceProfile}) {
-			t.Errorf("deleted %v, want that of the class that is gone", deleted)
+			t.Errorf("deleted %v, want that of the deleted class", deleted)
 		}
 		w.Must(api.Delete(ctx, claim))
 		w.Must(profiles.Collect(ctx))
@@ -64,18 +64,19 @@ func TestProfiles(t *testing.T) {
 		left, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.Must(err)
 		if len(left.InstanceProfiles) != 1 || *left.InstanceProfiles[0].InstanceProfileName != classes[0].Status.InstanceProfile {
-			t.Errorf("left are %v, want that of the class only", left.InstanceProfiles)
+			t.Errorf("%v remain, want only that of the class", left.InstanceProfiles)
 		}
 	})
 }
 
-// tagged is what a Tagger asked for.
+// tagged is a request of a Tagger.
 type tagged struct {
 	id   string
 	tags map[string]string
 }
 
-// TestTagger: the instance of a claim with a node is tagged once; others are not, and an error is tried again.
+// TestTagger checks that the instance of a claim with a node is tagged once, that others are not, and that an error is
+// retried.
 func TestTagger(t *testing.T) {
 	claimWith := func(change func(*karpv1.NodeClaim)) *karpv1.NodeClaim {
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "pool-1"}}
@@ -125,7 +126,7 @@ func TestTagger(t *testing.T) {
 				t.Fatal(err)
 			}
 			if noted := now.Annotations[awsv1.AnnotationTagged] == "true" && now.Annotations[awsv1.AnnotationClusterNameTagged] == "true"; noted != test.noted {
-				t.Errorf("annotations %v, want them noted: %t", now.Annotations, test.noted)
+				t.Errorf("annotations %v, want the tagging recorded: %t", now.Annotations, test.noted)
 			}
 		})
 	}

@@ -20,12 +20,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// PricingAPI is what the package asks of the price list; *pricing.Client has it.
+// PricingAPI has the methods of *pricing.Client that the package calls.
 type PricingAPI interface {
 	GetProducts(context.Context, *pricing.GetProductsInput, ...func(*pricing.Options)) (*pricing.GetProductsOutput, error)
 }
 
-// PricingRegion is the region whose endpoint of the price list is nearest to a region; few have one.
+// PricingRegion returns the region with the price list endpoint nearest to a region; few regions have one.
 // https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
 func PricingRegion(region string) string {
 	switch {
@@ -39,25 +39,25 @@ func PricingRegion(region string) string {
 	return "us-east-1"
 }
 
-// Prices refreshes a price book.
+// Prices refreshes an instance.Prices.
 type Prices struct {
 	EC2 EC2API
-	// Pricing is a client for PricingRegion; nil where the price list cannot be reached (--isolated-vpc).
+	// Pricing is a client for PricingRegion, and nil if the price list cannot be reached (--isolated-vpc).
 	Pricing PricingAPI
 	Calls   *discovery.Caller
 	Book    *instance.Prices
 	Region  string
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
-	// Rejected is told of entries that cannot be prices; it may be nil.
+	// Rejected receives implausible entries. It may be nil.
 	Rejected func(kind string, merged instance.Merged)
 }
 
-// listed says whether prices on demand can be asked for. The price list has the us-gov regions only for accounts outside of
-// them, whose endpoint cannot be reached from within.
+// listed reports whether on-demand prices can be read. The price list has the us-gov regions only for accounts outside
+// of them, and its endpoint cannot be reached from inside.
 func (p *Prices) listed() bool { return p.Pricing != nil && !strings.HasPrefix(p.Region, "us-gov") }
 
-// currency of the region's prices.
+// currency returns the currency of the region's prices.
 func (p *Prices) currency() string {
 	if instance.InChina(p.Region) {
 		return "CNY"
@@ -65,9 +65,9 @@ func (p *Prices) currency() string {
 	return "USD"
 }
 
-// RefreshOnDemand merges the price list into the book: Linux, shared tenancy, and bare metal, which is sold as dedicated. It
-// does nothing where the list cannot be reached. What was read before an error is kept. Errors: *discovery.CallError, or
-// that the list has no price.
+// RefreshOnDemand merges the price list into the book: Linux, shared tenancy, and bare metal, which has dedicated
+// tenancy in the list. It does nothing if the list cannot be reached. Prices that were read before an error are kept.
+// Errors: *discovery.CallError, or that the list has no price.
 func (p *Prices) RefreshOnDemand(ctx context.Context) error {
 	if !p.listed() {
 		return nil
@@ -76,7 +76,7 @@ func (p *Prices) RefreshOnDemand(ctx context.Context) error {
 	for _, of := range []struct{ tenancy, family string }{{"Shared", "Compute Instance"}, {"Dedicated", "Compute Instance (bare metal)"}} {
 		if err := p.products(ctx, of.tenancy, of.family, prices); err != nil {
 			failed = append(failed, err)
-			break // the same list would most likely answer the same
+			break // a further call would most likely fail in the same way
 		}
 	}
 	if len(prices) > 0 {
@@ -126,11 +126,11 @@ func (p *Prices) products(ctx context.Context, tenancy, family string, prices ma
 type listedPrice struct {
 	typeName string
 	price    float64
-	// attributes of the product, productFamily among them.
+	// attributes are the attributes of the product, including productFamily.
 	attributes map[string]string
 }
 
-// is says whether the product has the attributes, as far as it tells them.
+// is reports whether the product has the given attributes. Attributes that the entry lacks are ignored.
 func (l *listedPrice) is(asked [][2]string) bool {
 	for _, a := range asked {
 		if said, tells := l.attributes[a[0]]; tells && said != a[1] {
@@ -140,8 +140,8 @@ func (l *listedPrice) is(asked [][2]string) bool {
 	return true
 }
 
-// priceOf reads one entry of the price list: the price per hour of its type. Entries without one are free tiers and
-// reservations; an entry that is no JSON says nothing either.
+// priceOf parses one entry of the price list: the price per hour of its type. Entries without one are free tiers and
+// reservations. Invalid JSON is ignored.
 // https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
 func priceOf(text, currency string) (read listedPrice, ok bool) {
 	var item struct {
@@ -169,14 +169,14 @@ func priceOf(text, currency string) (read listedPrice, ok bool) {
 		for _, dimension := range term.PriceDimensions {
 			per, err := strconv.ParseFloat(dimension.PricePerUnit[currency], 64)
 			if err == nil && per > 0 && dimension.Unit == "Hrs" {
-				read.price = max(read.price, per) // one in practice; the highest is the safe one
+				read.price = max(read.price, per) // there is one in practice; the highest is the safe choice
 			}
 		}
 	}
 	return read, read.price > 0
 }
 
-// RefreshSpot merges the spot prices of this moment into the book. What was read before an error is kept. Errors:
+// RefreshSpot merges the current spot prices into the book. Prices that were read before an error are kept. Errors:
 // *discovery.CallError.
 func (p *Prices) RefreshSpot(ctx context.Context) error {
 	now := p.Now()
@@ -214,8 +214,8 @@ func (p *Prices) RefreshSpot(ctx context.Context) error {
 	return failed
 }
 
-// Embedded says, for the log at the start, what stands in for prices until the first refresh: of which region and day they
-// are, and which types have none.
+// Embedded describes, for the log at startup, the prices in use until the first refresh: their region and date, and the
+// types without a price.
 func Embedded(catalogue *catalog.Catalogue, region string) string {
 	stamp, known := catalogue.Meta.PriceStamps[region]
 	from := region

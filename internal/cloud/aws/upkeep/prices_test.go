@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// TestOnDemand: the price list gives each type that it has its price, bare metal included.
+// TestOnDemand checks that each type in the price list gets its price, including bare metal.
 func TestOnDemand(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.Must(w.prices.RefreshOnDemand(ctx))
@@ -42,8 +42,8 @@ func TestOnDemand(t *testing.T) {
 	})
 }
 
-// TestOnDemandWithoutList: where the list cannot be reached nothing is asked, and where it is down or empty the prices that
-// are known stay.
+// TestOnDemandWithoutList checks that no call is made where the list cannot be reached, and that known prices are kept
+// if the list is unavailable or empty.
 func TestOnDemandWithoutList(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		known, _ := w.book.OnDemand("m5.large")
@@ -72,7 +72,8 @@ func TestOnDemandWithoutList(t *testing.T) {
 	})
 }
 
-// TestSpot: each pool has its price, the newest one; it follows EC2, and pools that EC2 does not mention any more lose it.
+// TestSpot checks that each pool has its newest price, that prices follow EC2, and that pools that EC2 no longer
+// reports lose theirs.
 func TestSpot(t *testing.T) {
 	within(t, awssim.Options{Seed: 1}, func(ctx context.Context, w *world) {
 		price := func() float64 {
@@ -98,7 +99,7 @@ func TestSpot(t *testing.T) {
 			changed = changed || price() != first
 		}
 		if !changed {
-			t.Error("the price stayed the same for a day: EC2's changes were not seen")
+			t.Error("the price stayed the same for a day: EC2's changes were missed")
 		}
 		if _, known := w.book.Spot("m5.large", "us-east-1z"); known {
 			t.Error("a zone that does not exist has a price")
@@ -106,7 +107,7 @@ func TestSpot(t *testing.T) {
 	})
 }
 
-// TestSpotDown: an error leaves what is known, and is reported.
+// TestSpotDown checks that an error is returned and known prices are kept.
 func TestSpotDown(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.Must(w.prices.RefreshSpot(ctx))
@@ -121,7 +122,7 @@ func TestSpotDown(t *testing.T) {
 	})
 }
 
-// A price list that does not answer is one error, and is asked once.
+// A price list that does not respond results in one error, and is called once.
 func TestPriceListFails(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.fail("GetProducts")
@@ -159,7 +160,7 @@ func TestPriceOf(t *testing.T) {
 	}
 }
 
-// An entry of another product than the one asked for has no price here, one that does not say of which product it is has.
+// An entry of another product than the requested one has no price here. An entry that lacks the attribute has one.
 func TestListedPriceIs(t *testing.T) {
 	asked := [][2]string{{"operatingSystem", "Linux"}, {"productFamily", "Compute Instance"}}
 	for text, want := range map[string]bool{
@@ -186,11 +187,11 @@ func TestPricingRegion(t *testing.T) {
 	}
 }
 
-// TestRejected: entries that cannot be prices are told of.
+// TestRejected checks that implausible entries are reported.
 func TestRejected(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.Must(w.prices.RefreshOnDemand(ctx))
-		w.book.MergeOnDemand(map[string]float64{"m5.large": 9.6}, time.Now()) // the list now says a hundredth of that
+		w.book.MergeOnDemand(map[string]float64{"m5.large": 9.6}, time.Now()) // the list now has a hundredth of that
 		w.book.MergeOnDemand(map[string]float64{"m5.large": 959}, time.Now())
 		var told []string
 		w.prices.Rejected = func(kind string, merged instance.Merged) {
@@ -198,7 +199,7 @@ func TestRejected(t *testing.T) {
 		}
 		w.Must(w.prices.RefreshOnDemand(ctx))
 		if len(told) != 1 || !strings.HasPrefix(told[0], "on-demand: m5.large") {
-			t.Errorf("told %q, want the price of m5.large", told)
+			t.Errorf("reported %q, want the price of m5.large", told)
 		}
 	})
 }

@@ -10,20 +10,20 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Profiles deletes the instance profiles that were made for classes and that nothing uses any more.
+// Profiles deletes unused instance profiles that were created for classes.
 type Profiles struct {
-	// Client reads classes and claims from the API server itself, never from a cache: the profile of a claim that was just
+	// Client reads classes and claims from the API server, never from a cache: the profile of a claim that was just
 	// written must not be deleted.
 	Client client.Reader
-	// Unused deletes those of the cluster's profiles that have not been in use for long, and returns their names
+	// Unused deletes the cluster's profiles that have been unused for long enough, and returns their names
 	// (discovery.Profiles.Collect).
 	Unused func(ctx context.Context, inUse map[string]bool) ([]string, error)
-	// Deleted is told of them; it may be nil.
+	// Deleted receives their names. It may be nil.
 	Deleted func(names []string)
 }
 
-// Collect does one round. A profile is in use while a class has it in its status or a claim says that its machine was
-// launched with it.
+// Collect runs one round. A profile is in use while it is in the status of a class or on a claim that was launched with
+// it.
 func (p *Profiles) Collect(ctx context.Context) error {
 	var classes awsv1.EC2NodeClassList
 	if err := p.Client.List(ctx, &classes); err != nil {

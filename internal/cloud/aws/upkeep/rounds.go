@@ -8,15 +8,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Round is something that is done again and again.
+// Round is a periodic operation.
 type Round struct {
-	// Name for logs, such as "spot prices".
+	// Name is for logs, such as "spot prices".
 	Name   string
 	Period time.Duration
 	Do     func(context.Context) error
 }
 
-// The periods of production.
+// Periods in production.
 const (
 	typesEvery     = 12 * time.Hour
 	onDemandEvery  = 12 * time.Hour
@@ -28,23 +28,23 @@ const (
 	firstRetry     = 10 * time.Second // after a failure; doubled each time, up to the period
 )
 
-// Parts are what the rounds of production are made of.
+// Parts are the operations of the production rounds.
 type Parts struct {
-	// Types, OnDemand and Spot refresh the instance types, the prices on demand and the spot prices (Types.Refresh,
+	// Types, OnDemand and Spot refresh the instance types, the on-demand prices and the spot prices (Types.Refresh,
 	// Prices.RefreshOnDemand, Prices.RefreshSpot).
 	Types, OnDemand, Spot func(context.Context) error
-	// RefreshImages has images that are deprecated looked up again.
+	// RefreshImages reads deprecated images again.
 	RefreshImages func(context.Context) error
-	// AdoptTemplates learns once of launch templates that are there; SweepTemplates deletes those that are idle.
+	// AdoptTemplates loads existing launch templates once. SweepTemplates deletes idle ones.
 	AdoptTemplates func(context.Context) error
 	SweepTemplates func(context.Context) error
-	// ForgetMemory forgets the memory seen with images that are no longer in use.
+	// ForgetMemory drops memory observations for unused images.
 	ForgetMemory func(context.Context) error
-	// Profiles is nil where IAM cannot be reached (--isolated-vpc).
+	// Profiles is nil if IAM cannot be reached (--isolated-vpc).
 	Profiles *Profiles
 }
 
-// Standard are the rounds of production.
+// Standard returns the production rounds.
 func Standard(p Parts) []Round {
 	rounds := []Round{
 		{"instance types", typesEvery, p.Types},
@@ -60,7 +60,7 @@ func Standard(p Parts) []Round {
 	return rounds
 }
 
-// after does first until it succeeds, once, and then each time.
+// after returns a function that runs first until it succeeds once, and then runs then each time.
 func after(first, then func(context.Context) error) func(context.Context) error {
 	done := false
 	return func(ctx context.Context) error {
@@ -74,19 +74,19 @@ func after(first, then func(context.Context) error) func(context.Context) error 
 	}
 }
 
-// Rounds does rounds side by side, on the leader only. It is a Runnable of controller-runtime's manager.
+// Rounds runs rounds concurrently, on the leader only. It is a Runnable of controller-runtime's manager.
 type Rounds struct {
 	List []Round
-	// Clock is the real one when nil.
+	// Clock is the real clock when nil.
 	Clock clock.Clock
-	// Failed is told of each failure, and of nil when a round works again, by several goroutines. It may be nil.
+	// Failed receives each failure, and nil when a round succeeds again. It is called concurrently and may be nil.
 	Failed func(round string, err error)
 }
 
-// NeedLeaderElection says that only the leader does them.
+// NeedLeaderElection returns true: only the leader runs the rounds.
 func (r *Rounds) NeedLeaderElection() bool { return true }
 
-// Start does all rounds at once and then each after its period, until the context ends.
+// Start runs all rounds immediately and then each after its period, until the context ends.
 func (r *Rounds) Start(ctx context.Context) error {
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}

@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// TestRounds: each round comes at once and after its period; one that fails is tried again sooner, ever later, and told of
-// until it works again.
+// TestRounds checks that each round runs immediately and after its period, and that a failing one is retried with
+// increasing delays and reported until it succeeds.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -58,15 +58,16 @@ func TestRounds(t *testing.T) {
 			t.Errorf("told -want +got:\n%s", diff)
 		}
 		if !rounds.NeedLeaderElection() {
-			t.Error("every replica would ask AWS")
+			t.Error("every replica would call AWS")
 		}
 	})
 }
 
-// TestStandard: the rounds of production over a day, against the simulator. Templates are adopted until it works, once.
+// TestStandard runs the production rounds for a day, with the simulator. Templates are adopted until that succeeds
+// once.
 func TestStandard(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		var mu sync.Mutex // rounds run beside each other
+		var mu sync.Mutex // rounds run concurrently
 		counts := map[string]int{}
 		add := func(name string) int {
 			mu.Lock()
@@ -89,7 +90,7 @@ func TestStandard(t *testing.T) {
 			switch list[i].Name {
 			case "images of aliases":
 				list[i].Do = count("images")
-			case "spot prices": // prices_test.go reads them; a day of it takes the simulator too long
+			case "spot prices": // prices_test.go covers them; a day of it takes the simulator too long
 				list[i].Do = count("spot")
 			}
 		}

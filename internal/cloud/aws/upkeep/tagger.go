@@ -24,25 +24,25 @@ import (
 const TaggerName = "nodeclaim.tagging"
 
 const (
-	// taggers is how many instances are tagged at a time; the launcher keeps to the rate that EC2 allows.
+	// taggers is the number of instances that are tagged concurrently. The launcher respects EC2's rate limits.
 	taggers  = 10
 	retag    = time.Second
 	retagMax = 5 * time.Minute
 )
 
-// Tagger gives instances the tags that nobody could know when they were launched: the name of their node, and of their
-// claim where several were bought at once. A tag that is there already, such as a Name of the class, is left alone.
+// Tagger adds tags to instances that are unknown at launch: the name of their node, and of their claim if several
+// instances were launched together. An existing tag, such as a Name from the class, is kept.
 type Tagger struct {
 	// Client reads from a cache.
 	Client client.Client
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Tag adds those of the tags that the instance does not have (launch.Launcher.Tag). It says cloud.ErrNotFound if there
+	// Tag adds those tags that the instance does not have (launch.Launcher.Tag). It returns cloud.ErrNotFound if there
 	// is no such instance.
 	Tag func(ctx context.Context, providerID string, tags map[string]string) error
 }
 
-// SetupWithManager registers the controller.
+// SetupWithManager registers the controller with the manager.
 func (t *Tagger) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(TaggerName).
@@ -70,7 +70,7 @@ func wantsTags(claim *karpv1.NodeClaim) bool {
 		!(claim.Annotations[awsv1.AnnotationTagged] == "true" && claim.Annotations[awsv1.AnnotationClusterNameTagged] == "true")
 }
 
-// Reconcile tags the instance of a claim, and notes on the claim that it was done.
+// Reconcile tags the instance of a claim, and records that on the claim.
 func (t *Tagger) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	claim := &karpv1.NodeClaim{}
 	if err := t.Client.Get(ctx, request.NamespacedName, claim); err != nil || !wantsTags(claim) {
@@ -79,7 +79,7 @@ func (t *Tagger) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	err := t.Tag(ctx, claim.Status.ProviderID, map[string]string{
 		awsv1.TagName: claim.Status.NodeName, awsv1.TagNodeClaim: claim.Name, awsv1.TagCluster: t.Cluster})
 	if errors.Is(err, cloud.ErrNotFound) {
-		return ctrl.Result{}, nil // its claim is about to go
+		return ctrl.Result{}, nil // its claim is about to be deleted
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("tagging the instance of NodeClaim %q: %w", claim.Name, err)

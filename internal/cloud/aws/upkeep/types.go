@@ -15,15 +15,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// EC2API is what the package asks of EC2; *ec2.Client has it.
+// EC2API has the methods of *ec2.Client that the package calls.
 type EC2API interface {
 	DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error)
 	DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypeOfferingsOutput, error)
 	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error)
 }
 
-// Types are the instance types of the region: those of the embedded catalogue until EC2 has been asked. They may be used
-// from several goroutines.
+// Types holds the instance types of the region: those of the embedded catalog until the first refresh. It is safe for
+// concurrent use.
 type Types struct {
 	api      EC2API
 	calls    *discovery.Caller
@@ -33,20 +33,20 @@ type Types struct {
 	current []catalog.Type
 }
 
-// NewTypes begins with the embedded catalogue.
+// NewTypes returns the types of the embedded catalog.
 func NewTypes(api EC2API, calls *discovery.Caller, embedded *catalog.Catalogue) *Types {
 	return &Types{api: api, calls: calls, embedded: embedded, current: embedded.Types}
 }
 
-// Current are the types, which nobody may change.
+// Current returns the types. They must not be modified.
 func (t *Types) Current() []catalog.Type {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.current
 }
 
-// Refresh asks EC2 for all types and for the zones that sell them. With an error the types stay as they are. Errors:
-// *discovery.CallError, or that EC2 answered with nothing.
+// Refresh reads all types and the zones that offer them from EC2. If it fails, the types stay as they are. Errors:
+// *discovery.CallError, or an empty response.
 func (t *Types) Refresh(ctx context.Context) error {
 	live, err := t.describe(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (t *Types) Refresh(ctx context.Context) error {
 	for i := range live {
 		live[i].Zones = zones[live[i].Name]
 		if live[i].Zones == nil {
-			live[i].Zones = []string{} // sold nowhere, as opposed to not known
+			live[i].Zones = []string{} // offered in no zone, as opposed to unknown
 		}
 	}
 	completed := t.embedded.Complete(live)
@@ -72,7 +72,7 @@ func (t *Types) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// describe reads all types that can be nodes, sorted by name. A type that lacks what nobody could do without is left out.
+// describe returns all types that can be nodes, sorted by name. Types that lack a required attribute are omitted.
 func (t *Types) describe(ctx context.Context) ([]catalog.Type, error) {
 	pages := ec2.NewDescribeInstanceTypesPaginator(t.api, &ec2.DescribeInstanceTypesInput{
 		Filters: []ec2types.Filter{
@@ -98,7 +98,7 @@ func (t *Types) describe(ctx context.Context) ([]catalog.Type, error) {
 	return sortedByName(byName), nil
 }
 
-// zones are the zones that sell each type, sorted.
+// zones returns the zones that offer each type, sorted.
 func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(t.api, &ec2.DescribeInstanceTypeOfferingsInput{
 		LocationType: ec2types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
@@ -124,7 +124,7 @@ func (t *Types) zones(ctx context.Context) (map[string][]string, error) {
 	return zones, nil
 }
 
-// fitsNodes says whether a type is one of those that are asked for: what EC2 leaves out of its answer counts as fitting.
+// fitsNodes reports whether a type passes the filters of the request. Attributes that EC2 omits count as matching.
 func fitsNodes(i *ec2types.InstanceTypeInfo) bool {
 	if len(i.SupportedVirtualizationTypes) > 0 && !slices.Contains(i.SupportedVirtualizationTypes, ec2types.VirtualizationTypeHvm) {
 		return false

@@ -13,12 +13,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 )
 
-// TestTypes: what EC2 describes is what the embedded catalogue says, for every type of the region: the two are used in one
-// place. What only EC2 knows is compared apart.
+// TestTypes checks that EC2's description of every type in the region equals the embedded catalog, because the two are
+// interchangeable. What only EC2 knows is compared separately.
 func TestTypes(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		if diff := cmp.Diff(catalog.Load().Types, w.types.Current()); diff != "" {
-			t.Errorf("before EC2 was asked, -embedded +got:\n%s", diff)
+			t.Errorf("before the first refresh, -embedded +got:\n%s", diff)
 		}
 		w.Must(w.types.Refresh(ctx))
 		live := map[string]catalog.Type{}
@@ -33,7 +33,7 @@ func TestTypes(t *testing.T) {
 			sold++
 			got, found := live[want.Name]
 			if !found {
-				t.Errorf("%s: EC2 has described it, and it is missing", want.Name)
+				t.Errorf("%s: EC2 has described it, but it is missing", want.Name)
 				continue
 			}
 			if diff := cmp.Diff(want.ZonesIn("us-east-1"), got.ZonesIn("us-east-1")); diff != "" {
@@ -45,10 +45,10 @@ func TestTypes(t *testing.T) {
 			}
 		}
 		if len(live) != sold || sold < 700 {
-			t.Errorf("%d types, want the %d that the region sells", len(live), sold)
+			t.Errorf("%d types, want the %d that the region offers", len(live), sold)
 		}
 		if m5 := live["m5.xlarge"]; !m5.ENA || !m5.NitroEnclaves {
-			t.Errorf("m5.xlarge: ENA %t, enclaves %t; only EC2 knows, and it says both", m5.ENA, m5.NitroEnclaves)
+			t.Errorf("m5.xlarge: ENA %t, enclaves %t; only EC2 knows these, and reports both", m5.ENA, m5.NitroEnclaves)
 		}
 	})
 }
@@ -62,7 +62,7 @@ func usableArchitecture(t *catalog.Type) bool {
 	return false
 }
 
-// TestTypesKept: an error, or an answer that there are none, leaves the types as they are.
+// TestTypesKept checks that an error, or an empty response, leaves the types as they are.
 func TestTypesKept(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		for _, action := range []string{"DescribeInstanceTypes", "DescribeInstanceTypeOfferings"} {
@@ -74,7 +74,7 @@ func TestTypesKept(t *testing.T) {
 		}
 		nothing := NewTypes(soldOut{w.EC2}, w.sources.Calls, catalog.Load())
 		if err := nothing.Refresh(ctx); err == nil || !strings.Contains(err.Error(), "there are none") {
-			t.Errorf("nothing is sold: error %v", err)
+			t.Errorf("nothing is offered: error %v", err)
 		}
 		for name, types := range map[string]*Types{"throttled": w.types, "nothing sold": nothing} {
 			if diff := cmp.Diff(catalog.Load().Types, types.Current()); diff != "" {
@@ -84,7 +84,7 @@ func TestTypesKept(t *testing.T) {
 	})
 }
 
-// soldOut is an EC2 that sells nothing in any zone.
+// soldOut is an EC2 that offers nothing in any zone.
 type soldOut struct{ *ec2.Client }
 
 func (soldOut) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypeOfferingsOutput, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// world is a simulated AWS that does not throttle, and what is fetched of it.
+// world is a simulated AWS that does not throttle, and the data that is read from it.
 type world struct {
 	*awstest.World
 	sources *discovery.Sources
@@ -45,7 +45,7 @@ func (w *world) wire() {
 	w.prices = &Prices{EC2: w.EC2, Pricing: pricing.NewFromConfig(list), Calls: sources.Calls, Book: w.book, Region: region, Now: time.Now}
 }
 
-// fail has an action throttled until the function that is returned is called.
+// fail throttles an action until the returned function is called.
 func (w *world) fail(action string) func() {
 	id, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: action, Code: "RequestLimitExceeded", Status: 503})
 	w.Must(err)
