@@ -25,7 +25,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// TestOnAnAPIServer shares one server, which knows the definitions as they are shipped.
+// TestOnAnAPIServer runs all scenarios on one server, which has the definitions as they are released.
 func TestOnAnAPIServer(t *testing.T) {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -64,7 +64,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	}
 }
 
-// Before any controller has run, v1 works and v1beta1 is refused.
+// testAsShipped verifies that before any controller has run, v1 works and v1beta1 is refused.
 func testAsShipped(w *world) {
 	object := w.create(pool, "general")
 	w.mustIn("v1", object)
@@ -76,7 +76,7 @@ func testAsShipped(w *world) {
 	}
 }
 
-// In a namespace and under a name that nobody has thought of.
+// testThereAndBack runs in an arbitrary namespace and under an arbitrary name.
 func testThereAndBack(w *world) {
 	w.start(w.server("autoscaling", "release-7-karpenter"))
 	object := w.create(betaPool, "general")
@@ -120,10 +120,10 @@ spec:
 	w.keepsWhatV1Says(object)
 }
 
-// The Service has another port than the replica behind it.
+// testServicePort uses a Service with another port than the replica behind it.
 func testServicePort(w *world) {
 	s := w.server("kube-system", "behind")
-	s.ServicePort, s.Port = s.Port, 1 // what leads from the one to the other is the listener that is open already
+	s.ServicePort, s.Port = s.Port, 1 // the open listener connects the two
 	w.start(s)
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	w.must(w.Get(w.t.Context(), client.ObjectKey{Name: Definitions()[0]}, definition))
@@ -132,7 +132,7 @@ func testServicePort(w *world) {
 	}
 }
 
-// keepsWhatV1Says: what v1 alone says is read, written back and kept by a client of v1beta1.
+// keepsWhatV1Says verifies that fields that only v1 has are read, written back and kept by a client of v1beta1.
 func (w *world) keepsWhatV1Says(object *unstructured.Unstructured) {
 	w.t.Helper()
 	now := w.mustIn("v1", object)
@@ -156,7 +156,7 @@ func (w *world) keepsWhatV1Says(object *unstructured.Unstructured) {
 	}
 }
 
-// A claim of v1beta1 expires as its pool says.
+// testClaims verifies that a claim of v1beta1 expires according to its pool.
 func testClaims(w *world) {
 	w.start(w.server("kube-system", "karpenter"))
 	lone := w.create(betaClaim, "lone")
@@ -173,7 +173,7 @@ func testClaims(w *world) {
 	w.must(w.Update(w.t.Context(), now)) // the spec is immutable: it must be the same each time
 }
 
-// GitOps applies v1beta1 again and again, and others write v1.
+// testServerSideApply applies v1beta1 repeatedly, as GitOps tools do, while others write v1.
 func testServerSideApply(w *world) {
 	w.start(w.server("kube-system", "karpenter"))
 	w.storage()
@@ -187,13 +187,13 @@ func testServerSideApply(w *world) {
 	for _, o := range []*unstructured.Unstructured{object, class} {
 		w.until("fields are managed in v1", func() error { return older(w.mustIn("v1", o)) })
 	}
-	// What the owner leaves out goes, also where it is elsewhere today; what others own stays.
+	// Fields that the owner omits are removed, also where v1 has them elsewhere. Fields of other owners are kept.
 	w.must(w.apply(strings.ReplaceAll(pool, "NAME", "applied")+"  weight: 3\n", "applied", "somebody"))
 	without := strings.ReplaceAll(strings.ReplaceAll(betaPool, "  limits: {cpu: 1000}\n", ""), ", expireAfter: 24h", "")
 	w.must(w.apply(without, "applied", "gitops"))
 	now := w.mustIn("v1", object)
 	if _, there, _ := unstructured.NestedMap(now.Object, "spec", "limits"); there {
-		w.t.Error("limits are still there, which their owner has left out")
+		w.t.Error("limits still exist, which their owner has omitted")
 	}
 	if age, _, _ := unstructured.NestedString(now.Object, "spec", "template", "spec", "expireAfter"); age != "720h" {
 		w.t.Errorf("expireAfter is %q, want the default", age)
@@ -203,7 +203,8 @@ func testServerSideApply(w *world) {
 	}
 }
 
-// Without the webhook, whatever is done in v1 works, and what is there in v1beta1 says why not.
+// testDown verifies that without the webhook, all operations in v1 work, and that errors in v1beta1 contain the
+// reason.
 func testDown(w *world) {
 	stop := w.start(w.server("kube-system", "karpenter"))
 	w.must(w.apply(betaPool, "down", "gitops"))
@@ -222,7 +223,7 @@ func testDown(w *world) {
 	w.must(unstructured.SetNestedField(now.Object, int64(9), "spec", "weight"))
 	w.must(w.Update(w.t.Context(), now))
 	if len(w.mustIn("v1", object).GetManagedFields()) < 2 {
-		w.t.Error("who manages the fields is forgotten")
+		w.t.Error("the managers of the fields are lost")
 	}
 	w.must(w.apply(pool+"  weight: 3\n", "down", "somebody"))
 	w.must(w.Patch(w.t.Context(), now, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"nodes":1}}`))))
@@ -241,7 +242,7 @@ func testSwitchedOff(w *world) {
 	w.mustIn("v1", object)
 }
 
-// Somebody applies the definitions as they are shipped, which name another service and no authority.
+// testAppliedAgain applies the definitions as they are released, which name another service and no authority.
 func testAppliedAgain(w *world) {
 	w.start(w.server("elsewhere", "mine"))
 	object := w.create(betaPool, "general")
@@ -260,7 +261,8 @@ func testAppliedAgain(w *world) {
 	w.until("v1beta1 is served again", func() error { _, err := w.in("v1beta1", object); return err })
 }
 
-// Somebody applies them server-side, as Helm does, without force: no conflict, and they are put right again.
+// testAppliedServerSide applies them server-side, as Helm does, without force: there is no conflict, and they are
+// corrected.
 func testAppliedServerSide(w *world) {
 	w.start(w.server("elsewhere", "mine"))
 	object := w.create(betaPool, "general")
@@ -282,7 +284,7 @@ func testAppliedServerSide(w *world) {
 	}
 }
 
-// Replicas that start at the same moment share one certificate, also if they disagree about nothing but who is first.
+// testReplicas verifies that replicas that start at the same moment share one certificate.
 func testReplicas(w *world) {
 	const replicas = 6
 	bundles := make([][]byte, replicas)
@@ -305,7 +307,7 @@ func testReplicas(w *world) {
 			t.Errorf("replica %d has another certificate than the first", i)
 		}
 	}
-	// Deleted by somebody, it comes back as it was.
+	// After a deletion, the Secret is restored with the same content.
 	w.must(w.Delete(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "replicas"}}))
 	for i := range replicas {
 		bundle, err := keepers[i].ensure(w.t.Context())
@@ -316,7 +318,7 @@ func testReplicas(w *world) {
 	}
 }
 
-// Half a year later another certificate is served, by all replicas, under the same authority.
+// testRotated verifies that half a year later, all replicas serve a new certificate under the same authority.
 func testRotated(w *world) {
 	var lock sync.Mutex
 	now := time.Now()
@@ -346,7 +348,8 @@ func testRotated(w *world) {
 	}
 }
 
-// A cluster of 2024: objects are stored in v1beta1. After our definitions have come, all is rewritten.
+// testStoredVersions covers an old cluster with objects that are stored in v1beta1. After the upgrade of the
+// definitions, all are rewritten.
 func testStoredVersions(w *world) {
 	w.storing("v1beta1")
 	var objects []*unstructured.Unstructured
@@ -357,10 +360,10 @@ func testStoredVersions(w *world) {
 		objects = append(objects, object)
 	}
 	w.storing("v1")
-	// Switched off, nobody could read them: that is said, and nothing else is done.
+	// With the webhook disabled they could not be read. An error reports it, and nothing else is done.
 	off := &Server{Client: w, Namespace: "kube-system", Service: "karpenter", Clock: clock.RealClock{}, Log: logr.Discard()}
 	if err := off.Start(w.t.Context()); err == nil || !strings.Contains(err.Error(), "nodepools.karpenter.sh") {
-		w.t.Errorf("switched off: got error %v, want one that says what is stored", err)
+		w.t.Errorf("disabled: got error %v, want one that names what is stored", err)
 	}
 	var lines lockedLines
 	on := w.server("kube-system", "karpenter")

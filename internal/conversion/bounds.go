@@ -13,38 +13,41 @@ import (
 	"time"
 )
 
-// What one request may cost. Any client that reaches the port may send one, so nothing here depends on what it claims.
+// These constants bound the cost of one request. Any client that reaches the port may send one, so nothing here
+// depends on the claims of a client.
 const (
-	// longestReview, in bytes, bounds one request. The API server sends a list whole; thousands of objects in an older
-	// version are a tenth of this.
+	// longestReview, in bytes, bounds one request. The API server sends a list as a whole. Thousands of objects in an
+	// older version are a tenth of this.
 	longestReview = 64 << 20
-	// longestObject, in bytes, bounds one object. etcd's own limit is 1.5 MiB by default.
+	// longestObject, in bytes, bounds one object. The limit of etcd is 1.5 MiB by default.
 	longestObject = 3 << 20
-	// shortReview, in bytes, is the longest request that is read before it has a turn: one object, nearly always.
+	// shortReview, in bytes, is the longest request that is read without waiting for a place: one object, nearly
+	// always.
 	shortReview = 64 << 10
-	// longReviews is how many longer requests are read at a time.
+	// longReviews is how many longer requests are read concurrently.
 	longReviews = 4
-	// waiting is how many requests may be under way; further ones are refused at once.
+	// waiting is the maximum number of concurrent requests. Further requests are refused at once.
 	waiting = 256
-	// cheapObject and dearness bound what an object may cost in memory: the first in bytes, the second by its length.
+	// cheapObject and dearness bound the memory cost of an object: the first in bytes, the second as a multiple of
+	// its length.
 	cheapObject, dearness = 3 << 20, 3
-	// longestText, in bytes, bounds what a client's text adds to an answer or to the log.
+	// longestText, in bytes, bounds the part of a client's text in a response or in the log.
 	longestText = 256
 	// longestTime bounds one request. The API server itself waits for 30 s.
 	longestTime = 30 * time.Second
-	// mostConnections and connectionsOfOne bound the open connections: all, and those of one address.
+	// mostConnections and connectionsOfOne bound the open connections: in total, and per address.
 	mostConnections, connectionsOfOne = 128, 32
 )
 
-// errBusy refuses a request because of the others that are under way. The API server's clients try again.
+// errBusy refuses a request because of other requests in progress. The API server's clients retry.
 var errBusy = errors.New("too many conversions are under way; try again")
 
-// tooLongError refuses an object for its length or for what it would cost.
+// tooLongError refuses an object because of its length or its cost.
 type tooLongError struct{ what string }
 
 func (e *tooLongError) Error() string { return e.what }
 
-// short is a text of a client, cut.
+// short truncates a text of a client.
 func short(text string) string {
 	if len(text) <= longestText {
 		return text
@@ -52,15 +55,15 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longestText-len("...")], "") + "..."
 }
 
-// cost is the memory in bytes that reading, converting and writing an object allocates, estimated from its text: maps cost
-// most, then values. Text inside of strings counts too, because annotations hold JSON that is read in turn.
+// cost estimates the memory in bytes that reading, converting and writing an object allocates, from its text: maps
+// cost most, then values. Text inside of strings counts too, because annotations contain JSON that is parsed as well.
 func cost(raw []byte) int {
 	maps, empty := bytes.Count(raw, []byte("{")), bytes.Count(raw, []byte("{}"))
 	lists, values := bytes.Count(raw, []byte("[")), bytes.Count(raw, []byte(","))
 	return 4*len(raw) + 2500*(maps-empty) + 500*empty + 350*(lists+values)
 }
 
-// affordable is nil for an object that may be converted.
+// affordable returns nil for an object that may be converted.
 func affordable(raw []byte) error {
 	if len(raw) > longestObject {
 		return &tooLongError{fmt.Sprintf("an object has %d bytes, want at most %d", len(raw), longestObject)}
@@ -71,12 +74,12 @@ func affordable(raw []byte) error {
 	return nil
 }
 
-// gate bounds what all requests together cost. The zero value is not ready to use.
+// gate bounds the total cost of all requests. The zero value is not ready to use.
 type gate struct {
-	under chan struct{} // requests under way
+	under chan struct{} // requests in progress
 	long  chan struct{} // those that are longer than shortReview
 	turn  chan struct{} // the one object that is being converted
-	room  room          // what readers hold
+	room  room          // memory of the readers
 }
 
 func newGate() *gate {
@@ -86,10 +89,10 @@ func newGate() *gate {
 	}
 }
 
-// roomOf is how many bytes of requests may be held, by the soft limit of the process's memory.
+// roomOf returns how many bytes of requests may be held, given the soft memory limit of the process.
 func roomOf(limit int64) int64 { return min(max(limit/16, 16<<20), 64<<20) }
 
-// pass is a long request's place among those that are read at a time.
+// pass is a long request's place among those that are read concurrently.
 type pass struct {
 	places chan struct{} // nil for a short request
 	leave  func()
@@ -115,8 +118,8 @@ func take(ctx context.Context, places chan struct{}) (release func(), err error)
 	}
 }
 
-// room is a number of bytes that are taken and given back. To take never waits: readers that wait for each other while they
-// hold what they have read would wait for ever.
+// room is a budget of bytes. Taking from it never waits: readers that wait for each other while they hold what they
+// have read would deadlock.
 type room struct {
 	lock sync.Mutex
 	left int64
@@ -138,19 +141,20 @@ func (r *room) give(n int64) {
 	r.left += n
 }
 
-// meter reads a request for a decoder that keeps what it has read until a value is whole. It takes the bytes that the
-// decoder's buffer may have from the room, and ends a value that is too long.
+// meter reads a request for a decoder that buffers its input until a value is complete. It takes the bytes that the
+// decoder's buffer may need from the room, and ends a value that is too long.
 type meter struct {
 	from io.Reader
 	room *room
-	size int64 // of the value that is being read, as read so far
+	size int64 // of the current value, as read so far
 	held int64 // taken from the room
 }
 
-// decoderGrows is by how much a decoder's buffer may be longer than what it holds, with the copy of the value.
+// decoderGrows bounds the length of a decoder's buffer, with the copy of the value, as a multiple of its content.
 const decoderGrows = 3
 
-// next is told that a value begins. What the decoder has read beyond the last one is less than it reads at a time.
+// next marks the beginning of a value. The input that the decoder has read beyond the last value is less than one
+// read.
 func (m *meter) next() { m.size = 0 }
 
 func (m *meter) Read(p []byte) (int, error) {
@@ -171,8 +175,8 @@ func (m *meter) Read(p []byte) (int, error) {
 
 func (m *meter) close() { m.room.give(m.held) }
 
-// crowd is a listener that bounds the open connections. One too many is closed at once, and not kept waiting: a client that
-// holds connections open must not keep the API server's in a queue behind them.
+// crowd is a listener that bounds the open connections. Connections beyond the limit are closed at once, and not
+// queued: a client that holds connections open must not delay those of the API server.
 type crowd struct {
 	net.Listener
 	lock sync.Mutex

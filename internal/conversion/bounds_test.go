@@ -23,12 +23,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
-// reviewOf is a request of these objects.
+// reviewOf returns a request with these objects.
 func reviewOf(objects ...string) string {
 	return `{"kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":[` + strings.Join(objects, ",") + `]}}`
 }
 
-// poolWith is a pool of v1beta1 with a text in its spec.
+// poolWith returns a pool of v1beta1 with a text in its spec.
 func poolWith(spec string) string {
 	return `{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"x"},"spec":{"x":` + spec + `}}`
 }
@@ -38,7 +38,7 @@ func filled(open, repeated, end string, length int) string {
 	return open + strings.Repeat(repeated+",", (length-len(open)-len(end))/(len(repeated)+1)-1) + repeated + end
 }
 
-// shapes are texts of JSON, densest first.
+// shapes lists JSON texts, the densest first.
 var shapes = []struct{ name, open, repeated, end string }{
 	{"empty maps", "[", "{}", "]"},
 	{"maps", "[", `{"a":1}`, "]"},
@@ -79,19 +79,20 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestOneMebibyte: a request of 1 MiB costs at most 10 MiB, whatever is in it.
+// TestOneMebibyte verifies that a request of 1 MiB costs at most 10 MiB, whatever its content.
 func TestOneMebibyte(t *testing.T) {
 	const mebibyte = 1 << 20
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	for _, shape := range shapes {
-		// Whole, and as much of it as one object may have, beside text.
+		// The whole text is dense, or as much of it as one object may have, next to plain text.
 		dense := filled(shape.open, shape.repeated, shape.end, mebibyte-300)
 		for n := len(dense); affordable([]byte(poolWith(dense))) != nil; {
 			n -= n / 20
 			dense = "[" + filled(shape.open, shape.repeated, shape.end, n) + `,"` + strings.Repeat("a", mebibyte-300-n) + `"]`
 		}
 		for what, spec := range map[string]string{"whole": filled(shape.open, shape.repeated, shape.end, mebibyte-300), "bounded": dense} {
-			// A collector that is late on a busy machine only adds to what is measured, so the least of a few requests counts.
+			// A delayed garbage collection on a busy machine only increases the result, so the minimum of a few
+			// requests counts.
 			got := heldFor(spec)
 			for range 4 {
 				if got > 10*mebibyte {
@@ -100,13 +101,13 @@ func TestOneMebibyte(t *testing.T) {
 			}
 			t.Logf("%s, %s: %.1f MiB", shape.name, what, float64(got)/mebibyte)
 			if got > 10*mebibyte {
-				t.Errorf("%s, %s: a request of 1 MiB took %d bytes of memory", shape.name, what, got)
+				t.Errorf("%s, %s: a request of 1 MiB used %d bytes of memory", shape.name, what, got)
 			}
 		}
 	}
 }
 
-// heldFor returns the greatest memory in use while a pool with a spec is converted, in bytes beyond what was in use before.
+// heldFor returns the maximum memory in use while a pool with a spec is converted, in bytes beyond the use before.
 func heldFor(spec string) int64 {
 	r := newReviewer(deaf{}, time.Now, logr.Discard())
 	request := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(reviewOf(poolWith(spec))))
@@ -117,14 +118,14 @@ func heldFor(spec string) int64 {
 	return int64(peak.Load()) - int64(before)
 }
 
-// sample measures, until end is called, how much memory is in use at most.
+// sample measures the maximum memory in use until end is called.
 func sample() (peak *atomic.Uint64, end func()) {
 	peak = &atomic.Uint64{}
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {
-			in := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}} // what HeapAlloc is, without stopping the world
+			in := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}} // equals HeapAlloc, without stopping the world
 			metrics.Read(in)
 			peak.Store(max(peak.Load(), in[0].Value.Uint64()))
 			select {
@@ -138,7 +139,7 @@ func sample() (peak *atomic.Uint64, end func()) {
 	return peak, func() { close(stop); running.Wait() }
 }
 
-// TestAList: a list costs what its largest object does.
+// TestAList verifies that a list needs as much memory as its largest object.
 func TestAList(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	var objects []string
@@ -152,7 +153,7 @@ func TestAList(t *testing.T) {
 	w := &held{}
 	r.ServeHTTP(w, request)
 	if w.size < len(body)/2 {
-		t.Fatalf("%d bytes of input came back as %d", len(body), w.size)
+		t.Fatalf("%d bytes of input were returned as %d", len(body), w.size)
 	}
 	if got := int64(w.peak) - int64(before); got > 3<<20 {
 		t.Errorf("a list of %d bytes kept %d bytes", len(body), got)
@@ -162,11 +163,12 @@ func TestAList(t *testing.T) {
 	}
 }
 
-// TestCost holds the estimate to what a conversion allocates.
+// TestCost compares the estimate with the allocations of a conversion.
 func TestCost(t *testing.T) {
 	for _, shape := range shapes {
 		raw := []byte(poolWith(filled(shape.open, shape.repeated, shape.end, 100<<10)))
-		// The least of some runs: pools that a collection has emptied, and other goroutines, allocate on top.
+		// The minimum of several runs counts: pools that a collection has emptied, and other goroutines, add
+		// allocations.
 		got := conversionBytes(t, raw)
 		for range 4 {
 			got = min(got, conversionBytes(t, raw))
@@ -179,7 +181,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// conversionBytes returns how many bytes it allocates to convert an object.
+// conversionBytes returns how many bytes a conversion of an object allocates.
 func conversionBytes(t *testing.T, raw []byte) int {
 	t.Helper()
 	before := allocated()
@@ -197,8 +199,8 @@ func conversionBytes(t *testing.T, raw []byte) int {
 	return int(allocated() - before)
 }
 
-// TestFlood sends hostile requests, from more clients than are served at a time, and true ones among them. The heap stays bounded
-// and no more than one object is converted at a time, which leaves the other processors to the planner.
+// TestFlood sends hostile requests, from more clients than are served concurrently, and valid ones among them. The
+// heap stays bounded and no more than one object is converted at a time, which leaves the other CPUs to the planner.
 func TestFlood(t *testing.T) {
 	r := newReviewer(deaf{}, time.Now, logr.Discard())
 	server := httptest.NewServer(r)
@@ -223,7 +225,7 @@ func TestFlood(t *testing.T) {
 	for range 20 {
 		running.Go(func() {
 			for i := range work {
-				_, _, _ = post(hostile[i%len(hostile)]) // what comes of it is tested elsewhere; a refused one may be cut off
+				_, _, _ = post(hostile[i%len(hostile)]) // the response is tested elsewhere; a refused one may be cut off
 			}
 		})
 	}
@@ -235,21 +237,22 @@ func TestFlood(t *testing.T) {
 		peak = max(peak, liveBytes())
 		code, text, err := post(reviewOf(poolWith(`"a"`)))
 		if err != nil || code != http.StatusOK || !strings.Contains(text, `"status":"Success"`) {
-			t.Errorf("a true request among hostile ones: %d, %v: %s", code, err, short(text))
+			t.Errorf("a valid request among hostile ones: %d, %v: %s", code, err, short(text))
 		}
 	}
 	close(work)
 	running.Wait()
-	t.Logf("%.1f MiB beside what was there", float64(int64(peak)-int64(before))/(1<<20))
+	t.Logf("%.1f MiB in addition to the previous use", float64(int64(peak)-int64(before))/(1<<20))
 	if got := int64(peak) - int64(before); got > 100<<20 {
-		t.Errorf("a flood of requests of 2 MiB takes %d bytes", got)
+		t.Errorf("a flood of requests of 2 MiB uses %d bytes", got)
 	}
 	if len(r.gate.under) > 0 || len(r.gate.long) > 0 || len(r.gate.turn) > 0 {
 		t.Error("places are taken after all requests have ended")
 	}
 }
 
-// TestTooMany: requests beyond the bound are refused at once, and the room is given back by requests that fail.
+// TestTooMany verifies that requests beyond the limit are refused at once, and that failed requests release their
+// memory.
 func TestTooMany(t *testing.T) {
 	r := newReviewer(deaf{}, time.Now, logr.Discard())
 	for range waiting {
@@ -258,14 +261,14 @@ func TestTooMany(t *testing.T) {
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(reviewOf())))
 	if w.Code != http.StatusServiceUnavailable {
-		t.Errorf("code %d beyond the bound, want 503", w.Code)
+		t.Errorf("code %d beyond the limit, want 503", w.Code)
 	}
 	r = newReviewer(deaf{}, time.Now, logr.Discard())
 	r.gate.room.left = 1 << 20
 	w = httptest.NewRecorder()
 	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(reviewOf(poolWith(filled("[", `"aaaaaaaaaaaaaaaa"`, "]", 2<<20))))))
 	if w.Code != http.StatusServiceUnavailable || r.gate.room.left != 1<<20 {
-		t.Errorf("code %d without room, and %d bytes are left; want 503, and all given back", w.Code, r.gate.room.left)
+		t.Errorf("code %d without room, and %d bytes are left; want 503, and all released", w.Code, r.gate.room.left)
 	}
 	if low, high := roomOf(100<<20), roomOf(1<<62); low != 16<<20 || high != 64<<20 {
 		t.Errorf("with little and with much memory there is room for %d and %d bytes", low, high)
@@ -305,7 +308,7 @@ func TestConnections(t *testing.T) {
 	}
 	defer conn.Close()
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("a connection beyond the bound reads %d bytes, want it to be closed", n)
+		t.Errorf("a connection beyond the limit reads %d bytes, want it to be closed", n)
 	}
 	for _, c := range open {
 		if err := errors.Join(c.Close(), ignoreClosed(c.Close())); err != nil {

@@ -15,27 +15,28 @@ import (
 	"time"
 )
 
-// How long what we sign is valid. Each is renewed when a third of it is left, so that a certificate ends before its
-// authority does: an authority that is replaced has signed nothing that outlives a third of its own time.
+// These are the validity periods of signed certificates. Each certificate is renewed when a third of its time is
+// left, so that it ends before its authority does: an authority that is replaced has signed nothing that outlives a
+// third of its own time.
 const (
 	authorityLife   = 3 * 365 * 24 * time.Hour
 	certificateLife = 90 * 24 * time.Hour
-	// ahead is how much earlier it is valid than it was made, for clocks that differ.
+	// ahead is how far the start of validity lies in the past, for clocks that differ.
 	ahead = time.Hour
 )
 
-// material is an authority and a certificate under it, as PEM.
+// material holds an authority and a certificate that it signed, as PEM.
 type material struct {
-	// bundle are the certificates of all authorities that are valid, the newest first.
+	// bundle holds the certificates of all valid authorities, the newest first.
 	bundle []byte
-	// authorityKey is the key of the newest.
+	// authorityKey is the key of the newest authority.
 	authorityKey []byte
 	certificate  []byte
 	key          []byte
 }
 
-// renewed is the material with whatever is missing, broken or about to end made anew, for a server of these names. The
-// result says whether anything was.
+// renewed returns the material for a server with these names. Whatever is missing, invalid or about to end is created
+// again. The result reports whether anything was.
 func (m material) renewed(names []string, now time.Time) (material, bool, error) {
 	authorities := validAuthorities(m.bundle, now)
 	key, err := parseKey(m.authorityKey)
@@ -59,7 +60,8 @@ func (m material) renewed(names []string, now time.Time) (material, bool, error)
 	for _, authority := range authorities {
 		next.bundle = append(next.bundle, certificatePEM(authority.Raw)...)
 	}
-	// A new authority is told to the API server first: what an older one has signed goes on until it is to be renewed.
+	// A new authority is published to the API server first. Certificates of an older one remain in use until they are
+	// renewed.
 	if !next.serves(names, authorities, now) {
 		if next.certificate, next.key, err = signed(names, authorities[0], key, now); err != nil {
 			return m, false, err
@@ -68,7 +70,8 @@ func (m material) renewed(names []string, now time.Time) (material, bool, error)
 	return next, true, nil
 }
 
-// serves says whether the certificate is good for a server of these names, under one of the authorities, for a while.
+// serves reports whether the certificate is valid for a server with these names, under one of the authorities, for
+// some time.
 func (m material) serves(names []string, authorities []*x509.Certificate, now time.Time) bool {
 	pair, err := tls.X509KeyPair(m.certificate, m.key)
 	if err != nil || ends(pair.Leaf, now) {
@@ -86,7 +89,7 @@ func (m material) serves(names []string, authorities []*x509.Certificate, now ti
 	return true
 }
 
-// ends says whether a third or less of a certificate's time is left.
+// ends reports whether at most a third of a certificate's time is left.
 func ends(c *x509.Certificate, now time.Time) bool {
 	return now.Before(c.NotBefore) || c.NotAfter.Sub(now) <= c.NotAfter.Sub(c.NotBefore)/3
 }

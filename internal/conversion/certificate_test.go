@@ -10,7 +10,7 @@ import (
 
 var names = []string{"karpenter.kube-system.svc", "karpenter.kube-system.svc.cluster.local"}
 
-// trusts says whether a client that has the bundle trusts the certificate at a time.
+// trusts reports whether a client with the bundle trusts the certificate at the given time.
 func trusts(t *testing.T, bundle []byte, m material, now time.Time) bool {
 	t.Helper()
 	pair, err := tls.X509KeyPair(m.certificate, m.key)
@@ -34,13 +34,13 @@ func must(t *testing.T, m material, now time.Time) (material, bool) {
 	return next, changed
 }
 
-// Over ten years, looked at once a day, what is served is always trusted by a client with today's bundle, and by one that
-// has not heard of a change for a week.
+// TestRotation verifies that over ten years of daily checks, the served certificate is always trusted by a client
+// with the current bundle, and by one whose bundle is a week old.
 func TestRotation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	m, changed := must(t, material{}, now)
 	if !changed {
-		t.Fatal("nothing was made")
+		t.Fatal("nothing was created")
 	}
 	bundles := map[int][]byte{0: m.bundle}
 	certificates, authorities, longest := 0, 0, 0
@@ -56,7 +56,7 @@ func TestRotation(t *testing.T) {
 		if !bytes.Equal(next.authorityKey, m.authorityKey) {
 			authorities++
 			if !bytes.Equal(next.certificate, m.certificate) {
-				t.Fatalf("day %d: a certificate of an authority that nobody has heard of", day)
+				t.Fatalf("day %d: a certificate of an authority that is not published yet", day)
 			}
 		}
 		m = next
@@ -94,16 +94,16 @@ func TestWhatIsBrokenIsMadeAnew(t *testing.T) {
 				t.Errorf("changed %t, trusted %t", changed, trusts(t, m.bundle, m, now))
 			}
 			if _, again := must(t, m, now); again {
-				t.Error("not good enough for the next look")
+				t.Error("not valid until the next check")
 			}
 		})
 	}
 	if _, changed := must(t, good, now); changed {
-		t.Error("what was good was changed")
+		t.Error("valid material was changed")
 	}
 	renamed, changed, err := good.renewed([]string{"other.ns.svc"}, now)
 	if err != nil || !changed || !bytes.Equal(renamed.bundle, good.bundle) || bytes.Equal(renamed.certificate, good.certificate) {
-		t.Errorf("another name wants another certificate of the same authority: changed %t, error %v", changed, err)
+		t.Errorf("another name requires another certificate of the same authority: changed %t, error %v", changed, err)
 	}
 	if m, _ := must(t, good, now.Add(20*365*24*time.Hour)); bytes.Contains(m.bundle, bytes.TrimSpace(good.bundle)) {
 		t.Error("an authority that has ended is in the bundle")

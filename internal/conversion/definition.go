@@ -17,32 +17,32 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// stored is the version that objects are stored in.
+// stored is the version in which objects are stored.
 const stored = "v1"
 
-// Path is where the API server finds the webhook.
+// Path is the URL path of the webhook.
 const Path = "/convert"
 
-// SwitchedOff is the service that the definitions name while the webhook is switched off. There is none of this name; the
-// API server says so when it refuses an older version, and that is the message.
+// SwitchedOff is the service that the definitions name while the webhook is disabled. No service has this name. The
+// API server includes the name in its error for an older version, which so explains the reason.
 const SwitchedOff = "karpenter-v1beta1-is-switched-off"
 
-// owner is who the fields that we write in definitions belong to.
+// owner is the field manager of writes to definitions.
 const owner = client.FieldOwner("karpenter-conversion")
 
-// Definitions are the names of the definitions that have several versions.
+// Definitions returns the names of the definitions that have several versions.
 func Definitions() []string {
 	return []string{"nodepools." + karpv1.Group, "nodeclaims." + karpv1.Group, "ec2nodeclasses." + awsv1.Group}
 }
 
-// pointer keeps definitions pointing to a webhook.
+// pointer keeps the webhook configuration in definitions.
 type pointer struct {
 	client client.Client
 	rivals rivals
 }
 
-// pointTo makes a definition's conversion ask the webhook that target describes. A definition that is not installed, or
-// has one version only, is left alone.
+// pointTo sets the conversion of a definition to the webhook that target describes. A definition that is not
+// installed, or has only one version, is not changed.
 func (p *pointer) pointTo(ctx context.Context, name string, target apiextensionsv1.WebhookClientConfig) (changed bool, err error) {
 	api := p.client
 	definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -70,14 +70,14 @@ func (p *pointer) pointTo(ctx context.Context, name string, target apiextensions
 		return false, fmt.Errorf("changing the definition %s: %w", name, err)
 	}
 	if err := api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner); apierrors.IsConflict(err) {
-		return false, nil // another replica, or whoever applies it: it is looked at again
+		return false, nil // another replica or another writer; it is checked again
 	} else if err != nil {
 		return false, fmt.Errorf("telling the API server who converts, in the definition %s: %w", name, err)
 	}
 	return true, errors.Join(p.rivals.err(name), disown(ctx, api, definition))
 }
 
-// saidBy is the service that a definition names.
+// saidBy returns the service that a definition names.
 func saidBy(c *apiextensionsv1.CustomResourceConversion) string {
 	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil || c.Webhook.ClientConfig.Service == nil {
 		return "no service"
@@ -85,7 +85,7 @@ func saidBy(c *apiextensionsv1.CustomResourceConversion) string {
 	return "the service " + c.Webhook.ClientConfig.Service.Namespace + "/" + c.Webhook.ClientConfig.Service.Name
 }
 
-// patchOf is the change of a definition, as it was read, that makes it name the webhook.
+// patchOf returns the patch of a definition, as it was read, that sets the webhook.
 func patchOf(definition *apiextensionsv1.CustomResourceDefinition, target apiextensionsv1.WebhookClientConfig) ([]byte, error) {
 	service := map[string]any{"namespace": target.Service.Namespace, "name": target.Service.Name, "path": target.Service.Path, "port": target.Service.Port}
 	at := map[string]any{"service": service, "url": nil, "caBundle": nil}
@@ -101,13 +101,14 @@ func patchOf(definition *apiextensionsv1.CustomResourceDefinition, target apiext
 	})
 }
 
-// disown leaves what we have written in a definition to nobody. Whoever applies it server-side, Helm for one, with another
-// service would else be told of a conflict, and could not upgrade; so he gets his way, and we put ours back.
+// disown removes this package's field ownership from a definition. Otherwise a server-side apply with another
+// service, for example by Helm, would fail with a conflict, and an upgrade would be impossible. So the apply
+// succeeds, and the server restores its own values afterward.
 func disown(ctx context.Context, api client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
 	entries := slices.DeleteFunc(slices.Clone(definition.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == string(owner) && e.Subresource == ""
 	})
-	if len(entries) == len(definition.ManagedFields) || len(entries) == 0 { // an empty list would mean something else
+	if len(entries) == len(definition.ManagedFields) || len(entries) == 0 { // an empty list has another meaning
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": definition.ResourceVersion, "managedFields": entries}})
@@ -115,14 +116,14 @@ func disown(ctx context.Context, api client.Client, definition *apiextensionsv1.
 		return fmt.Errorf("changing the definition %s: %w", definition.Name, err)
 	}
 	err = api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner)
-	if err != nil && !apierrors.IsConflict(err) { // after a conflict it is looked at again
+	if err != nil && !apierrors.IsConflict(err) { // after a conflict it is checked again
 		return fmt.Errorf("leaving who converts, in the definition %s, to who applies it: %w", definition.Name, err)
 	}
 	return nil
 }
 
-// olderStored are the definitions whose objects may be stored in another version than v1. One that does not store v1, as
-// those of Karpenter 0.32 to 1.0, is among them.
+// olderStored returns the definitions whose objects may be stored in a version other than v1, including those that do
+// not store v1, as the definitions of Karpenter 0.32 to 1.0.
 func olderStored(ctx context.Context, api client.Reader) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var list []*apiextensionsv1.CustomResourceDefinition
 	var wrong error

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// expiryFor is how long a list of pools is believed.
+	// expiryFor is how long a list of pools is used.
 	expiryFor = 10 * time.Second
-	// expiryPause is the least time between two lists of pools, whatever is asked.
+	// expiryPause is the minimum time between two lists of pools, for any number of requests.
 	expiryPause = time.Second
 )
 
-// expiries knows when the claims of each pool expire. It lists all pools at once, so that requests that name any number of
-// pools, existing or not, cost the API server one list per second at most.
+// expiries holds the expireAfter of the claims of each pool. It lists all pools at once, so that requests with any
+// number of pool names, existing or not, cost the API server at most one list per second.
 type expiries struct {
 	client client.Reader
 	now    func() time.Time
@@ -29,11 +29,11 @@ type expiries struct {
 	reading sync.Mutex // held while the pools are listed
 
 	lock sync.Mutex
-	ages map[string]string // by pool; what the last list said
+	ages map[string]string // by pool, from the last list
 	at   time.Time         // when the last list began
 }
 
-// known is the expireAfter of a pool if the last list is fresh and has the pool.
+// known returns the expireAfter of a pool if the last list is fresh and contains the pool.
 func (e *expiries) known(pool string) (string, bool) {
 	e.lock.Lock()
 	defer e.lock.Unlock()
@@ -41,8 +41,8 @@ func (e *expiries) known(pool string) (string, bool) {
 	return age, ok && e.now().Sub(e.at) < expiryFor
 }
 
-// of is the expireAfter of a pool, empty for a pool that does not exist. A pool that the last list does not have may be newer
-// than the list, so the answer comes from a list that began after the call.
+// of returns the expireAfter of a pool, or an empty string for a pool that does not exist. A pool that the last list
+// does not contain may be newer than the list, so the result comes from a list that began after the call.
 func (e *expiries) of(ctx context.Context, pool string) (string, error) {
 	asked := e.now()
 	if age, ok := e.known(pool); ok {

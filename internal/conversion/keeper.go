@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keys of the Secret.
+// These are the keys of the Secret.
 const (
 	keyBundle       = "ca.crt"
 	keyAuthorityKey = "ca.key"
@@ -23,21 +23,22 @@ const (
 // mostConflicts is how often the Secret is read again because another replica wrote it.
 const mostConflicts = 10
 
-// keeper keeps the material of one server in a Secret that all replicas share.
+// keeper stores the material of one server in a Secret that all replicas share.
 type keeper struct {
 	client    client.Client
 	namespace string
 	name      string
-	// names are those that the API server may know the server by.
+	// names are the host names that the API server may use for the server.
 	names []string
 	now   func() time.Time
-	// last is what the Secret had when it was last seen.
+	// last is the content of the Secret when it was last seen.
 	last atomic.Pointer[material]
 	pair atomic.Pointer[tls.Certificate]
 }
 
-// ensure sees to it that the Secret has material that is good for a while, serves it from now on, and returns its bundle.
-// Two replicas at once end with one: whoever comes second finds the Secret changed and reads it again.
+// ensure makes sure that the Secret contains material that is valid for some time, serves it from now on, and returns
+// its bundle. Two concurrent replicas end with the same material: the second one finds the Secret changed and reads
+// it again.
 func (k *keeper) ensure(ctx context.Context) ([]byte, error) {
 	for range mostConflicts {
 		m, err := k.once(ctx)
@@ -67,7 +68,7 @@ func (k *keeper) once(ctx context.Context) (material, error) {
 	isNew := err != nil
 	var had material
 	if last := k.last.Load(); isNew && last != nil {
-		had = *last // somebody deleted it: what is served goes on
+		had = *last // the Secret was deleted: the served material remains in use
 	} else if !isNew {
 		had = material{secret.Data[keyBundle], secret.Data[keyAuthorityKey], secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]}
 	}
@@ -81,7 +82,7 @@ func (k *keeper) once(ctx context.Context) (material, error) {
 	if isNew {
 		secret = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name, Labels: map[string]string{"app.kubernetes.io/managed-by": "karpenter"}},
-			Type:       corev1.SecretTypeOpaque, Data: data, // as the chart makes it, where it cannot have data yet
+			Type:       corev1.SecretTypeOpaque, Data: data, // as the chart creates it, where it cannot contain data yet
 		}
 		err := k.client.Create(ctx, secret)
 		if apierrors.IsForbidden(err) {
@@ -94,7 +95,7 @@ func (k *keeper) once(ctx context.Context) (material, error) {
 	return m, k.client.Update(ctx, secret)
 }
 
-// certificate is what the server shows.
+// certificate returns the server's certificate.
 func (k *keeper) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	pair := k.pair.Load()
 	if pair == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
-// reviewer answers ConversionReviews. Objects are read, converted and written one at a time, so that a list costs no more
-// memory than its largest object.
+// reviewer responds to ConversionReviews. Objects are read, converted and written one at a time, so that a list needs
+// no more memory than its largest object.
 type reviewer struct {
 	expiries *expiries
 	gate     *gate
@@ -56,12 +56,12 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	defer func() { place.leave() }()
 	body := &meter{from: http.MaxBytesReader(w, request.Body, longestReview), room: &r.gate.room}
 	defer body.close()
-	// With HTTP/1 the answer begins while the request is still being read; HTTP/2 always allows that.
+	// With HTTP/1, the response begins while the request is still being read. HTTP/2 always allows that.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	r.answer(ctx, w, newReview(body), place)
 }
 
-// answer converts the objects of a request. A body that cannot be read is refused if nothing has been answered yet.
+// answer converts the objects of a request. A body that cannot be read is refused if the response has not begun.
 func (r *reviewer) answer(ctx context.Context, w http.ResponseWriter, review *review, place *pass) {
 	answer := &answer{to: w}
 	err := review.each(func(raw json.RawMessage) error {
@@ -92,7 +92,7 @@ func (r *reviewer) answer(ctx context.Context, w http.ResponseWriter, review *re
 	}
 }
 
-// refuse answers a request of which nothing was converted.
+// refuse responds to a request of which nothing was converted.
 func refuse(w http.ResponseWriter, err error) {
 	var long *tooLongError
 	var longer *http.MaxBytesError
@@ -107,12 +107,12 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// errAsk says that a pool has to be asked before the object can be converted.
+// errAsk means that a pool has to be read before the object can be converted.
 var errAsk = errors.New("a pool has to be asked")
 
-// convert converts one object while no other is being converted. The API server may have to convert pools here before it can
-// list them, so a list is asked for outside of the turn.
-// While it waits for that, the request gives up its place, which the conversion of the pools may need.
+// convert converts one object while no other is being converted. The API server may need this webhook to convert
+// pools before it can list them, so the list is read while other objects may be converted. While it waits for the
+// list, the request releases its place, which the conversion of the pools may need.
 func (r *reviewer) convert(ctx context.Context, raw []byte, version string, place *pass) ([]byte, error) {
 	if err := affordable(raw); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (r *reviewer) inTurn(ctx context.Context, raw []byte, version string, known
 	if err != nil {
 		return nil, "", err
 	}
-	if result["metadata"] == nil { // pruning in a server-side apply leaves objects without any; the answer has to have some
+	if result["metadata"] == nil { // pruning in a server-side apply leaves objects without metadata; the response must have some
 		result["metadata"] = map[string]any{}
 	}
 	written, err := json.Marshal(result)
@@ -165,7 +165,8 @@ func (r *reviewer) inTurn(ctx context.Context, raw []byte, version string, known
 	return written, "", nil
 }
 
-// answer writes a ConversionReview object by object. The result comes last, when it is known.
+// answer writes a ConversionReview object by object. The result is the last field, because it is only known at the
+// end.
 type answer struct {
 	to    io.Writer
 	begun bool

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deaf is an API server that does not answer.
+// deaf is an API server that does not respond.
 type deaf struct{ client.Reader }
 
 func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error {
@@ -30,7 +30,7 @@ func TestReview(t *testing.T) {
 	for _, test := range []struct {
 		name, body string
 		code       int
-		result     string // part of what is wrong; empty for success
+		result     string // part of the error; empty for success
 		objects    int
 	}{
 		{"none", review("karpenter.sh/v1", `[]`), 200, "", 0},
@@ -62,7 +62,7 @@ func TestReview(t *testing.T) {
 				t.Fatalf("code %d, want %d: %s", w.Code, test.code, short(w.Body.String()))
 			}
 			if got := w.Body.Len(); test.objects == 0 && got > 2*longestText+200 {
-				t.Errorf("the answer to a wrong request has %d bytes", got)
+				t.Errorf("the response to an invalid request has %d bytes", got)
 			}
 			if test.code != http.StatusOK {
 				return

@@ -6,31 +6,34 @@ import (
 )
 
 const (
-	// freely is how often in a row a definition is put right at once.
+	// freely is how many consecutive corrections of a definition are made at once.
 	freely = 10
-	// longest is the longest that a definition is left to somebody else, and quiet after which time nobody is a rival any more.
+	// longest is the longest time for which a definition is not corrected, and quiet the time after which another
+	// writer counts as gone.
 	longest = 5 * time.Minute
 	quiet   = 2 * longest
 )
 
-// rivals say of definitions that somebody else converts, again and again: a second installation, or a tool that puts back what
-// it once applied. Putting ours back at once each time would have both write as fast as the API server answers.
+// rivals tracks definitions whose conversion another writer sets repeatedly: a second installation, or a tool that
+// restores what it once applied. An immediate correction each time would make both write as fast as the API server
+// responds.
 type rivals struct {
 	now func() time.Time
-	// wait is for how long a definition is left to a rival at first; it doubles.
+	// wait is the first pause after which a definition is corrected. It doubles.
 	wait time.Duration
 	seen map[string]*rival
 }
 
-// rival is what there is to know of one definition.
+// rival is the state of one definition.
 type rival struct {
 	times int
-	last  time.Time // when it was last put right
-	until time.Time // until when it is left alone
+	last  time.Time // time of the last correction
+	until time.Time // end of the pause
 	said  string
 }
 
-// yields says whether a definition, which somebody made say this, is left to him for now. Else it is put right.
+// yields reports whether a definition, which another writer has changed to name the service said, is not corrected
+// for now.
 func (r *rivals) yields(name, said string) bool {
 	now := r.now()
 	if r.seen == nil {
@@ -53,7 +56,8 @@ func (r *rivals) yields(name, said string) bool {
 	return false
 }
 
-// err tells of a rival of a definition, in the same words as long as he is there; nil if there is none.
+// err returns an error about another writer of a definition, with the same text as long as it writes, or nil if there
+// is none.
 func (r *rivals) err(name string) error {
 	v := r.seen[name]
 	if v == nil || v.times < freely || r.now().Sub(v.last) >= quiet {

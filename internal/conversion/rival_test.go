@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Two that say of one definition that they convert write it ever less often, and tell; when the other has gone, ours comes back
-// and nothing more is told.
+// TestRivals verifies that two writers of one definition's conversion write at increasing intervals, and that this is
+// reported. When the other one is gone, the definition is corrected and nothing more is reported.
 func TestRivals(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	d := definitionOfPools()
@@ -44,16 +44,16 @@ func TestRivals(t *testing.T) {
 		return times
 	}
 	if n := written(freely-1, time.Second, true); n != freely-1 || told != nil {
-		t.Errorf("written %d times in %d rounds, told %v; want each time, and nothing told", n, freely-1, told)
+		t.Errorf("written %d times in %d rounds, reported %v; want each time, and nothing reported", n, freely-1, told)
 	}
-	// In an hour: once more at once, after half a minute, one, two, four, and then every five.
+	// In an hour: one more write at once, then after half a minute, one, two, four, and every five minutes.
 	if n := written(360, 10*time.Second, true); n < 12 || n > 17 {
 		t.Errorf("written %d times in an hour, want about 16", n)
 	}
 	if told == nil || !strings.Contains(told.Error(), "the service other/karpenter") {
-		t.Errorf("told %v, want the other's service", told)
+		t.Errorf("reported %v, want the other's service", told)
 	}
 	if n := written(120, 10*time.Second, false); n != 1 || told != nil {
-		t.Errorf("written %d times after the other has gone, told %v; want once, and nothing at last", n, told)
+		t.Errorf("written %d times after the other has gone, reported %v; want once, and no error at the end", n, told)
 	}
 }

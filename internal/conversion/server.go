@@ -24,26 +24,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Server is the webhook on one replica. All fields but Look, Listener and ClientCA are needed.
+// Server is the webhook on one replica. All exported fields except Look, Listener and ClientCA are required.
 type Server struct {
-	// Client asks the API server itself, without a cache: caches may have to wait for us.
+	// Client reads from the API server, without a cache: caches may have to wait for this webhook.
 	Client client.WithWatch
-	// Namespace and Service are how the API server reaches us, by ServicePort (0: Port). Port is what we listen on; with 0
-	// the webhook is switched off.
+	// Namespace and Service are the service by which the API server reaches the webhook, at ServicePort (0: Port).
+	// Port is the port on which the server listens. 0 disables the webhook.
 	Namespace   string
 	Service     string
 	ServicePort int
 	Port        int
-	// Listener is what is listened on first, if somebody has opened the port already.
+	// Listener is the first listener, if the port is already open.
 	Listener net.Listener
-	// ClientCA, if set, is who has to have signed the certificates of clients; others are turned away. An API server offers
-	// a certificate to conversion webhooks only behind a proxy that adds one.
+	// ClientCA, if set, holds the authorities that must have signed the certificates of clients. Other clients are
+	// rejected. An API server presents a certificate to conversion webhooks only behind a proxy that adds one.
 	ClientCA *x509.CertPool
-	// SecretNamespace is where SecretName is.
+	// SecretNamespace is the namespace of the Secret SecretName.
 	SecretNamespace string
 	Clock           clock.WithTicker
 	Log             logr.Logger
-	// Look is how often the Secret and the definitions are looked at even if nothing happens (0: half a minute).
+	// Look is the period in which the Secret and the definitions are checked without events (0: half a minute).
 	Look time.Duration
 
 	keeper  *keeper
@@ -51,11 +51,12 @@ type Server struct {
 	wake    chan struct{}
 }
 
-// SecretName is the Secret that has the certificate.
+// SecretName is the name of the Secret with the certificate.
 const SecretName = "karpenter-conversion"
 
-// Start serves until the context ends. What goes wrong is said in the log and tried again: clients of v1 need none of this,
-// and must not lose their controller over it. The one error is objects that nobody can read while the webhook is off.
+// Start serves until the context ends. Failures are logged and retried: clients of v1 do not need the webhook, and
+// must not lose their controller because of it. The only error is about objects that cannot be read while the webhook
+// is disabled.
 func (s *Server) Start(ctx context.Context) error {
 	s.wake = make(chan struct{}, 1)
 	if s.Look <= 0 {
@@ -91,7 +92,7 @@ func (s *Server) Start(ctx context.Context) error {
 		if said = ""; err != nil {
 			said = err.Error()
 		}
-		s.pause(ctx) // what we change wakes us too
+		s.pause(ctx) // the controller's own changes trigger it too
 		select {
 		case <-ctx.Done():
 			return nil
@@ -101,7 +102,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// mayBeOff says whether all objects are stored in v1, as they have to be while nobody converts.
+// mayBeOff reports whether all objects are stored in v1, which is required while no webhook converts.
 func (s *Server) mayBeOff(ctx context.Context) error {
 	older, err := olderStored(ctx, s.Client)
 	if err != nil {
@@ -119,8 +120,8 @@ func (s *Server) mayBeOff(ctx context.Context) error {
 	return nil
 }
 
-// settle makes the certificate and the definitions what they should be. The bundle is that of the Secret as it is now, so
-// that replicas do not undo what another has just done.
+// settle makes the certificate and the definitions match the desired state. The bundle is that of the Secret as it is
+// now, so that replicas do not revert each other's changes.
 func (s *Server) settle(ctx context.Context) error {
 	target := apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
 		Namespace: s.Namespace, Name: SwitchedOff, Path: new(Path), Port: new(int32(443)),
@@ -159,7 +160,7 @@ func (s *Server) serve(ctx context.Context) {
 
 func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 	listener := s.Listener
-	s.Listener = nil // it serves once
+	s.Listener = nil // it can be used once
 	if listener == nil {
 		var err error
 		if listener, err = net.Listen("tcp", ":"+strconv.Itoa(s.Port)); err != nil {
@@ -170,7 +171,7 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
-		// Conversions that are under way have the time that the API server gives them at most.
+		// Conversions in progress get at most the time for which the API server waits.
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		_ = server.Shutdown(brief)
@@ -183,7 +184,7 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 	return nil
 }
 
-// bounded is a server whose clients cost a bounded amount of memory and time, whatever they send.
+// bounded returns a server whose clients cost a bounded amount of memory and time, whatever they send.
 func (s *Server) bounded(handler http.Handler) *http.Server {
 	settings := &tls.Config{GetCertificate: s.keeper.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if s.ClientCA != nil {
@@ -198,7 +199,7 @@ func (s *Server) bounded(handler http.Handler) *http.Server {
 	}
 }
 
-// watch looks when somebody changes a definition, such as an upgrade of the chart that it is part of.
+// watch triggers a check when a definition is changed, for example by an upgrade of its chart.
 func (s *Server) watch(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		watching, err := s.Client.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{},
@@ -211,7 +212,7 @@ func (s *Server) watch(ctx context.Context, name string) {
 		for range watching.ResultChan() {
 			select {
 			case s.wake <- struct{}{}:
-			default: // it will be looked at in any case
+			default: // a check is pending already
 			}
 		}
 		watching.Stop()
@@ -219,7 +220,7 @@ func (s *Server) watch(ctx context.Context, name string) {
 	}
 }
 
-// pause waits before something is tried again.
+// pause waits before a retry.
 func (s *Server) pause(ctx context.Context) {
 	timer := s.Clock.NewTimer(time.Second)
 	defer timer.Stop()

@@ -25,33 +25,35 @@ import (
 // page is how many objects are read at a time.
 const page = 500
 
-// Storage leaves nothing in the API server that takes a conversion to be read or written in v1. It runs on the leader.
+// Storage rewrites everything in the API server that needs a conversion to be read or written in v1. It runs on the
+// leader.
 type Storage struct {
-	// Client asks the API server itself.
+	// Client reads from the API server.
 	Client client.Client
-	// Classes says whether EC2NodeClasses are ours to write.
+	// Classes means that this controller may write EC2NodeClasses.
 	Classes bool
 	Clock   clock.WithTicker
 	Log     logr.Logger
-	// Look is how often it looks (0: half a minute), and Settled how long a definition must not have changed before its
-	// status is trimmed (0: a minute): until then an API server beside may still store the version of before.
+	// Look is the period of the checks (0: half a minute). Settled is how long a definition must be unchanged before
+	// its status is trimmed (0: a minute): until then, another API server may still store the previous version.
 	Look    time.Duration
 	Settled time.Duration
 
-	// seen is when each definition was first seen in its generation.
+	// seen is when each generation of a definition was first seen.
 	seen map[string]seen
-	// claims are looked at for managers once, and again after a migration: nobody writes them but controllers.
+	// claimsDone means that the managers of claims have been examined. That is done once, and again after a
+	// migration: only controllers write claims.
 	claimsDone bool
 }
 
 type seen struct {
 	generation int64
 	since      time.Time
-	// rewritten are the objects that were written since; the others are tried again.
+	// rewritten holds the objects that have been written since. The others are retried.
 	rewritten map[types.UID]bool
 }
 
-// Start looks from time to time until the context ends.
+// Start runs checks periodically until the context ends.
 func (s *Storage) Start(ctx context.Context) error {
 	if s.Look <= 0 {
 		s.Look = 30 * time.Second
@@ -86,7 +88,7 @@ func (s *Storage) rewriteAll(ctx context.Context) error {
 	return wrong
 }
 
-// rewrite writes each object as it is, which stores it in v1, and then says in the definition that all are.
+// rewrite writes each object unchanged, which stores it in v1, and then records in the definition that all are.
 func (s *Storage) rewrite(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Version: stored, Kind: definition.Spec.Names.Kind}
 	if kind.Group == awsv1.Group && !s.Classes || !storesV1(definition) || !s.isSettled(definition) {
@@ -114,7 +116,7 @@ func (s *Storage) rewrite(ctx context.Context, definition *apiextensionsv1.Custo
 	}
 	err = s.Client.Status().Patch(ctx, definition, client.RawPatch(types.MergePatchType, patch), owner)
 	if apierrors.IsConflict(err) {
-		return nil // it has changed meanwhile; all is looked at again
+		return nil // it has changed meanwhile; everything is checked again
 	}
 	if err != nil {
 		return fmt.Errorf("writing the status of %s: %w", definition.Name, err)
@@ -146,7 +148,7 @@ func (s *Storage) isSettled(definition *apiextensionsv1.CustomResourceDefinition
 	return s.Clock.Since(was.since) >= s.Settled
 }
 
-// disownAll turns entries of managedFields that are in an older version into such of v1.
+// disownAll converts entries of managedFields in an older version to v1.
 func (s *Storage) disownAll(ctx context.Context) error {
 	kinds := []schema.GroupVersionKind{karpv1.GroupVersion.WithKind("NodePool")}
 	if s.Classes {
@@ -160,7 +162,7 @@ func (s *Storage) disownAll(ctx context.Context) error {
 		again := false
 		_, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error {
 			err := s.disown(ctx, object)
-			if apierrors.IsConflict(err) { // whoever wrote it meanwhile: it is looked at again
+			if apierrors.IsConflict(err) { // written meanwhile by another client; it is checked again
 				again = true
 				return nil
 			}
@@ -176,7 +178,7 @@ func (s *Storage) disownAll(ctx context.Context) error {
 	return wrong
 }
 
-// disown turns those of one object; after a conflict that is still to be done.
+// disown converts the entries of one object. After a conflict, it has to be called again.
 func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	if _, older := beta.ManagedInV1(object, false); !older {
 		return nil
@@ -200,8 +202,8 @@ func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetada
 	return client.IgnoreNotFound(s.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch), owner))
 }
 
-// each calls do for each object of a kind, with its metadata, and counts those that went well. One that the API server
-// refuses keeps no other from its turn; without an answer the rest is left for later.
+// each calls do for the metadata of each object of a kind, and counts the successful calls. An object that the API
+// server rejects does not affect the others. Without a response, the rest is left for the next check.
 func (s *Storage) each(ctx context.Context, kind schema.GroupVersionKind, do func(*metav1.PartialObjectMetadata) error) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -231,10 +233,10 @@ func (s *Storage) each(ctx context.Context, kind schema.GroupVersionKind, do fun
 	}
 }
 
-// mostNamed is how many of the objects that went wrong an error names.
+// mostNamed is how many failed objects an error names.
 const mostNamed = 10
 
-// refusals are objects that went wrong, and how many there are beside those that are named.
+// refusals holds errors about objects, and the number of further ones that are not named.
 type refusals struct {
 	named  []error
 	beside int
@@ -248,7 +250,7 @@ func (r *refusals) add(name string, err error) {
 	r.named = append(r.named, fmt.Errorf("%s: %w", name, err))
 }
 
-// err is nil if there are none.
+// err returns nil if there are no errors.
 func (r *refusals) err() error {
 	if r.beside > 0 {
 		return errors.Join(append(r.named, fmt.Errorf("and %d more", r.beside))...)

@@ -25,7 +25,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// definitionOfPools is that of NodePools, in a cluster that once stored v1beta1.
+// definitionOfPools returns the definition of NodePools, in a cluster that once stored v1beta1.
 func definitionOfPools() *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodepools." + karpv1.Group}}
 	d.Spec.Group, d.Spec.Names = karpv1.Group, apiextensionsv1.CustomResourceDefinitionNames{Kind: "NodePool", Plural: "nodepools"}
@@ -34,7 +34,7 @@ func definitionOfPools() *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-// memory is an API server that has these objects.
+// memory returns an API server with these objects.
 func memory(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -46,7 +46,8 @@ func memory(t *testing.T, objects ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&apiextensionsv1.CustomResourceDefinition{}).Build()
 }
 
-// An object that the API server refuses is named and keeps no other from being rewritten; the definition waits for it.
+// TestOneBadObject verifies that an object that the API server rejects is named and does not prevent the rewriting of
+// others. The definition waits for it.
 func TestOneBadObject(t *testing.T) {
 	objects := []client.Object{definitionOfPools()}
 	for _, name := range []string{"a", "bad", "c"} {
@@ -72,22 +73,22 @@ func TestOneBadObject(t *testing.T) {
 	}
 	for range 2 {
 		if err := s.rewriteAll(t.Context()); err == nil || !strings.Contains(err.Error(), `bad: NodePool.karpenter.sh "bad" is invalid`) {
-			t.Errorf("got error %v, want one that names the bad one", err)
+			t.Errorf("got error %v, want one that names the bad object", err)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "c": 1}, written) + cmp.Diff([]string{"v1beta1", "v1"}, stored()); diff != "" {
-		t.Errorf("beside an object that is refused (-want +got):\n%s", diff)
+		t.Errorf("with an object that is rejected (-want +got):\n%s", diff)
 	}
 	refuses = false
 	if err := s.rewriteAll(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{"a", "bad", "c"}, slices.Sorted(maps.Keys(written))) + cmp.Diff([]string{"v1"}, stored()); diff != "" {
-		t.Errorf("when nothing is refused (-want +got):\n%s", diff)
+		t.Errorf("when nothing is rejected (-want +got):\n%s", diff)
 	}
 }
 
-// A claim that somebody wrote while its managers were being rewritten is looked at again.
+// TestBusyClaim verifies that a claim that is written while its managers are being rewritten is checked again.
 func TestBusyClaim(t *testing.T) {
 	managed := []metav1.ManagedFieldsEntry{{Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: karpv1.Group + "/v1beta1",
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{}}}`)}}
@@ -120,7 +121,7 @@ func TestBusyClaim(t *testing.T) {
 			t.Error(err)
 		}
 		if patched != want.patched || s.claimsDone != want.done {
-			t.Errorf("look %d: %d patches, done: %v; want %d, %v", try+1, patched, s.claimsDone, want.patched, want.done)
+			t.Errorf("check %d: %d patches, done: %v; want %d, %v", try+1, patched, s.claimsDone, want.patched, want.done)
 		}
 	}
 }

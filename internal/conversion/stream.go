@@ -7,11 +7,12 @@ import (
 	"io"
 )
 
-// errNoRequest refuses a body that is no ConversionReview.
+// errNoRequest refuses a body that is not a ConversionReview.
 var errNoRequest = errors.New("there is no request")
 
-// review reads a ConversionReview value by value. The API server writes the uid and the version before the objects, as the
-// fields are declared; a client that does not is refused, because its objects would have to be kept.
+// review reads a ConversionReview value by value. The API server writes the uid and the version before the objects,
+// in the order in which the fields are declared. A client that does not is refused, because its objects would have to
+// be buffered.
 type review struct {
 	body    *meter
 	decoder *json.Decoder
@@ -23,7 +24,7 @@ func newReview(body *meter) *review {
 	return &review{body: body, decoder: json.NewDecoder(body)}
 }
 
-// each hands on the objects one by one. The bytes belong to the callee until it returns.
+// each passes the objects one by one. The bytes are valid until object returns.
 func (r *review) each(object func(json.RawMessage) error) error {
 	found := false
 	err := r.fields(func(name string) error {
@@ -59,7 +60,7 @@ func (r *review) request(object func(json.RawMessage) error) error {
 func (r *review) objects(object func(json.RawMessage) error) error {
 	start, err := r.token()
 	if err != nil || start == nil {
-		return err // null is no objects
+		return err // null means no objects
 	}
 	if start != json.Delim('[') {
 		return fmt.Errorf("objects are %v, want a list", start)
@@ -80,7 +81,7 @@ func (r *review) objects(object func(json.RawMessage) error) error {
 	return err
 }
 
-// fields calls field for the name of each field of the object that comes next; it has to read the value.
+// fields calls field with the name of each field of the next object. field has to read the value.
 func (r *review) fields(field func(name string) error) error {
 	start, err := r.token()
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *review) fields(field func(name string) error) error {
 		if err != nil {
 			return err
 		}
-		text, _ := name.(string) // the decoder lets nothing else be a name
+		text, _ := name.(string) // the decoder guarantees that it is a string
 		if err := field(text); err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func (r *review) fields(field func(name string) error) error {
 	return err
 }
 
-// more says whether another element or field follows.
+// more reports whether another element or field follows.
 func (r *review) more() bool {
 	r.body.next()
 	return r.decoder.More()

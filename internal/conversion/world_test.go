@@ -25,7 +25,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 )
 
-// world is a real API server, and the test's part of it.
+// world is a real API server with the state of a test.
 type world struct {
 	client.WithWatch
 	t *testing.T
@@ -38,7 +38,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// until polls; how long a machine takes is not what is tested.
+// until polls. Its time limit is generous, because the speed of the machine is not tested.
 func (w *world) until(what string, holds func() error) {
 	w.t.Helper()
 	deadline := time.NewTimer(2 * time.Minute)
@@ -58,7 +58,7 @@ func (w *world) until(what string, holds func() error) {
 	}
 }
 
-// server is a webhook behind a service that leads to this machine, as one leads to the pod in a cluster.
+// server returns a webhook behind a service that leads to this machine, as a service leads to the pod in a cluster.
 func (w *world) server(namespace, name string) *Server {
 	w.t.Helper()
 	w.must(client.IgnoreAlreadyExists(w.Create(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
@@ -70,7 +70,7 @@ func (w *world) server(namespace, name string) *Server {
 	return &Server{Namespace: namespace, Service: name, Port: listener.Addr().(*net.TCPAddr).Port, Listener: listener}
 }
 
-// start runs a webhook, and returns when v1beta1 can be written, and what stops it.
+// start runs a webhook. It returns when v1beta1 can be written, with a function that stops the webhook.
 func (w *world) start(s *Server) (stop func()) {
 	w.t.Helper()
 	s.Client, s.Clock, s.Look = w, clock.RealClock{}, 200*time.Millisecond
@@ -96,7 +96,7 @@ func (w *world) start(s *Server) (stop func()) {
 	return stop
 }
 
-// conversionsWork tries one of each kind that is kept.
+// conversionsWork tries one object of each kind.
 func (w *world) conversionsWork() error {
 	for _, text := range []string{betaPool, betaClass, betaClaim} {
 		object := w.read(strings.ReplaceAll(text, "NAME", "probe"))
@@ -117,7 +117,7 @@ func (w *world) read(text string) *unstructured.Unstructured {
 	return object
 }
 
-// create keeps an object until the end of the test.
+// create creates an object that exists until the end of the test.
 func (w *world) create(text, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	object := w.read(strings.ReplaceAll(text, "NAME", name))
@@ -126,7 +126,7 @@ func (w *world) create(text, name string) *unstructured.Unstructured {
 	return object
 }
 
-// remove deletes an object in v1, which nothing keeps from it.
+// remove deletes an object in v1, which no webhook can prevent.
 func (w *world) remove(object *unstructured.Unstructured) {
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(object.GroupVersionKind().GroupKind().WithVersion("v1"))
@@ -136,7 +136,7 @@ func (w *world) remove(object *unstructured.Unstructured) {
 	}
 }
 
-// in is the object in a version.
+// in returns the object in a version.
 func (w *world) in(version string, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(object.GroupVersionKind().GroupKind().WithVersion(version))
@@ -162,7 +162,7 @@ func (w *world) apply(text, name, manager string) error {
 	return w.Apply(w.t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
 }
 
-// storage runs until nobody manages fields in an older version.
+// storage runs until no field manager uses an older version.
 func (w *world) storage() *Storage {
 	s := &Storage{Client: w, Classes: true, Clock: clock.RealClock{}, Log: logr.Discard(), Look: 100 * time.Millisecond, Settled: time.Millisecond}
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -186,7 +186,7 @@ func older(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// versioned are the definitions that have several versions, as they are shipped.
+// versioned returns the definitions with several versions, as they are released.
 func (w *world) versioned() []*apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	definitions, err := crds.Definitions()
@@ -194,7 +194,7 @@ func (w *world) versioned() []*apiextensionsv1.CustomResourceDefinition {
 	return slices.DeleteFunc(definitions, func(d *apiextensionsv1.CustomResourceDefinition) bool { return !slices.Contains(Definitions(), d.Name) })
 }
 
-// storing has the API server store objects in a version.
+// storing makes the API server store objects in a version.
 func (w *world) storing(version string) {
 	w.t.Helper()
 	for _, d := range w.versioned() {
@@ -254,7 +254,7 @@ spec:
   template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}
 `
 
-// lockedLines keeps a log for a failure's message.
+// lockedLines records a log for a failure's message.
 type lockedLines struct {
 	lock  sync.Mutex
 	lines []string
