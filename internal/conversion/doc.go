@@ -3,11 +3,11 @@
 // internal/legacy/beta. See
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
 //
-//	                    every replica                                        the leader
-//	Secret  <--keeper--> certificates                                        Storage
-//	                        |  authority                                       | rewrites objects that are stored in an older
-//	                        v                                                  v version, and their managedFields
-//	API server --TLS--> Server, /convert       CustomResourceDefinition  <-----+ status.storedVersions
+//	                    every replica                                       the leader
+//	Secret  <--keeper--> certificates                                       Storage
+//	                        |  authority                                      | rewrites objects that are stored in
+//	                        v                                                 v older versions, and managedFields
+//	API server --TLS--> Server, /convert       CustomResourceDefinition <-----+ status.storedVersions
 //	     ^                  | spec.conversion         ^
 //	     +------------------+-------------------------+
 //
