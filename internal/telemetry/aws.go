@@ -5,45 +5,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AWS are the metrics of the AWS provider (AWS specification 7.6). The comment of each names its labels in order.
+// AWS holds the metrics of the AWS provider. The comment of each lists its labels in order.
 type AWS struct {
-	// Calls counts calls to AWS, CallDuration is how long they took. Labels: service, operation and, of Calls, code (AWS's
-	// code of the error, OK, or NoAnswer). Our own.
+	// Calls counts calls to AWS, and CallDuration is their duration. Labels: service, operation and, for Calls, code
+	// (the error code of AWS, OK, or NoAnswer). Not in upstream Karpenter.
 	Calls        *prometheus.CounterVec
 	CallDuration *prometheus.HistogramVec
-	// SDKRequests and SDKAttempts count requests of the SDK and the attempts at them, SDKRequestDuration and SDKAttemptDuration
-	// are how long they took, SDKRetries is how often a request was repeated. Labels: service, operation and, of the counts,
-	// status_code (of HTTP, 0 without an answer).
+	// SDKRequests and SDKAttempts count requests of the SDK and their attempts, SDKRequestDuration and
+	// SDKAttemptDuration are their durations, and SDKRetries is the number of retries of a request. Labels: service,
+	// operation and, for the counts, status_code (of HTTP, 0 without a response).
 	SDKRequests, SDKAttempts                           *prometheus.CounterVec
 	SDKRequestDuration, SDKAttemptDuration, SDKRetries *prometheus.HistogramVec
-	// LaunchFailures counts what EC2 did not launch. Labels: zone, zone_id, capacity_type, reason.
+	// LaunchFailures counts instances that EC2 did not launch. Labels: zone, zone_id, capacity_type, reason.
 	LaunchFailures *prometheus.CounterVec
-	// TerminationFailures counts instances that EC2 did not end. Labels: zone, zone_id.
+	// TerminationFailures counts instances that EC2 did not terminate. Labels: zone, zone_id.
 	TerminationFailures *prometheus.CounterVec
-	// BatchTime is how long a batch was collected, BatchSize how much was in it. Label: batcher.
+	// BatchTime is how long a batch was collected, and BatchSize the number of its items. Label: batcher.
 	BatchTime *prometheus.HistogramVec
 	BatchSize *prometheus.HistogramVec
 
-	// UserData is the size of the user data of a class's machines, before the labels and taints of pools. Label: nodeclass.
+	// UserData is the size of the user data of a class's machines, before the labels and taints of pools. Label:
+	// nodeclass.
 	UserData *prometheus.GaugeVec
 
-	// InterruptionReceived counts messages, and InterruptionForeign, our own, those about machines none of which is ours.
-	// Label: message_type.
+	// InterruptionReceived counts messages, and InterruptionForeign, which is not in upstream Karpenter, those about
+	// machines that this cluster does not manage. Label: message_type.
 	InterruptionReceived *prometheus.CounterVec
 	InterruptionForeign  *prometheus.CounterVec
-	// InterruptionDeleted counts messages that were removed.
+	// InterruptionDeleted counts deleted messages.
 	InterruptionDeleted prometheus.Counter
-	// InterruptionQueueDuration is the time from an event until it was acted upon.
+	// InterruptionQueueDuration is the time from an event until its handling.
 	InterruptionQueueDuration prometheus.Histogram
-	// InterruptionUnhealthy counts machines once while they have a trouble. Label: category.
+	// InterruptionUnhealthy counts each problem of a machine once. Label: category.
 	InterruptionUnhealthy *prometheus.CounterVec
-	// InterruptionHeld is how many machines in trouble are not replaced yet, because too many are at the same time. Our own.
+	// InterruptionHeld is how many machines with problems are not replaced yet, because there are too many at the
+	// same time. Not in upstream Karpenter.
 	InterruptionHeld prometheus.Gauge
-	// Unasked counts what answers of AWS contained although it was not asked for. Labels: service, operation. Our own.
+	// Unasked counts the parts of responses of AWS that were not requested. Labels: service, operation. Not in
+	// upstream Karpenter.
 	Unasked *prometheus.CounterVec
 }
 
-// NewAWS builds the metrics of the AWS provider and registers them, once per registry.
+// NewAWS creates the metrics of the AWS provider and registers them, once per registry.
 func NewAWS(registerer prometheus.Registerer) *AWS {
 	var list []Metric
 	return newAWS(factory{registerer, &list})
@@ -76,7 +79,7 @@ func newAWS(f factory) *AWS {
 	}
 }
 
-// Event reasons of the AWS provider (AWS specification 5.4 and 1.8).
+// These are the event reasons of the AWS provider.
 const (
 	ReasonSpotInterrupted           = "SpotInterrupted"
 	ReasonReservationInterrupted    = "CapacityReservationInstanceInterrupted"
@@ -90,27 +93,27 @@ const (
 	ReasonNotYetActedOn             = "NotYetActedOn"
 )
 
-// SpotInterrupted says that EC2 takes a spot instance back.
+// SpotInterrupted reports that EC2 reclaims a spot instance.
 func SpotInterrupted(object client.Object, message string) Event {
 	return event(object, warning, ReasonSpotInterrupted, message, uid(object))
 }
 
-// ReservationInterrupted says that EC2 takes an instance back for the owner of its capacity reservation.
+// ReservationInterrupted reports that EC2 reclaims an instance for the owner of its capacity reservation.
 func ReservationInterrupted(object client.Object, message string) Event {
 	return event(object, warning, ReasonReservationInterrupted, message, uid(object))
 }
 
-// InstanceStopping says that an instance stops.
+// InstanceStopping reports that an instance is stopping.
 func InstanceStopping(object client.Object, message string) Event {
 	return event(object, warning, ReasonInstanceStopping, message, uid(object))
 }
 
-// InstanceTerminating says that an instance ends.
+// InstanceTerminating reports that an instance is terminating.
 func InstanceTerminating(object client.Object, message string) Event {
 	return event(object, warning, ReasonInstanceTerminating, message, uid(object))
 }
 
-// InstanceUnhealthy says what is wrong with an instance, or what EC2 has scheduled for it.
+// InstanceUnhealthy reports a problem of an instance, or an event that EC2 has scheduled for it.
 func InstanceUnhealthy(object client.Object, message string, urgent bool) Event {
 	e := event(object, normal, ReasonInstanceUnhealthy, message, uid(object))
 	if urgent {
@@ -119,27 +122,27 @@ func InstanceUnhealthy(object client.Object, message string, urgent bool) Event 
 	return e
 }
 
-// TerminatingOnInterruption says that a claim is deleted because of an interruption.
+// TerminatingOnInterruption reports that a NodeClaim is deleted because of an interruption.
 func TerminatingOnInterruption(object client.Object, message string) Event {
 	return event(object, warning, ReasonTerminatingOnInterruption, message, uid(object))
 }
 
-// SpotRebalance says that EC2 sees a spot instance at risk.
+// SpotRebalance reports that EC2 recommends to replace a spot instance that is at elevated risk of interruption.
 func SpotRebalance(object client.Object, message string) Event {
 	return event(object, normal, ReasonSpotRebalance, message, uid(object))
 }
 
-// SpotRoleMissing says that no spot instance can be bought in this account, and what to do.
+// SpotRoleMissing reports that no spot instance can be launched in this account, and the required action.
 func SpotRoleMissing(object client.Object, message string) Event {
 	return event(object, warning, ReasonSpotRoleMissing, message, uid(object))
 }
 
-// NotYetActedOn says that a field of the node class of a pool has no effect, and what that costs.
+// NotYetActedOn reports that a field of a pool's node class has no effect, and the consequences.
 func NotYetActedOn(object client.Object, message string) Event {
 	return event(object, warning, ReasonNotYetActedOn, message, uid(object))
 }
 
-// WaitingOnClaimTermination says which claims keep a node class from going.
+// WaitingOnClaimTermination reports which NodeClaims block the deletion of a node class.
 func WaitingOnClaimTermination(object client.Object, message string) Event {
 	return event(object, normal, ReasonWaitingOnClaimTermination, message, uid(object))
 }

@@ -7,14 +7,14 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Reasons of events about pauses after failures.
+// These are the reasons of events about pauses after failures.
 const (
 	ReasonDriftBackoff         = "DriftBackoff"
 	ReasonConsolidationBackoff = "ConsolidationBackoff"
 	ReasonExpirationBackoff    = "ExpirationBackoff"
 )
 
-// DriftBackoff says that drifted nodes of a pool are not replaced for a while, because replacements fail.
+// DriftBackoff reports that drifted nodes of a pool are temporarily not replaced, because replacements fail.
 func DriftBackoff(pool *karpv1.NodePool, f Failing) Event {
 	text := backoffText("drifted", f)
 	e := event(pool, warning, ReasonDriftBackoff, text, uid(pool), text)
@@ -22,7 +22,8 @@ func DriftBackoff(pool *karpv1.NodePool, f Failing) Event {
 	return e
 }
 
-// ConsolidationBackoff says that nodes of a pool are not replaced by cheaper ones for a while, because replacements fail.
+// ConsolidationBackoff reports that nodes of a pool are temporarily not replaced by cheaper ones, because
+// replacements fail.
 func ConsolidationBackoff(pool *karpv1.NodePool, f Failing) Event {
 	text := backoffText("underutilized", f)
 	e := event(pool, warning, ReasonConsolidationBackoff, text, uid(pool), text)
@@ -30,7 +31,8 @@ func ConsolidationBackoff(pool *karpv1.NodePool, f Failing) Event {
 	return e
 }
 
-// ExpirationBackoff says that nodes of a pool are not replaced before they expire, for a while, because replacements fail.
+// ExpirationBackoff reports that nodes of a pool are temporarily not replaced before they expire, because
+// replacements fail.
 func ExpirationBackoff(pool *karpv1.NodePool, f Failing) Event {
 	text := backoffText("expiring", f)
 	e := event(pool, warning, ReasonExpirationBackoff, text, uid(pool), text)
@@ -38,14 +40,15 @@ func ExpirationBackoff(pool *karpv1.NodePool, f Failing) Event {
 	return e
 }
 
-// Failing is how often in a row replacements failed, until when none is tried, and what became of the last; Why may be empty.
+// Failing holds the number of consecutive failed replacements, the end of the pause, and the result of the last one.
+// Why may be empty.
 type Failing struct {
 	Failures int
 	Until    time.Time
 	Why      string
 }
 
-// InARow is a number of failures in words.
+// InARow returns a number of consecutive failures in words.
 func InARow(n int) string {
 	if n == 1 {
 		return "once"
@@ -53,7 +56,7 @@ func InARow(n int) string {
 	return fmt.Sprintf("%d times in a row", n)
 }
 
-// backoffText is the same for the whole pause.
+// backoffText returns the same text for the whole pause.
 func backoffText(nodes string, f Failing) string {
 	why := "not launched, registered or initialized in time"
 	if f.Why != "" {
@@ -63,5 +66,5 @@ func backoffText(nodes string, f Failing) string {
 		nodes, InARow(f.Failures), why, f.Until.UTC().Format(time.RFC3339))
 }
 
-// mostPause is longer than a pause lasts.
+// mostPause is longer than any pause.
 const mostPause = 15 * time.Minute

@@ -10,11 +10,11 @@ import (
 	clientmetrics "k8s.io/client-go/tools/metrics"
 )
 
-// requests measure the requests to the API server.
+// requests measures the requests to the API server.
 type requests struct {
 	latency *prometheus.HistogramVec
 	total   *prometheus.CounterVec
-	// next counts too: what client-go told before.
+	// next receives the results too: it is the previous metric of client-go.
 	next clientmetrics.ResultMetric
 }
 
@@ -26,7 +26,7 @@ func newRequests(f factory) *requests {
 	}
 }
 
-// MeasureClient has client-go tell of its requests from now on. Call it once in a process, before any request.
+// MeasureClient makes client-go report its requests from now on. Call it once in a process, before any request.
 func (m *Metrics) MeasureClient() {
 	m.requests.next = clientmetrics.RequestResult
 	clientmetrics.RequestLatency, clientmetrics.RequestResult = m.requests, m.requests
@@ -46,7 +46,8 @@ func (c *requests) Increment(ctx context.Context, code, method, host string) {
 	}
 }
 
-// resourceOf reads the path of a request, in which client-go has replaced names; all are empty for a path of no resource.
+// resourceOf parses the path of a request, in which client-go has replaced names. All results are empty if the path
+// is not that of a resource.
 func resourceOf(path string) (group, version, kind, subresource string) {
 	_, path, _ = strings.Cut("/"+strings.Trim(path, "/"), "/api")
 	rest := strings.Split(path, "/") // "" or "s" first

@@ -2,7 +2,8 @@ package telemetry
 
 import "testing"
 
-// What a request was about is read off the path that client-go tells, in which names are replaced.
+// TestResourceOf verifies that the resource of a request is derived from the path that client-go reports, in which
+// names are replaced.
 func TestResourceOf(t *testing.T) {
 	for _, c := range []struct{ path, group, version, kind, subresource string }{
 		{"/api/v1/nodes", "", "v1", "nodes", ""},

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Instrument is the provider with its calls counted and timed for one controller, which becomes a label. The result
-// implements cloud.Repairer and cloud.DriftDetector exactly when the provider does.
+// Instrument returns the provider with its calls counted and timed for one controller, which becomes a label. The
+// result implements cloud.Repairer and cloud.DriftDetector exactly when the provider does.
 func Instrument(provider cloud.Provider, metrics *Metrics, controller string) cloud.Provider {
 	p := &instrumented{Provider: provider, metrics: metrics, controller: controller}
 	repairer, repairs := provider.(cloud.Repairer)
@@ -37,7 +37,8 @@ func Instrument(provider cloud.Provider, metrics *Metrics, controller string) cl
 	return p
 }
 
-// instrumented measures the methods that call the cloud. The names of the methods in the metrics are Karpenter's.
+// instrumented measures the methods that call the cloud. The names of the methods in the metrics are those of
+// upstream Karpenter.
 type instrumented struct {
 	cloud.Provider
 	metrics    *Metrics
@@ -95,7 +96,7 @@ func (p *instrumented) observe(method string, began time.Time, err error) {
 	p.observeClaim(method, "", began, err)
 }
 
-// observeClaim is observe for a call that is about one claim.
+// observeClaim is observe for a call about one claim.
 func (p *instrumented) observeClaim(method, claim string, began time.Time, err error) {
 	ObserveExample(p.metrics.CloudDuration.WithLabelValues(p.controller, method, p.Name()), time.Since(began).Seconds(), ExemplarClaim, claim)
 	if err != nil {
@@ -103,7 +104,7 @@ func (p *instrumented) observeClaim(method, claim string, began time.Time, err e
 	}
 }
 
-// errorLabel is Karpenter's name of the kind of error, empty for any other.
+// errorLabel returns upstream Karpenter's name of the kind of error, or an empty string for other errors.
 func errorLabel(err error) string {
 	var capacity *cloud.InsufficientCapacityError
 	var class *cloud.NodeClassNotReadyError

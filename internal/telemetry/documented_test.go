@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Operators read the table of events in docs/operations.md: it holds the reasons that the program emits, no more and no
-// less.
+// TestEventsAreDocumented verifies that the table of events in docs/operations.md contains exactly the reasons that
+// the program emits.
 func TestEventsAreDocumented(t *testing.T) {
 	reasons := reasonsOfConstructors(t)
 	emitted := map[string]bool{}
@@ -45,7 +45,7 @@ func TestEventsAreDocumented(t *testing.T) {
 	}
 }
 
-// reasonsOfConstructors is the reason of each function that makes an event.
+// reasonsOfConstructors returns the reason of each function that creates an event.
 func reasonsOfConstructors(t *testing.T) map[string]string {
 	t.Helper()
 	var text []byte

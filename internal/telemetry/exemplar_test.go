@@ -16,7 +16,7 @@ func TestExemplars(t *testing.T) {
 	m := New(registry)
 	scheduling := m.SchedulingDuration.WithLabelValues("provisioner")
 	ObserveExample(scheduling, 0.02, ExemplarPlan, "abc")
-	ObserveExample(scheduling, 7, ExemplarPlan, strings.Repeat("x", 128)) // too long: counted, and not named
+	ObserveExample(scheduling, 7, ExemplarPlan, strings.Repeat("x", 128)) // too long: counted, without an exemplar
 	ObserveExample(scheduling, 8, ExemplarPlan, "")
 	filter, err := OpenMetrics(registry)(nil, nil)
 	if err != nil {
@@ -49,6 +49,6 @@ func TestExemplars(t *testing.T) {
 		t.Errorf("plain text, %s:\n%s", kind, body)
 	}
 	if _, body = scrape("/debug/pprof/", "application/openmetrics-text"); body != "other" {
-		t.Errorf("another path was answered with %q", body)
+		t.Errorf("another path returned %q", body)
 	}
 }

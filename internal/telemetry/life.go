@@ -11,14 +11,14 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Instance is what is known of the machine of a claim.
+// Instance describes the machine of a claim.
 type Instance struct {
 	ID, Type, Zone, CapacityType string
-	// Price in USD per hour; 0 where it is not known.
+	// Price is in USD per hour, 0 if unknown.
 	Price float64
 }
 
-// String names the instance, with its type, zone and capacity type as far as they are known.
+// String returns the ID of the instance, with its type, zone and capacity type if known.
 func (i Instance) String() string {
 	var words []string
 	for _, word := range []string{i.Type, i.Zone, i.CapacityType} {
@@ -32,12 +32,12 @@ func (i Instance) String() string {
 	return strings.TrimSpace(i.ID + " (" + strings.Join(words, ", ") + ")")
 }
 
-// InstanceID is the last part of a provider id: i-0abc of aws:///us-west-2a/i-0abc.
+// InstanceID returns the last part of a provider ID: i-0abc for aws:///us-west-2a/i-0abc.
 func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// Launched says which instance a claim got, what it costs, why the claim was created and for how many pods.
+// Launched reports the instance of a NodeClaim, its price, why the NodeClaim was created and for how many pods.
 func Launched(claim *karpv1.NodeClaim, i Instance, reason string, pods int) Event {
 	text := "Launched instance " + i.String()
 	if i.Price > 0 {
@@ -50,22 +50,24 @@ func Launched(claim *karpv1.NodeClaim, i Instance, reason string, pods int) Even
 	return event(claim, normal, ReasonLaunched, text, uid(claim))
 }
 
-// Registered says that the node of a claim has joined the cluster, and how long that took from the claim's creation.
+// Registered reports that the node of a NodeClaim has joined the cluster, and the time since the creation of the
+// NodeClaim.
 func Registered(claim *karpv1.NodeClaim, took time.Duration) Event {
 	return event(claim, normal, ReasonRegistered, fmt.Sprintf("Node %s joined the cluster after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
 }
 
-// Initialized says that the node of a claim is ready for its pods, and how long that took from the claim's creation.
+// Initialized reports that the node of a NodeClaim is ready for its pods, and the time since the creation of the
+// NodeClaim.
 func Initialized(claim *karpv1.NodeClaim, took time.Duration) Event {
 	return event(claim, normal, ReasonInitialized, fmt.Sprintf("Node %s is ready for its pods after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
 }
 
-// Disrupting says that a node is cordoned to be removed, why, and what becomes of its pods.
+// Disrupting reports that a node is cordoned for removal, the reason, and the destination of its pods.
 func Disrupting(object client.Object, command, summary string) Event {
 	return event(object, normal, ReasonDisrupting, "Disrupting "+kind(object)+": "+summary, uid(object), command)
 }
 
-// Terminated says that the instance of a claim is gone, and how long that took from the claim's deletion.
+// Terminated reports that the instance of a NodeClaim is gone, and the time since the deletion of the NodeClaim.
 func Terminated(claim *karpv1.NodeClaim, i Instance, took time.Duration) Event {
 	text := "Removed; no instance was launched"
 	if i.ID != "" {
@@ -74,7 +76,7 @@ func Terminated(claim *karpv1.NodeClaim, i Instance, took time.Duration) Event {
 	return event(claim, normal, ReasonTerminated, text, uid(claim))
 }
 
-// Count is a number of things: "1 pod", "2 pods".
+// Count formats a number of things: "1 pod", "2 pods".
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// namespace begins the name of every metric of ours.
+// namespace is the prefix of metric names.
 const namespace = "karpenter"
 
-// Values of the label reason of NodeClaimsCreated and NodeClaimsDisrupted (core specification 7.1).
+// These are the values of the label reason of NodeClaimsCreated and NodeClaimsDisrupted.
 const (
 	CreatedProvisioned = "provisioned"
 
@@ -27,32 +27,33 @@ const (
 	DisruptedGarbageCollected     = "garbage_collected"
 )
 
-// Metrics are all metrics that we emit. The comment of each names its labels in order. Durations are in seconds.
+// Metrics holds all metrics of the controller. The comment of each lists its labels in order. Durations are in
+// seconds. Those marked "not upstream" do not exist in upstream Karpenter.
 type Metrics struct {
 	build *prometheus.GaugeVec
 
-	// NodeClaimsCreated counts claims created. Labels: reason (provisioned or a disruption reason), nodepool,
+	// NodeClaimsCreated counts created claims. Labels: reason (provisioned or a disruption reason), nodepool,
 	// min_values_relaxed (true or false).
 	NodeClaimsCreated *prometheus.CounterVec
 	// NodeClaimsTerminated counts claims whose finalizer was removed. Labels: nodepool, capacity_type, zone.
 	NodeClaimsTerminated *prometheus.CounterVec
-	// NodeClaimsDisrupted counts claims that we deleted, see Disrupted. Labels: reason, nodepool, capacity_type,
-	// consolidation_policy, termination_mode.
+	// NodeClaimsDisrupted counts claims that the controller deleted, see Disrupted. Labels: reason, nodepool,
+	// capacity_type, consolidation_policy, termination_mode.
 	NodeClaimsDisrupted *prometheus.CounterVec
-	// NodeClaimsUnhealthyDisrupted counts claims deleted because a condition of their node called for it. Labels:
-	// condition (snake case), nodepool, capacity_type, image_id.
+	// NodeClaimsUnhealthyDisrupted counts claims that were deleted because a condition of their node required it.
+	// Labels: condition (snake case), nodepool, capacity_type, image_id.
 	NodeClaimsUnhealthyDisrupted *prometheus.CounterVec
-	// NodeClaimsUnjudged is the number of claims of which nobody can tell whether they have drifted. Labels: nodepool, cause
-	// (nodepool_missing, nodeclass_missing, catalogue, provider, or hash, which passes). Our own.
+	// NodeClaimsUnjudged is the number of claims for which drift cannot be evaluated. Labels: nodepool, cause
+	// (nodepool_missing, nodeclass_missing, catalogue, provider, or hash, which ends by itself). Not upstream.
 	NodeClaimsUnjudged *prometheus.GaugeVec
-	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, those in dispute while removals
-	// are paused among them, and NodeClaimsDisputed that of
-	// machines that the cloud cannot find though their nodes report. Label: nodepool, empty for machines of none. Our own.
+	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, including those in
+	// dispute while removals are paused. NodeClaimsDisputed is the number of machines that the cloud cannot find
+	// although their nodes report. Label: nodepool, empty for machines without one. Not upstream.
 	NodeClaimsRemovalsPaused *prometheus.GaugeVec
 	NodeClaimsDisputed       *prometheus.GaugeVec
-	// NodeClaimsTermination is the time from a claim's deletion to its end. Label: nodepool.
+	// NodeClaimsTermination is the time from a claim's deletion to its removal. Label: nodepool.
 	NodeClaimsTermination *prometheus.HistogramVec
-	// NodeClaimsInstanceTermination is the time from the first accepted request to end the machine until it was
+	// NodeClaimsInstanceTermination is the time from the first accepted request to terminate the machine until it was
 	// gone. Label: nodepool.
 	NodeClaimsInstanceTermination *prometheus.HistogramVec
 	// NodesCreated counts nodes that registered. Labels: nodepool, zone.
@@ -61,115 +62,119 @@ type Metrics struct {
 	NodesTerminated *prometheus.CounterVec
 	// NodesDrained counts nodes whose drain finished. Label: nodepool.
 	NodesDrained *prometheus.CounterVec
-	// NodesTermination is the time from a node's deletion to its end. Label: nodepool.
+	// NodesTermination is the time from a node's deletion to its removal. Label: nodepool.
 	NodesTermination *prometheus.SummaryVec
-	// NodesLifetime is the age at which nodes end. Label: nodepool.
+	// NodesLifetime is the age of nodes at their removal. Label: nodepool.
 	NodesLifetime *prometheus.HistogramVec
 
-	// NodePoolsLimit and NodePoolsUsage are spec.limits and status.resources. Labels: resource_type, nodepool. In
-	// cores, bytes or units.
+	// NodePoolsLimit and NodePoolsUsage are spec.limits and status.resources, in cores, bytes or units. Labels:
+	// resource_type, nodepool.
 	NodePoolsLimit *prometheus.GaugeVec
 	NodePoolsUsage *prometheus.GaugeVec
 	// NodePoolsAllowedDisruptions is how many nodes may be disrupted now. Labels: nodepool, reason (CamelCase).
 	NodePoolsAllowedDisruptions *prometheus.GaugeVec
-	// NodePoolsConsumingBudgets is how many nodes are not ready, deleting or being disrupted. Labels: nodepool, reason
-	// (CamelCase); it is the same for every reason.
+	// NodePoolsConsumingBudgets is how many nodes are not ready, being deleted or being disrupted. Labels: nodepool,
+	// reason (CamelCase). The value is the same for every reason.
 	NodePoolsConsumingBudgets *prometheus.GaugeVec
 
 	// PodsStartup is the time from a pod's creation until it runs.
 	PodsStartup prometheus.Summary
 	// PodsBound is the time from a pod's creation until it is bound.
 	PodsBound prometheus.Histogram
-	// PodsSchedulingDecision is the time from when we first saw a pod pending until we first decided about it.
+	// PodsSchedulingDecision is the time from when a pod was first seen pending until the first decision about it.
 	PodsSchedulingDecision prometheus.Histogram
-	// PodsProvisioningBound and PodsProvisioningStartup are the times from when a pod was first planned until it was bound, and
-	// until it ran.
+	// PodsProvisioningBound and PodsProvisioningStartup are the times from the first plan for a pod until it was
+	// bound, and until it ran.
 	PodsProvisioningBound   prometheus.Histogram
 	PodsProvisioningStartup prometheus.Histogram
-	// Waits remember when pods were first planned.
+	// Waits records when pods were first planned.
 	Waits *Waits
-	// PodsEvictionRequests counts answers to eviction requests. Label: code (HTTP status; 200 on success).
+	// PodsEvictionRequests counts responses to eviction requests. Label: code (HTTP status; 200 on success).
 	PodsEvictionRequests *prometheus.CounterVec
-	// PodsDrained counts pods that we evicted or deleted in a drain. Label: reason.
+	// PodsDrained counts pods that were evicted or deleted in a drain. Label: reason.
 	PodsDrained *prometheus.CounterVec
 
-	// SchedulingDuration is the time one scheduling pass takes. Label: controller.
+	// SchedulingDuration is the duration of one scheduling pass. Label: controller.
 	SchedulingDuration *prometheus.HistogramVec
-	// SchedulerQueueDepth is the number of pods in the current pass. Label: controller. (Karpenter has a second
-	// label, the id of the pass, and so a series for every pass.)
+	// SchedulerQueueDepth is the number of pods in the current pass. Label: controller. (Upstream Karpenter has a
+	// second label, the ID of the pass, and so a series for every pass.)
 	SchedulerQueueDepth *prometheus.GaugeVec
-	// SchedulerIgnoredPods is the number of pods that we refuse to consider.
+	// SchedulerIgnoredPods is the number of pods that are not considered.
 	SchedulerIgnoredPods prometheus.Gauge
-	// SchedulerLaunchesHeld counts the pauses of launches for the pods of one controller, because nodes that were launched for
-	// them did not come to run them. Label: nodepool, that of the last launch. Our own.
+	// SchedulerLaunchesHeld counts the pauses of launches for the pods of one controller, which begin when the pods
+	// repeatedly do not run on the nodes that are launched for them. Label: nodepool, that of the last launch. Not
+	// upstream.
 	SchedulerLaunchesHeld *prometheus.CounterVec
-	// SchedulerUnschedulablePods is the number of pods that the last pass found no place for. Label: controller.
+	// SchedulerUnschedulablePods is the number of pods that were unschedulable in the last pass. Label: controller.
 	SchedulerUnschedulablePods *prometheus.GaugeVec
 
-	// SchedulerPendingByZone is the number of pods of the last pass by the zone that they have to be in. Labels: controller,
-	// zone: its name, flexible for more than one, none where no zone will do.
+	// SchedulerPendingByZone is the number of pods of the last pass by the zone in which they must be placed. Labels:
+	// controller, zone (its name, flexible if several are possible, none if none is).
 	SchedulerPendingByZone *prometheus.GaugeVec
-	// Passes are the scheduling passes under way.
+	// Passes holds the scheduling passes in progress.
 	Passes *Passes
 
 	// DisruptionDecisions counts commands. Labels: decision (delete or replace), reason, consolidation_type.
 	DisruptionDecisions *prometheus.CounterVec
-	// DisruptionDecisionsByPool counts commands for each pool that they take nodes of. Labels: nodepool, decision,
+	// DisruptionDecisionsByPool counts commands for each pool whose nodes they remove. Labels: nodepool, decision,
 	// reason, consolidation_type.
 	DisruptionDecisionsByPool *prometheus.CounterVec
-	// DisruptionEvaluation is the time one evaluation takes. Labels: reason, consolidation_type.
+	// DisruptionEvaluation is the duration of one evaluation. Labels: reason, consolidation_type.
 	DisruptionEvaluation *prometheus.HistogramVec
 	// DisruptionEligibleNodes is the number of candidates. Label: reason.
 	DisruptionEligibleNodes *prometheus.GaugeVec
-	// DisruptionFailedValidations counts commands dropped because they were no longer safe. Label:
+	// DisruptionFailedValidations counts commands that were dropped because they were no longer safe. Label:
 	// consolidation_type.
 	DisruptionFailedValidations *prometheus.CounterVec
 	// DisruptionQueueFailures counts commands that were rolled back. Labels: decision, reason, consolidation_type.
 	DisruptionQueueFailures *prometheus.CounterVec
-	// ConsolidationTimeouts counts evaluations that were cut short. Label: consolidation_type. It stays at 0: every node is
-	// evaluated; it is there for dashboards.
+	// ConsolidationTimeouts counts evaluations that timed out. Label: consolidation_type. It is always 0, because
+	// every node is evaluated. It exists for dashboards.
 	ConsolidationTimeouts *prometheus.CounterVec
-	// DisruptionKeptNodes is the number of nodes that stay, and why. Labels: nodepool, reason (for which they might have
-	// left), code (docs/simulate.md). Our own.
+	// DisruptionKeptNodes is the number of nodes that are kept, and why. Labels: nodepool, reason (for which they
+	// could be removed), code (docs/simulate.md). Not upstream.
 	DisruptionKeptNodes *prometheus.GaugeVec
-	// ConsolidationScore is the part of a pool's cost that a consolidation saves by the part of its eviction cost that it
-	// takes. Labels: decision (approved, rejected), nodepool, policy (snake case).
+	// ConsolidationScore is the ratio of the share of a pool's cost that a consolidation saves to the share of its
+	// eviction cost that it causes. Labels: decision (approved, rejected), nodepool, policy (snake case).
 	ConsolidationScore *prometheus.HistogramVec
-	// ConsolidationMoves counts consolidations by the pools whose nodes they take. Labels: decision, nodepool, policy.
+	// ConsolidationMoves counts consolidations by the pools whose nodes they remove. Labels: decision, nodepool,
+	// policy.
 	ConsolidationMoves *prometheus.CounterVec
 
-	// ClusterCostBound is what any fleet for the pods on our nodes costs at least, in USD per hour, and ClusterCostBoundTime
-	// when that was worked out, in seconds since 1970. What they do cost is Objects.ClusterCost. Our own.
+	// ClusterCostBound is the lower bound of the cost of any set of nodes for the pods on managed nodes, in USD per
+	// hour. ClusterCostBoundTime is when it was computed, in seconds since 1970. The actual cost is
+	// Objects.ClusterCost. Not upstream.
 	ClusterCostBound, ClusterCostBoundTime prometheus.Gauge
 
-	// ClusterStateNodes is the number of nodes that we mirror.
+	// ClusterStateNodes is the number of nodes in the mirror.
 	ClusterStateNodes prometheus.Gauge
-	// ClusterStateSynced is 1 when the mirror is complete, else 0.
+	// ClusterStateSynced is 1 when the mirror is complete, otherwise 0.
 	ClusterStateSynced prometheus.Gauge
-	// ClusterStateRejected is the number of objects that are set aside because we cannot make sense of them. Label:
-	// kind. Our own; Karpenter has no such thing.
+	// ClusterStateRejected is the number of objects that are set aside because they cannot be interpreted. Label:
+	// kind. Not upstream.
 	ClusterStateRejected *prometheus.GaugeVec
 
-	// ClockAhead is by how much the controller's clock is ahead of the API server's; negative if it is behind. It is set when
-	// it changes by more than five seconds. Our own.
+	// ClockAhead is how far the controller's clock is ahead of the API server's, negative if it is behind. It is set
+	// when it changes by more than five seconds. Not upstream.
 	ClockAhead prometheus.Gauge
 
-	// LeaderRefusedWrites counts writes that were not made because the Lease had run out. Label: method, an HTTP method of the
-	// Kubernetes API, or Launch or Terminate. Our own.
+	// LeaderRefusedWrites counts writes that were refused because the Lease had expired. Label: method, an HTTP
+	// method of the Kubernetes API, or Launch or Terminate. Not upstream.
 	LeaderRefusedWrites *prometheus.CounterVec
 
-	// CloudDuration is the time of calls to the provider. Labels: controller, method, provider.
+	// CloudDuration is the duration of calls to the provider. Labels: controller, method, provider.
 	CloudDuration *prometheus.HistogramVec
-	// CloudErrors counts calls to the provider that failed. Labels: controller, method, provider, error.
+	// CloudErrors counts failed calls to the provider. Labels: controller, method, provider, error.
 	CloudErrors *prometheus.CounterVec
-	// CloudLeakedMachines counts machines that belonged to no claim and were terminated. Label: provider. Our own.
+	// CloudLeakedMachines counts machines that belonged to no claim and were terminated. Label: provider. Not
+	// upstream.
 	CloudLeakedMachines *prometheus.CounterVec
 
 	requests *requests
 }
 
-// New builds all metrics and registers them. It panics when one of them is registered already, which is a mistake of
-// the program: a registry has one Metrics.
+// New creates all metrics and registers them. It panics when one of them is registered already, which is a
+// programming error: a registry has one Metrics.
 func New(registerer prometheus.Registerer) *Metrics {
 	var list []Metric
 	return newMetrics(factory{registerer, &list})
@@ -287,7 +292,7 @@ func (f factory) cloud(m *Metrics) {
 	m.CloudLeakedMachines = f.counter(s, "leaked_machines_terminated_total", "Machines of no NodeClaim that were terminated.", "provider")
 }
 
-// DurationBuckets are the 45 buckets, in seconds, of durations from 5 ms to 10 min (core specification 7.1).
+// DurationBuckets returns the 45 buckets, in seconds, of durations from 5 ms to 10 min.
 func DurationBuckets() []float64 {
 	return []float64{
 		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
@@ -295,7 +300,7 @@ func DurationBuckets() []float64 {
 	}
 }
 
-// lifetimeBuckets are the buckets, in seconds, of node ages from 15 min to 30 days.
+// lifetimeBuckets returns the buckets, in seconds, of node ages from 15 min to 30 days.
 func lifetimeBuckets() []float64 {
 	const minute, hour, day = 60.0, 3600.0, 86400.0
 	return []float64{
@@ -304,7 +309,7 @@ func lifetimeBuckets() []float64 {
 	}
 }
 
-// Running says which version is running, as VersionOf it.
+// Running exports the running version, in the format of VersionOf.
 func (m *Metrics) Running(version string) {
 	commit := ""
 	if b, ok := debug.ReadBuildInfo(); ok {
@@ -318,7 +323,7 @@ func (m *Metrics) Running(version string) {
 	m.build.WithLabelValues(VersionOf(version), runtime.Version(), runtime.GOARCH, commit).Set(1)
 }
 
-// VersionOf is the version that the linker set, else that of the module, "unspecified" if there is none either.
+// VersionOf returns the version that the linker set, or that of the module, or "unspecified" if there is none.
 func VersionOf(linked string) string {
 	if b, ok := debug.ReadBuildInfo(); linked == "" && ok {
 		linked = b.Main.Version

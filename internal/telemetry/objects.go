@@ -7,33 +7,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Objects are the metrics that are worked out from what is there whenever they are asked for: who collects them sends
-// constant metrics of these descriptions, so that the series of an object end with it. The labels of each are in the
-// order of its constructor below.
+// Objects holds the metrics that are computed from the current state at each scrape. The collector sends constant
+// metrics with these descriptions, so that the series of an object end with it. The labels of each are in the order
+// of its constructor below.
 type Objects struct {
-	// Detail: series for each pod, node, claim and offering are wanted.
+	// Detail enables series for each pod, node, claim and offering.
 	Detail bool
-	// WellKnown are the label keys whose values the metrics of nodes carry, after node_name, phase, managed and, but for
-	// NodeLifetime, resource_type.
+	// WellKnown holds the label keys whose values the metrics of nodes carry, after node_name, phase, managed and,
+	// except for NodeLifetime, resource_type.
 	WellKnown []string
 
 	NodeAllocatable, NodePodRequests, NodePodLimits, NodeDaemonRequests, NodeDaemonLimits, NodeOverhead *prometheus.Desc
 	NodeLifetime                                                                                        *prometheus.Desc
-	// ClusterUtilization is requests by allocatable of all nodes, in percent. Label: resource_type.
+	// ClusterUtilization is requests divided by allocatable of all nodes, in percent. Label: resource_type.
 	ClusterUtilization *prometheus.Desc
-	// ClusterCost is what all nodes of ours cost at the time of the question, USD per hour. Our own.
+	// ClusterCost is the current cost of all managed nodes, in USD per hour. Not in upstream Karpenter.
 	ClusterCost *prometheus.Desc
-	// PoolCost is what the nodes of a pool cost, USD per hour. Label: nodepool.
+	// PoolCost is the cost of the nodes of a pool, in USD per hour. Label: nodepool.
 	PoolCost *prometheus.Desc
-	// UnsyncedTime is for how long the mirror has not been complete; 0 when it is.
+	// UnsyncedTime is how long the mirror has been incomplete, 0 when it is complete.
 	UnsyncedTime *prometheus.Desc
-	// PodState is 1. Labels: name, namespace, owner, node, scheduled, nodepool, zone, arch, capacity_type, instance_type,
-	// phase, ready, managed.
+	// PodState is 1. Labels: name, namespace, owner, node, scheduled, nodepool, zone, arch, capacity_type,
+	// instance_type, phase, ready, managed.
 	PodState *prometheus.Desc
-	// The others about pods have the labels name and namespace. Provisioning ones count from when the pod was first planned.
+	// The other metrics of pods have the labels name and namespace. Those with Provisioning count from the first plan
+	// for the pod.
 	PodUnstarted, PodUnbound, PodProvisioningUnstarted, PodProvisioningUnbound *prometheus.Desc
-	// OfferingPrice and OfferingAvailable have the labels instance_type, capacity_type, zone; TypeCPU and TypeMemory
-	// instance_type.
+	// OfferingPrice and OfferingAvailable have the labels instance_type, capacity_type, zone. TypeCPU and TypeMemory
+	// have the label instance_type.
 	OfferingPrice, OfferingAvailable, TypeCPU, TypeMemory *prometheus.Desc
 
 	kinds map[string]*KindSeries
@@ -42,41 +43,42 @@ type Objects struct {
 
 // Kind is a kind of object whose conditions are measured.
 type Kind struct {
-	// Name as it is part of metric names, such as nodeclaim.
+	// Name is the part of metric names, such as nodeclaim.
 	Name string
-	// Labels are keys of object labels whose values the series carry too.
+	// Labels holds keys of object labels whose values the series carry too.
 	Labels []string
-	// Bounded: there are few objects of the kind, so each has its series without Detail.
+	// Bounded means that there are few objects of the kind, so each has its series without Detail.
 	Bounded bool
 }
 
-// KindSeries are the metrics about the conditions of one kind (core specification 7.1, status metrics).
+// KindSeries holds the metrics about the conditions of one kind.
 type KindSeries struct {
 	Kind
-	// Count is how many objects have a condition so: 1 with namespace and name, or their number with both empty. Labels:
-	// namespace, name, type, status, reason, then those of the kind.
+	// Count is how many objects have a condition with this status: 1 with namespace and name, or their number with
+	// both empty. Labels: namespace, name, type, status, reason, then those of the kind.
 	Count *prometheus.Desc
-	// Current is for how long an object has had the condition so. The same labels.
+	// Current is how long an object has had the condition with this status. It has the same labels.
 	Current *prometheus.Desc
-	// Terminating is for how long an object has been terminating. Labels: namespace, name, then those of the kind.
+	// Terminating is how long an object has been terminating. Labels: namespace, name, then those of the kind.
 	Terminating *prometheus.Desc
 	// Transitions counts changes of a condition's status. Labels: type, status, reason, then those of the kind.
 	Transitions *prometheus.CounterVec
-	// Lasted is how long a condition had the status that it left. Labels: type, status, then those of the kind.
+	// Lasted is how long a condition had its previous status. Labels: type, status, then those of the kind.
 	Lasted *prometheus.HistogramVec
-	// Termination is the time from an object's deletion to its end. Labels: those of the kind.
+	// Termination is the time from an object's deletion to its removal. Labels: those of the kind.
 	Termination *prometheus.HistogramVec
 }
 
-// ObjectOptions say what Objects are about.
+// ObjectOptions configures Objects.
 type ObjectOptions struct {
 	Kinds []Kind
-	// WellKnown are label keys of nodes.
+	// WellKnown holds label keys of nodes.
 	WellKnown []string
 	Detail    bool
 }
 
-// NewObjects registers the counters among them; the descriptions are for the collector that sends them.
+// NewObjects creates the metrics and registers the counters. The collector that sends the others registers their
+// descriptions.
 func NewObjects(registerer prometheus.Registerer, options ObjectOptions) *Objects {
 	var list []Metric
 	return newObjects(factory{registerer, &list}, options)
@@ -95,17 +97,17 @@ func newObjects(f factory, options ObjectOptions) *Objects {
 	return o
 }
 
-// Describe tells a registry of all that may be sent.
+// Describe sends the descriptions of all metrics that the collector may send.
 func (o *Objects) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range o.all {
 		to <- d
 	}
 }
 
-// Kind is the series of a kind, nil for one that is not measured.
+// Kind returns the series of a kind, or nil if it is not measured.
 func (o *Objects) Kind(name string) *KindSeries { return o.kinds[name] }
 
-// Kinds are all kinds that are measured, by name.
+// Kinds returns all measured kinds, by name.
 func (o *Objects) Kinds() []*KindSeries {
 	list := make([]*KindSeries, 0, len(o.kinds))
 	for _, k := range o.kinds {
@@ -115,7 +117,7 @@ func (o *Objects) Kinds() []*KindSeries {
 	return list
 }
 
-// describer makes descriptions and notes them.
+// describer creates and records descriptions.
 type describer struct {
 	factory
 	of     *Objects
@@ -197,7 +199,7 @@ func newKindSeries(f factory, o *Objects, kind Kind) *KindSeries {
 	return s
 }
 
-// LabelOf is the name that a node's label has in metrics: what follows the slash, in lower case, with _ for -.
+// LabelOf returns the name of a node's label in metrics: the part after the slash, in lower case, with _ for -.
 func LabelOf(key string) string {
 	_, name, found := strings.Cut(key, "/")
 	if !found {
@@ -206,12 +208,12 @@ func LabelOf(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }
 
-// sanitised is a whole label key as a name in metrics.
+// sanitised returns a whole label key as a name in metrics.
 func sanitised(key string) string {
 	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(key)
 }
 
-// distinct leaves out keys whose name in metrics another one has.
+// distinct removes keys whose name in metrics equals that of an earlier key.
 func distinct(keys []string) []string {
 	var list []string
 	taken := map[string]bool{"node_name": true, "phase": true, "managed": true, "resource_type": true}

@@ -8,14 +8,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Passes are the scheduling passes under way: for how long each has been running is worked out when it is asked for.
+// Passes holds the scheduling passes in progress. The duration of each is computed at each scrape.
 type Passes struct {
 	desc  *prometheus.Desc
 	mutex sync.Mutex
 	began map[string]pass
 }
 
-// pass is when one began, by whose clock; the zero value is none.
+// pass is the start time of a pass and its clock. The zero value means no pass.
 type pass struct {
 	at    time.Time
 	clock clock.PassiveClock
@@ -29,7 +29,7 @@ func newPasses(f factory) *Passes {
 	return p
 }
 
-// Begin says that a pass of a controller begins, by its clock; call what it returns when it is over.
+// Begin records that a pass of a controller begins, by its clock. Call the returned function when it ends.
 func (p *Passes) Begin(controller string, by clock.PassiveClock) (end func()) {
 	p.set(controller, pass{by.Now(), by})
 	return func() { p.set(controller, pass{}) }

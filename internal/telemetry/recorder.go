@@ -15,47 +15,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Component is the reporting component of our events; give it to the manager's GetEventRecorder.
+// Component is the reporting component of events. Pass it to the manager's GetEventRecorder.
 const Component = "karpenter"
 
 const (
-	// defaultWindow is for how long an event is not repeated (core specification 7.2).
+	// defaultWindow is how long an event is not repeated.
 	defaultWindow = 2 * time.Minute
 	// longestNote is the limit, in bytes, of the note of an events.k8s.io/v1 Event.
 	longestNote = 1024
-	// Nominated events are limited over all pods (core specification 3.10).
+	// Nominated events are limited over all pods.
 	nominatedPerSecond, nominatedBurst = 5, 10
-	// changeWindow is for how long a changed message is not written, changesPerSecond and changesBurst for how many
-	// objects in all: a thousand pods whose reason changes with every plan must not drown the API server.
+	// changeWindow is how long a changed message is not written. changesPerSecond and changesBurst limit changed
+	// messages over all objects: a thousand pods whose reason changes with every plan must not overload the API
+	// server.
 	changeWindow                   = time.Minute
 	changesPerSecond, changesBurst = 10, 100
-	// Unconsolidatable events are limited over all nodes: a large fleet has as many of them as nodes.
+	// Unconsolidatable events are limited over all nodes: a large cluster has as many of them as nodes.
 	keptPerSecond, keptBurst = 10, 200
-	// sweepAbove is the number of remembered events above which those out of their window are forgotten.
+	// sweepAbove is the number of remembered events above which those outside of their window are dropped.
 	sweepAbove = 4096
 )
 
 // Event is something that happened to an object. Build one with a constructor of this package.
 type Event struct {
-	// Object is what the event is about.
+	// Object is the object of the event.
 	Object client.Object
-	// Related is another object that the event is about too; may be nil.
+	// Related is a second object of the event. It may be nil.
 	Related client.Object
 	// Type is Normal or Warning.
 	Type string
-	// Reason is a CamelCase word, one of those of core specification 7.2.
+	// Reason is a CamelCase word, one of the Reason constants.
 	Reason string
-	// Message is a sentence for a human.
+	// Message is a sentence for users.
 	Message string
-	// Key tells apart events of one reason that must not silence each other.
+	// Key distinguishes events with one reason that must not suppress each other.
 	Key []string
-	// Window is for how long an event of the same reason and Key is not repeated; zero means 2 minutes.
+	// Window is how long an event with the same reason and Key is not repeated. Zero means 2 minutes.
 	Window time.Duration
-	// Changes: with another message the event is news sooner, a minute after the last.
+	// Changes means that an event with another message is written earlier, a minute after the last one.
 	Changes bool
 }
 
-// Recorder emits events, each once per window. A nil Recorder drops them all. It may be used by several goroutines.
+// Recorder emits events, each once per window. A nil Recorder drops all events. It is safe for concurrent use.
 type Recorder struct {
 	sink     events.EventRecorder
 	clock    clock.PassiveClock
@@ -67,13 +68,13 @@ type Recorder struct {
 	told map[string]telling // by reason and key
 }
 
-// telling is what was written, and until when it is no news.
+// telling records the last written message, and until when an event is not repeated.
 type telling struct {
 	note          uint64 // hash of the message
 	changed, till time.Time
 }
 
-// NewRecorder emits into sink, usually manager.GetEventRecorder(telemetry.Component).
+// NewRecorder returns a Recorder that writes to sink, usually manager.GetEventRecorder(telemetry.Component).
 func NewRecorder(sink events.EventRecorder, clock clock.PassiveClock) *Recorder {
 	return &Recorder{
 		sink:     sink,
@@ -85,7 +86,7 @@ func NewRecorder(sink events.EventRecorder, clock clock.PassiveClock) *Recorder 
 	}
 }
 
-// Emit writes the events that are news. It does not wait for the API.
+// Emit writes the events that are new. It does not wait for the API.
 func (r *Recorder) Emit(list ...Event) {
 	if r == nil {
 		return
@@ -102,18 +103,18 @@ func (r *Recorder) Emit(list ...Event) {
 	}
 }
 
-// action tells events apart that differ in nothing but their message: the API's clients count such an event up and keep
-// the message of the first, so that a changed one would never be seen.
+// action distinguishes events that differ only in their message: clients of the API increment the count of such an
+// event and keep the message of the first one, so that a changed message would never be visible.
 func (e *Event) action() string { return e.Reason + "-" + strconv.FormatUint(e.hash(), 36) }
 
-// hash is that of the message as it is written.
+// hash returns the hash of the message as it is written.
 func (e *Event) hash() uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(note(e.Message)))
 	return h.Sum64()
 }
 
-// news says whether the event is to be written, and remembers it if so.
+// news reports whether the event is to be written, and records it if so.
 func (r *Recorder) news(e Event) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +147,7 @@ func (r *Recorder) sweep(now time.Time) {
 	}
 }
 
-// note cuts a message to what the API accepts.
+// note truncates a message to the limit of the API.
 func note(message string) string {
 	if len(message) <= longestNote {
 		return message

@@ -9,20 +9,21 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Metric describes a metric for its readers. docs/reference/metrics.md is made of these, and dashboards are checked against them.
+// Metric describes a metric. docs/reference/metrics.md is generated from these descriptions, and dashboards are
+// checked against them.
 type Metric struct {
 	Name string
 	// Type is counter, gauge, histogram or summary.
 	Type   string
 	Help   string
 	Labels []string
-	// Buckets of a histogram, their upper bounds.
+	// Buckets holds the upper bounds of a histogram's buckets.
 	Buckets []float64
-	// Detail: there is a series for each object, and only with --metrics-detail.
+	// Detail means that there is a series for each object, only with --metrics-detail.
 	Detail bool
 }
 
-// factory registers metrics and notes what they are.
+// factory registers and records metrics.
 type factory struct {
 	prometheus.Registerer
 	list *[]Metric
@@ -32,7 +33,7 @@ func (f factory) note(name, kind, help string, labels []string, buckets ...float
 	*f.list = append(*f.list, Metric{Name: name, Type: kind, Help: help, Labels: labels, Buckets: buckets})
 }
 
-// counter, gauge, histogram and summary have names that begin with our namespace.
+// counter, gauge, histogram and summary create metrics whose names begin with the namespace.
 func (f factory) counter(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
 	return f.plainCounter(prometheus.BuildFQName(namespace, subsystem, name), help, labels...)
 }
@@ -60,7 +61,7 @@ func (f factory) summary(subsystem, name, help string, labels ...string) *promet
 	return v
 }
 
-// plainCounter and plainHistogram have names that are not of our namespace.
+// plainCounter and plainHistogram create metrics whose names do not begin with the namespace.
 func (f factory) plainCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	f.MustRegister(v)
@@ -75,8 +76,8 @@ func (f factory) plainHistogram(name, help string, buckets []float64, labels ...
 	return v
 }
 
-// Reference is every metric of ours, by name, with the conditions of these kinds. Those of the AWS provider are there with
-// that provider only.
+// Reference returns all metrics, by name, with the conditions of these kinds. Those of the AWS provider only exist
+// with that provider.
 func Reference(kinds []Kind) []Metric {
 	var list []Metric
 	f := factory{prometheus.NewRegistry(), &list}

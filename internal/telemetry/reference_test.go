@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference again")
 
-// compare holds a page of the reference to what the code says, or writes it.
+// compare compares a page of the reference with the code, or writes it.
 func compare(t *testing.T, page, want string) {
 	t.Helper()
 	path := filepath.Join("../../docs/reference", page)
@@ -38,7 +38,7 @@ func compare(t *testing.T, page, want string) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not what the code says (make reference), -code +page:\n%s", path, diff)
+		t.Errorf("%s does not match the code (make reference), -code +page:\n%s", path, diff)
 	}
 }
 
@@ -61,13 +61,14 @@ labels of their class and pool too; the label of the class is that of the provid
 
 `
 
-// kinds are those of an installation on AWS, and the node class of kwok.
+// kinds returns the kinds of an installation on AWS, and the node class of kwok.
 func kinds() []telemetry.Kind {
 	known := census.Kinds(map[string]string{"ec2nodeclass": karpv1.NodeClassLabel("karpenter.k8s.aws", "EC2NodeClass")})
 	return append(known, telemetry.Kind{Name: "kwoknodeclass", Bounded: true})
 }
 
-// The reference lists the labels that a scrape has, and says which kinds have series without detail.
+// TestReferenceOfKinds verifies that the reference lists the labels of a scrape, and marks the kinds that have series
+// without detail.
 func TestReferenceOfKinds(t *testing.T) {
 	extra := []string{"karpenter_k8s_aws_ec2nodeclass", "karpenter_sh_nodepool"}
 	want := map[string]telemetry.Metric{
@@ -104,7 +105,7 @@ func TestReferenceOfMetrics(t *testing.T) {
 	compare(t, "metrics.md", b.String())
 }
 
-// typeOf is the type of a metric, with the bounds of its buckets.
+// typeOf returns the type of a metric, with the bounds of its buckets.
 func typeOf(m telemetry.Metric) string {
 	if len(m.Buckets) == 0 {
 		return m.Type
@@ -112,7 +113,7 @@ func typeOf(m telemetry.Metric) string {
 	return fmt.Sprintf("%s, %d buckets from %.4g to %.4g", m.Type, len(m.Buckets), m.Buckets[0], m.Buckets[len(m.Buckets)-1])
 }
 
-// descriptions notes what is described to a registry.
+// descriptions records the descriptions in a registry.
 type descriptions struct {
 	prometheus.Registerer
 	names []string
@@ -131,12 +132,12 @@ func (d *descriptions) MustRegister(list ...prometheus.Collector) {
 	}
 }
 
-// described makes a collector of what only describes.
+// described is a collector that only describes.
 type described struct{ *telemetry.Objects }
 
 func (described) Collect(chan<- prometheus.Metric) {}
 
-// What the reference lists is what is registered.
+// TestReferenceIsComplete verifies that the reference lists exactly the registered metrics.
 func TestReferenceIsComplete(t *testing.T) {
 	var d descriptions
 	telemetry.New(&d)
@@ -144,7 +145,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	d.MustRegister(described{telemetry.NewObjects(&d, telemetry.ObjectOptions{})})
 	var listed []string
 	for _, m := range telemetry.Reference(kinds()) {
-		if !strings.HasPrefix(m.Name, "operator_") { // of each kind, and here there are none
+		if !strings.HasPrefix(m.Name, "operator_") { // of each kind, and there are no kinds here
 			listed = append(listed, m.Name)
 		}
 	}
@@ -163,7 +164,7 @@ are worth an alarm, and what is limited to how many, is in [operations.md](../op
 |---|---|---|---|
 `
 
-// constructor is a function that makes an event.
+// constructor is a function that creates an event.
 type constructor struct{ reason, kind, on, says string }
 
 func TestReferenceOfEvents(t *testing.T) {
@@ -179,7 +180,7 @@ func TestReferenceOfEvents(t *testing.T) {
 	compare(t, "events.md", b.String())
 }
 
-// constructors reads the functions of the package that make events.
+// constructors parses the functions of the package that create events.
 func constructors(t *testing.T) []constructor {
 	t.Helper()
 	reasons, functions := map[string]string{}, []*ast.FuncDecl{}
@@ -229,7 +230,7 @@ func makesEvent(f *ast.FuncDecl) bool {
 	return f.Recv == nil && results != nil && len(results.List) == 1 && text(results.List[0].Type) == "Event"
 }
 
-// text is a name or a string.
+// text returns a name or the value of a string literal.
 func text(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -245,7 +246,7 @@ func text(e ast.Expr) string {
 	return ""
 }
 
-// objectOf is what the event is on: the type of the first parameter.
+// objectOf returns the object of the event: the type of the first parameter.
 func objectOf(f *ast.FuncDecl) string {
 	if on := text(f.Type.Params.List[0].Type); on != "Object" {
 		return on
@@ -253,7 +254,7 @@ func objectOf(f *ast.FuncDecl) string {
 	return "Node, NodeClaim"
 }
 
-// sentence is the comment without the function's name.
+// sentence returns the comment without the function's name.
 func sentence(f *ast.FuncDecl) string {
 	says := strings.Join(strings.Fields(strings.TrimPrefix(f.Doc.Text(), f.Name.Name+" ")), " ")
 	return strings.ToUpper(says[:1]) + says[1:]

@@ -7,13 +7,13 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Event reasons about static pools, all ours.
+// These are the event reasons about static pools. They do not exist in upstream Karpenter.
 const (
 	ReasonStaticPoolIgnored = "StaticPoolIgnored"
 	ReasonStaticPoolShort   = "StaticPoolShort"
 )
 
-// StaticPoolIgnored says that a pool states a number of nodes and nobody acts on it.
+// StaticPoolIgnored reports that a pool specifies a number of nodes that is not maintained.
 func StaticPoolIgnored(pool *karpv1.NodePool) Event {
 	e := event(pool, warning, ReasonStaticPoolIgnored,
 		"The pool states spec.replicas, which acts only with the feature gate StaticCapacity (--feature-gates=StaticCapacity=true)", uid(pool))
@@ -21,7 +21,7 @@ func StaticPoolIgnored(pool *karpv1.NodePool) Event {
 	return e
 }
 
-// StaticPoolShort says that a pool lacks nodes that cannot be bought now.
+// StaticPoolShort reports that a pool lacks nodes that cannot be launched now.
 func StaticPoolShort(pool *karpv1.NodePool, missing int64, why string) Event {
 	e := event(pool, warning, ReasonStaticPoolShort, fmt.Sprintf("Nodes that spec.replicas asks for and that are not bought: %d: %s", missing, why), uid(pool), why)
 	e.Window = 5 * time.Minute

@@ -27,7 +27,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Two registries can hold one Metrics each, and the names are those that dashboards know.
+// TestMetricNames verifies that each of two registries can have a Metrics, and that the names are those that
+// dashboards use.
 func TestMetricNames(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics := telemetry.New(registry)
@@ -49,7 +50,7 @@ func TestMetricNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range problems {
-		if !strings.Contains(p.Text, `"_count" suffix`) { // Karpenter's own names of gauges end in _count
+		if !strings.Contains(p.Text, `"_count" suffix`) { // upstream Karpenter's names of gauges end in _count
 			t.Errorf("%s: %s", p.Metric, p.Text)
 		}
 	}
@@ -58,7 +59,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// What the linker says is what is running; nothing else is said to run beside it.
+// TestRunningVersion verifies that the version that the linker set is exported, and no other.
 func TestRunningVersion(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	telemetry.New(registry).Running("v1.2.3")
@@ -82,7 +83,7 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)}}
 }
 
-// drain returns what the recorder has written.
+// drain returns the events that the recorder has written.
 func drain(sink *events.FakeRecorder) []string {
 	var got []string
 	for {
@@ -95,7 +96,8 @@ func drain(sink *events.FakeRecorder) []string {
 	}
 }
 
-// The same event is news again only after its window; other pods and other reasons are not silenced by it.
+// TestRecorderDedupes verifies that the same event is written again only after its window, and that events of other
+// pods and with other reasons are not suppressed by it.
 func TestRecorderDedupes(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	sink := events.NewFakeRecorder(100)
@@ -119,8 +121,8 @@ func TestRecorderDedupes(t *testing.T) {
 	none.Emit(telemetry.Evicted(pod("a"), "Empty"))
 }
 
-// A pod whose reason changed says so a minute after the last, many pods as the limit lets them; the same reason waits for
-// its window.
+// TestRecorderTellsChanges verifies that a changed reason of a pod is written a minute after the last event, and that
+// the limit applies to many pods. The same reason waits for its window.
 func TestRecorderTellsChanges(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	sink := events.NewFakeRecorder(1000)
@@ -181,7 +183,8 @@ func (m *memory) written() (created []string, patched int) {
 	return slices.Sorted(slices.Values(m.created)), m.patched
 }
 
-// Through the broadcaster that production uses: the same message counts the event up, another one is another event.
+// TestChangedMessageIsAnotherEvent verifies, with the broadcaster that production uses, that the same message
+// increments the count of the event, and that another message creates another event.
 func TestChangedMessageIsAnotherEvent(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	server := &memory{}
@@ -221,7 +224,8 @@ func TestChangedMessageIsAnotherEvent(t *testing.T) {
 	}
 }
 
-// Nominated is limited to a burst of 10 and 5 per second over all pods; a pod that was limited is news the next time.
+// TestRecorderLimitsNominated verifies that Nominated is limited to a burst of 10 and 5 per second over all pods, and
+// that the event of a pod that was limited is written the next time.
 func TestRecorderLimitsNominated(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1000, 0))
 	sink := events.NewFakeRecorder(100)
@@ -241,7 +245,8 @@ func TestRecorderLimitsNominated(t *testing.T) {
 	}
 }
 
-// A note longer than the API accepts is cut, and a percent sign in it stays what it is.
+// TestRecorderNote verifies that a note longer than the API accepts is truncated, and that a percent sign in it is
+// kept.
 func TestRecorderNote(t *testing.T) {
 	sink := events.NewFakeRecorder(10)
 	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
@@ -252,7 +257,7 @@ func TestRecorderNote(t *testing.T) {
 	}
 }
 
-// plain is a provider without optional interfaces; every call fails with err.
+// plain is a provider without optional interfaces. Every call fails with err.
 type plain struct {
 	cloud.Provider
 	err error
@@ -323,7 +328,8 @@ func TestInstrumentCountsErrors(t *testing.T) {
 	}
 }
 
-// The pass under way is measured by the clock of whoever makes it, and is over when it ends.
+// TestPasses verifies that a pass in progress is measured by the clock of its controller, and is no longer measured
+// when it ends.
 func TestPasses(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	passes := telemetry.New(prometheus.NewRegistry()).Passes
@@ -338,8 +344,8 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// A PodDisruptionBudget that holds a node is one event for all of its pods; another budget, and a pod that is held by none, has
-// its own.
+// TestRefusedEvictionsAreToldOncePerBudget verifies that a PodDisruptionBudget that blocks a node causes one event
+// for all of its pods. Another budget, and a pod that no budget selects, have their own events.
 func TestRefusedEvictionsAreToldOncePerBudget(t *testing.T) {
 	sink := events.NewFakeRecorder(10)
 	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))

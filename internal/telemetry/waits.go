@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// Waits remember since when pods have had a place in a plan, by UID, until they run: a pod that waits for a node is
-// measured from there. They forget with the process; what is measured is a wait of ours. A nil Waits remembers nothing.
+// Waits records, by UID, since when pods have had a place in a plan, until they run. The measured waits of pods begin
+// at that time. The records end with the process, because only the waits for this controller are measured. A nil
+// Waits records nothing.
 type Waits struct {
 	mutex   sync.Mutex
 	planned map[string]time.Time
 }
 
-// NewWaits remember nothing yet.
+// NewWaits returns an empty Waits.
 func NewWaits() *Waits { return &Waits{planned: map[string]time.Time{}} }
 
-// Planned says that the pod has a place in a plan now. Only the first time counts.
+// Planned records that the pod has a place in a plan. Only the first call counts.
 func (w *Waits) Planned(uid string, now time.Time) {
 	if w == nil {
 		return
@@ -28,7 +29,7 @@ func (w *Waits) Planned(uid string, now time.Time) {
 	}
 }
 
-// Since is when the pod was first planned; false for one that never was.
+// Since returns when the pod was first planned, and false if it never was.
 func (w *Waits) Since(uid string) (time.Time, bool) {
 	if w == nil {
 		return time.Time{}, false
@@ -39,7 +40,7 @@ func (w *Waits) Since(uid string) (time.Time, bool) {
 	return at, known
 }
 
-// Forget is for pods that run or are gone.
+// Forget removes a pod that runs or is gone.
 func (w *Waits) Forget(uid string) {
 	if w == nil {
 		return
@@ -49,8 +50,8 @@ func (w *Waits) Forget(uid string) {
 	delete(w.planned, uid)
 }
 
-// Keep forgets all pods but these. A plan is made of an older snapshot, so Planned may name pods that were forgotten
-// meanwhile, and nobody says of them a second time that they are gone.
+// Keep removes all pods except these. A plan is computed from an older snapshot, so Planned may name pods that were
+// removed meanwhile, and no second event reports that they are gone.
 func (w *Waits) Keep(uids iter.Seq[string]) {
 	if w == nil {
 		return
