@@ -17,7 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
-// desk is where commands are typed: an empty folder that has what a clone has and the commands need, bin/karpenter on the
+// desk is an environment for running commands: an empty folder with the needed parts of a clone, bin/karpenter on the
 // PATH, kubectl beside it, and a cache of its own, so that nothing is left behind.
 type desk struct {
 	t      testing.TB
@@ -25,7 +25,7 @@ type desk struct {
 	env    []string
 }
 
-// patience is for one block on a loaded machine.
+// patience is the timeout for one block on a loaded machine.
 const patience = 10 * time.Minute
 
 var built struct {
@@ -34,7 +34,7 @@ var built struct {
 	err    error
 }
 
-// karpenter builds the binary, once, and returns its path.
+// karpenter builds the binary once and returns its path.
 func karpenter(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -79,16 +79,16 @@ func newDesk(t testing.TB) *desk {
 		}
 	}
 	assets := sandboxtest.Assets(t)
-	// Ports that another program on this machine may have are left alone.
+	// Other ports than the default ones, which another program on this machine may use.
 	env := append(os.Environ(), "PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+filepath.Join(folder, "cache"),
 		"METRICS_PORT=0", "HEALTH_PROBE_PORT=0", "KUBECONFIG="+filepath.Join(folder, "my.kubeconfig"))
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		env = append(env, "KARPENTER_SANDBOX_CACHE="+filepath.Dir(assets)) // the control plane is there, and need not be built again
+		env = append(env, "KARPENTER_SANDBOX_CACHE="+filepath.Dir(assets)) // the control plane is already built
 	}
 	return &desk{t: t, folder: folder, env: env}
 }
 
-// try types a block: every command must end well. What runs on in the background ends with the test.
+// try runs a block: every command must succeed. Background processes end with the test.
 func (d *desk) try(name, text string) {
 	d.t.Helper()
 	log, err := os.Create(filepath.Join(d.t.TempDir(), "output"))
@@ -96,7 +96,7 @@ func (d *desk) try(name, text string) {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	// What is behind the $ of an alias is known only to an interactive shell, unless it is told to look.
+	// A non-interactive shell expands aliases only with this option.
 	shell := exec.Command("bash", "-euo", "pipefail", "-c", "shopt -s expand_aliases\n"+text)
 	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = d.folder, d.env, log, log
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -116,7 +116,7 @@ func (d *desk) try(name, text string) {
 	}
 }
 
-// behind is what the controller that a page started said last.
+// behind returns the last log lines of the controller that a page started.
 func (d *desk) behind() string {
 	log, err := os.ReadFile(filepath.Join(d.folder, "controller.log"))
 	if err != nil {
@@ -126,7 +126,7 @@ func (d *desk) behind() string {
 	return "\nand the controller's log ends\n" + strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
-// TestShell types what needs no cluster, page by page in order.
+// TestShell runs the blocks that need no cluster, page by page in order.
 func TestShell(t *testing.T) {
 	all := marked(t, "run: shell")
 	if len(all) < 2 {
@@ -138,8 +138,8 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestCluster types docs/sandbox.md, which starts a control plane and a controller, and then what other pages do with such a
-// cluster.
+// TestCluster runs docs/sandbox.md, which starts a control plane and a controller, and then the blocks of other pages
+// that use such a cluster.
 func TestCluster(t *testing.T) {
 	first, then := marked(t, "run: sandbox"), marked(t, "run: cluster")
 	if len(first) < 2 || len(then) < 5 {

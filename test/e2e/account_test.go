@@ -20,17 +20,19 @@ import (
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
 
-// account is whom the controllers of all cases are: what the chart makes of it may do what they need, and no more.
+// account is the service account of the controllers of all cases. It has the permissions that the chart grants, and
+// no others.
 var account = permission.Account{Namespace: "kube-system", Name: "karpenter"}
 
-// permissions are the kinds of the chart's objects that say who may do what, and the Secret that the account may only fill.
+// permissions are the kinds of the chart's objects that grant permissions, and the Secret that the account may only
+// update.
 var permissions = []string{"Secret", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
-// employ makes the account with its permissions for a provider, as the chart does, and writes its kubeconfig.
+// employ creates the account with the chart's permissions for a provider, and writes its kubeconfig.
 func (c *cluster) employ(ctx context.Context, config *rest.Config, provider string) error {
 	objects, _, err := rendering.Order{Release: account.Name, Namespace: account.Namespace, Chart: filepath.Join("..", "..", "charts", "karpenter"), Values: map[string]any{
 		"settings": map[string]any{"clusterName": "sandbox", "cloudProvider": provider, "interruptionQueue": "interruptions",
-			// With it, workloads that select pods are watched too.
+			// With this setting, workloads that select pods are watched too.
 			"schedulerConfig": "podTopologySpread: {defaultConstraints: [{maxSkew: 5, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]}"},
 	}}.Render()
 	if err != nil {
@@ -56,12 +58,12 @@ func (c *cluster) employ(ctx context.Context, config *rest.Config, provider stri
 	return os.WriteFile(c.kubeconfig(), kubeconfig, 0o600)
 }
 
-// kubeconfig is what the controllers connect with.
+// kubeconfig returns the path of the controllers' kubeconfig.
 func (c *cluster) kubeconfig() string {
 	return filepath.Join(filepath.Dir(c.sandbox.Kubeconfig()), "account.kubeconfig")
 }
 
-// denied is an error that names what the API server denied the account so far.
+// denied returns an error with the account's requests that the API server has denied so far.
 func (c *cluster) denied() error {
 	log, err := permission.Read(c.audit)
 	if err != nil {
@@ -80,7 +82,8 @@ func (c *cluster) denied() error {
 	return nil
 }
 
-// A call that the chart does not permit is seen: else no case could fail for one.
+// TestDeniedCalls checks that a request without a permission of the chart is detected; otherwise no case could fail
+// because of one.
 func TestDeniedCalls(t *testing.T) {
 	only(t)
 	t.Parallel()
@@ -107,6 +110,6 @@ func TestDeniedCalls(t *testing.T) {
 		t.Error("the account may list secrets")
 	}
 	if err := c.denied(); err == nil || !strings.Contains(err.Error(), "list secrets.core") {
-		t.Errorf("secrets were denied, and this is said: %v", err)
+		t.Errorf("listing secrets was denied, and the error is: %v", err)
 	}
 }

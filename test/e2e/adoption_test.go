@@ -19,16 +19,16 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// adoptionTimers judge drift at once and often.
+// adoptionTimers check drift immediately and often.
 var adoptionTimers = []string{"--timers=disruption-poll=500ms,drain-min=1s,collection=3s,leak=20s,drift=1s,type-drift=1s,validation=1s"}
 
-// theirs is a claim of Karpenter v1.x, and the node that its kwok provider made for it.
+// theirs is a claim of Karpenter v1.x, and the node that its kwok provider created for it.
 type theirs struct {
 	claim *karpv1.NodeClaim
 	node  *corev1.Node
 }
 
-// leaves makes a claim as Karpenter v1.14 leaves it when its node is there and ready.
+// leaves creates a claim in the state of Karpenter v1.14 when its node is ready.
 func (s *stage) leaves(name string, pool *karpv1.NodePool) theirs {
 	s.t.Helper()
 	claim := s.leavesClaim(name, pool)
@@ -53,7 +53,7 @@ func (s *stage) leaves(name string, pool *karpv1.NodePool) theirs {
 	return theirs{claim, node}
 }
 
-// leavesClaim makes a claim that Karpenter has created and not launched.
+// leavesClaim creates a claim that Karpenter has created and not launched.
 func (s *stage) leavesClaim(name string, pool *karpv1.NodePool) *karpv1.NodeClaim {
 	s.t.Helper()
 	in := func(key string, values ...string) karpv1.Requirement {
@@ -99,7 +99,7 @@ func machineAllocatable() corev1.ResourceList {
 	return list
 }
 
-// writeStatus is that of a claim whose node is ready: conditions with the reasons that Karpenter gives them.
+// writeStatus writes the status of a claim whose node is ready: conditions with Karpenter's reasons.
 func (s *stage) writeStatus(claim *karpv1.NodeClaim, node *corev1.Node) {
 	s.t.Helper()
 	claim.Status.ProviderID, claim.Status.NodeName = node.Spec.ProviderID, node.Name
@@ -114,9 +114,9 @@ func (s *stage) writeStatus(claim *karpv1.NodeClaim, node *corev1.Node) {
 	}
 }
 
-// Started where Karpenter v1.x has run, we take over its claims, nodes and machines, and replace nothing: hashes made
-// another way are stamped again, what it was about to do is rolled back or finished. What we leave behind, it would take
-// over likewise.
+// TestAdoption checks that the controller adopts the claims, nodes and machines of Karpenter v1.x, and replaces
+// nothing: hashes that were computed differently are written again, and commands in progress are rolled back or
+// finished. Karpenter could adopt the resulting objects likewise.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -129,7 +129,8 @@ func TestAdoption(t *testing.T) {
 	await(t, patience, "kwok to play the nodes", s.ready(3))
 	s.scale("app", 6)
 	await(t, patience, "the pods to run on nodes of before", s.running("app", 6))
-	// Karpenter was taken away while it was about to replace a node, was draining another, and had just created a claim.
+	// Karpenter was uninstalled while it was about to replace a node, was draining another, and had just created a
+	// claim.
 	s.patch(marked.node, `{"spec":{"taints":[{"key":"karpenter.sh/disrupted","effect":"NoSchedule"}]}}`)
 	marked.claim.StatusConditions().SetTrueWithReason("DisruptionReason", "Underutilized", "Underutilized")
 	if err := s.Status().Update(t.Context(), marked.claim); err != nil {
@@ -145,7 +146,7 @@ func TestAdoption(t *testing.T) {
 	await(t, patience, "the drain to be finished", s.gone(going.claim.Name))
 	await(t, patience, "all pods to run", s.running("app", 6))
 	if c := s.ledger.count("adopted"); c.claimsEver != 4 {
-		t.Errorf("there were %d claims, want the four that were there", c.claimsEver)
+		t.Errorf("there were %d claims, want the four original ones", c.claimsEver)
 	}
 	s.scale("app", 8)
 	await(t, patience, "all pods to run", s.running("app", 8))
@@ -155,7 +156,7 @@ func TestAdoption(t *testing.T) {
 	await(t, patience, "the nodes to leave", s.empty)
 	for _, e := range s.ledger.claimsOf("adopted") {
 		if why := reasonOf(e.object); why != "Empty" && e.object.Name != going.claim.Name {
-			t.Errorf("claim %s left for %q", e.object.Name, why)
+			t.Errorf("claim %s was removed for %q", e.object.Name, why)
 		}
 	}
 }
@@ -176,7 +177,7 @@ func (s *stage) ready(n int) func(context.Context) error {
 	}
 }
 
-// gone fails while the claim is there.
+// gone fails while the claim exists.
 func (s *stage) gone(claim string) func(context.Context) error {
 	return func(context.Context) error {
 		for _, e := range s.ledger.claimsOf(s.name) {
@@ -188,7 +189,7 @@ func (s *stage) gone(claim string) func(context.Context) error {
 	}
 }
 
-// takenOver fails until the claims are ours to all appearances, undrifted and unmarked.
+// takenOver fails until the claims are managed, undrifted and unmarked.
 func (s *stage) takenOver(claims ...string) error {
 	found := 0
 	for _, e := range s.ledger.claimsOf(s.name) {
@@ -219,7 +220,7 @@ func (s *stage) takenOver(claims ...string) error {
 	return nil
 }
 
-// canBeHandedBack fails while Karpenter would miss something on a claim or its node.
+// canBeHandedBack fails while a claim or its node lacks something that Karpenter needs.
 func (s *stage) canBeHandedBack(context.Context) error {
 	for _, e := range s.ledger.claimsOf(s.name) {
 		if missing := s.missing(e.object); !e.gone && len(missing) > 0 {
@@ -229,7 +230,7 @@ func (s *stage) canBeHandedBack(context.Context) error {
 	return nil
 }
 
-// missing is what Karpenter would miss on a claim and its node.
+// missing returns what Karpenter would lack on a claim and its node.
 func (s *stage) missing(claim *karpv1.NodeClaim) (missing []string) {
 	want := func(what string, there bool) {
 		if !there {
@@ -262,8 +263,9 @@ func (s *stage) missing(claim *karpv1.NodeClaim) (missing []string) {
 	return missing
 }
 
-// What the controller finds on AWS looks as Karpenter v1.x left it: nothing of ours is on the objects, the hashes are its, and
-// a node is marked by a command that it had in memory. Nothing is replaced, and everything can be ended.
+// testAWSLeft checks an AWS installation in the state of Karpenter v1.x: the objects have only Karpenter's
+// annotations and hashes, and a node is marked by a command that Karpenter had in memory. Nothing is replaced, and
+// everything can be deleted.
 func testAWSLeft(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-left")
 	s.scale("app", 6)
@@ -303,7 +305,7 @@ func testAWSLeft(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// asKarpenterLeaves takes our annotations off the object and gives it those of Karpenter.
+// asKarpenterLeaves replaces the annotations of this controller by Karpenter's.
 func (s *stage) asKarpenterLeaves(object client.Object, annotations map[string]string) {
 	s.t.Helper()
 	if err := s.Get(s.t.Context(), keyOf(object), object); err != nil {

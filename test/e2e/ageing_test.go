@@ -12,8 +12,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Claims whose class names another image say that they have drifted, and stay, because the budget is 0. When they expire
-// they go all the same, not before their time, and their pods get other nodes, which run the new image.
+// TestClaimsAge checks that claims whose class names another image are marked as drifted, and are kept, because the
+// budget is 0. When they expire they are removed nevertheless, not before their time, and their pods get other nodes,
+// which run the new image.
 func TestClaimsAge(t *testing.T) {
 	s := onShared(t, "ageing")
 	s.scale("app", 2)

@@ -27,7 +27,7 @@ import (
 
 var zones = []string{"test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d"}
 
-// kind is an instance type of the random worlds.
+// kind is an instance type of the random workloads.
 type kind struct {
 	family, arch string
 	cpus         int64
@@ -47,14 +47,14 @@ func kinds() []kind {
 
 func (k kind) name() string { return fmt.Sprintf("%s-%dx-%s", k.family, k.cpus, k.arch) }
 
-// gib of memory: 2, 4 or 8 for each CPU.
+// gib returns the memory: 2, 4 or 8 GiB for each CPU.
 func (k kind) gib() int64 { return k.cpus * map[string]int64{"c": 2, "s": 4, "m": 8}[k.family] }
 
 func (k kind) labels() map[string]string {
 	return map[string]string{kwok.LabelFamily: k.family, kwok.LabelCPU: strconv.FormatInt(k.cpus, 10)}
 }
 
-// catalogueFile is the kinds in the format of --instance-types-file-path.
+// catalogueFile writes the kinds in the format of --instance-types-file-path.
 func catalogueFile(t *testing.T) string {
 	type offering struct {
 		Zone         string  `json:"zone"`
@@ -85,14 +85,14 @@ func catalogueFile(t *testing.T) string {
 	return string(content)
 }
 
-// emptyLabel is on the empty nodes, and says of which case.
+// emptyLabel is a label of the empty nodes; its value is the case.
 const emptyLabel = "e2e.example.org/empty"
 
-// mostTried is how many refused pods of a wave are tried.
+// mostTried is the number of refused pods of a wave that are tried.
 const mostTried = 5
 
-// try lets refused pods come again, beside an empty node of every pool, type, zone and capacity type that there is. That
-// kube-scheduler binds one of them is a disagreement.
+// try creates refused pods again, beside an empty node of every pool, type, zone and capacity type. If kube-scheduler
+// binds one of them, that is a disagreement.
 func (a *agreement) try(refused []*corev1.Pod) {
 	a.t.Helper()
 	pods := a.someOf(refused)
@@ -114,7 +114,7 @@ func (a *agreement) try(refused []*corev1.Pod) {
 			a.t.Fatal(err)
 		}
 		if now.Spec.NodeName != "" {
-			a.t.Errorf("pod %s was refused, and kube-scheduler bound it to %s; we had said %q", p.Name, now.Spec.NodeName, a.ledger.saidOf(p.UID))
+			a.t.Errorf("pod %s was refused, and kube-scheduler bound it to %s; the reasons were %q", p.Name, now.Spec.NodeName, a.ledger.saidOf(p.UID))
 		}
 	}
 	a.tried += len(pods)
@@ -122,7 +122,7 @@ func (a *agreement) try(refused []*corev1.Pod) {
 	a.takeDown()
 }
 
-// someOf are pods like the refused ones: of as many workloads as there are, some of each.
+// someOf returns pods like the refused ones: of as many workloads as possible, some of each.
 func (a *agreement) someOf(refused []*corev1.Pod) []*corev1.Pod {
 	turn := map[string]int{}
 	order := map[*corev1.Pod]int{}
@@ -138,7 +138,7 @@ func (a *agreement) someOf(refused []*corev1.Pod) []*corev1.Pod {
 	return again
 }
 
-// fresh is the pod as it was before it was created.
+// fresh returns the pod in its state before it was created.
 func (a *agreement) fresh(p *corev1.Pod) *corev1.Pod {
 	for _, wave := range a.world.waves {
 		for _, w := range wave {
@@ -149,11 +149,11 @@ func (a *agreement) fresh(p *corev1.Pod) *corev1.Pod {
 			}
 		}
 	}
-	a.t.Fatalf("pod %s is of no workload", p.Name)
+	a.t.Fatalf("pod %s belongs to no workload", p.Name)
 	return nil
 }
 
-// emptyNodes are nodes of every kind that the pools sell.
+// emptyNodes returns nodes of every kind that the pools can launch.
 func (a *agreement) emptyNodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := range a.world.pools {
@@ -175,7 +175,7 @@ func emptyNode(pool *karpv1.NodePool, k kind, zone, capacityType string) *corev1
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name:        strings.Join([]string{"empty", pool.Name, k.name(), zone, capacityType}, "-"),
 		Labels:      k.labels(),
-		Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}, // its kubelet is played
+		Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}, // kwok simulates its kubelet
 	}}
 	maps.Copy(node.Labels, pool.Spec.Template.ObjectMeta.Labels)
 	maps.Copy(node.Labels, map[string]string{
@@ -193,7 +193,7 @@ func emptyNode(pool *karpv1.NodePool, k kind, zone, capacityType string) *corev1
 	return node
 }
 
-// meets reports whether a node with the labels is one that the requirements allow.
+// meets reports whether the requirements allow a node with the labels.
 func meets(have map[string]string, requirements []karpv1.Requirement) bool {
 	operators := map[karpv1.Operator]selection.Operator{
 		karpv1.OperatorIn: selection.In, karpv1.OperatorNotIn: selection.NotIn, karpv1.OperatorExists: selection.Exists,
@@ -205,7 +205,7 @@ func meets(have map[string]string, requirements []karpv1.Requirement) bool {
 	})
 }
 
-// putUp creates an empty node, and the CSINode that says how many volumes it holds.
+// putUp creates an empty node, and its CSINode with the volume limit.
 func (a *agreement) putUp(ctx context.Context, node *corev1.Node) error {
 	if err := a.Create(ctx, node.DeepCopy()); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (a *agreement) putUp(ctx context.Context, node *corev1.Node) error {
 	return a.Create(ctx, holds)
 }
 
-// noneTainted fails until the nodes are ready and have no taints but their pools'.
+// noneTainted fails until the nodes are ready and have no taints except those of their pools.
 func (a *agreement) noneTainted(nodes []*corev1.Node) func(context.Context) error {
 	return func(context.Context) error {
 		ready := map[string]bool{}
@@ -238,7 +238,7 @@ func (a *agreement) noneTainted(nodes []*corev1.Node) func(context.Context) erro
 	}
 }
 
-// claimsMade fails until the claims of the pods' ephemeral volumes are there.
+// claimsMade fails until the claims of the pods' ephemeral volumes exist.
 func (a *agreement) claimsMade(pods []*corev1.Pod) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, p := range pods {
@@ -260,7 +260,7 @@ func (a *agreement) claimsMade(pods []*corev1.Pod) func(context.Context) error {
 	}
 }
 
-// lookedAt fails until kube-scheduler has bound each pod, or said that it has no place.
+// lookedAt fails until kube-scheduler has bound each pod, or marked it as unschedulable.
 func (a *agreement) lookedAt(pods []*corev1.Pod) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, p := range pods {
@@ -278,8 +278,8 @@ func (a *agreement) lookedAt(pods []*corev1.Pod) func(context.Context) error {
 	}
 }
 
-// takeDown deletes the empty nodes. The API server deletes the objects of one request one after the other, and ends requests that
-// take a minute, as hundreds of nodes do on a busy machine: the next request goes on with what is left.
+// takeDown deletes the empty nodes. The API server deletes the objects of one request one after the other, and ends
+// requests that take a minute, which happens with hundreds of nodes on a busy machine. The next request continues.
 func (a *agreement) takeDown() {
 	for _, kind := range []client.Object{&corev1.Node{}, &storagev1.CSINode{}} {
 		var last error

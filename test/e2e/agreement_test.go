@@ -31,22 +31,22 @@ var (
 	someWorlds = flag.Int("some-worlds", 0, "how many of these worlds are played; 0 is what KARPENTER_E2E says")
 )
 
-// attachLimit is how many volumes a node of these worlds holds.
+// attachLimit is the volume limit of a node of these workloads.
 const attachLimit = 3
 
-// The real kube-scheduler agrees with our plans, on random worlds over all constraints. In one or two waves, of which
-// the second finds the first's nodes there:
+// TestAgreementWithKubeScheduler checks that the real kube-scheduler agrees with the plans, on random workloads with
+// all constraints. There are one or two waves; the second finds the nodes of the first:
 //
-//	plan     pods come, and are told to have no place; each is nominated to a node in the end, or refused
-//	bind     with the nodes ready kube-scheduler looks: each pod that is planned runs, and no second round buys more
-//	refuse   some that were refused come again, beside an empty node of every kind that the pools sell: none is bound
+//	plan     pods are created and marked unschedulable; each is finally nominated to a node, or refused
+//	bind     kube-scheduler runs with ready nodes: each planned pod runs, and no second round launches more
+//	refuse   some refused pods are created again, beside an empty node of every kind of the pools: none is bound
 //
-// Who is planned runs where he was nominated to. Only pods that are admissible in turns may change places with each
-// other: the plan has an order, kube-scheduler has its own, and a pod whose node is not admissible yet goes elsewhere. There
-// it takes the room of those that it has priority over: for them kube-scheduler keeps nothing free.
+// Planned pods run where they were nominated to. Only pods that are admissible in turns may swap places: the plan has
+// an order, kube-scheduler has its own, and a pod whose node is not admissible yet is bound elsewhere. There it takes
+// the room of pods with lower priority, for which kube-scheduler reserves nothing.
 //
-// The scheduler looks when all nodes are there. If it looked all the time it could, as soon as the first node is ready,
-// give a pod that waits for a later one what was left over: no harm, but no agreement to test either.
+// The scheduler runs when all nodes exist. If it ran continuously, it could bind a pod that waits for a later node to
+// the remaining room of the first ready node: no harm, but no agreement to test either.
 func TestAgreementWithKubeScheduler(t *testing.T) {
 	c := ownCluster(t)
 	file := filepath.Join(t.TempDir(), "types.json")
@@ -71,16 +71,16 @@ func TestAgreementWithKubeScheduler(t *testing.T) {
 		}
 	})
 	if all := planned.Load() + refused.Load(); planned.Load()*4 < all {
-		t.Errorf("only %d of %d pods run: the generator makes too few that can", planned.Load(), all)
+		t.Errorf("only %d of %d pods run: the generator creates too few that can", planned.Load(), all)
 	}
 }
 
-// agreement is a world on its stage.
+// agreement is a workload on its stage.
 type agreement struct {
 	*stage
 	world     *world
 	scheduler *lateScheduler
-	// these count pods
+	// These count pods.
 	planned, tried, refused int
 }
 
@@ -133,7 +133,8 @@ func (a *agreement) playWave(i int) {
 	}
 }
 
-// come creates the pods of the workloads and what they need, and says of each pod what kube-scheduler would: no place.
+// come creates the pods of the workloads and the objects they need, and marks each pod as unschedulable, as
+// kube-scheduler would.
 func (a *agreement) come(workloads []*workload) []*corev1.Pod {
 	a.t.Helper()
 	var pods []*corev1.Pod
@@ -194,7 +195,7 @@ func (a *agreement) volumesBound(ctx context.Context) error {
 	return nil
 }
 
-// poolsReady fails until something can be bought of every pool: before that pods are refused.
+// poolsReady fails until every pool can launch nodes. Before that pods are refused.
 func (a *agreement) poolsReady(ctx context.Context) error {
 	for i := range a.world.pools {
 		var pool karpv1.NodePool
@@ -208,11 +209,11 @@ func (a *agreement) poolsReady(ctx context.Context) error {
 	return nil
 }
 
-// unchanged is how long nothing must change before a decision is taken for the last one. Pods come in within less, and
-// are planned when for a second no more came.
+// unchanged is the time without changes after which a decision is considered final. Pods are created at shorter
+// intervals, and are planned once no more were created for a second.
 const unchanged = 4 * time.Second
 
-// settled fails until all pods are decided, all nodes are ready, and both have been the same for a while.
+// settled fails until all pods are decided, all nodes are ready, and both have not changed for a while.
 func (a *agreement) settled() func(context.Context) error {
 	last, since := "", time.Now()
 	return func(ctx context.Context) error {
@@ -233,7 +234,7 @@ func (a *agreement) settled() func(context.Context) error {
 	}
 }
 
-// allDecided fails until of every pod we said that it has a place, or that it has none.
+// allDecided fails until every pod has an event that it is placed, or that it is refused.
 func (a *agreement) allDecided(context.Context) error {
 	for _, pod := range a.waiting() {
 		if pod.Status.NominatedNodeName == "" && a.verdict(pod) == "" {
@@ -243,10 +244,10 @@ func (a *agreement) allDecided(context.Context) error {
 	return nil
 }
 
-// The reasons of the events that say what was decided.
+// These are the reasons of the events about decisions.
 const placed, refused = "Nominated", "FailedScheduling"
 
-// verdict is what we said last of a pod: placed, refused, or nothing yet.
+// verdict returns the last decision about a pod: placed, refused, or nothing yet.
 func (a *agreement) verdict(pod *corev1.Pod) string {
 	for _, text := range slices.Backward(a.ledger.saidOf(pod.UID)) {
 		for _, reason := range []string{placed, refused} {
@@ -258,7 +259,7 @@ func (a *agreement) verdict(pod *corev1.Pod) string {
 	return ""
 }
 
-// allReady fails until every claim is initialised.
+// allReady fails until every claim is initialized.
 func (a *agreement) allReady(context.Context) error {
 	for _, claim := range a.ledger.claimsOf(a.name) {
 		if !claim.object.Condition(status.ConditionReady).IsTrue() {
@@ -284,14 +285,14 @@ func (a *agreement) allRunning(context.Context) error {
 	return nil
 }
 
-// waiting are the pods that are not bound, by name.
+// waiting returns the pods that are not bound, by name.
 func (a *agreement) waiting() []*corev1.Pod {
 	pods := slices.DeleteFunc(a.ledger.podsOf(a.name), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })
 	slices.SortFunc(pods, func(p, q *corev1.Pod) int { return slices.Compare([]string{p.Name}, []string{q.Name}) })
 	return pods
 }
 
-// sendAway deletes the pods that have no place, and returns them. Not every pod with a place is nominated at once.
+// sendAway deletes the refused pods, and returns them. Not every placed pod is nominated at once.
 func (a *agreement) sendAway() []*corev1.Pod {
 	a.t.Helper()
 	away := slices.DeleteFunc(a.waiting(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" || a.verdict(p) == placed })
@@ -299,7 +300,7 @@ func (a *agreement) sendAway() []*corev1.Pod {
 	return away
 }
 
-// goes deletes pods, and waits until they and the claims that are theirs are gone.
+// goes deletes pods, and waits until they and their claims are deleted.
 func (a *agreement) goes(pods []*corev1.Pod) {
 	a.t.Helper()
 	a.each(len(pods), func(ctx context.Context, i int) error {

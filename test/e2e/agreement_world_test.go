@@ -16,30 +16,31 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// world is what a seed makes.
+// world is a random workload, determined by a seed.
 type world struct {
 	pools []karpv1.NodePool
 	waves [][]*workload
 }
 
-// workload is pods that are alike.
+// workload is a set of equal pods.
 type workload struct {
 	name     string
 	replicas int
 	priority int // 0 is low
 	template corev1.Pod
-	// objects are there before the pods: claims and volumes.
+	// objects are created before the pods: claims and volumes.
 	objects []client.Object
-	// ownClaim: every pod has a claim named after it, among the objects.
+	// ownClaim means that every pod has a claim named after it, among the objects.
 	ownClaim bool
-	// madeOnce: the pods share a claim whose volume is made for the first of them. Until it is there, kube-scheduler lets
-	// the others nowhere but to the node of the first (VolumeBinding, annotation volume.kubernetes.io/selected-node).
+	// madeOnce means that the pods share a claim whose volume is provisioned for the first of them. Until it exists,
+	// kube-scheduler binds the others only to the node of the first (VolumeBinding, annotation
+	// volume.kubernetes.io/selected-node).
 	madeOnce bool
-	// foreign: required rules select another workload.
+	// foreign means that required rules select another workload.
 	foreign bool
 }
 
-// pods are the pods of the workload, not created yet.
+// pods returns the pods of the workload, not created yet.
 func (w *workload) pods() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range w.replicas {
@@ -71,7 +72,7 @@ func (w *workload) inTurns() bool {
 		func(t corev1.PodAffinityTerm) bool { return t.TopologyKey != corev1.LabelHostname })
 }
 
-// String is the world in short, as YAML; its seed makes it again.
+// String returns the workload in short, as YAML. Its seed reproduces it.
 func (w *world) String() string {
 	text := ""
 	add := func(object any) {
@@ -97,7 +98,7 @@ const teamLabel, teamTaint = "e2e.example.org/team", "e2e.example.org/team"
 
 var teams = []string{"red", "green", "blue"}
 
-// dice makes the random choices of one world.
+// dice makes the random choices of one workload.
 type dice struct {
 	*rand.Rand
 	name string // of the world
@@ -106,7 +107,7 @@ type dice struct {
 
 func (d *dice) one(of ...string) string { return of[d.IntN(len(of))] }
 
-// chance is true n times in a hundred.
+// chance returns true with a probability of n percent.
 func (d *dice) chance(n int) bool { return d.IntN(100) < n }
 
 func randomWorld(name string, seed uint64) *world {
@@ -143,7 +144,7 @@ func (d *dice) pool(i int) karpv1.NodePool {
 	require := func(key string, operator karpv1.Operator, values ...string) {
 		template.Spec.Requirements = append(template.Spec.Requirements, karpv1.Requirement{Key: key, Operator: operator, Values: values})
 	}
-	// The first pool takes anything, so that most pods have a place.
+	// The first pool accepts any pod, so that most pods can be placed.
 	if i == 0 {
 		return pool
 	}
@@ -244,7 +245,7 @@ func (d *dice) between(w *workload) {
 			c.WhenUnsatisfiable = corev1.ScheduleAnyway
 		case 1:
 			c.MinDomains = new(1 + d.Int32N(5))
-		case 2: // nodeAffinityPolicy stays: with Ignore the nodes of other worlds would count
+		case 2: // no nodeAffinityPolicy: with Ignore the nodes of other cases would count
 			c.NodeTaintsPolicy = new(corev1.NodeInclusionPolicyHonor)
 		}
 		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, c)
@@ -257,8 +258,8 @@ func (d *dice) between(w *workload) {
 	case 2, 3:
 		affinityOf(pod).PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 		if term.TopologyKey != corev1.LabelHostname {
-			// Of pods that are spread no more are nominated at a time than skew allows. If one of the others comes first in
-			// kube-scheduler's queue, it chooses the domain that all have to follow it into.
+			// Of spread pods no more are nominated at a time than the skew allows. If another one is first in
+			// kube-scheduler's queue, it selects the domain that all others must follow.
 			pod.TopologySpreadConstraints = nil
 		}
 	case 4:
@@ -268,8 +269,8 @@ func (d *dice) between(w *workload) {
 	}
 }
 
-// foreignTerm adds a required rule about the pods of a workload that was made before. Nobody who is admissible in turns
-// has to stay away from others, or others from him: where he goes in the end depends on the turns.
+// foreignTerm adds a required rule about the pods of an earlier workload. Pods that are admissible only in turns have
+// no rules of anti-affinity with other workloads: their final domains depend on the turns.
 func (d *dice) foreignTerm(w *workload) {
 	if len(d.made) == 0 {
 		return
@@ -291,8 +292,8 @@ func (d *dice) foreignTerm(w *workload) {
 	}
 }
 
-// volumes gives the pods volumes: made with the pod, one claim for each, one for all that is made for the first of them, or
-// one for all that is there.
+// volumes gives the pods volumes: created with the pod, one claim for each, one shared claim that is provisioned for
+// the first of them, or one shared claim that exists.
 func (d *dice) volumes(w *workload) {
 	pod, class := &w.template.Spec, "agreement-"+d.one("anywhere", "two-zones")
 	switch d.IntN(4) {
@@ -334,7 +335,7 @@ func claimVolume(name, claim string) corev1.Volume {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
 }
 
-// volumeThere is a volume in the zone that waits for the claim.
+// volumeThere returns a volume in the zone that is reserved for the claim.
 func volumeThere(claim *corev1.PersistentVolumeClaim, zone string) *corev1.PersistentVolume {
 	volume := volumeFor(claim, zone)
 	volume.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}
@@ -345,7 +346,7 @@ func volumeThere(claim *corev1.PersistentVolumeClaim, zone string) *corev1.Persi
 }
 
 func (d *dice) toleration() corev1.Toleration {
-	// Not everything: pods that tolerate all taints are bound before a node is ours.
+	// Not all taints: pods that tolerate all of them are bound before a node is registered.
 	if d.chance(50) {
 		return corev1.Toleration{Key: teamTaint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 	}

@@ -18,7 +18,8 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// A Provisioner and an AWSNodeTemplate buy instances that are as both say, and let them go.
+// testAWSOlder checks that a Provisioner and an AWSNodeTemplate launch instances with the properties of both, and
+// remove them.
 func testAWSOlder(t *testing.T, w *awsWorld) {
 	s := &awsStage{stage: newStage(t, w.cluster, "aws-older"), world: w}
 	content, err := os.ReadFile(filepath.Join("testdata", "aws-older-manifests.yaml"))
@@ -72,7 +73,7 @@ func testAWSOlder(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// anyProfile is the instance profile that was made for the class of the other cases.
+// anyProfile returns the instance profile that was created for the class of the other cases.
 func (s *awsStage) anyProfile() string {
 	class := &awsv1.EC2NodeClass{}
 	await(s.t, patience, "the class of the other cases to have a profile", func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// simProcess is `karpenter sandbox aws-sim` in a process of its own, as docs/sandbox.md has it.
+// simProcess is `karpenter sandbox aws-sim` in a process of its own, as in docs/sandbox.md.
 type simProcess struct {
 	t        *testing.T
 	endpoint string
@@ -54,14 +54,14 @@ func startSim(t *testing.T, c *cluster) *simProcess {
 	return s
 }
 
-// simInstance is an instance as the admin API tells it.
+// simInstance is an instance in the format of the admin API.
 type simInstance struct {
 	ID             string `json:"id"`
 	State          string `json:"state"`
 	PrivateDNSName string `json:"privateDnsName"`
 }
 
-// running are the instances that run.
+// running returns the running instances.
 func (s *simProcess) running(ctx context.Context) ([]simInstance, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.endpoint+"/_admin/instances", nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *simProcess) running(ctx context.Context) ([]simInstance, error) {
 	return alive, nil
 }
 
-// post has something happen in AWS.
+// post triggers an event in the simulated AWS.
 func (s *simProcess) post(verb, body string) {
 	s.t.Helper()
 	response, err := http.Post(s.endpoint+"/_admin/"+verb, "application/json", strings.NewReader(body))
@@ -97,7 +97,7 @@ func (s *simProcess) post(verb, body string) {
 	}
 }
 
-// stop ends it as ctrl-c does.
+// stop interrupts the process.
 func (s *simProcess) stop() {
 	s.t.Helper()
 	if err := s.command.Process.Signal(syscall.SIGINT); err != nil {
@@ -108,11 +108,11 @@ func (s *simProcess) stop() {
 	}
 }
 
-// The simulated AWS of the sandbox, used as its page says: instances become nodes of the cluster, one that is interrupted is
-// replaced, and when the pods go, everything goes.
+// TestAWSSimVerb uses the sandbox's simulated AWS as in its page: instances become nodes of the cluster, an
+// interrupted one is replaced, and when the pods are deleted, all instances are removed.
 func TestAWSSimVerb(t *testing.T) {
 	if effort(0, 1, 1) == 0 {
-		t.Skip("make e2e plays it: the core set has the same AWS without the verb")
+		t.Skip("make e2e runs it: the core set has the same AWS without the verb")
 	}
 	t.Parallel()
 	w := &awsWorld{cluster: ownClusterOf(t, "aws")}

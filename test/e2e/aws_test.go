@@ -20,7 +20,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
 )
 
-// awsWorld is a cluster whose machines are instances of a simulated AWS. The controller runs with --cloud-provider=aws.
+// awsWorld is a cluster whose machines are instances of a simulated AWS. The controller runs with
+// --cloud-provider=aws.
 type awsWorld struct {
 	*cluster
 	name     string // of the EKS cluster
@@ -29,16 +30,16 @@ type awsWorld struct {
 	log      string
 }
 
-// awsKey is the access key that the controller signs with.
+// awsKey is the access key with which the controller signs.
 const awsKey = "AKIAE2E"
 
-// startAWS starts a cluster of its own with a simulated AWS beside it, and applies the class that all cases share.
+// startAWS starts a separate cluster with a simulated AWS beside it, and applies the class that all cases share.
 func startAWS(t *testing.T) *awsWorld {
 	t.Helper()
 	return startAWSFor(t, "sandbox")
 }
 
-// startAWSFor is startAWS for an EKS cluster of another name, and with more IAM roles.
+// startAWSFor is like startAWS, for an EKS cluster of another name, and with more IAM roles.
 func startAWSFor(t *testing.T, name string, roles ...string) *awsWorld {
 	t.Helper()
 	w := &awsWorld{cluster: ownClusterOf(t, "aws"), name: name}
@@ -83,7 +84,8 @@ func (w *awsWorld) run(t *testing.T, flags ...string) {
 	w.runController(t, w.log, slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=" + w.name, "--interruption-queue=interruptions"}, quickTimers, flags)...)
 }
 
-// stage is where a case plays: it has a pool and a Deployment "app" of its name. The class is there for all.
+// stage returns the environment of a case: it has a pool with the name of the case, and a Deployment "app". All cases
+// share the class.
 func (w *awsWorld) stage(t *testing.T, name string) *awsStage {
 	t.Helper()
 	s := &awsStage{stage: newStage(t, w.cluster, name), world: w}
@@ -119,17 +121,17 @@ type awsStage struct {
 	world *awsWorld
 }
 
-// all are the instances that were ever launched for the pool of the case.
+// all returns the instances that were ever launched for the pool of the case.
 func (s *awsStage) all() []awssim.Instance {
 	return slices.DeleteFunc(s.world.sim.Instances(), func(i awssim.Instance) bool { return i.Tags["karpenter.sh/nodepool"] != s.name })
 }
 
-// instances are those that run, or are about to.
+// instances returns those that are pending or running.
 func (s *awsStage) instances() []awssim.Instance {
 	return slices.DeleteFunc(s.all(), func(i awssim.Instance) bool { return i.State != "pending" && i.State != "running" })
 }
 
-// empty fails until no claim, node or instance of the case is there.
+// empty fails until no claim, node or instance of the case exists.
 func (s *awsStage) empty(context.Context) error {
 	c, running := s.ledger.count(s.name), len(s.instances())
 	if c.claims+c.nodes+running > 0 {
@@ -138,7 +140,7 @@ func (s *awsStage) empty(context.Context) error {
 	return nil
 }
 
-// owned fails until every instance that runs is the machine of one claim, and every claim that lives has one.
+// owned fails until every running instance is the machine of one claim, and every claim that is not deleted has one.
 func (s *awsStage) owned(context.Context) error {
 	owners := map[string]string{}
 	for _, e := range s.ledger.claimsOf(s.name) {
@@ -163,19 +165,20 @@ func (s *awsStage) owned(context.Context) error {
 	return nil
 }
 
-// boughtOnce awaits that no instance is left over, and complains if more were ever bought than there were claims.
+// boughtOnce waits until every instance has a claim. It fails if more instances were ever launched than there were
+// claims.
 func (s *awsStage) boughtOnce() {
 	s.t.Helper()
 	await(s.t, patience, "every instance to belong to a claim", s.owned)
 	if bought, claims := len(s.all()), s.ledger.count(s.name).claimsEver; bought > claims {
-		s.t.Errorf("%d instances were bought for %d claims", bought, claims)
+		s.t.Errorf("%d instances were launched for %d claims", bought, claims)
 	}
 	if refused := s.world.kubelets.Refused(); len(refused) > 0 {
 		s.t.Errorf("instances did not join: %v", refused)
 	}
 }
 
-// inject breaks the cloud until the returned function is called.
+// inject adds a fault to the cloud until the returned function is called.
 func (s *awsStage) inject(fault awssim.Fault) (restore func()) {
 	s.t.Helper()
 	id, err := s.world.sim.Inject(fault)
@@ -186,7 +189,7 @@ func (s *awsStage) inject(fault awssim.Fault) (restore func()) {
 	return func() { s.world.sim.Clear(id) }
 }
 
-// answered is how often a call ended with the code since the counts were reset.
+// answered returns how often a call ended with the code since the counts were reset.
 func (s *awsStage) answered(action, code string) int {
 	n := 0
 	for c, count := range s.world.sim.Calls() {
@@ -197,16 +200,16 @@ func (s *awsStage) answered(action, code string) int {
 	return n
 }
 
-// TestAWS plays all cases on one cluster, one after the other: some of them take the cloud away.
+// TestAWS runs all cases on one cluster, one after the other: some of them make the cloud unavailable.
 func TestAWS(t *testing.T) {
 	t.Parallel()
 	w := startAWS(t)
 	(&stage{cluster: w.cluster, t: t, name: "aws"}).apply(filepath.Join("testdata", "aws-class.yaml"))
-	w.run(t, "--webhook-port=0") // nobody leads the API server here, which the doctor would find
+	w.run(t, "--webhook-port=0") // the API server cannot reach the webhook here, which the doctor would report
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *awsWorld)
-		core bool // also in the core set
+		core bool // included in the core set
 	}{
 		{"scale up and down", testAWSScale, true},
 		{"older manifests", testAWSOlder, true},
@@ -228,7 +231,7 @@ func TestAWS(t *testing.T) {
 	}
 }
 
-// Pods get instances that are as their user data says, and leave none behind.
+// testAWSScale checks that pods get instances with the properties of their user data, and that no instance remains.
 func testAWSScale(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-scale")
 	s.scale("app", 12)

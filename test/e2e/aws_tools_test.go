@@ -17,7 +17,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// tool runs a verb about the cluster, with an environment of its own beside what is not AWS's.
+// tool runs a verb on the cluster, with its own environment instead of the AWS variables.
 func (w *awsWorld) tool(ctx context.Context, environment []string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, binary, append(arguments, "--kubeconfig", w.sandbox.Kubeconfig())...)
 	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "AWS_") })
@@ -26,13 +26,13 @@ func (w *awsWorld) tool(ctx context.Context, environment []string, arguments ...
 	return string(output), err
 }
 
-// What the tools say of a fleet on AWS is what the fleet is, without asking AWS; asked, AWS says the prices; and the doctor
-// finds nothing until something is wrong.
+// testAWSTools checks that the tools describe a fleet on AWS correctly without querying AWS, that prices come from
+// AWS on request, and that the doctor finds nothing until there is a defect.
 func testAWSTools(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-tools")
 	s.scale("app", 4)
 	await(t, patience, "all pods to run", s.running("app", 4))
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("AWS is asked: %s", r.URL) }))
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("AWS is queried: %s", r.URL) }))
 	defer silent.Close()
 	nobody := []string{"AWS_ENDPOINT_URL=" + silent.URL, "AWS_EC2_METADATA_DISABLED=true"}
 	s.toldByTop(nobody, "on demand those built in, of us-east-1 on ")
@@ -58,7 +58,7 @@ func testAWSTools(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// toldByTop compares what top says of the nodes with what they are.
+// toldByTop compares the nodes in the output of top with the actual ones.
 func (s *awsStage) toldByTop(environment []string, source string, flags ...string) {
 	s.t.Helper()
 	output, err := s.world.tool(s.t.Context(), environment, append([]string{"top", "-o", "json", "--filter", "aws-tools"}, flags...)...)
@@ -87,7 +87,7 @@ func (s *awsStage) toldByTop(environment []string, source string, flags ...strin
 	}
 }
 
-// consult awaits that the doctor finds what has the code, and nothing else; nothing at all for no code.
+// consult waits until the doctor's only finding has the code; for an empty code, until it has no findings.
 func (s *awsStage) consult(code string) {
 	s.t.Helper()
 	await(s.t, patience, "the doctor to find "+code, func(ctx context.Context) error {

@@ -18,7 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// The ten cheapest pools of capacity are dry: the same fleet call takes the next one, and no claim is given up.
+// testAWSSoldOut makes the ten cheapest capacity pools unavailable. The same fleet request uses the next one, and no
+// claim is deleted.
 func testAWSSoldOut(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-soldout")
 	types := []string{"c5.large", "c6i.large", "m5.large", "m6i.large"}
@@ -42,14 +43,14 @@ func testAWSSoldOut(t *testing.T, w *awsWorld) {
 		}
 	}
 	if c := s.ledger.count(s.name); c.claimsEver != c.claims {
-		t.Errorf("%d of %d claims were given up", c.claimsEver-c.claims, c.claimsEver)
+		t.Errorf("%d of %d claims were deleted", c.claimsEver-c.claims, c.claimsEver)
 	}
 	s.scale("app", 0)
 	await(t, patience, "everything to go", s.empty)
 }
 
-// Half of a spot fleet gets its notice: what replaces it runs before its pods have to go, all within the two minutes. What
-// else is in the queue does no harm.
+// testAWSInterrupted sends interruption notices to half of a spot fleet. The replacements run before the pods are
+// evicted, all within the two minutes. Other messages in the queue do no harm.
 func testAWSInterrupted(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-interrupted")
 	s.require(among(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot), among("karpenter.k8s.aws/instance-cpu", "2"), among("karpenter.k8s.aws/instance-category", "c", "m"))
@@ -73,8 +74,8 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 			t.Fatal(err)
 		}
 	}
-	// The budget never lets the pods go, but they will be deleted at the end of the two minutes: the replacements come at the
-	// notice.
+	// The budget never allows an eviction, but the pods will be deleted at the end of the two minutes: the
+	// replacements are launched at the notice.
 	await(t, patience, "replacements to be there while nobody has been evicted", func(context.Context) error {
 		return s.replaced(taken, len(fleet))
 	})
@@ -106,7 +107,8 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// guard keeps so many pods of the Deployment, which are all that it has, from being evicted: a budget wants as many.
+// guard protects the given number of pods of the Deployment, which has no more, from eviction by a
+// PodDisruptionBudget.
 func (s *awsStage) guard(pods int32) {
 	s.t.Helper()
 	least := intstr.FromInt32(pods)
@@ -124,7 +126,7 @@ func (s *awsStage) guard(pods int32) {
 	})
 }
 
-// replaced fails until so many ready nodes are there beside those that are taken.
+// replaced fails until the given number of ready nodes exists beside the interrupted ones.
 func (s *awsStage) replaced(taken map[string]bool, want int) error {
 	ready := 0
 	for _, node := range s.ledger.nodesOf(s.name) {
@@ -138,7 +140,8 @@ func (s *awsStage) replaced(taken map[string]bool, want int) error {
 	return nil
 }
 
-// All subnets but one have no address left: what is launched is there, and the full ones are not tried again and again.
+// testAWSFullSubnets leaves addresses in only one subnet. Instances are launched there, and the full subnets are not
+// tried repeatedly.
 func testAWSFullSubnets(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-full")
 	left := ""
@@ -166,7 +169,7 @@ func testAWSFullSubnets(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// Fleets are launched and nobody is told: they are found again by their tags.
+// testAWSLostAnswers launches fleets and loses the responses. The instances are found by their tags.
 func testAWSLostAnswers(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-lost")
 	s.inject(awssim.Fault{Kind: awssim.FaultLose, Service: "ec2", Action: "CreateFleet", Count: 7})
@@ -175,13 +178,13 @@ func testAWSLostAnswers(t *testing.T, w *awsWorld) {
 	await(t, patience, "all pods to run", s.running("app", 8))
 	s.boughtOnce()
 	if s.answered("CreateFleet", "Lost") == 0 {
-		t.Error("no answer was lost")
+		t.Error("no response was lost")
 	}
 	s.scale("app", 0)
 	await(t, patience, "everything to go", s.empty)
 }
 
-// EC2 takes one call a second.
+// testAWSThrottled limits EC2 to one request a second.
 func testAWSThrottled(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-throttled")
 	s.inject(awssim.Fault{Kind: awssim.FaultThrottle, Service: "ec2", Rate: 1})
@@ -193,7 +196,7 @@ func testAWSThrottled(t *testing.T, w *awsWorld) {
 	await(t, 3*patience, "everything to go", s.empty)
 }
 
-// No service answers for a minute.
+// testAWSDown makes all services unavailable for a minute.
 func testAWSDown(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-down")
 	restore := s.inject(awssim.Fault{Kind: awssim.FaultFail, Status: 503})
@@ -213,7 +216,7 @@ func testAWSDown(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// The controller's credentials are no longer valid, and then they are.
+// testAWSExpired makes the controller's credentials invalid, and then valid again.
 func testAWSExpired(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-expired")
 	w.sim.ResetCalls()
@@ -235,7 +238,7 @@ func testAWSExpired(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// For ten seconds two controllers believe that they are the only one.
+// testAWSTwoControllers runs two active controllers for ten seconds.
 func testAWSTwoControllers(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-two")
 	second, err := startController(w.cluster, w.log+".second", slices.Concat([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--disable-leader-election"}, quickTimers)...)
@@ -266,7 +269,7 @@ func testAWSTwoControllers(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// The controller is killed at ten points of a launch, and another one goes on.
+// testAWSKilled kills the controller at ten points of a launch, and starts it again.
 func testAWSKilled(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-killed")
 	s.require(among("karpenter.k8s.aws/instance-cpu", "2"), among("karpenter.k8s.aws/instance-category", "c", "m", "r"))

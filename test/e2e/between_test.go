@@ -16,8 +16,9 @@ func (s *stage) zones(app string) map[string]int {
 	return out
 }
 
-// Thirty pods that must spread over the zones do, in one round. Which of them goes where is not asked: kube-scheduler
-// takes them in its own order, and a pod whose planned zone is one ahead at its turn changes places with another.
+// TestZoneSpread checks that thirty pods with a spread constraint over zones are spread in one round. The zone of a
+// single pod is not tested: kube-scheduler uses its own order, and a pod whose planned zone is one ahead at its turn
+// swaps places with another.
 func TestZoneSpread(t *testing.T) {
 	s := onShared(t, "zones")
 	s.scale("app", 30)
@@ -33,8 +34,9 @@ func TestZoneSpread(t *testing.T) {
 	s.checkClaimsUsed()
 }
 
-// kube-scheduler spreads pods over the zones that have nodes: a zone whose node comes late would stay empty where the others have
-// room. Pods that name the number of zones (minDomains) wait for it, and no more is bought for them meanwhile.
+// TestLateZone checks that kube-scheduler, which spreads pods over the zones that have nodes, does not leave a zone
+// empty whose node is late while others have room. Pods that set the number of zones (minDomains) wait for it, and no
+// more nodes are launched for them.
 func TestLateZone(t *testing.T) {
 	s := onShared(t, "late")
 	s.scale("app", 6)
@@ -43,11 +45,12 @@ func TestLateZone(t *testing.T) {
 		t.Errorf("pods by zone: %v, want two in each of three", zones)
 	}
 	if c := s.ledger.count("late"); c.claimsEver != 3 {
-		t.Errorf("%d nodes were bought, want one in each zone", c.claimsEver)
+		t.Errorf("%d nodes were launched, want one in each zone", c.claimsEver)
 	}
 }
 
-// Pods that stay away from their like get a node each, and no node is bought for nothing.
+// TestHostnameAntiAffinity checks that pods with anti-affinity to each other get a node each, and that no surplus
+// node is launched.
 func TestHostnameAntiAffinity(t *testing.T) {
 	s := onShared(t, "apart")
 	const pods = 6
@@ -62,7 +65,7 @@ func TestHostnameAntiAffinity(t *testing.T) {
 	}
 }
 
-// Pods follow others to their zone, also when both come at once.
+// TestRequiredAffinity checks that pods are placed in the zone of other pods, also if both are created at once.
 func TestRequiredAffinity(t *testing.T) {
 	s := onShared(t, "near")
 	s.scale("follower", 4)

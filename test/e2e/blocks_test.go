@@ -12,27 +12,28 @@ import (
 	"testing"
 )
 
-// sample is a small cluster as it is stored, of which larger ones are made: block after block the same objects under other
-// names. All names and uids are replaced by such of the same length wherever they are, owner references, nodes of pods and records
-// of machines included; so the stored bytes stay what they are, and nothing has to be decoded.
+// sample is a small cluster as it is stored, which is copied to create larger ones: block after block the same
+// objects under other names. All names and UIDs are replaced by others of the same length wherever they occur,
+// including owner references, nodes of pods and records of machines. The stored size remains the same, and nothing
+// must be decoded.
 type sample struct {
-	once []stored // that a cluster of any size has once: the pool, its class, the DaemonSets and their namespace
-	each []stored // that every block has for itself
-	// Of block 0: what is to be replaced.
+	once []stored // objects that exist once in any cluster: the pool, its class, the DaemonSets and their namespace
+	each []stored // objects that every block has for itself
+	// These are the texts of block 0 that are replaced.
 	claims, daemonPods, uids []string
 	nodes, pods              []string // names; pods are those of the first block's namespace
 }
 
 const (
-	// blocks is the namespace of a sample's pods, but for the number of the block.
+	// blocks is the namespace of a sample's pods; the number is that of the block.
 	blocks = "block-%04d"
-	// ours is the namespace of what there is once.
+	// ours is the namespace of the objects that exist once.
 	ours = "loaded"
 )
 
 var uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// readSample reads what belongs to the sample of a cluster.
+// readSample reads the objects of a cluster that belong to the sample.
 func readSample(ctx context.Context, r *registry) (*sample, error) {
 	w, first := &sample{}, fmt.Sprintf(blocks, 0)
 	for _, part := range []struct {
@@ -72,7 +73,7 @@ func readSample(ctx context.Context, r *registry) (*sample, error) {
 	return w, nil
 }
 
-// uidsOf returns the uids in the objects, in order, but for some.
+// uidsOf returns the UIDs in the objects, in order, except those in but.
 func uidsOf(objects []stored, but []string) []string {
 	found := map[string]bool{}
 	for _, object := range objects {
@@ -86,7 +87,7 @@ func uidsOf(objects []stored, but []string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// names is what the names of block 0 are in another one.
+// names replaces the names of block 0 by those of another block.
 func (w *sample) names(block int) *strings.Replacer {
 	var pairs []string
 	if block == 0 {
@@ -115,7 +116,7 @@ func (w *sample) block(number int) []stored {
 	return objects
 }
 
-// sizes says how large objects are, by kind.
+// sizes describes the size of objects by kind.
 func (w *sample) sizes() string {
 	number, bytes := map[string]int{}, map[string]int{}
 	for _, object := range w.each {
@@ -130,8 +131,8 @@ func (w *sample) sizes() string {
 	return strings.Join(lines, ", ")
 }
 
-// A block has other names and uids than the first wherever they are, and bytes of the same length; what there is once is
-// spoken of as before.
+// TestBlock checks that a block has other names and UIDs than the first wherever they occur, with the same length,
+// and that references to the objects that exist once are unchanged.
 func TestBlock(t *testing.T) {
 	const pool, claim, other, pod = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222", "33333333-3333-3333-3333-333333333333", "44444444-4444-4444-4444-444444444444"
 	w := &sample{
@@ -149,7 +150,7 @@ func TestBlock(t *testing.T) {
 			t.Errorf("%q of %d bytes has become %q of %d", w.each[i].Key, len(w.each[i].Value), object.Key, len(object.Value))
 		}
 	}
-	// Three uids, of which block 17 has those from 51; one claim, of which it has the 17th.
+	// There are three UIDs, of which block 17 has those from 51, and one claim, of which it has the 17th.
 	want := []string{
 		"/registry/karpenter.sh/nodeclaims/loaded-abc0000h loaded-abc0000h 22222222-2222-2222-2222-000000000033 of " + pool,
 		"/registry/minions/kwok-loaded-abc0000h-xyz12 kwok-loaded-abc0000h-xyz12 33333333-3333-3333-3333-000000000034 of 22222222-2222-2222-2222-000000000033",

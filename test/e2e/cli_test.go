@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Bad input is one clear line on standard error and exit code 2; work that failed is
+// TestCommandLine checks that invalid input gives one clear line on standard error and exit code 2, and failed work
 // exit code 1. There is never a stack trace.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
@@ -61,7 +61,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 			}
 			said := complaint.String()
 			if !strings.HasPrefix(said, "karpenter: ") || strings.Count(said, "\n") != 1 || !containsAll(said, test.says) {
-				t.Errorf("it said %q, want one line that begins with karpenter: and names %q", said, test.says)
+				t.Errorf("it printed %q, want one line that begins with karpenter: and names %q", said, test.says)
 			}
 			if strings.Contains(said+output.String(), "goroutine ") {
 				t.Errorf("it printed a stack trace")

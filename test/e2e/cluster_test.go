@@ -32,20 +32,20 @@ import (
 	"github.com/karpenter-go/karpenter/test/permission"
 )
 
-// cluster is a control plane with our resource types.
+// cluster is a control plane with Karpenter's resource definitions.
 type cluster struct {
 	client.Client
 	sandbox    *sandbox.Sandbox
 	ledger     *ledger
-	controller *controller // the one that runs, nil while none does
-	audit      string      // the API server's log of what the controllers asked for
-	// environment are variables that the controller gets beside our own, as NAME=value.
+	controller *controller // the running controller, nil if there is none
+	audit      string      // the API server's audit log of the controllers' requests
+	// environment holds additional environment variables of the controller, as NAME=value.
 	environment []string
 	end         context.CancelFunc
 }
 
-// startCluster starts a control plane whose controllers are the account that the chart makes for a provider. Its controller
-// manager has more flags if some are given.
+// startCluster starts a control plane whose controllers use the account of the chart for a provider. manager are
+// additional flags of its controller manager.
 func startCluster(ctx context.Context, directory, provider string, manager ...string) (*cluster, error) {
 	c, err := startOf(ctx, sandbox.Options{DataDir: directory, ExtraArgs: map[string][]string{"kube-controller-manager": manager}}, provider)
 	if err != nil {
@@ -58,7 +58,7 @@ func startCluster(ctx context.Context, directory, provider string, manager ...st
 	return c, nil
 }
 
-// startOf is startCluster for a control plane of some components, and without a ledger.
+// startOf is like startCluster, for a control plane with selected components, and without a ledger.
 func startOf(ctx context.Context, options sandbox.Options, provider string) (*cluster, error) {
 	assets, err := sandbox.Assets(ctx, sandbox.AssetsOptions{
 		Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { fmt.Fprintln(os.Stderr, message) },
@@ -143,7 +143,7 @@ func ownCluster(t *testing.T) *cluster {
 	return ownClusterOf(t, "kwok")
 }
 
-// ownClusterOf is ownCluster for another provider, or with more flags of the controller manager.
+// ownClusterOf is like ownCluster, for another provider, or with more flags of the controller manager.
 func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
 	t.Helper()
 	directory, err := os.MkdirTemp(artefacts, "own-")
@@ -161,7 +161,7 @@ func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
 	return c
 }
 
-// close ends a test's own cluster and its controller, which must not have been denied anything.
+// close ends a test's own cluster and its controller, which must not have been denied any request.
 func (c *cluster) close(t *testing.T) {
 	if c.controller != nil && c.controller.running() {
 		if err := c.controller.stop(); err != nil {
@@ -174,7 +174,8 @@ func (c *cluster) close(t *testing.T) {
 	c.stop()
 }
 
-// giveBack gives back the disk of a case that has ended: of one that failed logs stay. Clusters take 100 MB and more.
+// giveBack frees the disk space of a case that has ended. The logs of a failed one are kept. Clusters take 100 MB and
+// more.
 func giveBack(t *testing.T, folders ...string) {
 	t.Helper()
 	away := os.RemoveAll
@@ -188,7 +189,7 @@ func giveBack(t *testing.T, folders ...string) {
 	}
 }
 
-// await polls until check returns nil. Its last error says what was still missing.
+// await polls until check returns nil. The failure contains the last error of check.
 func await(t *testing.T, patience time.Duration, what string, check func(context.Context) error) {
 	t.Helper()
 	var missing error
@@ -203,5 +204,5 @@ func await(t *testing.T, patience time.Duration, what string, check func(context
 	}
 }
 
-// patience is the deadline of waits that say nothing about speed.
+// patience is the deadline of waits whose duration is not tested.
 const patience = 2 * time.Minute

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// quickTimers make the real binary do sooner what a user can wait for.
+// quickTimers shorten the timers of the real binary.
 var quickTimers = []string{"--timers=disruption-poll=1s,drain-min=1s,drain-quiet=1s,collection=5s,leak=20s,class-recheck=5s,repair-retry=1s,validation=2s"}
 
-// mutationDetector is the variable that makes client-go compare the objects of its caches with copies, and panic where one has been
-// written to. It costs processor time and memory, so measurements run without it.
+// mutationDetector makes client-go compare the objects of its caches with copies, and panic if one was written to. It
+// costs CPU time and memory, so measurements run without it.
 const mutationDetector = "KUBE_CACHE_MUTATION_DETECTOR="
 
 // controller is `karpenter controller` in a process of its own.
@@ -34,7 +34,7 @@ type controller struct {
 	err     error // read after ended is closed
 }
 
-// startController starts it and returns without waiting for readiness.
+// startController starts the controller and returns without waiting for readiness.
 func startController(c *cluster, log string, flags ...string) (*controller, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -53,7 +53,7 @@ func startController(c *cluster, log string, flags ...string) (*controller, erro
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the parent-death signal comes when the thread that forked ends
+		runtime.LockOSThread() // the parent-death signal is sent when the thread that forked ends
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		started <- err
@@ -69,8 +69,7 @@ func startController(c *cluster, log string, flags ...string) (*controller, erro
 	return p, nil
 }
 
-// runController starts the controller and waits until it is ready. It is ended with
-// the test's own cluster.
+// runController starts the controller and waits until it is ready. It ends with the test's own cluster.
 func (c *cluster) runController(t *testing.T, log string, flags ...string) {
 	t.Helper()
 	p, err := startController(c, log, flags...)
@@ -102,13 +101,13 @@ func (p *controller) ready(ctx context.Context) error {
 	return nil
 }
 
-// kill ends the controller as a crash does, at once.
+// kill ends the controller at once, like a crash.
 func (p *controller) kill() {
 	_ = p.process.Kill()
 	<-p.ended
 }
 
-// running says whether the process is there.
+// running reports whether the process exists.
 func (p *controller) running() bool {
 	select {
 	case <-p.ended:
@@ -118,8 +117,8 @@ func (p *controller) running() bool {
 	}
 }
 
-// stop ends the controller as kubelet does, and complains if it does not obey, or
-// has ended by itself.
+// stop ends the controller as the kubelet does. It returns an error if the controller does not end, or has ended by
+// itself.
 func (p *controller) stop() error {
 	if !p.running() {
 		return fmt.Errorf("the controller had ended by itself (%v); its log is %s", p.err, p.log)
@@ -171,8 +170,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// insecureClient asks a server on the loopback address for its health, whose
-// certificate nobody has signed.
+// insecureClient returns a client for health checks on the loopback address, whose certificate is not signed by a
+// known CA.
 func insecureClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 }

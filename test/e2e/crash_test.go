@@ -16,7 +16,7 @@ import (
 
 func keyOf(object client.Object) types.NamespacedName { return client.ObjectKeyFromObject(object) }
 
-// moment is when the controller is killed: as soon as the ledger shows it.
+// moment is a state of the ledger at which the controller is killed.
 type moment struct {
 	name    string
 	reached func(before, now census, s *stage) bool
@@ -48,13 +48,11 @@ var shrinking = []moment{
 	{"a machine is gone", func(_, now census, _ *stage) bool { return now.machines < now.claims || now.machines < 4 }},
 }
 
-// crashFlags let a new controller lead 2 s after the old one was killed, and empty
-// nodes leave soon.
+// crashFlags let a new controller lead 2 s after the old one was killed, and shorten the removal of empty nodes.
 var crashFlags = []string{"--leader-election-lease=2s", "--timers=disruption-poll=500ms,drain-min=1s,command-retry=200ms,collection=3s,leak=20s"}
 
-// Whenever the controller is killed while it buys or sells nodes, the one started
-// after it finishes the work: no pod is stuck, no machine leaks or is bought twice,
-// no taint is left.
+// TestKilledController checks that, whenever the controller is killed while it launches or removes nodes, the next
+// one finishes the work: no pod is stuck, no machine leaks or is launched twice, and no taint remains.
 func TestKilledController(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -83,8 +81,8 @@ func TestKilledController(t *testing.T) {
 	}
 }
 
-// Pods that come back while the controller is dead, its nodes half sold, run again,
-// and no node that stays keeps the taint or the command.
+// TestKilledControllerAndPodsComeBack checks that pods that are created again while the controller is stopped, with
+// its nodes half removed, run again, and that no kept node keeps the taint or the command.
 func TestKilledControllerAndPodsComeBack(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -104,8 +102,7 @@ func TestKilledControllerAndPodsComeBack(t *testing.T) {
 	}
 }
 
-// settled fails while a node leaves or is marked to, or claims, nodes and machines do
-// not agree.
+// settled fails while a node is being removed or is marked for it, or claims, nodes and machines do not match.
 func (s *stage) settled(context.Context) error {
 	for _, e := range s.ledger.claimsOf(s.name) {
 		switch _, commanded := e.object.Annotations[karpv1.AnnotationCommand]; {
@@ -140,13 +137,13 @@ func (s *stage) killWhen(m moment, before census) {
 	s.t.Logf("killed when %s: %+v", m.name, s.ledger.count(s.name))
 }
 
-// checkBought complains if more or less was bought than there was need of.
+// checkBought fails if more or less was launched than needed.
 func (s *stage) checkBought(when string, before census, nodes int) {
 	s.t.Helper()
 	now := s.ledger.count(s.name)
 	claims, machines := now.claimsEver-before.claimsEver, now.machinesEver-before.machinesEver
 	if claims != nodes || machines != nodes {
-		s.t.Errorf("killed when %s: %d claims were created and %d machines bought, want %d of each", when, claims, machines, nodes)
+		s.t.Errorf("killed when %s: %d claims were created and %d machines launched, want %d of each", when, claims, machines, nodes)
 	}
 	for _, node := range s.ledger.nodesOf(s.name) {
 		if tainted(node) {

@@ -28,14 +28,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// bystanders are how many harmless pods come one after the other beside what is hostile.
+// bystanders is the number of ordinary pods that are created one after the other beside hostile input.
 const bystanders = 6
 
-// leastRoom is more memory than the controller may take beside hostile input in a small cluster.
+// leastRoom is a memory limit for the controller with hostile input in a small cluster.
 const leastRoom = 1 << 30
 
-// apiOnly is an API server with our definitions and an account, and nothing beside it: the test says what kube-scheduler would. A whole
-// control plane is slower than what is measured.
+// apiOnly starts an API server with Karpenter's definitions and an account. The test writes what kube-scheduler
+// would. A whole control plane is slower than the measured effects.
 func apiOnly(t *testing.T) *loaded {
 	t.Helper()
 	directory, err := os.MkdirTemp(artefacts, "api-")
@@ -59,7 +59,7 @@ func apiOnly(t *testing.T) *loaded {
 	return l
 }
 
-// stage is where a case plays whose objects go with the cluster.
+// stage returns a case whose objects are removed with the cluster.
 func (l *loaded) stage(name string) *stage {
 	l.t.Helper()
 	s := &stage{cluster: l.cluster, t: l.t, name: name}
@@ -68,8 +68,9 @@ func (l *loaded) stage(name string) *stage {
 	return s
 }
 
-// TestCrowd has pods of one namespace come while 1,500 pods of another wait that keep each other off their nodes, each of them
-// a group of its own. Each has its NodeClaim soon, and the controller keeps its Lease.
+// TestCrowd creates pods of one namespace while 1,500 pods of another one are pending that exclude each other from
+// their nodes, each of them a group of its own. Each ordinary pod has its NodeClaim soon, and the controller keeps
+// its Lease.
 func TestCrowd(t *testing.T) {
 	only(t)
 	const pods, limit = 1500, 200
@@ -82,11 +83,11 @@ func TestCrowd(t *testing.T) {
 	come := make(chan error, 1)
 	go func() { come <- crowd.comeApart(l, pods) }()
 	coming := quiet.pace(l, bystanders)
-	t.Logf("while %d pods come that keep each other off: %s", pods, coming)
+	t.Logf("while %d pods with anti-affinity are created: %s", pods, coming)
 	if err := <-come; err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("they have come after %.0f s", time.Since(begun).Seconds())
+	t.Logf("they were created after %.0f s", time.Since(begun).Seconds())
 	await(t, 10*time.Minute, "the crowd to have as many claims as the limit allows", func(context.Context) error {
 		if now := crowd.ledger.count(crowd.name); now.claims < limit {
 			return fmt.Errorf("%d claims, want %d", now.claims, limit)
@@ -95,13 +96,14 @@ func TestCrowd(t *testing.T) {
 	})
 	t.Logf("%d claims for them after %.0f s and %.1f CPU s", limit, time.Since(begun).Seconds(), l.controller.takes(t).cpu-before.cpu)
 	late := quiet.pace(l, 2*bystanders)
-	t.Logf("beside %d that have no place: %s; slow passes: %v", pods-limit, late, l.controller.slowPasses(t))
+	t.Logf("beside %d unschedulable ones: %s; slow passes: %v", pods-limit, late, l.controller.slowPasses(t))
 	for _, beside := range []pacing{coming, late} {
 		quiet.heldUp(beside)
 	}
 }
 
-// comeApart has pods wait each of which keeps all others off its node and is spread over nodes, zones and capacity types.
+// comeApart creates pending pods, each of which excludes all others from its node and is spread over nodes, zones and
+// capacity types.
 func (s *stage) comeApart(l *loaded, number int) error {
 	names := make([]string, number)
 	for i := range names {
@@ -121,7 +123,7 @@ func (s *stage) comeApart(l *loaded, number int) error {
 	return errors.Join(errs...)
 }
 
-// apart is pod i of the names.
+// apart returns pod i of the names.
 func apart(namespace string, names []string, i int) *corev1.Pod {
 	name := names[i]
 	others := slices.Concat(names[:i], names[i+1:])
@@ -143,7 +145,7 @@ func apart(namespace string, names []string, i int) *corev1.Pod {
 	return pod
 }
 
-// plainPod is a pod for the nodes of a case.
+// plainPod returns a pod for the nodes of a case.
 func plainPod(namespace, name, nodes, cpu string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -157,7 +159,7 @@ func plainPod(namespace, name, nodes, cpu string) *corev1.Pod {
 	}
 }
 
-// pacing is how long harmless pods waited for their claims, and what the controller took meanwhile.
+// pacing holds how long ordinary pods waited for their claims, and the controller's usage meanwhile.
 type pacing struct {
 	waits []time.Duration
 	cpu   float64
@@ -174,7 +176,7 @@ func (p pacing) String() string {
 	return fmt.Sprintf("claims after %s s, %.1f CPU s of the controller, at most %d MiB so far", strings.Join(waits, ", "), p.cpu, p.peak>>20)
 }
 
-// pace has harmless pods wait, one after the other, and waits for the claim of each.
+// pace creates ordinary pods one after the other, and waits for the claim of each.
 func (s *stage) pace(l *loaded, from int) pacing {
 	s.t.Helper()
 	var p pacing
@@ -198,13 +200,13 @@ func (s *stage) pace(l *loaded, from int) pacing {
 	return p
 }
 
-// heldUp holds what hostile input must not do: memory is beyond bounds, the Lease is lost, pods wait for long. The last two are held on
-// a quiet machine only: a starved API server does the same.
+// heldUp checks the limits for hostile input: bounded memory, no lost Lease, no long waits of pods. The last two are
+// checked on a quiet machine only: a starved API server has the same effects.
 func (s *stage) heldUp(beside pacing) {
 	s.t.Helper()
 	promised(s.t, "the claim of a harmless pod", beside.worst(), 15*time.Second)
 	if beside.peak > leastRoom {
-		s.t.Errorf("the controller took %d MiB, want %d at most", beside.peak>>20, leastRoom>>20)
+		s.t.Errorf("the controller used %d MiB, want %d at most", beside.peak>>20, leastRoom>>20)
 	}
 	log, err := os.ReadFile(s.controller.log)
 	if err != nil {
@@ -217,7 +219,7 @@ func (s *stage) heldUp(beside pacing) {
 	}
 }
 
-// slowPasses are the seconds of the longest pass of each loop that the log calls long.
+// slowPasses returns the seconds of the longest pass of each loop that the log reports as long.
 func (p *controller) slowPasses(t *testing.T) map[string]string {
 	t.Helper()
 	log, err := os.Open(p.log)
@@ -245,8 +247,8 @@ func (p *controller) slowPasses(t *testing.T) map[string]string {
 	return said
 }
 
-// TestFlood has pods come while clients send 100 requests of 1 MiB a second to the conversion webhook. Pods are planned at their
-// usual pace.
+// TestFlood creates pods while clients send 100 requests of 1 MiB a second to the conversion webhook. Pods are
+// planned at their usual pace.
 func TestFlood(t *testing.T) {
 	only(t)
 	ports, err := freePorts(1)
@@ -269,7 +271,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// flood is requests to convert 1 MiB of pools, 100 a second.
+// flood sends requests to convert 1 MiB of pools, 100 a second.
 type flood struct {
 	url    string
 	body   []byte
@@ -293,7 +295,7 @@ func newFlood(url string) *flood {
 	}
 }
 
-// answers fails until a request is answered.
+// answers fails until a request gets a response.
 func (f *flood) answers(ctx context.Context) error {
 	if err := f.send(ctx, 0); err != nil {
 		return err
@@ -313,7 +315,7 @@ func (f *flood) send(ctx context.Context, _ int) error {
 	response, err := f.client.Do(request)
 	if err != nil {
 		f.failed.Add(1)
-		return nil // turned away in the middle
+		return nil // rejected while it was sent
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
@@ -328,7 +330,7 @@ func (f *flood) send(ctx context.Context, _ int) error {
 	return nil
 }
 
-// start floods until what it returns is called.
+// start sends requests until the returned function is called.
 func (f *flood) start(ctx context.Context) (stop func() string) {
 	ctx, cancel := context.WithCancel(ctx)
 	done, begun := make(chan struct{}), time.Now()

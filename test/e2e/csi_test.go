@@ -17,17 +17,17 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// The stand-in's names. Pools whose pods use its volumes carry the startup taint, as those of real drivers do: pods
-// must not come before the node has said how many volumes it holds.
+// These are the names of the stand-in. Pools whose pods use its volumes have the startup taint, like those of real
+// drivers: pods must not be bound before the node's volume limit is known.
 const (
 	csiDriver = "csi.e2e.example.org"
 	csiTaint  = "csi.e2e.example.org/agent-not-ready"
 )
 
-// csi is a stand-in for a CSI driver on nodes that have no kubelet. It does what the driver's node plugin, its
-// provisioner and its attacher do, as far as the API shows it:
+// csi is a stand-in for a CSI driver on nodes without a kubelet. It does the work of the driver's node plugin,
+// provisioner and attacher, as far as the API shows it:
 //
-//	node registered        -> CSINode with a limit, kube-controller-manager may attach, then the startup taint goes
+//	node registered        -> CSINode with a limit, kube-controller-manager may attach, then the startup taint is removed
 //	claim, node selected   -> PersistentVolume in that node's zone; kube-controller-manager binds the two
 //	VolumeAttachment       -> attached, and when it is deleted detached, unless the test holds that up
 //	volume released        -> deleted
@@ -35,7 +35,7 @@ const (
 // All state is in the API, so that a round can be repeated at any time.
 type csi struct {
 	client.Client
-	// limit is how many volumes a node holds.
+	// limit is the volume limit of a node.
 	limit int32
 
 	mu   sync.Mutex
@@ -44,14 +44,14 @@ type csi struct {
 	held bool
 }
 
-// hold keeps volumes attached to their nodes, or no longer.
+// hold sets whether volumes stay attached to their nodes.
 func (d *csi) hold(held bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.held = held
 }
 
-// csiFinalizer keeps a VolumeAttachment until the volume is detached, as that of an external attacher.
+// csiFinalizer keeps a VolumeAttachment until the volume is detached, like that of an external attacher.
 const csiFinalizer = "external-attacher/csi-e2e-example-org"
 
 // startCSI runs the stand-in until the test ends.
@@ -90,7 +90,7 @@ func (d *csi) run(ctx context.Context) {
 	}
 }
 
-// publish says of each node how many volumes it holds, and opens it for pods.
+// publish writes the volume limit of each node, and opens the node for pods.
 func (d *csi) publish(ctx context.Context) error {
 	var nodes corev1.NodeList
 	if err := d.List(ctx, &nodes, client.MatchingLabels{karpv1.LabelRegistered: "true"}); err != nil {
@@ -107,7 +107,7 @@ func (d *csi) publish(ctx context.Context) error {
 		}
 		base := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, waits)
-		// As a kubelet says of its node: kube-controller-manager attaches and detaches there.
+		// As the kubelet declares for its node: kube-controller-manager attaches and detaches there.
 		metav1.SetMetaDataAnnotation(&node.ObjectMeta, "volumes.kubernetes.io/controller-managed-attach-detach", "true")
 		if err := d.Patch(ctx, node, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (d *csi) csiNode(node *corev1.Node) *storagev1.CSINode {
 	}
 }
 
-// provision makes the volumes of claims for which kube-scheduler has chosen a node, in that node's zone.
+// provision creates the volumes of claims for which kube-scheduler has selected a node, in that node's zone.
 func (d *csi) provision(ctx context.Context) error {
 	var claims corev1.PersistentVolumeClaimList
 	if err := d.List(ctx, &claims); err != nil {
@@ -169,7 +169,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, zone string) *corev1.Persist
 	}
 }
 
-// attach says of each attachment that it is done; kube-controller-manager makes and deletes them.
+// attach marks each attachment as done; kube-controller-manager creates and deletes them.
 func (d *csi) attach(ctx context.Context) error {
 	var attachments storagev1.VolumeAttachmentList
 	if err := d.List(ctx, &attachments); err != nil {
@@ -195,7 +195,7 @@ func (d *csi) attach(ctx context.Context) error {
 	return nil
 }
 
-// detach lets go of the attachments that kube-controller-manager has deleted.
+// detach removes the finalizer of the attachments that kube-controller-manager has deleted.
 func (d *csi) detach(ctx context.Context) error {
 	d.mu.Lock()
 	held := d.held
@@ -217,7 +217,7 @@ func (d *csi) detach(ctx context.Context) error {
 	return nil
 }
 
-// reclaim deletes volumes whose claims are gone.
+// reclaim deletes released volumes.
 func (d *csi) reclaim(ctx context.Context) error {
 	var volumes corev1.PersistentVolumeList
 	if err := d.List(ctx, &volumes); err != nil {

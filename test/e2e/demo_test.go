@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The demo does what it says and leaves no process.
+// TestDemo checks the output of the demo, and that no process remains.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--replicas=20")
@@ -29,7 +29,8 @@ func TestDemo(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
-// The other story holds: the fleet becomes cheaper within its budgets, and no pod waits for a node. It is its own judge.
+// TestConsolidationStory runs the consolidation story, which checks itself: the fleet becomes cheaper within its
+// budgets, and no pod waits for a node.
 func TestConsolidationStory(t *testing.T) {
 	if effort(0, 1, 1) == 0 {
 		t.Skip("takes some minutes; make e2e runs it")
@@ -47,7 +48,8 @@ func TestConsolidationStory(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
-// On AWS half of the machines are taken, and a new image is released, on top. It is its own judge of budget and time.
+// TestAWSDemo runs the demo on AWS, in which half of the machines are interrupted and a new image is released. It
+// checks budget and time itself.
 func TestAWSDemo(t *testing.T) {
 	if effort(0, 1, 1) == 0 {
 		t.Skip("takes some minutes; make e2e runs it")
@@ -65,7 +67,7 @@ func TestAWSDemo(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
-// An interrupted demo stops what it started, says so, and fails.
+// TestInterruptedDemo checks that an interrupted demo stops its processes, reports the interruption, and fails.
 func TestInterruptedDemo(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--replicas=20")
@@ -86,7 +88,7 @@ func TestInterruptedDemo(t *testing.T) {
 		t.Errorf("the interrupted demo ended with %v, want exit code 1", err)
 	}
 	if !strings.Contains(d.complaint.String(), "interrupted") {
-		t.Errorf("the interrupted demo said %q", d.complaint.String())
+		t.Errorf("the interrupted demo printed %q", d.complaint.String())
 	}
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
@@ -106,7 +108,7 @@ func startDemo(t *testing.T, flags ...string) *runningDemo {
 	}
 	d := &runningDemo{directory: directory}
 	t.Cleanup(func() {
-		if d.command.Process != nil && d.command.ProcessState == nil { // the test gave up on it, and its context has ended
+		if d.command.Process != nil && d.command.ProcessState == nil { // the test timed out, and its context has ended
 			_ = d.command.Wait()
 		}
 		giveBack(t, directory)

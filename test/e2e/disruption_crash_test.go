@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// replacing are the phases of a command that replaces a node, each at the moment when it can first be seen.
+// replacing are the phases of a command that replaces a node, each at the moment when it first becomes visible.
 var replacing = []moment{
 	{"the command is written", func(_, _ census, s *stage) bool {
 		return s.leavingClaim(func(c *karpv1.NodeClaim) bool { return c.Annotations[karpv1.AnnotationCommand] != "" })
@@ -39,7 +39,7 @@ var replacing = []moment{
 	}},
 }
 
-// leavingClaim reports whether a claim of the case that is there is like that.
+// leavingClaim reports whether an existing claim of the case satisfies like.
 func (s *stage) leavingClaim(like func(*karpv1.NodeClaim) bool) bool {
 	for _, e := range s.ledger.claimsOf(s.name) {
 		if !e.gone && like(e.object) {
@@ -49,12 +49,13 @@ func (s *stage) leavingClaim(like func(*karpv1.NodeClaim) bool) bool {
 	return false
 }
 
-// replaceFlags are crashFlags with a short validation, and nodes that never come are given up soon.
+// replaceFlags are crashFlags with a short validation and a short timeout for nodes that do not register.
 var replaceFlags = []string{"--leader-election-lease=2s", "--timers=disruption-poll=500ms,drain-min=1s,command-retry=200ms,collection=3s,leak=20s,validation=1s,registration=15s"}
 
-// Whenever the controller is killed while it replaces a node by a smaller one, the one started after it finishes the
-// work: one node is bought, one is sold, no pod is stuck, and no taint and no command is left. A replacement that never
-// becomes ready is given up, and the node is as it was. (The feature gate SpotToSpotConsolidation is closed here.)
+// TestKilledWhileReplacing checks that, whenever the controller is killed while it replaces a node by a smaller one,
+// the next one finishes the work: one node is launched, one is removed, no pod is stuck, and no taint and no command
+// remains. A replacement that never becomes ready is abandoned, and the node returns to its previous state. (The
+// feature gate SpotToSpotConsolidation is off here.)
 func TestKilledWhileReplacing(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -72,7 +73,8 @@ func TestKilledWhileReplacing(t *testing.T) {
 	t.Run("gate", func(t *testing.T) { playClosedGate(newStage(t, c, "spot")) })
 }
 
-// playClosedGate: without the feature gate a spot node is not replaced by another, and says so.
+// playClosedGate checks that without the feature gate a spot node is not replaced by another, and that the reason is
+// reported.
 func playClosedGate(s *stage) {
 	s.scale("large", 1)
 	s.scale("small", 1)
@@ -113,11 +115,11 @@ func (s *stage) killWhileReplacing(log string, m moment, round int) {
 	await(s.t, patience, "the node to leave", s.empty)
 }
 
-// playRollback lets a replacement be bought that never becomes a node.
+// playRollback launches a replacement that never becomes a node.
 func playRollback(s *stage) {
 	s.scale("app", 7)
 	await(s.t, patience, "the pods to run", s.running("app", 7))
-	// Before anything can be bought in the node's place.
+	// This is before any replacement can be launched.
 	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "dud"}}
 	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}},"spec":{"nodeRegistrationDelay":"1h"}}`)
 	await(s.t, patience, "the controller to have seen what became of the class", func(ctx context.Context) error {
@@ -148,7 +150,7 @@ func playRollback(s *stage) {
 		return s.settled(ctx)
 	})
 	if reason := reasonOf(s.ledger.claimsOf("dud")[0].object); reason != "" {
-		s.t.Errorf("the claim still says that it is disrupted, as %s", reason)
+		s.t.Errorf("the claim is still marked as disrupted, as %s", reason)
 	}
 	for _, was := range pods {
 		stayed := false

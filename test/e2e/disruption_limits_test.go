@@ -13,8 +13,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// All nodes drift when the pool's labels change. They are replaced, a tenth of them at a time, and each pod has a node to
-// go to before its own leaves.
+// TestDriftWithinBudget checks that all nodes drift when the pool's labels change. They are replaced, a tenth of them
+// at a time, and each pod has a node to move to before its own is removed.
 func TestDriftWithinBudget(t *testing.T) {
 	nodes := effort(20, 50, 50)
 	s := onShared(t, "renewed")
@@ -35,22 +35,22 @@ func TestDriftWithinBudget(t *testing.T) {
 		}
 		return s.running("app", nodes)(ctx)
 	})
-	// The percentage is of the nodes that are there, those in place of others included, and rounded up.
+	// The percentage is of all existing nodes, including replacements, and rounded up.
 	peak := s.ledger.peak("renewed")
 	if most := (nodes + peak + 9) / 10; peak > most || peak == 0 {
 		t.Errorf("%d nodes were leaving at the same time, want 1 to %d", peak, most)
 	}
 	if c := s.ledger.count("renewed"); c.claimsEver-before != nodes {
-		t.Errorf("%d claims were made in the place of %d", c.claimsEver-before, nodes)
+		t.Errorf("%d claims were created to replace %d", c.claimsEver-before, nodes)
 	}
 	for _, e := range s.ledger.claimsOf("renewed") {
 		if by := e.object.Annotations[karpv1.AnnotationBoughtBy]; !e.gone && !old[e.object.UID] && by != "drifted" {
-			t.Errorf("claim %s was bought by %q, want drifted", e.object.Name, by)
+			t.Errorf("claim %s was launched by %q, want drifted", e.object.Name, by)
 		}
 	}
 }
 
-// uids are those of the case's claims that are there.
+// uids returns the UIDs of the case's existing claims.
 func (s *stage) uids() map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, e := range s.ledger.claimsOf(s.name) {
@@ -61,8 +61,8 @@ func (s *stage) uids() map[types.UID]bool {
 	return out
 }
 
-// Nodes that were born together are renewed, most of them before their end, and none lives for much longer than
-// expireAfter.
+// TestBornTogether checks that nodes of the same age are renewed, most of them before their expiry, and that none
+// lives for much longer than expireAfter.
 func TestBornTogether(t *testing.T) {
 	const nodes, life = 8, 100 * time.Second
 	s := onShared(t, "together")
@@ -88,7 +88,8 @@ func TestBornTogether(t *testing.T) {
 	}
 }
 
-// A budget that lets nothing go for some minutes ends when its schedule says, and empty nodes leave then.
+// TestBudgetWithSchedule checks that a budget that allows nothing for some minutes ends by its schedule, and empty
+// nodes are then removed.
 func TestBudgetWithSchedule(t *testing.T) {
 	s := onShared(t, "hours")
 	s.scale("app", 6)
@@ -116,8 +117,8 @@ func TestBudgetWithSchedule(t *testing.T) {
 	}
 }
 
-// What a PodDisruptionBudget would hold up is not begun, and the node says which; when the budget lets a pod go, the nodes
-// leave.
+// TestDisruptionBudgetThatOpens checks that a disruption that a PodDisruptionBudget would block is not started, and
+// that the node reports it. When the budget allows an eviction, the nodes are removed.
 func TestDisruptionBudgetThatOpens(t *testing.T) {
 	s := onShared(t, "guarded")
 	s.scale("app", 12)
@@ -158,6 +159,6 @@ func TestDisruptionBudgetThatOpens(t *testing.T) {
 		return s.settled(ctx)
 	})
 	if left := s.leftFor("guarded"); left["Underutilized"] == 0 {
-		t.Errorf("nodes left as %v, want some as underutilised", left)
+		t.Errorf("nodes were removed as %v, want some as underutilized", left)
 	}
 }

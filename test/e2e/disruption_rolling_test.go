@@ -14,9 +14,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// A rolling update of 200 replicas launches nodes for a surge of 50 that are not needed afterwards. Nodes that were launched
-// for pods are consolidated once consolidateAfter has passed, what a consolidation launched only after the minimum stay; in the
-// end the fleet is no dearer than it was.
+// TestRollingUpdate runs a rolling update of 200 replicas, which launches nodes for a surge of 50 that are not needed
+// afterwards. Nodes that were launched for pods are consolidated once consolidateAfter has passed, nodes that a
+// consolidation launched only after the minimum stay. In the end the fleet costs no more than before.
 func TestRollingUpdate(t *testing.T) {
 	const replicas, stay = 200, 30 * time.Second
 	s := onShared(t, "rolling")
@@ -61,7 +61,7 @@ func TestRollingUpdate(t *testing.T) {
 	}
 }
 
-// price is what the nodes of the case cost, in USD per hour.
+// price returns the price of the nodes of the case in USD per hour.
 func (s *stage) price() float64 {
 	type offering struct{ instanceType, zone, capacityType string }
 	prices := map[offering]float64{}

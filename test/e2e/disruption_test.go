@@ -14,7 +14,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Four nodes with a pod each become two: nothing is bought, and the pods run again.
+// TestConsolidationByDeletion checks that four nodes with a pod each become two: nothing is launched, and the pods
+// run again.
 func TestConsolidationByDeletion(t *testing.T) {
 	s := onShared(t, "shrink")
 	s.scale("app", 12)
@@ -24,16 +25,16 @@ func TestConsolidationByDeletion(t *testing.T) {
 	await(t, patience, "two nodes to be left", s.nodesReady(2))
 	await(t, patience, "the pods to run on them", s.running("app", 4))
 	if c := s.ledger.count("shrink"); c.claimsEver != 4 || c.machinesEver != 4 {
-		t.Errorf("%d claims and %d machines were made ever, want the first four", c.claimsEver, c.machinesEver)
+		t.Errorf("%d claims and %d machines were ever created, want the first four", c.claimsEver, c.machinesEver)
 	}
 	if left := s.leftFor("shrink"); left["Underutilized"] == 0 || left["Underutilized"]+left["Empty"] != 2 {
-		t.Errorf("nodes left as %v, want two, and one of them at least as underutilised", left)
+		t.Errorf("nodes were removed as %v, want two, and one of them at least as underutilized", left)
 	}
 }
 
-// keepOneOnEach makes the ReplicaSet keep a pod on every node when it has to let some go. Which pods it lets go is decided from what
-// the controller manager has seen of them, and it may be told to before it has seen the cost. So the pods are labelled in the same
-// step and counted by a PodDisruptionBudget: its status is written from the same cache.
+// keepOneOnEach makes the ReplicaSet keep a pod on every node when it is scaled down. The controller manager selects
+// the pods to delete from its cache, and may be scaled before it has seen the deletion cost. So the pods are labeled
+// in the same step and counted by a PodDisruptionBudget, whose status is written from the same cache.
 func (s *stage) keepOneOnEach(app string) {
 	s.t.Helper()
 	kept := map[string]bool{}
@@ -45,7 +46,7 @@ func (s *stage) keepOneOnEach(app string) {
 	}
 	seen := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "kept"}}
 	seen.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"kept": "true"}}
-	seen.Spec.MinAvailable = new(intstr.FromInt32(0)) // with a number, pods are counted, not the replicas that their owner wants
+	seen.Spec.MinAvailable = new(intstr.FromInt32(0)) // with a number, pods are counted, not their owner's replicas
 	s.create(seen)
 	await(s.t, patience, "the controller manager to know the pods that are kept", func(ctx context.Context) error {
 		if err := s.Get(ctx, keyOf(seen), seen); err != nil {
@@ -59,30 +60,31 @@ func (s *stage) keepOneOnEach(app string) {
 	s.remove(seen)
 }
 
-// Three small nodes become one of the size of two: it is bought first, and the small ones go when it is ready.
+// TestConsolidationByReplacement checks that three small nodes become one of the size of two: it is launched first,
+// and the small ones are removed when it is ready.
 func TestConsolidationByReplacement(t *testing.T) {
 	s := onShared(t, "merge")
 	s.merge()
 	claims := s.ledger.claimsOf("merge")
 	if len(claims) != 4 {
-		t.Fatalf("%d claims were made ever, want three and the one in their place", len(claims))
+		t.Fatalf("%d claims were ever created, want three and their replacement", len(claims))
 	}
 	bought := claims[3].object
 	if by := bought.Annotations[karpv1.AnnotationBoughtBy]; by != "underutilized" {
-		t.Errorf("claim %s was bought by %q, want underutilized", bought.Name, by)
+		t.Errorf("claim %s was launched by %q, want underutilized", bought.Name, by)
 	}
 	ready := bought.DeepCopy().Condition(karpv1.ConditionInitialized)
 	for _, e := range claims[:3] {
 		if e.object.DeletionTimestamp.Time.Before(ready.LastTransitionTime.Truncate(time.Second)) {
-			t.Errorf("claim %s was deleted at %s, before the one in its place was ready, %s", e.object.Name, e.object.DeletionTimestamp, ready.LastTransitionTime)
+			t.Errorf("claim %s was deleted at %s, before its replacement was ready, %s", e.object.Name, e.object.DeletionTimestamp, ready.LastTransitionTime)
 		}
 	}
 	if left := s.leftFor("merge"); left["Underutilized"] != 3 {
-		t.Errorf("nodes left as %v, want three as underutilised", left)
+		t.Errorf("nodes were removed as %v, want three as underutilized", left)
 	}
 }
 
-// merge brings three small nodes about while the budget is 0, opens it, and waits until the seven pods run on one.
+// merge creates three small nodes while the budget is 0, opens it, and waits until the seven pods run on one.
 func (s *stage) merge() {
 	s.t.Helper()
 	for _, pods := range []int{3, 6, 7} {
@@ -90,7 +92,7 @@ func (s *stage) merge() {
 		await(s.t, patience, fmt.Sprintf("%d pods to run", pods), s.running("app", pods))
 	}
 	if c := s.ledger.count(s.name); c.nodes != 3 {
-		s.t.Fatalf("seven pods that came in three lots are on %d nodes, want 3", c.nodes)
+		s.t.Fatalf("seven pods that were created in three groups are on %d nodes, want 3", c.nodes)
 	}
 	s.budgets(s.name, `{"nodes":"100%"}`)
 	await(s.t, patience, "one node to be left", s.nodesReady(1))
@@ -103,7 +105,7 @@ func (s *stage) budgets(pool, budgets string) {
 	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: pool}}, `{"spec":{"disruption":{"budgets":[`+budgets+`]}}}`)
 }
 
-// leftFor counts the claims of a case that were deleted by the reason that stands on them, "" for none.
+// leftFor counts the deleted claims of a case by their disruption reason, "" for none.
 func (s *stage) leftFor(name string) map[string]int {
 	out := map[string]int{}
 	for _, e := range s.ledger.claimsOf(name) {
@@ -121,7 +123,8 @@ func reasonOf(claim *karpv1.NodeClaim) string {
 	return ""
 }
 
-// A spot node that is too large is replaced by a small spot node, where the feature gate allows it.
+// TestSpotToSpot checks that a spot node that is too large is replaced by a small spot node if the feature gate is
+// on.
 func TestSpotToSpot(t *testing.T) {
 	s := onShared(t, "spot")
 	s.scale("large", 1)
@@ -147,8 +150,8 @@ func TestSpotToSpot(t *testing.T) {
 	}
 }
 
-// Of two pools that differ in their policy alone, the one that weighs the saving against the disruption keeps a node whose
-// pod is dear to evict; when the pod no longer is, the node goes.
+// TestBalanced checks that, of two pools that differ only in their policy, the one with the policy Balanced keeps a
+// node whose pod has a high eviction cost. When the pod's cost is removed, the node is removed too.
 func TestBalanced(t *testing.T) {
 	s := onShared(t, "weighed")
 	pools := []string{"plain", "balanced"}
@@ -174,12 +177,12 @@ func TestBalanced(t *testing.T) {
 	await(t, patience, "its pod to run", s.running("plain-dear", 1))
 	await(t, patience, "the node that is kept to say why", s.says(s.node(dear), "Unconsolidatable", "ScoreTooLow", "Balanced"))
 	if now := s.pods("balanced-dear"); len(now) != 1 || now[0].UID != dear.UID {
-		t.Errorf("the dear pod of the pool that weighs was moved")
+		t.Errorf("the expensive pod of the pool with the policy Balanced was moved")
 	}
 	s.patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "weighed", Name: dear.Name}}, `{"metadata":{"annotations":{"controller.kubernetes.io/pod-deletion-cost":null}}}`)
 	await(t, patience, "the pool that weighs to let its node go, too", s.nodesReady(4))
 	await(t, patience, "its pod to run", s.running("balanced-dear", 1))
 	if c := s.ledger.count("weighed"); c.claimsEver != 6 {
-		t.Errorf("%d claims were made ever, want the first six", c.claimsEver)
+		t.Errorf("%d claims were ever created, want the first six", c.claimsEver)
 	}
 }

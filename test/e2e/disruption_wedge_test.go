@@ -14,8 +14,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// One broken object of each kind at the same time, and everything else goes on: pods get nodes, nodes are consolidated,
-// empty ones leave. What is broken is named, once.
+// TestNothingIsWedged creates one broken object of each kind at the same time. Everything else continues: pods get
+// nodes, nodes are consolidated, empty ones are removed. Broken objects are reported once.
 func TestNothingIsWedged(t *testing.T) {
 	s := onShared(t, "wedge")
 	t.Cleanup(s.removeBroken)
@@ -59,7 +59,7 @@ func TestNothingIsWedged(t *testing.T) {
 	})
 	for _, name := range []string{"wedge-twin-a", "wedge-type"} {
 		if err := s.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Node{}); err != nil {
-			t.Errorf("node %s, which is nobody's, was touched: %v", name, err)
+			t.Errorf("node %s, which belongs to no pool, was changed: %v", name, err)
 		}
 	}
 	log, err := os.ReadFile(s.controller.log)
@@ -80,7 +80,7 @@ func TestNothingIsWedged(t *testing.T) {
 	}
 }
 
-// work are the nodes that pods of the case are on.
+// work returns the nodes that pods of the case run on.
 func (s *stage) work() map[string]bool {
 	on := map[string]bool{}
 	for _, pod := range s.pods("app") {
@@ -89,7 +89,7 @@ func (s *stage) work() map[string]bool {
 	return on
 }
 
-// poolSays fails until a condition of the pool is false and has the word.
+// poolSays fails until a condition of the pool is false and contains the word.
 func (s *stage) poolSays(name, word string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pool := &karpv1.NodePool{}
@@ -105,7 +105,7 @@ func (s *stage) poolSays(name, word string) func(context.Context) error {
 	}
 }
 
-// removeBroken removes what belongs to no pool.
+// removeBroken removes the objects that belong to no pool.
 func (s *stage) removeBroken() {
 	ctx := context.Background()
 	if err := s.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"e2e.example.org/broken": "wedge"}); err != nil {

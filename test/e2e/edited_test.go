@@ -23,9 +23,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// TestEditedByHand changes nodes, NodeClaims, PodDisruptionBudgets and PersistentVolumeClaims of a running fleet at random: labels,
-// taints, capacity, provider ids, finalizers, annotations and statuses become garbage. What nobody touches stays, pods that come get
-// claims, and the controller neither panics nor ends.
+// TestEditedByHand changes nodes, NodeClaims, PodDisruptionBudgets and PersistentVolumeClaims of a running fleet at
+// random: labels, taints, capacity, provider IDs, finalizers, annotations and statuses get invalid values. Unedited
+// objects are kept, new pods get claims, and the controller neither panics nor ends.
 func TestEditedByHand(t *testing.T) {
 	only(t)
 	const fleet, rounds, edits = 8, 5, 60
@@ -54,12 +54,12 @@ func TestEditedByHand(t *testing.T) {
 	t.Logf("%d edits were made, the API server refused %d", h.made, h.refused)
 	for node, uid := range before {
 		if got := h.node(node); got == nil || got.UID != uid || got.DeletionTimestamp != nil {
-			t.Errorf("node %s, which nobody touched, is %v", node, got)
+			t.Errorf("node %s, which was not edited, is %v", node, got)
 		}
 	}
 	for _, pod := range h.pods[fleet/2:] {
 		if err := s.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil || pod.DeletionTimestamp != nil {
-			t.Errorf("pod %s, which nobody touched: %v, deleted %v", pod.Name, err, pod.DeletionTimestamp)
+			t.Errorf("pod %s, which was not edited: %v, deleted %v", pod.Name, err, pod.DeletionTimestamp)
 		}
 	}
 	text, err := os.ReadFile(log)
@@ -71,7 +71,7 @@ func TestEditedByHand(t *testing.T) {
 	}
 }
 
-// hand edits objects, and plays kube-scheduler and kubelet.
+// hand edits objects, and simulates kube-scheduler and kubelet.
 type hand struct {
 	*loaded
 	stage         *stage
@@ -80,7 +80,7 @@ type hand struct {
 	made, refused int
 }
 
-// node is the node of that name, nil for none.
+// node returns the node of that name, nil for none.
 func (h *hand) node(name string) *corev1.Node {
 	node := &corev1.Node{}
 	if h.stage.Get(h.stage.t.Context(), types.NamespacedName{Name: name}, node) != nil {
@@ -89,7 +89,7 @@ func (h *hand) node(name string) *corev1.Node {
 	return node
 }
 
-// placed has a pod wait until there is a claim for it, makes the node of the claim ready, and binds the pod to it.
+// placed creates a pod and waits for its claim, makes the node of the claim ready, and binds the pod to it.
 func (h *hand) placed(name string) *corev1.Pod {
 	s := h.stage
 	s.t.Helper()
@@ -118,7 +118,7 @@ func (h *hand) placed(name string) *corev1.Pod {
 	return pod
 }
 
-// boot reports a node ready, as kubelet and the node controller do.
+// boot marks a node as ready, as the kubelet and the node controller do.
 func (h *hand) boot(ctx context.Context, name string) error {
 	node := h.node(name)
 	if node == nil {
@@ -138,7 +138,7 @@ func (h *hand) boot(ctx context.Context, name string) error {
 	return h.stage.Update(ctx, node)
 }
 
-// surroundings are budgets and volume claims around the pods.
+// surroundings creates budgets and volume claims for the pods.
 func (h *hand) surroundings() {
 	for i := range 3 {
 		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("fleet-%d", i)}}
@@ -152,7 +152,7 @@ func (h *hand) surroundings() {
 	}
 }
 
-// garbage is a text that may be a name, a number, a time, JSON, or nothing of these.
+// garbage returns a text that may be a name, a number, a time, JSON, or none of these.
 func (h *hand) garbage() string {
 	texts := []string{"", "0", "-1", "x", "9223372036854775807", "1e-9", "{", `{"phase":"draining"}`, `[null]`, "null", "true", "spot", "on-demand", "reserved",
 		"2000-01-01T00:00:00Z", "test-zone-a", "nowhere-1z", "bystander", "kwok:///", "NaN", "default", strings.Repeat("a", 63), "ä", "a b", "\x7f", "karpenter.sh/nodepool"}
@@ -161,7 +161,7 @@ func (h *hand) garbage() string {
 
 func (h *hand) one(of ...string) string { return of[h.random.IntN(len(of))] }
 
-// edit changes something about a node, its claim, a budget or a volume claim.
+// edit changes a node, its claim, a budget or a volume claim.
 func (h *hand) edit(name string) {
 	s := h.stage
 	s.t.Helper()

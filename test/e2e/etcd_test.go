@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// etcd stands still for 3 s, goes on for half a second, and so on for a minute, as with a disk that takes seconds to sync. The
-// controller does not end, decides nothing wrong meanwhile, and 10 s after the last stop it has decided about the pods
-// that came in that minute.
+// TestSlowEtcd stops etcd for 3 s, continues it for half a second, and so on for a minute, as with a disk that takes
+// seconds to sync. The controller does not end and decides nothing wrong meanwhile. 10 s after the last stop it has
+// decided about the pods that were created in that minute.
 func TestSlowEtcd(t *testing.T) {
 	only(t)
 	c := ownCluster(t)
@@ -35,14 +35,14 @@ func TestSlowEtcd(t *testing.T) {
 	await(t, patience, "all pods to run", s.running("app", 36))
 	s.checkBought("etcd was slow", before, 12)
 	if now := s.ledger.count(s.name); now.claims != 12 || now.nodes != 12 {
-		t.Errorf("%d claims and %d nodes are there, want 12: something left that was needed", now.claims, now.nodes)
+		t.Errorf("%d claims and %d nodes exist, want 12: needed ones were removed", now.claims, now.nodes)
 	}
 	if !c.controller.running() {
 		t.Errorf("the controller ended; its log is %s", c.controller.log)
 	}
 }
 
-// slowDisk makes etcd's disk look slow: the whole process stands still for as long as a write would take.
+// slowDisk simulates a slow disk of etcd: the process is stopped for the duration of a write.
 type slowDisk struct {
 	t       *testing.T
 	process int
@@ -58,7 +58,7 @@ func newSlowDisk(t *testing.T, c *cluster) slowDisk {
 	return slowDisk{t, components[i].Process}
 }
 
-// slow has etcd stand still most of the time.
+// slow keeps etcd stopped most of the time.
 func (d slowDisk) slow(during time.Duration) {
 	d.t.Helper()
 	end := time.NewTimer(during)
@@ -72,13 +72,13 @@ func (d slowDisk) slow(during time.Duration) {
 			if err := syscall.Kill(d.process, step.signal); err != nil {
 				d.t.Fatalf("stopping etcd: %v", err)
 			}
-			over := time.NewTimer(step.lasts) // what is tried here is time
+			over := time.NewTimer(step.lasts) // the duration itself is tested
 			select {
 			case <-over.C:
 			case <-end.C:
 				over.Stop()
 				if err := syscall.Kill(d.process, syscall.SIGCONT); err != nil {
-					d.t.Fatalf("letting etcd go on: %v", err)
+					d.t.Fatalf("continuing etcd: %v", err)
 				}
 				return
 			}

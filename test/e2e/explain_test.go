@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// karpenter explain says of pods on a live cluster why each has no place, and the event on the pod says the same.
+// TestExplain checks that karpenter explain gives the reason of each unschedulable pod on a live cluster, and that
+// the pod's event has the same reason.
 func TestExplain(t *testing.T) {
 	s := onShared(t, "explained")
 	explain := func(pod string) (string, error) {
@@ -18,7 +19,7 @@ func TestExplain(t *testing.T) {
 	const ofPool = "pool explained: "
 	for _, test := range []struct {
 		pod   string
-		event []string // words that the event has, too
+		event []string // words that the event also contains
 		more  []string
 	}{
 		{"large", []string{ofPool + "needs 4Ti of memory, the largest of"}, []string{"memory at least 4Ti", " would do for at most 2Ti of memory"}},
@@ -41,7 +42,7 @@ func TestExplain(t *testing.T) {
 			return fmt.Errorf("the pod is not there")
 		})
 		if testing.Verbose() {
-			output, _ := explain(test.pod) // for those who want to read it
+			output, _ := explain(test.pod) // printed on failure
 			t.Log(output)
 		}
 	}

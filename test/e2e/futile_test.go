@@ -18,8 +18,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// A daemon without requests gets them from a LimitRange, and may preempt: the node that is launched for a pod has room for
-// both. If it had not, the daemon would preempt the pod, and the next node would be launched, without end.
+// TestLimitRangeMakesDaemonsLarger has a DaemonSet pod without requests that gets them from a LimitRange, and may
+// preempt. The node that is launched for a pod has room for both. Otherwise the daemon pod would preempt the pod, and
+// nodes would be launched without end.
 func TestLimitRangeMakesDaemonsLarger(t *testing.T) {
 	s := onShared(t, "limited")
 	t.Cleanup(s.removeClusterScoped(priorityClass))
@@ -44,8 +45,9 @@ func TestLimitRangeMakesDaemonsLarger(t *testing.T) {
 	}
 }
 
-// Where plans are wrong for a reason that nothing shows, the daemon preempts the pod on each node that is launched for it. After
-// four launches the next one waits, and the pod's event, the pool and a metric say so.
+// TestLaunchesThatLeadToNothingWait checks plans that are wrong for a reason that is not visible: the daemon pod
+// preempts the pod on each node that is launched for it. After four launches the next one waits, and the pod's event,
+// the pool and a metric report it.
 func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 	policy := mutatingPolicy(t)
 	s := onShared(t, "swollen")
@@ -77,15 +79,15 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 	}
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "swollen"}}
 	if s.mustGet(pool).Annotations[karpv1.AnnotationLaunchBackoff] == "" {
-		t.Error("the pause does not stand on the pool")
+		t.Error("the pool has no annotation about the pause")
 	}
 	if n := s.metric(`karpenter_scheduler_launches_held_total{nodepool="swollen"}`); n == "" || n == "0" {
 		t.Errorf("%q pauses were counted", n)
 	}
 }
 
-// Nodes that join with a taint that the pod does not tolerate stay, and none is of use to it. After four launches the next one waits,
-// and the pod's event names the taint.
+// TestNodesThatCannotTakeTheirPodsWait checks that nodes that join with a taint that the pod does not tolerate are
+// kept, although none is usable. After four launches the next one waits, and the pod's event names the taint.
 func TestNodesThatCannotTakeTheirPodsWait(t *testing.T) {
 	policy := mutatingPolicy(t)
 	s := onShared(t, "surprised")
@@ -116,7 +118,7 @@ func TestNodesThatCannotTakeTheirPodsWait(t *testing.T) {
 	}
 }
 
-// mutatingPolicy is the kind of policies that change objects; the test is skipped where there is none.
+// mutatingPolicy returns the kind of mutating policies. The test is skipped if the cluster does not serve it.
 func mutatingPolicy(t *testing.T) schema.GroupVersionKind {
 	t.Helper()
 	policy := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicy"}
@@ -128,14 +130,14 @@ func mutatingPolicy(t *testing.T) schema.GroupVersionKind {
 
 var priorityClass = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}
 
-// removeClusterScoped removes what the case has of these kinds.
+// removeClusterScoped returns a function that removes the case's objects of these kinds.
 func (s *stage) removeClusterScoped(kinds ...schema.GroupVersionKind) func() {
 	return func() {
 		for _, kind := range kinds {
 			all := &unstructured.Unstructured{}
 			all.SetGroupVersionKind(kind)
 			if err := s.DeleteAllOf(context.WithoutCancel(s.t.Context()), all, client.MatchingLabels{caseLabel: s.name}); err != nil {
-				s.t.Errorf("removing what the case made: %v", err)
+				s.t.Errorf("removing the objects of the case: %v", err)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// heldByAnother fails while the Lease has no other holder than the given one.
+// heldByAnother fails until the Lease has another holder.
 func (c *cluster) heldByAnother(than string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{}
@@ -30,7 +30,7 @@ func (c *cluster) heldByAnother(than string) func(context.Context) error {
 	}
 }
 
-// lines are the messages of a log from an offset on.
+// lines returns the messages of a log from an offset on.
 func lines(t *testing.T, log string, from int) []string {
 	t.Helper()
 	text, err := os.ReadFile(log)
@@ -49,8 +49,8 @@ func lines(t *testing.T, log string, from int) []string {
 	return messages
 }
 
-// The leader is stopped for longer than its Lease holds, while more is asked for, and goes on beside the new one. It creates
-// nothing and ends nothing any more, and becomes a standby.
+// TestStoppedLeader stops the leader for longer than the validity of its Lease, while more pods are created, and
+// continues it beside the new leader. It creates and deletes nothing anymore, and becomes a standby.
 func TestStoppedLeader(t *testing.T) {
 	only(t)
 	c := ownCluster(t)
@@ -58,7 +58,7 @@ func TestStoppedLeader(t *testing.T) {
 	const lease = "--leader-election-lease=10s"
 	c.runController(t, filepath.Join(artefacts, "stopped.log"), lease)
 	before := s.ledger.count(s.name)
-	s.scale("app", 3) // when this runs, it leads
+	s.scale("app", 3) // when this pod runs, the controller leads
 	await(t, patience, "the leader to be at work", s.running("app", 3))
 	old, holder := c.controller, *c.lease(t).Spec.HolderIdentity
 	standby, err := startController(c, filepath.Join(artefacts, "stopped-standby.log"), lease)
@@ -76,7 +76,8 @@ func TestStoppedLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, patience, "another process to lead", c.heldByAnother(holder))
-	// Both see the same pods at the same time: those of the new leader, and those that the old one finds when it goes on.
+	// Both see the same pods at the same time: those of the new leader, and those that the old one finds when it
+	// continues.
 	s.scale("app", 12)
 	if err := syscall.Kill(old.process.Pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)

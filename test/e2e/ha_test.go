@@ -18,25 +18,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// only lets `make e2e` and `make nightly` run a case that takes minutes, or whose promise is about time.
+// only runs a case in `make e2e` and `make nightly` that takes minutes, or that tests durations.
 func only(t *testing.T) {
 	t.Helper()
 	if effort(0, 1, 1) == 0 {
-		t.Skip("is about minutes and seconds; make e2e runs it")
+		t.Skip("takes minutes or tests durations; make e2e runs it")
 	}
 }
 
-// promised holds what took a time to the limit that is promised for it, on the machine of a nightly run, which does nothing else;
-// elsewhere it is a line of the log.
+// promised compares a duration with its limit on the machine of a nightly run, which runs nothing else. Elsewhere it
+// only logs it.
 func promised(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
-	t.Logf("%s: %s, promised are %s", what, took, limit)
+	t.Logf("%s: %s, the limit is %s", what, took, limit)
 	if effort(0, 0, 1) == 1 && took > limit {
 		t.Errorf("%s: %s, want %s at most", what, took, limit)
 	}
 }
 
-// lease is the Lease of the election.
+// lease returns the Lease of the election.
 func (c *cluster) lease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
@@ -46,7 +46,7 @@ func (c *cluster) lease(t *testing.T) *coordinationv1.Lease {
 	return lease
 }
 
-// decided fails until so many claims more than before were created.
+// decided fails until the given number of further claims was created.
 func (s *stage) decided(before census, claims int) func(context.Context) error {
 	return func(context.Context) error {
 		if now := s.ledger.count(s.name).claimsEver - before.claimsEver; now < claims {
@@ -56,8 +56,8 @@ func (s *stage) decided(before census, claims int) func(context.Context) error {
 	}
 }
 
-// The leader is killed while it buys, and more is asked for meanwhile. Within 5 s of the end of its Lease the standby has
-// decided about everything, nothing is bought twice, and every pod runs.
+// TestKilledLeader kills the leader while it launches, and creates more pods meanwhile. Within 5 s of the end of its
+// Lease the standby has decided about everything, nothing is launched twice, and every pod runs.
 func TestKilledLeader(t *testing.T) {
 	only(t)
 	c := ownCluster(t)
@@ -65,7 +65,7 @@ func TestKilledLeader(t *testing.T) {
 	const lease = "--leader-election-lease=6s"
 	c.runController(t, filepath.Join(artefacts, "leader.log"), lease)
 	before := s.ledger.count(s.name)
-	s.scale("app", 3) // when this runs, it leads
+	s.scale("app", 3) // when this pod runs, the controller leads
 	await(t, patience, "the leader to be at work", s.running("app", 3))
 	leader := c.lease(t)
 	standby, err := startController(c, filepath.Join(artefacts, "standby.log"), lease)
@@ -80,7 +80,7 @@ func TestKilledLeader(t *testing.T) {
 	c.controller = standby
 	held := c.lease(t)
 	if *held.Spec.HolderIdentity != *leader.Spec.HolderIdentity {
-		t.Fatalf("the Lease was held by %s, and not by the one that was killed", *held.Spec.HolderIdentity)
+		t.Fatalf("the Lease was held by %s, and not by the killed one", *held.Spec.HolderIdentity)
 	}
 	lost := held.Spec.RenewTime.Add(time.Duration(*held.Spec.LeaseDurationSeconds) * time.Second)
 	await(t, patience, "the standby to decide", s.decided(before, 8))
@@ -90,8 +90,8 @@ func TestKilledLeader(t *testing.T) {
 	s.checkBought("the leader bought", before, 8)
 }
 
-// Replicas are replaced one after the other, each in the middle of a purchase, as a rolling upgrade does. Nothing is lost and
-// nothing is bought twice.
+// TestRollingUpgrade replaces replicas one after the other, each in the middle of a launch, like a rolling upgrade.
+// Nothing is lost and nothing is launched twice.
 func TestRollingUpgrade(t *testing.T) {
 	only(t)
 	c := ownCluster(t)
@@ -119,8 +119,9 @@ func TestRollingUpgrade(t *testing.T) {
 	s.checkBought("replicas were replaced", before, 12)
 }
 
-// The API server is out of the controller's reach for a minute, which costs it its Lease. It does not end; 10 s after
-// the API server is back it has decided about the pods that came meanwhile, and what was there is untouched.
+// TestAPIServerAway blocks the controller's connections to the API server for a minute, which costs it its Lease. It
+// does not end. 10 s after the API server is reachable again it has decided about the pods that were created
+// meanwhile, and existing objects are unchanged.
 func TestAPIServerAway(t *testing.T) {
 	only(t)
 	c := ownCluster(t)
@@ -133,7 +134,7 @@ func TestAPIServerAway(t *testing.T) {
 
 	road.block()
 	s.scale("app", 24)
-	outage := time.NewTimer(time.Minute) // what is tried here is time
+	outage := time.NewTimer(time.Minute) // the duration itself is tested
 	<-outage.C
 	if !c.controller.running() {
 		t.Fatalf("the controller ended; its log is %s", c.controller.log)
@@ -146,7 +147,7 @@ func TestAPIServerAway(t *testing.T) {
 	await(t, patience, "all pods to run", s.running("app", 24))
 	s.checkBought("the API server was away", before, 8)
 	if now := s.ledger.count(s.name); now.claims != 8 || now.nodes != 8 {
-		t.Errorf("%d claims and %d nodes are there, want 8: something left that was needed", now.claims, now.nodes)
+		t.Errorf("%d claims and %d nodes exist, want 8: needed ones were removed", now.claims, now.nodes)
 	}
 	if !c.controller.running() {
 		t.Errorf("the controller ended; its log is %s", c.controller.log)
@@ -156,12 +157,12 @@ func TestAPIServerAway(t *testing.T) {
 	}
 }
 
-// road is the only way from a controller to the API server, or back, and can be blocked: then connections are cut, and new
-// ones end at once.
+// road is the only connection from a controller to the API server, or back, and can be blocked: connections are then
+// cut, and new ones end at once.
 type road struct {
 	kubeconfig string
 	address    string
-	dial       func() (net.Conn, error) // where it leads
+	dial       func() (net.Conn, error) // its destination
 
 	mutex   sync.Mutex
 	blocked bool
@@ -191,7 +192,7 @@ func newRoad(t *testing.T, c *cluster) *road {
 	return r
 }
 
-// openRoad is a road from an address of its own to wherever is dialled.
+// openRoad returns a road from an address of its own to the destination of dial.
 func openRoad(t *testing.T, dial func() (net.Conn, error)) *road {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -227,7 +228,7 @@ func (r *road) block() {
 	}
 }
 
-// carry carries one connection until either side ends it.
+// carry forwards one connection until either side ends it.
 func (r *road) carry(from net.Conn) {
 	defer from.Close()
 	to, err := r.dial()
@@ -253,7 +254,7 @@ func (r *road) carry(from net.Conn) {
 	delete(r.under, to)
 }
 
-// keep notes connections that are to be cut; false when the road is blocked.
+// keep records connections that can be cut. It returns false if the road is blocked.
 func (r *road) keep(connections ...net.Conn) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

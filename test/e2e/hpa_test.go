@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kubernetes' own HorizontalPodAutoscaler sets the replicas of a Deployment by the CPU that its pods use. Nodes come with
-// the load, and leave with it.
+// TestHorizontalPodAutoscaler checks that nodes are launched and removed with the load when Kubernetes'
+// HorizontalPodAutoscaler sets the replicas of a Deployment by the CPU usage of its pods.
 func TestHorizontalPodAutoscaler(t *testing.T) {
 	only(t)
-	// As often and as soon as can be: by default it looks every 15 s, and not at what has just started.
+	// As often and as early as possible: by default it syncs every 15 s, and ignores pods that have just started.
 	c := ownClusterOf(t, "kwok", "--horizontal-pod-autoscaler-sync-period=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=0s",
 		"--horizontal-pod-autoscaler-initial-readiness-delay=0s", "--horizontal-pod-autoscaler-downscale-stabilization=0s")
 	s := newStage(t, c, "crash")
@@ -44,10 +44,10 @@ func TestHorizontalPodAutoscaler(t *testing.T) {
 			}}},
 		},
 	})
-	// A pod asks for 1 CPU and is to use half of it; three pods fill a node.
+	// A pod requests 1 CPU, the target is half of it; three pods fill a node.
 	for _, step := range []struct {
 		load       int64 // millicores
-		pods, most int   // most: nodes that may be there; fewer cannot hold the pods
+		pods, most int   // most: maximum number of nodes; fewer cannot hold the pods
 	}{{6_000, 12, 4}, {12_000, 24, 8}, {3_000, 6, 4}, {500, 1, 1}} {
 		load.Store(step.load)
 		await(t, patience, fmt.Sprintf("%d pods at a load of %d millicores", step.pods, step.load), s.running("app", step.pods))
@@ -60,8 +60,8 @@ func TestHorizontalPodAutoscaler(t *testing.T) {
 	}
 }
 
-// startMetrics stands in for the metrics server: it serves metrics.k8s.io through the API server's aggregation layer, and says
-// that the running pods of the case's Deployment share a load, which is returned, in millicores.
+// startMetrics is a stand-in for the metrics server. It serves metrics.k8s.io through the API server's aggregation
+// layer, and reports that the running pods of the case's Deployment share a load, which is returned, in millicores.
 func startMetrics(t *testing.T, s *stage) *atomic.Int64 {
 	t.Helper()
 	load := &atomic.Int64{}
@@ -83,7 +83,7 @@ func startMetrics(t *testing.T, s *stage) *atomic.Int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A service may not have a loopback address, but a name for it.
+	// A Service may not have a loopback address, but a name for it.
 	s.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "metrics"},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}})
 	service := &unstructured.Unstructured{}
@@ -106,7 +106,7 @@ func startMetrics(t *testing.T, s *stage) *atomic.Int64 {
 	return load
 }
 
-// usage is the PodMetricsList of the running pods, who share a load in millicores.
+// usage returns the PodMetricsList of the running pods, which share a load in millicores.
 func (s *stage) usage(load int64) map[string]any {
 	var names []string
 	for _, pod := range s.pods("app") {

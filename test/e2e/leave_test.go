@@ -20,8 +20,8 @@ import (
 
 type kwokClass = kwokv1alpha1.KWOKNodeClass
 
-// Empty nodes leave when consolidateAfter has passed since their last pod, and not
-// before.
+// TestEmptyNodesLeave checks that empty nodes are removed when consolidateAfter has passed since their last pod, and
+// not before.
 func TestEmptyNodesLeave(t *testing.T) {
 	s := onShared(t, "leave")
 	s.scale("app", 6)
@@ -31,13 +31,13 @@ func TestEmptyNodesLeave(t *testing.T) {
 	await(t, patience, "the nodes to leave", s.empty)
 	for _, e := range s.ledger.claimsOf("leave") {
 		quiet := e.object.DeletionTimestamp.Sub(e.object.Status.LastPodEventTime.Time)
-		if quiet < 29*time.Second { // both times are whole seconds
+		if quiet < 29*time.Second { // both times have a resolution of seconds
 			t.Errorf("claim %s was deleted %s after its last pod event, want 30 s or more", e.object.Name, quiet)
 		}
 	}
 }
 
-// A budget of zero keeps empty nodes; they leave when it is raised.
+// TestBudgetOfZero checks that a budget of zero keeps empty nodes, and that they are removed when it is raised.
 func TestBudgetOfZero(t *testing.T) {
 	s := onShared(t, "frozen")
 	s.scale("app", 2)
@@ -52,15 +52,15 @@ func TestBudgetOfZero(t *testing.T) {
 	})
 	for _, node := range s.ledger.nodesOf("frozen") {
 		if node.DeletionTimestamp != nil || tainted(node) {
-			t.Errorf("node %s is leaving, though the budget is 0", node.Name)
+			t.Errorf("node %s is being removed, though the budget is 0", node.Name)
 		}
 	}
 	s.patch(pool, `{"spec":{"disruption":{"budgets":[{"nodes":"1"}]}}}`)
 	await(t, patience, "the nodes to leave", s.empty)
 }
 
-// A PodDisruptionBudget that lets nothing go holds up a drain, which says so; the
-// drain goes on when the budget is gone, and the pods get another node.
+// TestDrainBlockedByDisruptionBudget checks that a PodDisruptionBudget that allows no eviction blocks a drain, which
+// is reported. The drain continues when the budget is deleted, and the pods get another node.
 func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 	s := onShared(t, "budget")
 	s.scale("app", 2)
@@ -75,7 +75,7 @@ func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("pod %s did not stay on node %s", pod.Name, node.Name)
+		t.Fatalf("pod %s was not kept on node %s", pod.Name, node.Name)
 	}
 	await(t, patience, "the node to be drained, in vain", func(ctx context.Context) error {
 		stays()
@@ -84,7 +84,7 @@ func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 		}
 		return s.says(node, "FailedDraining", "evicting pod budget/", "disruption budget")(ctx)
 	})
-	// The API has said no once; the drain asks again and again.
+	// The API has rejected one eviction; the drain repeats the request.
 	refused := s.evictionsRefused()
 	await(t, patience, "the eviction to be refused some more times", func(context.Context) error {
 		stays()
@@ -105,8 +105,8 @@ func TestDrainBlockedByDisruptionBudget(t *testing.T) {
 	await(t, patience, "the pods to run elsewhere", s.running("app", 2))
 }
 
-// evictionsRefused is how often the API has refused the controller an eviction for a
-// budget's sake, as its metrics say.
+// evictionsRefused returns how many evictions the API has rejected because of a budget, according to the controller's
+// metrics.
 func (s *stage) evictionsRefused() int {
 	s.t.Helper()
 	count := s.metric(`karpenter_pods_eviction_requests_total{code="429"}`)
@@ -120,7 +120,7 @@ func (s *stage) evictionsRefused() int {
 	return n
 }
 
-// metric is the value of a series of the controller, empty where there is none.
+// metric returns the value of a series of the controller, empty if there is none.
 func (s *stage) metric(series string) string {
 	s.t.Helper()
 	answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", s.controller.metrics))

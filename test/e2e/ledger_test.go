@@ -22,8 +22,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// ledger notes what the watches show, also of objects that are gone by now. Machines
-// are the ConfigMaps in which the kwok provider records what it sold.
+// ledger records what the watches show, including deleted objects. Machines are the ConfigMaps in which the kwok
+// provider stores what it has launched.
 type ledger struct {
 	mu        sync.Mutex
 	claims    map[types.UID]*entry[*karpv1.NodeClaim]
@@ -31,11 +31,11 @@ type ledger struct {
 	machines  map[types.UID]*entry[*corev1.ConfigMap]
 	pods      map[types.UID]*entry[*corev1.Pod]
 	nominated map[types.UID]map[string]bool // by pod: the nodes it was ever nominated to
-	said      map[types.UID][]string        // by object: what the controller said, "Reason: note"
-	peaks     map[string]int                // by case: how many of its claims were leaving at the same time, at most
+	said      map[types.UID][]string        // by object: the controller's events, "Reason: note"
+	peaks     map[string]int                // by case: the maximum number of its claims that were leaving at the same time
 }
 
-// entry is the last that was seen of an object.
+// entry is the last observed state of an object.
 type entry[T any] struct {
 	object T
 	gone   bool
@@ -104,8 +104,8 @@ func (l *ledger) note(object any, gone bool) {
 	}
 }
 
-// look counts the claims of a case that are leaving: they are being deleted, or their nodes are marked. Those whose machine
-// has been asked to end no longer count for budgets, and not here.
+// look counts the leaving claims of a case: they are being deleted, or their nodes are marked. Claims whose machine
+// is being terminated no longer count for budgets, and not here.
 func (l *ledger) look(name string) {
 	marked := map[string]bool{}
 	for _, e := range l.nodes {
@@ -125,21 +125,21 @@ func (l *ledger) look(name string) {
 	l.peaks[name] = max(l.peaks[name], leaving)
 }
 
-// peak is how many claims of a case were leaving at the same time, at most.
+// peak returns the maximum number of claims of a case that were leaving at the same time.
 func (l *ledger) peak(name string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peaks[name]
 }
 
-// census is how many objects of a case there ever were, and how many there are.
+// census counts the objects of a case, those that ever existed and those that exist.
 type census struct {
 	claims, nodes, machines             int
 	claimsEver, nodesEver, machinesEver int
 }
 
-// count counts what belongs to the pools of a case. Machines are known by the claim
-// that their node's name, and so their record's, is made from.
+// count counts the objects of the pools of a case. Machines are identified by the claim from whose name their node's
+// name, and so their record's name, is derived.
 func (l *ledger) count(name string) census {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,8 +175,7 @@ func present(gone bool) int {
 	return 1
 }
 
-// claimsOf returns the claims of a case that there ever were, and whether they are
-// gone, by creation time and name.
+// claimsOf returns all claims of a case that ever existed, and whether they are deleted, by creation time and name.
 func (l *ledger) claimsOf(name string) []entry[*karpv1.NodeClaim] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +194,7 @@ func (l *ledger) claimsOf(name string) []entry[*karpv1.NodeClaim] {
 	return out
 }
 
-// nodesOf returns the nodes of a case that are there.
+// nodesOf returns the existing nodes of a case.
 func (l *ledger) nodesOf(name string) []*corev1.Node {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +207,7 @@ func (l *ledger) nodesOf(name string) []*corev1.Node {
 	return out
 }
 
-// podsOf returns the pods of a namespace that are there.
+// podsOf returns the existing pods of a namespace.
 func (l *ledger) podsOf(namespace string) []*corev1.Pod {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,7 +227,7 @@ func (l *ledger) nominations(pod types.UID) []string {
 	return slices.Sorted(maps.Keys(l.nominated[pod]))
 }
 
-// claimOf returns the UID of the claim that a machine was bought for.
+// claimOf returns the UID of the claim that a machine was launched for.
 func claimOf(machine *corev1.ConfigMap) types.UID {
 	var record struct {
 		ClaimUID types.UID `json:"claimUID"`
@@ -239,7 +238,7 @@ func claimOf(machine *corev1.ConfigMap) types.UID {
 	return record.ClaimUID
 }
 
-// saidOf returns what the controller said about the object.
+// saidOf returns the controller's events about the object.
 func (l *ledger) saidOf(object types.UID) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// A Provisioner that is deleted with --cascade=orphan leaves its pool, its class and their nodes where they are, for good: what
-// was edited since does not become the Provisioner's again when somebody applies that, and stays when it is deleted.
+// TestProvisionerLeftBehind checks that a Provisioner that is deleted with --cascade=orphan keeps its pool, its class
+// and their nodes for good: the edited pool does not become the Provisioner's again when that is applied again, and
+// is kept when it is deleted.
 func TestProvisionerLeftBehind(t *testing.T) {
 	s := onShared(t, "left")
 	s.scale("app", 2)
@@ -28,7 +29,7 @@ func TestProvisionerLeftBehind(t *testing.T) {
 
 	s.leave(provisioner)
 	s.stays(pool, class)
-	// By the label the end of the case finds them.
+	// The end of the case finds them by the label.
 	for _, made := range []client.Object{pool, class} {
 		s.patch(made, `{"metadata":{"labels":{"`+caseLabel+`":"left"}}}`)
 	}
@@ -56,12 +57,12 @@ func TestProvisionerLeftBehind(t *testing.T) {
 	await(t, patience, "the pool to serve more pods", s.running("app", 20))
 	for _, e := range s.ledger.claimsOf("left") {
 		if e.gone || e.object.DeletionTimestamp != nil {
-			t.Errorf("claim %s is leaving", e.object.Name)
+			t.Errorf("claim %s is being removed", e.object.Name)
 		}
 	}
 }
 
-// leave deletes an older object without what was made from it, and waits until it is gone.
+// leave deletes an older object but not the objects created from it, and waits until it is deleted.
 func (s *stage) leave(object client.Object) {
 	s.t.Helper()
 	if err := s.Delete(s.t.Context(), object, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
@@ -89,8 +90,8 @@ func (s *stage) mustGet(pool *karpv1.NodePool) *karpv1.NodePool {
 	return now
 }
 
-// stays holds that objects are those that they were, and nobody's, also after the garbage collector has collected what was
-// deleted later.
+// stays checks that objects are the same and have no owner, also after the garbage collector has collected objects
+// that were deleted later.
 func (s *stage) stays(objects ...client.Object) {
 	s.t.Helper()
 	witness := &karpv1alpha5.Provisioner{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-witness", Labels: map[string]string{caseLabel: s.name}}}

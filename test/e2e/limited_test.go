@@ -12,11 +12,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/conversion"
 )
 
-// limitedMemory is what the controller gets in TestLimited.
+// limitedMemory is the controller's memory limit in TestLimited.
 const limitedMemory = 512 << 20
 
-// TestLimited runs the controller in a control group of 512 MiB, in a cluster of so many nodes as KARPENTER_LOADED says (make scale): the
-// kernel ends it when it takes more. It starts, lives through a flood of conversions, and plans 500 pods beside it.
+// TestLimited runs the controller in a control group of 512 MiB, in a cluster with as many nodes as KARPENTER_LOADED
+// specifies (make scale). The kernel kills it if it uses more. It starts, survives a flood of conversions, and plans
+// 500 pods beside it.
 func TestLimited(t *testing.T) {
 	nodes, err := strconv.Atoi(os.Getenv("KARPENTER_LOADED"))
 	if err != nil {
@@ -63,7 +64,8 @@ func TestLimited(t *testing.T) {
 // memoryGroup is a control group with a limit of memory.
 type memoryGroup struct{ folder, peak string }
 
-// newMemoryGroup makes one (https://docs.kernel.org/admin-guide/cgroup-v2.html, or version 1), and skips the test where this process may not.
+// newMemoryGroup creates a control group (https://docs.kernel.org/admin-guide/cgroup-v2.html, or version 1). It skips
+// the test if this process has no permission.
 func newMemoryGroup(t *testing.T, bytes int) *memoryGroup {
 	t.Helper()
 	g := &memoryGroup{filepath.Join("/sys/fs/cgroup", "karpenter-e2e"), "memory.peak"}
@@ -72,7 +74,7 @@ func newMemoryGroup(t *testing.T, bytes int) *memoryGroup {
 		g.folder, g.peak, limit = "/sys/fs/cgroup/memory/karpenter-e2e", "memory.max_usage_in_bytes", "memory.limit_in_bytes"
 	}
 	if err := os.Mkdir(g.folder, 0o755); err != nil && !os.IsExist(err) {
-		t.Skipf("no control group can be made here: %v", err)
+		t.Skipf("no control group can be created here: %v", err)
 	}
 	t.Cleanup(func() { _ = os.Remove(g.folder) })
 	if err := os.WriteFile(filepath.Join(g.folder, limit), []byte(strconv.Itoa(bytes)), 0o600); err != nil {
@@ -89,7 +91,7 @@ func (g *memoryGroup) add(t *testing.T, pid int) {
 	}
 }
 
-// String says how much the group had at most; the kernel counts cached files, too.
+// String returns the peak memory of the group; the kernel includes cached files.
 func (g *memoryGroup) String() string {
 	text, err := os.ReadFile(filepath.Join(g.folder, g.peak))
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// live is a cluster's daily life, for so long: ten pods a second are replaced by others on the same node, as rollouts do, and
-// every node reports its state within five minutes.
+// live simulates the daily changes of a cluster for a duration: ten pods a second are replaced by others on the same
+// node, as in rollouts, and every node reports its state within five minutes.
 func (l *loaded) live(lasts time.Duration) {
 	l.t.Helper()
 	const reports = 5 * time.Minute
@@ -44,7 +44,8 @@ func (l *loaded) live(lasts time.Duration) {
 	l.t.Logf("%d pods were replaced, %d nodes reported", replaced, reported)
 }
 
-// paced does something at a pace for a time, several at once if they take longer, and returns how often. The first error ends it.
+// paced calls do at intervals for a duration, several calls at once if they take longer, and returns their number.
+// The first error ends it.
 func paced(ctx context.Context, lasts, every time.Duration, do func(ctx context.Context, i int) error) (int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -69,13 +70,13 @@ func paced(ctx context.Context, lasts, every time.Duration, do func(ctx context.
 	}
 }
 
-// pod is a pod of the blocks by number: one after the other is of another block.
+// pod returns a pod of the blocks by number; consecutive numbers belong to different blocks.
 func (l *loaded) pod(i int) types.NamespacedName {
 	number := l.nodes / blockNodes
 	return types.NamespacedName{Namespace: fmt.Sprintf(blocks, i%number), Name: l.sample.pods[i/number%len(l.sample.pods)]}
 }
 
-// replace ends a pod as kubelet does, and has another run in its place.
+// replace ends a pod as the kubelet does, and creates another one in its place.
 func (l *loaded) replace(ctx context.Context, i int) error {
 	pod := &corev1.Pod{}
 	if err := persist(ctx, func() error { return l.Get(ctx, l.pod(i), pod) }); err != nil {
@@ -83,7 +84,7 @@ func (l *loaded) replace(ctx context.Context, i int) error {
 	}
 	next := another(pod, pod.Name+"-next")
 	for _, step := range []func() error{
-		func() error { return l.Delete(ctx, pod.DeepCopy()) }, // which marks it
+		func() error { return l.Delete(ctx, pod.DeepCopy()) }, // which sets its deletion timestamp
 		func() error {
 			return client.IgnoreNotFound(l.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0)))
 		},
@@ -98,7 +99,7 @@ func (l *loaded) replace(ctx context.Context, i int) error {
 	return nil
 }
 
-// persist asks again where the API server is too busy to answer: a machine with other work is no reason to fail.
+// persist retries while the API server is too busy to respond: other work on the machine must not fail the test.
 func persist(ctx context.Context, ask func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(context.Context) (bool, error) {
@@ -115,7 +116,7 @@ func persist(ctx context.Context, ask func() error) error {
 	return err
 }
 
-// another is a pod like the given one.
+// another returns a pod like the given one.
 func another(pod *corev1.Pod, name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -125,7 +126,7 @@ func another(pod *corev1.Pod, name string) *corev1.Pod {
 	}
 }
 
-// report is what kubelet tells of its node although nothing has changed.
+// report writes the status that a kubelet reports for an unchanged node.
 func (l *loaded) report(ctx context.Context, i int) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	var conditions []string
@@ -149,8 +150,8 @@ func (s *stage) patchStatus(node, merge string) {
 	}
 }
 
-// grow has pods come for which no node has room, and waits until the claims for them are written and their machines are bought.
-// It returns how long the claims took from the last pod on.
+// grow creates pods for which no node has room, and waits until their claims are written and their machines are
+// launched. It returns the time from the last pod to the last claim.
 func (l *loaded) grow(pods int) time.Duration {
 	l.t.Helper()
 	like := &corev1.Pod{}
@@ -177,12 +178,12 @@ func (l *loaded) grow(pods int) time.Duration {
 	await(l.t, 10*time.Minute, "the claims for pending pods", arrived("NodeClaim"))
 	took := time.Since(begun)
 	await(l.t, 10*time.Minute, "their machines", arrived("Node"))
-	idle(10 * time.Second) // what would be bought beside is bought
+	idle(10 * time.Second) // until surplus launches have finished
 	l.stay(want, want+zones)
 	return took
 }
 
-// pend makes pods that kube-scheduler has found no room for.
+// pend creates pods that are marked unschedulable.
 func (l *loaded) pend(like *corev1.Pod, pods int) error {
 	ctx, cancel := context.WithCancelCause(l.t.Context())
 	defer cancel(nil)
@@ -204,7 +205,7 @@ func (l *loaded) pend(like *corev1.Pod, pods int) error {
 	return context.Cause(ctx)
 }
 
-// ask makes a pod for which kube-scheduler has found no room.
+// ask creates a pod that is marked unschedulable.
 func (l *loaded) ask(ctx context.Context, pod *corev1.Pod) error {
 	if err := persist(ctx, func() error { return client.IgnoreAlreadyExists(l.Create(ctx, pod.DeepCopy())) }); err != nil {
 		return err

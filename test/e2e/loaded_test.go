@@ -24,33 +24,34 @@ import (
 	"github.com/karpenter-go/karpenter/test/permission"
 )
 
-// A block is what the whole control plane brings up to copy it: 20 nodes that eight pods of eight applications and two daemons fill.
+// A block is a unit that the whole control plane creates and that is then copied: 20 nodes that are filled by eight
+// pods of eight applications and two daemon pods.
 const (
 	blockNodes   = 20
 	applications = 8
 	podsPerNode  = applications + 2
 )
 
-// TestLoaded measures what the controller takes in a cluster of so many nodes as KARPENTER_LOADED lists ("1000,5000"), ten pods on
-// each, and prints a Markdown table. It asserts that the controller decides nothing where nothing is to be decided and buys what
-// is needed where something is, and nothing about time.
+// TestLoaded measures the controller's resource usage in clusters of the sizes in KARPENTER_LOADED ("1000,5000"
+// nodes), with ten pods per node, and prints a Markdown table. It asserts that the controller decides nothing where
+// nothing is to be decided and launches what is needed otherwise, and nothing about time.
 //
 //	20 nodes, by the whole control plane ──> sample ──> etcd: N nodes, N claims, 10 N pods, as they were stored
 //	                                                     |
-//	                               kube-apiserver ───────┘<── node reports and pods that come and go, written by the test
+//	                               kube-apiserver ───────┘<── node reports, created and deleted pods, written by the test
 //	                                     |
 //	                                 controller, its flags the default ones (but for the profiler)
 //
-// Scheduler, controller manager and kubelets would take both cores at that size, so there are none. Leases of nodes are not
-// renewed: the controller does not watch them, and the test fails if it begins to.
+// Scheduler, controller manager and kubelets would use both cores at that size, so they do not run. Leases of nodes
+// are not renewed: the controller does not watch them, and the test fails if it does.
 //
-//	ready     from the start of the process until /readyz says so
-//	settled   until it takes less than 5% of a core over 10 s, and 3% more for each 1,000 nodes
+//	ready     from the start of the process until /readyz returns ok
+//	settled   until it uses less than 5% of a core over 10 s, and 3% more for each 1,000 nodes
 //	at rest   a minute in which nothing happens
 //	living    a minute in which ten pods a second are replaced and each node reports its state as kubelets do, every five minutes
-//	500 pods  from the last of 500 pending pods until the last of the claims for them is written, and the CPU from the first pod
-//	          until all has settled; nodes are made and do not become ready
-//	memory    resident: the greatest until it is ready, at rest, the greatest of all; in use by Go at rest, after a collection
+//	500 pods  from the last of 500 pending pods until the last of their claims is written, and the CPU from the first pod
+//	          until all has settled; nodes are created and do not become ready
+//	memory    resident: the peak until it is ready, at rest, the peak of all; in use by Go at rest, after a collection
 func TestLoaded(t *testing.T) {
 	sizes := os.Getenv("KARPENTER_LOADED")
 	if sizes == "" {
@@ -76,7 +77,7 @@ func TestLoaded(t *testing.T) {
 	}
 }
 
-// takeSample has the whole control plane bring up a block and reads it.
+// takeSample makes the whole control plane create a block and reads it.
 func takeSample(t *testing.T) *sample {
 	t.Helper()
 	var w *sample
@@ -127,7 +128,7 @@ func (s *stage) blockRuns(ctx context.Context, namespace string) error {
 			continue
 		}
 		last = fmt.Sprintf("%s is %s on node %q", pod.Name, pod.Status.Phase, pod.Spec.NodeName)
-		// On a busy machine kwok now and then forgets a pod whose status it wrote twice at a time.
+		// On a busy machine kwok sometimes misses a pod whose status it wrote twice at a time.
 		if pod.Spec.NodeName != "" && time.Since(pod.CreationTimestamp.Time) > forgotten {
 			if err := s.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 				return err
@@ -137,7 +138,7 @@ func (s *stage) blockRuns(ctx context.Context, namespace string) error {
 	if running != blockNodes*podsPerNode {
 		return fmt.Errorf("%d of %d pods run; %s", running, blockNodes*podsPerNode, last)
 	}
-	// One too many may have been bought while pods were still being made; it leaves.
+	// A surplus node may have been launched while pods were still being created; it is removed.
 	claims := slices.DeleteFunc(s.ledger.claimsOf(""), func(e entry[*karpv1.NodeClaim]) bool { return e.gone })
 	for _, e := range claims {
 		if len(claims) != blockNodes || !e.object.DeepCopy().Condition(karpv1.ConditionConsolidatable).IsTrue() {
@@ -147,7 +148,7 @@ func (s *stage) blockRuns(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// furnish gives a node what kwok's kubelets do not report: the images that it has, which are most of a node's bytes.
+// furnish adds what kwok's kubelets do not report: the node's images, which are most of a node's bytes.
 func (s *stage) furnish(node *corev1.Node) {
 	s.t.Helper()
 	const images = 40
@@ -159,7 +160,7 @@ func (s *stage) furnish(node *corev1.Node) {
 	s.patchStatus(node.Name, `{"status":{"images":[`+strings.Join(list, ",")+`]}}`)
 }
 
-// loaded is an API server with a cluster of so many nodes, and nothing beside it.
+// loaded is an API server with a large cluster, without other components.
 type loaded struct {
 	*cluster
 	t      *testing.T
@@ -189,8 +190,9 @@ func load(t *testing.T, w *sample, nodes int) *loaded {
 	return l
 }
 
-// forgetOlder leaves of our definitions the version that is stored. Older ones are converted by the controller, which in a cluster
-// is a Service; here the API server would not reach it, and would read all claims again and again to convert them.
+// forgetOlder removes all versions of the definitions but the stored one. The controller converts older versions, and
+// in a cluster a Service points to it. Here the API server would not reach it, and would read all claims repeatedly
+// to convert them.
 func (l *loaded) forgetOlder() {
 	l.t.Helper()
 	config, err := l.sandbox.Config()
@@ -210,7 +212,7 @@ func (l *loaded) forgetOlder() {
 	}
 }
 
-// fill writes as many blocks as there are to be, and waits until the API server shows them.
+// fill writes all blocks, and waits until the API server shows them.
 func (l *loaded) fill() {
 	l.t.Helper()
 	registry, err := openRegistry(l.sandbox)
@@ -253,7 +255,7 @@ func (l *loaded) fill() {
 	l.t.Logf("the API server shows them after %.0f s", time.Since(begun).Seconds())
 }
 
-// measure is the row of a size.
+// measure returns the table row of a size.
 func (l *loaded) measure() string {
 	l.t.Helper()
 	begun := time.Now()
@@ -288,7 +290,8 @@ func (l *loaded) measure() string {
 		claims.Seconds(), after.cpu-calm.cpu, start.peak>>20, rest.resident>>20, after.peak>>20, inUse>>20)
 }
 
-// remark says that the controller lost its Lease and began anew, which it does on a machine that is too busy to be measured on.
+// remark reports that the controller lost its Lease and restarted, which happens on a machine that is too busy for
+// measurements.
 func (l *loaded) remark() string {
 	l.t.Helper()
 	log, err := os.ReadFile(l.controller.log)
@@ -301,11 +304,11 @@ func (l *loaded) remark() string {
 	return ""
 }
 
-// settle waits until the controller has nothing left to do, five minutes at most, and returns what it had taken by then.
+// settle waits until the controller is idle, five minutes at most, and returns its usage up to then.
 func (l *loaded) settle() consumption {
 	l.t.Helper()
 	const window = 10 * time.Second
-	quiet := 0.5 + 0.3*float64(l.nodes)/1000 // seconds of CPU; what it does at rest grows with nodes
+	quiet := 0.5 + 0.3*float64(l.nodes)/1000 // seconds of CPU; the usage at rest grows with nodes
 	last := l.controller.takes(l.t)
 	for range 30 {
 		idle(window)
@@ -319,7 +322,7 @@ func (l *loaded) settle() consumption {
 	return last
 }
 
-// stay holds that there are so many claims, and a node for each.
+// stay checks the number of claims, and that each has a node.
 func (l *loaded) stay(least, most int) {
 	l.t.Helper()
 	claims, err := l.number(l.t.Context(), "NodeClaim")
@@ -331,17 +334,18 @@ func (l *loaded) stay(least, most int) {
 		l.t.Fatal(err)
 	}
 	if claims < least || claims > most || nodes != claims {
-		l.t.Errorf("there are %d claims and %d nodes, want %d to %d", claims, nodes, least, most)
+		l.t.Errorf("%d claims and %d nodes exist, want %d to %d", claims, nodes, least, most)
 	}
 }
 
-// profile keeps a profile of the controller's memory.
+// profile stores a profile of the controller's memory.
 func (l *loaded) profile(moment string) {
 	l.t.Helper()
 	write(l.t, kept(l.t, fmt.Sprintf("loaded-%d-%s.heap", l.nodes, moment)), l.scrape("/debug/pprof/heap?gc=1"))
 }
 
-// inUse is how many bytes of objects the controller's heap has, as its metrics say: shortly after a collection, the living ones.
+// inUse returns the bytes of objects in the controller's heap, according to its metrics: shortly after a collection,
+// the live ones.
 func (l *loaded) inUse() int64 {
 	l.t.Helper()
 	for line := range strings.Lines(l.scrape("/metrics")) {
@@ -350,7 +354,7 @@ func (l *loaded) inUse() int64 {
 			return int64(bytes)
 		}
 	}
-	l.t.Error("the metrics do not say go_memstats_heap_alloc_bytes")
+	l.t.Error("the metrics do not contain go_memstats_heap_alloc_bytes")
 	return 0
 }
 
@@ -368,12 +372,12 @@ func (l *loaded) scrape(path string) string {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		l.t.Fatalf("%s answers %s, %v", path, response.Status, err)
+		l.t.Fatalf("%s returns %s, %v", path, response.Status, err)
 	}
 	return string(content)
 }
 
-// watchesNoLeases holds what the measure relies on.
+// watchesNoLeases checks the precondition of the measurement.
 func (l *loaded) watchesNoLeases() {
 	l.t.Helper()
 	log, err := permission.Read(l.audit)

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 )
 
-// Set by TestMain.
+// These are set by TestMain.
 var (
 	artefacts string   // folder of this run: the binary, logs, clusters
 	binary    string   // path of the karpenter under test
@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// waitTogether runs more tests at a time than there are processors, unless the
-// command line says how many: they wait more than they compute.
+// waitTogether runs more tests at a time than there are processors, unless a flag sets the number: they mostly wait.
 func waitTogether() {
 	const together = "test.parallel"
 	given := false
@@ -40,7 +39,7 @@ func waitTogether() {
 	}
 }
 
-// runTests leaves nothing of a run that passed, and logs alone of one that failed.
+// runTests keeps nothing of a successful run, and only the logs of a failed one.
 func runTests(m *testing.M) int {
 	folder, err := scratch.New("karpenter-e2e-")
 	if err != nil {
@@ -68,7 +67,7 @@ func runTogether(m *testing.M) int {
 	if output, err := build.CombinedOutput(); err != nil {
 		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
 	}
-	if measuring() { // alone
+	if measuring() { // without other tests
 		return m.Run()
 	}
 	var err error
@@ -97,8 +96,7 @@ func complain(err error) int {
 	return 1
 }
 
-// effort is how much of something that depends on luck is tried: in the core set,
-// in all, nightly.
+// effort selects the number of repetitions of tests that depend on chance: in the core set, in all, nightly.
 func effort(core, all, nightly int) int {
 	switch os.Getenv("KARPENTER_E2E") {
 	case "nightly":
