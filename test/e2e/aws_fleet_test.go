@@ -15,14 +15,14 @@ import (
 // fleetSize is the number of nodes of the fleet that TestAWSFleetUnderFaults keeps under each fault.
 const fleetSize = 6
 
-// awsFault is a way for AWS to answer wrongly while a fleet runs.
+// awsFault is a kind of wrong response of AWS while a fleet runs.
 type awsFault struct {
 	name string
-	// begin makes the answers wrong until the returned function is called.
+	// begin starts the wrong responses until the returned function is called.
 	begin func(s *awsStage) (end func())
 	// denied means that no machine can be launched meanwhile.
 	denied bool
-	// paced means that the brake on involuntary removals has to hold, and lets a machine go per window.
+	// paced means that the brake on involuntary removals must act, and allows one removal per window.
 	paced bool
 }
 
@@ -31,7 +31,7 @@ func injected(kind awssim.FaultKind) awsFault {
 	return awsFault{name: string(kind), begin: func(s *awsStage) func() { return s.inject(awssim.Fault{Kind: kind}) }}
 }
 
-// together is several ways at a time.
+// together combines several faults.
 func together(name string, faults ...awsFault) awsFault {
 	all := awsFault{name: name, begin: func(s *awsStage) func() {
 		var ends []func()
@@ -50,7 +50,7 @@ func together(name string, faults ...awsFault) awsFault {
 	return all
 }
 
-// denying is a policy that denies launches unless the condition key has one of the values.
+// denying adds a policy that denies launches unless the condition key has one of the values.
 func denying(s *awsStage, key string, values ...string) {
 	s.t.Helper()
 	if err := s.world.sim.DenyUnless(key, values...); err != nil {
@@ -76,7 +76,7 @@ var awsFaults = []awsFault{
 	together("impaired-in-odd-lists", impaired, injected(awssim.FaultIgnoreFilters), injected(awssim.FaultOddPages)),
 }
 
-// impaired are machines that all fail the checks of EC2.
+// impaired makes all machines fail the status checks of EC2.
 var impaired = awsFault{name: "impaired", paced: true, begin: func(s *awsStage) func() {
 	fleet := s.instances()
 	impair := func(which string) {
@@ -90,12 +90,13 @@ var impaired = awsFault{name: "impaired", paced: true, begin: func(s *awsStage) 
 	return func() { impair("") }
 }}
 
-// A fleet runs on whatever AWS answers wrongly: its machines stay, save those that the brake on involuntary removals lets go,
-// no machine is launched twice, a pod that comes meanwhile gets a node, and nothing stays paused when the fault is over.
+// TestAWSFleetUnderFaults checks that a fleet keeps running whatever wrong responses AWS gives: its machines are
+// kept, except those whose removal the brake on involuntary removals allows, no machine is launched twice, a pod that
+// is created meanwhile gets a node, and nothing remains paused when the fault is over.
 func TestAWSFleetUnderFaults(t *testing.T) {
 	t.Parallel()
 	if effort(0, 1, 1) == 0 {
-		t.Skip("takes minutes")
+		t.Skip("takes minutes; make e2e runs it")
 	}
 	w := startAWS(t)
 	(&stage{cluster: w.cluster, t: t, name: "aws"}).apply("testdata/aws-class.yaml")
@@ -118,7 +119,7 @@ func (f awsFault) play(t *testing.T, w *awsWorld) {
 
 	w.sim.ResetCalls()
 	end := f.begin(s)
-	t.Cleanup(end) // also where the case fails
+	t.Cleanup(end) // also if the case fails
 	s.scale("app", fleetSize+1)
 	switch {
 	case f.denied:
@@ -149,14 +150,14 @@ func (f awsFault) play(t *testing.T, w *awsWorld) {
 	await(t, 2*patience, "nothing to be paused", s.paused(false))
 	s.boughtOnce()
 	if n, most := len(s.instances()), fleetSize+1; n != most {
-		t.Errorf("%d machines are there at the end, want %d", n, most)
+		t.Errorf("%d machines exist at the end, want %d", n, most)
 	}
 	s.scale("app", 0)
 	await(t, patience, "everything to go", s.empty)
 }
 
-// mostEnded is how many machines the brake lets go while the fault lasts: where machines fail their checks, one per window, of
-// which four pass at most.
+// mostEnded returns the maximum number of removals that the brake allows during the fault: one per window if machines
+// fail their status checks, and at most four windows.
 func (f awsFault) mostEnded() int {
 	if f.paced {
 		return 4
@@ -164,7 +165,7 @@ func (f awsFault) mostEnded() int {
 	return 0
 }
 
-// endedOf is how many of the instances have ended or end.
+// endedOf returns how many of the instances have ended or are ending.
 func (s *awsStage) endedOf(fleet []awssim.Instance) int {
 	alive := map[string]bool{}
 	for _, i := range s.instances() {
@@ -179,7 +180,7 @@ func (s *awsStage) endedOf(fleet []awssim.Instance) int {
 	return n
 }
 
-// denied fails until a claim says that EC2 has denied its launch.
+// denied fails until a claim reports that EC2 has denied its launch.
 func (s *awsStage) denied(context.Context) error {
 	for _, e := range s.ledger.claimsOf(s.name) {
 		if launched := e.object.Condition(karpv1.ConditionLaunched); launched != nil && launched.Reason == "Unauthorized" {

@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 			return fmt.Errorf("the pod is not there")
 		})
 		if testing.Verbose() {
-			output, _ := explain(test.pod) // printed on failure
+			output, _ := explain(test.pod) // for the verbose log
 			t.Log(output)
 		}
 	}

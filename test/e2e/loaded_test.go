@@ -48,7 +48,8 @@ const (
 //	ready     from the start of the process until /readyz returns ok
 //	settled   until it uses less than 5% of a core over 10 s, and 3% more for each 1,000 nodes
 //	at rest   a minute in which nothing happens
-//	living    a minute in which ten pods a second are replaced and each node reports its state as kubelets do, every five minutes
+//	living    a minute in which ten pods a second are replaced and each node reports its state as kubelets do,
+//	          every five minutes
 //	500 pods  from the last of 500 pending pods until the last of their claims is written, and the CPU from the first pod
 //	          until all has settled; nodes are created and do not become ready
 //	memory    resident: the peak until it is ready, at rest, the peak of all; in use by Go at rest, after a collection

@@ -30,12 +30,14 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// The matrix: manifests in the style of every year since 2021, applied as they are written to a cluster of the name workshop.
+// This file runs the matrix: manifests in the style of every year since 2021, applied unchanged to a cluster named
+// workshop.
 
 const manifestFolder = "testdata/manifests"
 
-// TestManifests applies them, all beside each other on one cluster. Each buys a node for a pod, which is what the
-// manifest's version documents (expect.yml), and lets it go again. What `karpenter migrate` makes of it buys the same.
+// TestManifests applies all manifests beside each other on one cluster. Each launches a node for a pod, as the
+// manifest's version documents (expect.yml), and removes it again. The output of `karpenter migrate` for it launches
+// the same.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	var plays struct {
@@ -46,7 +48,7 @@ func TestManifests(t *testing.T) {
 	var expected map[string]map[string]expectation
 	readYAML(t, "expect.yml", &expected)
 	w := startWorkshop(t)
-	t.Run("all", func(t *testing.T) { // ends with the last of them, so that the cluster outlives them
+	t.Run("all", func(t *testing.T) { // ends with the last subtest, so that the cluster outlives them
 		t.Run("workloads", func(t *testing.T) {
 			t.Parallel()
 			(&manifest{stage: newStage(t, w.cluster, "matrix-workloads"), world: w, name: "workloads"}).playWorkloads()
@@ -59,7 +61,7 @@ func TestManifests(t *testing.T) {
 			switch _, not := plays.Not[name]; {
 			case not || strings.HasPrefix(name, "workload-") || !slices.Contains(plays.Core, name) && effort(0, 1, 1) == 0:
 			case len(expected[name]) == 0:
-				t.Errorf("expect.yml does not say what %s means", name)
+				t.Errorf("expect.yml has no entry for %s", name)
 			default:
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -97,8 +99,8 @@ func manifestNames(t *testing.T) []string {
 	return names
 }
 
-// startWorkshop is a simulated AWS with what the manifests name: a cluster workshop, its instance profiles and roles. The
-// controller serves v1beta1.
+// startWorkshop starts a simulated AWS with the objects that the manifests name: a cluster workshop, its instance
+// profiles and roles. The controller serves v1beta1.
 func startWorkshop(t *testing.T) *awsWorld {
 	t.Helper()
 	w := startAWSFor(t, "workshop", "workshop-nodes")
@@ -131,7 +133,8 @@ func startWorkshop(t *testing.T) *awsWorld {
 	return w
 }
 
-// iam asks the simulated AWS for something that no controller does. It looks at the scope of a signature, not at the rest.
+// iam sends the simulated AWS a request that no controller sends. The simulation checks only the scope of a
+// signature.
 func (w *awsWorld) iam(t *testing.T, form url.Values) {
 	t.Helper()
 	form.Set("Version", "2010-05-08")
@@ -151,7 +154,7 @@ func (w *awsWorld) iam(t *testing.T, form url.Values) {
 	}
 }
 
-// expectation is what expect.yml says of a pool.
+// expectation is the entry of a pool in expect.yml.
 type expectation struct {
 	Capacity   []string          `json:"capacity"`
 	Types      []string          `json:"types"`
@@ -171,7 +174,7 @@ type expectation struct {
 	MaxPods    string            `json:"maxPods"`
 }
 
-// manifest is one of them, on the stage.
+// manifest is one of the manifests, on its stage.
 type manifest struct {
 	*stage
 	world    *awsWorld
@@ -179,10 +182,10 @@ type manifest struct {
 	expected map[string]expectation
 }
 
-// here are the zones of the simulated AWS in place of those that manifests name.
+// here replaces the zones in manifests by those of the simulated AWS.
 var here = strings.NewReplacer("test-zone-a", "us-east-1a", "test-zone-b", "us-east-1b")
 
-// play applies the manifest, then what it is migrated to.
+// play applies the manifest, then its migrated form.
 func (m *manifest) play() {
 	text, err := os.ReadFile(filepath.Join(manifestFolder, m.name+".yaml"))
 	if err != nil {
@@ -199,7 +202,7 @@ func (m *manifest) play() {
 	after := m.act(m.migrated(written), "migrated")
 	for pool, bought := range before {
 		if bought != after[pool] {
-			m.t.Errorf("pool %s bought %s, and migrated %s", pool, bought, after[pool])
+			m.t.Errorf("pool %s launched %s, and migrated %s", pool, bought, after[pool])
 		}
 	}
 }
@@ -214,7 +217,7 @@ func keysOf[V any](of map[string]V) func(func(string) bool) {
 	}
 }
 
-// act applies manifests, scales their workloads up and down, and takes them away. It tells what each pool bought.
+// act applies manifests, scales their workloads up and down, and deletes them. It returns what each pool launched.
 func (m *manifest) act(text, how string) map[string]string {
 	m.t.Helper()
 	objects := m.applyText(text)
@@ -234,7 +237,7 @@ func (m *manifest) act(text, how string) map[string]string {
 			await(m.t, patience, how+": the empty node of "+pool+" to leave", m.left(pool))
 		}
 	}
-	for _, object := range objects { // a pool takes its nodes with it
+	for _, object := range objects { // the nodes of a pool are removed with it
 		if kind := object.GetKind(); kind == "Provisioner" || kind == "NodePool" {
 			m.remove(object)
 		}
@@ -252,20 +255,20 @@ func (m *manifest) act(text, how string) map[string]string {
 	}
 	for _, object := range objects {
 		await(m.t, patience, how+": "+object.GetKind()+" "+object.GetName()+" to be gone", m.gone(object))
-		if object.GetKind() == "Provisioner" { // the class that was made of it goes by itself
+		if object.GetKind() == "Provisioner" { // the class that was created from it is removed automatically
 			await(m.t, patience, how+": the class of "+object.GetName()+" to be gone", m.gone(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}}))
 		}
 	}
 	return bought
 }
 
-// playWorkloads applies Deployments with old names: one that is spread over zones, as it is written and migrated, and one
-// whose pods shun each other, which has no selector before it is migrated.
+// playWorkloads applies Deployments with old names: one that is spread over zones, both unchanged and migrated, and
+// one whose pods have anti-affinity to each other, which has no selector before it is migrated.
 func (m *manifest) playWorkloads() {
 	for _, test := range []struct {
 		app             string
 		migrated        bool
-		replicas, nodes int // the fewest nodes
+		replicas, nodes int // nodes: minimum
 		zones           int
 		labels          map[string]string
 	}{
@@ -291,7 +294,7 @@ func (m *manifest) playWorkloads() {
 	}
 }
 
-// spread fails until the pods of a Deployment are on so many nodes and zones, all with the labels.
+// spread fails until the pods of a Deployment are on the given number of nodes and zones, all with the labels.
 func (m *manifest) spread(app string, nodes, zones int, labels map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		onNode, inZone := map[string]int{}, map[string]int{}
@@ -315,7 +318,7 @@ func (m *manifest) spread(app string, nodes, zones int, labels map[string]string
 	}
 }
 
-// soon reports whether a test can wait for an empty node to leave.
+// soon reports whether a test can wait for the removal of an empty node.
 func soon(empty string) bool {
 	d, err := time.ParseDuration(empty)
 	return empty == "at once" || err == nil && d <= time.Minute
@@ -342,7 +345,7 @@ func (m *manifest) applyText(text string) []*unstructured.Unstructured {
 	}
 }
 
-// migrated is what the verb makes of a manifest.
+// migrated returns the output of the verb for a manifest.
 func (m *manifest) migrated(text string) string {
 	m.t.Helper()
 	command := exec.CommandContext(m.t.Context(), binary, "migrate", "-f", "-", "--cluster-name=workshop", "--kubernetes-version=1.36")
@@ -355,7 +358,8 @@ func (m *manifest) migrated(text string) string {
 	return out.String()
 }
 
-// workload is a Deployment without pods that runs on the nodes of a pool only, and selects it as one did before v1.
+// workload returns a Deployment without pods that runs only on the nodes of a pool, and selects it as in versions
+// before v1.
 func (m *manifest) workload(pool string) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.stage.name, Name: pool}}
 	app := map[string]string{"app": pool}
@@ -375,7 +379,7 @@ func (m *manifest) workload(pool string) *appsv1.Deployment {
 	return d
 }
 
-// claims are those of a pool.
+// claims returns the claims of a pool.
 func (m *manifest) claims(ctx context.Context, pool string) ([]karpv1.NodeClaim, error) {
 	list := &karpv1.NodeClaimList{}
 	err := m.List(ctx, list, client.MatchingLabels{karpv1.LabelNodePool: pool})
@@ -393,7 +397,7 @@ func (m *manifest) left(pool string) func(context.Context) error {
 	}
 }
 
-// gone fails while an object is there.
+// gone fails while an object exists.
 func (m *manifest) gone(object client.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := m.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -404,11 +408,11 @@ func (m *manifest) gone(object client.Object) func(context.Context) error {
 	}
 }
 
-// check compares the node that the pool bought with what is expected, and says what it is.
+// check compares the node that the pool launched with the expected one, and describes it.
 func (m *manifest) check(pool string, want expectation, how string) string {
 	m.t.Helper()
 	claim, node := karpv1.NodeClaim{}, &corev1.Node{}
-	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error { // its pod may be another one by now: who evicts for taints may be late
+	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error { // its pod may have been replaced: taint eviction may be late
 		claims, err := m.claims(ctx, pool)
 		if err != nil {
 			return err
@@ -480,7 +484,7 @@ func (m *manifest) checkBounds(pool string, want expectation, node *corev1.Node,
 	}
 }
 
-// checkTaints looks for the taints, and takes those away that somebody takes away who starts on the node.
+// checkTaints checks the taints, and removes the startup taints.
 func (m *manifest) checkTaints(pool string, want expectation, node *corev1.Node, how string) {
 	m.t.Helper()
 	var have []string

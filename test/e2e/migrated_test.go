@@ -18,8 +18,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// movedManifest is of v1beta1: two pools of one class, with kubelet settings of their own. Migrated, the class has those of
-// the first, and a copy of it those of the other.
+// movedManifest is of v1beta1: two pools of one class, with kubelet settings of their own. After the migration, the
+// class has the settings of the first pool, and a copy of the class those of the other.
 const movedManifest = `apiVersion: karpenter.sh/v1beta1
 kind: NodePool
 metadata: {name: moved-few}
@@ -54,8 +54,8 @@ spec:
 
 var movedPools = []string{"moved-few", "moved-many"}
 
-// playOver applies what movedManifest is migrated to over its running nodes, which stay. When settings really change
-// afterwards, the nodes that have them drift, and those alone.
+// playOver applies the migrated movedManifest over its running nodes, which are kept. When settings actually change
+// afterwards, only the nodes with these settings drift.
 func (m *manifest) playOver() {
 	for _, pool := range movedPools {
 		m.create(m.workload(pool))
@@ -85,7 +85,7 @@ func (m *manifest) playOver() {
 	await(m.t, patience, "the node with the former settings to drift", func(ctx context.Context) error {
 		claim := before["moved-few"]
 		if err := m.Get(ctx, client.ObjectKeyFromObject(&claim), &claim); err != nil {
-			return client.IgnoreNotFound(err) // replaced already
+			return client.IgnoreNotFound(err) // already replaced
 		}
 		if c := claim.Condition(karpv1.ConditionDrifted); !c.IsTrue() || c.Reason != awsv1.ReasonNodeClassDrift {
 			return fmt.Errorf("claim %s: Drifted is %v", claim.Name, c)
@@ -96,7 +96,7 @@ func (m *manifest) playOver() {
 	m.takeAway(objects)
 }
 
-// applyAs applies manifests as kubectl apply --server-side does, object by object.
+// applyAs applies manifests like kubectl apply --server-side, object by object.
 func (m *manifest) applyAs(text string) []*unstructured.Unstructured {
 	m.t.Helper()
 	var objects []*unstructured.Unstructured
@@ -114,7 +114,7 @@ func (m *manifest) applyAs(text string) []*unstructured.Unstructured {
 	}
 }
 
-// only is the one claim of a pool.
+// only returns the only claim of a pool.
 func (m *manifest) only(pool string) karpv1.NodeClaim {
 	m.t.Helper()
 	claims, err := m.claims(m.t.Context(), pool)
@@ -124,7 +124,7 @@ func (m *manifest) only(pool string) karpv1.NodeClaim {
 	return claims[0]
 }
 
-// unmoved checks that a pool has the claim that it had, and that it has not drifted.
+// unmoved checks that a pool still has its claim, and that the claim has not drifted.
 func (m *manifest) unmoved(before karpv1.NodeClaim, when string) {
 	m.t.Helper()
 	now := m.only(before.Labels[karpv1.LabelNodePool])
@@ -133,7 +133,7 @@ func (m *manifest) unmoved(before karpv1.NodeClaim, when string) {
 	}
 }
 
-// readyNow fails until an object of v1 is ready as it is written now.
+// readyNow fails until an object of v1 is ready in its current generation.
 func (m *manifest) readyNow(object *unstructured.Unstructured) func(context.Context) error {
 	return func(ctx context.Context) error {
 		now := object.NewEmptyInstance().(*unstructured.Unstructured)
@@ -152,7 +152,7 @@ func (m *manifest) readyNow(object *unstructured.Unstructured) func(context.Cont
 	}
 }
 
-// takeAway deletes what was applied, pools with their nodes first.
+// takeAway deletes the applied objects, pools with their nodes first.
 func (m *manifest) takeAway(objects []*unstructured.Unstructured) {
 	m.t.Helper()
 	for _, pool := range movedPools {

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// Pods spread over zones, pods apart by host, pods of a job and a DaemonSet come at once, and kube-scheduler binds them as the
-// nodes open: what is launched is one plan, and no node beside it. A node is launched beside the plan when a pod takes room
-// that was left open on the first nodes for pods which the spread forbids elsewhere, so the nodes open in an order.
+// TestMixtureTakesOnePlan creates pods that are spread over zones, pods with anti-affinity by host, pods of a job and
+// a DaemonSet at the same time, and kube-scheduler binds them as the nodes open. The launched nodes are those of one
+// plan, without surplus. A surplus node would be launched if a pod took room on the first nodes that is reserved for
+// pods whose spread constraints exclude other nodes, so the nodes open in an order.
 func TestMixtureTakesOnePlan(t *testing.T) {
 	s := onShared(t, "mixture")
 	apps := map[string]int{"web": 12, "db": 3, "job": 2}

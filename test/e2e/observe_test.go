@@ -9,9 +9,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// An API server without streaming lists (feature gate WatchList, off by default in Kubernetes 1.33) and pods that are not told
-// their node (--pod-placement=observe, the default before 1.35) are what older clusters have: pods get nodes, none is launched
-// in vain, and nodes go when they are empty.
+// TestOlderServer runs in the conditions of older clusters: an API server without streaming lists (feature gate
+// WatchList, off by default in Kubernetes 1.33), and pods that are not nominated (--pod-placement=observe, the
+// default before 1.35). Pods get nodes, no surplus node is launched, and empty nodes are removed.
 func TestOlderServer(t *testing.T) {
 	t.Parallel()
 	directory, err := os.MkdirTemp(artefacts, "own-")
@@ -39,7 +39,7 @@ func TestOlderServer(t *testing.T) {
 		s.checkClaimsUsed()
 		for _, pod := range s.pods("app") {
 			if nominated := s.ledger.nominations(pod.UID); len(nominated) > 0 {
-				t.Errorf("pod %s was nominated to %q, want --pod-placement=observe to leave it alone", pod.Name, nominated)
+				t.Errorf("pod %s was nominated to %q, want no nomination with --pod-placement=observe", pod.Name, nominated)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func TestOlderServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(listed), `"requestURI":"/api/v1/pods?limit=`) {
-		t.Error("the controller listed no pods page by page: the API server has streamed them, and the test shows nothing")
+		t.Error("the controller listed no pods page by page: the API server has streamed them, and the test is void")
 	}
 	s.scale("app", 0)
 	await(t, patience, "the nodes to leave", s.empty)

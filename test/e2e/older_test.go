@@ -13,8 +13,8 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// Provisioners of two versions, applied as they were written, buy nodes as their versions said; empty nodes leave; and a
-// Provisioner that is deleted takes its nodes with it.
+// TestProvisioners checks that Provisioners of two versions, applied unchanged, launch nodes as their versions
+// specify, that empty nodes are removed, and that the nodes of a deleted Provisioner are removed with it.
 func TestProvisioners(t *testing.T) {
 	s := onShared(t, "older")
 	for _, app := range []string{"five", "three"} {
@@ -58,7 +58,7 @@ func TestProvisioners(t *testing.T) {
 	})
 }
 
-// becamePool fails until a Provisioner is ready and tells of its pool.
+// becamePool fails until a Provisioner is ready and names its pool.
 func (s *stage) becamePool(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		p := &karpv1alpha5.Provisioner{}

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Pods whose selectors have names of before v1 get nodes and run on them, their owner is told once what the names are
-// today, and pods that want no node of Karpenter's, by the old name, stay off ours.
+// TestOldNames checks that pods whose selectors have names of versions before v1 get nodes and run on them, that an
+// event on their owner names the current names once, and that pods that exclude Karpenter's nodes by the old name are
+// not bound to them.
 func TestOldNames(t *testing.T) {
 	s := onShared(t, "oldnames")
 	s.scale("app", 4)
@@ -34,12 +35,12 @@ func TestOldNames(t *testing.T) {
 		}
 		return errors.Join(missing...)
 	})
-	// All nodes have the label by now; a node more, with room, is bought for the others meanwhile.
+	// All nodes have the label by now. Another node with room is launched for the other pods meanwhile.
 	s.scale("away", 1)
 	s.scale("app", 6)
 	await(t, patience, "all pods to run", s.running("app", 6))
 	if away := s.pods("away"); len(away) != 1 || away[0].Spec.NodeName != "" {
-		t.Errorf("who wants no node of ours: %d pods, the first on node %q", len(away), away[0].Spec.NodeName)
+		t.Errorf("pods that exclude Karpenter's nodes: %d pods, the first on node %q", len(away), away[0].Spec.NodeName)
 	}
 	// do-not-evict does not keep empty nodes.
 	s.scale("app", 0)

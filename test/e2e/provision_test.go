@@ -20,7 +20,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
-// The heaviest pool that can take a pod gets it; taints and architectures count.
+// TestPoolsByWeightTaintAndArchitecture checks that the pool with the highest weight among those that admit a pod
+// launches its node; taints and architectures are respected.
 func TestPoolsByWeightTaintAndArchitecture(t *testing.T) {
 	s := onShared(t, "weights")
 	for _, step := range []struct{ app, pool string }{
@@ -39,8 +40,8 @@ func TestPoolsByWeightTaintAndArchitecture(t *testing.T) {
 	}
 }
 
-// Pods beyond the limit stay pending, with an event that says why, and go once it is
-// raised.
+// TestLimit checks that pods beyond the limit stay pending, with an event that gives the reason, and get nodes once
+// it is raised.
 func TestLimit(t *testing.T) {
 	s := onShared(t, "limits")
 	s.scale("app", 3)
@@ -71,7 +72,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A thousand replicas all run, and each claim was of use.
+// TestThousandReplicas checks that a thousand replicas all run, and that every claim was used.
 func TestThousandReplicas(t *testing.T) {
 	s := onShared(t, "thousand")
 	s.scale("app", 1000)
@@ -79,8 +80,7 @@ func TestThousandReplicas(t *testing.T) {
 	s.checkClaimsUsed()
 }
 
-// checkNominations complains about running pods that were nominated to any node but
-// the one they are on.
+// checkNominations fails for running pods that were nominated to any node but their own.
 func (s *stage) checkNominations(app string) {
 	s.t.Helper()
 	wrong := 0
@@ -99,7 +99,7 @@ func (s *stage) checkNominations(app string) {
 	}
 }
 
-// checkClaimsUsed complains about claims of the case that no pod is on.
+// checkClaimsUsed fails for claims of the case without pods.
 func (s *stage) checkClaimsUsed() {
 	s.t.Helper()
 	used := map[string]bool{}
@@ -108,12 +108,12 @@ func (s *stage) checkClaimsUsed() {
 	}
 	for _, claim := range s.ledger.claimsOf(s.name) {
 		if claim.gone || !used[claim.object.Status.NodeName] {
-			s.t.Errorf("claim %s, node %q, was created for nothing (gone: %v)", claim.object.Name, claim.object.Status.NodeName, claim.gone)
+			s.t.Errorf("claim %s, node %q, was never used (gone: %v)", claim.object.Name, claim.object.Status.NodeName, claim.gone)
 		}
 	}
 }
 
-// What a DaemonSet will take from a node is counted before the node is bought.
+// TestDaemonOverhead checks that the requests of DaemonSet pods are counted before a node is launched.
 func TestDaemonOverhead(t *testing.T) {
 	s := onShared(t, "daemons")
 	s.scale("app", 1)
@@ -127,8 +127,8 @@ func TestDaemonOverhead(t *testing.T) {
 	}
 }
 
-// A pool that cannot be right says so in its condition Ready, with the field; nothing
-// is bought from it until it is put right.
+// TestBadPool checks that an invalid pool has a false condition Ready that names the field, and that nothing is
+// launched from it until it is corrected.
 func TestBadPool(t *testing.T) {
 	s := onShared(t, "bad")
 	s.scale("app", 1)
@@ -158,8 +158,8 @@ func TestBadPool(t *testing.T) {
 	await(t, patience, "the pod to run", s.running("app", 1))
 }
 
-// When the cheapest offerings are sold out the next cheapest is bought at once, for
-// the same claim.
+// TestSoldOutOffering checks that, if the cheapest offerings are unavailable, the next cheapest is launched at once,
+// for the same claim.
 func TestSoldOutOffering(t *testing.T) {
 	s := onShared(t, "soldout")
 	s.scale("app", 1)
@@ -172,8 +172,8 @@ func TestSoldOutOffering(t *testing.T) {
 	}
 }
 
-// When nothing is to be had of a claim it is given up, and its pods get a node of the
-// next pool without being seen by the sold-out one again.
+// TestSoldOutPool checks that a claim without any available offering is deleted, and that its pods get a node of the
+// next pool without being planned on the unavailable one again.
 func TestSoldOutPool(t *testing.T) {
 	s := onShared(t, "fallback")
 	s.scale("app", 1)
@@ -192,8 +192,9 @@ func TestSoldOutPool(t *testing.T) {
 	}
 }
 
-// Where nothing is to be had anywhere, the cloud is asked once and not again for each pod and each pass, the pods are told, and have their
-// nodes when there is capacity again. A pool of a zone that does not exist names its requirement.
+// TestNoCapacityAnywhere checks that, if no offering is available anywhere, the cloud is called once and not again
+// for each pod and each pass, that the pods have an event, and that they get nodes when there is capacity again. A
+// pool with a zone that does not exist reports its requirement.
 func TestNoCapacityAnywhere(t *testing.T) {
 	s := onShared(t, "nothing")
 	nowhere := &karpv1.NodePool{}
@@ -220,7 +221,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 		}
 		return nil
 	})
-	// More pods make more passes, and no more launches.
+	// More pods cause more passes, and no more launches.
 	s.scale("app", 6)
 	await(t, patience, "six pods to be told", func(ctx context.Context) error {
 		pods := s.pods("app")
@@ -234,16 +235,16 @@ func TestNoCapacityAnywhere(t *testing.T) {
 		}
 		return nil
 	})
-	const most = 3 // claims, each of which asks the cloud once: two for the first pods, perhaps one that was planned before the refusal was known
+	const most = 3 // claims, each of which calls the cloud once: two for the first pods, perhaps one that was planned before the error was known
 	if c := s.ledger.count("nothing"); c.claimsEver > most || c.machinesEver != 0 {
-		t.Errorf("%d claims and %d machines were made, want at most %d and none", c.claimsEver, c.machinesEver, most)
+		t.Errorf("%d claims and %d machines were created, want at most %d and none", c.claimsEver, c.machinesEver, most)
 	}
 	s.patch(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}}, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-unavailable":null}}}`)
 	await(t, 2*patience, "all pods to run, once what was sold out is tried again", s.running("app", 6)) // three minutes later, see kwok.Options.SoldOutFor
 }
 
-// A pool whose claims an admission policy refuses says so, and does not keep its pods
-// from another pool.
+// TestRefusedClaims checks that a pool whose claims an admission policy rejects reports it, and that its pods get
+// nodes of another pool.
 func TestRefusedClaims(t *testing.T) {
 	s := onShared(t, "refused")
 	t.Cleanup(func() {
@@ -279,7 +280,8 @@ func TestRefusedClaims(t *testing.T) {
 	await(t, patience, "the pool to say why", s.says(pool, "ClaimRefused", "no nodes on Fridays"))
 }
 
-// A machine whose node never comes is given up after a while, and another is bought.
+// TestMachineThatNeverRegisters checks that a machine whose node never registers is terminated after a while, and
+// that another is launched.
 func TestMachineThatNeverRegisters(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -307,8 +309,8 @@ func TestMachineThatNeverRegisters(t *testing.T) {
 	})
 }
 
-// Claims that are created and deleted in the same moment leave nothing behind and
-// keep nobody from getting a node.
+// TestFleetingClaims checks that claims that are created and deleted at the same moment leave nothing behind and do
+// not prevent the launch of nodes.
 func TestFleetingClaims(t *testing.T) {
 	s := onShared(t, "fleeting")
 	const count = 20

@@ -18,15 +18,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
-// registry is what kube-apiserver stores in etcd: objects under /registry/. It is read and written through etcd's own HTTP
-// interface (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/), past kube-apiserver: 50,000 pods take seconds so, and
-// are what they were, uid, status, managed fields and all.
+// registry accesses what kube-apiserver stores in etcd: objects under /registry/. They are read and written through
+// etcd's own HTTP interface (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/), bypassing kube-apiserver. This
+// way, 50,000 pods take seconds, and keep their UID, status and managed fields.
 type registry struct {
 	url    string
 	client *http.Client
 }
 
-// stored is an object as kube-apiserver stores it: protobuf if it is Kubernetes' own, else JSON.
+// stored is an object in kube-apiserver's storage format: protobuf for built-in kinds, else JSON.
 type stored struct {
 	Key   []byte `json:"key"`
 	Value []byte `json:"value"`
@@ -57,7 +57,7 @@ func openRegistry(s *sandbox.Sandbox) (*registry, error) {
 	}, nil
 }
 
-// read returns the objects whose keys begin so.
+// read returns the objects whose keys have the prefix.
 func (r *registry) read(ctx context.Context, prefix string) ([]stored, error) {
 	end := []byte(prefix)
 	end[len(end)-1]++
@@ -68,7 +68,7 @@ func (r *registry) read(ctx context.Context, prefix string) ([]stored, error) {
 	return answer.Kvs, err
 }
 
-// write puts the objects, several at a time.
+// write stores the objects, several at a time.
 func (r *registry) write(ctx context.Context, objects <-chan stored) error {
 	const writers = 4
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -88,7 +88,7 @@ func (r *registry) write(ctx context.Context, objects <-chan stored) error {
 	return context.Cause(ctx)
 }
 
-// batches takes objects together, as many as etcd allows in one request: 128, and 1.5 MiB.
+// batches groups objects, as many as etcd allows in one request: 128, and 1.5 MiB.
 func batches(ctx context.Context, objects <-chan stored) func(yield func([]stored) bool) {
 	const most, bytes = 64, 512 << 10
 	return func(yield func([]stored) bool) {

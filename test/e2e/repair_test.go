@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// A node that has been not ready for longer than kwok tolerates is replaced, and its pod with it; but not while more than
-// a fifth of the pool, rounded up, is unhealthy.
+// TestRepair checks that a node that has been not ready for longer than kwok tolerates is replaced with its pod, but
+// not while more than a fifth of the pool, rounded up, is unhealthy.
 func TestRepair(t *testing.T) {
 	s := onShared(t, "ill")
 	s.scale("app", 3)
@@ -43,11 +43,11 @@ func TestRepair(t *testing.T) {
 		there = there || node.UID == recovers.UID
 	}
 	if c := s.ledger.count("ill"); !there || c.claimsEver != 4 {
-		t.Errorf("the node that recovered is there: %t; %d claims ever, want that and one more", there, c.claimsEver)
+		t.Errorf("the recovered node exists: %t; %d claims ever, want the node and one more claim", there, c.claimsEver)
 	}
 }
 
-// reports takes the node's kubelet away from kwok and says for it what its condition Ready has been for so long.
+// reports detaches the node from kwok and sets its condition Ready, with a transition time of since ago.
 func (s *stage) reports(name string, ready corev1.ConditionStatus, since time.Duration) {
 	s.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}

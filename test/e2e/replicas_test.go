@@ -31,12 +31,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/conversion"
 )
 
-// poolDefinition is the definition whose objects the cases of v1beta1 are about.
+// poolDefinition is the definition of the objects in the cases of v1beta1.
 const poolDefinition = "nodepools." + karpv1.Group
 
-// Two replicas convert v1beta1 behind one Service, in a cluster whose pools are stored in it. Reads and writes go on while the
-// certificate and its authority are replaced, when the leader is killed, and while the other is replaced by a new process.
-// The pools are rewritten once.
+// TestConversionByReplicas checks that two replicas convert v1beta1 behind one Service, in a cluster whose pools are
+// stored in it. Reads and writes continue while the certificate and its CA are replaced, when the leader is killed,
+// and while the other replica is replaced by a new process. The pools are rewritten once.
 func TestConversionByReplicas(t *testing.T) {
 	only(t)
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestConversionByReplicas(t *testing.T) {
 	await(t, 2*patience, "all pools to be stored in v1", r.storedIn("v1"))
 	traffic.goesOn()
 	traffic.end()
-	t.Logf("%d rounds of writing and reading, %d refused; the longest time without an answer was %s", traffic.rounds, traffic.refused, traffic.longest)
+	t.Logf("%d rounds of writing and reading, %d refused; the longest time without a response was %s", traffic.rounds, traffic.refused, traffic.longest)
 	if said := r.rewrites(); said != 1 {
 		t.Errorf("the replicas have rewritten the pools %d times, want once", said)
 	}
@@ -81,20 +81,20 @@ func TestConversionByReplicas(t *testing.T) {
 type replicas struct {
 	*stage
 	road *road
-	all  []*replica // in the order in which they were started
+	all  []*replica // in the order of their start
 
 	mutex sync.Mutex
-	ends  []int // the ports that the Service leads to; the first that answers is it
+	ends  []int // the target ports of the Service; the first that responds is used
 }
 
-// replica is one of them.
+// replica is one of the controllers.
 type replica struct {
 	*controller
 	webhook int
 }
 
-// newReplicas has none yet, on a cluster of their own. They end with the case, however it ends: after its objects are gone, and
-// before their cluster is.
+// newReplicas returns no controllers yet, on a cluster of their own. They end with the case, however it ends: after
+// its objects are deleted, and before their cluster ends.
 func newReplicas(t *testing.T) *replicas {
 	t.Helper()
 	c := ownCluster(t)
@@ -114,7 +114,7 @@ func newReplicas(t *testing.T) *replicas {
 	return r
 }
 
-// renewAll replaces the certificate, its authority, and the certificate again, of which traffic must not notice anything.
+// renewAll replaces the certificate, its CA, and the certificate again, which traffic must not notice.
 func (r *replicas) renewAll(traffic *traffic, all ...*replica) {
 	r.t.Helper()
 	whole := traffic.failures()
@@ -128,7 +128,7 @@ func (r *replicas) renewAll(traffic *traffic, all ...*replica) {
 			r.t.Fatal(err)
 		}
 		if err := shown.CheckSignatureFrom(newest); err != nil {
-			r.t.Errorf("the certificate is not of the new authority: %v", err)
+			r.t.Errorf("the certificate is not signed by the new CA: %v", err)
 		}
 	}
 	traffic.goesOn()
@@ -137,7 +137,7 @@ func (r *replicas) renewAll(traffic *traffic, all ...*replica) {
 	}
 }
 
-// rewrites counts how often a replica has said that it has rewritten the pools.
+// rewrites counts how often a replica has logged that it has rewritten the pools.
 func (r *replicas) rewrites() int {
 	r.t.Helper()
 	said := 0
@@ -155,7 +155,7 @@ func (r *replicas) rewrites() int {
 	return said
 }
 
-// service makes the Service that leads the API server to the replicas. It is a port of this machine.
+// service creates the Service through which the API server reaches the replicas. It is a port of this machine.
 func (r *replicas) service() {
 	r.t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter"}}
@@ -176,7 +176,7 @@ func (r *replicas) service() {
 	})
 }
 
-// lead leads the API server to the replicas, in this order, from its next connection on, which is now.
+// lead connects the API server to the replicas, in this order. It ends existing connections.
 func (r *replicas) lead(to ...*replica) {
 	r.mutex.Lock()
 	r.ends = nil
@@ -213,7 +213,7 @@ func (r *replicas) start(name string) *replica {
 	return started
 }
 
-// leads fails until somebody else than the one given leads.
+// leads fails until another replica than the given one leads.
 func (r *replicas) leads(other string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{}
@@ -245,7 +245,7 @@ func (r *replicas) definition(ctx context.Context) (client.Client, *apiextension
 	return api, definition, api.Get(ctx, client.ObjectKey{Name: poolDefinition}, definition)
 }
 
-// storeOlder keeps pools in v1beta1, as controllers of before v1 did.
+// storeOlder stores pools in v1beta1, as controllers before v1 did.
 func (r *replicas) storeOlder(names ...string) {
 	r.t.Helper()
 	r.store("v1beta1")
@@ -256,7 +256,7 @@ spec: {weight: 5, template: {spec: {nodeClassRef: {apiVersion: karpenter.kwok.sh
 		if err := yaml.Unmarshal([]byte(text), &older.Object); err != nil {
 			r.t.Fatal(err)
 		}
-		// While v1 is stored, this takes a conversion, and nobody converts.
+		// While v1 is the storage version, this needs a conversion, and no replica converts.
 		await(r.t, patience, "a pool to be stored", func(ctx context.Context) error { return client.IgnoreAlreadyExists(r.Create(ctx, older.DeepCopy())) })
 	}
 	r.store("v1")
@@ -286,7 +286,7 @@ func (r *replicas) storedIn(version string) func(context.Context) error {
 	}
 }
 
-// forget takes entries out of the Secret of the webhook's certificate, and has the replicas look at it.
+// forget removes entries from the Secret of the webhook's certificate, and makes the replicas read it.
 func (r *replicas) forget(entries ...string) {
 	r.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: conversion.SecretName}}
@@ -301,7 +301,7 @@ func (r *replicas) forget(entries ...string) {
 	}
 }
 
-// renewCertificate has the replicas make another certificate, and waits until all show it.
+// renewCertificate makes the replicas create another certificate, and waits until all serve it.
 func (r *replicas) renewCertificate(all ...*replica) {
 	r.t.Helper()
 	var before *x509.Certificate
@@ -328,7 +328,8 @@ func (r *replicas) renewCertificate(all ...*replica) {
 	})
 }
 
-// renewAuthority has them make another authority, and waits until the API server is told of both. What it returns is the new one.
+// renewAuthority makes the replicas create another CA, and waits until the API server knows both. It returns the new
+// CA.
 func (r *replicas) renewAuthority() *x509.Certificate {
 	r.t.Helper()
 	r.forget("ca.key")
@@ -349,7 +350,7 @@ func (r *replicas) renewAuthority() *x509.Certificate {
 	return newest
 }
 
-// shown is the certificate that a replica shows.
+// shown returns the certificate that a replica serves.
 func (p *replica) shown(ctx context.Context) (*x509.Certificate, error) {
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 	connection, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(p.webhook))
@@ -360,7 +361,7 @@ func (p *replica) shown(ctx context.Context) (*x509.Certificate, error) {
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
-// weight is that of a pool in a version.
+// weight returns the weight of a pool in a version.
 func (r *replicas) weight(ctx context.Context, version, name string) (int64, error) {
 	pool := poolIn(version, name)
 	if err := r.Get(ctx, client.ObjectKeyFromObject(pool), pool); err != nil {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// logged fails until the controller's log has a text, from an offset on.
+// logged fails until the controller's log contains a text, from an offset on.
 func (p *controller) logged(text string, from int) func(context.Context) error {
 	return func(context.Context) error {
 		log, err := os.ReadFile(p.log)
@@ -26,7 +26,7 @@ func (p *controller) logged(text string, from int) func(context.Context) error {
 	}
 }
 
-// measured fails until a line of the controller's metrics begins with a name and has all texts.
+// measured fails until a line of the controller's metrics begins with a name and contains all texts.
 func (p *controller) measured(name string, texts ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", p.metrics), nil)
@@ -55,15 +55,16 @@ func (p *controller) measured(name string, texts ...string) func(context.Context
 	}
 }
 
-// TestRightsTakenAway takes the rights of the account away while the controller works, and gives them back. First it may only
-// keep its Lease; the second time it loses that too. It says what it may not do, and goes on without help.
+// TestRightsTakenAway removes the permissions of the account while the controller runs, and restores them. First it
+// keeps only its permissions for the Lease; the second time it loses those too. It logs which permissions are
+// missing, and recovers by itself.
 func TestRightsTakenAway(t *testing.T) {
 	only(t)
 	directory, err := os.MkdirTemp(artefacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := startCluster(t.Context(), directory, "kwok") // not ownCluster: calls are denied here
+	c, err := startCluster(t.Context(), directory, "kwok") // not ownCluster: requests are denied here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func (s *stage) logSize() int {
 	return int(info.Size())
 }
 
-// take deletes the bindings of the controller's account, and returns what makes them again.
+// take deletes the bindings of the controller's account, and returns a function that restores them.
 func (s *stage) take(list client.ObjectList) (back func()) {
 	s.t.Helper()
 	if err := s.List(s.t.Context(), list); err != nil {

@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// TestScale measures what the controller takes with so many nodes as KARPENTER_SCALE lists ("20,100"), ten pods on each, which
-// the whole control plane brings up (two cores carry some hundreds; TestLoaded measures more), and prints a Markdown table. It asserts that all pods run and that nothing was bought beyond them, and nothing about time.
+// TestScale measures the controller's resource usage with the numbers of nodes in KARPENTER_SCALE ("20,100"), ten
+// pods on each. The whole control plane creates them (two cores suffice for some hundreds; TestLoaded measures more).
+// It prints a Markdown table. It asserts that all pods run and that no surplus node was launched, and nothing about
+// time.
 //
 //	up        from the change of the replicas to the last pod that runs; most of it is the control plane's
-//	CPU       of the controller's process: while the nodes came, in a minute in which nothing happens, and of one that starts
-//	          anew until it is ready and for a minute after
-//	memory    resident: the greatest while the nodes came, at rest, and the greatest of the one that starts anew
+//	CPU       of the controller's process: while the nodes are launched, in a minute in which nothing happens, and of
+//	          a restarted one until it is ready and for a minute after
+//	memory    resident: the peak while the nodes are launched, at rest, and the peak of a restarted one
 func TestScale(t *testing.T) {
 	sizes := os.Getenv("KARPENTER_SCALE")
 	if sizes == "" {
@@ -37,7 +39,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// measure is the row of a size.
+// measure returns the table row of a size.
 func (s *stage) measure(nodes int, log string) string {
 	s.t.Helper()
 	const hour, podsPerNode = time.Hour, 10
@@ -48,7 +50,7 @@ func (s *stage) measure(nodes int, log string) string {
 	if now := s.ledger.count(s.name); now.nodes < nodes || now.nodes > nodes+nodes/100+1 || now.claims != now.nodes {
 		s.t.Errorf("%d nodes and %d claims for %d pods, want %d", now.nodes, now.claims, pods, nodes)
 	}
-	idle(time.Minute) // what was decided last is done
+	idle(time.Minute) // until the last decisions are carried out
 	quiet := s.controller.takes(s.t)
 	idle(time.Minute)
 	still := s.controller.takes(s.t)
@@ -62,22 +64,22 @@ func (s *stage) measure(nodes int, log string) string {
 	return fmt.Sprintf(row, s.ledger.count(s.name).nodes, pods, up.Seconds(), took.cpu-before.cpu, still.cpu-quiet.cpu, anew.cpu, took.peak>>20, still.resident>>20, anew.peak>>20)
 }
 
-// idle waits while nothing is asked for: what a controller does then is what is measured.
+// idle waits without creating work: the usage of an idle controller is measured.
 func idle(duration time.Duration) {
 	timer := time.NewTimer(duration)
 	<-timer.C
 }
 
-// consumption is what a process has taken: CPU seconds and bytes.
+// consumption is the usage of a process: CPU seconds and bytes.
 type consumption struct {
 	cpu            float64
 	resident, peak int64
 }
 
-// measuring says whether this run measures what the controller takes: then nothing else shall run beside it.
+// measuring reports whether this run measures the controller: nothing else may run beside it then.
 func measuring() bool { return os.Getenv("KARPENTER_SCALE")+os.Getenv("KARPENTER_LOADED") != "" }
 
-// kept is the path of a file that stays when a measure is over; what an earlier one left there is gone.
+// kept returns the path of a file that is kept after a measurement. An earlier file is removed.
 func kept(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "bin", "scale", name))
@@ -93,7 +95,7 @@ func kept(t *testing.T, name string) string {
 	return path
 }
 
-// takes asks the operating system about the controller.
+// takes returns the controller's usage according to the operating system.
 func (p *controller) takes(t *testing.T) consumption {
 	t.Helper()
 	folder := filepath.Join("/proc", strconv.Itoa(p.process.Pid))
@@ -101,7 +103,8 @@ func (p *controller) takes(t *testing.T) consumption {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Behind the name in brackets, which may have spaces: state is field 3, utime 14 and stime 15, in ticks of 10 ms (proc(5)).
+	// After the name in brackets, which may contain spaces: state is field 3, utime 14 and stime 15, in ticks of 10
+	// ms (proc(5)).
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	var taken consumption
 	for _, field := range fields[11:13] {

@@ -13,9 +13,8 @@ import (
 	"testing"
 )
 
-// lateScheduler is one more kube-scheduler on a cluster, for pods with its name as
-// schedulerName. What it binds, and when, is for the test to say: it can be stopped
-// while nodes come, and then sees them all at once.
+// lateScheduler is an additional kube-scheduler on a cluster, for pods with its name as schedulerName. The test
+// controls when it binds: it can be stopped while nodes are launched, and then sees them all at once.
 type lateScheduler struct {
 	t       *testing.T
 	cluster *cluster
@@ -31,7 +30,7 @@ func newLateScheduler(t *testing.T, c *cluster, name string) *lateScheduler {
 	return s
 }
 
-// start starts it and waits until it is ready.
+// start starts the scheduler and waits until it is ready.
 func (s *lateScheduler) start() {
 	s.t.Helper()
 	ports, err := freePorts(1)
@@ -57,7 +56,7 @@ profiles: [{schedulerName: `+s.name+`}]
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
-		runtime.LockOSThread() // the parent-death signal comes when the thread that forked ends
+		runtime.LockOSThread() // the parent-death signal is sent when the thread that forked ends
 		defer runtime.UnlockOSThread()
 		err := command.Start()
 		started <- err
@@ -88,7 +87,7 @@ profiles: [{schedulerName: `+s.name+`}]
 	})
 }
 
-// stop ends it; it can be started again.
+// stop ends the scheduler; it can be started again.
 func (s *lateScheduler) stop() {
 	if s.process == nil {
 		return

@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Who makes evicted pods again may be slow, as a starved controller manager is; here it is the test. The node that was bought
-// for them is kept while nobody is on it and nothing else holds it, and they run there: no other is bought.
+// TestPodsMadeAgainLate recreates evicted pods late, like a starved controller manager. The node that was launched
+// for them is kept while it is empty and nothing else protects it, and the pods run there: no other node is launched.
 func TestPodsMadeAgainLate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, ownCluster(t), "slow")
-	s.runController(t, filepath.Join(artefacts, "slow.log"), quickTimers[0]+",arrival=1h") // one flag --timers: the last one counts
+	s.runController(t, filepath.Join(artefacts, "slow.log"), quickTimers[0]+",arrival=1h") // the last flag --timers takes effect
 	s.bare("first", 7)
 	await(t, patience, "the pods to run", s.running("app", 7))
 	for _, pod := range s.pods("app")[:4] {
@@ -37,7 +37,7 @@ func TestPodsMadeAgainLate(t *testing.T) {
 	s.bare("again", 3)
 	await(t, patience, "the pods to run again", s.running("app", 3))
 	if c := s.ledger.count(s.name); c.claimsEver != 2 || c.nodes != 1 {
-		t.Errorf("%d nodes were bought, and %d are there: want the large one, then the small one", c.claimsEver, c.nodes)
+		t.Errorf("%d nodes were launched, and %d exist: want the large one, then the small one", c.claimsEver, c.nodes)
 	}
 	for _, pod := range s.pods("app") {
 		s.remove(pod)
@@ -45,7 +45,7 @@ func TestPodsMadeAgainLate(t *testing.T) {
 	await(t, patience, "the node to leave when they have come and gone", s.empty)
 }
 
-// bare creates pods that nobody makes again.
+// bare creates pods without an owner.
 func (s *stage) bare(name string, n int) {
 	s.t.Helper()
 	for i := range n {

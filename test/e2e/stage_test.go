@@ -29,18 +29,18 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// caseLabel is on every pool's nodes and says which case they belong to.
+// caseLabel is a label of every pool's nodes; its value is the case that they belong to.
 const caseLabel = "e2e.example.org/case"
 
-// stage is where one case plays: a namespace of its name on a cluster.
+// stage is the environment of one case: a namespace of its name on a cluster.
 type stage struct {
 	*cluster
 	t    *testing.T
 	name string
 }
 
-// onShared lets a test play on the cluster that all share, beside others. The
-// fixture testdata/<name>.yaml, if there is one, is applied.
+// onShared returns the environment of a test on the shared cluster, beside other tests. It applies the fixture
+// testdata/<name>.yaml if it exists.
 func onShared(t *testing.T, name string) *stage {
 	t.Helper()
 	t.Parallel()
@@ -98,8 +98,7 @@ func (s *stage) create(objects ...client.Object) {
 	}
 }
 
-// clear removes everything of the case, and complains if a claim, a node or a
-// machine stays.
+// clear removes all objects of the case. It fails if a claim, a node or a machine remains.
 func (s *stage) clear() {
 	if s.t.Failed() && s.controller != nil {
 		s.t.Logf("the controller's last errors (log: %s):\n%s", s.controller.log, s.controller.lastErrors(s.name))
@@ -120,12 +119,12 @@ func (s *stage) clear() {
 			s.awaitNothing(ctx)
 		}
 		if err := s.DeleteAllOf(ctx, all.kind, all.which); err != nil {
-			s.t.Errorf("removing what the case made: %v", err)
+			s.t.Errorf("removing the objects of the case: %v", err)
 		}
 	}
 }
 
-// awaitNothing waits until no claim, node or machine of the case is there.
+// awaitNothing waits until no claim, node or machine of the case exists.
 func (s *stage) awaitNothing(ctx context.Context) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -136,14 +135,14 @@ func (s *stage) awaitNothing(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			s.t.Errorf("the case is over, but %d claims, %d nodes and %d machines stayed", c.claims, c.nodes, c.machines)
+			s.t.Errorf("the case has ended, but %d claims, %d nodes and %d machines remained", c.claims, c.nodes, c.machines)
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
-// describe prints what a failed case looks like.
+// describe logs the objects of a failed case.
 func (s *stage) describe() {
 	names := map[types.UID]string{}
 	for _, pod := range s.ledger.podsOf(s.name) {
@@ -156,7 +155,7 @@ func (s *stage) describe() {
 		for uid := range strings.FieldsSeq(e.object.Annotations[karpv1.AnnotationPods]) {
 			bought = append(bought, names[types.UID(uid)])
 		}
-		s.t.Logf("  bought for %v", bought)
+		s.t.Logf("  launched for %v", bought)
 		if e.gone {
 			continue
 		}
@@ -200,7 +199,7 @@ func (s *stage) remove(object client.Object) {
 	}
 }
 
-// pods returns the pods of a Deployment, known by the label app, that are not going.
+// pods returns the pods of a Deployment (by the label app) that are not terminating.
 func (s *stage) pods(app string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range s.ledger.podsOf(s.name) {
@@ -211,7 +210,7 @@ func (s *stage) pods(app string) []*corev1.Pod {
 	return out
 }
 
-// running fails until exactly n pods of the Deployment are there and run.
+// running fails until exactly n pods of the Deployment exist and run.
 func (s *stage) running(app string, n int) func(context.Context) error {
 	return func(context.Context) error {
 		pods := s.pods(app)
@@ -228,7 +227,7 @@ func (s *stage) running(app string, n int) func(context.Context) error {
 	}
 }
 
-// empty fails until no claim, node or machine of the case is there.
+// empty fails until no claim, node or machine of the case exists.
 func (s *stage) empty(context.Context) error {
 	c := s.ledger.count(s.name)
 	if c.claims+c.nodes+c.machines > 0 {
@@ -245,7 +244,7 @@ func (s *stage) node(pod *corev1.Pod) *corev1.Node {
 			return node
 		}
 	}
-	s.t.Fatalf("pod %s is on %q, which is no node of the case", pod.Name, pod.Spec.NodeName)
+	s.t.Fatalf("pod %s is on %q, which is not a node of the case", pod.Name, pod.Spec.NodeName)
 	return nil
 }
 
@@ -259,8 +258,7 @@ func (s *stage) pools(app string) map[string]int {
 	return out
 }
 
-// says fails until the controller said something with the reason and all words
-// about the object.
+// says fails until the controller has emitted an event with the reason and all words about the object.
 func (s *stage) says(object client.Object, reason string, words ...string) func(context.Context) error {
 	return func(context.Context) error {
 		said := s.ledger.saidOf(object.GetUID())

@@ -11,8 +11,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// A static pool has as many nodes as it says: none is bought twice on the way up, pods land on them, a limit holds and
-// says so, and on the way down the empty ones go.
+// TestStaticPool checks that a static pool has the specified number of nodes: none is launched twice when scaling up,
+// pods are bound to them, a limit applies and is reported, and empty nodes are removed when scaling down.
 func TestStaticPool(t *testing.T) {
 	s := onShared(t, "static")
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "static"}}
@@ -30,7 +30,7 @@ func TestStaticPool(t *testing.T) {
 		return s.says(pool, "StaticPoolShort", "limit")(ctx)
 	})
 	if c := s.ledger.count("static"); c.claimsEver != 3 || c.machinesEver != 3 {
-		t.Errorf("%d claims and %d machines were made for three nodes", c.claimsEver, c.machinesEver)
+		t.Errorf("%d claims and %d machines were created for three nodes", c.claimsEver, c.machinesEver)
 	}
 	pod := s.pods("app")[0]
 	s.patch(pool, `{"spec":{"replicas":1}}`)
@@ -45,7 +45,7 @@ func TestStaticPool(t *testing.T) {
 	}
 }
 
-// nodesReady waits for exactly so many nodes of the case, all initialised.
+// nodesReady waits for exactly n nodes of the case, all initialized.
 func (s *stage) nodesReady(n int) func(context.Context) error {
 	return func(context.Context) error {
 		nodes := s.ledger.nodesOf(s.name)
@@ -61,8 +61,9 @@ func (s *stage) nodesReady(n int) func(context.Context) error {
 	}
 }
 
-// When a node is deleted its successor is bought at once, while the pods still run on the old one, here because a
-// PodDisruptionBudget holds them. When they go, those that come in their place have the node that was bought.
+// TestCapacityBeforeItIsMissed checks that the replacement of a deleted node is launched at once, while the pods
+// still run on the old one, here because a PodDisruptionBudget protects them. After their eviction, the pods that
+// replace them are bound to the new node.
 func TestCapacityBeforeItIsMissed(t *testing.T) {
 	s := onShared(t, "ahead")
 	s.scale("app", 2)
@@ -76,7 +77,7 @@ func TestCapacityBeforeItIsMissed(t *testing.T) {
 				stays = stays || now.UID == was.UID && now.DeletionTimestamp == nil
 			}
 			if !stays {
-				t.Fatalf("pod %s is gone before there is a node for it", was.Name)
+				t.Fatalf("pod %s was deleted before there is a node for it", was.Name)
 			}
 		}
 		ready := 0

@@ -11,19 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// traffic is a client of v1beta1 that writes a pool and reads what it has written, in both versions, round after round.
+// traffic is a client of v1beta1 that writes a pool and reads it in both versions, round after round.
 type traffic struct {
 	t   *testing.T
 	end func()
 
 	mutex           sync.Mutex
 	rounds, refused int
-	streak          int           // rounds without a refusal
-	longest         time.Duration // between two good rounds
+	streak          int           // rounds without an error
+	longest         time.Duration // between two successful rounds
 	latest          error
 }
 
-// traffic begins; it ends with its end, or the test's.
+// traffic starts the client. It stops with its end, or the end of the test.
 func (r *replicas) traffic(pool string) *traffic {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	f := &traffic{t: r.t}
@@ -36,7 +36,7 @@ func (r *replicas) traffic(pool string) *traffic {
 			if ctx.Err() != nil {
 				return
 			}
-			if err == nil && got != weight && certain { // what was refused may have been written a moment later
+			if err == nil && got != weight && certain { // a failed write may have been stored a moment later
 				r.t.Errorf("the pool has weight %d after %d was written", got, weight)
 			}
 			certain = err == nil
@@ -48,7 +48,7 @@ func (r *replicas) traffic(pool string) *traffic {
 	return f
 }
 
-// round writes a weight and reads it; what it returns is another one if one of the versions has another.
+// round writes a weight and reads it. It returns another weight if one of the versions has another.
 func (r *replicas) round(ctx context.Context, name string, weight int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -64,7 +64,7 @@ func (r *replicas) round(ctx context.Context, name string, weight int64) (int64,
 	return weight, nil
 }
 
-// note counts a round, and returns when the last good one was.
+// note counts a round, and returns the time of the last successful one.
 func (f *traffic) note(err error, good time.Time) time.Time {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -79,7 +79,7 @@ func (f *traffic) note(err error, good time.Time) time.Time {
 	return time.Now()
 }
 
-// goesOn waits until rounds go well again, one after the other.
+// goesOn waits until successive rounds succeed again.
 func (f *traffic) goesOn() {
 	f.t.Helper()
 	f.mutex.Lock()

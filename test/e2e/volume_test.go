@@ -21,7 +21,8 @@ const volumeTypes = `{"instanceTypes": [{"name": "m.large", "arch": "amd64", "os
   "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 0.4}, {"zone": "b", "capacityType": "on-demand", "price": 0.4},
     {"zone": "c", "capacityType": "on-demand", "price": 0.4}]}]}`
 
-// Volumes are made where their pods go, and pods go where their volumes are.
+// TestVolumes checks that volumes are created in the zones of their pods, and that pods are bound in the zones of
+// their volumes.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
@@ -37,8 +38,8 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// The members of a StatefulSet spread over the zones, each with a volume in its own. When a node goes, its member comes
-// back on a new node in the zone of its volume.
+// playVolumes spreads the members of a StatefulSet over the zones, each with a volume in its own. When a node is
+// removed, its member gets a new node in the zone of its volume.
 func playVolumes(s *stage) {
 	s.setReplicas("web", 3)
 	await(s.t, patience, "three members to run", s.running("web", 3))
@@ -67,11 +68,11 @@ func playVolumes(s *stage) {
 		s.t.Errorf("web-1 came back in zone %s, its volume is in %s", zone, zones["web-1"])
 	}
 	if n := s.ledger.count(s.name).claimsEver; n != 4 {
-		s.t.Errorf("%d claims were created, want one for each member and one for the node that went", n)
+		s.t.Errorf("%d claims were created, want one for each member and one for the removed node", n)
 	}
 }
 
-// What a node can attach is filled up on the node that is there, and no new node gets more.
+// playAttachLimits checks that an existing node is filled up to its attach limit, and that no new node gets more.
 func playAttachLimits(s *stage) {
 	s.setReplicas("db", 2)
 	await(s.t, patience, "two members to run", s.running("db", 2))
@@ -94,7 +95,7 @@ func playAttachLimits(s *stage) {
 	}
 }
 
-// A machine waits until the volumes of the pods that left it are detached.
+// playDetach checks that a machine is not terminated until the volumes of its former pods are detached.
 func playDetach(s *stage, driver *csi) {
 	s.setReplicas("db", 1)
 	await(s.t, patience, "the pod to run", s.running("db", 1))
@@ -109,7 +110,7 @@ func playDetach(s *stage, driver *csi) {
 	}
 	conditions := claim.StatusConditions()
 	if !conditions.Get(karpv1.ConditionDrained).IsTrue() || !conditions.Get(karpv1.ConditionVolumesDetached).IsUnknown() || conditions.Get(karpv1.ConditionInstanceTerminating) != nil {
-		s.t.Errorf("conditions %+v, want drained, volumes attached, and the machine not asked to end", claim.Status.Conditions)
+		s.t.Errorf("conditions %+v, want drained, volumes attached, and the machine not terminated", claim.Status.Conditions)
 	}
 	driver.hold(false)
 	await(s.t, patience, "the node to go", func(ctx context.Context) error {
@@ -126,7 +127,7 @@ func (s *stage) setReplicas(set string, replicas int) {
 	s.patch(object, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }
 
-// pod returns a pod of the case that is not going, nil when there is none.
+// pod returns a pod of the case that is not terminating, nil if there is none.
 func (s *stage) pod(name string) *corev1.Pod {
 	for _, pod := range s.ledger.podsOf(s.name) {
 		if pod.Name == name && pod.DeletionTimestamp == nil {
@@ -136,7 +137,7 @@ func (s *stage) pod(name string) *corev1.Pod {
 	return nil
 }
 
-// claimOf is the name of the claim of the pod's node.
+// claimOf returns the name of the claim of the pod's node.
 func (s *stage) claimOf(pod *corev1.Pod) string {
 	s.t.Helper()
 	for _, claim := range s.ledger.claimsOf(s.name) {

@@ -20,11 +20,11 @@ import (
 // Account is a service account.
 type Account struct{ Namespace, Name string }
 
-// User is the account's name as a user.
+// User returns the account's name as a user.
 func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
-// Arguments are the flags of an API server that keeps a log of the account's calls; the policy and the log are files in
-// the directory. The log's path is returned too.
+// Arguments returns the flags of an API server that keeps a log of the account's requests, and the path of the log.
+// The policy and the log are files in the directory.
 func Arguments(directory string, account Account) (flags []string, log string, err error) {
 	policy := filepath.Join(directory, "audit-policy.yaml")
 	log = filepath.Join(directory, "audit.log")
@@ -42,7 +42,7 @@ rules:
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + log}, log, nil
 }
 
-// Kubeconfig is a kubeconfig with which its owner is the account, for a day.
+// Kubeconfig returns a kubeconfig with a token of the account, which is valid for a day.
 func Kubeconfig(ctx context.Context, config *rest.Config, account Account) ([]byte, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -62,11 +62,11 @@ func Kubeconfig(ctx context.Context, config *rest.Config, account Account) ([]by
 	return clientcmd.Write(*made)
 }
 
-// Call is one request, as far as authorisation looks at it.
+// Call is one request, with the attributes that matter for authorization.
 type Call struct {
 	Verb, Group, Resource string // the resource with its subresource: pods/eviction
 	Namespace, Name       string
-	Path                  string // of what is no resource
+	Path                  string // of a non-resource request
 	Reason                string // why it was denied
 }
 
@@ -78,12 +78,12 @@ func (c Call) String() string {
 	return c.Verb + " " + what
 }
 
-// Log is what an account asked for.
+// Log contains the requests of an account.
 type Log struct {
 	Allowed, Denied []Call
 }
 
-// event is what we read of an audit event.
+// event holds the fields of an audit event that are read.
 type event struct {
 	Verb       string `json:"verb"`
 	RequestURI string `json:"requestURI"`
@@ -93,7 +93,7 @@ type event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Read reads an audit log, each call once however often it was made.
+// Read reads an audit log. It returns equal requests once.
 func Read(path string) (Log, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Grant is one verb on one resource that a role gives. Namespace is that of a Role, empty for a ClusterRole.
+// Grant is one verb on one resource that a role grants. Namespace is that of a Role, empty for a ClusterRole.
 type Grant struct {
 	Namespace             string
 	Verb, Group, Resource string
@@ -27,7 +27,7 @@ func (g Grant) String() string {
 	return text
 }
 
-// Grants are the permissions of a role's rules, one by one, sorted.
+// Grants returns the permissions of a role's rules, one by one, sorted.
 func Grants(namespace string, rules []rbacv1.PolicyRule) []Grant {
 	var grants []Grant
 	for _, rule := range rules {
@@ -45,14 +45,14 @@ func Grants(namespace string, rules []rbacv1.PolicyRule) []Grant {
 	return grants
 }
 
-// Unused are the grants that none of the calls needed.
+// Unused returns the grants that none of the calls needed.
 func Unused(grants []Grant, calls []Call) []Grant {
 	return slices.DeleteFunc(slices.Clone(grants), func(g Grant) bool {
 		return slices.ContainsFunc(calls, g.allows)
 	})
 }
 
-// allows says whether a call is of the grant's kind. The names are not looked at: that a call was allowed is known.
+// allows reports whether the grant covers the call. Names are ignored, because it is known that the call was allowed.
 func (g Grant) allows(c Call) bool {
 	return g.Verb == c.Verb && g.Group == c.Group && g.Resource == c.Resource && (g.Namespace == "" || g.Namespace == c.Namespace)
 }

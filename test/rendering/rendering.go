@@ -1,10 +1,11 @@
-// Package rendering renders Helm charts as `helm template` does, with Helm itself as a library. Tests look at what comes out
-// (package chart), or apply a part of it to a cluster (package e2e, whose controllers are the chart's service account).
+// Package rendering renders Helm charts like `helm template`, with Helm itself as a library. Tests check the result
+// (package chart), or apply a part of it to a cluster (package e2e, whose controllers use the chart's service
+// account).
 //
 //	folder of a chart + values ── Render ──> objects, notes
 //
-// It knows no chart by name, and no cluster: what it renders is for one that has the Prometheus operator, of the newest
-// Kubernetes that we test on.
+// It depends on no particular chart, and on no cluster: it renders for a cluster that has the Prometheus operator and
+// the newest Kubernetes version under test.
 package rendering
 
 import (
@@ -19,13 +20,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Order is what Helm is told to render. Chart is a folder.
+// Order is the input of a rendering. Chart is a folder.
 type Order struct {
 	Release, Namespace, Chart string
 	Values                    map[string]any
 }
 
-// Render is what the chart says, and its notes. Errors are Helm's, or of a document that is no object.
+// Render returns the chart's objects and notes. Errors are Helm's, or about a document that is not an object.
 func (o Order) Render() (objects []*unstructured.Unstructured, notes string, err error) {
 	loaded, err := loader.Load(o.Chart)
 	if err != nil {
@@ -47,7 +48,7 @@ func (o Order) Render() (objects []*unstructured.Unstructured, notes string, err
 	return objects, made.Notes(), err
 }
 
-// Parse reads the objects of a manifest of several documents; nothing stays of empty ones.
+// Parse returns the objects of a manifest of several documents. It ignores empty documents.
 func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq("\n"+manifest, "\n---") {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// update writes what is generated from the policy again.
+// update rewrites the parts that are generated from the policy.
 var update = flag.Bool("update", false, "write the generated parts of deploy/aws again")
 
 const (
@@ -18,24 +18,24 @@ const (
 	moduleDir  = "../../deploy/aws/terraform"
 )
 
-// order is what a user asks a stack for.
+// order is the input of a stack.
 type order struct {
-	partition, suffix, region string // of AWS: its name, the end of its names of services
+	partition, suffix, region string // of AWS: its name, the suffix of its service names
 	cluster                   string
 	irsa, noAccess            bool
 	oidc                      string
 	namespace, serviceAccount string
-	nodeRoleName, queueName   string // empty: as usual
+	nodeRoleName, queueName   string // empty: the default
 }
 
 const accountID = "123456789012"
 
-// usual is an order for a cluster of that name, as most people would place it.
+// usual returns the default order for a cluster of that name.
 func usual(cluster string) order {
 	return order{partition: "aws", suffix: "amazonaws.com", region: "eu-west-1", cluster: cluster, namespace: "kube-system", serviceAccount: "karpenter"}
 }
 
-// account is what a stack makes.
+// account is the set of resources that a stack creates.
 type account struct {
 	node, controller role
 	association      map[string]string // of the controller's role with its service account; nil if there is none
@@ -45,9 +45,9 @@ type account struct {
 }
 
 type role struct {
-	name     string // empty: AWS makes one up
+	name     string // empty: AWS generates one
 	trust    any
-	managed  []string // ARNs of policies that AWS has
+	managed  []string // ARNs of AWS managed policies
 	policies []string // own policies, as text
 }
 
@@ -58,16 +58,16 @@ type queue struct {
 }
 
 type rule struct {
-	name    string // empty: AWS makes one up
+	name    string // empty: AWS generates one
 	arn     string
 	pattern map[string]any
 	targets []string // ARNs
 }
 
-// stacks are the two ways to the same.
+// stacks are the two implementations.
 var stacks = map[string]func(testing.TB, order) account{"CloudFormation": cloudformation, "Terraform": terraform}
 
-// source is the documented policy, for an order whose role of nodes and queue have those names.
+// source returns the statements of the documented policy, for an order whose node role and queue have those names.
 func (o order) source(t testing.TB, nodeRole, queue string) []any {
 	t.Helper()
 	text, err := os.ReadFile(policyFile)
@@ -77,12 +77,12 @@ func (o order) source(t testing.TB, nodeRole, queue string) []any {
 	filled := strings.NewReplacer("${PARTITION}", o.partition, "${REGION}", o.region, "${ACCOUNT}", accountID,
 		"${CLUSTER}", o.cluster, "${NODE_ROLE}", nodeRole, "${QUEUE}", queue).Replace(string(text))
 	if strings.Contains(filled, "${") {
-		t.Fatalf("%s has a variable that this test does not know", policyFile)
+		t.Fatalf("%s has a variable that is unknown to this test", policyFile)
 	}
 	return statements(t, filled)
 }
 
-// statements are those of a policy's text.
+// statements returns the statements of a policy's text.
 func statements(t testing.TB, text string) []any {
 	t.Helper()
 	var policy struct {
@@ -100,7 +100,7 @@ func statements(t testing.TB, text string) []any {
 	return policy.Statement
 }
 
-// sid is the id of a statement.
+// sid returns the id of a statement.
 func sid(statement any) string {
 	s, _ := statement.(map[string]any)["Sid"].(string)
 	return s
@@ -111,7 +111,7 @@ func bySid(all []any) []any {
 	return slices.SortedFunc(slices.Values(all), func(a, b any) int { return strings.Compare(sid(a), sid(b)) })
 }
 
-// document is a text, or a value, as a value of JSON.
+// document returns a text, or a value, as a JSON value.
 func document(t testing.TB, of any) any {
 	t.Helper()
 	text, is := of.(string)
@@ -129,6 +129,6 @@ func document(t testing.TB, of any) any {
 	return read
 }
 
-// size is how long IAM finds a text: white space does not count.
+// size returns the size of a text for IAM: white space does not count.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 func size(text string) int { return len(strings.Join(strings.Fields(text), "")) }

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// kinds are the types of resources that the template may have: what another one made would be looked at by nobody.
+// kinds are the resource types that the template may contain: resources of other types would not be checked.
 var kinds = []string{"AWS::EKS::AccessEntry", "AWS::EKS::PodIdentityAssociation", "AWS::Events::Rule", "AWS::IAM::ManagedPolicy",
 	"AWS::IAM::Role", "AWS::SQS::Queue", "AWS::SQS::QueuePolicy"}
 
-// account is what the template makes.
+// account returns the account that the template creates.
 func (x *template) account() account {
 	for name := range x.sections["Resources"].(map[string]any) {
 		if kind, _ := x.resource(name); !slices.Contains(kinds, kind) {
-			x.t.Fatalf("%s is a %s: this test does not look at those", name, kind)
+			x.t.Fatalf("%s is a %s: this test does not check those", name, kind)
 		}
 	}
 	var a account
@@ -76,11 +76,11 @@ func (x *template) role(name string) role {
 	return r
 }
 
-// only complains of properties that this test does not look at, slips of the pen among them.
+// only fails for properties that this test does not check, including misspelled ones.
 func (x *template) only(properties map[string]any, known ...string) {
 	for name := range properties {
 		if !slices.Contains(known, name) {
-			x.t.Errorf("nobody looks at the property %s", name)
+			x.t.Errorf("the property %s is not checked", name)
 		}
 	}
 }
@@ -98,7 +98,8 @@ func text(of any) string {
 	return fmt.Sprint(of)
 }
 
-// TestTemplate: the template is short enough to be handed to CloudFormation without a bucket, and every output is something.
+// TestTemplate checks that the template is short enough for CloudFormation without a bucket, and that every output
+// has a value.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 func TestTemplate(t *testing.T) {
 	file, err := os.Stat(cfnFile)

@@ -20,7 +20,7 @@ type template struct {
 	sections   map[string]any
 }
 
-// nothing is AWS::NoValue: the property is not there.
+// nothing is AWS::NoValue: the property is omitted.
 type nothing struct{}
 
 // call is an intrinsic function with its argument.
@@ -42,7 +42,7 @@ func readTemplate(t testing.TB) map[string]any {
 	return plain(t, root.Content[0]).(map[string]any)
 }
 
-// plain is a node of YAML as a value; local tags become calls.
+// plain converts a YAML node to a value; local tags become calls.
 func plain(t testing.TB, n *yaml.Node) any {
 	t.Helper()
 	var value any
@@ -52,7 +52,7 @@ func plain(t testing.TB, n *yaml.Node) any {
 		for i := 0; i < len(n.Content); i += 2 {
 			key := n.Content[i].Value
 			if _, twice := object[key]; twice {
-				t.Fatalf("line %d: %s is there twice", n.Line, key)
+				t.Fatalf("line %d: %s is a duplicate", n.Line, key)
 			}
 			object[key] = plain(t, n.Content[i+1])
 		}
@@ -66,7 +66,7 @@ func plain(t testing.TB, n *yaml.Node) any {
 	case yaml.ScalarNode:
 		value = n.Value
 	default:
-		t.Fatalf("line %d: aliases are not for CloudFormation", n.Line)
+		t.Fatalf("line %d: CloudFormation does not support aliases", n.Line)
 	}
 	if name, is := strings.CutPrefix(n.Tag, "!"); is && !strings.HasPrefix(name, "!") {
 		return call{name, value}
@@ -91,24 +91,24 @@ func cloudformation(t testing.TB, o order) account {
 	}
 	for name := range x.sections["Parameters"].(map[string]any) {
 		if _, is := given[name]; !is {
-			t.Fatalf("%s has the parameter %s, which this test does not know", cfnFile, name)
+			t.Fatalf("%s has the parameter %s, which is unknown to this test", cfnFile, name)
 		}
 	}
 	x.assert()
 	return x.account()
 }
 
-// give sets a parameter, if the template takes the value.
+// give sets a parameter, if the template allows the value.
 func (x *template) give(name, value string) {
 	declared, is := x.sections["Parameters"].(map[string]any)[name].(map[string]any)
 	if !is {
 		x.t.Fatalf("%s has no parameter %s", cfnFile, name)
 	}
 	if allowed, is := declared["AllowedValues"].([]any); is && !slices.Contains(allowed, any(value)) {
-		x.t.Fatalf("the parameter %s is one of %v, not %q", name, allowed, value)
+		x.t.Fatalf("the parameter %s must be one of %v, not %q", name, allowed, value)
 	}
 	if pattern, is := declared["AllowedPattern"].(string); is && !regexp.MustCompile(pattern).MatchString(value) {
-		x.t.Fatalf("the parameter %s is like %s, not %q", name, pattern, value)
+		x.t.Fatalf("the parameter %s must match %s, not %q", name, pattern, value)
 	}
 	x.parameters[name] = value
 }
@@ -136,7 +136,7 @@ func (x *template) condition(name string) bool {
 	return x.eval(of).(bool)
 }
 
-// eval is what a value comes to.
+// eval returns the evaluated value.
 func (x *template) eval(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -186,13 +186,13 @@ func (x *template) call(c call) any {
 		}
 		return x.eval(arguments[2])
 	}
-	x.t.Fatalf("this test does not know the function %s", c.name)
+	x.t.Fatalf("this test does not support the function %s", c.name)
 	return nil
 }
 
 var variable = regexp.MustCompile(`\$\{[^}!]+\}`)
 
-// ref is what Ref gives: of a role and a queue policy the name, of a queue the URL, of a policy the ARN.
+// ref returns the value of Ref: for a role and a queue policy the name, for a queue the URL, for a policy the ARN.
 func (x *template) ref(name string) any {
 	switch name {
 	case "AWS::Partition":
@@ -218,11 +218,11 @@ func (x *template) ref(name string) any {
 	case "AWS::SQS::Queue":
 		return "https://queue/" + x.physical(name, "QueueName")
 	}
-	x.t.Fatalf("this test does not know what Ref gives for %s, of type %s", name, kind)
+	x.t.Fatalf("this test does not support Ref for %s, of type %s", name, kind)
 	return nil
 }
 
-// attribute is what GetAtt gives.
+// attribute returns the value of GetAtt.
 func (x *template) attribute(path string) string {
 	name, attribute, _ := strings.Cut(path, ".")
 	kind, _ := x.resource(name)
@@ -236,11 +236,11 @@ func (x *template) attribute(path string) string {
 	case "AWS::Events::Rule.Arn":
 		return fmt.Sprintf("arn:%s:events:%s:%s:rule/%s", x.o.partition, x.o.region, accountID, x.physical(name, "Name"))
 	}
-	x.t.Fatalf("this test does not know %s of type %s", path, kind)
+	x.t.Fatalf("this test does not support %s of type %s", path, kind)
 	return ""
 }
 
-// resource is a resource's type and its properties, not evaluated.
+// resource returns a resource's type and its properties, not evaluated.
 func (x *template) resource(name string) (kind string, properties map[string]any) {
 	declared, is := x.sections["Resources"].(map[string]any)[name].(map[string]any)
 	if !is {
@@ -250,7 +250,8 @@ func (x *template) resource(name string) (kind string, properties map[string]any
 	return declared["Type"].(string), properties
 }
 
-// physical is the name that a resource is given, else its logical id stands for the name that CloudFormation makes up.
+// physical returns the name that a resource is given, else its logical id in place of the name that CloudFormation
+// generates.
 func (x *template) physical(name, property string) string {
 	_, properties := x.resource(name)
 	if given, is := x.eval(properties[property]).(string); is {
@@ -259,7 +260,7 @@ func (x *template) physical(name, property string) string {
 	return name
 }
 
-// made are the evaluated properties of the resources of a type, by name.
+// made returns the evaluated properties of the resources of a type, by name.
 func (x *template) made(kind string) map[string]map[string]any {
 	all := map[string]map[string]any{}
 	for name, declared := range x.sections["Resources"].(map[string]any) {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// parts are the statements of the policy by what they are for; each part becomes a managed policy.
+// parts groups the statements of the policy by purpose; each part becomes a managed policy.
 var parts = []struct {
 	name, about string
 	sids        []string
@@ -28,7 +28,8 @@ var parts = []struct {
 
 var between = regexp.MustCompile(`(?s)( *# generated: begin\n).*?( *# generated: end\n)`)
 
-// TestGenerated holds the template and the module to the documented policy: what they have of it is written by this test.
+// TestGenerated compares the parts of the template and the module that this test generates with the documented
+// policy.
 func TestGenerated(t *testing.T) {
 	text, err := os.ReadFile(policyFile)
 	if err != nil {
@@ -50,12 +51,12 @@ func TestGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, string(have)); diff != "" {
-			t.Errorf("%s is not what %s says (go test ./stack -run TestGenerated -update), -policy +file:\n%s", name, policyFile, diff)
+			t.Errorf("%s differs from %s (go test ./stack -run TestGenerated -update), -policy +file:\n%s", name, policyFile, diff)
 		}
 	}
 }
 
-// rawStatements are the statements of the policy as they are written, by id; each belongs to one part.
+// rawStatements returns the unchanged statements of the policy by id; each belongs to one part.
 func rawStatements(t *testing.T, policy []byte) map[string]json.RawMessage {
 	t.Helper()
 	var read struct{ Statement []json.RawMessage }
@@ -86,7 +87,7 @@ func rawStatements(t *testing.T, policy []byte) map[string]json.RawMessage {
 	return bySid
 }
 
-// within is a file with something else between the marks.
+// within returns a file with the text between the marks replaced.
 func within(t *testing.T, name, made string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -95,7 +96,7 @@ func within(t *testing.T, name, made string) string {
 	}
 	found := between.FindSubmatch(text)
 	if found == nil {
-		t.Fatalf("%s has no marks of what is generated", name)
+		t.Fatalf("%s has no marks of the generated part", name)
 	}
 	return between.ReplaceAllLiteralString(string(text), string(found[1])+made+string(found[2]))
 }
@@ -114,7 +115,7 @@ func modulePart() string {
 	return b.String()
 }
 
-// names are how CloudFormation calls what the policy leaves open.
+// names maps the policy's variables to CloudFormation's.
 var names = strings.NewReplacer("${PARTITION}", "${AWS::Partition}", "${REGION}", "${AWS::Region}", "${ACCOUNT}", "${AWS::AccountId}",
 	"${CLUSTER}", "${ClusterName}", "${NODE_ROLE}", "${KarpenterNodeRole}", "${QUEUE}", "${KarpenterInterruptionQueue.QueueName}")
 
@@ -128,7 +129,7 @@ func templatePart(t *testing.T, statements map[string]json.RawMessage) string {
 		for _, sid := range part.sids {
 			of = append(of, statements[sid])
 		}
-		// An encoder, because Marshal would write & and < in other ways.
+		// An encoder is used, because Marshal escapes & and <.
 		var text bytes.Buffer
 		encoder := json.NewEncoder(&text)
 		encoder.SetEscapeHTML(false)

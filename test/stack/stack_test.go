@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption/notice"
 )
 
-// orders are what stacks are tried with.
+// orders returns the orders with which stacks are tested.
 func orders() map[string]order {
 	china, gov := usual("prod"), usual("prod")
 	china.partition, china.suffix, china.region = "aws-cn", "amazonaws.com.cn", "cn-north-1"
@@ -26,13 +26,13 @@ func orders() map[string]order {
 	chinaIRSA := china
 	chinaIRSA.irsa, chinaIRSA.oidc = true, "oidc.eks.cn-north-1.amazonaws.com.cn/id/0123ABCD"
 	named.nodeRoleName, named.queueName, named.noAccess = "nodes", "notices", true
-	// Where names are not given, Terraform cuts them; CloudFormation cannot.
+	// Terraform shortens generated names; CloudFormation cannot.
 	longest.nodeRoleName, longest.queueName = strings.Repeat("r", 64), strings.Repeat("q", 80)
 	longest.partition, longest.suffix, longest.region = "aws-us-gov", "amazonaws.com", "ap-southeast-7"
 	return map[string]order{"usual": usual("prod"), "China": china, "GovCloud": gov, "IRSA": irsa, "IRSA in China": chinaIRSA, "names": named, "longest": longest}
 }
 
-// each tries every order with both stacks.
+// each runs try for every order with both stacks.
 func each(t *testing.T, try func(*testing.T, order, account)) {
 	for name, o := range orders() {
 		for language, evaluate := range stacks {
@@ -41,7 +41,7 @@ func each(t *testing.T, try func(*testing.T, order, account)) {
 	}
 }
 
-// TestPolicies: the controller gets the documented statements, all of them and nothing else, in policies that IAM takes.
+// TestPolicies checks that the controller gets exactly the documented statements, in policies that IAM accepts.
 func TestPolicies(t *testing.T) {
 	each(t, func(t *testing.T, o order, a account) {
 		var granted []any
@@ -53,7 +53,7 @@ func TestPolicies(t *testing.T) {
 		}
 		want := o.source(t, a.node.name, a.queue.name)
 		if diff := cmp.Diff(bySid(want), bySid(granted)); diff != "" {
-			t.Errorf("what is granted is not %s (-file +stack):\n%s", policyFile, diff)
+			t.Errorf("the granted permissions differ from %s (-file +stack):\n%s", policyFile, diff)
 		}
 		if len(a.controller.policies) > 10 || len(a.controller.managed) > 0 || len(a.node.policies) > 0 {
 			t.Errorf("the controller has %d policies (10 at most) and those of AWS %v, nodes have %d of our own",
@@ -62,7 +62,7 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestTrust: who may take the roles on.
+// TestTrust checks who may assume the roles.
 func TestTrust(t *testing.T) {
 	each(t, func(t *testing.T, o order, a account) {
 		allow := func(principal, action, condition string) any {
@@ -70,7 +70,7 @@ func TestTrust(t *testing.T) {
 		}
 		nodes := allow(fmt.Sprintf(`{"Service": "ec2.%s"}`, o.suffix), `"sts:AssumeRole"`, "")
 		if diff := cmp.Diff(nodes, a.node.trust); diff != "" {
-			t.Errorf("who may be a node (-want +have):\n%s", diff)
+			t.Errorf("the node role's trust policy (-want +have):\n%s", diff)
 		}
 		controller := allow(`{"Service": "pods.eks.amazonaws.com"}`, `["sts:AssumeRole", "sts:TagSession"]`,
 			fmt.Sprintf(`, "Condition": {"StringEquals": {"aws:RequestTag/eks-cluster-name": %q, "aws:RequestTag/kubernetes-namespace": %q, "aws:RequestTag/kubernetes-service-account": %q}}`,
@@ -82,7 +82,7 @@ func TestTrust(t *testing.T) {
 			association = nil
 		}
 		if diff := cmp.Diff(controller, a.controller.trust); diff != "" {
-			t.Errorf("who may be the controller (-want +have):\n%s", diff)
+			t.Errorf("the controller role's trust policy (-want +have):\n%s", diff)
 		}
 		if diff := cmp.Diff(association, a.association); diff != "" {
 			t.Errorf("the association of Pod Identity (-want +have):\n%s", diff)
@@ -90,7 +90,7 @@ func TestTrust(t *testing.T) {
 	})
 }
 
-// TestNodes: what a node may do, and that it gets into the cluster.
+// TestNodes checks the permissions of a node, and its access to the cluster.
 func TestNodes(t *testing.T) {
 	each(t, func(t *testing.T, o order, a account) {
 		var want []string
@@ -110,7 +110,8 @@ func TestNodes(t *testing.T) {
 	})
 }
 
-// TestQueue: notices wait five minutes, encrypted, and only our rules may write.
+// TestQueue checks that messages are retained for five minutes and encrypted, and that only the stack's rules may
+// write.
 func TestQueue(t *testing.T) {
 	each(t, func(t *testing.T, o order, a account) {
 		if a.queue.retention != "300" || a.queue.encrypted != "true" {
@@ -136,7 +137,8 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestRules: every event that the controller acts on passes a rule, once, and no rule is for something that it does not read.
+// TestRules checks that every event that the controller acts on matches exactly one rule, and that no rule matches
+// only events that it does not read.
 func TestRules(t *testing.T) {
 	details := map[notice.Event][]string{
 		{Source: "aws.ec2", DetailType: "EC2 Spot Instance Interruption Warning"}:                               {`{"instance-id": "i-0123456789abcdef0", "instance-action": "terminate"}`},
@@ -171,13 +173,13 @@ func TestRules(t *testing.T) {
 					}
 				}
 				if want := map[bool]int{true: 0, false: 1}[n.Kind == notice.NoOp]; passes != want {
-					t.Errorf("%s, which means %s, passes %d rules, want %d", body, n.Kind, passes, want)
+					t.Errorf("%s, which means %s, matches %d rules, want %d", body, n.Kind, passes, want)
 				}
 			}
 		}
 		for _, r := range a.rules {
 			if !used[r.arn] {
-				t.Errorf("the rule %s lets nothing through that the controller acts on: %v", r.arn, r.pattern)
+				t.Errorf("the rule %s matches no event that the controller acts on: %v", r.arn, r.pattern)
 			}
 		}
 		if len(a.rules) == 0 {
@@ -186,7 +188,7 @@ func TestRules(t *testing.T) {
 	})
 }
 
-// matches says whether an event passes a pattern: every field of it has one of the listed values.
+// matches reports whether an event matches a pattern: every field of it has one of the listed values.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern.html
 func matches(t testing.TB, pattern, event map[string]any) bool {
 	t.Helper()
@@ -202,20 +204,20 @@ func matches(t testing.TB, pattern, event map[string]any) bool {
 				return false
 			}
 		default:
-			t.Fatalf("a pattern has %v at %s; EventBridge wants a list or an object", want, key)
+			t.Fatalf("a pattern has %v at %s; EventBridge requires a list or an object", want, key)
 		}
 	}
 	return true
 }
 
-// TestNames: names that AWS takes, whatever cluster they are for, and the usual ones where nothing else is said.
+// TestNames checks that AWS accepts the names for any cluster, and that the defaults are used if no names are given.
 func TestNames(t *testing.T) {
 	word := regexp.MustCompile(`^[A-Za-z0-9_-]*$`)
 	for n := range 100 {
 		long := usual(strings.Repeat("c", n+1))
 		for language, evaluate := range stacks {
 			if language == "CloudFormation" && n+1 > 46 {
-				continue // it wants names to be given, and says so
+				continue // it requires names, and reports that
 			}
 			a := evaluate(t, long)
 			for _, name := range []struct {
@@ -231,7 +233,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	// Names that are cut differ where clusters do.
+	// Shortened names differ if the clusters differ.
 	one, two := usual(strings.Repeat("c", 99)+"1"), usual(strings.Repeat("c", 99)+"2")
 	a, b := terraform(t, one), terraform(t, two)
 	if a.node.name == b.node.name || a.controller.name == b.controller.name || a.queue.name == b.queue.name {
@@ -239,11 +241,11 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// manual is the page that says how to do it by hand.
+// manual is the page with the manual steps.
 const manual = "../../docs/aws.md"
 
-// TestPolicyByHand: the documented policy is one managed policy for a cluster's name as long as the page allows, and the
-// names that the page makes of it are names.
+// TestPolicyByHand checks that the documented policy fits into one managed policy for a cluster name of the maximum
+// length in the page, and that the names in the page are valid for it.
 func TestPolicyByHand(t *testing.T) {
 	text, err := os.ReadFile(manual)
 	if err != nil {
@@ -251,7 +253,7 @@ func TestPolicyByHand(t *testing.T) {
 	}
 	allowed := regexp.MustCompile(`the cluster's may have (\d+) here`).FindSubmatch(text)
 	if allowed == nil {
-		t.Fatalf("%s does not say how long a cluster's name may be", manual)
+		t.Fatalf("%s does not contain the maximum length of a cluster's name", manual)
 	}
 	most, err := strconv.Atoi(string(allowed[1]))
 	if err != nil {
@@ -260,7 +262,7 @@ func TestPolicyByHand(t *testing.T) {
 	name := strings.Repeat("c", most)
 	for _, role := range []string{"KarpenterNodeRole-", "KarpenterController-"} {
 		if !strings.Contains(string(text), role+"$CLUSTER") || len(role+name) > 64 {
-			t.Errorf("the role %s$CLUSTER, which %s makes or not, has %d characters", role, manual, len(role+name))
+			t.Errorf("the role %s$CLUSTER, if it is in %s, has %d characters", role, manual, len(role+name))
 		}
 	}
 	o := usual(name)
@@ -274,7 +276,8 @@ func TestPolicyByHand(t *testing.T) {
 	}
 }
 
-// TestRulesByHand: the commands of the page make a rule for each event that the controller acts on, and for no other.
+// TestRulesByHand checks that the commands of the page create a rule for exactly the events that the controller acts
+// on.
 func TestRulesByHand(t *testing.T) {
 	text, err := os.ReadFile(manual)
 	if err != nil {

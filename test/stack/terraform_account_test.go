@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// attributes are those that resources of a type may be given: what another one meant would be looked at by nobody. All are
-// of the provider hashicorp/aws. tags are the user's.
+// attributes are the allowed attributes of each resource type: others would not be checked. All types belong to the
+// provider hashicorp/aws. tags are the user's.
 var attributes = map[string][]string{
 	"aws_iam_role":                     {"name", "assume_role_policy", "tags"},
 	"aws_iam_policy":                   {"name_prefix", "description", "policy", "tags"},
@@ -25,13 +25,13 @@ var attributes = map[string][]string{
 	"aws_cloudwatch_event_target":      {"rule", "target_id", "arn"},
 }
 
-// resource is a resource, or a map of them where it has for_each, a list where it has count.
+// resource returns a resource, or a map of them if it has for_each, a list if it has count.
 func (m *module) resource(address string) cty.Value {
 	m.t.Helper()
 	block := m.blocks[address]
 	for name := range block.Body.Attributes {
 		if !slices.Contains(append(attributes[block.Labels[0]], "for_each", "count"), name) {
-			m.t.Fatalf("%s: nobody looks at the attribute %s", address, name)
+			m.t.Fatalf("%s: the attribute %s is not checked", address, name)
 		}
 	}
 	for _, below := range block.Body.Blocks {
@@ -63,7 +63,8 @@ func (m *module) resource(address string) cty.Value {
 	return cty.ObjectVal(all)
 }
 
-// instance is one resource: what it is given, and what AWS answers. A name that AWS makes up begins as it is told to.
+// instance returns one resource: its attributes, and those that AWS sets. A generated name begins with the given
+// prefix.
 func (m *module) instance(address string, block *hclsyntax.Block, own map[string]cty.Value) cty.Value {
 	m.t.Helper()
 	made := map[string]cty.Value{}
@@ -74,7 +75,7 @@ func (m *module) instance(address string, block *hclsyntax.Block, own map[string
 	}
 	name := address
 	if prefix, is := made["name_prefix"]; is {
-		name = prefix.AsString() + "20261120120000000000000001" // as long as what the provider adds
+		name = prefix.AsString() + "20261120120000000000000001" // as long as the provider's suffix
 		made["name"] = cty.StringVal(name)
 	} else if given, is := made["name"]; is {
 		name = given.AsString()
@@ -95,7 +96,7 @@ func (m *module) instance(address string, block *hclsyntax.Block, own map[string
 	return cty.ObjectVal(made)
 }
 
-// all are the instances of a type, in order of their addresses and keys.
+// all returns the instances of a type, in the order of their addresses and keys.
 func (m *module) all(kind string) []map[string]cty.Value {
 	m.t.Helper()
 	var instances []map[string]cty.Value
@@ -137,12 +138,12 @@ func terraform(t testing.TB, o order) account {
 	return m.account()
 }
 
-// account is what the module makes.
+// account returns the account that the module creates.
 func (m *module) account() account {
 	m.t.Helper()
 	for _, address := range m.resources {
 		if kind, _, _ := strings.Cut(address, "."); attributes[kind] == nil {
-			m.t.Fatalf("%s: this test does not look at those", address)
+			m.t.Fatalf("%s: this test does not check those", address)
 		}
 	}
 	var a account
@@ -201,7 +202,7 @@ func (m *module) same(what string, have, want cty.Value) {
 	}
 }
 
-// of is a value as text.
+// of returns a value as text.
 func of(v cty.Value) string {
 	switch {
 	case v == cty.NilVal || v.IsNull():
@@ -214,7 +215,7 @@ func of(v cty.Value) string {
 	return v.AsString()
 }
 
-// TestModule: the outputs, the names of all that is named, and what the module refuses.
+// TestModule checks the outputs, the lengths of all names, and the inputs that the module rejects.
 func TestModule(t *testing.T) {
 	m := parseModule(t, usual("prod"))
 	m.give(map[string]cty.Value{"cluster_name": cty.StringVal("prod")})
@@ -242,7 +243,7 @@ func TestModule(t *testing.T) {
 		"access-entry or no": {"cluster_name": cty.StringVal("prod"), "node_access": cty.StringVal("")},
 	} {
 		if refusals := parseModule(t, usual("prod")).give(given); len(refusals) != 1 || !strings.Contains(refusals[0], name) {
-			t.Errorf("%v is refused with %q, want one that says %q", given, refusals, name)
+			t.Errorf("%v is refused with %q, want one that contains %q", given, refusals, name)
 		}
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// module is a Terraform module under evaluation: HCL's own parser and expressions, and as much of Terraform as this module
-// asks for. Values are worked out when something refers to them, as Terraform's graph would have it.
+// module is a Terraform module under evaluation: HCL's own parser and expressions, and the part of Terraform that
+// this module needs. Values are computed when an expression refers to them, as in Terraform's graph.
 // https://developer.hashicorp.com/terraform/language
 type module struct {
 	t         testing.TB
@@ -64,7 +64,7 @@ func (m *module) declare(block *hclsyntax.Block) {
 	case "data", "output":
 		m.blocks[block.Type+"."+strings.Join(block.Labels, ".")] = block
 	default:
-		m.t.Fatalf("%v: this test does not know blocks of type %s", block.DefRange(), block.Type)
+		m.t.Fatalf("%v: this test does not support blocks of type %s", block.DefRange(), block.Type)
 	}
 }
 
@@ -75,13 +75,13 @@ func (m *module) check(found hcl.Diagnostics) {
 	}
 }
 
-// functions are those of Terraform that the module calls.
+// functions returns the Terraform functions that the module calls.
 func (m *module) functions() map[string]function.Function {
 	text := []function.Parameter{{Name: "text", Type: cty.String}}
 	return map[string]function.Function{
 		"can": tryfunc.CanFunc, "contains": stdlib.ContainsFunc, "coalesce": stdlib.CoalesceFunc, "jsondecode": stdlib.JSONDecodeFunc,
 		"jsonencode": stdlib.JSONEncodeFunc, "regex": stdlib.RegexFunc, "substr": stdlib.SubstrFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
-		// Of texts only: the module asks nothing else.
+		// For strings only: the module needs no other.
 		"length": stdlib.StrlenFunc,
 		"sha256": function.New(&function.Spec{Params: text, Type: function.StaticReturnType(cty.String),
 			Impl: func(arguments []cty.Value, _ cty.Type) (cty.Value, error) {
@@ -109,7 +109,7 @@ func (m *module) fill(name string, variables map[string]cty.Value) cty.Value {
 	return filled
 }
 
-// eval is the value of an expression; own are names that hold only there, such as each.
+// eval returns the value of an expression; own are local names, such as each.
 func (m *module) eval(expression hcl.Expression, own map[string]cty.Value) cty.Value {
 	m.t.Helper()
 	roots := map[string]map[string]cty.Value{}
@@ -150,7 +150,7 @@ func (m *module) eval(expression hcl.Expression, own map[string]cty.Value) cty.V
 	return value
 }
 
-// value is what stands at an address.
+// value returns the value at an address.
 func (m *module) value(address string) cty.Value {
 	m.t.Helper()
 	if value, is := m.values[address]; is {
@@ -181,7 +181,7 @@ func (m *module) value(address string) cty.Value {
 	return value
 }
 
-// found is what a data source says.
+// found returns the value of a data source.
 func (m *module) found(name string) cty.Value {
 	switch name {
 	case "aws_caller_identity.current":
@@ -191,11 +191,11 @@ func (m *module) found(name string) cty.Value {
 	case "aws_partition.current":
 		return cty.ObjectVal(map[string]cty.Value{"partition": cty.StringVal(m.o.partition), "dns_suffix": cty.StringVal(m.o.suffix)})
 	}
-	m.t.Fatalf("this test does not know the data source %s", name)
+	m.t.Fatalf("this test does not support the data source %s", name)
 	return cty.NilVal
 }
 
-// give sets the variables, those that are not given to their defaults, and asks their validations.
+// give sets the variables, or their defaults, and returns the errors of their validations.
 func (m *module) give(given map[string]cty.Value) (refusals []string) {
 	m.t.Helper()
 	for name, value := range given {
