@@ -21,8 +21,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// TestAgainstTheAPI follows one pod from pending to bound, and its machine, through a real API server: what is written
-// is what the snapshot says.
+// TestAgainstTheAPI follows one pod from pending to bound, and its machine, through a real API server. It checks that
+// the snapshot contains what was written.
 func TestAgainstTheAPI(t *testing.T) {
 	w := newWorld(t)
 	w.create(poolFor("pool"))
@@ -90,7 +90,8 @@ func TestAgainstTheAPI(t *testing.T) {
 	})
 }
 
-// TestVolumesAgainstTheAPI: a pod that was refused for its volume may be placed as soon as its storage class is there.
+// TestVolumesAgainstTheAPI checks that a pod that was rejected because of its volume may be placed as soon as its
+// storage class exists.
 func TestVolumesAgainstTheAPI(t *testing.T) {
 	w := newWorld(t)
 	class := "fast"
@@ -111,8 +112,8 @@ func TestVolumesAgainstTheAPI(t *testing.T) {
 	eventually(t, "the pod may be placed", func() bool { return what(w.store) == "places []" })
 }
 
-// TestGhostAgainstTheAPI: we create a claim, and somebody deletes it, while the store sees no watch. It is in the
-// snapshots until a live read decides, and not after.
+// TestGhostAgainstTheAPI covers a claim that this process creates and another client deletes, while the store has no
+// watch. The claim is in the snapshots until a live read.
 func TestGhostAgainstTheAPI(t *testing.T) {
 	w := newWorld(t)
 	w.create(poolFor("pool"))
@@ -144,7 +145,7 @@ func TestGhostAgainstTheAPI(t *testing.T) {
 	eventually(t, "the ghost goes", func() bool { return nodesOf(unwatched) == "" })
 }
 
-// world is an API server with a store that watches it.
+// world is an API server and a store that watches it.
 type world struct {
 	*testing.T
 	client client.Client
@@ -212,7 +213,7 @@ func (w *world) status(obj client.Object, change func()) {
 	}
 }
 
-// nominate does what the executor does.
+// nominate writes a nomination like the executor.
 func (w *world) nominate(pod *corev1.Pod, node string) {
 	w.Helper()
 	base := pod.DeepCopy()

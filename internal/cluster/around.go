@@ -14,30 +14,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Representation: what a pod means depends on other objects (claims, volumes, storage classes, labels of namespaces,
-// Services and controllers). While a pod is converted every object that is asked for, there or not, is noted; when one
-// of them changes, the pods that asked for it are converted again, and no others. The cost of an event is the number of
-// pods that depend on the object; most pods depend on none.
+// Representation: the conversion of a pod depends on other objects (claims, volumes, storage classes, labels of
+// namespaces, Services and controllers). The conversion of a pod records every object that it looks up, whether or
+// not it exists. When such an object changes, only the pods that looked it up are converted again. The cost of an
+// event is the number of pods that depend on the object; most pods depend on none.
 
-// around is what pods are converted with.
+// around holds the context in which pods are converted.
 type around struct {
 	convert.Around
-	// namespaces are the labels by name, shared with Around.
+	// namespaces holds the labels by name, shared with Around.
 	namespaces map[string]map[string]string
 	// services by namespace and name; selectors are those of controllers. Both are empty without default spread.
 	services  map[string]map[string]*corev1.Service
 	selectors map[ref]*metav1.LabelSelector
-	// hosts are the hostname labels of the nodes, by name of the node; hosted counts the nodes of a hostname.
+	// hosts holds the hostname labels of the nodes, by name of the node; hosted counts the nodes with a hostname.
 	hosts  map[string]string
 	hosted map[string]int
-	// asked is what the conversion that runs has asked for.
+	// asked lists the objects that the current conversion has looked up.
 	asked []ref
-	// of are the pods that asked for an object; by is what each pod asked for.
+	// of holds the pods that looked up an object; by holds the objects that each pod looked up.
 	of map[ref]map[types.NamespacedName]bool
 	by map[types.NamespacedName][]ref
 }
 
-// Names that stand for more than one object in a ref.
+// Refs that represent more than one object.
 var (
 	allNamespaces = ref{kind: namespaces}
 	defaultClass  = ref{kind: classes}
@@ -58,7 +58,7 @@ func (s *Store) newAround(spread []corev1.TopologySpreadConstraint) {
 	}
 }
 
-// lookups answer conversions, and note what was asked for. The store is locked meanwhile.
+// lookups serves conversions, and records the objects that they look up. The store is locked meanwhile.
 type lookups struct{ *Store }
 
 func (l lookups) ask(k kind, namespace, name string) ref {
@@ -67,16 +67,16 @@ func (l lookups) ask(k kind, namespace, name string) ref {
 	return at
 }
 
-// atHost stands for the nodes with a hostname.
+// atHost represents the nodes with a hostname.
 func atHost(hostname string) ref { return ref{nodes, types.NamespacedName{Name: hostname}} }
 
-// Host reports whether a node with the hostname is there.
+// Host reports whether a node with the hostname exists.
 func (l lookups) Host(hostname string) bool {
 	l.around.asked = append(l.around.asked, atHost(hostname))
 	return l.around.hosted[hostname] > 0
 }
 
-// applyHost follows the hostname of a node. Pods ask for those where the disk of a volume is.
+// applyHost updates the hostname of a node. Pods look up the hostnames of the nodes with the disks of their volumes.
 func (s *Store) applyHost(name string, node *corev1.Node) {
 	before, hostname := s.around.hosts[name], ""
 	if node != nil {
@@ -141,7 +141,7 @@ func (l lookups) Selector(namespace string, owner metav1.OwnerReference) *metav1
 	return nil
 }
 
-// users are the pods that asked for a claim when they were converted.
+// users returns the pods that looked up a claim when they were converted.
 func (s *Store) users(namespace, claim string) []*corev1.Pod {
 	asked := s.around.of[ref{volumeClaims, types.NamespacedName{Namespace: namespace, Name: claim}}]
 	list := make([]*corev1.Pod, 0, len(asked))
@@ -153,7 +153,7 @@ func (s *Store) users(namespace, claim string) []*corev1.Pod {
 	return list
 }
 
-// convertPod converts a pod and returns what that depends on.
+// convertPod converts a pod and returns the objects that the conversion depends on.
 func (s *Store) convertPod(pod *corev1.Pod) (model.PodSpec, convert.Disposition, []ref) {
 	s.around.asked = nil
 	if convert.SelectsNamespaces(pod) {
@@ -163,7 +163,7 @@ func (s *Store) convertPod(pod *corev1.Pod) (model.PodSpec, convert.Disposition,
 	return spec, disposition, s.around.asked
 }
 
-// depend notes what a pod depends on from now on, and returns what it depended on before.
+// depend records what a pod depends on from now on, and returns what it depended on before.
 func (a *around) depend(pod types.NamespacedName, on []ref) []ref {
 	before := a.by[pod]
 	for _, at := range before {
@@ -185,7 +185,7 @@ func (a *around) depend(pod types.NamespacedName, on []ref) []ref {
 	return before
 }
 
-// again converts anew the pods that depend on an object, if they are among those wanted; nil wants all.
+// again converts the pods again that depend on an object and that wanted accepts; nil accepts all.
 func (s *Store) again(at ref, wanted func(*corev1.Pod) bool) {
 	for _, key := range slices.Collect(maps.Keys(s.around.of[at])) {
 		pod, _ := s.now(ref{pods, key}).(*corev1.Pod)
@@ -195,11 +195,11 @@ func (s *Store) again(at ref, wanted func(*corev1.Pod) bool) {
 	}
 }
 
-// fewUsers is how many pods use a claim, at most, just after it came to be shared or to be one pod's.
+// fewUsers is the maximum number of pods that use a claim right after the claim became shared or unshared.
 const fewUsers = 2
 
-// others converts anew the other pods of claims that only one pod may use, or that one alone may have begun or ceased to
-// use.
+// others converts the other pods of claims again, for claims that only one pod may use, and claims that may have
+// become shared or unshared.
 func (s *Store) others(key types.NamespacedName, depends []ref) {
 	for _, at := range depends {
 		if at.kind != volumeClaims || len(s.around.of[at]) == 0 {
@@ -212,7 +212,7 @@ func (s *Store) others(key types.NamespacedName, depends []ref) {
 	}
 }
 
-// applyAround follows an object that pods may depend on.
+// applyAround updates an object that pods may depend on.
 func (s *Store) applyAround(at ref, e *entry) {
 	switch at.kind {
 	case namespaces:

@@ -24,7 +24,7 @@ func volumeAt(t testing.TB, name, uid, version, zone string) *corev1.PersistentV
 	return object[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}]}}}", name, uid, version, zone))
 }
 
-// diskAt is a volume on the disk of a node.
+// diskAt returns a volume on the disk of a node.
 func diskAt(t testing.TB, name, uid, version, host string) *corev1.PersistentVolume {
 	t.Helper()
 	return object[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {local: {path: /data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}}", name, uid, version, host))
@@ -55,14 +55,14 @@ func replicaSetAt(t testing.TB, name, uid, version, selector string) *appsv1.Rep
 	return object[appsv1.ReplicaSet](t, fmt.Sprintf("metadata: {namespace: default, name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {selector: {matchLabels: {%s}}, template: {}}", name, uid, version, selector))
 }
 
-// uses gives the pod a volume of that claim.
+// uses adds a volume with the claim to the pod.
 func uses(pod *corev1.Pod, claim string) *corev1.Pod {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
 	return pod
 }
 
-// everywhere gives the pod an anti-affinity to pods of the namespaces with a label.
+// everywhere adds an anti-affinity to pods of the namespaces with a label to the pod.
 func everywhere(pod *corev1.Pod, labels string) *corev1.Pod {
 	affinity := object[corev1.Affinity](&testing.T{}, "podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}, namespaceSelector: {matchLabels: {"+labels+"}}}]}")
 	pod.Spec.Affinity = affinity
@@ -71,7 +71,7 @@ func everywhere(pod *corev1.Pod, labels string) *corev1.Pod {
 
 var rackSpread = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule}}
 
-// what describes the one pod of a store as far as it depends on other objects.
+// what describes the single pod of a store as far as it depends on other objects.
 func what(s *Store) string {
 	snap := s.Snapshot(start)
 	var lines []string
@@ -94,12 +94,13 @@ func what(s *Store) string {
 	return strings.Join(lines, "; ")
 }
 
-// TestPodsFollowWhatTheyDependOn: each step changes one object, never the pod, and the pod's meaning follows.
+// TestPodsFollowWhatTheyDependOn changes one object in each step, but never the pod, and checks that the conversion
+// of the pod follows.
 func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 	type step struct {
 		saw, gone client.Object
 		want      string
-		// quiet: nobody needs to plan again.
+		// quiet says that no replanning is needed.
 		quiet bool
 	}
 	const missing = `rejected: claim "data" does not exist in namespace default; create it`
@@ -177,7 +178,7 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 				select {
 				case <-wake:
 					if step.quiet {
-						t.Errorf("step %d: nothing has changed, and the loop was woken", i)
+						t.Errorf("step %d: nothing has changed, but the loop was woken", i)
 					}
 				default:
 					if !step.quiet {
@@ -187,13 +188,13 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			}
 			s.Gone(test.pod)
 			if left := inside(s, func() int { return len(s.around.of) + len(s.around.by) }); left != 0 {
-				t.Errorf("%d dependencies are left of a pod that is gone", left)
+				t.Errorf("%d dependencies remain of a deleted pod", left)
 			}
 		})
 	}
 }
 
-// TestOnlyWhoAskedIsConvertedAgain: a claim's event costs its pods, not the cluster.
+// TestOnlyWhoAskedIsConvertedAgain checks that an event of a claim converts only its own pods again.
 func TestOnlyWhoAskedIsConvertedAgain(t *testing.T) {
 	s := newStore(t, Config{})
 	for i := range 50 {
@@ -206,7 +207,7 @@ func TestOnlyWhoAskedIsConvertedAgain(t *testing.T) {
 	s.Saw(volumeClaimAt(t, "data-7", "c", "1", "storageClassName: none"))
 	for _, p := range s.Snapshot(start).Rejected {
 		if same := before[p.Name] == p; same == (p.Name == "p7") {
-			t.Errorf("pod %s is as it was: %t", p.Name, same)
+			t.Errorf("pod %s is unchanged: %t", p.Name, same)
 		}
 	}
 	if len(before) != 50 {
@@ -214,8 +215,8 @@ func TestOnlyWhoAskedIsConvertedAgain(t *testing.T) {
 	}
 }
 
-// TestSharedClaims: a claim of one pod does not tell it from its siblings, and as soon as another pod uses it, both are to
-// be in one zone.
+// TestSharedClaims checks that a claim of one pod does not distinguish the pod from its siblings, and that as soon as
+// another pod uses the claim, both must be in one zone.
 func TestSharedClaims(t *testing.T) {
 	const alone = "places [[topology.kubernetes.io/zone In [a]]]"
 	s := newStore(t, Config{})
@@ -235,11 +236,11 @@ func TestSharedClaims(t *testing.T) {
 	s.Gone(second)
 	got = append(got, what(s))
 	if diff := cmp.Diff([]string{alone, "2 with those of volume:default/data-0", alone}, got); diff != "" {
-		t.Errorf("pods with a claim each, with a second pod for one of them, and without it (-want +got):\n%s", diff)
+		t.Errorf("pods with one claim each, with a second pod for one of the claims, and without it (-want +got):\n%s", diff)
 	}
 }
 
-// TestOnePodAtATime: when the pod that has a ReadWriteOncePod claim leaves, the next may have it.
+// TestOnePodAtATime checks that the next pod may use a ReadWriteOncePod claim when the pod that uses it is deleted.
 func TestOnePodAtATime(t *testing.T) {
 	s := newStore(t, Config{})
 	s.Saw(classAt(t, "fast", "s", "1", "a", "false"))
@@ -248,11 +249,11 @@ func TestOnePodAtATime(t *testing.T) {
 	first := uses(podAt(t, "first", "1", "4", "n"), "data")
 	s.Saw(first)
 	if got := what(s); got != `rejected: claim "data" is ReadWriteOncePod and pod first has it` {
-		t.Errorf("beside a pod on a node: %s", got)
+		t.Errorf("with a bound pod that uses the claim: %s", got)
 	}
 	s.Gone(first)
 	if got := what(s); got != "places [[topology.kubernetes.io/zone In [a]]]" {
-		t.Errorf("when it has gone: %s", got)
+		t.Errorf("after its deletion: %s", got)
 	}
 }
 
@@ -277,11 +278,11 @@ func TestAttachLimits(t *testing.T) {
 	s.Gone(csiNodeAt(t, "n", "x", "4", "0"))
 	got = append(got, limit())
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("limits with 5, 0 and no word (-want +got):\n%s", diff)
+		t.Errorf("limits with a count of 5, of 0 and without a count (-want +got):\n%s", diff)
 	}
 }
 
-// TestWatchedKinds: Services and controllers are many; only default spread needs them.
+// TestWatchedKinds checks that Services and controllers, which are numerous, are watched only for default spread.
 func TestWatchedKinds(t *testing.T) {
 	plain, spread := newStore(t, Config{}), newStore(t, Config{DefaultSpread: rackSpread})
 	if len(plain.watched) != int(services) || len(spread.watched) != int(kinds) {

@@ -10,21 +10,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// SetAside is an object that takes no part, and why.
+// SetAside is an object that the store ignores, and the reason.
 type SetAside struct {
 	Kind string
-	// Name is namespace/name, or the name alone.
+	// Name is namespace/name, or only the name.
 	Name string
 	UID  types.UID
 	Why  model.Rejection
 }
 
-// asideKey is the name of an object.
+// asideKey identifies an object.
 type asideKey struct{ kind, name string }
 
 func (o SetAside) key() asideKey { return asideKey{o.Kind, o.Name} }
 
-// aside holds what is set aside.
+// aside holds the ignored objects.
 type aside struct {
 	objects map[asideKey]SetAside
 	counts  map[string]int
@@ -35,7 +35,7 @@ func newAside(tell func(string, int)) aside {
 	return aside{objects: map[asideKey]SetAside{}, counts: map[string]int{}, tell: tell}
 }
 
-// put sets an object aside, or says why anew, and reports whether that is news.
+// put adds an object or updates its reason, and reports whether that changed anything.
 func (a *aside) put(object SetAside) bool {
 	before, known := a.objects[object.key()]
 	a.objects[object.key()] = object
@@ -45,7 +45,7 @@ func (a *aside) put(object SetAside) bool {
 	return !known || before != object
 }
 
-// take takes an object back, and reports whether it was set aside.
+// take removes an object, and reports whether it was in the set.
 func (a *aside) take(object asideKey) bool {
 	_, known := a.objects[object]
 	if known {
@@ -62,7 +62,7 @@ func (a *aside) count(kind string, change int) {
 	}
 }
 
-// Aside lists the objects that are set aside, by kind and name. AsideChanged says when to look.
+// Aside lists the ignored objects, by kind and name. The change AsideChanged signals when the list has changed.
 func (s *Store) Aside() []SetAside {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -21,7 +21,7 @@ const (
 	benchPodsPerNode = 20
 )
 
-// fleet is 5,000 nodes with their claims, and 100,000 pods of 100 Deployments bound to them.
+// fleet returns 5,000 nodes with their claims, and 100,000 pods of 100 Deployments bound to them.
 func fleet(b *testing.B) []client.Object {
 	b.Helper()
 	objects := make([]client.Object, 0, benchNodes*(benchPodsPerNode+2)+1)
@@ -75,7 +75,7 @@ func toldFleet(b *testing.B, objects []client.Object) *Store {
 	return s
 }
 
-// cpu is the time that all processors together have spent on this process.
+// cpu returns the time that all processors together have spent on this process.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -85,14 +85,14 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkColdSnapshot is the first snapshot of a store that has been told a whole fleet. The goal is 100 ms of CPU.
+// BenchmarkColdSnapshot measures the first snapshot of a store with a whole fleet. The goal is 100 ms of CPU.
 func BenchmarkColdSnapshot(b *testing.B) {
 	objects := fleet(b)
 	var spent time.Duration
 	for b.Loop() {
 		b.StopTimer()
 		s := toldFleet(b, objects)
-		runtime.GC() // the garbage of the telling is not the snapshot's
+		runtime.GC() // the garbage of filling the store does not belong to the snapshot
 		b.StartTimer()
 		before := cpu(b)
 		s.Snapshot(start)
@@ -101,7 +101,7 @@ func BenchmarkColdSnapshot(b *testing.B) {
 	b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "cpu-ms/op")
 }
 
-// BenchmarkFirstList is what it costs to be told a whole fleet.
+// BenchmarkFirstList measures filling a store with a whole fleet.
 func BenchmarkFirstList(b *testing.B) {
 	objects := fleet(b)
 	before := cpu(b)
@@ -113,7 +113,7 @@ func BenchmarkFirstList(b *testing.B) {
 	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N)/float64(len(objects)), "cpu-ns/object")
 }
 
-// BenchmarkNextSnapshot is one pod event and the snapshot after it. The goal is 1 ms of CPU.
+// BenchmarkNextSnapshot measures one pod event and the following snapshot. The goal is 1 ms of CPU.
 func BenchmarkNextSnapshot(b *testing.B) {
 	s := toldFleet(b, fleet(b))
 	s.Snapshot(start)
@@ -130,7 +130,7 @@ func BenchmarkNextSnapshot(b *testing.B) {
 	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// BenchmarkNoNews is a snapshot when nothing has happened.
+// BenchmarkNoNews measures a snapshot without changes.
 func BenchmarkNoNews(b *testing.B) {
 	s := toldFleet(b, fleet(b))
 	for b.Loop() {
@@ -138,7 +138,7 @@ func BenchmarkNoNews(b *testing.B) {
 	}
 }
 
-// BenchmarkPodEvent is a status update of a bound pod.
+// BenchmarkPodEvent measures a status update of a bound pod.
 func BenchmarkPodEvent(b *testing.B) {
 	s := toldFleet(b, fleet(b))
 	pod, version := benchPod(7, "node-0"), 1_000_000
@@ -151,7 +151,7 @@ func BenchmarkPodEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkNodeEvent is a heartbeat of a node.
+// BenchmarkNodeEvent measures a heartbeat of a node.
 func BenchmarkNodeEvent(b *testing.B) {
 	s := toldFleet(b, fleet(b))
 	node := s.Node("node-7").DeepCopy()
@@ -162,7 +162,7 @@ func BenchmarkNodeEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimEvent is a change of a claim that matters to planning.
+// BenchmarkClaimEvent measures a change of a claim that affects planning.
 func BenchmarkClaimEvent(b *testing.B) {
 	s := toldFleet(b, fleet(b))
 	claims := [2]*karpv1.NodeClaim{s.Claim("claim-7").DeepCopy(), s.Claim("claim-7").DeepCopy()}

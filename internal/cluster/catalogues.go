@@ -14,9 +14,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// catalogues reads every pool's catalogue from the provider: when the pool appears or its spec changes, on request,
-// and periodically; a goroutine per pool, so that one slow answer keeps nobody else waiting. Equal answers are one
-// *model.Catalogue, for the same pool and across pools.
+// catalogues reads the catalog of every pool from the provider: when the pool is created or its spec changes, on
+// request, and periodically. Each pool has its own goroutine, so that a slow reply does not delay other pools. Equal
+// catalogs become one *model.Catalogue, for the same pool and across pools.
 type catalogues struct {
 	provider cloud.Provider
 	store    *Store
@@ -25,19 +25,20 @@ type catalogues struct {
 	// ctx is nil until the store is started.
 	ctx   context.Context
 	feeds map[string]*feed
-	// stocks are the last good answers, by pool.
+	// stocks holds the last valid catalogs, by pool.
 	stocks map[string]stock
 }
 
-// feed is the reading of one pool's catalogue.
+// feed reads the catalog of one pool.
 type feed struct {
 	again chan struct{}
 	stop  context.CancelFunc
-	// waiting are closed when a reading that began after they were added has ended; the lock of catalogues is held.
+	// waiting channels are closed when a reading that began after they were added has ended; guarded by the lock of
+	// catalogues.
 	waiting []chan struct{}
 }
 
-// stock is a provider's answer and what became of it.
+// stock is a provider's reply and its conversion.
 type stock struct {
 	types     []cloud.InstanceType
 	catalogue *model.Catalogue
@@ -57,7 +58,7 @@ func (c *catalogues) start(ctx context.Context) {
 	}
 }
 
-// want asks for the catalogue of a pool to be read now, and from now on.
+// want requests that the catalog of a pool is read now and periodically.
 func (c *catalogues) want(pool string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -80,7 +81,7 @@ func (f *feed) ask() {
 	}
 }
 
-// drop ends the reading for a pool.
+// drop stops reading the catalog of a pool.
 func (c *catalogues) drop(pool string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -101,7 +102,7 @@ func (c *catalogues) run(pool string, f *feed) {
 	go c.follow(ctx, pool, f)
 }
 
-// follow reads the catalogue again and again until the context ends.
+// follow reads the catalog periodically until the context ends.
 func (c *catalogues) follow(ctx context.Context, name string, f *feed) {
 	options := c.store.options
 	retry := options.CatalogueRetry
@@ -127,7 +128,7 @@ func (c *catalogues) follow(ctx context.Context, name string, f *feed) {
 	}
 }
 
-// taken are those who wait for the reading that is about to begin.
+// taken returns the channels that wait for the reading that is about to begin.
 func (c *catalogues) taken(f *feed) []chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -136,7 +137,7 @@ func (c *catalogues) taken(f *feed) []chan struct{} {
 	return waiting
 }
 
-// read reads the catalogue once and hands it to the store.
+// read reads the catalog once and passes it to the store.
 func (c *catalogues) read(ctx context.Context, name string) error {
 	pool := c.store.Pool(name)
 	if pool == nil {
@@ -154,8 +155,9 @@ func (c *catalogues) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// complain logs why a catalogue cannot be read. A node class that is not ready, as each is for a moment when it is new or the
-// controller starts, is no failure: its condition and that of the NodePool say why, and the catalogue is read again.
+// complain logs why a catalog cannot be read. A node class that is not ready is not an error, because each class is
+// not ready for a moment after its creation or the start of the controller. Its condition and that of the NodePool
+// state the reason, and the catalog is read again.
 func (c *catalogues) complain(pool string, err error) {
 	if unready := new(cloud.NodeClassNotReadyError); errors.As(err, &unready) {
 		c.store.log.Info("no instance types until the node class is ready", "nodepool", pool, "reason", unready.Error())
@@ -164,7 +166,7 @@ func (c *catalogues) complain(pool string, err error) {
 	c.store.log.Error(err, "reading the catalogue of instance types", "nodepool", pool)
 }
 
-// catalogue converts an answer, or finds what an equal one became.
+// catalogue converts a reply, or returns the conversion of an equal one.
 func (c *catalogues) catalogue(pool string, types []cloud.InstanceType) *model.Catalogue {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -193,9 +195,9 @@ func (c *catalogues) catalogue(pool string, types []cloud.InstanceType) *model.C
 	return found.catalogue
 }
 
-// RefreshCatalogues has the catalogues of the named pools, of all without a name, read again at once and returns when
-// they have been, well or not, or when the context ends. Whoever asks meanwhile shares the next reading. It is for the
-// moment when a launch found no capacity.
+// RefreshCatalogues reads the catalogs of the named pools again at once, or of all pools without names. It returns
+// when all readings have ended, successfully or not, or when the context ends. Concurrent callers share the next
+// reading. It is used when a launch found no capacity.
 func (s *Store) RefreshCatalogues(ctx context.Context, names ...string) {
 	for _, done := range s.catalogues.ask(names) {
 		select {
@@ -206,7 +208,8 @@ func (s *Store) RefreshCatalogues(ctx context.Context, names ...string) {
 	}
 }
 
-// ask asks for readings and returns what is closed when each has ended. Nobody reads before the store is started.
+// ask requests readings and returns channels that are closed when each has ended. It returns nil before the store is
+// started.
 func (c *catalogues) ask(names []string) []<-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

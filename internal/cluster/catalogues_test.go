@@ -30,8 +30,8 @@ func blockedBy(s *Store, pool string) string {
 	return ""
 }
 
-// TestCataloguesAreShared: pools that can buy the same share one catalogue, and reading the same again changes
-// nothing.
+// TestCataloguesAreShared checks that pools with equal catalogs share one, and that reading an equal catalog again
+// changes nothing.
 func TestCataloguesAreShared(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1), "other": oneType("small", 2)}}
 	s := newStore(t, Config{Provider: provider, Options: Options{Catalogue: time.Hour}})
@@ -47,7 +47,7 @@ func TestCataloguesAreShared(t *testing.T) {
 	})
 	first := catalogueOf(s, "a")
 	if first != catalogueOf(s, "b") || first == catalogueOf(s, "other") {
-		t.Error("equal catalogues must be one, others not")
+		t.Error("equal catalogs must be shared, others must not")
 	}
 	if got := blockedBy(s, "a"); got != "" {
 		t.Errorf("the pool is blocked by %q", got)
@@ -61,15 +61,15 @@ func TestCataloguesAreShared(t *testing.T) {
 	provider.change(func() { provider.types[""] = oneType("large", 1) })
 	s.RefreshCatalogues(t.Context())
 	if got := catalogueOf(s, "a").Types[0].Name; got != "large" {
-		t.Errorf("type %s after the catalogues were read again, want large", got)
+		t.Errorf("type %s after the catalogs were read again, want large", got)
 	}
 	if first.Types[0].Name != "small" {
-		t.Error("a catalogue that was handed out was changed")
+		t.Error("a returned catalog was changed")
 	}
 }
 
-// TestSlowCatalogueKeepsNobodyWaiting: one pool's provider hangs, the other pool is served; an error leaves what there
-// is.
+// TestSlowCatalogueKeepsNobodyWaiting checks that a provider that hangs for one pool does not delay the other pool,
+// and that an error keeps the existing catalog.
 func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}, blocked: map[string]bool{"slow": true}, errs: map[string]error{}}
 	s := newStore(t, Config{Provider: provider, Options: Options{
@@ -89,7 +89,7 @@ func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
 		return now > visits+2
 	})
 	if catalogueOf(s, "good") == nil || blockedBy(s, "good") != "" {
-		t.Errorf("an error took the catalogue away: %q", blockedBy(s, "good"))
+		t.Errorf("an error removed the catalog: %q", blockedBy(s, "good"))
 	}
 	short, end := context.WithCancel(t.Context())
 	end()
@@ -100,11 +100,12 @@ func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
 	s.catalogues.mutex.Lock()
 	defer s.catalogues.mutex.Unlock()
 	if n := len(s.catalogues.feeds); n != 1 {
-		t.Errorf("%d feeds, want that of the pool that is left", n)
+		t.Errorf("%d feeds, want one of the remaining pool", n)
 	}
 }
 
-// A node class that is not ready yet, as at each start, is no failure of the log; anything else is.
+// TestUnreadyClassIsNoFailure checks that a node class that is not ready yet, as at each start, is not logged as an
+// error, and that anything else is.
 func TestUnreadyClassIsNoFailure(t *testing.T) {
 	var mutex sync.Mutex
 	var lines []string
@@ -127,7 +128,7 @@ func TestUnreadyClassIsNoFailure(t *testing.T) {
 	for pool, fails := range map[string]bool{"new": false, "broken": true} {
 		told := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, `"nodepool"="`+pool+`"`) })
 		if told < 0 || strings.Contains(lines[told], `"error"=`) != fails {
-			t.Errorf("of the pool %s the log says %q, want an error: %t", pool, lines, fails)
+			t.Errorf("the log for pool %s is %q, want an error: %t", pool, lines, fails)
 		}
 	}
 }

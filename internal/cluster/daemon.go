@@ -12,9 +12,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// What a DaemonSet puts on a node depends on more than its template: on the LimitRanges of its namespace, on its
-// RuntimeClass, and on what its pods have turned out to request. When one of these changes, the DaemonSets concerned are
-// converted again. They are few, so that all of them are looked at.
+// The pods of a DaemonSet depend on more than its template: on the LimitRanges of its namespace, on its RuntimeClass,
+// and on the actual requests of its pods. When one of these changes, the affected DaemonSets are converted again.
+// DaemonSets are few, so all of them are examined.
 
 func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 	set, _ := e.now().(*appsv1.DaemonSet)
@@ -40,9 +40,9 @@ func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 	s.wake(PoolsChanged)
 }
 
-// countDaemonPod counts a pod of a DaemonSet as it is now instead of as it was. A DaemonSet is converted again when a pod
-// of it requests what none requested before, or the last that requested something has gone. Pods outlive a DaemonSet that is
-// deleted; what they requested is not kept.
+// countDaemonPod replaces the old count of a DaemonSet's pod by the new one. A DaemonSet is converted again when one
+// of its pods has requests that no other had before, or the last pod with some requests is gone. Pods outlive a
+// deleted DaemonSet; their requests are not kept.
 func (s *Store) countDaemonPod(namespace string, before *convert.DaemonShape, e *entry) *convert.DaemonShape {
 	var now *convert.DaemonShape
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {
@@ -69,7 +69,8 @@ func (s *Store) daemonAgain(key types.NamespacedName) {
 	}
 }
 
-// expireDaemonPods converts the DaemonSets again whose last pods went so long ago that their requests no longer count.
+// expireDaemonPods converts the DaemonSets again whose last pods have been gone for so long that their requests no
+// longer count.
 func (s *Store) expireDaemonPods(now time.Time) {
 	for _, uid := range s.daemonPods.Expire(now) {
 		for key, d := range s.daemons {
@@ -80,7 +81,7 @@ func (s *Store) expireDaemonPods(now time.Time) {
 	}
 }
 
-// applyAdmission follows a LimitRange or a RuntimeClass.
+// applyAdmission updates a LimitRange or a RuntimeClass.
 func (s *Store) applyAdmission(at ref) {
 	for key, e := range s.objects[daemons] {
 		set, _ := e.now().(*appsv1.DaemonSet)
@@ -89,7 +90,7 @@ func (s *Store) applyAdmission(at ref) {
 		}
 		class := set.Spec.Template.Spec.RuntimeClassName
 		if at.kind == limitRanges && key.Namespace == at.key.Namespace || at.kind == runtimeClasses && class != nil && *class == at.key.Name {
-			s.daemonPods.Forget(set.UID) // new pods request something else
+			s.daemonPods.Forget(set.UID) // the requests of new pods differ
 			s.applyDaemon(key, e)
 		}
 	}

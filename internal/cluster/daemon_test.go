@@ -10,8 +10,8 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 )
 
-// TestDaemonAsAdmitted: what a DaemonSet will put on a node follows the LimitRanges of its namespace, its RuntimeClass and
-// the pods that it has.
+// TestDaemonAsAdmitted checks that the requests of a DaemonSet follow the LimitRanges of its namespace, its
+// RuntimeClass and its current pods.
 func TestDaemonAsAdmitted(t *testing.T) {
 	s := newStore(t, Config{})
 	now := start
@@ -54,7 +54,7 @@ spec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}
 		func() { s.Saw(pod("r", "11", "3")) },
 		func() { s.Gone(pod("r", "12", "3")) },
 		func() { now = now.Add(59 * time.Minute) },
-		func() { now = now.Add(time.Minute) }, // a webhook that made it larger may have gone since
+		func() { now = now.Add(time.Minute) }, // a webhook that increased the requests may be gone
 		func() { s.Saw(pod("r", "13", "4")) },
 		func() { s.Gone(pod("r", "14", "4")) },
 		func() { s.Gone(limits("default", "15", "2")) },

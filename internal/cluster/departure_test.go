@@ -9,7 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// TestDepartures: the store tells of pods that ended or are preempted on a node that it knew them on.
+// TestDepartures checks that the store reports pods that ended or are preempted on a node to which it knew them to be
+// bound.
 func TestDepartures(t *testing.T) {
 	var got []string
 	s := newStore(t, Config{Departed: func(d model.Departure) { got = append(got, d.Name) }})
@@ -26,6 +27,6 @@ func TestDepartures(t *testing.T) {
 	s.Saw(with(podAt(t, "b", "b", "6", "n"), preempted))
 	s.Gone(podAt(t, "c", "c", "7", "n"))
 	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" {
-		t.Errorf("told of (-want +got):\n%s", diff)
+		t.Errorf("reported pods (-want +got):\n%s", diff)
 	}
 }

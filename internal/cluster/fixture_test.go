@@ -24,7 +24,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// start is when the worlds of these tests are looked at.
+// start is the time of the snapshots in these tests.
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func scheme(t testing.TB) *runtime.Scheme {
@@ -38,7 +38,7 @@ func scheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-// shop is a provider that sells what it is told to and does nothing else.
+// shop is a provider with configurable instance types and no other function.
 type shop struct {
 	cloud.Provider
 	mutex   sync.Mutex
@@ -70,7 +70,7 @@ func (s *shop) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.In
 	if !named {
 		types = s.types[""]
 	}
-	// A provider may well make its answer anew each time.
+	// A provider may create a new slice for each call.
 	return append([]cloud.InstanceType(nil), types...), s.errs[pool.Name]
 }
 
@@ -89,7 +89,7 @@ func oneType(name string, price float64) []cloud.InstanceType {
 	}}
 }
 
-// api is what a live read finds.
+// api holds the objects for live reads.
 type api struct {
 	client.Reader
 	mutex   sync.Mutex
@@ -133,7 +133,7 @@ func (a *api) seen() int {
 	return a.reads
 }
 
-// newStore is a store without watches. WriteVisible is an hour unless options say otherwise.
+// newStore returns a store without watches. WriteVisible defaults to an hour.
 func newStore(t testing.TB, config Config) *Store {
 	t.Helper()
 	if config.Provider == nil {
@@ -156,7 +156,7 @@ func newStore(t testing.TB, config Config) *Store {
 	return s
 }
 
-// run starts the store for the length of the test.
+// run starts the store for the duration of the test.
 func run(t testing.TB, s *Store) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -180,12 +180,12 @@ func eventually(t testing.TB, what string, condition func() bool) {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			t.Fatalf("waited 20 s in vain: %s", what)
+			t.Fatalf("not true after 20 s: %s", what)
 		}
 	}
 }
 
-// object reads what a user or a controller could have written; a misspelled field is an error.
+// object parses an object as a user or a controller might write it; an unknown field is an error.
 func object[T any](t testing.TB, text string) *T {
 	t.Helper()
 	o := new(T)
@@ -195,7 +195,7 @@ func object[T any](t testing.TB, text string) *T {
 	return o
 }
 
-// claimAt is a claim of the pool "pool"; without an id it is not launched. More is more of its metadata.
+// claimAt returns a claim of the pool "pool"; without an id it is not launched. more is added to its metadata.
 func claimAt(t testing.TB, name, uid, version, id, more string) *karpv1.NodeClaim {
 	t.Helper()
 	return object[karpv1.NodeClaim](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$ID", id, "$MORE", more).Replace(`
@@ -207,7 +207,7 @@ status: {providerID: "$ID"}
 `))
 }
 
-// nodeAt is a node; labels are those it has.
+// nodeAt returns a node with the labels.
 func nodeAt(t testing.TB, name, uid, version, id, labels string) *corev1.Node {
 	t.Helper()
 	return object[corev1.Node](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$ID", id, "$LABELS", labels).Replace(`
@@ -219,7 +219,7 @@ status: {capacity: {cpu: 4}, allocatable: {cpu: 4}}
 
 const registered = "karpenter.sh/nodepool: pool, karpenter.sh/registered: 'true'"
 
-// podAt is a pod, bound to a node or pending without one.
+// podAt returns a pod, bound to a node or pending without one.
 func podAt(t testing.TB, name, uid, version, node string) *corev1.Pod {
 	t.Helper()
 	return object[corev1.Pod](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$NODE", node).Replace(`
@@ -233,7 +233,7 @@ status:
 `))
 }
 
-// poolAt is a pool of the provider's, ready.
+// poolAt returns a ready pool of the provider.
 func poolAt(t testing.TB, name, uid, version string) *karpv1.NodePool {
 	t.Helper()
 	return object[karpv1.NodePool](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version).Replace(`
@@ -258,7 +258,7 @@ spec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: $CPU
 `))
 }
 
-// pdbAt is a PodDisruptionBudget with that status.
+// pdbAt returns a PodDisruptionBudget with the status.
 func pdbAt(t testing.TB, name, uid, version, status string) *policyv1.PodDisruptionBudget {
 	t.Helper()
 	return object[policyv1.PodDisruptionBudget](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$STATUS", status).Replace(`

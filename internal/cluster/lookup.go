@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// Lookups return the present state of an object, our own writes included, or nil when there is none. The objects are
-// the store's: copy one before changing it.
+// Lookups return the current state of an object, including this controller's own writes, or nil if there is none. The
+// objects belong to the store: callers must copy an object before changing it.
 
 // Pod returns a pod.
 func (s *Store) Pod(key client.ObjectKey) *corev1.Pod {
@@ -28,14 +28,14 @@ func (s *Store) Node(name string) *corev1.Node {
 	return s.node(name)
 }
 
-// Claim returns a claim, also one of another provider's.
+// Claim returns a claim, of any provider.
 func (s *Store) Claim(name string) *karpv1.NodeClaim {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.claim(name)
 }
 
-// Pool returns a pool, also one of another provider's.
+// Pool returns a pool, of any provider.
 func (s *Store) Pool(name string) *karpv1.NodePool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -43,7 +43,7 @@ func (s *Store) Pool(name string) *karpv1.NodePool {
 	return pool
 }
 
-// Capture is the world at now, for replay. It costs a conversion of every pod.
+// Capture returns the state at now, for replay. It converts every pod.
 func (s *Store) Capture(now time.Time) *convert.Capture {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -15,30 +15,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Representation: a unit is all the claims and nodes of one provider id; a claim or node without a provider id is a
-// unit of its own. Each event makes the units that it touches tell their specs again, from nothing but the present
-// objects, so that the outcome does not depend on the order of events:
+// Representation: a unit is all claims and nodes with one provider ID; a claim or node without a provider ID is its
+// own unit. Each event computes the specs of the affected units again, from the current objects only, so that the
+// result does not depend on the order of events:
 //
-//	claim, no node           one node of the model, under the claim's name
-//	claim and node           one, under the node's name
-//	node, no claim           one, unmanaged (named as set aside if it says that it is of a pool of ours and not which
-//	                         machine it is); none while it carries our pool label and is not registered, because its
-//	                         claim is about to tell its provider id and would count twice
-//	more of either           one counts: the claim that owns a node of the machine, else the eldest; of nodes, the one that
-//	                         the claim names, else the eldest. The others are set aside
+//	claim, no node           one node of the model, with the claim's name
+//	claim and node           one, with the node's name
+//	node, no claim           one, unmanaged (listed in Aside if it has a pool label and no provider ID); none while it
+//	                         has a pool label and is not registered, because its claim is about to get its provider
+//	                         ID and it would count twice
+//	more of either           one counts: the claim that owns a node of the machine, else the oldest; of nodes, the one
+//	                         that the claim names, else the oldest. The others are listed in Aside
 //
-// The model has one name space for nodes and claims. A claim without a node gives way to a foreign node of its name.
-// Cost of an event: the size of its unit, two in the usual case, and a comparison with what was told before.
+// Nodes and claims share one name space in the model. A claim without a node yields to an unmanaged node with its
+// name. Cost of an event: the size of its unit, usually two, and a comparison with the previous specs.
 
 type nodeObject = corev1.Node
 
 type unit struct {
 	claims, nodes []string
-	// told is what it last turned out to be.
+	// told is the last computed outcome.
 	told outcome
 }
 
-// outcome is what claims and nodes are to the model.
+// outcome is the representation of claims and nodes in the model.
 type outcome struct {
 	specs []model.NodeSpec
 	aside []SetAside
@@ -46,11 +46,11 @@ type outcome struct {
 
 type machines struct {
 	units map[string]*unit
-	// claims and nodes tell each object's unit, by name.
+	// claims and nodes hold the unit of each object, by name.
 	claims, nodes map[string]string
-	// specs are as the builder was told, by name in the model.
+	// specs holds the specs in the builder, by name in the model.
 	specs map[string]model.NodeSpec
-	// nominated until, by name of node or claim.
+	// nominated holds the end of each nomination, by name of node or claim.
 	nominated map[string]time.Time
 }
 
@@ -61,7 +61,7 @@ func newMachines() machines {
 	}
 }
 
-// forget drops nominations that have ended.
+// forget removes nominations that have ended.
 func (m *machines) forget(now time.Time) {
 	for name, until := range m.nominated {
 		if until.Before(now) {
@@ -70,8 +70,8 @@ func (m *machines) forget(now time.Time) {
 	}
 }
 
-// Nominate promises pods to a node, or to a claim without one, until then: it is not to be disrupted before. A later
-// end that was promised earlier stays.
+// Nominate records that pods are nominated to a node, or to a claim without one, until the given time: the node must
+// not be disrupted before. A later end that was recorded earlier is kept.
 func (s *Store) Nominate(node string, until time.Time) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -117,7 +117,8 @@ type members struct {
 	list  func(*unit) *[]string
 }
 
-// move puts an object into the unit of that key, none if it is empty, and returns the key of the unit it was in.
+// move puts an object into the unit with the key, or into none if the key is empty, and returns the key of its
+// previous unit.
 func (m *machines) move(kind members, name, key string) string {
 	before := kind.index[name]
 	if before == key {
@@ -142,8 +143,8 @@ func (m *machines) move(kind members, name, key string) string {
 	return before
 }
 
-// tellUnits makes units tell the builder what they are now; empty and unknown keys are left out. Claims that share a
-// node's name tell again too, because they give way to it or take its place.
+// tellUnits updates the builder with the current state of units; it ignores empty and unknown keys. Claims that have
+// the name of a node are updated too, because they yield to it or replace it.
 func (s *Store) tellUnits(keys ...string) {
 	m := &s.machines
 	for _, key := range keys {
@@ -190,7 +191,7 @@ func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 			delete(m.specs, spec.Name)
 			change |= NodesChanged
 			if spec.Claim == "" || !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Claim == spec.Claim }) {
-				change |= NodesLost // else it only goes by its node's name from now on
+				change |= NodesLost // otherwise it only has its node's name from now on
 			}
 		}
 	}
@@ -210,7 +211,7 @@ func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 	s.wake(change)
 }
 
-// describe works out what a unit is.
+// describe computes the outcome of a unit.
 func (s *Store) describe(u *unit) outcome {
 	m := s.machineOf(u)
 	if len(m.Claims) > 0 {
@@ -223,7 +224,7 @@ func (s *Store) describe(u *unit) outcome {
 		spec, _ := convert.Node(node, nil, s.vocabulary)
 		convert.AddAttachLimits(&spec, s.csiNode(node.Name))
 		out.add(s, spec)
-		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" { // ours, and no claim can be told to be its
+		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" { // managed, but without a way to find its claim
 			out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so nobody can tell its claim; pods may run on it, and it is never taken away"})
 		}
 	}
@@ -235,7 +236,7 @@ func (s *Store) describe(u *unit) outcome {
 	return out
 }
 
-// add adds a spec, with the promise that was made to it under either of its names.
+// add adds a spec, with the nomination under either of its names.
 func (o *outcome) add(s *Store, spec model.NodeSpec) {
 	spec.NominatedUntil = s.machines.nominated[spec.Name]
 	if until := s.machines.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
@@ -248,7 +249,7 @@ func (o *outcome) refuse(k kind, object metav1.Object, why model.Rejection) {
 	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
 }
 
-// visible is false for a node whose claim does not know of it yet.
+// visible returns false for a node whose claim does not know it yet.
 func visible(node *corev1.Node) bool {
 	return node.Labels[karpv1.LabelNodePool] == "" || convert.Registered(node)
 }
@@ -279,7 +280,7 @@ func (s *Store) describeClaims(m convert.Machine) outcome {
 	return out
 }
 
-// foreign reports whether the model has, by rights, a node of that name other than a claim's.
+// foreign reports whether the model has a node of that name that does not belong to the claim of that name.
 func (s *Store) foreign(name string) bool {
 	node := s.node(name)
 	if node == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// nodesOf renders the nodes of the snapshot: name(claim)stage.
+// nodesOf returns the nodes of the snapshot as text: name(claim)stage.
 func nodesOf(s *Store) string {
 	var all []string
 	for _, n := range s.Snapshot(start).Nodes {
@@ -32,7 +32,7 @@ func asideOf(s *Store) string {
 	return strings.Join(all, "; ")
 }
 
-// TestMachines: claims and nodes, told in every order, make the same nodes of the model.
+// TestMachines checks that claims and nodes, added in every order, give the same nodes of the model.
 func TestMachines(t *testing.T) {
 	young := "creationTimestamp: '2026-11-20T09:00:00Z'"
 	named := claimAt(t, "c", "1", "1", "id-1", "")
@@ -89,19 +89,19 @@ func TestMachines(t *testing.T) {
 						again.Saw(left)
 					}
 					if got, want := nodesOf(s), nodesOf(again); got != want {
-						t.Errorf("after %s has gone: %q, want %q", obj.GetName(), got, want)
+						t.Errorf("after %s was deleted: %q, want %q", obj.GetName(), got, want)
 					}
 					if got, want := asideOf(s), asideOf(again); got != want {
-						t.Errorf("after %s has gone, aside: %q, want %q", obj.GetName(), got, want)
+						t.Errorf("after %s was deleted, aside: %q, want %q", obj.GetName(), got, want)
 					}
 				}
 				for kind, count := range counts {
 					if count != 0 {
-						t.Errorf("%d of kind %s are said to be set aside, and there is nothing left", count, kind)
+						t.Errorf("%d of kind %s are counted as set aside, want none", count, kind)
 					}
 				}
 				if m := s.machines; len(m.units)+len(m.claims)+len(m.nodes)+len(m.specs)+len(s.objects[claims])+len(s.objects[nodes]) != 0 {
-					t.Errorf("something is kept of what has gone: units %v", slices.Collect(maps.Keys(m.units)))
+					t.Errorf("state of deleted objects is kept: units %v", slices.Collect(maps.Keys(m.units)))
 				}
 			})
 		})
@@ -119,7 +119,7 @@ func permute[T any](list []T, f func([]T)) {
 	}
 }
 
-// TestLaunchedClaimBecomesItsNode: the claim's name gives way to the node's, with the pods and the promise.
+// TestLaunchedClaimBecomesItsNode checks that the node's name replaces the claim's, with the pods and the nomination.
 func TestLaunchedClaimBecomesItsNode(t *testing.T) {
 	s := newStore(t, Config{})
 	s.Saw(claimAt(t, "c", "1", "1", "", ""))
@@ -145,19 +145,19 @@ func TestNominate(t *testing.T) {
 	s.Nominate("n", start)
 	s.Nominate("unknown", start)
 	if got := until(); !got.Equal(start.Add(time.Minute)) {
-		t.Errorf("an earlier end shortened the promise to %v", got)
+		t.Errorf("an earlier end shortened the nomination to %v", got)
 	}
 	s.Saw(nodeAt(t, "n", "2", "2", "", "a: b"))
 	if got := until(); !got.Equal(start.Add(time.Minute)) {
-		t.Errorf("a node event changed the promise to %v", got)
+		t.Errorf("a node event changed the nomination to %v", got)
 	}
 	s.due(start.Add(2 * time.Minute))
 	if len(s.machines.nominated) != 0 {
-		t.Error("promises that have ended are kept")
+		t.Error("nominations that have ended are kept")
 	}
 }
 
-// TestRecreated: an object of the same name and another UID takes nothing over.
+// TestRecreated checks that an object with the same name and another UID inherits nothing.
 func TestRecreated(t *testing.T) {
 	s := newStore(t, Config{})
 	s.Saw(nodeAt(t, "n", "1", "1", "id-1", ""))
@@ -166,10 +166,10 @@ func TestRecreated(t *testing.T) {
 	s.Saw(nodeAt(t, "n", "4", "4", "id-2", ""))
 	snap := s.Snapshot(start)
 	if got := len(snap.Node("n").Pods); got != 0 {
-		t.Errorf("%d pods of an earlier incarnation are on the node", got)
+		t.Errorf("%d pods of an earlier node with the same name are on the node", got)
 	}
 	if got := snap.Node("n").ProviderID; got != "id-2" {
-		t.Errorf("the node's provider id is %s", got)
+		t.Errorf("the node's provider ID is %s", got)
 	}
 	if diff := cmp.Diff([]string{"3"}, pendingUIDs(snap)); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)

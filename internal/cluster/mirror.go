@@ -26,21 +26,21 @@ const (
 	pools
 	daemons
 	pdbs
-	// What pods depend on.
+	// Objects that the conversion of pods depends on.
 	namespaces
 	volumeClaims
 	volumes
 	classes
 	csiNodes
-	// What pods of DaemonSets will be depends on.
+	// Objects that the pods of DaemonSets depend on.
 	limitRanges
 	runtimeClasses
-	// What default spread depends on, watched only where there is one.
+	// Objects that default spread depends on, watched only if there is one.
 	services
 	replicaSets
 	statefulSets
 	controllers
-	kinds // their number
+	kinds // the number of kinds
 )
 
 func (k kind) String() string {
@@ -49,7 +49,7 @@ func (k kind) String() string {
 		"Service", "ReplicaSet", "StatefulSet", "ReplicationController"}[k]
 }
 
-// prototype is an empty object of the kind.
+// prototype returns an empty object of the kind.
 func (k kind) prototype() client.Object {
 	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
@@ -57,7 +57,7 @@ func (k kind) prototype() client.Object {
 		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}}[k]
 }
 
-// kindOf is false for objects that the store does not mirror, and for typed nils.
+// kindOf returns false for objects that the store does not mirror, and for typed nils.
 func kindOf(obj client.Object) (kind, bool) {
 	if v := reflect.ValueOf(obj); v.Kind() != reflect.Pointer || v.IsNil() {
 		return 0, false
@@ -107,34 +107,34 @@ func kindAround(obj client.Object) (kind, bool) {
 	return 0, false
 }
 
-// ref names an object of the mirror.
+// ref identifies an object of the mirror.
 type ref struct {
 	kind kind
 	key  types.NamespacedName
 }
 
-// entry is what is known of the object of one name.
+// entry is the state of the object with one name.
 type entry struct {
-	// seen is what the watch showed last, nil if nothing or its deletion.
+	// seen is the last state that the watch showed, nil for none or after its deletion.
 	seen client.Object
-	// own is what we did and the watch has not shown yet, nil if there is nothing of the kind.
+	// own is this controller's own write that the watch has not shown yet, nil if there is none.
 	own *own
-	// told is what the builder knows of a pod.
+	// told is the state of a pod in the builder.
 	told told
 }
 
-// own is our newest write to one incarnation of an object.
+// own is this controller's newest write to an object with one UID.
 type own struct {
 	uid types.UID
-	// object is as we left it, nil when it is gone.
+	// object is the object after the write, nil if it is gone.
 	object client.Object
-	// deleted: we asked for its deletion, or removed its last finaliser.
+	// deleted says that this controller requested its deletion, or removed its last finalizer.
 	deleted bool
-	// checked is when we wrote it, or last read it live.
+	// checked is the time of the write, or of the last live read.
 	checked time.Time
 }
 
-// now is the object's present state, nil when there is none.
+// now returns the object's current state, nil if there is none.
 func (e *entry) now() client.Object {
 	if e.own != nil {
 		return e.own.object
@@ -144,7 +144,7 @@ func (e *entry) now() client.Object {
 
 func (e *entry) empty() bool { return e.seen == nil && e.own == nil }
 
-// see takes what the watch shows.
+// see records a state from the watch.
 func (e *entry) see(obj client.Object) {
 	e.seen = obj
 	if e.own != nil && e.own.settledBy(obj) {
@@ -152,7 +152,7 @@ func (e *entry) see(obj client.Object) {
 	}
 }
 
-// lose takes the watch's word that the object is gone.
+// lose records a deletion from the watch.
 func (e *entry) lose(uid types.UID) {
 	e.seen = nil
 	if e.own != nil && e.own.uid == uid {
@@ -163,7 +163,7 @@ func (e *entry) lose(uid types.UID) {
 // settledBy reports whether the watch has caught up with the write.
 func (o *own) settledBy(seen client.Object) bool {
 	switch {
-	case seen.GetUID() != o.uid: // another incarnation: it counts unless ours is the younger one
+	case seen.GetUID() != o.uid: // another UID: it counts unless the written object is newer
 		return o.deleted || !newer(o.object, seen)
 	case o.deleted:
 		return o.object != nil && seen.GetDeletionTimestamp() != nil
@@ -171,7 +171,7 @@ func (o *own) settledBy(seen client.Object) bool {
 	return !newer(o.object, seen)
 }
 
-// write takes an object as the API returned it to us. It reports whether that is news.
+// write records an object that the API returned for a write. It reports whether that changed anything.
 func (e *entry) write(obj client.Object, at time.Time) bool {
 	if e.seen != nil && !newer(obj, e.seen) {
 		return false
@@ -186,13 +186,13 @@ func (e *entry) write(obj client.Object, at time.Time) bool {
 	}
 	e.own = &own{uid: obj.GetUID(), object: obj, checked: at}
 	if k, _ := kindOf(obj); k != pods && obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		e.own.object, e.own.deleted = nil, true // the API removes it with its last finaliser
+		e.own.object, e.own.deleted = nil, true // the API removes it with its last finalizer
 	}
 	return true
 }
 
-// remove takes our deletion of an object. Pods, and objects with finalisers, stay for a while, marked; others are
-// gone. It reports whether that is news.
+// remove records this controller's deletion of an object. Pods, and objects with finalizers, are kept and marked as
+// being deleted; others are gone. It reports whether that changed anything.
 func (e *entry) remove(obj client.Object, at time.Time) bool {
 	if e.seen != nil && e.seen.GetUID() == obj.GetUID() && e.seen.GetDeletionTimestamp() != nil {
 		return false
@@ -214,8 +214,8 @@ func (e *entry) remove(obj client.Object, at time.Time) bool {
 	return true
 }
 
-// decide takes a live read, nil when there is no such object. It returns the UID that is known to be gone by it, empty
-// if none.
+// decide records a live read, nil if there is no such object. It returns the UID that is gone according to the read,
+// or "".
 func (e *entry) decide(live client.Object, at time.Time) types.UID {
 	o := e.own
 	switch {
@@ -233,7 +233,7 @@ func (e *entry) decide(live client.Object, at time.Time) types.UID {
 	return ""
 }
 
-// newer reports whether a is of a later version than b. Versions that cannot be compared are not newer.
+// newer reports whether a has a later version than b. Versions that cannot be compared are not newer.
 func newer(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestEntry: which of the watch and our own writes counts. A step is one event about a claim; the outcome is its
-// version, "-" when there is none, with "!" when it is being deleted.
+// TestEntry covers which of the watch and the own writes takes precedence. A step is one event about a claim; the
+// outcome is its version, "-" if there is none, with "!" if it is being deleted.
 func TestEntry(t *testing.T) {
 	at := func(uid, version, more string) client.Object { return claimAt(t, "c", uid, version, "", more) }
 	const held = "finalizers: [karpenter.sh/termination]"
@@ -22,7 +22,7 @@ func TestEntry(t *testing.T) {
 		name  string
 		steps []func(*entry)
 		want  string
-		// settled: nothing of our own is left to wait for.
+		// settled says that no own write is pending.
 		settled bool
 	}{
 		{"created by us", []func(*entry){write(at("1", "10", ""))}, "10", false},
@@ -78,7 +78,7 @@ func TestRemovedPodStaysMarked(t *testing.T) {
 	pod := podAt(t, "p", "1", "8", "node-1")
 	e.see(pod)
 	if !e.remove(pod, time.Now()) || e.now() == nil || e.now().GetDeletionTimestamp() == nil {
-		t.Errorf("the pod is %v, want one that is leaving", e.now())
+		t.Errorf("the pod is %v, want one that is being deleted", e.now())
 	}
 	if pod.DeletionTimestamp != nil {
 		t.Error("the watch's object was changed")

@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// applyPDB follows a PodDisruptionBudget. Its status changes with every pod of its workload; those who wait are woken
-// only when that may change what can be evicted at all. One that is being deleted counts until it is gone, as it does for
-// the eviction API.
+// applyPDB updates a PodDisruptionBudget. Its status changes with every pod of its workload; subscribers are notified
+// only if the change may affect whether any pod can be evicted. A PodDisruptionBudget that is being deleted counts
+// until it is gone, as in the eviction API.
 func (s *Store) applyPDB(key types.NamespacedName, e *entry) {
 	pdb, _ := e.now().(*policyv1.PodDisruptionBudget)
 	before, known := s.pdbs[key]
@@ -38,7 +38,7 @@ func (s *Store) applyPDB(key types.NamespacedName, e *entry) {
 	}
 }
 
-// alike reports whether both allow some eviction, or neither.
+// alike reports whether both budgets are equal, apart from the number of allowed evictions beyond one.
 func alike(a, b model.PDBSpec) bool {
 	a.Allowed, b.Allowed = min(a.Allowed, 1), min(b.Allowed, 1)
 	return reflect.DeepEqual(a, b)

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPDBs: a snapshot knows which PodDisruptionBudgets a pod has, as they are now; one that was made anew is another
-// one, and one that goes takes nothing with it.
+// TestPDBs checks that a snapshot has the current PodDisruptionBudgets of a pod, that a recreated one replaces the
+// old one, and that deleting one does not affect others.
 func TestPDBs(t *testing.T) {
 	s := newStore(t, Config{})
 	s.Saw(nodeAt(t, "n", "n1", "1", "", ""))

@@ -10,18 +10,18 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// told is what the builder knows of a pod.
+// told is the state of a pod in the builder.
 type told struct {
 	uid, version string
 	disposition  convert.Disposition
 	nominated    bool
 	leaving      bool
-	// daemon is what the pod counts as among those of its DaemonSet, nil for other pods.
+	// daemon is the shape that the pod is counted in among the pods of its DaemonSet, nil for other pods.
 	daemon *convert.DaemonShape
 }
 
-// knows reports whether the pod has been told as it is. That it is leaving counts apart, because our own deletion has
-// no version.
+// knows reports whether the builder has the current state of the pod. Deletion is compared separately, because this
+// controller's own deletion has no version.
 func (t *told) knows(pod *corev1.Pod) bool {
 	return pod.ResourceVersion != "" && t.version == pod.ResourceVersion && t.uid == string(pod.UID) &&
 		t.leaving == (pod.DeletionTimestamp != nil)
@@ -34,8 +34,8 @@ func (s *Store) applyPod(key types.NamespacedName, e *entry) {
 	}
 }
 
-// tellPod tells the builder of a pod; again says that not the pod has changed, but what it depends on. It returns what
-// the pod depended on before.
+// tellPod updates a pod in the builder. again says that the pod itself is unchanged, but an object that it depends on
+// changed. It returns what the pod depended on before.
 func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	before := e.told
 	e.told = told{}
@@ -63,7 +63,7 @@ func (s *Store) tellPod(key types.NamespacedName, e *entry, again bool) []ref {
 	return s.around.depend(key, depends)
 }
 
-// tellDeparture tells of a pod that was on a node and has ended, or has to make room for another.
+// tellDeparture reports a pod that was on a node and has ended, or is being preempted.
 func (s *Store) tellDeparture(before told, e *entry) {
 	pod, _ := e.now().(*corev1.Pod)
 	if s.departed == nil || pod == nil || before.disposition != convert.Bound || before.uid != string(pod.UID) {
@@ -74,7 +74,7 @@ func (s *Store) tellDeparture(before told, e *entry) {
 	}
 }
 
-// podAside names a pending pod that is refused; one that wants nothing of us is no news.
+// podAside records a pending pod that is rejected; a pod that opted out is not recorded.
 func (s *Store) podAside(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
 	if disposition != convert.Pending || why == nil || why.Silent {
 		s.aside.take(asideKey{pods.String(), key.String()})
@@ -83,7 +83,7 @@ func (s *Store) podAside(key types.NamespacedName, why *model.Rejection, disposi
 	s.aside.put(SetAside{Kind: pods.String(), Name: key.String(), Why: *why})
 }
 
-// podChange is what the change of a pod is to those who wait.
+// podChange returns the change that subscribers see when the state of a pod changes.
 func podChange(before, after told) Change {
 	same := before.uid == after.uid
 	var change Change

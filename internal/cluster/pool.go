@@ -8,16 +8,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// pool is what the store knows of a pool.
+// pool is the state of a pool in the store.
 type pool struct {
 	object *karpv1.NodePool
-	// scheduled: a budget changes with the time.
+	// scheduled says that a budget changes with time.
 	scheduled bool
-	// catalogue is the last that was read, nil if none was; why says so.
+	// catalogue is the last catalog that was read, nil if there is none; why is the reason.
 	catalogue *model.Catalogue
 	why       string
 	refusal   refusal
-	// told is as the builder knows it, nil if it does not.
+	// told is the spec in the builder, nil if there is none.
 	told *model.PoolSpec
 }
 
@@ -37,7 +37,7 @@ func (s *Store) applyPool(name string, e *entry) {
 		s.pools[name] = &pool{why: "the catalogue of instance types has not been read yet"}
 		p = s.pools[name]
 	}
-	// Kubelet settings of its own are part of what a pool asks for, and no part of its generation.
+	// The kubelet settings in the annotation affect the catalog, but are not part of the generation.
 	news := p.object == nil || p.object.Generation != object.Generation ||
 		p.object.Annotations[karpv1.AnnotationKubelet] != object.Annotations[karpv1.AnnotationKubelet]
 	p.object, p.scheduled = object, convert.Scheduled(object)
@@ -51,8 +51,7 @@ func (s *Store) applyPool(name string, e *entry) {
 	s.tellPool(name)
 }
 
-// tellPool tells the builder of the pool, if there is news. Encoding a pool anew is not cheap, and its status changes
-// often.
+// tellPool updates the pool in the builder if it changed. Encoding a pool is expensive, and its status changes often.
 func (s *Store) tellPool(name string) {
 	p := s.pools[name]
 	spec := convert.Pool(p.object, s.vocabulary)
@@ -67,7 +66,7 @@ func (s *Store) tellPool(name string) {
 	s.wake(PoolsChanged)
 }
 
-// samePool compares catalogues by identity: the same pointer means the same content.
+// samePool compares catalogs by identity: the same pointer means the same content.
 func samePool(a, b model.PoolSpec) bool {
 	if a.Catalogue != b.Catalogue {
 		return false
@@ -76,8 +75,8 @@ func samePool(a, b model.PoolSpec) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// stock takes the outcome of reading a pool's catalogue: the catalogue, or why there is none. After a good reading a
-// bad one changes nothing.
+// stock records the result of reading a pool's catalog: the catalog, or the reason why there is none. A failure does
+// not replace an earlier catalog.
 func (s *Store) stock(object *karpv1.NodePool, catalogue *model.Catalogue, why string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

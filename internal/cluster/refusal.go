@@ -6,14 +6,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// refusal is why nothing is bought from a pool for a while; the zero value means there is none.
+// refusal pauses launches from a pool; the zero value means no pause.
 type refusal struct {
 	why   string
 	until time.Time
 }
 
-// Refuse tells that the API server refuses a claim of the pool, and would refuse it again: for Options.Refusal from the
-// last snapshot nothing is bought from the pool, so that its pods go to another. A change of the pool ends that.
+// Refuse records that the API server refuses a claim of the pool, and would refuse it again. For Options.Refusal from
+// the last snapshot no node is launched from the pool, so that its pods use another pool. A change of the pool ends
+// the pause.
 func (s *Store) Refuse(name, uid, why string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

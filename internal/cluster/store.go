@@ -22,20 +22,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Options are the store's times. Zero values are replaced by those in brackets.
+// Options holds the store's time settings. Zero values are replaced by the defaults in parentheses.
 type Options struct {
-	// WriteVisible is after which time a live read decides about an own write that the watch has not shown (5 s).
+	// WriteVisible is the time after which a live read decides about an own write that the watch has not shown (5 s).
 	WriteVisible time.Duration
-	// Catalogue is the period in which each pool's catalogue is read again (5 min).
+	// Catalogue is the period in which each pool's catalog is read again (5 min).
 	Catalogue time.Duration
-	// CatalogueTimeout bounds one reading (30 s).
+	// CatalogueTimeout limits the duration of one reading (30 s).
 	CatalogueTimeout time.Duration
-	// CatalogueRetry is the pause after a reading that went wrong; it doubles up to Catalogue (1 s).
+	// CatalogueRetry is the pause after a failed reading; it doubles up to Catalogue (1 s).
 	CatalogueRetry time.Duration
-	// Refusal is for how long a pool is left alone after the API server refused one of its claims (1 min).
+	// Refusal is the pause of a pool after the API server refused one of its claims (1 min).
 	Refusal time.Duration
-	// Arrival is what snapshots say about how long an empty node is kept for pods that were sent to it; 0 leaves it to who
-	// reads them.
+	// Arrival sets Snapshot.Arrival: how long an empty node is kept for pods that were moved to it; 0 leaves the
+	// default to the readers of the snapshot.
 	Arrival time.Duration
 }
 
@@ -55,54 +55,54 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Config is what a Store needs.
+// Config holds the dependencies of a Store.
 type Config struct {
 	Provider cloud.Provider
-	// Scheme knows the provider's node classes.
+	// Scheme contains the provider's node classes.
 	Scheme *runtime.Scheme
-	// Live reads from the API, past any cache.
+	// Live reads from the API without a cache.
 	Live client.Reader
-	// SetAside is told how many objects of a kind are set aside whenever that changes. It is called with the store
-	// locked and must return at once. It may be nil.
+	// SetAside is called with the number of ignored objects of a kind whenever it changes. It is called with the
+	// store locked and must return at once. It may be nil.
 	SetAside func(kind string, count int)
-	// Departed is told of pods that have ended or are being preempted, perhaps more than once. It is called with the store
-	// locked and must return at once. It may be nil.
+	// Departed is called for pods that have ended or are being preempted, possibly more than once per pod. It is
+	// called with the store locked and must return at once. It may be nil.
 	Departed func(model.Departure)
-	// DefaultSpread is the topology spread of pods that state none (convert.ParseSchedulerConfig). Without any, Services
-	// and controllers are not watched.
+	// DefaultSpread is the topology spread of pods without constraints (convert.ParseSchedulerConfig). If it is
+	// empty, Services and controllers are not watched.
 	DefaultSpread []corev1.TopologySpreadConstraint
-	// Protection says which annotations protect pods.
+	// Protection defines which annotations protect pods.
 	Protection karpv1.ProtectionRules
 	Log        logr.Logger
 	Options    Options
 }
 
-// Store is the mirror. Its methods may be called from any goroutine.
+// Store mirrors the API. Its methods are safe for concurrent use.
 type Store struct {
 	live       client.Reader
 	log        logr.Logger
 	options    Options
 	vocabulary *convert.Vocabulary
 	catalogues *catalogues
-	// recheck asks for the live reads at once.
+	// recheck triggers the live reads at once.
 	recheck chan struct{}
 
-	// watched are the kinds that the informers show.
+	// watched holds the kinds that the informers watch.
 	watched []kind
 
 	mutex sync.Mutex
-	// synced are the informers' handlers, one for each kind once Watch has been called.
+	// synced holds the informers' handlers, one for each kind after Watch was called.
 	synced  []toolscache.ResourceEventHandlerRegistration
 	builder *model.Builder
 	objects [kinds]map[types.NamespacedName]*entry
-	// writes are the entries with an own write.
+	// writes holds the entries with an own write.
 	writes map[ref]*entry
-	// gone are UIDs that were deleted lately: a late Wrote must not bring them back.
+	// gone holds UIDs that were deleted recently: a late Wrote must not restore them.
 	gone     map[types.UID]time.Time
 	machines machines
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
-	// daemonPods is what the pods of DaemonSets request.
+	// daemonPods holds the requests of the pods of DaemonSets.
 	daemonPods convert.DaemonPods
 	departed   func(model.Departure)
 	pdbs       map[types.NamespacedName]model.PDBSpec
@@ -113,7 +113,7 @@ type Store struct {
 	at time.Time
 }
 
-// NewStore returns an empty store. Watch feeds it and Start keeps it right.
+// NewStore returns an empty store. Watch fills it and Start maintains it.
 func NewStore(config Config) (*Store, error) {
 	var classes []schema.GroupKind
 	for _, class := range config.Provider.NodeClasses() {
@@ -145,11 +145,11 @@ func NewStore(config Config) (*Store, error) {
 	return s, nil
 }
 
-// Vocabulary is what labels mean here: the core's and the provider's.
+// Vocabulary returns the meaning of labels: the core's and the provider's.
 func (s *Store) Vocabulary() *convert.Vocabulary { return s.vocabulary }
 
-// Snapshot is the world at now. Budgets with a schedule, refusals, and what daemon pods that have gone requested, are brought
-// up to date first.
+// Snapshot returns the state at now. It first updates budgets with a schedule, refusals, and the requests of daemon
+// pods that are gone.
 func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -166,7 +166,7 @@ func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 	return snap
 }
 
-// Saw takes an object that the watch showed. The store keeps it; it must not be changed afterwards.
+// Saw records an object that the watch showed. The store keeps it; callers must not change it afterwards.
 func (s *Store) Saw(obj client.Object) {
 	k, ok := kindOf(obj)
 	if !ok {
@@ -183,7 +183,7 @@ func (s *Store) Saw(obj client.Object) {
 	s.apply(at, e)
 }
 
-// Gone takes an object that the watch showed to be deleted.
+// Gone records an object that the watch showed to be deleted.
 func (s *Store) Gone(obj client.Object) {
 	k, ok := kindOf(obj)
 	if !ok {
@@ -207,7 +207,7 @@ func (s *Store) entry(at ref) *entry {
 	return e
 }
 
-// apply makes the rest of the store follow an entry that changed.
+// apply updates the rest of the store after a change of an entry.
 func (s *Store) apply(at ref, e *entry) {
 	switch at.kind {
 	case pods:
@@ -237,7 +237,7 @@ func (s *Store) apply(at ref, e *entry) {
 	}
 }
 
-// now is the present state of an object, nil when there is none.
+// now returns the current state of an object, nil if there is none.
 func (s *Store) now(at ref) client.Object {
 	if e := s.objects[at.kind][at.key]; e != nil {
 		return e.now()

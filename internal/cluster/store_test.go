@@ -22,14 +22,14 @@ func poolRequirement(key, operator string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: karpv1.Operator(operator)}
 }
 
-// inside looks at the store under its lock.
+// inside calls look under the lock of the store.
 func inside[T any](s *Store, look func() T) T {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return look()
 }
 
-// picture is all that a store knows, and all that its snapshot holds, as text.
+// picture returns the complete contents of a store and of its snapshot as text.
 func picture(t *testing.T, s *Store) string {
 	t.Helper()
 	var text string
@@ -43,7 +43,7 @@ func picture(t *testing.T, s *Store) string {
 	return text + fmt.Sprint(s.Aside())
 }
 
-// history makes random events over a few names, so that everything happens to everything.
+// history creates random events over a few names, so that many combinations occur.
 type history struct {
 	random  *rand.Rand
 	version int
@@ -52,7 +52,7 @@ type history struct {
 
 func (h *history) pick(options ...string) string { return options[h.random.IntN(len(options))] }
 
-// object is a new version of a random object.
+// object returns a new version of a random object.
 func (h *history) object(t *testing.T) client.Object {
 	h.version++
 	version := fmt.Sprint(h.version)
@@ -92,7 +92,7 @@ func (h *history) object(t *testing.T) client.Object {
 	}
 }
 
-// surrounding is something that pods and nodes depend on.
+// surrounding returns an object that pods and nodes depend on.
 func (h *history) surrounding(t *testing.T, k kind, name, uid, version string) client.Object {
 	uid = k.String() + uid
 	switch k {
@@ -117,8 +117,8 @@ func replicaSetOwner(name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: "r", Controller: new(true)}}
 }
 
-// TestHistoriesEndAsColdBuilds is the dumb twin: after any history of events, with our own writes among them, the
-// store knows what a new one knows that is told the surviving objects once, in any order.
+// TestHistoriesEndAsColdBuilds compares a store after a random history of events, including own writes, with a new
+// store that receives the remaining objects once, in any order.
 func TestHistoriesEndAsColdBuilds(t *testing.T) {
 	for seed := range uint64(40) {
 		h := &history{random: rand.New(rand.NewPCG(seed, 0)), objects: map[ref]client.Object{}}
@@ -134,7 +134,7 @@ func TestHistoriesEndAsColdBuilds(t *testing.T) {
 				delete(h.objects, at)
 				continue
 			case before != nil && before.GetUID() != obj.GetUID() || before == nil:
-				obj.SetUID(types.UID(fmt.Sprintf("%s-%d", obj.GetUID(), h.version))) // a UID never comes back
+				obj.SetUID(types.UID(fmt.Sprintf("%s-%d", obj.GetUID(), h.version))) // a UID is never reused
 			}
 			h.objects[at] = obj
 			if h.random.IntN(4) == 0 && obj.GetDeletionTimestamp() == nil {
@@ -161,7 +161,8 @@ func TestHistoriesEndAsColdBuilds(t *testing.T) {
 	}
 }
 
-// TestGhost: a claim that was created and deleted inside one gap of the watch goes when a live read says so.
+// TestGhost checks that a claim that was created and deleted inside one gap of the watch is removed after a live
+// read.
 func TestGhost(t *testing.T) {
 	live := &api{}
 	s := newStore(t, Config{Live: live, Options: Options{WriteVisible: 20 * time.Millisecond}})
@@ -173,14 +174,14 @@ func TestGhost(t *testing.T) {
 	eventually(t, "the ghost goes", func() bool { return nodesOf(s) == "" })
 	s.Wrote(claimAt(t, "c", "1", "9", "", ""))
 	if got := nodesOf(s); got != "" {
-		t.Errorf("a late write brought it back: %q", got)
+		t.Errorf("a late write restored it: %q", got)
 	}
 	if kept := inside(s, func() int { return len(s.objects[claims]) + len(s.writes) }); kept != 0 {
-		t.Error("something is kept of it")
+		t.Error("some of its state is kept")
 	}
 }
 
-// TestLiveReadKeepsWhatIsThere: as long as the API has the claim it stays, at the version that the API has.
+// TestLiveReadKeepsWhatIsThere checks that the claim is kept while it exists in the API, at the version in the API.
 func TestLiveReadKeepsWhatIsThere(t *testing.T) {
 	live := &api{}
 	live.put(claimAt(t, "c", "1", "12", "id-1", ""))
@@ -199,7 +200,7 @@ func TestLiveReadKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestLiveReadThatFails decides nothing.
+// TestLiveReadThatFails checks that a failed live read changes nothing.
 func TestLiveReadThatFails(t *testing.T) {
 	live := &api{err: errors.New("the API server is away")}
 	s := newStore(t, Config{Live: live, Options: Options{WriteVisible: 20 * time.Millisecond}})
@@ -211,7 +212,7 @@ func TestLiveReadThatFails(t *testing.T) {
 	}
 }
 
-// TestRecheck: after a watch broke the live reads do not wait.
+// TestRecheck checks that the live reads do not wait after a watch broke.
 func TestRecheck(t *testing.T) {
 	s := newStore(t, Config{Options: Options{WriteVisible: time.Hour}})
 	s.Wrote(claimAt(t, "c", "1", "10", "", ""))
@@ -248,7 +249,7 @@ func TestNominatedPodStaysPending(t *testing.T) {
 	}
 	s.Saw(podAt(t, "p", "1", "1", ""))
 	if !woken() {
-		t.Error("a new pending pod woke nobody")
+		t.Error("a new pending pod did not notify the subscriber")
 	}
 	pod := podAt(t, "p", "1", "2", "")
 	pod.Status.NominatedNodeName = "n"
@@ -259,7 +260,7 @@ metadata:
 `).ManagedFields
 	s.Wrote(pod)
 	if woken() {
-		t.Error("our own nomination woke somebody")
+		t.Error("our own nomination notified the subscriber")
 	}
 	snap := s.Snapshot(start)
 	if len(snap.Groups) != 1 || snap.Groups[0].Pods[0].Nominated != "n" {
@@ -267,11 +268,11 @@ metadata:
 	}
 	s.Saw(podAt(t, "p", "1", "3", ""))
 	if !woken() {
-		t.Error("a pod that lost its node woke nobody")
+		t.Error("a pod that lost its node did not notify the subscriber")
 	}
 	s.Saw(podAt(t, "p", "1", "4", ""))
 	if woken() {
-		t.Error("a status update of a pending pod woke somebody")
+		t.Error("a status update of a pending pod notified the subscriber")
 	}
 }
 
@@ -342,7 +343,7 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestScheduledBudget: a snapshot has the budgets of its own time.
+// TestScheduledBudget checks that a snapshot has the budgets at its own time.
 func TestScheduledBudget(t *testing.T) {
 	s := newStore(t, Config{})
 	pool := poolAt(t, "pool", "1", "1")
@@ -360,7 +361,8 @@ spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]
 	}
 }
 
-// TestRefuse: a pool whose claims the API server refuses is left alone for a while, or until somebody changes it.
+// TestRefuse checks that no node is launched for a while from a pool whose claims the API server refuses, or until
+// the pool is changed.
 func TestRefuse(t *testing.T) {
 	s := newStore(t, Config{Options: Options{Refusal: time.Minute}})
 	catalogue := &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}
@@ -376,21 +378,21 @@ func TestRefuse(t *testing.T) {
 		return pool.Blocked.Reason
 	}
 	if got := blocked(0); got != "" {
-		t.Fatalf("blocked from the start: %s", got)
+		t.Fatalf("blocked before any refusal: %s", got)
 	}
 	news := s.Subscribe(PoolsChanged)
 	s.Refuse("p", "uid-of-one-before", "late")
 	s.Refuse("nowhere", "uid-p", "late")
 	select {
 	case <-news:
-		t.Error("a refusal of nobody here woke somebody")
+		t.Error("a refusal of an unknown pool notified the subscriber")
 	default:
 	}
 	s.Refuse("p", "uid-p", "no nodes on Fridays")
 	select {
 	case <-news:
 	default:
-		t.Error("nobody is woken to plan again")
+		t.Error("the refusal did not notify the subscriber")
 	}
 	s.Refuse("p", "uid-p", "the second claim of the pass")
 	for after, want := range map[time.Duration]string{
@@ -415,7 +417,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// commandedAt is a claim that carries a command of that phase.
+// commandedAt returns a claim that carries a command in the phase.
 func commandedAt(t *testing.T, version string, phase plan.Phase) *karpv1.NodeClaim {
 	claim := claimAt(t, "c", "1", version, "id", "")
 	cmd := plan.NewCommand(time.Time{}, plan.Drifted, "", []plan.Candidate{{Claim: claim.Name, ClaimUID: string(claim.UID), Node: claim.Name, Pool: "p"}})
@@ -424,7 +426,7 @@ func commandedAt(t *testing.T, version string, phase plan.Phase) *karpv1.NodeCla
 	return claim
 }
 
-// endingAt is a claim that is being deleted and whose drain ends after a while.
+// endingAt returns a claim that is being deleted and whose drain ends after the given time.
 func endingAt(t *testing.T, version string, after time.Duration) *karpv1.NodeClaim {
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	return claimAt(t, "c", "1", version, "id", fmt.Sprintf(`deletionTimestamp: %q, finalizers: [karpenter.sh/termination],

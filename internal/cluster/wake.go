@@ -1,24 +1,24 @@
 package cluster
 
-// Change says coarsely what changed.
+// Change is a set of kinds of changes.
 type Change uint8
 
-// The changes that one can wait for.
+// The changes that a subscriber can wait for.
 const (
-	// PodsPending: a pod began to wait for a node, or lost the one we had nominated.
+	// PodsPending: a pod became pending, or lost the nomination by this controller.
 	PodsPending Change = 1 << iota
-	// PodsMoved: a pod came to a node, began to leave, or left.
+	// PodsMoved: a pod was bound to a node, began to terminate, or was deleted.
 	PodsMoved
-	// NodesChanged: a node or claim came, went, or changed in what matters to planning.
+	// NodesChanged: a node or claim was created or deleted, or a change of it affects planning.
 	NodesChanged
-	// PoolsChanged: a pool, its catalogue or a DaemonSet changed in what matters to planning.
+	// PoolsChanged: a change of a pool, its catalog or a DaemonSet affects planning.
 	PoolsChanged
-	// NodesLost: a node or claim went, began to leave (plan.Leaving), or has to leave sooner: pods that run there, or were
-	// planned onto it, need another place.
+	// NodesLost: a node or claim was deleted, is being removed (plan.Leaving), or must be removed sooner: pods that
+	// run on it, or were planned onto it, need another place.
 	NodesLost
-	// AsideChanged: what Aside lists of claims and nodes has changed.
+	// AsideChanged: the claims and nodes in Aside have changed.
 	AsideChanged
-	// PDBsChanged: a PodDisruptionBudget came, went, or changed in whether it allows an eviction.
+	// PDBsChanged: a PodDisruptionBudget was created or deleted, or changed in whether it allows an eviction.
 	PDBsChanged
 )
 
@@ -27,8 +27,8 @@ type wake struct {
 	to chan<- struct{}
 }
 
-// Subscribe returns a channel that has an element in it when something of that kind has changed since it was last
-// read. It is for one reader, and lives as long as the store.
+// Subscribe returns a channel with a buffer of one that receives an element when a change of that kind has occurred
+// since the last read. It is for one reader, and lives as long as the store.
 func (s *Store) Subscribe(of Change) <-chan struct{} {
 	to := make(chan struct{}, 1)
 	s.mutex.Lock()

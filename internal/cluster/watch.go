@@ -13,9 +13,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// CacheOptions are what the manager's cache needs on the store's account: managed fields are dropped but for our
-// nominations, and broken, which must end in Store.Recheck, is called with the error
-// when a list or watch breaks.
+// CacheOptions returns the options that the store requires of the manager's cache: managed fields are removed except
+// for this controller's nominations, and broken is called with the error when a list or watch breaks. It must call
+// Store.Recheck.
 func CacheOptions(broken func(error)) cache.Options {
 	return cache.Options{
 		DefaultTransform: Transform,
@@ -26,8 +26,8 @@ func CacheOptions(broken func(error)) cache.Options {
 	}
 }
 
-// Transform is convert.Trim as informers want it. Of Provisioners, who manages their fields says in which version they
-// were written, which decides what they mean.
+// Transform is convert.Trim as a cache transform. It leaves Provisioners unchanged: their managed fields contain the
+// version in which they were written, which determines their meaning.
 func Transform(obj any) (any, error) {
 	if _, older := obj.(*karpv1alpha5.Provisioner); older {
 		return obj, nil
@@ -38,7 +38,7 @@ func Transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// Watch makes the informers feed the store. Call it once, before or after the informers have been started.
+// Watch registers the store with the informers. Call it once, before or after the informers are started.
 func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, k := range s.watched {
 		informer, err := informers.GetInformer(ctx, k.prototype(), cache.BlockUntilSynced(false))
@@ -76,8 +76,8 @@ func (s *Store) handler() toolscache.ResourceEventHandlerFuncs {
 	}
 }
 
-// Synced reports whether the first list of every informer is in the store. Before that no snapshot means anything;
-// after it the answer stays yes.
+// Synced reports whether the first list of every informer is in the store. Snapshots taken before are incomplete. It
+// stays true afterwards.
 func (s *Store) Synced() bool {
 	s.mutex.Lock()
 	registrations := slices.Clone(s.synced)
@@ -90,17 +90,17 @@ func (s *Store) Synced() bool {
 	return len(registrations) == len(s.watched)
 }
 
-// WaitForSync waits until Synced, false when the context ends before.
+// WaitForSync waits until Synced. It returns false if the context ends before.
 func (s *Store) WaitForSync(ctx context.Context) bool {
 	return toolscache.WaitForCacheSync(ctx.Done(), s.Synced)
 }
 
-// Start reads catalogues and keeps own writes honest until the context ends. It is a manager.Runnable.
+// Start reads catalogs and checks own writes until the context ends. It is a manager.Runnable.
 func (s *Store) Start(ctx context.Context) error {
 	s.catalogues.start(ctx)
 	s.settle(ctx)
 	return nil
 }
 
-// NeedLeaderElection is false: a standby keeps its mirror warm.
+// NeedLeaderElection returns false: a standby keeps its mirror up to date.
 func (s *Store) NeedLeaderElection() bool { return false }

@@ -11,8 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// Wrote takes an object as the API returned it from our create, update or patch. From now on it is part of every
-// snapshot, until the watch shows it or a later version. The object is copied.
+// Wrote records an object that the API returned for a create, update or patch of this controller. It is part of every
+// snapshot from now on, until the watch shows it or a later version. The object is copied.
 func (s *Store) Wrote(obj client.Object) {
 	k, ok := kindOf(obj)
 	if !ok {
@@ -23,8 +23,8 @@ func (s *Store) Wrote(obj client.Object) {
 	s.own(k, obj, func(e *entry) bool { return e.write(obj, time.Now()) })
 }
 
-// Deleted takes an object whose deletion the API accepted from us (for a pod: its eviction). A pod, or an object with
-// finalisers, is marked as being deleted; another is gone. The object is copied.
+// Deleted records an object whose deletion by this controller the API accepted (for a pod: its eviction). A pod, or
+// an object with finalizers, is marked as being deleted; any other object is gone. The object is copied.
 func (s *Store) Deleted(obj client.Object) {
 	k, ok := kindOf(obj)
 	if !ok {
@@ -45,8 +45,8 @@ func (s *Store) own(k kind, obj client.Object, change func(*entry) bool) {
 	}
 }
 
-// Recheck makes live reads decide about all own writes that the watch has not shown, at once. It is for the moment
-// when a watch broke: it may start again with a list, and skip what came between.
+// Recheck starts live reads at once for all own writes that the watch has not shown. It is for a broken watch: the
+// watch may restart with a list and skip the events in between.
 func (s *Store) Recheck() {
 	s.mutex.Lock()
 	for _, e := range s.writes {
@@ -59,7 +59,7 @@ func (s *Store) Recheck() {
 	}
 }
 
-// settle reads live what is due, from time to time, until the context ends.
+// settle performs the due live reads periodically, until the context ends.
 func (s *Store) settle(ctx context.Context) {
 	ticker := time.NewTicker(max(s.options.WriteVisible/5, time.Millisecond))
 	defer ticker.Stop()
@@ -76,7 +76,7 @@ func (s *Store) settle(ctx context.Context) {
 	}
 }
 
-// due are the own writes for which the watch has had its time. Old UIDs and nominations are forgotten on the way.
+// due returns the own writes that the watch should have shown by now. It also removes old UIDs and nominations.
 func (s *Store) due(now time.Time) map[ref]*own {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -95,7 +95,8 @@ func (s *Store) due(now time.Time) map[ref]*own {
 	return due
 }
 
-// check lets a live read decide. When that fails for any reason but absence, the write stays and is due again later.
+// check performs a live read. If the read fails for any reason except absence, the write is kept and is due again
+// later.
 func (s *Store) check(ctx context.Context, at ref, o *own) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.WriteVisible)
 	defer cancel()

@@ -10,20 +10,22 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
-// Admission answers which objects the API server's admission plugins apply to pods that are created.
+// Admission looks up the objects that admission plugins of the API server apply to new pods.
 type Admission interface {
-	// LimitRanges are those of the namespace, in any order.
+	// LimitRanges returns those of the namespace, in any order.
 	LimitRanges(namespace string) []*corev1.LimitRange
-	// RuntimeClass is nil when there is none of the name.
+	// RuntimeClass returns nil if there is none of the name.
 	RuntimeClass(name string) *nodev1.RuntimeClass
 }
 
-// Admit changes a pod that is not created yet to what the API server will store, as far as placement depends on it: the
-// defaults of its version, then those of the plugins LimitRanger and RuntimeClass. Admitting a pod twice changes nothing.
-// Priorities are not resolved here. The pod's lists of containers and tolerations and its maps are changed in place.
+// Admit changes a pod that is not created yet to the form that the API server will store, as far as placement depends
+// on it: the defaults of its version, then those of the plugins LimitRanger and RuntimeClass. Admitting a pod twice
+// changes nothing. It does not resolve priorities. It changes the pod's lists of containers and tolerations and its
+// maps in place.
 //
 // Sources: pkg/apis/core/v1/defaults.go and plugin/pkg/admission/{limitranger,runtimeclass} of Kubernetes 1.36;
-// https://kubernetes.io/docs/concepts/policy/limit-range/, https://kubernetes.io/docs/concepts/containers/runtime-class/.
+// https://kubernetes.io/docs/concepts/policy/limit-range/,
+// https://kubernetes.io/docs/concepts/containers/runtime-class/.
 func Admit(pod *corev1.Pod, by Admission) {
 	spec := &pod.Spec
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
@@ -47,7 +49,7 @@ func Admit(pod *corev1.Pod, by Admission) {
 	}
 }
 
-// withDefaults returns the list with the defaults of the resources that it does not name.
+// withDefaults returns the list with the defaults of the resources that it lacks.
 func withDefaults(list, defaults corev1.ResourceList) corev1.ResourceList {
 	for name, amount := range defaults {
 		if _, given := list[name]; given {
@@ -61,8 +63,8 @@ func withDefaults(list, defaults corev1.ResourceList) corev1.ResourceList {
 	return list
 }
 
-// defaultPodLevelRequests defaults the requests of a pod with limits of its own (KEP-2837): to those of its containers
-// where a resource can be overcommitted, else to the limits.
+// defaultPodLevelRequests sets the default requests of a pod with pod-level limits (KEP-2837): those of its
+// containers if a resource can be overcommitted, else the limits.
 func defaultPodLevelRequests(pod *corev1.Pod) {
 	r := pod.Spec.Resources
 	if r == nil || len(r.Limits) == 0 || refuseAmounts(pod) != nil {
@@ -80,8 +82,8 @@ func defaultPodLevelRequests(pod *corev1.Pod) {
 	r.Requests = withDefaults(r.Requests, limits)
 }
 
-// containerDefaults are the requests that containers get which state none. Which of several LimitRanges LimitRanger applies
-// first is left to chance, so that the largest default counts.
+// containerDefaults returns the default requests of containers without requests. LimitRanger applies several
+// LimitRanges in an unspecified order, so the largest default counts.
 func containerDefaults(ranges []*corev1.LimitRange) corev1.ResourceList {
 	var defaults corev1.ResourceList
 	for _, r := range ranges {
@@ -98,9 +100,9 @@ func containerDefaults(ranges []*corev1.LimitRange) corev1.ResourceList {
 	return defaults
 }
 
-// defaultRequests are those of one LimitRange. The API server fills in what a stored LimitRange leaves open, a file does not:
-// the request defaults to the default limit, that to the maximum, and what is left to the minimum. Items of the type Pod
-// have no defaults.
+// defaultRequests returns the defaults of one LimitRange. The API server fills in the missing fields of a stored
+// LimitRange, but files lack them: the request defaults to the default limit, this to the maximum, and the remaining
+// ones to the minimum. Items of the type Pod have no defaults.
 func defaultRequests(r *corev1.LimitRange) corev1.ResourceList {
 	var all corev1.ResourceList
 	for i := range r.Spec.Limits {
@@ -120,8 +122,8 @@ func defaultRequests(r *corev1.LimitRange) corev1.ResourceList {
 	return all
 }
 
-// applyRuntimeClass adds what the class says of its pods. A pod that contradicts its class is not admitted at all; it is
-// left as it is.
+// applyRuntimeClass adds the scheduling and overhead of the class. A pod that contradicts its class is never
+// admitted; it is left unchanged.
 func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	if class == nil {
 		return

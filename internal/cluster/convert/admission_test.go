@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// admission is what the plugins know in a test.
+// admission holds the objects of the plugins in a test.
 type admission struct {
 	ranges []*corev1.LimitRange
 	class  *nodev1.RuntimeClass
@@ -21,8 +21,8 @@ type admission struct {
 func (a admission) LimitRanges(string) []*corev1.LimitRange  { return a.ranges }
 func (a admission) RuntimeClass(string) *nodev1.RuntimeClass { return a.class }
 
-// TestAdmittedDaemon: a DaemonSet counts as what the API server will make of its pods. The expectations are what
-// LimitRanger and RuntimeClass of Kubernetes do.
+// TestAdmittedDaemon checks that a DaemonSet counts as its pods after admission. The expected values are those of
+// LimitRanger and RuntimeClass in Kubernetes.
 func TestAdmittedDaemon(t *testing.T) {
 	for _, test := range []struct {
 		name, ranges, class, spec string
@@ -74,7 +74,8 @@ func TestAdmittedDaemon(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitRanges: which of them is applied first is left to chance, so that the larger default counts.
+// TestSeveralLimitRanges checks that the larger default counts, because the order in which LimitRanges are applied is
+// unspecified.
 func TestSeveralLimitRanges(t *testing.T) {
 	small := decode[corev1.LimitRange](t, "spec: {limits: [{type: Container, default: {cpu: 1, memory: 2Gi}}]}")
 	large := decode[corev1.LimitRange](t, "spec: {limits: [{type: Container, default: {cpu: 2, memory: 1Gi}}]}")
@@ -87,7 +88,7 @@ func TestSeveralLimitRanges(t *testing.T) {
 	}
 }
 
-// TestRuntimeClassOfDaemon: where the class lets pods go is part of where the daemon goes.
+// TestRuntimeClassOfDaemon checks that the scheduling of the class applies to the daemon.
 func TestRuntimeClassOfDaemon(t *testing.T) {
 	class := decode[nodev1.RuntimeClass](t, "metadata: {name: vm}\nhandler: vm\nscheduling: {nodeSelector: {vm: \"yes\"}, tolerations: [{key: vm, operator: Exists}]}")
 	set := decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}")
@@ -100,7 +101,8 @@ func TestRuntimeClassOfDaemon(t *testing.T) {
 	}
 }
 
-// TestRunningDaemonPods: of each resource the most counts that the template or a pod of it asks for.
+// TestRunningDaemonPods checks that, for each resource, the maximum of the requests of the template and of its pods
+// counts.
 func TestRunningDaemonPods(t *testing.T) {
 	const owner = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d1, controller: true}]"
 	pod := func(generation, revision, requests, more string) *corev1.Pod {
@@ -133,11 +135,11 @@ func TestRunningDaemonPods(t *testing.T) {
 				running.Remove(s)
 			}
 			if len(running.shapes["d1"]) > 1 {
-				t.Errorf("left over: %v", running.shapes)
+				t.Errorf("shapes remain: %v", running.shapes)
 			}
 			running.Forget("d1")
 			if len(running.shapes) > 0 {
-				t.Errorf("left over after Forget: %v", running.shapes)
+				t.Errorf("shapes remain after Forget: %v", running.shapes)
 			}
 		})
 	}
@@ -149,7 +151,7 @@ func TestRunningDaemonPods(t *testing.T) {
 		}
 		running.Add(pod("2", "b", "cpu: 3", ""))
 		if got := inWords(Daemon(annotated, words(), nil, &running).Requests); got != "cpu=3000 pods=1" {
-			t.Errorf("requests %s, want those of the pod that is there", got)
+			t.Errorf("requests %s, want those of the current pod", got)
 		}
 	})
 	bare := annotated.DeepCopy()

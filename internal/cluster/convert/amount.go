@@ -11,15 +11,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// rounding says which way a part of a unit goes.
+// rounding is the direction in which fractions of a unit are rounded.
 type rounding bool
 
 const (
-	up   rounding = true  // what is asked for
-	down rounding = false // what is there
+	up   rounding = true  // for requests
+	down rounding = false // for capacity
 )
 
-// amounts converts a resource list, sorted by name. Zero amounts are left out.
+// amounts converts a resource list, sorted by name. It omits zero amounts.
 func amounts(list corev1.ResourceList, round rounding) []quantity.Amount {
 	return appendAmounts(make([]quantity.Amount, 0, len(list)+1), list, round)
 }
@@ -36,8 +36,9 @@ func appendAmounts(to []quantity.Amount, list corev1.ResourceList, round roundin
 
 func compareAmounts(a, b quantity.Amount) int { return strings.Compare(a.Name, b.Name) }
 
-// units is the amount in the engine's unit: millicores of cpu, else whole units. It saturates at the ends of int64. The
-// approximation comes first, because an exact look at a quantity such as 1e100000000 takes forever.
+// units returns the amount in the engine's unit: millicores of cpu, else whole units. It saturates at the ends of
+// int64. The approximation is evaluated first, because exact arithmetic with a quantity such as 1e100000000 takes too
+// long.
 func units(name corev1.ResourceName, q resource.Quantity, round rounding) int64 {
 	value, factor, scale := q.Value, 1.0, resource.Scale(0)
 	if name == corev1.ResourceCPU {
@@ -60,11 +61,11 @@ func units(name corev1.ResourceName, q resource.Quantity, round rounding) int64 
 	return n
 }
 
-// tiny is an amount that is nothing but for rounding: a quantity has nine decimals.
+// tiny is the amount below which a nonzero value is only a rounding error: a quantity has nine decimals.
 const tiny = 1e-9
 
-// beyond returns the name of an amount that is negative, too large or too small to be reckoned with, and whether there is
-// one.
+// beyond returns the name of an amount that is negative, too large or too small for the engine's arithmetic, and
+// whether there is one.
 func beyond(list corev1.ResourceList) (corev1.ResourceName, bool) {
 	for name, q := range list {
 		if unreasonable(q) {
@@ -74,13 +75,13 @@ func beyond(list corev1.ResourceList) (corev1.ResourceName, bool) {
 	return "", false
 }
 
-// unreasonable reports whether the amount is negative, too large or too small to be reckoned with.
+// unreasonable reports whether the amount is negative, too large or too small for the engine's arithmetic.
 func unreasonable(q resource.Quantity) bool {
 	about := math.Abs(q.AsApproximateFloat64())
 	return about > math.MaxInt64 || about < tiny && q.Sign() != 0 || q.Sign() < 0
 }
 
-// fromMap converts a provider's amounts, sorted by name. Zero amounts are left out.
+// fromMap converts a provider's amounts, sorted by name. It omits zero amounts.
 func fromMap(m map[string]int64) []quantity.Amount {
 	to := make([]quantity.Amount, 0, len(m))
 	for name, value := range m {

@@ -40,7 +40,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestPlainPodsAreLikeOthers: the short way for pods of one container gives what the rule for all pods gives.
+// TestPlainPodsAreLikeOthers checks that the fast path for pods with one container gives the same result as the
+// general rule.
 func TestPlainPodsAreLikeOthers(t *testing.T) {
 	for _, requests := range []string{
 		"{}", "{cpu: 250m}", "{cpu: 250.5m, memory: 1Gi}", "{cpu: 0, memory: '0'}", "{pods: 5, cpu: 1}", "{nvidia.com/gpu: 1, ephemeral-storage: 1500m}",
@@ -51,10 +52,10 @@ func TestPlainPodsAreLikeOthers(t *testing.T) {
 		pod.Spec.InitContainers = []corev1.Container{{Name: "nothing"}}
 		want, why := podRequests(pod)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-the rule +the short way):\n%s", requests, diff)
+			t.Errorf("%s (-general rule +fast path):\n%s", requests, diff)
 		}
 		if diff := cmp.Diff(why, refused); diff != "" {
-			t.Errorf("%s refused (-the rule +the short way):\n%s", requests, diff)
+			t.Errorf("%s refused (-general rule +fast path):\n%s", requests, diff)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// AddAttachLimits adds to the node how many volumes of each CSI driver it holds, as its CSINode says; nil says nothing.
-// Drivers that state no count hold any number (Kubernetes API, VolumeNodeResources).
+// AddAttachLimits adds to the node the number of volumes of each CSI driver that it can attach, from its CSINode; a
+// nil CSINode adds nothing. A driver without a count can attach any number (Kubernetes API, VolumeNodeResources).
 func AddAttachLimits(spec *model.NodeSpec, from *storagev1.CSINode) {
 	if from == nil {
 		return
@@ -24,8 +24,8 @@ func AddAttachLimits(spec *model.NodeSpec, from *storagev1.CSINode) {
 	spec.Allocatable = withLimits(spec.Allocatable, limits)
 }
 
-// withLimits adds attach limits, by driver, to amounts. Unlike other amounts they may be zero: what is not mentioned is
-// unlimited. A negative limit holds nothing.
+// withLimits adds attach limits, by driver, to amounts. Unlike other amounts they may be zero: an omitted limit means
+// unlimited. A negative limit counts as zero.
 func withLimits(have []quantity.Amount, limits map[string]int) []quantity.Amount {
 	if len(limits) == 0 {
 		return have

@@ -45,6 +45,6 @@ func TestAttachLimitsOfType(t *testing.T) {
 		t.Errorf("allocatable (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]quantity.Amount{{Name: "cpu", Value: 2000}}, catalogue.Types[0].Capacity); diff != "" {
-		t.Errorf("volumes are no capacity that limits count (-want +got):\n%s", diff)
+		t.Errorf("volumes must not be part of the capacity that limits count (-want +got):\n%s", diff)
 	}
 }

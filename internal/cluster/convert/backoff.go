@@ -9,17 +9,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// wireBackoff is a backoff as the annotation of its pool has it, by reason. Field names are for ever.
+// wireBackoff is a backoff in the annotation of its pool, by reason. Its field names must not change.
 type wireBackoff struct {
 	Failures int       `json:"failures"`
 	At       time.Time `json:"at"`
 	Why      string    `json:"why,omitempty"`
 }
 
-// mostFailures bounds what is read: a hand may have written anything.
+// mostFailures limits the value that is read: the annotation may have been edited.
 const mostFailures = 1000
 
-// Backoffs reads the annotation of a pool. What cannot be read is as good as nothing: the next failure writes it anew.
+// Backoffs parses the annotation of a pool. It ignores invalid entries: the next failure overwrites them.
 func Backoffs(text string) []model.Backoff {
 	var list []model.Backoff
 	wire := readBackoffs(text)
@@ -31,7 +31,8 @@ func Backoffs(text string) []model.Backoff {
 	return list
 }
 
-// WithBackoff is the text of the annotation with that of one reason set, or with nil removed; empty when nothing is left.
+// WithBackoff returns the text of the annotation with the backoff of one reason set, or removed if now is nil. It
+// returns "" if no backoff remains.
 func WithBackoff(text, reason string, now *model.Backoff) string {
 	wire := readBackoffs(text)
 	if wire == nil {

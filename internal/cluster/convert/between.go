@@ -13,22 +13,22 @@ import (
 
 // Constraints between pods: topology spread, pod affinity and anti-affinity, and host ports.
 
-// Around is what a pod's meaning depends on beyond its own manifest. The zero value knows nothing: no namespace has
-// labels, no claim exists.
+// Around holds the context of a pod's conversion besides its own manifest. With the zero value no namespace has
+// labels and no claim exists.
 type Around struct {
-	// Namespaces are the labels of the namespaces, by name.
+	// Namespaces holds the labels of the namespaces, by name.
 	Namespaces map[string]map[string]string
-	// Volumes answers about the claims of pods; nil when there are none.
+	// Volumes looks up the claims of pods; nil if there are none.
 	Volumes Volumes
-	// Users answers which pods use a claim, the asking one perhaps among them; nil when nobody knows: then every claim
-	// that several may use counts as shared. Claims that are ReadWriteOncePod need it.
+	// Users returns the pods that use a claim, possibly including the pod that is converted. If it is nil, every
+	// claim that several pods may use counts as shared. ReadWriteOncePod claims require it.
 	Users func(namespace, claim string) []*corev1.Pod
-	// Host answers whether there is a node with that hostname label; nil when there is none. Volumes on a node's disk need
-	// it.
+	// Host reports whether there is a node with the hostname label; nil if there is none. Volumes on the disk of a
+	// node require it.
 	Host func(hostname string) bool
-	// DefaultSpread answers which constraints a pod without any of its own gets; nil for none.
+	// DefaultSpread returns the constraints of a pod without constraints of its own; nil for none.
 	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
-	// Admission answers for pods that are not created yet; nil when nothing is added to them.
+	// Admission applies to pods that are not created yet; nil if nothing is added to them.
 	Admission Admission
 
 	siblings siblings
@@ -68,7 +68,7 @@ func spreads(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Spread {
 	return list
 }
 
-// ownValues are requirements on labels that the pod itself has. Keys that it has not are left out (KEP-3243).
+// ownValues returns requirements for the label values of the pod itself. It omits keys that the pod lacks (KEP-3243).
 func ownValues(pod *corev1.Pod, keys []string, operator label.Operator) []label.Requirement {
 	var reqs []label.Requirement
 	for _, key := range slices.Sorted(slices.Values(keys)) {
@@ -86,7 +86,7 @@ func terms(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Term {
 		return nil
 	}
 	var list []model.Term
-	// A weight below 1, which only files can have, is the least: 0 would mean required.
+	// A weight below 1, which only files can contain, becomes the lowest weight: 0 means required.
 	const required = 0
 	add := func(term *corev1.PodAffinityTerm, anti bool, weight int32) {
 		list = append(list, model.Term{
@@ -114,8 +114,8 @@ func terms(pod *corev1.Pod, v *Vocabulary, around *Around) []model.Term {
 	return list
 }
 
-// termSelector is whom a term is about. The API server merges matchLabelKeys and mismatchLabelKeys into the selector
-// when a pod is created (KEP-3633); pods from files have not been there, and to merge twice changes nothing.
+// termSelector returns the selector of a term. The API server merges matchLabelKeys and mismatchLabelKeys into the
+// selector when a pod is created (KEP-3633). Pods from files have not been merged, and merging twice changes nothing.
 func termSelector(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around) model.Selector {
 	s := selector(term.LabelSelector, namespacesOf(pod, term, around))
 	if term.NamespaceSelector != nil && isEmpty(term.NamespaceSelector) {
@@ -130,7 +130,7 @@ func termSelector(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around)
 
 func isEmpty(s *metav1.LabelSelector) bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
 
-// SelectsNamespaces reports whether the pod's affinity looks at the labels of namespaces.
+// SelectsNamespaces reports whether the pod's affinity selects namespaces by labels.
 func SelectsNamespaces(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity
 	if a == nil {
@@ -146,7 +146,7 @@ func SelectsNamespaces(pod *corev1.Pod) bool {
 			slices.ContainsFunc(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, weighted))
 }
 
-// namespacesOf are the pod's own namespace if the term names none, else the listed ones and those selected.
+// namespacesOf returns the pod's own namespace if the term names none, else the listed and the selected ones.
 func namespacesOf(pod *corev1.Pod, term *corev1.PodAffinityTerm, around *Around) []string {
 	if len(term.Namespaces) == 0 && term.NamespaceSelector == nil {
 		return []string{pod.Namespace}
@@ -187,8 +187,8 @@ func selector(s *metav1.LabelSelector, namespaces []string) model.Selector {
 	return out
 }
 
-// preferred converts the preferred node affinity terms. Terms without expressions match no node, and those by name no
-// new one; both are left out.
+// preferred converts the preferred node affinity terms. It omits terms without expressions, which match no node, and
+// terms by name, which match no new node.
 func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil {
@@ -206,14 +206,14 @@ func preferred(pod *corev1.Pod, v *Vocabulary) []model.Preference {
 	return list
 }
 
-// hostPorts are the ports that the pod takes on its node: on the host's network all of its ports. Init containers run
-// before the others and have gone when they start, except sidecars.
+// hostPorts returns the ports that the pod uses on its node; in the host network these are all of its ports. Init
+// containers are ignored, because they end before the other containers start, except sidecars.
 func hostPorts(pod *corev1.Pod) []model.HostPort {
 	var list []model.HostPort
 	add := func(c *corev1.Container) {
 		for _, p := range c.Ports {
 			if p.HostPort == 0 && pod.Spec.HostNetwork {
-				p.HostPort = p.ContainerPort // the API server's default; pods from files have not been there
+				p.HostPort = p.ContainerPort // the API server's default; pods from files lack it
 			}
 			if p.HostPort > 0 {
 				port := model.HostPort{IP: p.HostIP, Protocol: string(p.Protocol), Port: p.HostPort}

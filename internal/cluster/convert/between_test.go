@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// betweenSpec has one of every constraint between pods.
+// betweenSpec contains every kind of constraint between pods.
 const betweenSpec = `
 spec:
   topologySpreadConstraints:

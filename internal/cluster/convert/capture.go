@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Capture is a whole world as the engine is told it: enough to make the same snapshot again, anywhere.
+// Capture holds the complete input of the engine, from which the same snapshot can be created again anywhere.
 type Capture struct {
 	Now     time.Time
 	Pods    []model.PodSpec
@@ -23,8 +23,8 @@ type Capture struct {
 	PDBs    []model.PDBSpec
 }
 
-// Of is the capture of a snapshot. A snapshot does not hold everything: pods on nodes that are not known are missing, and
-// volumes that no other pod can use are amounts among the requests; neither changes what is decided.
+// Of returns the capture of a snapshot. A snapshot does not contain everything: pods on unknown nodes are missing,
+// and volumes that no other pod can use are amounts in the requests. Neither affects decisions.
 func Of(snapshot *model.Snapshot) *Capture {
 	c := &Capture{Now: snapshot.Now}
 	for _, p := range snapshot.Pools {
@@ -60,7 +60,7 @@ func (c *Capture) add(snapshot *model.Snapshot, state model.PodState, pods ...*m
 	}
 }
 
-// requestsOf spells the pod's requests out, by name.
+// requestsOf returns the pod's requests by name.
 func requestsOf(snapshot *model.Snapshot, p *model.Pod) []quantity.Amount {
 	requests := make([]quantity.Amount, 0, len(p.Requests))
 	for r, value := range p.Requests {
@@ -72,10 +72,11 @@ func requestsOf(snapshot *model.Snapshot, p *model.Pod) []quantity.Amount {
 	return requests
 }
 
-// captureVersion changes when a capture of before can no longer be read right.
+// captureVersion is incremented when older captures can no longer be read correctly.
 const captureVersion = 1
 
-// captureFile is a Capture as it is written: each catalogue once, pools refer to it by its place, -1 for none.
+// captureFile is the encoded form of a Capture: it contains each catalog once, and pools refer to it by index, -1 for
+// none.
 type captureFile struct {
 	Version    int
 	Now        time.Time
@@ -89,11 +90,11 @@ type captureFile struct {
 
 type capturedPool struct {
 	model.PoolSpec
-	// Catalogue hides that of the spec.
+	// Catalogue shadows that of the spec.
 	Catalogue int
 }
 
-// Sort puts the capture in its one order, so that equal worlds give equal bytes.
+// Sort sorts the capture, so that equal captures have equal encodings.
 func (c *Capture) Sort() {
 	slices.SortFunc(c.Pods, func(a, b model.PodSpec) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
@@ -108,7 +109,7 @@ func (c *Capture) Sort() {
 	})
 }
 
-// Bytes encodes the capture as JSON, sorting it first.
+// Bytes sorts the capture and encodes it as JSON.
 func (c *Capture) Bytes() ([]byte, error) {
 	c.Sort()
 	file := captureFile{Version: captureVersion, Now: c.Now, Nodes: c.Nodes, Daemons: c.Daemons, PDBs: c.PDBs, Pods: c.Pods}
@@ -130,7 +131,7 @@ func (c *Capture) Bytes() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Load decodes a capture. Pools that shared a catalogue share it again.
+// Load decodes a capture. Pools that shared a catalog share it again.
 func Load(data []byte) (*Capture, error) {
 	var file captureFile
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -154,7 +155,7 @@ func Load(data []byte) (*Capture, error) {
 	return c, nil
 }
 
-// Builder returns a new builder that has been told the capture's world.
+// Builder returns a new builder with the contents of the capture.
 func (c *Capture) Builder() *model.Builder {
 	b := model.NewBuilder()
 	for _, pool := range c.Pools {
@@ -175,5 +176,5 @@ func (c *Capture) Builder() *model.Builder {
 	return b
 }
 
-// Snapshot is the captured world at the captured moment.
+// Snapshot returns the captured state at the captured time.
 func (c *Capture) Snapshot() *model.Snapshot { return c.Builder().Snapshot(c.Now) }

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// world is a capture with something of everything.
+// world returns a capture with objects of every kind.
 func world(t testing.TB) *Capture {
 	v := words()
 	c := &Capture{Now: time.Date(2026, 11, 20, 9, 30, 0, 123, time.UTC)}
@@ -58,7 +58,7 @@ func world(t testing.TB) *Capture {
 func TestCaptureRoundTrip(t *testing.T) {
 	c := world(t)
 	if pool := c.Pools[0]; !pool.Static || pool.Payback == 0 || pool.MinStay == 0 || pool.MovePrice == 0 || pool.MinSaving == 0 || pool.MaxSpotShare == 0 || pool.Budgets[1].Changes.IsZero() {
-		t.Errorf("the pool is too poor for this test: %+v", pool)
+		t.Errorf("the pool lacks fields that this test needs: %+v", pool)
 	}
 	data, err := c.Bytes()
 	if err != nil {
@@ -72,7 +72,7 @@ func TestCaptureRoundTrip(t *testing.T) {
 		t.Errorf("capture (-written +read):\n%s", diff)
 	}
 	if loaded.Pools[1].Catalogue != loaded.Pools[2].Catalogue || loaded.Pools[1].Catalogue == nil || loaded.Pools[0].Catalogue != nil {
-		t.Error("pools that shared a catalogue do not share it any more")
+		t.Error("pools that shared a catalog no longer share it")
 	}
 	again, err := loaded.Bytes()
 	if err != nil {
@@ -83,12 +83,12 @@ func TestCaptureRoundTrip(t *testing.T) {
 	}
 }
 
-// TestCaptureOfSnapshot: the capture of the snapshot of a capture is that capture.
+// TestCaptureOfSnapshot checks that the capture of the snapshot of a capture equals that capture.
 func TestCaptureOfSnapshot(t *testing.T) {
 	c := world(t)
 	c.Sort()
 	if diff := cmp.Diff(c, Of(c.Snapshot())); diff != "" {
-		t.Errorf("capture (-told +frozen):\n%s", diff)
+		t.Errorf("capture (-original +from snapshot):\n%s", diff)
 	}
 }
 

@@ -11,8 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Catalogue converts what a provider sells. Types that cannot be read are left out and named in the second result;
-// the rest is good.
+// Catalogue converts a provider's instance types. It omits invalid types and returns a rejection for each.
 func Catalogue(types []cloud.InstanceType, v *Vocabulary) (*model.Catalogue, []model.Rejection) {
 	catalogue := &model.Catalogue{Types: make([]model.InstanceType, 0, len(types)), WellKnown: v.wellKnown}
 	var refused []model.Rejection
@@ -27,7 +26,7 @@ func Catalogue(types []cloud.InstanceType, v *Vocabulary) (*model.Catalogue, []m
 	return catalogue, refused
 }
 
-// Alone is a snapshot of nothing but a pool, ready or not, and the types that its provider has for it, with no more than the
+// Alone returns a snapshot of a single pool, ready or not, and the instance types of its provider, restricted to the
 // labels that the pool names.
 func Alone(pool *karpv1.NodePool, types []cloud.InstanceType, v *Vocabulary) *model.Snapshot {
 	spec := Pool(pool, v)
@@ -91,8 +90,8 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 	return t, nil
 }
 
-// reserved adds to an offering's requirements that its nodes carry the reservation's id, or none (core specification
-// 9.3), unless the provider says so itself.
+// reserved adds to an offering's requirements that its nodes carry the ID of the reservation, or none, unless the
+// provider already requires it.
 func (v *Vocabulary) reserved(reqs []label.Requirement, id string) []label.Requirement {
 	switch {
 	case v.reservation == "" || mentions(reqs, v.reservation):
@@ -103,7 +102,7 @@ func (v *Vocabulary) reserved(reqs []label.Requirement, id string) []label.Requi
 	return append(reqs, label.Requirement{Key: v.reservation, Operator: label.In, Values: []string{id}})
 }
 
-// nano is a price in nano-USD, false when it is no price.
+// nano returns a price in nano-USD, and false if it is not a valid price.
 func nano(usd float64) (int64, bool) {
 	price := math.Round(usd * model.Nano)
 	if math.IsNaN(price) || price < 0 || price >= math.MaxInt64 {
@@ -112,7 +111,7 @@ func nano(usd float64) (int64, bool) {
 	return int64(price), true
 }
 
-// cloud converts a provider's requirements. The field of a rejection is below the type or offering that has them.
+// cloud converts a provider's requirements. The field of a rejection is relative to the type or offering.
 func (v *Vocabulary) cloud(from []cloud.Requirement) ([]label.Requirement, *model.Rejection) {
 	if len(from) == 0 {
 		return nil, nil

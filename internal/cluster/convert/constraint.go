@@ -7,8 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// reject says why the pod is not to be placed, nil when it may be. The order is: it does not want us, it is wrong, we
-// cannot do it yet.
+// reject returns the reason for which the pod must not be placed, or nil. The order is: the pod opts out, it is
+// invalid, it is not supported yet.
 func reject(pod *corev1.Pod, alternatives [][]label.Requirement, v *Vocabulary) *model.Rejection {
 	if optOut(alternatives) {
 		return &model.Rejection{
@@ -32,8 +32,8 @@ func reject(pod *corev1.Pod, alternatives [][]label.Requirement, v *Vocabulary) 
 	return nil
 }
 
-// notYet are the constraints that a pod may state and the engine cannot honour yet. To place such a pod as if it had not
-// asked would buy nodes that it cannot use.
+// notYet holds the checks for constraints that a pod may have and the engine does not support yet. Placing such a pod
+// without the constraint would launch nodes that it cannot use.
 var notYet = []func(*corev1.Pod) *model.Rejection{refuseDevices}
 
 func unsupported(field, what string) *model.Rejection {

@@ -7,9 +7,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Daemon converts a DaemonSet: what its template will be once the API server has admitted it, and, resource by resource, what
-// its pods of the current template really request where that is more. Webhooks and autoscalers change pods in ways that a
-// template does not show. The running pods may be nil, and so may what is around.
+// Daemon converts a DaemonSet: its template after admission by the API server and, resource by resource, the actual
+// requests of its pods of the current template if they are larger. Webhooks and autoscalers change pods in ways that
+// a template does not show. around and running may be nil.
 func Daemon(set *appsv1.DaemonSet, v *Vocabulary, around *Around, running *DaemonPods) model.DaemonSpec {
 	if around == nil {
 		around = &Around{}
@@ -29,8 +29,8 @@ func Daemon(set *appsv1.DaemonSet, v *Vocabulary, around *Around, running *Daemo
 	}
 }
 
-// daemonTolerations are those that the DaemonSet controller gives to every daemon pod.
-// Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
+// daemonTolerations returns the tolerations of the spec and those that the DaemonSet controller adds to every daemon
+// pod. Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
 func daemonTolerations(spec *corev1.PodSpec) []model.Toleration {
 	added := []model.Toleration{
 		{Key: corev1.TaintNodeNotReady, Exists: true, Effect: model.NoExecute},

@@ -15,26 +15,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Labels that the DaemonSet controller puts on pods. A pod is of the current template when it is of the generation that the
-// DaemonSet is annotated with, or of a revision that another pod of that generation has.
-// Source: pkg/controller/daemon/util/daemonset_util.go (IsPodUpdated).
+// Labels that the DaemonSet controller sets on pods. A pod belongs to the current template if it has the generation
+// in the DaemonSet's annotation, or the same revision as a pod with that generation. Source:
+// pkg/controller/daemon/util/daemonset_util.go (IsPodUpdated).
 const (
 	labelTemplateGeneration = "pod-template-generation"
 	labelRevision           = appsv1.ControllerRevisionHashLabelKey
 )
 
-// DaemonPods is what the pods of DaemonSets request. Pods of one DaemonSet, revision and requests are counted together, so
-// that its size does not depend on the number of nodes. What the last pods of a DaemonSet requested is kept when they have
-// gone, for a while (Expire): a fleet that is empty must not be planned as if nothing were known. The zero value is empty.
+// DaemonPods holds the requests of the pods of DaemonSets. Pods with the same DaemonSet, revision and requests are
+// counted together, so that the size does not depend on the number of nodes. The requests of the last pods of a
+// DaemonSet are kept for a while after the pods are gone (Expire): otherwise they would be unknown when the fleet is
+// empty. The zero value is empty.
 type DaemonPods struct {
 	shapes map[types.UID]map[string]*DaemonShape
 }
 
-// daemonMemory is for how long the requests of the last pods of a DaemonSet count once these have gone. A webhook or an
-// autoscaler that made them may have changed meanwhile, and where no type has room for them no new pod can show it.
+// daemonMemory is how long the requests of the last pods of a DaemonSet count after the pods are gone. A webhook or
+// an autoscaler that made them may have changed meanwhile, and if no type has room for them, no new pod can show
+// that.
 const daemonMemory = time.Hour
 
-// DaemonShape stands for pods of a DaemonSet that are alike. It belongs to the DaemonPods that returned it.
+// DaemonShape represents equal pods of a DaemonSet. It belongs to the DaemonPods that returned it.
 type DaemonShape struct {
 	// Owner is the name of the DaemonSet.
 	Owner string
@@ -45,14 +47,14 @@ type DaemonShape struct {
 	newest               int64
 	requests             []quantity.Amount
 	count                int
-	// gone is when Expire first found that no pod has it; zero while one has.
+	// gone is when Expire first found that no pod has the shape; zero while one has.
 	gone time.Time
 }
 
-// Alone reports whether no more than one pod has the shape: the first has come or the last has gone.
+// Alone reports whether at most one pod has the shape: it was just added, or the last one was removed.
 func (s *DaemonShape) Alone() bool { return s != nil && s.count <= 1 }
 
-// Add counts a pod. It returns nil for pods of no DaemonSet and for those that have ended.
+// Add counts a pod. It returns nil for pods of no DaemonSet and for pods that have ended.
 func (d *DaemonPods) Add(pod *corev1.Pod) *DaemonShape {
 	i := slices.IndexFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
 		return o.Kind == "DaemonSet" && strings.HasPrefix(o.APIVersion, "apps/")
@@ -84,8 +86,7 @@ func (d *DaemonPods) Add(pod *corev1.Pod) *DaemonShape {
 	return shape
 }
 
-// Remove takes back what Add has counted; nil is nothing. The last shape of a DaemonSet stays until another takes its place, or
-// it expires.
+// Remove reverts Add; it ignores nil. The last shape of a DaemonSet is kept until another replaces it, or it expires.
 func (d *DaemonPods) Remove(shape *DaemonShape) {
 	if shape == nil {
 		return
@@ -98,8 +99,8 @@ func (d *DaemonPods) Remove(shape *DaemonShape) {
 	}
 }
 
-// Expire drops what the last pods of DaemonSets requested that went daemonMemory ago, and returns the UIDs of these DaemonSets.
-// The time runs from the first call that finds the pods gone.
+// Expire drops the requests of the last pods of DaemonSets that have been gone for daemonMemory, and returns the UIDs
+// of these DaemonSets. The time starts with the first call that finds the pods gone.
 func (d *DaemonPods) Expire(now time.Time) []types.UID {
 	var expired []types.UID
 	for set, shapes := range d.shapes {
@@ -120,7 +121,7 @@ func (d *DaemonPods) Expire(now time.Time) []types.UID {
 	return expired
 }
 
-// Forget drops what pods of a DaemonSet requested that are no longer there.
+// Forget drops the requests of a DaemonSet's pods that no longer exist.
 func (d *DaemonPods) Forget(set types.UID) {
 	maps.DeleteFunc(d.shapes[set], func(_ string, s *DaemonShape) bool { return s.count == 0 })
 	if len(d.shapes[set]) == 0 {
@@ -128,7 +129,7 @@ func (d *DaemonPods) Forget(set types.UID) {
 	}
 }
 
-// of lists what pods of the DaemonSet's current template request.
+// of returns the requests of the pods of the DaemonSet's current template.
 func (d *DaemonPods) of(set *appsv1.DaemonSet) [][]quantity.Amount {
 	if d == nil {
 		return nil
@@ -142,7 +143,7 @@ func (d *DaemonPods) of(set *appsv1.DaemonSet) [][]quantity.Amount {
 				revisions[s.revision] = true
 			}
 		}
-	} else if newest := newestShape(shapes); newest != nil { // a file may leave the annotation out
+	} else if newest := newestShape(shapes); newest != nil { // a file may lack the annotation
 		generation, revisions[newest.revision] = newest.generation, true
 	}
 	var requests [][]quantity.Amount
@@ -164,7 +165,7 @@ func newestShape(shapes map[string]*DaemonShape) *DaemonShape {
 	return newest
 }
 
-// largest is the most of each resource that any of the lists has, sorted by name.
+// largest returns the maximum of each resource over the lists, sorted by name.
 func largest(list []quantity.Amount, others ...[]quantity.Amount) []quantity.Amount {
 	for _, other := range others {
 		for _, a := range other {

@@ -12,17 +12,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Default topology spread (core specification 8.7): what the cluster's kube-scheduler is configured to ask for on behalf
-// of pods that state no constraint of their own. kube-scheduler's built-in soft defaults are not mirrored: they would
-// turn a preference that nobody wrote down into nodes.
+// Default topology spread: the constraints that the cluster's kube-scheduler is configured to apply to pods without
+// constraints of their own. The built-in soft defaults of kube-scheduler are ignored: they would turn a preference
+// that no user configured into nodes. See
+// https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/#cluster-level-default-constraints.
 
-// ParseSchedulerConfig reads the value of --scheduler-config, YAML or JSON:
+// ParseSchedulerConfig parses the value of --scheduler-config, YAML or JSON:
 //
 //	podTopologySpread:
 //	  defaultConstraints:
 //	  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
 //
-// Fields that do not belong there are errors, as are selectors: they follow from what owns the pod. Empty text is no
+// Unknown fields are errors, and so are selectors: they follow from the owners of the pod. Empty text is no
 // configuration.
 func ParseSchedulerConfig(text string) ([]corev1.TopologySpreadConstraint, error) {
 	var config struct {
@@ -71,16 +72,16 @@ func checkDefault(all []corev1.TopologySpreadConstraint, i int) error {
 	return nil
 }
 
-// Owners looks up what selects a pod. Each answers nil when there is no such object.
+// Owners looks up the objects that select a pod. The methods return nil if there is no such object.
 type Owners interface {
-	// Services of the namespace, in any order.
+	// Services returns those of the namespace, in any order.
 	Services(namespace string) []*corev1.Service
-	// Selector is that of the pod's controller, when it is a ReplicationController, ReplicaSet or StatefulSet.
+	// Selector returns that of the pod's controller if it is a ReplicationController, ReplicaSet or StatefulSet.
 	Selector(namespace string, owner metav1.OwnerReference) *metav1.LabelSelector
 }
 
-// DefaultSpread is Around.DefaultSpread for the constraints of a scheduler configuration. Pods that nothing selects get
-// none.
+// DefaultSpread returns Around.DefaultSpread for the constraints of a scheduler configuration. Pods that no object
+// selects get no constraints.
 func DefaultSpread(constraints []corev1.TopologySpreadConstraint, owners Owners) func(*corev1.Pod) []corev1.TopologySpreadConstraint {
 	if len(constraints) == 0 {
 		return nil
@@ -98,9 +99,9 @@ func DefaultSpread(constraints []corev1.TopologySpreadConstraint, owners Owners)
 	}
 }
 
-// selectorOf merges the selectors of the Services that select the pod, the later by name winning, and that of its
-// controller: the labels of a ReplicationController win, those of others are asked for as well (kube-scheduler,
-// helper.DefaultSelector).
+// selectorOf merges the selectors of the Services that select the pod, the later by name taking precedence, and that
+// of its controller: the labels of a ReplicationController take precedence, those of others are added
+// (kube-scheduler, helper.DefaultSelector).
 func selectorOf(pod *corev1.Pod, owners Owners) *metav1.LabelSelector {
 	merged := &metav1.LabelSelector{MatchLabels: map[string]string{}}
 	services := slices.Clone(owners.Services(pod.Namespace))
@@ -129,7 +130,7 @@ func selectorOf(pod *corev1.Pod, owners Owners) *metav1.LabelSelector {
 	return merged
 }
 
-// Selected reports whether the Service selects the pod; one without a selector selects none.
+// Selected reports whether the Service selects the pod. A Service without a selector selects none.
 func Selected(service *corev1.Service, pod *corev1.Pod) bool {
 	if service.Spec.Selector == nil {
 		return false

@@ -46,7 +46,7 @@ func TestParseSchedulerConfig(t *testing.T) {
 	}
 }
 
-// owners are those of namespace shop.
+// owners holds the objects of namespace shop.
 type owners struct {
 	services  []*corev1.Service
 	selectors map[string]*metav1.LabelSelector
@@ -118,6 +118,6 @@ func TestDefaultSpread(t *testing.T) {
 		})
 	}
 	if DefaultSpread(nil, owners{}) != nil {
-		t.Error("no constraints: want no function")
+		t.Error("without constraints: want a nil function")
 	}
 }

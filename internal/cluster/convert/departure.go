@@ -8,15 +8,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Departed tells of a pod on a node that has ended by itself, or that has to make room for another; false for all other
-// pods. What kubelet ends for want of room, or refuses, is neither.
-// Source: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions.
+// Departed returns the departure of a pod on a node that has ended by itself or is being preempted, and false for all
+// other pods. Pods that the kubelet evicts for lack of resources, or rejects, are neither. Source:
+// https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions.
 func Departed(pod *corev1.Pod, now time.Time) (model.Departure, bool) {
 	if pod.Spec.NodeName == "" || isDaemon(pod) {
 		return model.Departure{}, false
 	}
 	var bound, at time.Time
-	preempted, disrupted := pod.Status.Reason == "Preempting", false // by kubelet, for a critical pod
+	preempted, disrupted := pod.Status.Reason == "Preempting", false // by the kubelet, for a critical pod
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]
 		switch {
@@ -27,7 +27,8 @@ func Departed(pod *corev1.Pod, now time.Time) (model.Departure, bool) {
 			at = utc(c.LastTransitionTime)
 		}
 	}
-	// The kubelet reports a terminal phase of a pod that is being deleted, Succeeded if its containers exit with 0 (KEP-3329).
+	// The kubelet reports a terminal phase for a pod that is being deleted, Succeeded if its containers exit with 0
+	// (KEP-3329).
 	ended := !disrupted && pod.DeletionTimestamp == nil &&
 		(pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "")
 	if !ended && !preempted {

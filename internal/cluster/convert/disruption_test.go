@@ -41,7 +41,7 @@ spec:
 status: {observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2, expectedPods: 3}
 `
 
-// life is what of a node tells how it came and how it will end.
+// life holds the fields of a node that state why it was created and when it ends.
 type life struct {
 	Drifted                     string
 	Since, ExpiresAt, Sent, Due time.Time
@@ -99,7 +99,8 @@ func lifeOf(n model.NodeSpec) life {
 	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.Owners, n.Promised, n.ReservedFor}
 }
 
-// TestBoughtForStays: an initialised node is promised to nobody, and still known to be bought for its pods.
+// TestBoughtForStays checks that an initialized node has no promised pods, and that the pods that it was launched for
+// are still known.
 func TestBoughtForStays(t *testing.T) {
 	node := decode[corev1.Node](t, strings.NewReplacer("LABELS", "karpenter.sh/initialized: 'true'", "kwok://node-1", "kwok://aged").Replace(nodeText))
 	n, _ := Node(node, decode[karpv1.NodeClaim](t, agedText), words())
@@ -160,7 +161,7 @@ func TestPDB(t *testing.T) {
 	}
 }
 
-// economicsOf is what a pool says about costs.
+// economicsOf holds the economics of a pool.
 type economicsOf struct {
 	payback, stay time.Duration
 	move, saving  int64
@@ -247,7 +248,8 @@ func TestStaticPool(t *testing.T) {
 	}
 }
 
-// TestEndOfADrain: of the claim's annotation, else of its grace period, in UTC.
+// TestEndOfADrain checks that the end of the drain is that of the claim's annotation, else of its grace period, in
+// UTC.
 func TestEndOfADrain(t *testing.T) {
 	const annotations = "  annotations: {"
 	for _, test := range []struct{ name, from, to, want string }{

@@ -8,28 +8,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// In the model an amount of zero is "what the run says", and a negative one is nothing: none stands for what a user
-// wrote as zero.
+// In the model an amount of zero means the default of the run, and a negative one means zero: none represents a zero
+// that a user wrote.
 const none = -1
 
-// neverPays is the least saving, nano-USD per hour, of a pool whose economics cannot be read: nobody knows what its
-// owner wanted, so that nothing is moved to save money. Sums of it stay within 64 bits.
+// neverPays is the minimum saving, nano-USD per hour, of a pool whose economics cannot be parsed: its intent is
+// unknown, so no pod is moved to save cost. Sums of it stay within 64 bits.
 const neverPays = 1_000_000 * model.Nano
 
-// NodePrice reads what a node costs beyond its price, decimal USD per hour, in the unit and with the meaning of
-// model.PoolSpec.NodePrice: of zero it makes a negative number.
+// NodePrice parses the price per node, decimal USD per hour, with the unit and meaning of model.PoolSpec.NodePrice:
+// it returns a negative number for zero.
 func NodePrice(text string) (int64, error) { return money(text, karpv1.ParseNodePrice) }
 
-// MovePrice reads what it costs to move a pod, decimal USD, as model.PoolSpec.MovePrice has it.
+// MovePrice parses the price of moving a pod, decimal USD, for model.PoolSpec.MovePrice.
 func MovePrice(text string) (int64, error) { return money(text, karpv1.ParseMovePrice) }
 
-// MinSaving reads the least saving of a consolidation, decimal USD per hour, as model.PoolSpec.MinSaving has it.
+// MinSaving parses the minimum saving of a consolidation, decimal USD per hour, for model.PoolSpec.MinSaving.
 func MinSaving(text string) (int64, error) { return money(text, karpv1.ParseMinSaving) }
 
-// Payback reads the time over which a saving must exceed its price, as model.PoolSpec.Payback has it.
+// Payback parses the time over which a saving must exceed its price, for model.PoolSpec.Payback.
 func Payback(text string) (time.Duration, error) { return span(text, karpv1.ParsePayback) }
 
-// MinStay reads for how long what a consolidation did stands, as model.PoolSpec.MinStay has it.
+// MinStay parses the time for which the result of a consolidation is kept, for model.PoolSpec.MinStay.
 func MinStay(text string) (time.Duration, error) { return span(text, karpv1.ParseMinStay) }
 
 func span(text string, parse func(string) (time.Duration, error)) (time.Duration, error) {
@@ -43,7 +43,7 @@ func span(text string, parse func(string) (time.Duration, error)) (time.Duration
 	return d, nil
 }
 
-// MaxSpotShare reads the greatest share of one type in one zone, percent, as model.PoolSpec.MaxSpotShare has it.
+// MaxSpotShare parses the largest share of one type in one zone, percent, for model.PoolSpec.MaxSpotShare.
 func MaxSpotShare(text string) (int64, error) {
 	percent, err := karpv1.ParseMaxSpotShare(text)
 	if err != nil {
@@ -63,8 +63,8 @@ func money(text string, parse func(string) (float64, error)) (int64, error) {
 	return none, nil
 }
 
-// addEconomics reads what the pool's annotations say about costs, and what is wrong with the first that cannot be read;
-// the pool's condition ValidationSucceeded says the same.
+// addEconomics parses the pool's annotations about costs, and returns a rejection for the first that is invalid. The
+// pool's condition ValidationSucceeded reports the same problem.
 func addEconomics(spec *model.PoolSpec, annotations map[string]string) *model.Rejection {
 	var refused *model.Rejection
 	read := func(name string, take func(text string) error) bool {

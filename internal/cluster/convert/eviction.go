@@ -11,9 +11,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// evictionCost is core specification 5.5 in thousandths: 1 + deletion cost / 2^27 + priority / 2^25, between -10 and
-// 10. It is rounded up, so that a cost above zero stays above zero. It says how much a disruption hurts; whether a node is
-// empty does not depend on it (see plan.Inhabitants).
+// evictionCost returns the eviction cost of a pod in thousandths: 1 + deletion cost / 2^27 + priority / 2^25, between
+// -10 and 10, as in upstream Karpenter (pkg/utils/disruption, EvictionCost). It is rounded up, so that a positive
+// cost stays positive. It measures how much a disruption hurts; whether a node is empty does not depend on it (see
+// plan.Inhabitants).
 func evictionCost(pod *corev1.Pod) int64 {
 	const unit = 1 << 27
 	sum := int64(unit) + deletionCost(pod)
@@ -28,8 +29,8 @@ func evictionCost(pod *corev1.Pod) int64 {
 	return min(max(cost, -10_000), 10_000)
 }
 
-// deletionCost reads the annotation controller.kubernetes.io/pod-deletion-cost, an integer of 32 bits; what is not one
-// counts as zero or, where it is a number, as the nearest one.
+// deletionCost parses the annotation controller.kubernetes.io/pod-deletion-cost, an integer of 32 bits. Other numbers
+// count as the nearest such integer, other values as zero.
 func deletionCost(pod *corev1.Pod) int64 {
 	text, ok := pod.Annotations[karpv1.AnnotationPodDeletionCost]
 	if !ok {
@@ -42,9 +43,10 @@ func deletionCost(pod *corev1.Pod) int64 {
 	return int64(min(max(cost, math.MinInt32), math.MaxInt32))
 }
 
-// protectedUntil is the end of the pod's protection by karpenter.sh/do-not-disrupt (core specification 5.2): "true"
-// protects for ever, a positive duration from the pod's start, which it protects for ever while it has not started.
-// Anything else does not protect; nor does a pod that is leaving. Other annotations protect as the rules say.
+// protectedUntil returns the end of the pod's protection by karpenter.sh/do-not-disrupt
+// (https://karpenter.sh/docs/concepts/disruption/#pod-level-controls). "true" protects forever. A positive duration
+// protects for that time from the pod's start, and forever while the pod has not started. Other values do not
+// protect, and neither does a pod that is being deleted. Other annotations protect according to the rules.
 func protectedUntil(pod *corev1.Pod, rules karpv1.ProtectionRules) time.Time {
 	p, _ := rules.Of(pod)
 	switch {

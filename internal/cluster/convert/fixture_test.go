@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// decode reads what a user could have written; a misspelled field is an error.
+// decode parses an object as a user might write it; an unknown field is an error.
 func decode[T any](t testing.TB, text string) *T {
 	t.Helper()
 	object := new(T)
@@ -19,7 +19,7 @@ func decode[T any](t testing.TB, text string) *T {
 	return object
 }
 
-// words is a vocabulary with everything that a provider can declare.
+// words returns a vocabulary with everything that a provider can declare.
 func words() *Vocabulary {
 	return NewVocabulary(cloud.Declared{
 		WellKnown:      []string{"example.com/size"},

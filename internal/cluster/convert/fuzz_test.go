@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// FuzzPod: no pod that can be decoded makes the conversion panic, change the pod, or contradict itself.
+// FuzzPod checks that no pod that can be decoded makes the conversion panic, change the pod, or contradict itself.
 func FuzzPod(f *testing.F) {
 	for _, seed := range []string{
 		"spec: {nodeName: node-1}",
@@ -35,7 +35,7 @@ func FuzzPod(f *testing.F) {
 	})
 }
 
-// TestRandomPods does the same for pods whose fields are all filled or not by chance.
+// TestRandomPods checks the same for pods with randomly filled fields.
 func TestRandomPods(t *testing.T) {
 	v := words()
 	met := map[Disposition]int{}
@@ -52,11 +52,11 @@ func TestRandomPods(t *testing.T) {
 		met[checkPod(t, pod, v)]++
 	}
 	if met[Ignore] == 0 || met[Pending] == 0 || met[Bound] == 0 {
-		t.Errorf("the pods are of too few kinds: %v", met)
+		t.Errorf("the pods cover too few dispositions: %v", met)
 	}
 }
 
-// fill sets every exported field by chance; pointers, lists and maps are nil half of the time.
+// fill sets every exported field at random; pointers, lists and maps are nil half of the time.
 func fill(v reflect.Value, random *rand.Rand, depth int) {
 	if !v.CanSet() || depth > 14 {
 		return
@@ -95,7 +95,7 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 	}
 }
 
-// fuzzStorage is read once: a fuzzer is in a hurry.
+// fuzzStorage is parsed only once, to keep fuzzing fast.
 var fuzzStorage = func() func(testing.TB) *storage {
 	var once sync.Once
 	var read *storage
@@ -122,7 +122,7 @@ func checkPod(t *testing.T, pod *corev1.Pod, v *Vocabulary) Disposition {
 	trimmed := pod.DeepCopy()
 	Trim(trimmed)
 	if after, again := Pod(trimmed, v, around); again != disposition || !cmp.Equal(spec, after) {
-		t.Errorf("trimmed, its disposition is %d, was %d; the difference:\n%s", again, disposition, cmp.Diff(spec, after))
+		t.Errorf("after Trim the disposition is %d, was %d; the difference:\n%s", again, disposition, cmp.Diff(spec, after))
 	}
 	return disposition
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// wireHold is a hold as the annotation of its pool has it, by the UID of the controller. Field names are for ever.
+// wireHold is a hold in the annotation of its pool, by the UID of the controller. Its field names must not change.
 type wireHold struct {
 	Name     string    `json:"name"`
 	Failures int       `json:"failures"`
@@ -21,14 +21,14 @@ type wireHold struct {
 }
 
 const (
-	// mostWhys is for how many of the holds, those that last longest, an annotation says what became of the nodes. All
-	// annotations of an object together may have 256 KiB.
+	// mostWhys is the number of holds, those that last longest, whose reason an annotation contains. All annotations
+	// of an object together are limited to 256 KiB.
 	mostWhys = 20
-	// longestWhy is the length, in bytes, of what is written of the nodes.
+	// longestWhy is the maximum length of a reason, in bytes.
 	longestWhy = 1000
 )
 
-// Holds reads the annotation of a pool. What cannot be read is as good as nothing.
+// Holds parses the annotation of a pool. It ignores invalid entries.
 func Holds(text string) []model.LaunchHold {
 	var list []model.LaunchHold
 	wire := readHolds(text)
@@ -41,8 +41,9 @@ func Holds(text string) []model.LaunchHold {
 	return list
 }
 
-// WithHold is the text of the annotation with the hold of one controller set, or with nil removed; empty when nothing is
-// left. An annotation has model.MostHolds at most: the brake that decides about holds (plan.Brake) knows that bound.
+// WithHold returns the text of the annotation with the hold of one controller set, or removed if now is nil. It
+// returns "" if no hold remains. An annotation contains at most model.MostHolds; the brake that decides about holds
+// (plan.Brake) relies on that limit.
 func WithHold(text, owner string, now *model.LaunchHold) string {
 	wire := readHolds(text)
 	if wire == nil {
@@ -67,8 +68,7 @@ func WithHold(text, owner string, now *model.LaunchHold) string {
 	return string(encoded)
 }
 
-// shorten leaves out the holds that end first when there are more than a pool has room for, and the reasons of more than
-// mostWhys.
+// shorten removes the holds that end first if there are more than MostHolds, and the reasons of all but mostWhys.
 func shorten(wire map[string]wireHold) {
 	if len(wire) <= mostWhys {
 		return

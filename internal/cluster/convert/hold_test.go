@@ -25,15 +25,15 @@ func TestHolds(t *testing.T) {
 	}
 	for i, h := range holds {
 		if told := i >= len(holds)-mostWhys; len(h.Why) > longestWhy+3 || (h.Why != "") != told {
-			t.Errorf("hold %d of %d has a reason of %d bytes; want a short one of the %d that last longest", i, len(holds), len(h.Why), mostWhys)
+			t.Errorf("hold %d of %d has a reason of %d bytes; want a short one for the %d that last longest", i, len(holds), len(h.Why), mostWhys)
 		}
 	}
 	if len(text) > 128<<10 {
-		t.Errorf("the annotation has %d bytes, want at most half of what an object may have", len(text))
+		t.Errorf("the annotation has %d bytes, want at most half of the limit of an object", len(text))
 	}
 	third := model.LaunchHold{Owner: "a", Name: "Job a/b", Failures: 14, Pauses: 3, Until: until}
 	if diff := cmp.Diff([]model.LaunchHold{third}, Holds(WithHold("", "a", &third))); diff != "" {
-		t.Errorf("a hold that is written and read (-want +got):\n%s", diff)
+		t.Errorf("a hold that is encoded and parsed (-want +got):\n%s", diff)
 	}
 	sooner := model.LaunchHold{Owner: "sooner", Name: "Job a/b", Failures: 4, Until: until}
 	if diff := cmp.Diff(text, WithHold(text, "sooner", &sooner)); diff != "" {
@@ -47,12 +47,12 @@ func TestHolds(t *testing.T) {
 	}
 	for _, text := range []string{"", "yes", "[]", `{"a": 1}`, `{"a": {"failures": 0, "until": "2026-05-01T12:00:00Z"}}`, `{"": {"failures": 1, "until": "2026-05-01T12:00:00Z"}}`} {
 		if got := Holds(text); got != nil {
-			t.Errorf("%s is read as %v, want nothing", text, got)
+			t.Errorf("%s is parsed as %v, want nothing", text, got)
 		}
 	}
 }
 
-// TestDeparted: pods that ended by themselves and pods that are preempted, and nothing else.
+// TestDeparted covers pods that ended by themselves and pods that are preempted, and pods that are neither.
 func TestDeparted(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 1, 0, 0, time.UTC)
 	const scheduled = `{type: PodScheduled, status: "True", lastTransitionTime: "2026-05-01T12:00:00Z"}`

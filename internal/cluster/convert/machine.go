@@ -12,15 +12,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Machine is the claims and nodes that show one provider ID. Usually that is one of each. Of more claims, the one that owns a
-// node of the machine counts, else the eldest; of more nodes, the one that this claim names, else the eldest. So it does not
-// matter in which order they were seen, and a provider ID that was edited does not take a machine from its claim.
+// Machine holds the claims and nodes with one provider ID, usually one of each. Of several claims, the one that owns
+// a node of the machine counts, else the oldest. Of several nodes, the one that this claim names counts, else the
+// oldest. So the order of events does not matter, and an edited provider ID does not take a machine from its claim.
 type Machine struct {
 	Claims []*karpv1.NodeClaim
 	Nodes  []*corev1.Node
 }
 
-// Claim is the machine's claim; nil if there is none.
+// Claim returns the machine's claim; nil if there is none.
 func (m *Machine) Claim() *karpv1.NodeClaim {
 	if len(m.Claims) < 2 {
 		return eldest(m.Claims)
@@ -34,7 +34,7 @@ func (m *Machine) Claim() *karpv1.NodeClaim {
 	return eldest(m.Claims)
 }
 
-// Node is the node of the machine's claim, without a claim the eldest; nil if there is none.
+// Node returns the node of the machine's claim, or the oldest node without a claim; nil if there is none.
 func (m *Machine) Node() *corev1.Node {
 	if claim := m.Claim(); claim != nil {
 		for _, node := range m.Nodes {
@@ -46,12 +46,12 @@ func (m *Machine) Node() *corev1.Node {
 	return eldest(m.Nodes)
 }
 
-// Twins are the other claims and nodes, by age, and why they do not count.
+// Twins returns the other claims and nodes, by age, and why they do not count.
 func (m *Machine) Twins() (claims, nodes []Twin) {
 	return twins(m.Claims, m.Claim(), "status.providerID", "claim"), twins(m.Nodes, m.Node(), "spec.providerID", "node")
 }
 
-// Twin is an object that shows the machine of another.
+// Twin is an object with the provider ID of another object's machine.
 type Twin struct {
 	Object metav1.Object
 	Why    model.Rejection
@@ -68,7 +68,7 @@ func twins[T metav1.Object](all []T, counts T, field, kind string) []Twin {
 	return list
 }
 
-// eldest is the zero value for none.
+// eldest returns the oldest object, or the zero value if there is none.
 func eldest[T metav1.Object](all []T) (first T) {
 	for i, o := range all {
 		if i == 0 || compareAge(o, first) < 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Node merges a node and its claim; either may be nil, not both. What the node is not yet is filled in from the claim
-// (core specification 3.1):
+// Node merges a node and its claim; either may be nil, but not both. Properties that the node does not have yet are
+// taken from the claim:
 //
 //	stage         labels, taints                     capacity, allocatable
 //	Launching     claim                              none: they follow from the requirements
@@ -24,8 +24,8 @@ import (
 //	              taints left out
 //	Initialized   node                               node
 //
-// A node without a claim is Initialized from the beginning. A claim that had registered and has no node any more is
-// Deleting: its machine cannot run pods. A Launching claim is refused when its requirements cannot be read; later they
+// A node without a claim is Initialized from the beginning. A claim that was registered and has no node any more is
+// Deleting: its machine cannot run pods. A Launching claim is rejected if its requirements are invalid; later they
 // are not needed.
 func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.NodeSpec, *model.Rejection) {
 	if claim == nil {
@@ -60,7 +60,7 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 	return spec, nil
 }
 
-// addLife says why the claim was created and what will end it.
+// addLife sets why the claim was created and when it ends.
 func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 	pods, reserved := claim.Annotations[karpv1.AnnotationPods], claim.Annotations[karpv1.AnnotationReserved]
 	spec.BoughtFor, _ = promises(pods)
@@ -90,8 +90,8 @@ func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 	}
 }
 
-// stageOf is how far the claim has come. The node's labels count beside the claim's conditions, because the node is
-// written first.
+// stageOf returns the stage of the claim. The node's labels count in addition to the claim's conditions, because the
+// node is written first.
 func stageOf(node *corev1.Node, claim *karpv1.NodeClaim) model.Stage {
 	switch {
 	case node == nil && claim.Status.ProviderID == "" && !conditionTrue(claim, karpv1.ConditionLaunched):
@@ -106,7 +106,7 @@ func stageOf(node *corev1.Node, claim *karpv1.NodeClaim) model.Stage {
 	return model.Launched
 }
 
-// Registered reports whether the node says that it was matched with its claim.
+// Registered reports whether the node is labeled as registered.
 func Registered(node *corev1.Node) bool { return node.Labels[karpv1.LabelRegistered] == "true" }
 
 func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim) {
@@ -133,7 +133,8 @@ func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim)
 	}
 }
 
-// lasting are the taints that matter to planning: until a node is initialized those that will go by themselves do not.
+// lasting returns the taints that affect planning: until a node is initialized, taints that are removed automatically
+// are ignored.
 func lasting(node *corev1.Node, claim *karpv1.NodeClaim, stage model.Stage) []corev1.Taint {
 	all := nodeTaints(node)
 	if stage >= model.Initialized {
@@ -145,7 +146,7 @@ func lasting(node *corev1.Node, claim *karpv1.NodeClaim, stage model.Stage) []co
 	})
 }
 
-// nodeTaints are the node's taints, and that of a cordoned node before the node controller has set it.
+// nodeTaints returns the node's taints, and that of a cordoned node before the node controller has set it.
 func nodeTaints(node *corev1.Node) []corev1.Taint {
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	has := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&cordon) })
@@ -167,7 +168,7 @@ func unmanaged(node *corev1.Node) model.NodeSpec {
 	}
 }
 
-// fillGaps adds the amounts that are missing; amounts never holds zeros.
+// fillGaps adds the missing amounts; amounts never contains zeros.
 func fillGaps(have []quantity.Amount, from corev1.ResourceList) []quantity.Amount {
 	for _, a := range amounts(from, down) {
 		if _, found := slices.BinarySearchFunc(have, a, compareAmounts); !found {
@@ -178,7 +179,7 @@ func fillGaps(have []quantity.Amount, from corev1.ResourceList) []quantity.Amoun
 	return have
 }
 
-// taints converts taints, by key and effect. An unknown effect keeps nobody away and is left out.
+// taints converts taints, by key and effect. It omits unknown effects, which repel no pod.
 func taints(from []corev1.Taint) []model.Taint {
 	if len(from) == 0 {
 		return nil
@@ -207,7 +208,7 @@ func conditionTrue(claim *karpv1.NodeClaim, conditionType string) bool {
 	return false
 }
 
-// conditionTime is when the condition became true, zero if it is not.
+// conditionTime returns when the condition became true, or the zero time if it is not true.
 func conditionTime(claim *karpv1.NodeClaim, conditionType string) metav1.Time {
 	for i := range claim.Status.Conditions {
 		if c := &claim.Status.Conditions[i]; c.Type == conditionType && c.Status == metav1.ConditionTrue {

@@ -58,7 +58,7 @@ status:
   conditions: [{type: Ready, status: "True"}]
 `
 
-// stages are one machine's claim and node from its creation on.
+// TestNodeStages covers the claim and node of one machine from its creation on.
 func TestNodeStages(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	base := model.NodeSpec{
@@ -200,7 +200,7 @@ status:
 	}
 }
 
-// TestDisruptionReason: the condition can be seen, so that it can be taken off again.
+// TestDisruptionReason checks that the condition is visible, so that it can be removed.
 func TestDisruptionReason(t *testing.T) {
 	for status, want := range map[string]bool{"True": true, "False": false} {
 		claim := decode[karpv1.NodeClaim](t, claimText+"\nstatus: {conditions: [{type: DisruptionReason, status: \""+status+"\"}]}")
@@ -210,7 +210,7 @@ func TestDisruptionReason(t *testing.T) {
 	}
 }
 
-// TestPromisedPods: a claim tells the pods it was bought for until its node is initialized.
+// TestPromisedPods checks that a claim has its promised pods until its node is initialized.
 func TestPromisedPods(t *testing.T) {
 	claim := decode[karpv1.NodeClaim](t, claimText+launchedStatus)
 	claim.Annotations[karpv1.AnnotationPods] = "u1 u2"
@@ -234,6 +234,6 @@ func TestClaimThatCannotBeRead(t *testing.T) {
 	}
 	claim.Status.ProviderID = "kwok://c"
 	if _, refused := Node(nil, claim, words()); refused != nil {
-		t.Errorf("once it is launched the requirements do not matter, but it is refused: %+v", *refused)
+		t.Errorf("requirements do not matter after launch, but the claim is refused: %+v", *refused)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NominationManager is the field manager under which we write status.nominatedNodeName. It is how we tell our
-// nominations from kube-scheduler's, also after a restart.
+// NominationManager is the field manager under which this controller writes status.nominatedNodeName. It
+// distinguishes these nominations from those of kube-scheduler, also after a restart.
 const NominationManager = "karpenter-nominate"
 
-// nominationFields is what remains of a pod's managed fields when the nomination is ours.
+// nominationFields is the remaining part of a pod's managed fields if this controller wrote the nomination.
 const nominationFields = `{"f:status":{"f:nominatedNodeName":{}}}`
 
-// NominatedByUs reports whether the pod's status.nominatedNodeName is ours. It works on pods as the API sends them and
-// on those that Trim has seen.
+// NominatedByUs reports whether this controller wrote the pod's status.nominatedNodeName. It accepts pods from the
+// API and pods after Trim.
 func NominatedByUs(pod *corev1.Pod) bool {
 	if pod.Status.NominatedNodeName == "" {
 		return false
@@ -41,7 +41,7 @@ func ownsNomination(entry *metav1.ManagedFieldsEntry) bool {
 	return json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) == nil && owned.Status.NominatedNodeName != nil
 }
 
-// SelectorOf is how a ReplicationController, ReplicaSet or StatefulSet selects its pods, nil for anything else.
+// SelectorOf returns the pod selector of a ReplicationController, ReplicaSet or StatefulSet, nil for other objects.
 func SelectorOf(obj any) *metav1.LabelSelector {
 	switch o := obj.(type) {
 	case *corev1.ReplicationController:

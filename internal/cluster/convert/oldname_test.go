@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// today and ofBefore say the same, each with its names.
+// today and ofBefore are the same pod with the current and the deprecated names.
 const today = `
 metadata: {name: a, namespace: n, labels: {app: a}, annotations: {karpenter.sh/do-not-disrupt: "true"}}
 spec:
@@ -53,7 +53,7 @@ spec:
   - {maxSkew: 1, topologyKey: node.k8s.aws/capacity-type, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: a}}}
 `
 
-// A pod with the names of before means what it would mean with today's.
+// TestOldNamesMeanTodays checks that a pod with deprecated names is converted like one with the current names.
 func TestOldNamesMeanTodays(t *testing.T) {
 	v := NewVocabulary(cloud.Declared{WellKnown: awsv1.WellKnownLabels(), Restricted: []string{awsv1.Group}})
 	spec := func(text string) model.PodSpec {
@@ -64,11 +64,12 @@ func TestOldNamesMeanTodays(t *testing.T) {
 		return spec
 	}
 	if diff := cmp.Diff(spec(today), spec(ofBefore)); diff != "" {
-		t.Errorf("today's names (-), those of before (+):\n%s", diff)
+		t.Errorf("current names (-), deprecated names (+):\n%s", diff)
 	}
 }
 
-// A pod that wants no node of Karpenter's says so by the old name too; a label that is gone is refused by name.
+// TestOldNamesThatKeepAway checks that a pod can opt out with the deprecated name too, and that a removed label is
+// rejected by name.
 func TestOldNamesThatKeepAway(t *testing.T) {
 	v := NewVocabulary(cloud.Declared{WellKnown: awsv1.WellKnownLabels(), Restricted: []string{awsv1.Group}})
 	for name, test := range map[string]struct {
@@ -98,7 +99,7 @@ func TestOldAnnotationOfNodes(t *testing.T) {
 	}
 }
 
-// An old value that got into the API before its schema.
+// TestOldPolicy covers a deprecated value that was stored before the current schema.
 func TestOldPolicy(t *testing.T) {
 	pool := decode[karpv1.NodePool](t, "metadata: {name: p}\nspec: {disruption: {consolidationPolicy: WhenUnderutilized}}")
 	if spec := Pool(pool, NewVocabulary(cloud.Declared{})); spec.Policy != string(karpv1.ConsolidateWhenEmptyOrUnderutilized) {

@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// PDB converts a PodDisruptionBudget as the eviction API reads it (kubernetes, pkg/registry/core/pod/storage/eviction.go):
-// a status that has not seen the newest specification yet allows nothing.
+// PDB converts a PodDisruptionBudget as the eviction API evaluates it (kubernetes,
+// pkg/registry/core/pod/storage/eviction.go): a status that has not observed the newest generation allows nothing.
 func PDB(pdb *policyv1.PodDisruptionBudget) model.PDBSpec {
 	status, policy := &pdb.Status, pdb.Spec.UnhealthyPodEvictionPolicy
 	spec := model.PDBSpec{

@@ -9,12 +9,12 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Representation: most requirements are on labels that everybody may use and have values that nobody doubts. The rules of
-// the API cost regular expressions and paths for each of them; these few loops over bytes cost neither. Invariant: what
-// is plain, karpv1.ValidateRequirements has nothing against; what is not plain is asked there, so that one place says
-// what is wrong.
+// Representation: most requirements use unrestricted labels and obviously valid values. The API's validation costs
+// regular expressions and paths for each of them; these loops over bytes avoid that cost. Invariant:
+// karpv1.ValidateRequirements accepts everything that is plain. Everything else is validated there, so that errors
+// come from one place.
 
-// plain reports whether the requirement is right beyond doubt.
+// plain reports whether the requirement is certainly valid.
 func (v *Vocabulary) plain(key string, operator corev1.NodeSelectorOperator, values ...string) bool {
 	key = v.Rules.Key(key)
 	if key == corev1.LabelHostname || !plainKey(key) || slices.ContainsFunc(values, func(s string) bool { return !plainValue(s) }) {
@@ -29,13 +29,13 @@ func (v *Vocabulary) plain(key string, operator corev1.NodeSelectorOperator, val
 	return false
 }
 
-// constrained are the labels of which not every value will do.
+// constrained holds the labels that do not accept every value.
 var constrained = map[string]bool{karpv1.LabelCapacityType: true}
 
 // free reports whether users may require the label.
 func (v *Vocabulary) free(key string) bool { return v.wellKnown[key] || v.Rules.Restriction(key) == "" }
 
-// maxName is the length of names and values, maxPrefix that of a DNS subdomain (Kubernetes, qualified names).
+// maxName is the maximum length of names and values, maxPrefix that of a DNS subdomain (Kubernetes, qualified names).
 const maxName, maxPrefix = 63, 253
 
 func plainKey(key string) bool {
@@ -46,7 +46,7 @@ func plainKey(key string) bool {
 	return name != "" && plainValue(name) && (!prefixed || plainDomain(prefix))
 }
 
-// plainValue is true for the empty value, and for letters and digits with marks only inside.
+// plainValue reports whether s is empty, or consists of letters and digits with '-', '_' and '.' only inside.
 func plainValue(s string) bool {
 	if len(s) > maxName {
 		return false
@@ -60,7 +60,7 @@ func plainValue(s string) bool {
 	return true
 }
 
-// plainDomain is true for lower-case labels with dots between.
+// plainDomain reports whether s consists of lowercase labels separated by dots.
 func plainDomain(s string) bool {
 	if s == "" || len(s) > maxPrefix {
 		return false

@@ -10,24 +10,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Disposition is what a pod is to us.
+// Disposition says what the controller does with a pod.
 type Disposition uint8
 
 // The dispositions of a pod.
 const (
-	// Ignore: it uses no node and does not ask us for one.
+	// Ignore: it uses no node and needs none from this controller.
 	Ignore Disposition = iota
-	// Pending: it waits for a node, and we may give it one (core specification 3.3). Its spec may still carry a
+	// Pending: it is unschedulable, and the controller may launch a node for it. Its spec may still carry a
 	// Rejection.
 	Pending
-	// Bound: it is on a node and uses it.
+	// Bound: it is bound to a node and uses its resources.
 	Bound
 )
 
-// Pod converts a pod. The spec is empty when the pod is to be ignored. It shares maps with the pod, which must not be
-// changed afterwards.
+// Pod converts a pod. The spec is empty if the pod is ignored. It shares maps with the pod, which must not be changed
+// afterwards.
 //
-// Rejected is set on pending pods, and on bound ones that would have to be placed anew if their node went.
+// Rejected is set on pending pods, and on bound pods that would have to be placed again if their node were removed.
 func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposition) {
 	if around == nil {
 		around = &Around{}
@@ -72,8 +72,8 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 	return spec, disposition
 }
 
-// dispositionOf applies the predicate of core specification 3.3, with one exception: a pod that we nominated stays in
-// the plan. A pending pod that is being deleted will never run.
+// dispositionOf classifies a pod as upstream Karpenter does (pkg/utils/pod, IsProvisionable), with one exception: a
+// pod that this controller nominated stays in the plan. A pending pod that is being deleted will never run.
 func dispositionOf(pod *corev1.Pod) Disposition {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -136,7 +136,7 @@ func tolerations(from []corev1.Toleration) []model.Toleration {
 		t := &from[i]
 		switch t.Operator {
 		case "", corev1.TolerationOpEqual, corev1.TolerationOpExists:
-		default: // a comparison of integers (KEP-5471): better to tolerate too little than too much
+		default: // a comparison of integers (KEP-5471): tolerating too little is safer than too much
 			continue
 		}
 		effect, known := effectOf(t.Effect)

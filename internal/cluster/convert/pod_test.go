@@ -144,7 +144,7 @@ func TestRejected(t *testing.T) {
 	podTerm := "[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: b}}}]"
 	tests := []struct {
 		name, pod, field string
-		// reason is a part of it; what is right must be said too.
+		// reason is a part of it; it must also state the correction.
 		reason              string
 		unsupported, silent bool
 	}{
@@ -307,6 +307,6 @@ status:
 	spec, _ := Pod(pod, words(), nil)
 	want := []quantity.Amount{{Name: "cpu", Value: 400}, {Name: "memory", Value: 1 << 30}, {Name: "pods", Value: 1}}
 	if diff := cmp.Diff(want, spec.Requests); diff != "" {
-		t.Errorf("while a pod is resized the largest counts (-want +got):\n%s", diff)
+		t.Errorf("during a resize the largest request counts (-want +got):\n%s", diff)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// Pool converts a pool, all but what depends on the time and on the provider: Catalogue and the budgets' Inactive are
-// left to AddCatalogue and Budgets.
+// Pool converts a pool, except for the fields that depend on the time and on the provider: AddCatalogue and Budgets
+// set Catalogue and the budgets' Inactive.
 func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	template := &pool.Spec.Template
 	spec := model.PoolSpec{
@@ -52,7 +52,7 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	return spec
 }
 
-// blocked says why nothing may be bought from the pool.
+// blocked returns the reason for which no node may be launched from the pool, or nil.
 func blocked(pool *karpv1.NodePool, v *Vocabulary) *model.Rejection {
 	class := pool.Spec.Template.Spec.NodeClassRef
 	switch {
@@ -85,7 +85,7 @@ func notReady(pool *karpv1.NodePool) *model.Rejection {
 	return &model.Rejection{Field: field, Reason: "the pool is not ready: its conditions have not been set yet"}
 }
 
-// culprits are the conditions behind Ready that are false, in their own words: those of Ready only name them.
+// culprits returns the messages of the false conditions behind Ready: Ready itself contains only their names.
 func culprits(pool *karpv1.NodePool) string {
 	var parts []string
 	for _, name := range []string{karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady} {
@@ -98,8 +98,8 @@ func culprits(pool *karpv1.NodePool) string {
 	return strings.Join(parts, "; ")
 }
 
-// AddCatalogue gives the pool what it can buy; nil blocks it, with the reason why there is none. A static pool that
-// nothing else blocks is blocked for pods.
+// AddCatalogue sets the catalog of the pool. A nil catalog blocks the pool with the reason why. A static pool that is
+// not blocked otherwise is blocked for pods.
 func AddCatalogue(spec *model.PoolSpec, catalogue *model.Catalogue, why string) {
 	spec.Catalogue = catalogue
 	if spec.Blocked == nil && (catalogue == nil || len(catalogue.Types) == 0) {
@@ -110,7 +110,7 @@ func AddCatalogue(spec *model.PoolSpec, catalogue *model.Catalogue, why string) 
 	}
 }
 
-// limits keeps zeros, unlike amounts: a limit of zero says that nothing may be bought.
+// limits keeps zeros, unlike amounts: a limit of zero means that no node may be launched.
 func limits(list corev1.ResourceList) []quantity.Amount {
 	if len(list) == 0 {
 		return nil
@@ -123,13 +123,13 @@ func limits(list corev1.ResourceList) []quantity.Amount {
 	return to
 }
 
-// expired is how the engine spells the reason of nodes that are replaced before expireAfter ends them.
+// expired is the engine's name of the reason for nodes that are replaced before expireAfter deletes them.
 const expired karpv1.DisruptionReason = "Expired"
 
-// Budgets converts the pool's budgets as they are at now: Inactive depends on it (core specification 5.6). The second
-// result says what cannot be read, empty if all can; the pool then allows no disruption. An unset list is the API's
-// default of 10%. Expiry is no reason that a budget of the API can name: where there are budgets and all of them have
-// reasons, nothing is said about it, and it has the default too.
+// Budgets converts the pool's budgets at the time now, on which Inactive depends
+// (https://karpenter.sh/docs/concepts/disruption/#nodepool-disruption-budgets). The second result describes an
+// invalid budget, or is empty; the pool then allows no disruption. An unset list is the API's default of 10%. Budgets
+// cannot name expiry as a reason: if there are budgets and all of them have reasons, expiry has the default too.
 func Budgets(pool *karpv1.NodePool, now time.Time) ([]model.Budget, string) {
 	from := pool.Spec.Disruption.Budgets
 	silent := len(from) > 0 && !slices.ContainsFunc(from, func(b karpv1.Budget) bool { return len(b.Reasons) == 0 })
@@ -150,7 +150,7 @@ func Budgets(pool *karpv1.NodePool, now time.Time) ([]model.Budget, string) {
 	return budgets, ""
 }
 
-// Scheduled reports whether some budget of the pool changes with the time.
+// Scheduled reports whether some budget of the pool changes with time.
 func Scheduled(pool *karpv1.NodePool) bool {
 	return slices.ContainsFunc(pool.Spec.Disruption.Budgets, func(b karpv1.Budget) bool { return b.Schedule != nil })
 }

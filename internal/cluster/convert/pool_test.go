@@ -121,7 +121,7 @@ func TestNodePriceOfPool(t *testing.T) {
 	}
 }
 
-// TestReservations: an offering says whose nodes carry a reservation's id.
+// TestReservations checks that an offering determines which nodes carry the ID of a reservation.
 func TestReservations(t *testing.T) {
 	catalogue, refused := Catalogue([]cloud.InstanceType{{Name: "small", Offerings: []cloud.Offering{
 		{Zone: "a", CapacityType: "reserved", ReservationID: "r-1", ReservationCount: 3}, {Zone: "a", CapacityType: "spot"},
@@ -157,7 +157,7 @@ func TestAddCatalogue(t *testing.T) {
 	}
 }
 
-// TestBudgets has the worked examples of core specification, appendix B 1-2.
+// TestBudgets covers budgets with and without schedules and reasons.
 func TestBudgets(t *testing.T) {
 	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 	const daily = `{nodes: "0", schedule: "0 9 * * *", duration: 8h}`

@@ -2,7 +2,7 @@ package convert
 
 import "strings"
 
-// reservedWords are those of a text, nil for none.
+// reservedWords returns the words of a text, nil for none.
 func reservedWords(text string) []string {
 	if text == "" {
 		return nil
@@ -10,8 +10,9 @@ func reservedWords(text string) []string {
 	return strings.Fields(text)
 }
 
-// promises reads the values of karpv1.AnnotationPods and karpv1.AnnotationReserved, words of model.Pod.Promise separated by
-// spaces: the UIDs of the pods, and by their index those of the controllers, nil when none is named.
+// promises parses the values of karpv1.AnnotationPods and karpv1.AnnotationReserved, entries of model.Pod.Promise
+// separated by spaces. It returns the UIDs of the pods, and by their index those of the controllers, nil if there are
+// none.
 func promises(text string) (pods, owners []string) {
 	for i, word := range strings.Fields(text) {
 		pod, owner, named := strings.Cut(word, "/")

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Controllers are named by the index of their pod, wherever the first of them is.
+// TestPromises checks that controllers have the index of their pod, wherever the first of them is.
 func TestPromises(t *testing.T) {
 	for bare := range 20 {
 		text, wantPods, wantOwners := "", []string{}, make([]string, bare)

@@ -15,9 +15,9 @@ import (
 
 var onePod = *resource.NewQuantity(1, resource.DecimalSI)
 
-// podRequests is what the pod takes of a node: the effective request of KEP-753 with sidecars and overhead, during an
-// in-place resize the larger of what is asked and what is allocated, and one of the node's pods. Amounts that cannot be
-// reckoned with are refused, and count as nothing.
+// podRequests returns the resources that the pod uses on a node: the effective request of KEP-753 with sidecars and
+// overhead, during an in-place resize the larger of the requested and the allocated amounts, and one of the node's
+// pods. Amounts that the engine cannot handle are rejected and count as zero.
 func podRequests(pod *corev1.Pod) ([]quantity.Amount, *model.Rejection) {
 	if isPlain(pod) {
 		return plainRequests(pod)
@@ -33,8 +33,8 @@ func podRequests(pod *corev1.Pod) ([]quantity.Amount, *model.Rejection) {
 	return amounts(list, up), nil
 }
 
-// isPlain reports whether the pod asks for what its one container asks for and nothing else. Most pods are plain, and the
-// general rule costs them ten maps.
+// isPlain reports whether the pod's requests are just those of its one container. Most pods are plain, and the
+// general rule allocates ten maps for them.
 func isPlain(pod *corev1.Pod) bool {
 	return len(pod.Spec.Containers) == 1 && len(pod.Spec.InitContainers) == 0 && len(pod.Spec.Overhead) == 0 &&
 		pod.Spec.Resources == nil && pod.Status.Resources == nil && len(pod.Status.AllocatedResources) == 0 &&
@@ -57,7 +57,7 @@ func plainRequests(pod *corev1.Pod) ([]quantity.Amount, *model.Rejection) {
 	return to, nil
 }
 
-// refuseAmounts names an amount that is beyond all reason: to add 1e100000000 to something takes forever.
+// refuseAmounts rejects unreasonable amounts: adding 1e100000000 to another amount takes too long.
 func refuseAmounts(pod *corev1.Pod) *model.Rejection {
 	if refused := amountsOf("spec.containers", pod.Spec.Containers); refused != nil {
 		return refused

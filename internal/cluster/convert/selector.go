@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// alternatives are the node selector merged with each required node affinity term, nil when the pod asks for nothing.
-// A term without expressions and fields selects no node (Kubernetes API, NodeSelectorTerm) and is left out.
+// alternatives returns the node selector merged with each required node affinity term, nil if the pod has neither. It
+// omits terms without expressions and fields, which select no node (Kubernetes API, NodeSelectorTerm).
 func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 	terms, required := requiredTerms(spec)
 	if !required && len(spec.NodeSelector) == 0 {
@@ -33,7 +33,7 @@ func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 	}
 	if len(all) > manyTerms {
 		if all = label.Union(all); len(all) == 1 && len(all[0]) == 0 {
-			return nil // any node will do
+			return nil // any node matches
 		}
 	}
 	if len(all) == 0 {
@@ -42,10 +42,11 @@ func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 	return all
 }
 
-// manyTerms is how many node affinity terms are kept as they are written; of more, those that differ in one requirement are merged.
+// manyTerms is the number of node affinity terms up to which they are kept unchanged. If there are more, those that
+// differ in one requirement are merged.
 const manyTerms = 16
 
-// term is everything that a node selector term asks for at once.
+// term returns all requirements of a node selector term.
 func (v *Vocabulary) term(t *corev1.NodeSelectorTerm) []label.Requirement {
 	reqs := make([]label.Requirement, 0, len(t.MatchExpressions)+len(t.MatchFields))
 	for _, e := range t.MatchExpressions {
@@ -57,7 +58,7 @@ func (v *Vocabulary) term(t *corev1.NodeSelectorTerm) []label.Requirement {
 	return reqs
 }
 
-// fieldRequirement is a requirement on a field of the node. There is one such field, its name.
+// fieldRequirement returns a requirement on a field of the node. The only such field is its name.
 func fieldRequirement(f corev1.NodeSelectorRequirement) label.Requirement {
 	operator, ok := label.ParseOperator(string(f.Operator))
 	if f.Key != metav1.ObjectNameField || !ok || operator != label.In && operator != label.NotIn {
@@ -66,7 +67,7 @@ func fieldRequirement(f corev1.NodeSelectorRequirement) label.Requirement {
 	return label.Requirement{Key: model.FieldName, Operator: operator, Values: slices.Clone(f.Values)}
 }
 
-// nowhere is a requirement that no node satisfies.
+// nowhere returns a requirement that no node satisfies.
 func nowhere(key string) label.Requirement { return label.Requirement{Key: key, Operator: label.In} }
 
 func (v *Vocabulary) expression(e corev1.NodeSelectorRequirement) label.Requirement {
@@ -77,7 +78,7 @@ func (v *Vocabulary) expression(e corev1.NodeSelectorRequirement) label.Requirem
 	return req
 }
 
-// requiredTerms returns the required node affinity terms, and whether there is such an affinity at all.
+// requiredTerms returns the required node affinity terms, and whether there is such an affinity.
 func requiredTerms(spec *corev1.PodSpec) ([]corev1.NodeSelectorTerm, bool) {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return nil, false
@@ -89,7 +90,7 @@ func requiredTerms(spec *corev1.PodSpec) ([]corev1.NodeSelectorTerm, bool) {
 	return selector.NodeSelectorTerms, true
 }
 
-// optOut is true when every alternative requires that the node is in no pool.
+// optOut reports whether every alternative requires that the node is in no pool.
 func optOut(alternatives [][]label.Requirement) bool {
 	refuses := func(r label.Requirement) bool {
 		return r.Key == karpv1.LabelNodePool && r.Operator == label.DoesNotExist
@@ -102,7 +103,7 @@ func optOut(alternatives [][]label.Requirement) bool {
 	return len(alternatives) > 0
 }
 
-// refuseSelector applies the rules of core specification 1.7 to the node selector and the required node affinity.
+// refuseSelector validates the node selector and the required node affinity.
 func refuseSelector(pod *corev1.Pod, v *Vocabulary) *model.Rejection {
 	for _, key := range sortedKeys(pod.Spec.NodeSelector) {
 		if v.plain(key, corev1.NodeSelectorOpIn, pod.Spec.NodeSelector[key]) {
@@ -150,8 +151,8 @@ func refuseEmptyTerms(terms []corev1.NodeSelectorTerm) *model.Rejection {
 	}
 }
 
-// refuseFields refuses a pod of which every term selects nodes by their names: kube-scheduler has found no room there,
-// and no new node can have such a name.
+// refuseFields rejects a pod whose terms all select nodes by name: kube-scheduler has found no room there, and a new
+// node cannot have such a name.
 func refuseFields(pod *corev1.Pod) *model.Rejection {
 	terms, _ := requiredTerms(&pod.Spec)
 	first := -1
@@ -179,5 +180,5 @@ func termPath(i int) *field.Path {
 	return field.NewPath("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i)
 }
 
-// at names an element of a list.
+// at returns the path of an element of a list.
 func at(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

@@ -11,15 +11,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Representation: pods of one controller mostly state the same constraints, word for word. The constraints of the last
-// pod of a controller are kept with what became of them, and the next pod that states the same shares the result, which
-// nobody changes. Invariant: what is shared is what would have been made again; constraints whose meaning depends on the
-// pod's own labels are never shared. Cost: one comparison, no allocation; mostSiblings controllers are remembered.
+// Representation: pods of one controller usually have identical constraints. The constraints of a controller's last
+// pod are kept with their conversion, and the next pod with the same constraints shares the result, which is never
+// modified. Invariant: a shared result equals a new conversion; constraints that depend on the pod's own labels are
+// never shared. Cost: one comparison, no allocation; mostSiblings controllers are remembered.
 type siblings struct {
 	spread map[sibling]spreadOf
 }
 
-// sibling is what pods have in common that may share.
+// sibling identifies pods that may share a conversion.
 type sibling struct {
 	namespace  string
 	controller types.UID
@@ -40,7 +40,7 @@ func siblingOf(pod *corev1.Pod) sibling {
 	return s
 }
 
-// spreads is what the same constraints of a sibling became; nil when there is none.
+// spreads returns the conversion of the same constraints of a sibling; nil if there is none.
 func (s *siblings) spreads(pod *corev1.Pod, constraints []corev1.TopologySpreadConstraint) []model.Spread {
 	known := s.spread[siblingOf(pod)]
 	if len(known.constraints) != len(constraints) {
@@ -61,7 +61,7 @@ func (s *siblings) remember(pod *corev1.Pod, constraints []corev1.TopologySpread
 	s.spread[siblingOf(pod)] = spreadOf{constraints, list}
 }
 
-// sameConstraint is true for constraints that mean the same for pods of one namespace, whatever their labels.
+// sameConstraint reports whether the constraints are equivalent for pods of one namespace, whatever their labels.
 func sameConstraint(a, b *corev1.TopologySpreadConstraint) bool {
 	return a.MaxSkew == b.MaxSkew && a.TopologyKey == b.TopologyKey && a.WhenUnsatisfiable == b.WhenUnsatisfiable &&
 		len(a.MatchLabelKeys)+len(b.MatchLabelKeys) == 0 && same(a.MinDomains, b.MinDomains) &&

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestSiblings: a pod that shares what a sibling stated has what it would have alone, whatever was converted before.
+// TestSiblings checks that a pod that shares the conversion of a sibling gets the same result as alone, whatever was
+// converted before.
 func TestSiblings(t *testing.T) {
 	owner := "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}]"
 	selector := "labelSelector: {matchLabels: {app: a}, matchExpressions: [{key: b, operator: In, values: [x, y]}]}"
@@ -46,6 +47,6 @@ func TestSiblings(t *testing.T) {
 	again, _ := Pod(pods[0], words(), around)
 	once, _ := Pod(pods[0], words(), around)
 	if &again.Spread[0] != &once.Spread[0] {
-		t.Error("the same constraints are converted twice")
+		t.Error("equal constraints are converted twice")
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// sharing prefixes the labels, of no user's, by which pods that share a claim find each other.
+// sharing is the prefix of the internal labels by which pods that share a claim select each other.
 const sharing = "volume:"
 
-// keepTogether makes the pod want to be in one zone with the others that share a claim whose volume is made where the
-// first of them goes: as soon as it is, it holds the others there
-// (https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode). Of a driver that has no zones that is
-// asked too much, until the volume is there.
+// keepTogether requires the pod to be in one zone with the other pods that share a claim whose volume is provisioned
+// for the first of them: once the volume exists, it restricts the others to its zone
+// (https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode). For a driver without zones this
+// is too strict until the volume exists.
 func keepTogether(spec *model.PodSpec) {
 	own := false
 	for _, v := range spec.Volumes {

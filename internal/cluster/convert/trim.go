@@ -8,15 +8,16 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Objects are trimmed before they are kept: of a pod as clusters have them, with two containers, two thirds are managed
-// fields, environments, probes, mounts and reports of containers, and of a node nearly all are its images. Nothing here decides by them.
+// Objects are trimmed before they are stored. Of a typical pod with two containers, two thirds are managed fields,
+// environments, probes, mounts and container statuses; of a node nearly everything is its images. No decision depends
+// on them.
 //
-// Invariant: the conversion of a trimmed object is that of the object, and Trim may be applied again. A new field of pods or
-// nodes that some code reads from the mirror or the manager's cache must be kept here (TestTrim, FuzzPod).
+// Invariant: a trimmed object is converted like the original, and Trim may be applied again. A new field of pods or
+// nodes that any code reads from the mirror or the manager's cache must be kept here (TestTrim, FuzzPod).
 
-// Trim drops what nobody reads from an object that is about to be kept. On a pod that we nominated one minimal entry of the
-// managed fields remains, which is what NominatedByUs needs. It changes the object. What was trimmed must be written by
-// patches only: an update would send the remains as the truth.
+// Trim removes unused fields from an object before it is stored. It changes the object. If this controller nominated
+// a pod, one minimal entry of the managed fields remains for NominatedByUs. Trimmed objects must be written by
+// patches only: an update would write the remaining fields as the complete object.
 func Trim(obj metav1.Object) {
 	trimWorkload(obj)
 	switch o := obj.(type) {
@@ -30,7 +31,7 @@ func Trim(obj metav1.Object) {
 	}
 }
 
-// trimWorkload keeps of workloads and Services what selects pods.
+// trimWorkload keeps only the pod selectors of workloads and Services.
 func trimWorkload(obj metav1.Object) {
 	switch o := obj.(type) {
 	case *corev1.Service:
@@ -44,7 +45,8 @@ func trimWorkload(obj metav1.Object) {
 	}
 }
 
-// trimNode drops what kubelet tells schedulers and attachers of a node: images, which are most of it, and volumes.
+// trimNode removes what the kubelet reports for schedulers and attachers: images, which are most of a node, and
+// volumes.
 func trimNode(node *corev1.Node) {
 	s := &node.Status
 	s.Images, s.VolumesInUse, s.VolumesAttached, s.Config, s.RuntimeHandlers = nil, nil, nil, nil, nil
@@ -72,12 +74,12 @@ func trimPod(pod *corev1.Pod) {
 	spec.EphemeralContainers, spec.SecurityContext, spec.ImagePullSecrets, spec.HostAliases, spec.DNSConfig, spec.ReadinessGates = nil, nil, nil, nil, nil, nil
 }
 
-// annotationsOfPods are those that are read from pods. Others may be 256 KiB a pod.
+// annotationsOfPods are the annotations that are read from pods. Others may take up to 256 KiB per pod.
 var annotationsOfPods = []string{
 	karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationSafeToEvict, karpv1.AnnotationPodDeletionCost,
 }
 
-// readAnnotations keeps the annotations that are read.
+// readAnnotations keeps the annotations in annotationsOfPods.
 func readAnnotations(all map[string]string) map[string]string {
 	var kept map[string]string
 	for _, key := range annotationsOfPods {
@@ -91,7 +93,7 @@ func readAnnotations(all map[string]string) map[string]string {
 	return kept
 }
 
-// trimContainers keeps what containers ask of their node: resources, and ports of the host.
+// trimContainers keeps the resources and host ports of containers.
 func trimContainers(containers []corev1.Container, hostNetwork bool) []corev1.Container {
 	for i := range containers {
 		c := &containers[i]
@@ -106,7 +108,7 @@ func trimContainers(containers []corev1.Container, hostNetwork bool) []corev1.Co
 	return containers
 }
 
-// trimVolumes keeps those with a claim, at the places in the list at which messages name them.
+// trimVolumes keeps the volumes with a claim, at their original indexes, which messages refer to.
 func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i, volume := range volumes {
@@ -123,8 +125,8 @@ func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
 	return kept
 }
 
-// trimPodStatus drops addresses and reports of containers; of the latter those on resources remain while one differs from
-// what the container asks for: then a resize is under way.
+// trimPodStatus removes addresses and container statuses. It keeps the container statuses with resources while one
+// differs from the container's spec: then a resize is in progress.
 func trimPodStatus(pod *corev1.Pod) {
 	s := &pod.Status
 	s.HostIP, s.HostIPs, s.PodIP, s.PodIPs = "", nil, "", nil
@@ -141,7 +143,7 @@ func trimPodStatus(pod *corev1.Pod) {
 	}
 }
 
-// asIs reports whether the containers have what they ask for, as far as the statuses say.
+// asIs reports whether the containers have the resources in their spec, according to the statuses.
 func asIs(pod *corev1.Pod, statuses []corev1.ContainerStatus) bool {
 	for i := range statuses {
 		s := &statuses[i]
@@ -171,7 +173,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 		return false
 	}
 	for name, amount := range a {
-		// To compare 1e100000000 takes forever.
+		// Comparing 1e100000000 takes too long.
 		if other, has := b[name]; !has || unreasonable(amount) || unreasonable(other) || amount.Cmp(other) != 0 {
 			return false
 		}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What is kept of a pod, and that it means the same as before.
+// TestTrim checks which fields of a pod are kept, and that it is converted as before.
 func TestTrim(t *testing.T) {
 	tests := []struct{ name, pod, want string }{
 		{
@@ -83,7 +83,7 @@ spec: {nodeName: n, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`,
 			}
 			after, again := Pod(pod, words(), nil)
 			if diff := cmp.Diff(before, after); diff != "" || disposition != again {
-				t.Errorf("it means something else, disposition %d instead of %d:\n%s", again, disposition, diff)
+				t.Errorf("the conversion differs, disposition %d instead of %d:\n%s", again, disposition, diff)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ status: {capacity: {cpu: 4}, allocatable: {cpu: 3}, conditions: [{type: Ready, s
 	}
 }
 
-// text is an object as YAML, line by line.
+// text returns an object as YAML, line by line.
 func text(t *testing.T, object any) []string {
 	t.Helper()
 	content, err := json.Marshal(object)

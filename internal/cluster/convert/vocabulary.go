@@ -13,25 +13,26 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// Vocabulary is what labels mean in this cluster, and which node classes are the provider's. It is not changed after
-// NewVocabulary.
+// Vocabulary defines the meaning of labels in this cluster, and the node classes of the provider. It does not change
+// after NewVocabulary.
 type Vocabulary struct {
 	// Rules are those of the core and of the provider.
 	Rules karpv1.LabelRules
-	// Classes are the kinds of node class that the provider owns.
+	// Classes are the kinds of the provider's node classes.
 	Classes []schema.GroupKind
-	// Protection says which annotations protect pods. It may be set before the vocabulary is used.
+	// Protection defines which annotations protect pods. It may be set before the vocabulary is used.
 	Protection karpv1.ProtectionRules
 
 	wellKnown map[string]bool
-	// reservation is the label of a capacity reservation's id, empty when the provider has none.
+	// reservation is the label for the ID of a capacity reservation, empty if the provider has none.
 	reservation string
-	// unsupported are topology keys and provisioners of storage classes that the provider cannot honour.
+	// unsupported topology keys and provisioners of storage classes.
 	unsupportedTopology     []string
 	unsupportedProvisioners []string
 }
 
-// NewVocabulary is the core's vocabulary, the old names of before v1 included, with what a provider declares.
+// NewVocabulary returns the core's vocabulary, including the names from before v1, and that which a provider
+// declares.
 func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabulary {
 	more := karpv1.LabelRules{
 		WellKnown:         declared.WellKnown,
@@ -52,20 +53,19 @@ func NewVocabulary(declared cloud.Declared, classes ...schema.GroupKind) *Vocabu
 	return v
 }
 
-// Owns reports whether node classes of the kind are the provider's.
+// Owns reports whether the provider owns node classes of the kind.
 func (v *Vocabulary) Owns(group, kind string) bool {
 	return slices.Contains(v.Classes, schema.GroupKind{Group: group, Kind: kind})
 }
 
-// requirement spells a requirement as the engine does: today's key and values. It is false when the operator is not
-// known.
+// requirement returns a requirement with the current key and values. It returns false if the operator is unknown.
 func (v *Vocabulary) requirement(key, operator string, values []string) (label.Requirement, bool) {
 	op, ok := label.ParseOperator(operator)
 	key = v.Rules.Key(key)
 	return label.Requirement{Key: key, Operator: op, Values: v.values(key, values)}, ok
 }
 
-// values spells values of a label, by today's name, as usual. The result shares nothing with values.
+// values returns the canonical values of a label with its current key. The result shares nothing with values.
 func (v *Vocabulary) values(key string, values []string) []string {
 	if len(values) == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (v *Vocabulary) values(key string, values []string) []string {
 	return usual
 }
 
-// labels are requirements that the labels have just these values, by key.
+// labels returns requirements for exactly these label values, by key.
 func (v *Vocabulary) labels(labels map[string]string) []label.Requirement {
 	reqs := make([]label.Requirement, 0, len(labels))
 	for _, key := range sortedKeys(labels) {
@@ -87,8 +87,8 @@ func (v *Vocabulary) labels(labels map[string]string) []label.Requirement {
 	return reqs
 }
 
-// api converts the requirements of a pool or a claim; field is the name of their list. What the CRD's schema refuses
-// is a Rejection here too, because objects may be older than the schema.
+// api converts the requirements of a pool or a claim; field is the name of their list. It also rejects what the CRD's
+// schema forbids, because objects may be older than the schema.
 func (v *Vocabulary) api(field string, requirements []karpv1.Requirement) ([]label.Requirement, *model.Rejection) {
 	reqs := make([]label.Requirement, 0, len(requirements))
 	for i, r := range requirements {

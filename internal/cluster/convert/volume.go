@@ -12,15 +12,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Volumes looks up what stands behind a pod's volumes. Each answers nil when there is no such object.
+// Volumes looks up the objects behind a pod's volumes. The methods return nil if there is no such object.
 type Volumes interface {
 	Claim(namespace, name string) *corev1.PersistentVolumeClaim
 	Volume(name string) *corev1.PersistentVolume
-	// Class of the name; the empty name asks for the default class (see DefaultClass).
+	// Class returns the class with the name; the empty name means the default class (see DefaultClass).
 	Class(name string) *storagev1.StorageClass
 }
 
-// inTree are the drivers that took over from plugins that were part of Kubernetes (KEP-625).
+// inTree maps plugins that were part of Kubernetes to the CSI drivers that replaced them (KEP-625).
 var inTree = map[string]string{
 	"kubernetes.io/aws-ebs":        "ebs.csi.aws.com",
 	"kubernetes.io/gce-pd":         "pd.csi.storage.gke.io",
@@ -33,18 +33,18 @@ var inTree = map[string]string{
 const (
 	// bindCompleted is set by the volume controller when a claim is bound (Kubernetes, well-known annotations).
 	bindCompleted = "pv.kubernetes.io/bind-completed"
-	// noProvisioner is the provisioner of classes whose volumes are made by hand; no driver attaches them.
+	// noProvisioner is the provisioner of classes with manually created volumes; no driver attaches them.
 	noProvisioner = "kubernetes.io/no-provisioner"
-	// isDefault marks the class of claims that name none; the beta spelling still counts.
+	// isDefault marks the class of claims without a class; the beta annotation still counts.
 	isDefault     = "storageclass.kubernetes.io/is-default-class"
 	isDefaultBeta = "storageclass.beta.kubernetes.io/is-default-class"
-	// maxPlaces bounds the combinations of places that a pod's volumes allow.
+	// maxPlaces limits the combinations of alternatives of a pod's volumes.
 	maxPlaces = 256
 )
 
-// DefaultClass is the class of claims that name none: the youngest of those marked as default, of equally young ones the
-// first by name (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass). Nil when there is
-// none.
+// DefaultClass returns the class of claims without a class: the newest of those marked as default, and of equally new
+// ones the first by name (https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass). It
+// returns nil if there is none.
 func DefaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
 	var chosen *storagev1.StorageClass
 	for _, class := range classes {
@@ -59,15 +59,15 @@ func DefaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
 	return chosen
 }
 
-// demand is what one volume asks of the node: any of the alternatives, nil for nothing.
+// demand holds the requirements of one volume on the node: any of the alternatives, nil for no requirement.
 type demand struct {
 	volume       model.Volume
 	alternatives [][]label.Requirement
 }
 
-// volumes converts the pod's persistent volumes (core specification 3.3, 3.7): what they are, and what they demand of
-// the node together, as alternatives that may each hold alone. The first that cannot be used is the Rejection; the
-// volumes are complete all the same, because a bound pod holds them in any case.
+// volumes converts the pod's persistent volumes. It returns the volumes, their combined requirements on the node as
+// alternatives, and a Rejection for the first volume that cannot be used. The list of volumes is complete even then,
+// because a bound pod uses them in any case.
 func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, [][]label.Requirement, *model.Rejection) {
 	var list []model.Volume
 	var demands []demand
@@ -96,8 +96,8 @@ func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, []
 	return list, places, first
 }
 
-// claimName is the claim behind a volume, and whether other pods may use it. Claims of a StatefulSet's template and of
-// generic ephemeral volumes belong to one pod.
+// claimName returns the claim of a volume, and whether other pods may use it. Claims of a StatefulSet's template and
+// of generic ephemeral volumes belong to one pod.
 func claimName(pod *corev1.Pod, source *corev1.Volume) (string, bool) {
 	switch {
 	case source.Ephemeral != nil:
@@ -109,8 +109,8 @@ func claimName(pod *corev1.Pod, source *corev1.Volume) (string, bool) {
 	return "", false
 }
 
-// othersUse reports whether another pod uses the claim too, or nobody knows. A claim of one pod need not be told from
-// those of its siblings, whose controller may be of any kind.
+// othersUse reports whether another pod uses the claim too, or whether that is unknown. A claim of one pod need not
+// be distinguished from those of its siblings, whatever the kind of their controller.
 func othersUse(pod *corev1.Pod, name string, around *Around) bool {
 	return around.Users == nil || slices.ContainsFunc(around.Users(pod.Namespace, name), func(other *corev1.Pod) bool {
 		return other.UID != pod.UID && dispositionOf(other) != Ignore
@@ -139,7 +139,7 @@ func demandOf(pod *corev1.Pod, name string, source *corev1.Volume, v *Vocabulary
 	return d, refused
 }
 
-// refuseClaim says why the pod cannot use the claim, whatever stands behind it.
+// refuseClaim returns a rejection if the pod cannot use the claim, regardless of its volume.
 func refuseClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, source *corev1.Volume, around *Around) *model.Rejection {
 	switch {
 	case claim.DeletionTimestamp != nil:
@@ -158,15 +158,15 @@ func refuseClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, source *c
 			first = other
 		}
 	}
-	// Which of several pods that wait gets a claim depends on which of them get a place: the plan decides.
+	// Which of several pending pods gets a claim depends on which of them can be placed: the plan decides.
 	if _, shared := claimName(pod, source); first != pod && (first.Spec.NodeName != "" || !shared) {
 		return refuse("", "claim %q is ReadWriteOncePod and pod %s has it", claim.Name, first.Name)
 	}
 	return nil
 }
 
-// before reports whether the first of two pods has the better right to a claim that only one may use: on a node before
-// waiting, then the elder, then by name.
+// before reports whether a has precedence over b for a claim that only one pod may use: bound pods first, then by
+// age, then by name.
 func before(a, b *corev1.Pod) bool {
 	if bound := a.Spec.NodeName != ""; bound != (b.Spec.NodeName != "") {
 		return bound
@@ -186,7 +186,7 @@ func ownedBy(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) bool {
 	return false
 }
 
-// ofClaim is what stands behind a claim: a volume, or the class that will make one.
+// ofClaim adds the requirements of the volume of a claim, or of the class that will provision it.
 func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	class := claim.Spec.StorageClassName
 	if beta, has := claim.Annotations[corev1.BetaStorageClassAnnotation]; has {
@@ -201,8 +201,8 @@ func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, arou
 	return d.bound(around.Volumes.Volume(claim.Spec.VolumeName), claim, v, around)
 }
 
-// madeFor reports whether the volume says that it is the claim's: then they are being bound, which takes a moment, and
-// pods keep their places meanwhile.
+// madeFor reports whether the volume refers to the claim: then they are being bound, which takes a moment, and pods
+// keep their places meanwhile.
 func madeFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return pv != nil && claim.UID != "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 }
@@ -211,7 +211,7 @@ func refuse(field, format string, arguments ...any) *model.Rejection {
 	return &model.Rejection{Field: field, Reason: fmt.Sprintf(format, arguments...)}
 }
 
-// bound is what a volume that exists demands: to be where it can be attached.
+// bound adds the requirements of an existing volume: the node must be where it can be attached.
 func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	if pv == nil {
 		return d, refuse("", "volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
@@ -224,7 +224,7 @@ func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolum
 	return d, nil
 }
 
-// driverOf is the CSI driver that attaches a volume; empty when none does.
+// driverOf returns the CSI driver that attaches a volume; empty if none does.
 func driverOf(source *corev1.PersistentVolumeSource) string {
 	switch {
 	case source.CSI != nil:
@@ -245,8 +245,8 @@ func driverOf(source *corev1.PersistentVolumeSource) string {
 	return ""
 }
 
-// zonesOf are the zone and region that a volume is labelled with; kube-scheduler honours them (plugin VolumeZone).
-// Several values are separated by two underscores.
+// zonesOf returns the zone and region labels of a volume as requirements; kube-scheduler respects them (plugin
+// VolumeZone). Several values are separated by two underscores.
 func (v *Vocabulary) zonesOf(pv *corev1.PersistentVolume) [][]label.Requirement {
 	var reqs []label.Requirement
 	for _, key := range []string{
@@ -263,8 +263,8 @@ func (v *Vocabulary) zonesOf(pv *corev1.PersistentVolume) [][]label.Requirement 
 	return [][]label.Requirement{reqs}
 }
 
-// affinityOf is the node affinity of a volume: the terms of which any one suffices. A term without expressions and fields
-// selects no node.
+// affinityOf returns the node affinity of a volume: the terms of which any one suffices. A term without expressions
+// and fields selects no node.
 func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume, around *Around) [][]label.Requirement {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return nil
@@ -284,8 +284,9 @@ func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume, around *Around) [][
 	return alternatives
 }
 
-// onDisks is where a volume on a node's own disk can be used. While a node with the disk is there, only there. A disk
-// that is gone with its node holds nobody: the hostname says where it was, not where the pod must go.
+// onDisks returns the nodes on which a volume on a node's own disk can be used. While a node with the disk exists,
+// only that node. If the disk is gone with its node, the hostname is ignored: it states where the volume was, not
+// where the pod must run.
 func onDisks(alternatives [][]label.Requirement, around *Around) [][]label.Requirement {
 	var there, anywhere [][]label.Requirement
 	for _, reqs := range alternatives {
@@ -310,8 +311,8 @@ func onDisks(alternatives [][]label.Requirement, around *Around) [][]label.Requi
 	return anywhere
 }
 
-// unbound is what a volume demands that is made when its pod has a node. No class named is the default class, the empty
-// name is none at all.
+// unbound adds the requirements of a volume that is provisioned when its pod has a node. A claim without a class uses
+// the default class; an empty class name means no class.
 func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	_, claim, _ := strings.Cut(d.volume.Claim, "/")
 	if name != nil && *name == "" {
@@ -337,7 +338,7 @@ func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *m
 	return d.ofClass(class, claim, v)
 }
 
-// ofClass is where a class makes volumes.
+// ofClass adds the requirements of a class on the location of its volumes.
 func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabulary) (demand, *model.Rejection) {
 	switch {
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
@@ -366,15 +367,15 @@ func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabula
 	return d, nil
 }
 
-// together is what the volumes demand at once: every combination of their alternatives that does not contradict itself,
-// or, when all do, one that does. It is false when there are too many.
+// together returns the combined requirements of the volumes: every consistent combination of their alternatives or,
+// if there is none, a contradictory one. It returns false if there are too many.
 func together(demands []demand) ([][]label.Requirement, bool) {
 	var places [][]label.Requirement
 	var asked [][][]label.Requirement
 	for _, d := range demands {
 		same := func(b [][]label.Requirement) bool { return slices.EqualFunc(b, d.alternatives, equalRequirements) }
 		if len(d.alternatives) == 0 || slices.ContainsFunc(asked, same) {
-			continue // to demand the same twice is to demand it once
+			continue // equal requirements count once
 		}
 		asked = append(asked, d.alternatives)
 		if len(places)*len(d.alternatives) > maxPlaces*maxPlaces {
@@ -387,7 +388,8 @@ func together(demands []demand) ([][]label.Requirement, bool) {
 	return places, true
 }
 
-// crossed is every pair of alternatives as one, without repetitions. No alternatives demand nothing.
+// crossed returns every combination of the alternatives, without duplicates. An empty list of alternatives requires
+// nothing.
 func crossed(a, b [][]label.Requirement) [][]label.Requirement {
 	if len(a) == 0 || len(b) == 0 {
 		return slices.Concat(a, b)
@@ -408,8 +410,8 @@ func crossed(a, b [][]label.Requirement) [][]label.Requirement {
 	return pairs
 }
 
-// merged is both lists at once; two lists of values of one key become what they share. It is false when they share
-// nothing.
+// merged returns the conjunction of both lists; two In requirements of one key become their intersection. It returns
+// false if the intersection is empty.
 func merged(x, y []label.Requirement) ([]label.Requirement, bool) {
 	all := slices.Clone(x)
 	for _, req := range y {

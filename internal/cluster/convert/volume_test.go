@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// storage is claims, volumes and classes from YAML.
+// storage holds claims, volumes and classes from YAML.
 type storage struct {
 	claims  []*corev1.PersistentVolumeClaim
 	volumes []*corev1.PersistentVolume
@@ -34,7 +34,7 @@ func newStorage(t testing.TB, documents string) *storage {
 		case strings.Contains(document, "kind: StorageClass\n"):
 			s.classes = append(s.classes, decode[storagev1.StorageClass](t, document))
 		default:
-			t.Fatalf("a document of no known kind: %s", document)
+			t.Fatalf("a document of unknown kind: %s", document)
 		}
 	}
 	return s
@@ -70,7 +70,7 @@ func (s *storage) Class(name string) *storagev1.StorageClass {
 	return nil
 }
 
-// claimDoc is a claim of namespace shop; metadata and spec are the inside of flow maps.
+// claimDoc returns a claim in namespace shop; metadata and spec are the contents of flow maps.
 func claimDoc(name, metadata, spec, phase string) string {
 	return fmt.Sprintf("kind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: %s%s}\nspec: {%s}\nstatus: {phase: %s}", name, metadata, spec, phase)
 }
@@ -161,7 +161,7 @@ func zone(values ...string) label.Requirement {
 	return label.Requirement{Key: model.LabelZone, Operator: label.In, Values: values}
 }
 
-// storageWords are those of a provider that cannot do everything.
+// storageWords returns the vocabulary of a provider with unsupported topology keys and provisioners.
 func storageWords() *Vocabulary {
 	declared := cloud.Declared{
 		Aliases:             map[string]string{"old.example.com/zone": model.LabelZone},
@@ -188,7 +188,7 @@ func TestVolumes(t *testing.T) {
 		places        [][]label.Requirement
 		// drivers of the volumes, in their order.
 		drivers []string
-		// refused is a part of the reason, empty when it is not.
+		// refused is a part of the reason, empty if the pod is not rejected.
 		refused string
 	}{
 		{"none", "{name: c, emptyDir: {}}", nil, nil, ""},
@@ -256,13 +256,13 @@ func TestVolumes(t *testing.T) {
 			}
 			onNode, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "nodeName: n,", 1)), storageWords(), around)
 			if diff := cmp.Diff(spec.Volumes, onNode.Volumes); diff != "" {
-				t.Errorf("on a node the pod has other volumes (-pending +bound):\n%s", diff)
+				t.Errorf("the volumes of the bound pod differ (-pending +bound):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestVolumesOfOnePod: claims that no other pod will use are told apart from those that may be shared.
+// TestVolumesOfOnePod checks that claims that no other pod will use are distinguished from those that may be shared.
 func TestVolumesOfOnePod(t *testing.T) {
 	for _, test := range []struct {
 		name, owner, volume string
@@ -309,7 +309,7 @@ func TestReadWriteOncePod(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			around := &Around{Volumes: newStorage(t, storageText), Users: func(namespace, claim string) []*corev1.Pod {
 				if namespace != "shop" || claim != "alone" {
-					t.Errorf("asked about %s/%s", namespace, claim)
+					t.Errorf("lookup of %s/%s", namespace, claim)
 				}
 				return append(test.others, test.asks)
 			}}
@@ -324,7 +324,7 @@ func TestReadWriteOncePod(t *testing.T) {
 	}
 }
 
-// TestTooManyPlaces: combinations are bounded, however many volumes a pod has.
+// TestTooManyPlaces checks that combinations are limited, however many volumes a pod has.
 func TestTooManyPlaces(t *testing.T) {
 	var demands []demand
 	for i := range 40 {
@@ -335,14 +335,14 @@ func TestTooManyPlaces(t *testing.T) {
 		demands = append(demands, d)
 	}
 	if places, few := together(demands[:5]); !few || len(places) != 243 {
-		t.Errorf("5 volumes of 3 places each: %d combinations, in bounds %t, want 243", len(places), few)
+		t.Errorf("5 volumes of 3 places each: %d combinations, within the limit %t, want 243", len(places), few)
 	}
 	if _, few := together(demands); few {
 		t.Error("40 volumes of 3 places each: want too many combinations")
 	}
 }
 
-// TestContradiction: volumes that cannot be together demand just that.
+// TestContradiction checks that contradictory volumes give a contradictory requirement.
 func TestContradiction(t *testing.T) {
 	places, few := together([]demand{{alternatives: [][]label.Requirement{{zone("a")}}}, {alternatives: [][]label.Requirement{{zone("b")}}}})
 	if diff := cmp.Diff([][]label.Requirement{{zone("a"), zone("b")}}, places, cmpopts.EquateEmpty()); !few || diff != "" {
@@ -350,8 +350,9 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// TestSharedVolumeToBeMade: pods that share a claim whose volume is made for the first of them are to be in one zone; not
-// those of one that is there, that belongs to one pod, or that only one may use.
+// TestSharedVolumeToBeMade checks that pods that share a claim whose volume is provisioned for the first of them must
+// be in one zone. This does not apply to an existing volume, a claim of one pod, or a claim that only one pod may
+// use.
 func TestSharedVolumeToBeMade(t *testing.T) {
 	together := model.Term{Key: model.LabelZone, Together: true, Selector: model.Selector{Namespaces: []string{"shop"},
 		Requirements: []label.Requirement{{Key: "volume:shop/waiting", Operator: label.Exists}}}}

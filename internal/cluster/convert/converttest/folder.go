@@ -1,18 +1,18 @@
-// Package converttest reads worlds for the benchmarks and tests of packages that are too pure to read files.
+// Package converttest reads clusters from files for benchmarks and tests of packages that must not read files.
 //
-//	folder/instance-types.json   what is for sale, in either format of the kwok provider
-//	folder/nodepools.json        a v1 List; all pools are taken to be valid, their node class to be ready
+//	folder/instance-types.json   the instance types, in either format of the kwok provider
+//	folder/nodepools.json        a v1 List; all pools count as valid, their node class as ready
 //	folder/pods.json             pending pods
-//	folder/nodes.json            nodes (those with a pool's label are taken to have a claim), and
-//	folder/bound-pods.json       the pods on them; both may be left out
+//	folder/nodes.json            nodes (those with a pool's label count as having a claim), and
+//	folder/bound-pods.json       the pods on them; both files may be missing
 //
-//	Snapshots(b, now, run)       for each folder in the folder that KARPENTER_WORKLOADS names
-//	Snapshot(tb, folder, now)    one
-//	Read(tb, folder)             what a builder is told of it
+//	Snapshots(b, now, run)       for each folder in the folder of KARPENTER_WORKLOADS
+//	Snapshot(tb, folder, now)    for one folder
+//	Read(tb, folder)             the specs in a folder
 //
-// The folders are those that `go -C test run ./bench workload NAME FOLDER` writes. The engine itself must not know
-// Kubernetes' objects, and its tests would each have to say how objects become a snapshot; here it is said once, with
-// the functions of package convert that the product uses.
+// `go -C test run ./bench workload NAME FOLDER` writes such folders. The engine itself must not know Kubernetes
+// objects, and each of its tests would have to convert objects to a snapshot. This package does it once, with the
+// functions of package convert that the controller uses.
 //
 // The package is for tests. It must not know what is done with a snapshot: placement, bounds, disruption.
 package converttest
@@ -34,14 +34,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Snapshots calls run, as a benchmark of its own, with the snapshot of each folder in the folder that KARPENTER_WORKLOADS
-// names, and skips the benchmark when that is not set.
+// Snapshots calls run, as a separate benchmark, with the snapshot of each folder in the folder of
+// KARPENTER_WORKLOADS. It skips the benchmark if that is not set.
 func Snapshots(b *testing.B, now time.Time, run func(*testing.B, *model.Snapshot)) {
 	b.Helper()
 	Folders(b, func(b *testing.B, folder string) { run(b, Snapshot(b, folder, now)) })
 }
 
-// Folders does the same with the paths of the folders.
+// Folders is like Snapshots, with the paths of the folders.
 func Folders(b *testing.B, run func(b *testing.B, folder string)) {
 	b.Helper()
 	root := os.Getenv("KARPENTER_WORKLOADS")
@@ -58,7 +58,8 @@ func Folders(b *testing.B, run func(b *testing.B, folder string)) {
 	}
 }
 
-// Snapshot reads a folder. Every kind of node class is ours. It fails the test when something cannot be read.
+// Snapshot reads a folder. Every kind of node class counts as the provider's. It fails the test if anything cannot be
+// read.
 func Snapshot(tb testing.TB, folder string, now time.Time) *model.Snapshot {
 	tb.Helper()
 	f := Read(tb, folder)
@@ -75,14 +76,14 @@ func Snapshot(tb testing.TB, folder string, now time.Time) *model.Snapshot {
 	return builder.Snapshot(now)
 }
 
-// Folder is what a builder is told of a folder.
+// Folder holds the specs in a folder.
 type Folder struct {
 	Pools []model.PoolSpec
 	Nodes []model.NodeSpec
 	Pods  []model.PodSpec
 }
 
-// Read is Snapshot for those who want to change things and look again.
+// Read is like Snapshot, for tests that change the specs.
 func Read(tb testing.TB, folder string) Folder {
 	tb.Helper()
 	pools, v := poolsOf(tb, folder)
@@ -103,7 +104,7 @@ func Read(tb testing.TB, folder string) Folder {
 	return f
 }
 
-// poolsOf are the pools with what they sell, and the words of the folder's cloud.
+// poolsOf returns the pools with their catalogs, and the vocabulary of the folder's cloud.
 func poolsOf(tb testing.TB, folder string) ([]model.PoolSpec, *convert.Vocabulary) {
 	tb.Helper()
 	file, err := os.Open(filepath.Join(folder, "instance-types.json"))
@@ -135,7 +136,7 @@ func poolsOf(tb testing.TB, folder string) ([]model.PoolSpec, *convert.Vocabular
 	return specs, v
 }
 
-// readList reads a v1 List of one kind; a file that is not there is empty.
+// readList reads a v1 List of one kind. A missing file is empty.
 func readList[T any](tb testing.TB, path string) []T {
 	tb.Helper()
 	data, err := os.ReadFile(path)

@@ -28,7 +28,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	snap := converttest.Snapshot(t, folder, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	if len(snap.Pools) != 1 || snap.Pools[0].Blocked != nil || snap.Pools[0].Types.Len() != 1 {
-		t.Errorf("pools %v, want one that sells one type", snap.Pools)
+		t.Errorf("pools %v, want one with one type", snap.Pools)
 	}
 	if len(snap.Groups) != 1 || len(snap.Groups[0].Pods) != 1 {
 		t.Errorf("groups %v, want one of one pod", snap.Groups)
