@@ -27,8 +27,8 @@ type domain struct {
 	// such node.
 	buys  bool
 	price int64
-	// joins: no node has room and nothing on sale there holds a pod, but a bin that is open takes one. It may be of types that are not
-	// bought for the pods, the last node of a pool's limit, or the last of a reservation.
+	// joins: no node has room, and no available offering there holds a pod, but an open bin does. It may have types
+	// that are not launched for the pods, or be the last node of a pool's limit or of a reservation.
 	joins bool
 	id    string
 	// counted is, for each counter that the task's pods touch, whether they count there.
@@ -121,10 +121,11 @@ func (r *run) domains(t *task) []*domain {
 	})
 }
 
-// closed reports whether the domain has no place for a pod of the task: neither nodes nor open bins have room, and nothing is on sale.
+// closed reports whether the domain has no capacity for a pod of the task: on nodes, in open bins and in available
+// offerings.
 func (d *domain) closed() bool { return d.room <= 0 && !d.buys && !d.joins }
 
-// takesInBin reports whether a bin that is open takes a pod of the task in the domain.
+// takesInBin reports whether an open bin in the domain fits a pod of the task.
 func (r *run) takesInBin(t *task, d *domain) bool {
 	if len(t.left) == 0 {
 		return false

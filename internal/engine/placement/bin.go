@@ -315,10 +315,10 @@ func (r *run) joinBins(lots []*lot, round int) {
 	}
 }
 
-// joinRest puts what is left of lots into open bins of their domains, before takeBack shuts those. Packing puts pods only into bins of
-// types that are bought for them; other pods of the plan may have opened bins of other types, with devices for example. The next
-// plan has places for the pods on the nodes of such bins; with them there the spread of their group allows further nodes,
-// which it would launch.
+// joinRest places the rest of the lots into open bins of their domains, before takeBack shuts those. Packing places
+// pods only into bins of types that are launched for them, but other pods of the plan may have opened bins of other
+// types, for example with devices. Otherwise the next plan would place the pods on the nodes of such bins; then the
+// topology spread of their group would permit further nodes, and that plan would launch them.
 func (r *run) joinRest(lots []*lot) {
 	for _, l := range lots {
 		if l.to != nil && !l.capped {
@@ -336,7 +336,7 @@ func (r *run) joinOpen(l *lot) {
 	}
 }
 
-// joining is what an open bin becomes with pods of a lot: how many come, and the row and the types that are left then.
+// joining is the change of an open bin by pods of a lot: how many are added, and the row and types that remain then.
 type joining struct {
 	count int
 	row   label.Row
@@ -359,7 +359,8 @@ func (r *run) joinBin(l *lot, b *bin) {
 	r.counters.addHosts(l.rules, with.count)
 }
 
-// joinedBy reports whether the bin takes pods of the lot, under the first of its rows that lets some come, and what it becomes.
+// joinedBy returns the change of the bin by pods of the lot, for the first row of the lot that fits, and whether there
+// is one.
 func (r *run) joinedBy(l *lot, b *bin) (joining, bool) {
 	r.worked(1)
 	if _, no := r.untolerated(l.task, b.market.pool.Taints); no {

@@ -283,7 +283,7 @@ func (w world) firstPlaces(p *model.PodSpec, ignore, strictly bool) (good map[st
 	return good, -1
 }
 
-// some reports whether there is a wish left.
+// some reports whether there is a preference left.
 func (w wishes) some() bool {
 	return w.avoid || len(w.preferred) > 0 || slices.ContainsFunc(w.spread, func(s model.Spread) bool { return s.Soft }) ||
 		slices.ContainsFunc(w.terms, func(t model.Term) bool { return t.Weight > 0 })
@@ -325,15 +325,15 @@ func TestRelaxationAgainstTheTwin(t *testing.T) {
 	for _, seed := range slices.AppendSeq([]uint64{2847, 1243, 265}, seeds(*worlds*2)) {
 		dropped[min(3, relaxed(t, seed, seed%5 == 0))]++
 	}
-	t.Logf("worlds by wishes dropped: %v", dropped)
+	t.Logf("worlds by preferences dropped: %v", dropped)
 	for _, n := range []int{-1, 0, 1, 2, 3} {
 		if dropped[n] < *worlds/100 {
-			t.Errorf("only %d worlds with %d wishes dropped", dropped[n], n)
+			t.Errorf("only %d worlds with %d preferences dropped", dropped[n], n)
 		}
 	}
 }
 
-// TestLevelsAgainstTheTwin compares the levels themselves with dropping one wish after the other.
+// TestLevelsAgainstTheTwin compares the levels themselves with dropping one preference after the other.
 func TestLevelsAgainstTheTwin(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		w, p := relaxWorld(seed)
@@ -360,7 +360,7 @@ func TestLevelsAgainstTheTwin(t *testing.T) {
 			}
 			var more bool
 			if in, more = in.less(); !more && i+1 != len(placement.Levels(shape, false, true)) {
-				t.Fatalf("seed %d: there are levels after %d, when no wish is left", seed, i)
+				t.Fatalf("seed %d: there are levels after %d, when no preference is left", seed, i)
 			}
 		}
 	}

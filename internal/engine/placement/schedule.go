@@ -10,30 +10,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Options of a run. The zero value is what production uses.
+// Options of a run. The zero value selects the production defaults.
 type Options struct {
-	// NodePrice is what a node costs beyond its price, nano-USD per hour: agents with a licence per node, daemons, one
-	// more thing that can break. 0 means ProductionNodePrice, a negative value none.
+	// NodePrice is the cost of a node beyond its price, nano-USD per hour: agents licensed per node, daemons, one more
+	// point of failure. 0 means ProductionNodePrice, a negative value none.
 	NodePrice int64
-	// IgnorePreferences is --preference-policy=Ignore: preferred terms and soft spread are not looked at.
+	// IgnorePreferences is --preference-policy=Ignore: preferred terms and soft spread are ignored.
 	IgnorePreferences bool
 	// RelaxMinValues is --min-values-policy=BestEffort: where too few values are left the minimum is lowered.
 	RelaxMinValues bool
-	// Effort is --packing-effort: how many times the usual work may be spent on finding a cheaper packing; 0 means once.
+	// Effort is --packing-effort: the factor for the usual work spent on finding a cheaper packing; 0 means 1.
 	Effort int
-	// Closed are nodes that stay as they are: who is on them counts, and nobody comes. Nil closes none.
+	// Closed reports nodes that accept no new pods. Their existing pods still count for topology. Nil closes none.
 	Closed func(*model.Node) bool
-	// Moving are pods of whom it is open where they are.
+	// Moving lists pods in transit: they may run on their old or their new node.
 	Moving []Moving
-	// Memory, where there is one, makes runs cheaper that follow each other, see there.
+	// Memory, optional, reduces the cost of consecutive runs, see the type.
 	Memory *Memory
-	// AskNodes: refusals say what the nodes that are there answered, too.
+	// AskNodes adds the verdicts of existing nodes to refusals.
 	AskNodes bool
-	// Bought are claims that are decided and not in the snapshot: they count for the share of spot capacity that one type in
-	// one zone may have, and for nothing else.
+	// Bought are decided claims that are not in the snapshot: they count for the part of one type in one zone in the
+	// spot capacity, and for nothing else.
 	Bought []plan.NewClaim
-	// WorkBudget is how many questions a run may ask (may this group go onto that node, into that bin, to that domain);
-	// 0 means any number. When they do not suffice the plan is the part finished so far: see budget.go.
+	// WorkBudget is how many evaluations a run may make (whether a group fits a node, a bin or a domain); 0 means no
+	// limit. If they do not suffice, the plan is the part finished so far: see budget.go.
 	WorkBudget int
 }
 
@@ -50,8 +50,8 @@ func (o Options) nodePrice() int64 {
 	return o.NodePrice
 }
 
-// Schedule answers the pending pods of the snapshot. It depends on nothing but its arguments: the same snapshot gives
-// the same plan.
+// Schedule plans the pending pods of the snapshot. It depends only on its arguments: the same snapshot gives the same
+// plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
 	return newRun(snap, opts).schedule()
 }
@@ -66,7 +66,7 @@ func (r *run) schedule() *plan.Provision {
 	return result
 }
 
-// decided places all pods, and returns the run that does it best: this one or another over the same snapshot.
+// decided places all pods, and returns the run with the best result: this one or another over the same snapshot.
 func (r *run) decided() *run {
 	best := r.wholly()
 	if best.over() {
@@ -75,7 +75,7 @@ func (r *run) decided() *run {
 	return best
 }
 
-// wholly places all pods without portions; the run that it returns may be over.
+// wholly places all pods without portions; the returned run may be over its budget.
 func (r *run) wholly() *run {
 	r.place(whole)
 	if r.inverted && !r.over() {
@@ -86,7 +86,7 @@ func (r *run) wholly() *run {
 	return r
 }
 
-// answer writes down what was decided.
+// answer returns the decisions of the run as a plan.
 func (r *run) answer() *plan.Provision {
 	r.listPlacements()
 	r.listClaims()
@@ -101,7 +101,7 @@ type run struct {
 	opts     Options
 	counters *counters
 	nodes    []*target
-	// slack is what each of the nodes has free of cpu and memory.
+	// slack is the free cpu and memory of each of the nodes.
 	slack []model.Slack
 	pools []*market
 	bins  []*bin
@@ -112,37 +112,38 @@ type run struct {
 	partitions map[string]map[string]*[]int
 	// avoidable: some pool or node has a PreferNoSchedule taint.
 	avoidable bool
-	// givenBack: a limit or a reservation has more left than when it was last asked.
+	// givenBack: a limit or a reservation has more left than at its last evaluation.
 	givenBack bool
-	// returned: something was given back at any time; heavier.go.
+	// returned: something was released at any time; heavier.go.
 	returned bool
-	// scan: every pod looks at all domains, as slow as it is. It is for tests.
+	// scan: every pod examines all domains, without the heap. It is for tests.
 	scan bool
-	// boarding: everybody has a place, and the pods are bound one by one.
+	// boarding: every pod is placed, and the pods are bound one by one.
 	boarding bool
 	// order is the pods in the order of their assignment to domains.
 	order []*model.Pod
-	// kept are the pods that are where they were promised a place.
+	// kept are the pods that are placed on a node with a reservation for them.
 	kept    map[*model.Pod]bool
 	refused []*task
-	// stay are pods that count where they run until the others have their places; leaving: they have; staysfirst.go.
+	// stay are pods that count where they run until the others are placed; leaving: the others are placed;
+	// staysfirst.go.
 	stay    map[*model.Pod]bool
 	leaving bool
-	// rivals want a claim for themselves; exclusive.go.
+	// rivals need exclusive claims; exclusive.go.
 	rivals  []*rival
 	names   map[string]bool
 	scratch scratch
 	result  *plan.Provision
 
 	mode mode
-	// work is how many questions were asked; budget.go.
+	// work is how many evaluations were made; budget.go.
 	work int
-	// unequal: pods differ in priority. inverted: somebody of a higher priority lost something scarce to a lower one;
-	// reserved is the lowest rank that a reservation was taken for; rank.go.
+	// unequal: pods differ in priority. inverted: pods of a higher priority lost scarce capacity to lower ones;
+	// reserved is the lowest rank that a reservation was used for; rank.go.
 	unequal  bool
 	inverted bool
 	reserved int32
-	// joinFirst: bins that are open have earlier, other tasks in them, and are to be filled up before any is bought.
+	// joinFirst: open bins contain pods of earlier tasks, and are filled before new ones are opened.
 	joinFirst bool
 }
 
@@ -150,7 +151,7 @@ func newRun(snap *model.Snapshot, opts Options) *run {
 	return &run{snap: snap, opts: opts, result: &plan.Provision{}, counters: newCounters(snap, opts.Moving), names: map[string]bool{}, reserved: math.MaxInt32}
 }
 
-// again is a new run over the same snapshot, the work of this one counted.
+// again returns a new run over the same snapshot, which continues the work count of this one.
 func (r *run) again(m mode) *run {
 	next := newRun(r.snap, r.opts)
 	next.work, next.scan, next.stay = r.work, r.scan, r.stay
@@ -158,7 +159,7 @@ func (r *run) again(m mode) *run {
 	return next
 }
 
-// place finds places for all pods.
+// place places all pods.
 func (r *run) place(m mode) {
 	r.mode = m
 	if len(r.snap.Groups) == 0 {
@@ -192,8 +193,8 @@ func (r *run) solve() {
 }
 
 // solveTogether places tasks that need not wait for each other, in rounds: assign to domains, place on nodes, join
-// bins, open bins, join those; what is left tries another domain, then with one wish less. Tasks that rules kept out are tried
-// again while others are still moving the counts.
+// bins, open bins, join those. The rest tries another domain, then drops one preference. Tasks excluded by rules are
+// tried again while other placements still change the counts.
 func (r *run) solveTogether(active []*task) {
 	var stuck []*task
 	for round := 0; len(active) > 0 && !r.over(); round++ {
@@ -222,8 +223,8 @@ func (r *run) solveTogether(active []*task) {
 	r.refused = append(r.refused, stuck...)
 }
 
-// retry splits off the tasks that rules between pods kept out: as pods came to rest, the counts have changed. When
-// something was given back to a limit, everybody may hope.
+// retry splits off the tasks that rules between pods excluded, because placements have changed the counts. When part of
+// a limit was released, all tasks are included.
 func (r *run) retry(stuck []*task) (again, rest []*task) {
 	for _, t := range stuck {
 		if t.unreached || !r.givenBack && t.rules.none() && len(t.rules.hostAffinities) == 0 {
@@ -244,15 +245,16 @@ func countTasks(tasks []*task) int {
 	return n
 }
 
-// assignAndFill assigns the tasks to domains and puts them onto nodes. Where the nodes of a domain hold fewer than was
-// thought, the rest is assigned once more, so that nothing is bought in one domain while nodes of another have room.
+// assignAndFill assigns the tasks to domains and places them on nodes. Where the nodes of a domain hold fewer pods than
+// estimated, the rest is assigned once more, so that no node is launched in one domain while nodes of another have
+// capacity.
 func (r *run) assignAndFill(tasks []*task) []*lot {
 	var all []*lot
 	for again := tasks; len(again) > 0 && !r.over(); {
 		var lots []*lot
 		filled := 0
 		for _, t := range again {
-			// The first of those who want to be together decides for all: he must see what room others have left.
+			// The first pod of a self-affine group decides for all: the free capacity must be up to date.
 			if r.decidesForAll(t) {
 				r.fillNodes(lots[filled:])
 				filled = len(lots)
@@ -277,19 +279,19 @@ func (r *run) assignAndFill(tasks []*task) []*lot {
 	return all
 }
 
-// decidesForAll reports whether the domain of the task's first pod is where all others will have to go.
+// decidesForAll reports whether all other pods of the task must follow its first pod's domain.
 func (r *run) decidesForAll(t *task) bool {
 	return len(t.left) > 1 && slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
 }
 
-// roomElsewhere reports whether the lot was to find room on nodes of its domain, and another domain has some.
+// roomElsewhere reports whether the lot was expected to fit on nodes of its domain, and another domain has capacity.
 func (l *lot) roomElsewhere() bool {
 	return l.expected && slices.ContainsFunc(l.domains, func(d *domain) bool { return d != l.to && d.room > 0 && !l.shut[d.id] })
 }
 
-// takeBack returns what the lots could not place to their tasks, and shuts the domains that proved full.
+// takeBack returns the unplaced pods of the lots to their tasks, and shuts the domains that proved full.
 func (r *run) takeBack(lots []*lot) {
-	full := map[*task]bool{} // those of which a domain proved full
+	full := map[*task]bool{} // tasks of which a domain proved full
 	for _, l := range lots {
 		if len(l.left) > 0 && l.to != nil && !l.capped {
 			full[l.task] = true
@@ -311,15 +313,15 @@ func (r *run) takeBack(lots []*lot) {
 	}
 }
 
-// hasAnother reports whether the task was turned away by a domain in this round and has another to try.
-// It is asked once in a round.
+// hasAnother reports whether a domain turned the task away in this round and another one is left to try. It is called
+// once per round.
 func (t *task) hasAnother() bool {
 	turned := t.turnedAway
 	t.turnedAway = false
 	return turned && slices.ContainsFunc(t.domains, func(d *domain) bool { return !t.shut[d.id] })
 }
 
-// listPlacements writes down what went onto nodes of the snapshot.
+// listPlacements adds the pods placed on nodes of the snapshot to the result.
 func (r *run) listPlacements() {
 	for _, t := range r.nodes {
 		if len(t.shares) > 0 {
@@ -328,7 +330,7 @@ func (r *run) listPlacements() {
 	}
 }
 
-// listRefusals writes down who has no place, and why.
+// listRefusals adds the unschedulable pods and the reasons to the result.
 func (r *run) listRefusals() {
 	for _, p := range r.snap.Rejected {
 		if p.Rejected.Silent {

@@ -53,7 +53,7 @@ func TestLandingIsStored(t *testing.T) {
 	}
 }
 
-// A renewal saves nothing that would have to pay back: where its pods go is stored, and not noted there.
+// A renewal has no saving to pay back: the targets of its pods are stored, and not marked as consolidated.
 func TestLandingOfRenewalsIsNotNoted(t *testing.T) {
 	w := newWorld(t, 2)
 	w.nodes["c0"].Drifted = "x"

@@ -72,7 +72,7 @@ func TestSeatsOnForeignNodes(t *testing.T) {
 	}
 }
 
-// Commands share budgets and limits in the order in which they were begun, then of what they bring for what they cost.
+// Commands share budgets and limits in the order in which they began, then by the ratio of saving to price.
 func TestResumeBringsTheBestFirst(t *testing.T) {
 	w := newWorld(t, 3)
 	for claim, worth := range map[string]plan.Worth{"c0": {Saving: 100, Price: 10}, "c1": {Saving: 50, Price: 1}, "c2": {Saving: 1}} {
