@@ -55,7 +55,7 @@ const (
 	openText  = "40%"
 )
 
-// planTolerance is the maximum ratio by which the final price of the fleet may exceed the planned one. The controller
+// planTolerance is how far the final price of the fleet may exceed the planned one, as a share of it. The controller
 // plans anew after every step.
 const planTolerance = 0.15
 

@@ -44,7 +44,8 @@ type poolOutcome struct {
 	Static                *staticOutcome `json:"static,omitempty"`
 	LowerBoundPerHour     float64        `json:"lowerBoundPerHour"`
 	LowerBoundCostPerHour float64        `json:"lowerBoundCostPerHour"`
-	// BudgetError is why no disruption is allowed; Changes is when the window of a budget opens or closes next.
+	// Budgets are the limits by reason. BudgetError is why no disruption is allowed. Changes is when the window of a
+	// budget opens or closes next.
 	Budgets     []budgetOutcome `json:"budgets"`
 	BudgetError string          `json:"budgetError,omitempty"`
 	Changes     *time.Time      `json:"changes,omitempty"`

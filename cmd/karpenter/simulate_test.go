@@ -401,7 +401,7 @@ func TestSimulateInvents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, progress, err := runBoth(t, "", append([]string{"simulate", "-f", files(t, c.files)}, c.arguments...)...)
 			if err != nil || strings.Contains(progress, want) != c.said {
-				t.Errorf("%v, said %q", err, progress)
+				t.Errorf("%v, printed %q", err, progress)
 			}
 		})
 	}

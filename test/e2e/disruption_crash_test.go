@@ -119,7 +119,7 @@ func (s *stage) killWhileReplacing(log string, m moment, round int) {
 func playRollback(s *stage) {
 	s.scale("app", 7)
 	await(s.t, patience, "the pods to run", s.running("app", 7))
-	// This is before any replacement can be launched.
+	// The class is changed before any replacement can be launched.
 	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "dud"}}
 	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}},"spec":{"nodeRegistrationDelay":"1h"}}`)
 	await(s.t, patience, "the controller to have seen what became of the class", func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("the granted permissions differ from %s (-file +stack):\n%s", policyFile, diff)
 		}
 		if len(a.controller.policies) > 10 || len(a.controller.managed) > 0 || len(a.node.policies) > 0 {
-			t.Errorf("the controller has %d policies (10 at most) and those of AWS %v, nodes have %d of our own",
+			t.Errorf("the controller has %d policies (10 at most) and those of AWS %v, nodes have %d own policies",
 				len(a.controller.policies), a.controller.managed, len(a.node.policies))
 		}
 	})

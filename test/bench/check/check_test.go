@@ -71,7 +71,7 @@ func TestReports(t *testing.T) {
 					}
 					opts := cmp.Options{cmpopts.IgnoreUnexported(Report{}), cmpopts.IgnoreFields(Report{}, "Examples"), cmpopts.EquateApprox(0, 1e-5)}
 					if diff := cmp.Diff(c.Report, *got, opts); diff != "" {
-						t.Errorf("-twin +ours\n%s\n%s", diff, strings.Join(got.Examples, "\n"))
+						t.Errorf("-reference +got\n%s\n%s", diff, strings.Join(got.Examples, "\n"))
 					}
 					if (len(got.Examples) == 0) != (got.Count() == 0) || len(got.Examples) > 5 {
 						t.Errorf("%d problems with examples %q", got.Count(), got.Examples)

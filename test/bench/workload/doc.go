@@ -5,9 +5,10 @@
 //	                                          |
 //	                                          +--> Read(folder) -> World, for the checker and the bound
 //
-// A workload is a name and a seed. The bytes depend on nothing else, neither on the machine nor on the version of Go.
-// Random numbers come from an own splitmix64, floating point operations are written so that no compiler fuses them,
-// and objects are JSON with sorted keys. A test compares the sha256 of every file of some small workloads.
+// A workload is a name and a seed. The bytes depend on nothing else, neither on the machine nor on the version of
+// Go. Random numbers come from a splitmix64 implementation of this package, floating point operations are written so
+// that no compiler fuses them, and objects are JSON with sorted keys. A test compares the sha256 of every file of
+// some small workloads.
 //
 // A folder contains:
 //
