@@ -107,7 +107,8 @@ func (s Show) Profile(name string, err error) bool {
 	}
 	s.Class.Status.InstanceProfile = name
 	if old := s.conditions().Get(awsv1.ConditionInstanceProfileReady); old.Reason != awsv1.ReasonInstanceProfileNotFound || old.ObservedGeneration != s.Class.Generation {
-		s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady) // otherwise a dry run has shown that EC2 does not find it; the condition stays until the next dry run
+		// Otherwise a dry run has shown that EC2 does not find it. The condition stays until the next dry run.
+		s.conditions().SetTrue(awsv1.ConditionInstanceProfileReady)
 	}
 	return true
 }

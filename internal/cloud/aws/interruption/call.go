@@ -14,29 +14,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// SQSAPI is what the package asks of SQS; *sqs.Client has it.
+// SQSAPI has the methods of *sqs.Client that the package calls.
 type SQSAPI interface {
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 }
 
-// EC2API is what the package asks of EC2; *ec2.Client has it.
+// EC2API has the methods of *ec2.Client that the package calls.
 type EC2API interface {
 	DescribeInstanceStatus(context.Context, *ec2.DescribeInstanceStatusInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceStatusOutput, error)
 }
 
-// causeOf is what makes two errors the same trouble.
+// causeOf returns a string that is equal for errors with the same cause.
 func causeOf(e *call.Error) string { return e.Service + " " + e.Operation + " " + e.Code }
 
 const (
-	// answerTime is how long an answer may take, beyond the time that a long poll waits for messages.
+	// answerTime is the time limit of a call, in addition to the time that a long poll waits for messages.
 	answerTime = 10 * time.Second
-	// service names
+	// serviceSQS and serviceEC2 are the names of the services.
 	serviceSQS, serviceEC2 = "SQS", "EC2"
 )
 
-// send makes one call of a service. Repeating is the loops' business, so the SDK does not.
+// send makes one call of a service. The loops handle retries, so the SDK does not.
 func send[Out any](ctx context.Context, w *Watcher, of operation, do func(context.Context) (Out, error)) (Out, error) {
 	caller := &call.Caller{Timeout: of.wait + answerTime, Now: w.opts.Clock.Now, Observe: w.opts.Observer.Called}
 	out, err := call.Do(ctx, caller, of.service, of.name, do)
@@ -47,14 +47,14 @@ func send[Out any](ctx context.Context, w *Watcher, of operation, do func(contex
 	return out, err
 }
 
-// operation is one of a service's, which may take its time.
+// operation is an operation of a service. wait is added to its time limit.
 type operation struct {
 	service, name string
 	wait          time.Duration
 	permission    string
 }
 
-// advice is what somebody has to do about an error with that code.
+// advice returns what a user must do about an error with that code.
 func (w *Watcher) advice(of operation, code string) string {
 	switch {
 	case call.Forbids(code):
@@ -71,7 +71,7 @@ func (w *Watcher) advice(of operation, code string) string {
 	return ""
 }
 
-// absent says that an error is about a queue that is not there.
+// absent reports whether an error means that the queue does not exist.
 func absent(err error) bool {
 	var failed *call.Error
 	return errors.As(err, &failed) && slices.Contains(absences, failed.Code)

@@ -20,12 +20,13 @@ const (
 
 var kindOfCategory = map[Category]Kind{CategoryInstance: InstanceStatus, CategorySystem: SystemStatus, CategoryEvent: EventStatus}
 
-// Status is what one sweep over DescribeInstanceStatus says of a machine.
+// Status is what one sweep over DescribeInstanceStatus reports for a machine.
 type Status struct {
 	Instance string
-	// Since is when the check began to fail, zero if EC2 does not say; of CategoryInstance and CategorySystem only.
+	// Since is when the check began to fail, and zero if EC2 does not report it. It is for CategoryInstance and
+	// CategorySystem only.
 	Since time.Time
-	// Code, Description and NotBefore are of a scheduled event; of CategoryEvent only.
+	// Code, Description and NotBefore describe a scheduled event. They are for CategoryEvent only.
 	Code, Description string
 	NotBefore         time.Time
 }
@@ -33,38 +34,38 @@ type Status struct {
 // impairedFor is how long a check must have failed before it counts.
 const impairedFor = 2 * time.Minute
 
-// episode is a machine's trouble of one category; scheduled events are told apart by their code.
+// episode identifies a problem of a machine in one category. Scheduled events are also distinguished by their code.
 type episode struct {
 	category Category
 	instance string
 	code     string
 }
 
-// Checks remember what is wrong with machines, to know for how long it has been and what was counted. It is not for
-// several goroutines.
+// Checks tracks the problems of machines, to know how long they have lasted and which have been counted. It is not safe
+// for concurrent use.
 type Checks struct {
 	since   map[episode]time.Time
 	counted map[episode]bool
 }
 
-// NewChecks remember nothing.
+// NewChecks returns empty Checks.
 func NewChecks() *Checks { return &Checks{since: map[episode]time.Time{}, counted: map[episode]bool{}} }
 
-// Sighting is a notice by a check.
+// Sighting is a notice from a check.
 type Sighting struct {
 	Notice
 	episode episode
 }
 
-// Count reports whether the sighting is the first of its episode that is counted.
+// Count reports whether the sighting is the first one of its episode to be counted.
 func (c *Checks) Count(s Sighting) bool {
 	again := c.counted[s.episode]
 	c.counted[s.episode] = true
 	return !again
 }
 
-// Notices takes a complete sweep of a category and says what counts, in the order of the ids. Machines that a sweep no
-// longer lists are well again. Events that are over are still listed, for a week.
+// Notices processes a complete sweep of a category and returns the sightings that count, sorted by instance ID.
+// Machines that are no longer in a sweep have recovered. EC2 lists events that are over for another week.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceStatusEvent.html
 func (c *Checks) Notices(category Category, sweep []Status, now time.Time) []Sighting {
 	sweep = slices.SortedFunc(slices.Values(sweep), func(a, b Status) int {
@@ -93,7 +94,7 @@ func (c *Checks) Notices(category Category, sweep []Status, now time.Time) []Sig
 	return found
 }
 
-// over says that an event was carried out or called off: EC2 writes that before its description.
+// over reports whether an event was completed or canceled: EC2 prefixes its description accordingly.
 func over(description string) bool {
 	d := strings.ToLower(description)
 	return strings.HasPrefix(d, "[completed]") || strings.HasPrefix(d, "[canceled]") || strings.HasPrefix(d, "[cancelled]")

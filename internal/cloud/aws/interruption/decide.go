@@ -7,21 +7,21 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption/notice"
 )
 
-// Claim is what must be known of a NodeClaim.
+// Claim holds the attributes of a NodeClaim that decisions need.
 type Claim struct {
 	Name string
 	UID  string
-	// Type, Zone and CapacityType are its labels; ReservationID too, empty if it has none.
+	// Type, Zone and CapacityType are from its labels. So is ReservationID, which is empty if there is none.
 	Type, Zone, CapacityType, ReservationID string
-	// Deleting says that its end has begun.
+	// Deleting means that the claim is being deleted.
 	Deleting bool
-	// Deadline is when its drain ends as things are: as its termination timestamp says, else, when it is being deleted,
-	// after its terminationGracePeriod; zero if never. Grace is that period, nil if it has none.
+	// Deadline is the current end of the claim's drain: its termination timestamp, otherwise, if it is being deleted,
+	// the end of its terminationGracePeriod; zero if it has none. Grace is that period, nil if it has none.
 	Deadline time.Time
 	Grace    *time.Duration
 }
 
-// Offering is what is known to be gone: spot capacity of a type in a zone, or a reservation.
+// Offering is known to be unavailable: spot capacity of a type in a zone, or a reservation.
 type Offering struct {
 	Type, Zone, CapacityType, ReservationID string
 }
@@ -33,39 +33,39 @@ type Event struct {
 	Message string
 }
 
-// Decision is what follows from a notice for one claim.
+// Decision is the result of a notice for one claim.
 type Decision struct {
 	Claim    Claim
 	Instance string
 	Kind     Kind
-	// Replace says that the claim is to be deleted now; its replacement is bought because it is.
+	// Replace means that the claim is to be deleted now. The deletion triggers the launch of a replacement.
 	Replace bool
-	// Deadline is what the claim's annotation karpenter.sh/nodeclaim-termination-timestamp is to be set to, zero if it is to
-	// stay as it is: the end of the drain, never later than what the claim has. It may come without Replace: a claim
-	// that is being deleted gets a nearer end. A deadline that has passed ends the drain at once, whatever
-	// PodDisruptionBudgets say.
+	// Deadline is the new value of the claim's annotation karpenter.sh/nodeclaim-termination-timestamp, and zero if the
+	// annotation is not to be changed. It is the end of the drain, and never later than the current value. It may be
+	// set without Replace: a claim that is being deleted gets an earlier end. A deadline in the past ends the drain
+	// immediately, regardless of PodDisruptionBudgets.
 	Deadline time.Time
-	// SoldOut is what should not be bought for a while, nil for nothing.
+	// SoldOut is an offering to avoid for a while, nil for none.
 	SoldOut *Offering
 	Events  []Event
 }
 
-// Idle reports that there is nothing to be done to the claim.
+// Idle reports that the claim needs no change.
 func (d Decision) Idle() bool { return !d.Replace && d.Deadline.IsZero() }
 
-// Rules are what decisions depend on beside the notice.
+// Rules are the inputs of decisions besides the notice.
 type Rules struct {
-	// Now is the time by the API server's clock, by which drains are judged.
+	// Now is the time of the API server's clock, which is used for drains.
 	Now time.Time
-	// Lead is how long before a scheduled change a machine is replaced; one that is further away is left to other reasons
-	// that the machine may go for, under the budgets of its pool.
+	// Lead is how long before a scheduled change a machine is replaced. Until then, the machine is subject only to
+	// other disruptions, within the budgets of its pool.
 	Lead time.Duration
 }
 
-// spot is the capacity type of machines that EC2 may take back.
+// spot is the capacity type of machines that EC2 may reclaim.
 const spot = "spot"
 
-// Decide says what follows from a notice for the claim of one of its machines.
+// Decide returns the decision about the claim of one of the machines in a notice.
 func Decide(n Notice, instance string, c Claim, rules Rules) Decision {
 	d := Decision{Claim: c, Instance: instance, Kind: n.Kind}
 	switch n.Kind {
@@ -107,7 +107,7 @@ func Decide(n Notice, instance string, c Claim, rules Rules) Decision {
 	return d
 }
 
-// scheduled decides about a change that EC2 has planned.
+// scheduled decides about a change that EC2 has scheduled.
 func (d *Decision) scheduled(n Notice, rules Rules) {
 	if n.At.Sub(rules.Now) > rules.Lead {
 		d.Events = []Event{{"InstanceUnhealthy", false, fmt.Sprintf("EC2 has scheduled %s for instance %s at %s, which is replaced %s before",
@@ -125,8 +125,8 @@ func (d *Decision) warn(reason, format string, operands ...any) {
 	d.Events = append(d.Events, Event{reason, true, fmt.Sprintf(format, operands...)})
 }
 
-// end is when a machine is taken, two minutes from now if the notice does not say; it is not later than that, lest a
-// clock that is wrong gives the drain time that it has not.
+// end returns when a machine is reclaimed: two minutes from now if the notice has no time, and never later than that,
+// so that a wrong clock does not extend the drain beyond the available time.
 func end(n Notice, now time.Time) time.Time {
 	latest := now.Add(notice.Ahead)
 	if n.At.IsZero() || n.At.After(latest) {

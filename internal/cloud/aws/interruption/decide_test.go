@@ -14,7 +14,7 @@ const (
 
 var sent = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// Whatever time a spot notice gives, the machine is let go at once, and its drain ends within two minutes.
+// Whatever time a spot notice has, the claim is deleted immediately, and its drain ends within two minutes.
 func TestDecideWithAnyTime(t *testing.T) {
 	for _, ahead := range []time.Duration{-1000 * time.Hour, -time.Second, 0, time.Second, 2 * time.Minute, 3 * time.Minute, 1000 * time.Hour} {
 		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot}, Rules{Now: sent, Lead: time.Hour})
@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("replace %v by %v, want %v by %v", d.Replace, d.Deadline, test.replace, test.until)
 			}
 			if diff := cmp.Diff(test.sold, d.SoldOut); diff != "" {
-				t.Errorf("sold out -want +got:\n%s", diff)
+				t.Errorf("unavailable -want +got:\n%s", diff)
 			}
 			var events []string
 			for _, e := range d.Events {
@@ -95,7 +95,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A check counts once it has failed for two minutes, an event at once unless it is over, and each once.
+// A check counts once it has failed for two minutes, an event immediately unless it is over, and each is counted once.
 func TestChecks(t *testing.T) {
 	checks := NewChecks()
 	sweep := func(category Category, after time.Duration, list ...Status) []string {

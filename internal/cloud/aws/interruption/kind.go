@@ -2,13 +2,13 @@ package interruption
 
 import "github.com/karpenter-go/karpenter/internal/cloud/aws/interruption/notice"
 
-// Notice is what was heard about some machines; Kind is what it says.
+// Notice describes an event of some machines, and Kind is its kind.
 type (
 	Notice = notice.Notice
 	Kind   = notice.Kind
 )
 
-// The kinds of package notice.
+// The kinds from package notice.
 const (
 	SpotInterrupted         = notice.SpotInterrupted
 	ReservationInterrupted  = notice.ReservationInterrupted

@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	// pollTime is how long SQS waits for messages before it answers that there are none, the longest it allows: an idle
-	// queue costs three calls a minute. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
+	// pollTime is how long SQS waits for messages before it returns an empty response. It is the maximum: an idle queue
+	// requires three calls a minute.
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 	pollTime = 20 * time.Second
-	// hidden is how long a message that was received is not delivered again.
+	// hidden is how long a received message is not delivered again.
 	hidden = 20 * time.Second
-	// batch is the most messages that one answer holds, and that one call deletes.
+	// batch is the maximum number of messages that one call receives or deletes.
 	batch = 10
-	// batches is how many are handled at the same time, while the next one is received.
+	// batches is how many are handled concurrently while the next one is received.
 	batches = 8
-	// firstQueueWait and mostQueueWait bound the time until the next try: a notice is two minutes ahead.
+	// firstQueueWait and mostQueueWait limit the time until the next try. A notice arrives two minutes ahead.
 	firstQueueWait = time.Second
 	mostQueueWait  = 20 * time.Second
 )
 
-// RunQueue receives messages and acts on them until ctx ends. It returns after all that was received is handled.
+// RunQueue receives messages and acts on them until ctx ends. It returns after all received messages are handled.
 func (w *Watcher) RunQueue(ctx context.Context) error {
 	if w.opts.Queue == "" {
 		return errors.New("watching the interruption queue: it has no name")
@@ -48,7 +49,7 @@ func (w *Watcher) RunQueue(ctx context.Context) error {
 		began := w.opts.Clock.Now()
 		messages, err := w.receive(ctx, &url)
 		if err == nil && len(messages) == 0 && w.opts.Clock.Since(began) < firstQueueWait {
-			w.sleep(ctx, firstQueueWait) // SQS would have waited for messages: what answers is something else
+			w.sleep(ctx, firstQueueWait) // SQS would have waited for messages, so the response is from something else
 		}
 		if err != nil {
 			<-slots
@@ -69,7 +70,7 @@ func (w *Watcher) RunQueue(ctx context.Context) error {
 	return nil
 }
 
-// receive waits for messages at the queue, whose URL it finds first and forgets when the queue is gone.
+// receive waits for messages in the queue. It looks up the URL first, and drops it if the queue is gone.
 func (w *Watcher) receive(ctx context.Context, url *string) ([]sqstypes.Message, error) {
 	if *url == "" {
 		out, err := send(ctx, w, operation{serviceSQS, "GetQueueUrl", 0, "sqs:GetQueueUrl"}, func(ctx context.Context) (*sqs.GetQueueUrlOutput, error) {
@@ -93,7 +94,7 @@ func (w *Watcher) receive(ctx context.Context, url *string) ([]sqstypes.Message,
 	return out.Messages, nil
 }
 
-// handle acts on the messages of one answer, side by side, and removes those that need not come again.
+// handle acts on the messages of one response concurrently, and deletes those that need no redelivery.
 func (w *Watcher) handle(ctx context.Context, url string, messages []sqstypes.Message) {
 	done := make([]bool, len(messages))
 	var each sync.WaitGroup
@@ -110,7 +111,7 @@ func (w *Watcher) handle(ctx context.Context, url string, messages []sqstypes.Me
 	w.remove(ctx, url, entries)
 }
 
-// handleOne reports whether the message is done with, and need not come again.
+// handleOne reports whether the message is done and needs no redelivery.
 func (w *Watcher) handleOne(ctx context.Context, body string) bool {
 	n, err := notice.Parse(body)
 	tell(w.opts.Observer.Received, n.Kind)
@@ -131,12 +132,13 @@ func (w *Watcher) handleOne(ctx context.Context, body string) bool {
 	return true
 }
 
-// remove deletes messages. One that stays for whatever reason is delivered and handled again, which changes nothing.
+// remove deletes messages. If the deletion of a message fails, it is delivered and handled again, which changes
+// nothing.
 func (w *Watcher) remove(ctx context.Context, url string, entries []sqstypes.DeleteMessageBatchRequestEntry) {
 	if len(entries) == 0 {
 		return
 	}
-	// Messages that were handled are removed also when we are told to stop.
+	// Handled messages are deleted even if the context has ended.
 	out, err := send(context.WithoutCancel(ctx), w, operation{serviceSQS, "DeleteMessageBatch", 0, "sqs:DeleteMessage"}, func(ctx context.Context) (*sqs.DeleteMessageBatchOutput, error) {
 		return w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, onceSQS)
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 )
 
-// A notice comes two minutes before the machine is taken. Its claim is let go within a second, with the time that is
-// left as its deadline, and the offering is closed.
+// A notice arrives two minutes before the machine is reclaimed. Its claim is deleted within a second, with the
+// remaining time as its deadline, and the offering is marked as unavailable.
 func TestSpotNotice(t *testing.T) {
 	watching(t, 3, "spot", func(w *world) {
 		began := time.Now()
@@ -29,10 +29,10 @@ func TestSpotNotice(t *testing.T) {
 		}
 		sold := Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
 		if diff := cmp.Diff([]Offering{sold, sold}, got.sold); diff != "" {
-			t.Errorf("sold out -want +got:\n%s", diff)
+			t.Errorf("unavailable -want +got:\n%s", diff)
 		}
 		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2}, got.received); diff != "" || got.deleted != 2 || len(got.waited) != 2 || w.Queued() != 0 {
-			t.Errorf("deleted %d of 2, %d waited, %d are left; received -want +got:\n%s", got.deleted, len(got.waited), w.Queued(), diff)
+			t.Errorf("deleted %d of 2, %d waited, %d remain; received -want +got:\n%s", got.deleted, len(got.waited), w.Queued(), diff)
 		}
 		w.Pass(3 * time.Minute)
 		if got := w.seen(); len(got.replaced) != 2 || got.received[InstanceTerminated] != 4 || len(got.failed)+len(got.troubles) != 0 {
@@ -41,7 +41,7 @@ func TestSpotNotice(t *testing.T) {
 	})
 }
 
-// A hundred notices at once are all acted on within seconds, and deleted ten at a time.
+// A hundred notices at once are handled within seconds, and deleted ten at a time.
 func TestWave(t *testing.T) {
 	watching(t, 100, "spot", func(w *world) {
 		for _, id := range w.ids {
@@ -50,7 +50,7 @@ func TestWave(t *testing.T) {
 		w.Pass(5 * time.Second)
 		got := w.seen()
 		if len(got.replaced) != 100 || got.deleted != 100 || w.Queued() != 0 {
-			t.Errorf("%d replaced, %d messages deleted, %d left", len(got.replaced), got.deleted, w.Queued())
+			t.Errorf("%d replaced, %d messages deleted, %d remain", len(got.replaced), got.deleted, w.Queued())
 		}
 		if calls := got.calls["DeleteMessageBatch OK"]; calls > 30 {
 			t.Errorf("%d calls to delete 100 messages", calls)
@@ -58,7 +58,7 @@ func TestWave(t *testing.T) {
 	})
 }
 
-// An idle queue costs three calls a minute.
+// An idle queue requires three calls a minute.
 func TestIdle(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		w.Pass(10 * time.Minute)
@@ -75,14 +75,15 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// Every kind of message, spoilt ones included, is counted and removed, and a spoilt one keeps nothing from the others.
+// Every kind of message, including corrupted ones, is counted and deleted, and a corrupted one does not affect the
+// others.
 func TestMessages(t *testing.T) {
 	watching(t, 2, "spot", func(w *world) {
 		w.Must(w.Rebalance(w.ids[0]))
 		for _, how := range []awssim.Spoilage{awssim.SpoilTruncate, awssim.SpoilForeign, awssim.SpoilUnknown, awssim.SpoilNext} {
 			w.Must(w.Spoil(how))
 		}
-		w.Must(w.Rebalance(w.ids[0])) // cut in half
+		w.Must(w.Rebalance(w.ids[0])) // truncated
 		w.Send("\x00 no event at all")
 		w.Must(w.Interrupt(w.ids[1]))
 		w.Must(w.Spoil(awssim.SpoilDuplicate))
@@ -96,7 +97,7 @@ func TestMessages(t *testing.T) {
 			t.Errorf("foreign -want +got:\n%s", diff)
 		}
 		if got.spoilt != 3 || got.deleted != 8 || w.Queued() != 0 {
-			t.Errorf("%d spoilt, %d deleted, %d left", got.spoilt, got.deleted, w.Queued())
+			t.Errorf("%d corrupted, %d deleted, %d remain", got.spoilt, got.deleted, w.Queued())
 		}
 		if len(got.replaced) != 1 || got.replaced[w.ids[1]].IsZero() {
 			t.Errorf("replaced: %v", got.replaced)
@@ -104,7 +105,8 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// A machine that somebody else ends is replaced; of one that we end, nothing follows.
+// A machine that is stopped or terminated externally is replaced. For one that the controller itself terminates, there
+// is nothing to do.
 func TestStateChange(t *testing.T) {
 	watching(t, 2, "on-demand", func(w *world) {
 		w.locked(func() {
@@ -122,7 +124,7 @@ func TestStateChange(t *testing.T) {
 	})
 }
 
-// A message that cannot be acted on comes again.
+// A message that cannot be handled is delivered again.
 func TestActFails(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		w.locked(func() { w.refuse = 2 })
@@ -130,16 +132,17 @@ func TestActFails(t *testing.T) {
 		w.Must(w.Interrupt(w.ids[0]))
 		w.Pass(time.Second)
 		if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0], "acting on spot_interrupted of nodeclaim claim-0: the API server is away") {
-			t.Errorf("at first: replaced %v, failed %q, %d left", got.replaced, got.failed, w.Queued())
+			t.Errorf("at first: replaced %v, failed %q, %d remain", got.replaced, got.failed, w.Queued())
 		}
 		w.Pass(time.Minute)
 		if got := w.seen(); got.replaced[w.ids[0]].Sub(began) > 41*time.Second || len(got.failed) != 2 || w.Queued() != 0 {
-			t.Errorf("after a minute: replaced %v after the notice, failed %q, %d left", got.replaced[w.ids[0]].Sub(began), got.failed, w.Queued())
+			t.Errorf("after a minute: replaced %v after the notice, failed %q, %d remain", got.replaced[w.ids[0]].Sub(began), got.failed, w.Queued())
 		}
 	})
 }
 
-// What was done to a claim is remembered until its reader shows it: the same again is not done, a nearer end is.
+// Actions on a claim are remembered until its reader shows them: the same action is not repeated, but an earlier
+// deadline is set.
 func TestStaleClaims(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		w.locked(func() { w.stale = true })
@@ -160,13 +163,13 @@ func TestStaleClaims(t *testing.T) {
 	})
 }
 
-// The queue is frozen for a minute: calls are given up, and what came meanwhile is heard when it is over.
+// The queue does not respond for a minute: calls time out, and messages of that time are received afterwards.
 func TestFrozenQueue(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		w.Pass(25 * time.Second)
 		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "sqs"})
 		w.Must(err)
-		w.Pass(21 * time.Second) // the poll that was under way ends
+		w.Pass(21 * time.Second) // the pending poll ends
 		w.Must(w.Interrupt(w.ids[0]))
 		noticed := time.Now()
 		w.Pass(time.Minute)
@@ -175,7 +178,7 @@ func TestFrozenQueue(t *testing.T) {
 			t.Errorf("frozen: %+v", got)
 		}
 		if len(got.troubles) != 1 || !strings.HasPrefix(got.troubles[0], "receiving: SQS ReceiveMessage: ") {
-			t.Errorf("troubles while frozen: %q", got.troubles)
+			t.Errorf("troubles while the queue does not respond: %q", got.troubles)
 		}
 		w.Clear(fault)
 		w.Pass(mostQueueWait + hidden + time.Second)
@@ -184,27 +187,27 @@ func TestFrozenQueue(t *testing.T) {
 			t.Errorf("replaced %v after the notice", after)
 		}
 		if !slices.Equal(got.troubles[1:], []string{"receiving: <nil>"}) || w.Queued() != 0 {
-			t.Errorf("troubles %q, %d messages left", got.troubles, w.Queued())
+			t.Errorf("troubles %q, %d messages remain", got.troubles, w.Queued())
 		}
 	})
 }
 
-// Answers are lost: messages whose receipt was lost come again after they were hidden, and those whose deletion was lost
-// are gone. Nothing is done twice.
+// Responses are lost. Messages whose receipt was lost are delivered again after they were hidden, and those whose
+// deletion was lost are gone. No action is repeated.
 func TestLostAnswers(t *testing.T) {
 	watching(t, 2, "spot", func(w *world) {
 		for _, action := range []string{"ReceiveMessage", "DeleteMessageBatch"} {
 			_, err := w.Inject(awssim.Fault{Kind: awssim.FaultLose, Service: "sqs", Action: action, Count: 1})
 			w.Must(err)
 		}
-		w.Pass(21 * time.Second) // faults strike calls as they begin
+		w.Pass(21 * time.Second) // faults apply to calls when they begin
 		began := time.Now()
 		w.Must(w.Interrupt(w.ids[0]))
 		w.Must(w.Interrupt(w.ids[1]))
 		w.Pass(time.Minute)
 		got := w.seen()
 		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > 45*time.Second || w.Queued() != 0 {
-			t.Errorf("replaced %v, %d messages left", got.replaced, w.Queued())
+			t.Errorf("replaced %v, %d messages remain", got.replaced, w.Queued())
 		}
 		if got.calls["ReceiveMessage NoAnswer"] != 1 || got.calls["DeleteMessageBatch NoAnswer"] != 1 {
 			t.Errorf("calls: %v", got.calls)
@@ -212,8 +215,8 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// A permission that is missing, and credentials that expire, are told once, with what has to be done; the loops go on
-// trying, and say when it is over.
+// A missing permission and expired credentials are reported once, with the solution. The loops keep trying, and report
+// when the problem is resolved.
 func TestTroubles(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		faults := map[string]int{}
@@ -244,7 +247,7 @@ func TestTroubles(t *testing.T) {
 		w.RenewCredentials(awstest.Key)
 		w.Pass(mostQueueWait + time.Second)
 		if got := w.seen(); len(got.replaced) != 1 {
-			t.Errorf("the notice was not heard after the credentials were renewed: %+v", got)
+			t.Errorf("the notice was not received after the credentials were renewed: %+v", got)
 		}
 		denied, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: "DeleteMessageBatch"})
 		w.Must(err)
@@ -260,17 +263,18 @@ func TestTroubles(t *testing.T) {
 			}
 		}
 		if len(told) != 2 || !strings.Contains(told[0], "needs the permission sqs:DeleteMessage on") || told[1] != "deleting: <nil>" || w.Queued() != 0 {
-			t.Errorf("troubles with deleting: %q; %d messages left", told, w.Queued())
+			t.Errorf("troubles with deleting: %q; %d messages remain", told, w.Queued())
 		}
 	})
 }
 
-// contains says whether one of the texts begins in a way and has a part.
+// contains reports whether one of the texts has the prefix and the part.
 func contains(texts []string, prefix, part string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, prefix) && strings.Contains(s, part) })
 }
 
-// Something in between that answers at once, with nothing, is not asked without a pause; and SQS is heard when it is back.
+// If a proxy returns empty responses immediately, there is a pause between calls. Messages of SQS are received when it
+// is back.
 func TestEmptyAnswers(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		for _, f := range []awssim.Fault{{Kind: awssim.FaultFail}, {Kind: awssim.FaultGarble, ContentType: "application/x-amz-json-1.0"}} {
@@ -281,7 +285,7 @@ func TestEmptyAnswers(t *testing.T) {
 		w.Pass(2 * time.Minute)
 		w.locked(func() {
 			if n := w.calls["ReceiveMessage OK"]; n < 30 || n > 130 {
-				t.Errorf("asked %d times in two minutes, want once a second", n)
+				t.Errorf("called %d times in two minutes, want once a second", n)
 			}
 		})
 		w.Clear(0)
@@ -289,13 +293,13 @@ func TestEmptyAnswers(t *testing.T) {
 		w.Pass(time.Minute)
 		w.locked(func() {
 			if len(w.replaced) != 1 {
-				t.Errorf("replaced %v, want the machine that is taken", w.replaced)
+				t.Errorf("replaced %v, want the machine that is reclaimed", w.replaced)
 			}
 		})
 	})
 }
 
-// A queue that is not there is told, with its name.
+// A missing queue is reported with its name.
 func TestNoQueue(t *testing.T) {
 	watching(t, 1, "spot", func(w *world) {
 		opts := w.options()
@@ -315,6 +319,6 @@ func TestNoQueue(t *testing.T) {
 		}
 	})
 	if _, err := NewWatcher(nil, nil, Options{}); err == nil {
-		t.Error("a watcher without Claims and Act is made")
+		t.Error("a watcher without Claims and Act is accepted")
 	}
 }

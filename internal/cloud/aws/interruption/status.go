@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// statusPeriod is the time between polls: EC2 checks every minute.
+	// statusPeriod is the time between polls. EC2 checks every minute.
 	statusPeriod = time.Minute
-	// mostStatusWait is the longest time between two tries.
+	// mostStatusWait is the maximum time between two tries.
 	mostStatusWait = 5 * time.Minute
 )
 
-// sweeps are what is asked of EC2, which takes all conditions of a call together, hence a call each. It answers with what
-// is wrong only, so the answers are short however large the account is. An endpoint may ignore filters, so that the answer is
-// read for what it says of each machine (statusesOf).
+// sweeps are the filters of the calls. EC2 combines the filters of one call with AND, so each needs its own call. The
+// responses contain only machines with problems, so they are short however large the account is. An endpoint may ignore
+// filters, so the response is evaluated per machine (statusesOf).
 var sweeps = []struct {
 	category Category
 	filter   string
@@ -54,10 +54,10 @@ func (w *Watcher) RunStatus(ctx context.Context) error {
 	return nil
 }
 
-// poll sweeps once over each category. What cannot be asked now is neither forgotten nor counted. The error is of the
-// calls; what cannot be acted on comes again with the next poll.
+// poll makes one sweep per category. Categories that cannot be read now are neither forgotten nor counted. The error is
+// from the calls. Actions that fail are repeated with the next poll.
 func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
-	// 1. Gather.
+	// 1. Collect the statuses.
 	var errs []error
 	var sightings []Sighting
 	denied := false
@@ -94,8 +94,8 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	return errors.Join(errs...)
 }
 
-// braked reports whether a notice asks May: EC2's word is all there is, and has no deadline. A scheduled event has one if its time
-// is to come.
+// braked reports whether a notice is subject to May: EC2's report is the only evidence and has no deadline. A scheduled
+// event has a deadline if its time is in the future.
 func braked(n Notice, rules Rules) bool {
 	switch n.Kind {
 	case InstanceStatus, SystemStatus:
@@ -106,18 +106,18 @@ func braked(n Notice, rules Rules) bool {
 	return false
 }
 
-// pending reports whether the time of a scheduled change is to come, which makes it a deadline.
+// pending reports whether the time of a scheduled change is in the future, which makes it a deadline.
 func pending(n Notice, rules Rules) bool { return n.At.After(rules.Now) }
 
-// Held says how many machines in trouble stay for now.
+// Held counts the failing machines that stay for now.
 type Held struct {
-	// Troubled are those whose claims would be deleted because their status checks fail, or because of a scheduled event without a
-	// time to come; Held are those of them that stay.
+	// Troubled is the number of machines whose claims would be deleted because their status checks fail, or because of
+	// a scheduled event whose time has passed. Held is the number of those that stay.
 	Troubled, Held int
 }
 
-// held says which machines with failing checks are not replaced yet. A machine counts if its claim would be deleted, or its
-// drain cut short. What could not be decided stays, too; it is polled again.
+// held returns the machines with failing checks that are not replaced yet. A machine counts if its claim would be
+// deleted, or its drain shortened. Machines without a decision stay as well and are polled again.
 func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bool, error) {
 	var ids []string
 	for _, s := range sightings {
@@ -153,7 +153,7 @@ func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bo
 	return held, nil
 }
 
-// may asks May, if there is something to ask and somewhere to ask it.
+// may calls May if it is set and there are decisions to make.
 func (w *Watcher) may(ctx context.Context, failing []Decision) (map[string]bool, error) {
 	if len(failing) > 0 && w.opts.May != nil {
 		return w.opts.May(ctx, failing)
@@ -165,7 +165,8 @@ func (w *Watcher) may(ctx context.Context, failing []Decision) (map[string]bool,
 	return all, nil
 }
 
-// announce says that a machine in trouble is not replaced yet. ours says whether it is one of ours.
+// announce emits an event that a failing machine is not replaced yet. ours reports whether it is a machine of this
+// cluster.
 func (w *Watcher) announce(ctx context.Context, n Notice) (ours bool, err error) {
 	claims, err := w.opts.Claims(ctx, n.Instances)
 	if err != nil {
@@ -181,7 +182,7 @@ func (w *Watcher) announce(ctx context.Context, n Notice) (ours bool, err error)
 	return len(claims) > 0, errors.Join(errs...)
 }
 
-// sweep lists all machines that a filter finds.
+// sweep lists all machines that match a filter.
 func (w *Watcher) sweep(ctx context.Context, category Category, filter string, values []string) ([]Status, error) {
 	pages := ec2.NewDescribeInstanceStatusPaginator(w.ec2, &ec2.DescribeInstanceStatusInput{
 		Filters: []ec2types.Filter{{Name: &filter, Values: values}}, MaxResults: aws.Int32(1000)})
@@ -203,7 +204,7 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 	return all, nil
 }
 
-// statusesOf is what an instance's status says in a category.
+// statusesOf evaluates an instance's status in a category.
 func statusesOf(s ec2types.InstanceStatus, category Category, codes []string) []Status {
 	id := aws.ToString(s.InstanceId)
 	summary := map[Category]*ec2types.InstanceStatusSummary{CategoryInstance: s.InstanceStatus, CategorySystem: s.SystemStatus}
@@ -223,9 +224,10 @@ func statusesOf(s ec2types.InstanceStatus, category Category, codes []string) []
 	return events
 }
 
-// impairedSince is when the first of the checks began to fail, zero if EC2 does not say. A machine is impaired if the summary
-// says so and one of the checks has failed: ok, insufficient-data, initializing and not-applicable say that nothing is known to
-// be wrong. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceStatusSummary.html
+// impairedSince returns when the first of the checks began to fail, zero if EC2 does not report it. A machine is
+// impaired if the summary is impaired and one of the checks has failed: ok, insufficient-data, initializing and
+// not-applicable mean that no problem is known.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceStatusSummary.html
 func impairedSince(s *ec2types.InstanceStatusSummary) (first time.Time, impaired bool) {
 	if s == nil || s.Status != ec2types.SummaryStatusImpaired {
 		return first, false

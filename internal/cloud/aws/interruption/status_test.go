@@ -13,8 +13,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// A machine whose checks fail is replaced after two minutes, its drain over at once; one that recovers before is not.
-// Each is counted once.
+// A machine whose checks fail is replaced after two minutes without time for a drain. One that recovers before is not
+// replaced. Each is counted once.
 func TestImpaired(t *testing.T) {
 	watching(t, 3, "on-demand", func(w *world) {
 		w.Must(w.Impair(w.ids[0], "system"))
@@ -37,8 +37,8 @@ func TestImpaired(t *testing.T) {
 	})
 }
 
-// A scheduled change that is far away is left to the polls, near its time the machine is replaced; one that was called
-// off is nothing.
+// A machine with a distant scheduled change is polled until the change is near, and then replaced. A canceled change
+// has no effect.
 func TestScheduled(t *testing.T) {
 	watching(t, 3, "on-demand", func(w *world) {
 		soon, later := time.Now().Add(24*time.Hour).Truncate(time.Second), time.Now().Add(72*time.Hour).Truncate(time.Second)
@@ -61,7 +61,7 @@ func TestScheduled(t *testing.T) {
 	})
 }
 
-// While statuses cannot be polled, a Health event is acted on at once: nobody would think of it again.
+// While statuses cannot be polled, a Health event is acted on immediately, because no later poll would find it.
 func TestScheduledWithoutPolls(t *testing.T) {
 	watching(t, 1, "on-demand", func(w *world) {
 		_, err := w.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "DescribeInstanceStatus"})
@@ -75,7 +75,7 @@ func TestScheduledWithoutPolls(t *testing.T) {
 	})
 }
 
-// Pages are all read, and a failed page is no recovery of what it would have listed.
+// All pages are read, and a failed page does not count as recovery of its machines.
 func TestSweeps(t *testing.T) {
 	watching(t, 12, "on-demand", func(w *world) {
 		for _, id := range w.ids {
@@ -93,8 +93,8 @@ func TestSweeps(t *testing.T) {
 	})
 }
 
-// An endpoint that ignores filters, answers in odd pages, leaves out what was added to the API or adds to it ends no machine that
-// is well, and still has one replaced that is not.
+// With an endpoint that ignores filters, returns unusual pages, or lacks or adds fields, no healthy machine is
+// terminated, and a failing one is still replaced.
 func TestStatusOfWrongAnswers(t *testing.T) {
 	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultOddPages, awssim.FaultOlderFields, awssim.FaultUnknownFields} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestStatusOfWrongAnswers(t *testing.T) {
 				w.Must(err)
 				w.Pass(time.Hour)
 				if got := w.seen(); len(got.replaced)+len(got.unhealthy) != 0 {
-					t.Errorf("of 12 machines that are well %d are replaced, %v count as unhealthy", len(got.replaced), got.unhealthy)
+					t.Errorf("of 12 healthy machines %d are replaced, %v count as unhealthy", len(got.replaced), got.unhealthy)
 				}
 				w.Must(w.Impair(w.ids[4], "system"))
 				w.Pass(5 * time.Minute)
@@ -115,8 +115,8 @@ func TestStatusOfWrongAnswers(t *testing.T) {
 	}
 }
 
-// Machines that the brake holds stay, which each claim is told. All that fail are asked about together, the longest in trouble
-// first, and a scheduled event is acted on meanwhile.
+// Machines beyond the limit on removals stay, with an event on each claim. All failing machines are passed to May
+// together, those that have failed longest first. A scheduled event with a deadline is acted on meanwhile.
 func TestHeld(t *testing.T) {
 	watching(t, 12, "on-demand", func(w *world) {
 		w.Must(w.Impair(w.ids[7], "instance"))
@@ -149,12 +149,13 @@ func TestHeld(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		if got := w.seen(); len(got.replaced) != 2 || got.held != (Held{}) {
-			t.Errorf("after EC2 reports them well %d are replaced, held: %+v", len(got.replaced), got.held)
+			t.Errorf("after their recovery %d are replaced, held: %+v", len(got.replaced), got.held)
 		}
 	})
 }
 
-// Scheduled events whose time has passed have no deadline: they ask the brake like failing checks, by queue and by poll.
+// Scheduled events whose time has passed have no deadline: they are subject to May like failing checks, from the queue
+// and from polls.
 func TestHeldWithoutDeadline(t *testing.T) {
 	watching(t, 12, "on-demand", func(w *world) {
 		var asked []Kind
@@ -170,17 +171,17 @@ func TestHeldWithoutDeadline(t *testing.T) {
 		w.Pass(5 * time.Minute)
 		got := w.seen()
 		if len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || got.held.Held != 11 || w.Queued() != 0 || asked[0] != EventStatus {
-			t.Errorf("replaced %v, held %+v, %d messages left, asked about %v; want %s alone", got.replaced, got.held, w.Queued(), asked, w.ids[0])
+			t.Errorf("replaced %v, held %+v, %d messages remain, May called for %v; want only %s", got.replaced, got.held, w.Queued(), asked, w.ids[0])
 		}
 		w.locked(func() { w.may = nil })
 		w.Pass(2 * time.Minute)
 		if got := w.seen(); len(got.replaced) != 12 || got.held.Held != 0 {
-			t.Errorf("%d of 12 are replaced when the brake releases, held %+v", len(got.replaced), got.held)
+			t.Errorf("%d of 12 are replaced when May allows it, held %+v", len(got.replaced), got.held)
 		}
 	})
 }
 
-// A machine that the brake holds is replaced at once when EC2 takes it back.
+// A machine that May holds is replaced immediately when EC2 reclaims it.
 func TestHeldIsInterrupted(t *testing.T) {
 	watching(t, 2, "spot", func(w *world) {
 		w.locked(func() { w.may = func([]Decision) (map[string]bool, error) { return nil, nil } })
@@ -192,12 +193,12 @@ func TestHeldIsInterrupted(t *testing.T) {
 		w.Must(w.Interrupt(w.ids[0]))
 		w.Pass(10 * time.Second)
 		if got := w.seen(); got.replaced[w.ids[0]].IsZero() {
-			t.Error("a machine that is held stays when EC2 takes it back")
+			t.Error("a held machine stays when EC2 reclaims it")
 		}
 	})
 }
 
-// What cannot be decided stays until it can, and keeps nothing else from being decided.
+// A machine without a decision stays until there is one, and does not block other decisions.
 func TestUndecided(t *testing.T) {
 	watching(t, 3, "on-demand", func(w *world) {
 		w.locked(func() {
@@ -220,7 +221,7 @@ func TestUndecided(t *testing.T) {
 	})
 }
 
-// Deadlines are times of the API server, whatever this machine's clock shows.
+// Deadlines are times of the API server's clock, whatever the local clock shows.
 func TestDeadlineOfAnotherClock(t *testing.T) {
 	for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
 		watching(t, 2, "spot", func(w *world) {
@@ -235,7 +236,7 @@ func TestDeadlineOfAnotherClock(t *testing.T) {
 	}
 }
 
-// What EC2 says of a machine counts only if the summary is impaired and a check has failed.
+// A machine counts as failing only if EC2's summary is impaired and a check has failed.
 func TestStatusesOf(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	check := func(summary ec2types.SummaryStatus, details ...ec2types.InstanceStatusDetails) *ec2types.InstanceStatusSummary {

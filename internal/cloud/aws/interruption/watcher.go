@@ -13,29 +13,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// Observer is told what happens; each function may be nil and is called from several goroutines.
+// Observer receives notifications. Each function may be nil and is called concurrently.
 type Observer struct {
 	// Received counts messages: karpenter_interruption_received_messages_total, label message_type.
 	Received func(Kind)
-	// Foreign counts messages about machines none of which is ours. They are counted by Received as well.
+	// Foreign counts messages about machines outside of this cluster. Received counts them as well.
 	Foreign func(Kind)
-	// Deleted counts messages that were removed: karpenter_interruption_deleted_messages_total.
+	// Deleted counts deleted messages: karpenter_interruption_deleted_messages_total.
 	Deleted func(int)
-	// Waited is the time from an event until it was acted upon: karpenter_interruption_message_queue_duration_seconds.
+	// Waited receives the time from an event until the action: karpenter_interruption_message_queue_duration_seconds.
 	Waited func(time.Duration)
-	// Unhealthy counts a machine once while it has a trouble: karpenter_interruption_instance_status_unhealthy_total,
-	// label category.
+	// Unhealthy counts each problem of a machine once: karpenter_interruption_instance_status_unhealthy_total, label
+	// category.
 	Unhealthy func(Category)
-	// Called is told of each call to AWS.
+	// Called receives each call to AWS.
 	Called func(call.Call)
-	// Trouble is told what keeps a part (receiving, deleting, polling) from working, once for as long as it is the same,
-	// and nil when it works again.
+	// Trouble receives the problem that stops a part (receiving, deleting, polling), once as long as it is the same,
+	// and nil when the part works again.
 	Trouble func(part string, err error)
-	// Failed is told that a notice could not be acted on. Its message is delivered again, its status polled again.
+	// Failed receives a failed action. The message is delivered again, or the status polled again.
 	Failed func(Kind, error)
-	// Held is told with each poll how many machines in trouble are not replaced yet, because the brake holds them.
+	// Held receives, with each poll, the number of failing machines that are not replaced yet because of May.
 	Held func(Held)
-	// Spoilt is told of a message that is Malformed, with the reason.
+	// Spoilt receives the error of a Malformed message.
 	Spoilt func(error)
 }
 
@@ -45,37 +45,37 @@ func tell[T any](f func(T), what T) {
 	}
 }
 
-// Options of a Watcher. Claims and Act are needed, and Queue for RunQueue.
+// Options configure a Watcher. Claims and Act are required, and Queue for RunQueue.
 type Options struct {
 	// Queue is the name of the SQS queue in the account and region of the client.
 	Queue string
-	// Clock is the real one when nil.
+	// Clock is the real clock when nil.
 	Clock clock.Clock
 	// Lead is how long before a scheduled change a machine is replaced, two days when zero.
 	Lead time.Duration
-	// Claims finds the claims of machines by their ids (i-0123...), save for those that are not ours. It is to read what
-	// is near, such as an index of a cache: every message asks.
+	// Claims returns the claims of machines by their IDs (i-0123...), without foreign ones. It should read from a local
+	// index such as a cache, because it is called for every message.
 	Claims func(ctx context.Context, instances []string) (map[string]Claim, error)
-	// Act carries a decision out: events, deadline, deletion. It may be asked for the same claim again, when an error was
-	// returned or the process began anew. An error leaves the message in the queue, which delivers it again.
+	// Act applies a decision: events, deadline, deletion. It may be called again for the same claim after an error or a
+	// restart. After an error the message stays in the queue and is delivered again.
 	Act func(context.Context, Decision) error
-	// May says, by instance, which of the claims whose status checks fail may be replaced now, when the other ones stay for
-	// now. It is asked once for all of a poll, the longest in trouble first. The answer stands also with an error. Nil
-	// allows all.
+	// May returns, by instance, which of the claims with failing status checks may be replaced now; the others stay for
+	// now. It is called once for all claims of a poll, those that have failed longest first. The result is valid even
+	// beside an error. Nil allows all.
 	May func(ctx context.Context, failing []Decision) (map[string]bool, error)
-	// Ahead is by how much Clock is ahead of the API server's, by which deadlines are written; nil for not at all.
+	// Ahead returns by how much Clock is ahead of the API server's clock, which deadlines use. Nil means zero.
 	Ahead func() time.Duration
-	// SoldOut closes an offering for a while; it may be nil.
+	// SoldOut marks an offering as unavailable for a while. It may be nil.
 	SoldOut  func(Offering)
 	Observer Observer
 }
 
-// Watcher hears of interruptions. Its two loops may run at the same time.
+// Watcher handles interruptions. Its two loops may run concurrently.
 type Watcher struct {
 	sqs  SQSAPI
 	ec2  EC2API
 	opts Options
-	// blind says that statuses cannot be polled, so that nobody would think of a scheduled change again.
+	// blind means that statuses cannot be polled, so no later poll would find a scheduled change.
 	blind atomic.Bool
 
 	mu       sync.Mutex
@@ -83,17 +83,17 @@ type Watcher struct {
 	troubles map[string]string // causes by part
 }
 
-// past is what was last done to a claim, by UID: caches take a moment to show it.
+// past is the last action on a claim, by UID: caches show it with a delay.
 type past struct {
 	at       time.Time
 	replaced bool
 	deadline time.Time
 }
 
-// remembered is how long it takes until the claims show what was done, with room to spare.
+// remembered is an upper bound for the time until caches show an action.
 const remembered = 2 * time.Minute
 
-// NewWatcher needs both clients, RunQueue and RunStatus the one each.
+// NewWatcher returns a Watcher. queue is required for RunQueue, and status for RunStatus.
 func NewWatcher(queue SQSAPI, status EC2API, opts Options) (*Watcher, error) {
 	if opts.Claims == nil || opts.Act == nil {
 		return nil, errors.New("watching for interruptions: Claims and Act are needed")
@@ -107,7 +107,7 @@ func NewWatcher(queue SQSAPI, status EC2API, opts Options) (*Watcher, error) {
 	return &Watcher{sqs: queue, ec2: status, opts: opts, done: map[string]past{}, troubles: map[string]string{}}, nil
 }
 
-// react does what follows from a notice. ours says whether one of the machines is ours.
+// react acts on a notice. ours reports whether one of the machines belongs to this cluster.
 func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	if len(n.Instances) == 0 {
 		return true, nil
@@ -120,7 +120,7 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	if w.blind.Load() {
 		rules.Lead = time.Duration(1<<63 - 1)
 	} else if n.Kind == ScheduledChange && !pending(n, rules) {
-		return len(claims) > 0, nil // the polls find it too, and ask May
+		return len(claims) > 0, nil // the polls find it too, and call May
 	}
 	var errs []error
 	for _, id := range n.Instances {
@@ -138,7 +138,7 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 	return ours, errors.Join(errs...)
 }
 
-// rules are those of now.
+// rules returns the current rules.
 func (w *Watcher) rules() Rules {
 	now := w.opts.Clock.Now()
 	if w.opts.Ahead != nil {
@@ -147,7 +147,7 @@ func (w *Watcher) rules() Rules {
 	return Rules{Now: now, Lead: w.opts.Lead}
 }
 
-// act has a decision carried out, unless it was.
+// act applies a decision, unless that was done before.
 func (w *Watcher) act(ctx context.Context, d Decision) error {
 	before, again := w.note(d)
 	if again {
@@ -163,8 +163,8 @@ func (w *Watcher) act(ctx context.Context, d Decision) error {
 	return nil
 }
 
-// note remembers that a decision is being carried out; again says that it adds nothing to an earlier one. Decisions that
-// only tell something are passed on each time: whoever makes events of them drops repetitions.
+// note records that a decision is being applied. again means that it adds nothing to an earlier one. Decisions with
+// events only are always passed on: the event recorder drops duplicates.
 func (w *Watcher) note(d Decision) (before past, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,21 +190,21 @@ func (w *Watcher) note(d Decision) (before past, again bool) {
 	return before, false
 }
 
-// failed tells that a notice could not be acted on.
+// failed reports a failed action.
 func (w *Watcher) failed(kind Kind, err error) {
 	if w.opts.Observer.Failed != nil {
 		w.opts.Observer.Failed(kind, err)
 	}
 }
 
-// The parts of a Watcher that may have trouble.
+// The parts of a Watcher for which problems are reported.
 const (
 	partReceiving = "receiving"
 	partDeleting  = "deleting"
 	partPolling   = "polling"
 )
 
-// state tells how a part fares, if that is news.
+// state reports a change in the state of a part.
 func (w *Watcher) state(part string, err error) {
 	cause := ""
 	if err != nil {
@@ -222,16 +222,16 @@ func (w *Watcher) state(part string, err error) {
 	}
 }
 
-// backoff is the time until a loop tries again: it doubles from first to most.
+// backoff is the delay of a loop's next try. It doubles from first to most.
 type backoff struct{ first, most, wait time.Duration }
 
-// failed is how long to wait after a failure.
+// failed returns the delay after a failure.
 func (b *backoff) failed() time.Duration {
 	b.wait = min(max(2*b.wait, b.first), b.most)
 	return b.wait
 }
 
-// sleep waits on the clock.
+// sleep waits on the clock, or until ctx ends.
 func (w *Watcher) sleep(ctx context.Context, d time.Duration) {
 	timer := w.opts.Clock.NewTimer(d)
 	defer timer.Stop()

@@ -22,7 +22,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
-// world is a simulated AWS with some machines, each of a claim that is deleted when a decision says so, and a watcher.
+// world is a simulated AWS with some machines, each with a claim that is deleted when a decision requires it, and a
+// watcher.
 type world struct {
 	*awstest.World
 	*awssim.Cloud
@@ -32,7 +33,7 @@ type world struct {
 	mu        sync.Mutex
 	claims    map[string]Claim
 	replaced  map[string]time.Time // when, by instance
-	deadlines map[string]time.Time // likewise
+	deadlines map[string]time.Time // deadline, by instance
 	sold      []Offering
 	received  map[Kind]int
 	foreign   map[Kind]int
@@ -44,13 +45,13 @@ type world struct {
 	troubles  []string
 	calls     map[string]int // by operation and code
 	events    map[string]int // by instance and reason
-	held      Held           // as the last poll had it
+	held      Held           // from the last poll
 	may       func(failing []Decision) (map[string]bool, error)
-	refuse    int  // how many decisions fail yet
-	stale     bool // claims are found as they were before any decision
+	refuse    int  // how many decisions still fail
+	stale     bool // claims are found in their state before any decision
 }
 
-// watching runs a test with n machines of a capacity type that are up for a minute, and the watcher's loops.
+// watching runs a test with n machines of a capacity type that have run for a minute, and the watcher's loops.
 func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
 	t.Helper()
 	awstest.Run(t, awssim.Options{Queue: "interruptions"}, func(ctx context.Context, aws *awstest.World) {
@@ -69,7 +70,7 @@ func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
 		defer func() {
 			stop()
 			loops.Wait()
-			w.Pass(time.Second) // the simulator has noticed that nobody waits for its answers
+			w.Pass(time.Second) // lets the simulator detect the end of its clients
 		}()
 		w.Pass(time.Minute)
 		w.forget()
@@ -108,7 +109,7 @@ func (w *world) locked(do func()) {
 	do()
 }
 
-// find is Options.Claims.
+// find implements Options.Claims.
 func (w *world) find(_ context.Context, instances []string) (map[string]Claim, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +125,7 @@ func (w *world) find(_ context.Context, instances []string) (map[string]Claim, e
 	return found, nil
 }
 
-// judge is Options.May: all may be replaced unless the test says otherwise.
+// judge implements Options.May: all may be replaced unless the test says otherwise.
 func (w *world) judge(_ context.Context, failing []Decision) (map[string]bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +139,7 @@ func (w *world) judge(_ context.Context, failing []Decision) (map[string]bool, e
 	return may, nil
 }
 
-// carryOut is Options.Act.
+// carryOut implements Options.Act.
 func (w *world) carryOut(_ context.Context, d Decision) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +166,7 @@ func (w *world) carryOut(_ context.Context, d Decision) error {
 	return nil
 }
 
-// launch buys machines, and has a claim for each.
+// launch launches machines, and creates a claim for each.
 func (w *world) launch(ctx context.Context, n int, capacityType string) {
 	w.Helper()
 	image, err := w.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
@@ -193,7 +194,7 @@ func (w *world) launch(ctx context.Context, n int, capacityType string) {
 	}
 }
 
-// forget drops what was counted so far, such as the messages about the launch.
+// forget resets the counters, which include the messages about the launch.
 func (w *world) forget() {
 	w.locked(func() {
 		clear(w.received)
@@ -203,7 +204,7 @@ func (w *world) forget() {
 	})
 }
 
-// seen is a copy of what happened, safe to look at.
+// seen returns a copy of the results, for access without a lock.
 func (w *world) seen() *world {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// al2 is a MIME document: the user's parts, then the script that joins the cluster.
+// al2 returns a MIME document: the user's parts, then the script that joins the cluster.
 func (r Request) al2() ([]byte, error) {
 	parts, err := r.al2Custom()
 	if err != nil {
@@ -35,7 +35,7 @@ func (r Request) al2Custom() ([]part, error) {
 	return []part{partOf(contentType, text)}, nil
 }
 
-// bootstrapScript calls the image's own script
+// bootstrapScript returns a script that calls the image's own bootstrap script
 // (https://github.com/awslabs/amazon-eks-ami/blob/main/templates/al2/runtime/bootstrap.sh).
 func (r Request) bootstrapScript() string {
 	arguments := []string{"/etc/eks/bootstrap.sh " + quoted(r.Cluster.Name), "--apiserver-endpoint " + quoted(r.Cluster.Endpoint)}
@@ -57,10 +57,10 @@ func (r Request) bootstrapScript() string {
 		strings.Join(arguments, " \\\n") + "\n"
 }
 
-// quoted is the text as one word of a shell.
+// quoted returns the text as one shell word.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// kubeletFlags are the kubelet's command line beyond what the image gives it.
+// kubeletFlags returns the kubelet's flags beyond those that the image sets.
 func (r Request) kubeletFlags() []string {
 	flags := []string{fmt.Sprintf("--node-labels=%q", r.labelList())}
 	var taints []string

@@ -16,8 +16,8 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// al2023 is a MIME document: the user's parts, then the NodeConfig that joins the cluster. nodeadm merges NodeConfigs
-// in their order, and what comes later wins.
+// al2023 returns a MIME document: the user's parts, then the NodeConfig that joins the cluster. nodeadm merges
+// NodeConfigs in order, and later ones take precedence.
 func (r Request) al2023() ([]byte, error) {
 	parts, err := r.al2023Custom()
 	if err != nil {
@@ -60,7 +60,7 @@ func isYAMLMap(text string) bool {
 	return yaml.Unmarshal([]byte(text), &fields) == nil && len(fields) > 0
 }
 
-// namesNodeConfig says whether a text is meant to be a NodeConfig, even if it is not one.
+// namesNodeConfig reports whether a text is intended to be a NodeConfig, even if it is invalid.
 func namesNodeConfig(text string) bool {
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(line, ":"); ok && name == "apiVersion" && strings.HasPrefix(strings.Trim(value, " \t\"'"), nodeConfigGroup+"/") {
@@ -90,7 +90,7 @@ func checkNodeConfigs(parts []part) error {
 	return nil
 }
 
-// decoded is the body as nodeadm reads it: it may be quoted-printable, or base64, or compressed.
+// decoded returns the body as nodeadm reads it: it may be quoted-printable, base64, or compressed.
 func (p part) decoded() (string, error) {
 	body := []byte(p.body)
 	if strings.EqualFold(p.header.Get("Content-Transfer-Encoding"), "quoted-printable") {
@@ -114,7 +114,7 @@ func (p part) decoded() (string, error) {
 	return string(text), err
 }
 
-// nodeConfig is what AL2023's nodeadm is told.
+// nodeConfig returns the NodeConfig for AL2023's nodeadm.
 func (r Request) nodeConfig() (*nodeConfig, error) {
 	if r.Cluster.ServiceCIDR == "" {
 		return nil, fmt.Errorf("user data for AL2023 needs the service CIDR of cluster %s, and it is not known", r.Cluster.Name)
@@ -137,7 +137,7 @@ func (r Request) nodeConfig() (*nodeConfig, error) {
 	return config, nil
 }
 
-// kubeletConfig is the class's kubelet configuration, with what is concrete for this node.
+// kubeletConfig returns the class's kubelet configuration with the values for this node.
 func (r Request) kubeletConfig() (map[string]json.RawMessage, error) {
 	fields := map[string]any{}
 	if r.Kubelet != nil {

@@ -12,7 +12,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// bottlerocket is the user's settings as TOML with ours written over them
+// bottlerocket returns the user's settings as TOML, overridden by the required ones
 // (https://bottlerocket.dev/en/os/latest/#/api/settings/).
 func (r Request) bottlerocket() ([]byte, error) {
 	if r.Cluster.CABundle == "" {
@@ -48,8 +48,8 @@ func (r Request) bottlerocket() ([]byte, error) {
 	return text, nil
 }
 
-// kubernetesSettings are the settings that we know, with the types that Bottlerocket gives them. Settings that we do
-// not know are passed on: Bottlerocket says what is wrong with them.
+// kubernetesSettings are the known settings with Bottlerocket's types. Unknown settings are passed on, because
+// Bottlerocket reports errors in them.
 type kubernetesSettings struct {
 	Settings struct {
 		Kubernetes struct {
@@ -101,13 +101,13 @@ func readTOML(text string) (map[string]any, error) {
 	}
 	var typed kubernetesSettings
 	if err := toml.Unmarshal([]byte(text), &typed); err != nil {
-		// The library's words are about Go types.
+		// The library's error is about Go types.
 		return nil, badTOML("a setting has another type than Bottlerocket gives it"+position(err), nil)
 	}
 	return document, nil
 }
 
-// position says where an error is, if it is known: the setting, the line and the column.
+// position returns the position of an error if it is known: the setting, the line and the column.
 func position(err error) string {
 	var at *toml.DecodeError
 	if !errors.As(err, &at) {
@@ -126,7 +126,7 @@ func badTOML(problem string, err error) error {
 		Remedy: "user data of Bottlerocket is TOML, for example the line [settings.kernel] and, below it, lockdown = \"integrity\""}
 }
 
-// table is the sub-table of the name, made if there is none.
+// table returns the sub-table of the given name, and creates it if there is none.
 func table(parent map[string]any, name, path string) (map[string]any, error) {
 	switch child := parent[name].(type) {
 	case nil:
@@ -140,8 +140,8 @@ func table(parent map[string]any, name, path string) (map[string]any, error) {
 	}
 }
 
-// setKubernetes writes what every node needs. Labels of the user stay, unless ours have the same key; taints of the
-// user do not, because pods are planned with those of the pool.
+// setKubernetes sets what every node needs. Labels of the user are kept, unless a required label has the same key.
+// Taints of the user are replaced, because pods are planned with those of the pool.
 func (r Request) setKubernetes(kubernetes map[string]any) error {
 	kubernetes["api-server"] = r.Cluster.Endpoint
 	kubernetes["cluster-certificate"] = r.Cluster.CABundle
@@ -165,7 +165,7 @@ func (r Request) setKubernetes(kubernetes map[string]any) error {
 	return nil
 }
 
-// setKubelet writes what the class's kubelet configuration sets, and nothing else.
+// setKubelet sets exactly the fields of the class's kubelet configuration.
 func setKubelet(kubernetes map[string]any, k *awsv1.KubeletConfiguration) {
 	if k == nil {
 		return
@@ -183,7 +183,7 @@ func setKubelet(kubernetes map[string]any, k *awsv1.KubeletConfiguration) {
 	if k.EvictionMaxPodGracePeriod != nil {
 		kubernetes["eviction-max-pod-grace-period"] = int64(*k.EvictionMaxPodGracePeriod)
 	}
-	// These two are texts in Bottlerocket.
+	// These two are strings in Bottlerocket.
 	if k.ImageGCHighThresholdPercent != nil {
 		kubernetes["image-gc-high-threshold-percent"] = strconv.Itoa(int(*k.ImageGCHighThresholdPercent))
 	}
@@ -195,8 +195,8 @@ func setKubelet(kubernetes map[string]any, k *awsv1.KubeletConfiguration) {
 	}
 }
 
-// mountInstanceStorage joins the disks that come with the machine and puts the data of containers and pods there. From
-// 1.46.0 on Bottlerocket knows which directories those are; an unknown version is told.
+// mountInstanceStorage returns the commands that combine the instance's own disks and move the data of containers and
+// pods there. From 1.46.0 on, Bottlerocket knows these directories; for older and unknown versions they are listed.
 func mountInstanceStorage(imageName string) map[string]any {
 	bind := []string{"apiclient", "ephemeral-storage", "bind"}
 	if !fromVersion(imageName, 1, 46) {
@@ -209,7 +209,7 @@ func mountInstanceStorage(imageName string) map[string]any {
 	}
 }
 
-// bottlerocketVersion finds the version in names such as bottlerocket-aws-k8s-1.34-x86_64-v1.46.0-aa11bb22 and in
+// bottlerocketVersion matches the version in names such as bottlerocket-aws-k8s-1.34-x86_64-v1.46.0-aa11bb22 and in
 // versions of aliases such as v1.46.0 and 1.46.0.
 var bottlerocketVersion = regexp.MustCompile(`(?:^v?|-v)([0-9]{1,6})\.([0-9]{1,6})\.[0-9]+`)
 
@@ -218,7 +218,7 @@ func fromVersion(imageName string, major, minor int) bool {
 	if found == nil {
 		return false
 	}
-	gotMajor, _ := strconv.Atoi(found[1]) // digits, by the pattern
+	gotMajor, _ := strconv.Atoi(found[1]) // the pattern matches digits only
 	gotMinor, _ := strconv.Atoi(found[2])
 	return gotMajor > major || gotMajor == major && gotMinor >= minor
 }

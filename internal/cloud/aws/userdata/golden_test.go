@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the results into the golden files
 
 var testCA = base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"))
 
-// A fixture is what differs from the plain request, in YAML.
+// fixture holds the differences from the plain request, in YAML.
 type fixture struct {
 	Family        awsv1.Family                `json:"family"`
 	Kubelet       *awsv1.KubeletConfiguration `json:"kubelet"`
@@ -68,8 +68,8 @@ func (f fixture) request(custom string) Request {
 	return r
 }
 
-// Each file is one request: a sentence of intent, what differs from the plain request, the user's own data, and then
-// either the user data of the machine or the error.
+// Each file is one request: a sentence that describes its purpose, the differences from the plain request, the user's
+// own data, and then either the user data of the machine or the error.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -86,7 +86,7 @@ func golden(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	if len(archive.Comment) == 0 {
-		t.Error("the file does not say what it shows")
+		t.Error("the file has no description")
 	}
 	var f fixture
 	var custom string
@@ -128,11 +128,11 @@ func golden(t *testing.T, file string) {
 	checkError(t, err)
 }
 
-// checkError holds every error to naming a field or a setting and what would be right.
+// checkError checks that an error has a field or a setting and a valid form.
 func checkError(t *testing.T, err error) {
 	t.Helper()
 	var invalid *InvalidError
 	if errors.As(err, &invalid) && (!strings.HasPrefix(invalid.Field, "spec.") || invalid.Problem == "" || invalid.Remedy == "") {
-		t.Errorf("the error does not say where, what or how: %+v", invalid)
+		t.Errorf("the error lacks the field, the problem or the remedy: %+v", invalid)
 	}
 }

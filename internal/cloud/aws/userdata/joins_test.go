@@ -20,7 +20,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// A joinedNode is what a machine makes of user data. It is read in other ways than it is written.
+// joinedNode is the node that results from user data. The parsing is independent of the rendering.
 type joinedNode struct {
 	cluster, endpoint, authority string
 	labels                       map[string]string
@@ -29,10 +29,10 @@ type joinedNode struct {
 	dns                          string
 }
 
-// refused are labels that NodeRestriction, or we, would not let a kubelet set.
+// refused matches labels that NodeRestriction, or this package, does not let a kubelet set.
 var refused = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
 
-// joins reads rendered user data as the image would, and compares the node with the request.
+// joins parses rendered user data as the image would, and compares the node with the request.
 func joins(t *testing.T, r Request, text []byte) {
 	t.Helper()
 	want := joinedNode{cluster: r.Cluster.Name, endpoint: r.Cluster.Endpoint, authority: r.Cluster.CABundle, maxPods: r.Node.MaxPods,
@@ -53,21 +53,21 @@ func joins(t *testing.T, r Request, text []byte) {
 		got = bootAL2023(t, text)
 	case awsv1.FamilyBottlerocket:
 		got = bootBottlerocket(t, text)
-		for key := range got.labels { // the user's labels stay
+		for key := range got.labels { // the user's labels are kept
 			if _, ours := want.labels[key]; !ours {
 				delete(got.labels, key)
 			}
 		}
 	}
 	if got.dns == "" {
-		got.dns = want.dns // the user's own TOML, or nothing
+		got.dns = want.dns // from the user's own TOML, or unset
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(joinedNode{})); diff != "" {
 		t.Errorf("the node that joins (-planned +got):\n%s", diff)
 	}
 }
 
-// bodies are the parts of a MIME document, with their media types.
+// bodies returns the parts of a MIME document, with their media types.
 func bodies(t *testing.T, text []byte) (types, texts []string) {
 	t.Helper()
 	message, err := mail.ReadMessage(bytes.NewReader(text))
@@ -91,7 +91,7 @@ func bodies(t *testing.T, text []byte) (types, texts []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mediaType, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type")) // the user's may be anything
+		mediaType, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type")) // the user's parts may have any type
 		types, texts = append(types, mediaType), append(texts, string(body))
 	}
 }
@@ -120,7 +120,7 @@ func bootAL2(t *testing.T, text []byte) joinedNode {
 	return node
 }
 
-// shellWords splits as a shell does, with single and double quotes and no expansions.
+// shellWords splits a text like a shell, with single and double quotes and no expansions.
 func shellWords(text string) []string {
 	var words []string
 	var word strings.Builder
@@ -210,7 +210,7 @@ func bootAL2023(t *testing.T, text []byte) joinedNode {
 		t.Error("nodeadm needs a CIDR")
 	}
 	if err := checkNodeConfig(texts[len(texts)-1]); err != nil {
-		t.Errorf("we would refuse our own NodeConfig: %v", err)
+		t.Errorf("checkNodeConfig rejects the rendered NodeConfig: %v", err)
 	}
 	node := joinedNode{cluster: config.Spec.Cluster.Name, endpoint: config.Spec.Cluster.APIServerEndpoint, authority: config.Spec.Cluster.CertificateAuthority,
 		maxPods: config.Spec.Kubelet.Config.MaxPods, dns: strings.Join(config.Spec.Kubelet.Config.ClusterDNS, ","), taints: map[string]bool{}}

@@ -17,26 +17,27 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// kubeletFields has, per line, a field of kubelet.config.k8s.io/v1beta1 and the kind of its value: those of the struct
-// KubeletConfiguration in config/v1beta1/types.go of k8s.io/kubelet v0.36.3. That module itself would bring logging and
-// tracing libraries with it. Kinds: "texts" is a list of strings, "strings" a map of strings, "list" and "map" are any.
+// kubeletFields has one field of kubelet.config.k8s.io/v1beta1 per line, with the kind of its value: those of the
+// struct KubeletConfiguration in config/v1beta1/types.go of k8s.io/kubelet v0.36.3. That module is not imported because
+// it depends on logging and tracing libraries. Kinds: "texts" is a list of strings, "strings" a map of strings; "list"
+// and "map" have any elements.
 //
 //go:embed kubelet_fields.txt
 var kubeletFields string
 
-// KubeletError says what is wrong with spec.kubelet of a class.
+// KubeletError describes the problems in spec.kubelet of a class.
 type KubeletError struct {
-	// Reason is awsv1.ReasonInvalidKubeletConfiguration, or awsv1.ReasonUnsupportedKubeletConfiguration when another
-	// family of images would accept it.
+	// Reason is awsv1.ReasonInvalidKubeletConfiguration, or awsv1.ReasonUnsupportedKubeletConfiguration if another
+	// image family would accept it.
 	Reason string
-	// Problems name the fields and what would be right, in a fixed order.
+	// Problems lists the fields and valid forms, in a fixed order.
 	Problems []string
 }
 
 func (e *KubeletError) Error() string { return "spec.kubelet: " + strings.Join(e.Problems, "; ") }
 
-// CheckKubelet says what the kubelet, or the way in which a family of images passes its configuration on, would refuse.
-// Expressions (maxPods, kubeReserved, systemReserved) are not looked into. Errors are *KubeletError.
+// CheckKubelet returns the settings that the kubelet would reject, or that an image family cannot pass on. Expressions
+// (maxPods, kubeReserved, systemReserved) are not checked. Errors are *KubeletError.
 func CheckKubelet(family awsv1.Family, k *awsv1.KubeletConfiguration) error {
 	if k == nil {
 		return nil
@@ -92,7 +93,7 @@ func reserved(field string, entries map[string]string) []string {
 	return problems
 }
 
-// signals are what the kubelet evicts pods for
+// signals are the kubelet's eviction signals
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#eviction-signals).
 var signals = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
 
@@ -154,7 +155,8 @@ func numbers(k *awsv1.KubeletConfiguration) []string {
 	return problems
 }
 
-// unsupported is what a family has no means to pass on. AL2023 takes a whole configuration; with Custom the user does.
+// unsupported returns the settings that a family cannot pass on. AL2023 accepts a whole configuration; with Custom it
+// is up to the user.
 func unsupported(family awsv1.Family, k *awsv1.KubeletConfiguration) []string {
 	if family == awsv1.FamilyAL2023 || family == awsv1.FamilyCustom {
 		return nil
@@ -172,7 +174,7 @@ func unsupported(family awsv1.Family, k *awsv1.KubeletConfiguration) []string {
 	return problems
 }
 
-// checkKubeletField is what is wrong with a field of a kubelet's configuration, or empty.
+// checkKubeletField returns the problem of a field of a kubelet configuration, or an empty string.
 func checkKubeletField(name string, value json.RawMessage) string {
 	switch kind := kubeletField(name); {
 	case kind == "":
@@ -183,7 +185,7 @@ func checkKubeletField(name string, value json.RawMessage) string {
 	return ""
 }
 
-// kubeletField is the kind of a field's value, empty for a field that is not known.
+// kubeletField returns the kind of a field's value, and an empty string for an unknown field.
 func kubeletField(name string) string {
 	for line := range strings.Lines(kubeletFields) {
 		if field, kind, _ := strings.Cut(strings.TrimSpace(line), " "); field == name {
@@ -193,7 +195,7 @@ func kubeletField(name string) string {
 	return ""
 }
 
-// isKind says whether the JSON is absent, null or of the kind.
+// isKind reports whether the JSON is absent, null or of the kind.
 func isKind(kind string, value json.RawMessage) bool {
 	if len(value) == 0 {
 		return true
@@ -212,7 +214,7 @@ func isKind(kind string, value json.RawMessage) bool {
 	return into != nil && json.Unmarshal(value, into()) == nil
 }
 
-// amounts are the entries that are amounts; expressions are not yet acted on.
+// amounts returns the entries that are amounts. Expressions are not supported yet.
 func amounts(entries map[string]string) map[string]string {
 	known := awsv1.Reserved(entries)
 	kept := map[string]string{}
@@ -224,7 +226,7 @@ func amounts(entries map[string]string) map[string]string {
 	return kept
 }
 
-// joined are the entries as key, between, value, separated by commas, ordered by key.
+// joined returns the entries as key, between, value, separated by commas, sorted by key.
 func joined(entries map[string]string, between string) string {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(entries)) {

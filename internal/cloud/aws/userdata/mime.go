@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// A part is one part of a multi-part document: its headers, and its body as it is transferred.
+// part is one part of a multipart document: its headers, and its encoded body.
 type part struct {
 	header textproto.MIMEHeader
 	body   string
 }
 
-// Content types that cloud-init and nodeadm tell parts apart by
+// Content types by which cloud-init and nodeadm distinguish parts
 // (https://docs.cloud-init.io/en/latest/explanation/format/index.html).
 const (
 	typeShell      = `text/x-shellscript; charset="us-ascii"`
@@ -31,7 +31,7 @@ func partOf(contentType, body string) part {
 	return part{textproto.MIMEHeader{"Content-Type": {contentType}}, body}
 }
 
-// markers begin texts that cloud-init knows without a content type.
+// markers are the first bytes of texts that cloud-init recognizes without a content type.
 var markers = []struct{ prefix, contentType string }{
 	{"#cloud-config-archive", "text/cloud-config-archive"},
 	{"#cloud-config", "text/cloud-config"},
@@ -43,7 +43,7 @@ var markers = []struct{ prefix, contentType string }{
 	{"#!", typeShell},
 }
 
-// marked is the content type of a text that begins with a marker.
+// marked returns the content type of a text that begins with a marker.
 func marked(text string) (contentType string, ok bool) {
 	for _, marker := range markers {
 		if strings.HasPrefix(text, marker.prefix) {
@@ -53,15 +53,15 @@ func marked(text string) (contentType string, ok bool) {
 	return "", false
 }
 
-// looksLikeMIME says whether a text begins with the headers of a MIME document: one of the two that make it one, in whatever
-// place.
+// looksLikeMIME reports whether a text begins with the headers of a MIME document: MIME-Version or Content-Type, at any
+// position in them.
 func looksLikeMIME(text string) bool {
 	for line := range strings.Lines(text) {
 		name, _, ok := strings.Cut(line, ":")
 		switch {
 		case ok && (strings.EqualFold(name, "MIME-Version") || strings.EqualFold(name, "Content-Type")):
 			return true
-		case ok && headerName.MatchString(name) || line[0] == ' ' || line[0] == '\t': // another header, or more of it
+		case ok && headerName.MatchString(name) || line[0] == ' ' || line[0] == '\t': // another header, or its continuation
 		default:
 			return false
 		}
@@ -69,10 +69,10 @@ func looksLikeMIME(text string) bool {
 	return false
 }
 
-// headerName is the name of a header that documents for cloud-init have beside those two, such as Number-Attachments.
+// headerName matches the names of further headers in documents for cloud-init, such as Number-Attachments.
 var headerName = regexp.MustCompile(`^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)+$`)
 
-// parseMIME takes a document apart. A document of one part that is not multi-part is that part.
+// parseMIME splits a document into its parts. A document that is not multipart is a single part.
 func parseMIME(text string) ([]part, error) {
 	message, err := mail.ReadMessage(strings.NewReader(text))
 	if err != nil {
@@ -102,7 +102,7 @@ func readParts(reader *multipart.Reader, boundary string) ([]part, error) {
 	var parts []part
 	for {
 		next, err := reader.NextRawPart()
-		if err == io.EOF && len(parts) > 0 { // bare: the last boundary was there
+		if err == io.EOF && len(parts) > 0 { // bare, so the last boundary was found
 			return parts, nil
 		}
 		if err == io.EOF {
@@ -124,7 +124,7 @@ func badMIME(problem string, err error) error {
 		Remedy: `begin with the lines MIME-Version: 1.0 and Content-Type: multipart/mixed; boundary="//", an empty line, then --// before each part and --//-- at the end`}
 }
 
-// mediaType is the part's, in lower case, without parameters; text/plain if it does not say.
+// mediaType returns the part's media type, in lower case, without parameters, and text/plain if the part has none.
 func (p part) mediaType() (string, error) {
 	text := p.header.Get("Content-Type")
 	if text == "" {
@@ -137,7 +137,7 @@ func (p part) mediaType() (string, error) {
 	return mediaType, nil
 }
 
-// compose writes parts as one document, in their order.
+// compose writes parts as one document, in order.
 func compose(parts []part) []byte {
 	boundary := freeBoundary(parts)
 	var out bytes.Buffer
@@ -155,7 +155,7 @@ func compose(parts []part) []byte {
 	return out.Bytes()
 }
 
-// freeBoundary is // or, when a line of some part would be taken for that, a longer one.
+// freeBoundary returns // or, if a line of some part contains that boundary, a longer one.
 func freeBoundary(parts []part) string {
 	boundary := "//"
 	for slices.ContainsFunc(parts, func(p part) bool { return strings.Contains("\n"+p.body, "\n--"+boundary) }) {
@@ -164,8 +164,8 @@ func freeBoundary(parts []part) string {
 	return boundary
 }
 
-// plain is the text without a byte order mark, carriage returns and blank lines before it: editors on Windows write them, and
-// neither cloud-init nor a shell reads past them.
+// plain removes a byte order mark, carriage returns and leading blank lines. Editors on Windows write them, and neither
+// cloud-init nor a shell accepts them.
 func plain(text string) string {
 	return strings.TrimLeft(strings.ReplaceAll(strings.TrimPrefix(text, byteOrderMark), "\r", ""), "\n\t ")
 }

@@ -18,8 +18,8 @@ const (
 	nodeConfigKind    = "NodeConfig"
 )
 
-// nodeConfig is the document that nodeadm reads (https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/). What is
-// open there, or changes often, is open here.
+// nodeConfig is the document that nodeadm reads (https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/). Parts
+// without a fixed schema, and parts that change often, have no fixed type here either.
 type nodeConfig struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
@@ -38,7 +38,7 @@ type nodeConfigSpec struct {
 type clusterDetails struct {
 	Name                 string `json:"name,omitempty"`
 	APIServerEndpoint    string `json:"apiServerEndpoint,omitempty"`
-	CertificateAuthority []byte `json:"certificateAuthority,omitempty"` // base64 on the wire
+	CertificateAuthority []byte `json:"certificateAuthority,omitempty"` // base64 when encoded
 	CIDR                 string `json:"cidr,omitempty"`
 	EnableOutpost        *bool  `json:"enableOutpost,omitempty"`
 	ID                   string `json:"id,omitempty"`
@@ -67,8 +67,8 @@ type kubeletOptions struct {
 	MaxPodsExpression string                     `json:"maxPodsExpression,omitempty"`
 }
 
-// checkNodeConfig says why nodeadm could not read a user's NodeConfig. Fields that it does not know it ignores, so that they are
-// no reason (unknownFields).
+// checkNodeConfig returns why nodeadm could not read a user's NodeConfig. nodeadm ignores unknown fields, so they are
+// not an error (see Unknown).
 func checkNodeConfig(text string) error {
 	if documents(text) > 1 {
 		return badNodeConfig("there is more than one YAML document, of which nodeadm would read the first", nil)
@@ -80,7 +80,7 @@ func checkNodeConfig(text string) error {
 	if named.APIVersion != nodeConfigVersion || named.Kind != nodeConfigKind {
 		return badNodeConfig(fmt.Sprintf("it is a YAML document of apiVersion %q and kind %q", named.APIVersion, named.Kind), nil)
 	}
-	fields, err := yaml.YAMLToJSONStrict([]byte(text)) // which refuses a field that is there twice
+	fields, err := yaml.YAMLToJSONStrict([]byte(text)) // rejects duplicate fields
 	if err != nil {
 		return badNodeConfig("the NodeConfig cannot be read", fmt.Errorf("error converting YAML to JSON: %w", err))
 	}
@@ -91,7 +91,7 @@ func checkNodeConfig(text string) error {
 	return config.Spec.check()
 }
 
-// documents is the number of YAML documents that hold more than comments.
+// documents returns the number of YAML documents that contain more than comments.
 func documents(text string) int {
 	count, begun := 0, false
 	for line := range strings.Lines(text) {

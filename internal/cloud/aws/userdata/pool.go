@@ -10,9 +10,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// WithKubelet is the class as a pool or a claim with these annotations has it: kubelet settings that were written in
-// v1beta1, where they were the pool's, are in an annotation there, and are used in place of those of the class. The class
-// itself is not changed. An error says what the kubelet would refuse.
+// WithKubelet returns the class with the kubelet settings of a pool or a claim with these annotations. In v1beta1 these
+// settings belonged to the pool. They are stored in an annotation and replace those of the class. The class itself is
+// not modified. An error describes what the kubelet would reject.
 func WithKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*awsv1.EC2NodeClass, error) {
 	text, ok := annotations[karpv1.AnnotationKubelet]
 	if !ok {
@@ -34,6 +34,6 @@ func WithKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*aws
 	if own.Annotations == nil {
 		own.Annotations = map[string]string{}
 	}
-	own.Annotations[karpv1.AnnotationKubelet] = text // tells it apart on the shelf
+	own.Annotations[karpv1.AnnotationKubelet] = text // distinguishes it in the cache of instance types
 	return own, nil
 }

@@ -10,10 +10,11 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// Unknown are the fields of the NodeConfigs in the user's own data that are not known here, as paths, sorted. nodeadm decodes
-// NodeConfig without strictness, and the kubelet falls back to decoding its configuration without it: a node with such a field
-// joins, and the field has no effect, or one that only a newer version gives it.
-// https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/, https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/
+// Unknown returns the unknown fields of the NodeConfigs in the user's own data, as paths, sorted. nodeadm decodes a
+// NodeConfig leniently, and the kubelet falls back to lenient decoding of its configuration. A node with such a field
+// joins, and the field has no effect unless the node's version is newer and supports it.
+// https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/,
+// https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/
 func Unknown(r Request) []string {
 	if r.Family != awsv1.FamilyAL2023 {
 		return nil
@@ -52,7 +53,7 @@ func unknownFields(text string) []string {
 	return unknown
 }
 
-// unknownIn are the keys of a value, and of what is in it, that a type has no field for.
+// unknownIn returns the keys in a value, recursively, for which a type has no field.
 func unknownIn(path string, value any, t reflect.Type) []string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -15,22 +15,22 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Limit is the greatest number of bytes of user data before base64
-// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html); from NearLimit on it is worth a warning.
+// Limit is the maximum number of bytes of user data before base64 encoding
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html). From NearLimit on, there is a warning.
 const (
 	Limit     = 16384
 	NearLimit = 14745
 )
 
-// ErrNotYetActedOn says that a family is accepted in classes, and that no machine of it can be launched yet.
+// ErrNotYetActedOn means that a family is accepted in classes, but that its machines cannot be launched yet.
 var ErrNotYetActedOn = errors.New("the family is accepted and not yet acted on")
 
-// InvalidError says what is wrong with one field of the class, and what would be right.
+// InvalidError describes the problem of one field of the class, and its remedy.
 type InvalidError struct {
-	Field   string // path from the object on, such as spec.userData
+	Field   string // path in the object, such as spec.userData
 	Problem string // what is wrong
-	Remedy  string // what would be right
-	Err     error  // why, when something else found it; may be nil
+	Remedy  string // a valid form
+	Err     error  // the cause, if there is one; may be nil
 }
 
 func (e *InvalidError) Error() string {
@@ -43,7 +43,7 @@ func (e *InvalidError) Error() string {
 
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// SizeError says that the whole of the user data, ours and the user's, is longer than Limit.
+// SizeError means that the user data, including the user's own, is longer than Limit.
 type SizeError struct {
 	Size int // bytes
 }
@@ -53,36 +53,36 @@ func (e *SizeError) Error() string {
 		"shorten it, for example to a script that downloads the rest", e.Size, Limit)
 }
 
-// Cluster is what a machine must know to find the cluster.
+// Cluster holds the facts that a machine needs to join the cluster.
 type Cluster struct {
 	Name        string
 	Endpoint    string // URL of the API server
-	CABundle    string // certificates of its authority: PEM in base64
-	ServiceCIDR string // of services; AL2023 needs it
-	DNS         string // address of the service kube-dns; empty if not known
+	CABundle    string // certificates of the certificate authority: PEM in base64
+	ServiceCIDR string // CIDR of services; AL2023 requires it
+	DNS         string // address of the service kube-dns; empty if unknown
 	IPv6        bool   // services and pods have IPv6 addresses
 }
 
-// Node is what the machine is to be as a node.
+// Node is the planned node.
 type Node struct {
-	Labels        map[string]string // those of the claim, with its capacity type
+	Labels        map[string]string // labels of the claim, with its capacity type
 	Taints        []corev1.Taint
 	StartupTaints []corev1.Taint
 	MaxPods       int64
 }
 
-// Request is all that user data is made of.
+// Request has all inputs of user data.
 type Request struct {
 	Family        awsv1.Family
 	Custom        string // spec.userData of the class
 	Kubelet       *awsv1.KubeletConfiguration
-	InstanceStore awsv1.InstanceStorePolicy // empty: disks that come with the machine are left alone
-	ImageName     string                    // of the image, or the version of an alias: older Bottlerocket is told more
+	InstanceStore awsv1.InstanceStorePolicy // empty: the instance's own disks are not used
+	ImageName     string                    // name of the image, or the version of an alias; older versions of Bottlerocket need more settings
 	Cluster       Cluster
 	Node          Node
 }
 
-// Render writes the user data. Errors are *InvalidError, *KubeletError, *SizeError and ErrNotYetActedOn.
+// Render renders the user data. Errors are *InvalidError, *KubeletError, *SizeError and ErrNotYetActedOn.
 func Render(r Request) ([]byte, error) {
 	text, err := r.render()
 	if err != nil {
@@ -119,7 +119,7 @@ func (r Request) render() ([]byte, error) {
 		Remedy: "use AL2, AL2023, Bottlerocket or Custom"}
 }
 
-// check refuses facts that would end up in a script or a document as something else than they are.
+// check rejects facts that would change the meaning of a script or a document.
 func (c Cluster) check() error {
 	if c.Name == "" || c.Endpoint == "" {
 		return errors.New("user data needs the name and the endpoint of the cluster: set --cluster-name and --cluster-endpoint")
@@ -140,8 +140,8 @@ func (c Cluster) check() error {
 	return nil
 }
 
-// labels are those that a kubelet may give its own node. Others, such as the zone, come from the cloud controller or
-// with the registration of the node
+// labels returns the labels that a kubelet may set on its own node. Other labels, such as the zone, are set by the
+// cloud controller or at the registration of the node
 // (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction).
 func (r Request) labels() map[string]string {
 	labels := map[string]string{karpv1.LabelDoNotSyncTaints: "true"}
@@ -160,7 +160,7 @@ func reservedLabel(key string) bool {
 	})
 }
 
-// labelList is the value of the kubelet's flag --node-labels.
+// labelList returns the value of the kubelet's flag --node-labels.
 func (r Request) labelList() string {
 	labels := r.labels()
 	var pairs []string
@@ -170,19 +170,20 @@ func (r Request) labelList() string {
 	return strings.Join(pairs, ",")
 }
 
-// taints are all that the node starts with, the unregistered one last, each once.
+// taints returns all initial taints of the node without duplicates, the unregistered taint last.
 func (r Request) taints() []corev1.Taint {
 	var taints []corev1.Taint
 	for _, taint := range slices.Concat(r.Node.Taints, r.Node.StartupTaints, []corev1.Taint{karpv1.UnregisteredTaint()}) {
 		if !slices.ContainsFunc(taints, func(known corev1.Taint) bool { return known.MatchTaint(&taint) }) {
-			taint.TimeAdded = nil // the kubelet does not read it
+			taint.TimeAdded = nil // the kubelet ignores it
 			taints = append(taints, taint)
 		}
 	}
 	return taints
 }
 
-// dns are the addresses of the cluster's DNS servers; none if they are not known, which leaves it to the image.
+// dns returns the addresses of the cluster's DNS servers. If they are unknown, it returns none, and the image
+// determines them.
 func (r Request) dns() []string {
 	switch {
 	case r.Kubelet != nil && len(r.Kubelet.ClusterDNS) > 0:

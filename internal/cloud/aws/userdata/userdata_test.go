@@ -26,7 +26,7 @@ func render(t *testing.T, r Request) string {
 	return string(text)
 }
 
-// Launch templates are found by a hash of what is in them: maps must not show.
+// Launch templates are identified by a hash of their contents, so the order of maps must have no effect.
 func TestRenderIsDeterministic(t *testing.T) {
 	for _, family := range []awsv1.Family{awsv1.FamilyAL2, awsv1.FamilyAL2023, awsv1.FamilyBottlerocket} {
 		r := plainRequest(family)
@@ -49,11 +49,11 @@ func TestRenderLeavesTheRequestAlone(t *testing.T) {
 	before, labels := r.Kubelet.DeepCopy(), len(r.Node.Labels)
 	render(t, r)
 	if diff := cmp.Diff(before, r.Kubelet); diff != "" || len(r.Node.Labels) != labels {
-		t.Errorf("the request changed (-before +after):\n%s", diff)
+		t.Errorf("the request was modified (-before +after):\n%s", diff)
 	}
 }
 
-// Editors on Windows end lines with CR LF, in which neither a shell nor MIME headers are found again.
+// Editors on Windows end lines with CR LF, which breaks shell scripts and MIME headers.
 func TestCarriageReturns(t *testing.T) {
 	document := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/x-shellscript\n\n#!/bin/sh\necho a\n--x--\n"
 	for _, test := range []struct {
@@ -84,7 +84,7 @@ func TestSize(t *testing.T) {
 		r := plainRequest(family)
 		r.Custom = "#"
 		empty := len(render(t, r)) - 1
-		if family == awsv1.FamilyBottlerocket { // comments are not kept
+		if family == awsv1.FamilyBottlerocket { // comments are not preserved
 			r.Custom = `a = ""`
 			empty = len(render(t, r))
 			r.Custom = `a = "` + strings.Repeat("x", Limit-empty) + `"`
@@ -139,12 +139,12 @@ func TestClusterFacts(t *testing.T) {
 		test.change(&r.Cluster)
 		_, err := Render(r)
 		if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error is %v, want one that mentions %q", test.name, err, test.want)
+			t.Errorf("%s: error is %v, want one with %q", test.name, err, test.want)
 		}
 	}
 }
 
-// nodeadm reads NodeConfigs that are compressed; a field of a wrong type in one is found, and one that is not known is named.
+// nodeadm reads compressed NodeConfigs. A field of a wrong type in one is detected, and an unknown field is reported.
 func TestCompressedNodeConfig(t *testing.T) {
 	for _, test := range []struct {
 		config, want string
@@ -188,7 +188,7 @@ func TestFromVersion(t *testing.T) {
 		"latest": false, "": false, "my-image-1.50": false,
 	} {
 		if got := fromVersion(name, 1, 46); got != want {
-			t.Errorf("%q is of 1.46 or later: %t, want %t", name, got, want)
+			t.Errorf("%q is 1.46 or later: %t, want %t", name, got, want)
 		}
 	}
 }
@@ -255,12 +255,12 @@ func TestCheckKubelet(t *testing.T) {
 				t.Errorf("%s: error is %v, want none", test.name, err)
 			}
 		case !errors.As(err, &kubelet) || kubelet.Reason != test.reason || len(kubelet.Problems) != 1 || !strings.Contains(kubelet.Problems[0], test.want):
-			t.Errorf("%s: error is %v, want %s with one problem that mentions %q", test.name, err, test.reason, test.want)
+			t.Errorf("%s: error is %v, want %s with one problem that contains %q", test.name, err, test.reason, test.want)
 		}
 	}
 }
 
-// The table of the kubelet's fields and our own types know the same fields.
+// The table of the kubelet's fields has all fields of the API type.
 func TestKubeletFieldsHaveTheNamedOnes(t *testing.T) {
 	full := awsv1.KubeletConfiguration{ClusterDNS: []string{"10.0.0.1"}, MaxPods: new(intstr.FromInt32(1)), PodsPerCore: new(int32(1)),
 		SystemReserved: map[string]string{"cpu": "1"}, KubeReserved: map[string]string{"cpu": "1"}, EvictionHard: map[string]string{"pid.available": "1"},
@@ -270,7 +270,7 @@ func TestKubeletFieldsHaveTheNamedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(config) != 13 { // and registerWithTaints
+	if len(config) != 13 { // includes registerWithTaints
 		t.Errorf("the configuration has %d fields, want 13", len(config))
 	}
 	for name, value := range config {
@@ -280,7 +280,7 @@ func TestKubeletFieldsHaveTheNamedOnes(t *testing.T) {
 	}
 }
 
-// Whatever users write: an error that says where and how, or user data with which the planned node joins.
+// For every input, the result is an error with the field and a remedy, or user data with which the planned node joins.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{"", "#!/bin/sh", "#cloud-config\na: b", "echo", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//\n\na\n--//--",
 		"Content-Type: text/plain\n\na", "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {kubelet: {config: {maxPods: 5}}}", "[settings.kubernetes]\nmax-pods = 5",
@@ -301,7 +301,7 @@ func FuzzRender(f *testing.F) {
 		joins(t, r, text)
 		again, err := Render(r)
 		if err != nil || !bytes.Equal(text, again) {
-			t.Errorf("the second time: %v\n%s", err, again)
+			t.Errorf("the second rendering: %v\n%s", err, again)
 		}
 	})
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Ahead is how long before it is taken a spot instance, or one of an interruptible reservation, is told.
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
+// Ahead is how long in advance EC2 announces the end of a spot instance or of an instance in an interruptible
+// reservation. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitor-interruptible-cr.html
 const Ahead = 2 * time.Minute
 
-// envelope is what is read of an event of EventBridge. Fields that nothing depends on are not decoded: AWS's own examples
+// envelope has the fields of an EventBridge event that are used. Other fields are not decoded: AWS's own examples
 // differ in their types (resources is a list or a string).
 // https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
 type envelope struct {
@@ -28,7 +28,7 @@ type envelope struct {
 	Detail     json.RawMessage `json:"detail"`
 }
 
-// wrapped is an event that came by way of an SNS topic without raw delivery.
+// wrapped is an event from an SNS topic without raw delivery.
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
 type wrapped struct {
 	Type     string `json:"Type"`
@@ -36,20 +36,20 @@ type wrapped struct {
 	Message  string `json:"Message"`
 }
 
-// Event is a type of events: the fields source and detail-type that they have.
+// Event is a type of event, identified by its fields source and detail-type.
 type Event struct{ Source, DetailType string }
 
-// Events are the types of events that something may follow from, sorted: what rules of EventBridge have to bring.
+// Events returns the relevant event types, sorted: those that EventBridge rules must deliver.
 func Events() []Event {
 	return slices.SortedFunc(maps.Keys(readers), func(a, b Event) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.DetailType, b.DetailType))
 	})
 }
 
-// readers has a function for each type of event that something may follow from.
+// readers has a function for each relevant event type.
 var readers = map[Event]func(envelope) (Notice, error){
 	{"aws.ec2", "EC2 Spot Instance Interruption Warning"}: func(e envelope) (Notice, error) { return interrupted(e, SpotInterrupted) },
-	// AWS's pages know the next one by two names.
+	// AWS's documentation has two names for the next one.
 	{"aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"}:               func(e envelope) (Notice, error) { return interrupted(e, ReservationInterrupted) },
 	{"aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: func(e envelope) (Notice, error) { return interrupted(e, ReservationInterrupted) },
 	{"aws.ec2", "EC2 Instance Rebalance Recommendation"}:                                rebalance,
@@ -57,8 +57,8 @@ var readers = map[Event]func(envelope) (Notice, error){
 	{"aws.health", "AWS Health Event"}:                                                  healthEvent,
 }
 
-// Parse reads the body of a message. An error means that it is Malformed, and says where; the notice then has that kind.
-// Events that we do not know are no error: they are NoOp.
+// Parse parses the body of a message. An error means that it is Malformed, and has the cause; the notice then has that
+// kind. Unknown events are not an error: they are NoOp.
 func Parse(body string) (Notice, error) {
 	n, err := parse(body)
 	if err != nil {
@@ -112,8 +112,8 @@ func machineOf(e envelope) (machineDetail, error) {
 
 var instanceID = regexp.MustCompile(`^i-[0-9a-f]{8,17}$`)
 
-// interrupted reads a notice that a machine will be taken. Hibernation begins with the notice, stopping and terminating
-// two minutes later.
+// interrupted parses a notice that a machine will be reclaimed. Hibernation begins with the notice, stopping and
+// terminating two minutes later.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html#ec2-spot-instance-interruption-warning-event
 func interrupted(e envelope, kind Kind) (Notice, error) {
 	d, err := machineOf(e)
@@ -130,14 +130,14 @@ func interrupted(e envelope, kind Kind) (Notice, error) {
 	return Notice{Kind: kind, Instances: []string{d.ID}, At: at, What: d.Action}, nil
 }
 
-// rebalance reads a word that a spot machine is at elevated risk.
+// rebalance parses a notice that a spot machine is at elevated risk.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
 func rebalance(e envelope) (Notice, error) {
 	d, err := machineOf(e)
 	return Notice{Kind: RebalanceRecommendation, Instances: []string{d.ID}}, err
 }
 
-// stateChange reads that a machine is in another state.
+// stateChange parses a notice that the state of a machine has changed.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html
 func stateChange(e envelope) (Notice, error) {
 	d, err := machineOf(e)
@@ -158,7 +158,7 @@ func stateChange(e envelope) (Notice, error) {
 	return n, nil
 }
 
-// healthDetail is what is read of an event of AWS Health.
+// healthDetail has the fields of an AWS Health event that are used.
 // https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
 type healthDetail struct {
 	Service  string `json:"service"`
@@ -184,7 +184,7 @@ func healthEvent(e envelope) (Notice, error) {
 	}
 	n := Notice{Kind: ScheduledChange, At: timeOf(d.Start), What: d.Code}
 	for _, entity := range d.Entities {
-		// An entity is an id or an ARN, and may be something else than a machine.
+		// An entity is an ID or an ARN, and may be something other than a machine.
 		id := entity.Value[strings.LastIndexByte(entity.Value, '/')+1:]
 		if instanceID.MatchString(id) && !slices.Contains(n.Instances, id) {
 			n.Instances = append(n.Instances, id)
@@ -196,7 +196,8 @@ func healthEvent(e envelope) (Notice, error) {
 	return n, nil
 }
 
-// timeOf reads the two ways in which events write times; zero for anything else: a notice counts without its time too.
+// timeOf parses the two formats of times in events. It returns zero for anything else: a notice is valid without a
+// time.
 func timeOf(text string) time.Time {
 	for _, layout := range []string{time.RFC3339, http.TimeFormat, time.RFC1123} {
 		if at, err := time.Parse(layout, text); err == nil {

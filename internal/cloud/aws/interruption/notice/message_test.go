@@ -18,7 +18,7 @@ const (
 
 var sent = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// event is an envelope as EventBridge sends it, with the detail given.
+// event returns an envelope in EventBridge's format with the given detail.
 func event(source, detailType, detail string) string {
 	return fmt.Sprintf(`{"version":"0","id":"12345678-1234-1234-1234-123456789012","detail-type":%q,"source":%q,"account":"123456789012",
 "time":"2026-11-20T12:00:00Z","region":"us-east-1","resources":["arn:aws:ec2:us-east-1a:instance/%s"],"detail":%s}`, detailType, source, idA, detail)
@@ -127,8 +127,8 @@ func TestParseMalformed(t *testing.T) {
 	}
 }
 
-// Whatever comes, it is of a known kind; what counts is about machines, and what does not is about none; and it is the
-// same by way of a topic.
+// Every input results in a known kind. Relevant notices have machines, and others have none. The result is the same for
+// an event from a topic.
 func FuzzParse(f *testing.F) {
 	for _, body := range []string{
 		ec2Event(spotWarning, about(`,"instance-action":"terminate"`)), ec2Event(spotWarning, about(`,"instance-action":"hibernate"`)),
@@ -161,10 +161,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if again, _ := Parse(wrap(t, body)); !cmp.Equal(n, again) {
-			t.Fatalf("by way of a topic: %s", cmp.Diff(n, again))
+			t.Fatalf("from a topic: %s", cmp.Diff(n, again))
 		}
 	})
 }
 
-// validText says whether a text survives being quoted in JSON.
+// validText reports whether a text is unchanged by JSON encoding.
 func validText(s string) bool { return strings.ToValidUTF8(s, "") == s }
