@@ -89,7 +89,8 @@ func (w *wiring) legacySettings(ctx context.Context) legacy.Settings {
 		s.MaxPods = manyPods
 	}
 	if provider, isAWS := w.provider.(*aws.Provider); isAWS {
-		facts, _ := provider.Sources().Cluster.Facts(ctx) // on an error, the last known facts suffice; the start has waited for the first ones
+		// On an error, the last known facts suffice; the start has waited for the first ones.
+		facts, _ := provider.Sources().Cluster.Facts(ctx)
 		_, minor, _ := strings.Cut(facts.Version, ".")
 		s.KubernetesMinor, _ = strconv.Atoi(minor)
 	}

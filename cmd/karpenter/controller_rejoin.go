@@ -55,8 +55,9 @@ func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Sc
 	if o.noElection {
 		return nil, nil
 	}
-	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // a copy, because the timeout below would end watches
-	config.Timeout = max(o.electionRenewal()/2, time.Second)               // a request that hangs must not lose the Lease
+	// The configuration is copied, because the timeout below would end watches.
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	config.Timeout = max(o.electionRenewal()/2, time.Second) // a request that hangs must not lose the Lease
 	// A separate dialer gives a separate connection: renewals do not queue behind writes of claims and events, nor
 	// behind watches, on the connection that clients of one configuration share.
 	config.Dial = (&net.Dialer{Timeout: config.Timeout, KeepAlive: 30 * time.Second}).DialContext

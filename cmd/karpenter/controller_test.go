@@ -166,7 +166,8 @@ func TestControllerRefuses(t *testing.T) {
 			for name, value := range c.environment {
 				t.Setenv(name, value)
 			}
-			arguments := append([]string{"controller", "--health-probe-port=0"}, c.arguments...) // another process may use the default
+			// Another process may use the default port.
+			arguments := append([]string{"controller", "--health-probe-port=0"}, c.arguments...)
 			if c.arguments != nil && !strings.HasPrefix(strings.Join(c.arguments, ""), "--cloud-provider") {
 				arguments = append(arguments, "--cloud-provider=kwok")
 			}

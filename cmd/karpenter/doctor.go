@@ -112,7 +112,8 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil { // one clear error is better than a finding for each list
+	// One clear error is better than a finding for each list.
+	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil {
 		return fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
 	}
 	source.Provider = c.live.cloudProvider
@@ -163,7 +164,8 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if c.noElection {
 		s.LeaseName = ""
 	}
-	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" { // otherwise this program does not run in the cluster that it examines
+	// With these flags the program may not run in the cluster that it examines.
+	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" {
 		s.Namespace = strings.TrimSpace(string(text))
 	}
 	s.Expected, err = crds.Definitions()

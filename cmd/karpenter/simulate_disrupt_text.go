@@ -64,7 +64,8 @@ func additions(list []addedNode) string {
 	var parts []string
 	counts := map[string]int{}
 	for _, n := range list {
-		text := strings.Join(strings.Fields(n.InstanceType+" "+n.Zone+" "+n.CapacityType), " ") // a claim may have no value for some of them
+		// A claim may have no value for some of these fields.
+		text := strings.Join(strings.Fields(n.InstanceType+" "+n.Zone+" "+n.CapacityType), " ")
 		if counts[text]++; counts[text] == 1 {
 			parts = append(parts, text)
 		}

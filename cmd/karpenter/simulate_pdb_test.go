@@ -40,7 +40,8 @@ func TestStatusOfPDBsInFiles(t *testing.T) {
 		spec string
 		want allowance
 	}{
-		"one unavailable":       {selects + ", maxUnavailable: 1", allowance{6, 5, 3, 0}}, // the scale of web is 5: one of its pods has another label
+		// The scale of web is 5: one of its pods has another label.
+		"one unavailable":       {selects + ", maxUnavailable: 1", allowance{6, 5, 3, 0}},
 		"three unavailable":     {selects + ", maxUnavailable: 4", allowance{6, 2, 3, 1}},
 		"half, rounded up":      {selects + ", maxUnavailable: 55%", allowance{6, 2, 3, 1}},
 		"none":                  {selects + ", maxUnavailable: 0", allowance{6, 6, 3, 0}},

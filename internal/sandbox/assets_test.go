@@ -109,7 +109,8 @@ func TestBuildCancelled(t *testing.T) {
 	module := smallModule(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := build(ctx, source{module, filepath.Join(module, "go.mod")}, func(string) { cancel() }) // the first progress message is sent before the compiler starts
+	// The first progress message is sent before the compiler starts.
+	_, err := build(ctx, source{module, filepath.Join(module, "go.mod")}, func(string) { cancel() })
 	if err == nil {
 		t.Fatal("a canceled build succeeded")
 	}

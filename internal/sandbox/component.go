@@ -111,7 +111,8 @@ func etcdArgs(p plan) []string {
 		"--peer-trusted-ca-file=" + p.pki("etcd-ca.crt"),
 		"--peer-cert-file=" + p.pki("etcd-server.crt"),
 		"--peer-key-file=" + p.pki("etcd-server.key"),
-		"--unsafe-no-fsync", // the sandbox may lose its data when the machine loses power; in return it is several times faster
+		// The sandbox may lose its data when the machine loses power; in return it is several times faster.
+		"--unsafe-no-fsync",
 		"--quota-backend-bytes=" + strconv.Itoa(4<<30),
 		"--log-level=warn",
 	}
@@ -130,7 +131,8 @@ func apiserverArgs(p plan) []string {
 		"--tls-cert-file=" + p.pki("server.crt"),
 		"--tls-private-key-file=" + p.pki("server.key"),
 		"--client-ca-file=" + p.pki("ca.crt"),
-		"--requestheader-client-ca-file=" + p.pki("ca.crt"), // no aggregated API uses it, but the other components log errors without it
+		// No aggregated API uses it, but the other components log errors without it.
+		"--requestheader-client-ca-file=" + p.pki("ca.crt"),
 		"--requestheader-allowed-names=front-proxy",
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",

@@ -130,7 +130,8 @@ func awaitRunning(ctx context.Context, l layout, child *supervisor, progress fun
 		if err != nil {
 			return status, err
 		}
-		if child != nil && status.Supervisor != child.command.Process.Pid { // of the previous sandbox, or of another supervisor
+		// Such a status belongs to the previous sandbox, or to another supervisor.
+		if child != nil && status.Supervisor != child.command.Process.Pid {
 			if !gone {
 				continue
 			}

@@ -370,7 +370,8 @@ func (m *manifest) workload(pool string) *appsv1.Deployment {
 	if strings.HasPrefix(m.name, "v1alpha") {
 		spec.NodeSelector = map[string]string{"karpenter.sh/provisioner-name": pool}
 	}
-	for _, taint := range append(slices.Clone(m.expected[pool].Taints), m.expected[pool].Startup...) { // not that of nodes that have not joined yet
+	// The taint of nodes that have not joined yet is not tolerated.
+	for _, taint := range append(slices.Clone(m.expected[pool].Taints), m.expected[pool].Startup...) {
 		key, _, _ := strings.Cut(taint[:strings.LastIndexByte(taint, ':')], "=")
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
@@ -412,7 +413,8 @@ func (m *manifest) gone(object client.Object) func(context.Context) error {
 func (m *manifest) check(pool string, want expectation, how string) string {
 	m.t.Helper()
 	claim, node := karpv1.NodeClaim{}, &corev1.Node{}
-	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error { // its pod may have been replaced: taint eviction may be late
+	// Its pod may have been replaced: taint eviction may be late.
+	await(m.t, patience, how+": "+pool+" to have one node", func(ctx context.Context) error {
 		claims, err := m.claims(ctx, pool)
 		if err != nil {
 			return err

@@ -235,12 +235,15 @@ func TestNoCapacityAnywhere(t *testing.T) {
 		}
 		return nil
 	})
-	const most = 3 // claims, each of which calls the cloud once: two for the first pods, perhaps one that was planned before the error was known
+	// most is a number of claims, each of which calls the cloud once: two for the first pods, perhaps one that was
+	// planned before the error was known.
+	const most = 3
 	if c := s.ledger.count("nothing"); c.claimsEver > most || c.machinesEver != 0 {
 		t.Errorf("%d claims and %d machines were created, want at most %d and none", c.claimsEver, c.machinesEver, most)
 	}
 	s.patch(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}}, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-unavailable":null}}}`)
-	await(t, 2*patience, "all pods to run, once what was sold out is tried again", s.running("app", 6)) // three minutes later, see kwok.Options.SoldOutFor
+	// This happens three minutes later, see kwok.Options.SoldOutFor.
+	await(t, 2*patience, "all pods to run, once what was sold out is tried again", s.running("app", 6))
 }
 
 // TestRefusedClaims checks that a pool whose claims an admission policy rejects reports it, and that its pods get
