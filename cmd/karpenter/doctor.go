@@ -164,7 +164,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if c.noElection {
 		s.LeaseName = ""
 	}
-	// With these flags the program may not run in the cluster that it examines.
+	// Inside a cluster, the program examines its own cluster unless a flag selects another one.
 	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" {
 		s.Namespace = strings.TrimSpace(string(text))
 	}

@@ -434,7 +434,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorRefusesFlags checks that invalid combinations of flags are usage errors.
+// TestDoctorRefusesFlags checks that invalid values of flags are errors that name the flag.
 func TestDoctorRefusesFlags(t *testing.T) {
 	for want, arguments := range map[string][]string{
 		"--output is": {"-o", "yaml"}, "--cloud-provider is": {"--cloud-provider=gcp"}, "NAMESPACE/NAME": {"--service-account=karpenter"},
