@@ -13,15 +13,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Finding is something that is wrong, and what follows from it.
+// Finding is a problem, with the findings that follow from it.
 type Finding struct {
 	cloud.Finding
-	// Follows are findings that this one explains. They go away with it.
+	// Follows lists findings that this one explains. They disappear with it.
 	Follows []cloud.Finding `json:"follows,omitempty"`
 }
 
-// order is that of the codes in a report: causes before what they may lead to. Codes that are not listed, those of clouds,
-// come where "" is.
+// order is the order of the codes in a report: causes before possible consequences. Codes that are not listed, which
+// are those of clouds, have the place of "".
 var order = []string{
 	ClockSkew, "CloudUnreachable", "CloudClockSkew", DefinitionMissing, DefinitionDiffers, PermissionMissing, PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
 	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider, StaticCapacityOff, PoolNotReady, OlderNotReady,
@@ -35,7 +35,7 @@ func rankOf(code string) int {
 	return slices.Index(order, "")
 }
 
-// Arrange sorts findings, causes first, and puts what follows from another one under it.
+// Arrange sorts findings, causes first, and moves each consequence below its cause.
 func Arrange(f *Facts, found []cloud.Finding) []Finding {
 	sorted := slices.Clone(withPolicy(found))
 	slices.SortStableFunc(sorted, func(a, b cloud.Finding) int {
@@ -53,7 +53,7 @@ func Arrange(f *Facts, found []cloud.Finding) []Finding {
 	return list
 }
 
-// leaderless are the findings that say that no controller works.
+// leaderless reports whether a finding means that no controller is active.
 func leaderless(code string) bool {
 	return code == ControllerNotReady || code == LeaderMissing || code == LeaderSilent
 }
@@ -92,10 +92,11 @@ func (f *Facts) follows(symptom, cause cloud.Finding) bool {
 	return false
 }
 
-// CloudPermissionDenied is the code of clouds for something that the controller may not do there.
+// CloudPermissionDenied is the code of clouds for a missing permission of the controller.
 const CloudPermissionDenied = "CloudPermissionDenied"
 
-// ProviderOf is the provider whose node classes are of a group, as --cloud-provider spells it; "" for none of ours.
+// ProviderOf returns the provider whose node classes are of a group, as a value of --cloud-provider, or "" for an
+// unknown group.
 func ProviderOf(group string) string {
 	switch group {
 	case awsv1.Group:
@@ -122,7 +123,7 @@ func (f *Facts) drains(blocked cloud.Finding, claim string) bool {
 	})
 }
 
-// unobserved reports whether the conditions of a pool or class wait for a controller: Ready is not known.
+// unobserved reports whether the conditions of a pool or class wait for a controller: Ready is unknown.
 func (f *Facts) unobserved(object string) bool {
 	unknown := func(conditions []Condition) bool {
 		c := untrue(conditions, "Ready")
@@ -137,14 +138,14 @@ func (f *Facts) unobserved(object string) bool {
 	})
 }
 
-// poolHas reports whether there is such a pool, and its class is as wanted.
+// poolHas reports whether there is a pool with this name and a class for which wanted returns true.
 func (f *Facts) poolHas(name string, wanted func(karpv1.NodeClassReference) bool) bool {
 	return slices.ContainsFunc(f.Pools, func(p karpv1.NodePool) bool {
 		return p.Name == name && wanted(p.Spec.Template.Spec.NodeClassRef)
 	})
 }
 
-// onlyForClass reports whether nothing but its node class keeps a pool from being ready.
+// onlyForClass reports whether only its node class prevents a pool from being ready.
 func (f *Facts) onlyForClass(name string) bool {
 	return slices.ContainsFunc(f.Pools, func(p karpv1.NodePool) bool {
 		return p.Name == name && untrue(conditionsOf(p.Status.Conditions), karpv1.ConditionValidationSucceeded) == nil

@@ -15,22 +15,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Controller is a Deployment that runs the controller, as its template says.
+// Controller is a Deployment that runs the controller, according to its template.
 type Controller struct {
 	Namespace, Name string
 	// Account is the name of its service account, in Namespace.
 	Account string
-	// Wanted are its replicas, Ready those that are ready; Waiting says what keeps pods from it, one text each.
+	// Wanted is the number of its replicas, and Ready the number of ready ones. Waiting contains one text for each
+	// reason why pods are not ready.
 	Wanted, Ready int32
 	Waiting       []string
-	// Settings are those of its flags and environment, by the name of the environment variable; what is read from elsewhere
-	// (valueFrom) is not among them.
+	// Settings contains those of its flags and environment, by the name of the environment variable. Values from
+	// other sources (valueFrom) are not included.
 	Settings map[string]string
-	// Open: some settings are read from elsewhere.
+	// Open means that some settings come from other sources.
 	Open bool
 }
 
-// setting is what the template says of a setting, otherwise where it says nothing, and "" where nothing can be known.
+// setting returns the value of a setting in the template, otherwise if the template does not set it, and "" if it is
+// unknown.
 func (c *Controller) setting(name, otherwise string) string {
 	if value, said := c.Settings[name]; said {
 		return value
@@ -41,18 +43,18 @@ func (c *Controller) setting(name, otherwise string) string {
 	return otherwise
 }
 
-// Provider is the value of --cloud-provider; "" where it is read from elsewhere.
+// Provider returns the value of --cloud-provider, or "" if it comes from another source.
 func (c *Controller) Provider() string { return c.setting("CLOUD_PROVIDER", "aws") }
 
 // Elects reports whether it takes part in leader election.
 func (c *Controller) Elects() bool { return c.Settings["DISABLE_LEADER_ELECTION"] != "true" }
 
-// LeaseNamespace is where its election is.
+// LeaseNamespace returns the namespace of its leader election.
 func (c *Controller) LeaseNamespace() string {
 	return cmp.Or(c.Settings["LEADER_ELECTION_NAMESPACE"], c.Namespace)
 }
 
-// installation is what its permissions follow from.
+// installation returns the input from which its permissions are derived.
 func (c *Controller) installation(name string) Installation {
 	i := Installation{Provider: c.Provider(), LeaseNamespace: c.LeaseNamespace(), LeaseName: c.setting("LEADER_ELECTION_NAME", name), Unconverted: c.Settings["WEBHOOK_PORT"] == "0"}
 	if !c.Elects() {
@@ -61,10 +63,10 @@ func (c *Controller) installation(name string) Installation {
 	return i
 }
 
-// object is what a finding about it names.
+// object returns the name of the object in findings.
 func (c *Controller) object() string { return "deployment/" + c.Namespace + "/" + c.Name }
 
-// gate is the state of a feature gate, and whether the template says it.
+// gate returns the state of a feature gate, and whether the template contains it.
 func (c *Controller) gate(name string) (on, said bool) {
 	for item := range strings.SplitSeq(c.Settings["FEATURE_GATES"], ",") {
 		if key, value, _ := strings.Cut(strings.TrimSpace(item), "="); key == name {
@@ -74,8 +76,8 @@ func (c *Controller) gate(name string) (on, said bool) {
 	return false, !c.Open
 }
 
-// controllers finds the Deployments that run the controller, and says why pods of them do not. Without the right to list
-// Deployments nothing is known of them, which is no finding: a note says so.
+// controllers finds the Deployments that run the controller, and the reasons why their pods are not ready. Without
+// permission to list Deployments they are unknown. This is not a finding: a note reports it.
 func (s *Source) controllers(ctx context.Context, f *Facts) {
 	var deployments appsv1.DeploymentList
 	options := []client.ListOption{client.Limit(pageSize), client.InNamespace(s.Installed)}
@@ -99,7 +101,7 @@ func (s *Source) controllers(ctx context.Context, f *Facts) {
 	}
 }
 
-// controllerOf reads the template of a Deployment; nil if it does not run the controller.
+// controllerOf evaluates the template of a Deployment. It returns nil if the Deployment does not run the controller.
 func controllerOf(d *appsv1.Deployment) *Controller {
 	for i := range d.Spec.Template.Spec.Containers {
 		container := &d.Spec.Template.Spec.Containers[i]
@@ -119,7 +121,7 @@ func controllerOf(d *appsv1.Deployment) *Controller {
 				c.Settings[e.Name] = e.Value
 			}
 		}
-		for k, argument := range arguments { // flags win over the environment
+		for k, argument := range arguments { // flags take precedence over the environment
 			name, value, both := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
 			if !strings.HasPrefix(argument, "--") {
 				continue
@@ -134,7 +136,7 @@ func controllerOf(d *appsv1.Deployment) *Controller {
 	return nil
 }
 
-// waiting says what keeps pods of a Deployment from being ready.
+// waiting collects the reasons why pods of a Deployment are not ready.
 func (s *Source) waiting(ctx context.Context, c *Controller, d *appsv1.Deployment) {
 	if c.Ready >= c.Wanted || c.Wanted == 0 {
 		return
@@ -158,7 +160,7 @@ func (s *Source) waiting(ctx context.Context, c *Controller, d *appsv1.Deploymen
 	}
 }
 
-// noPods says why a Deployment has none, as far as its conditions tell.
+// noPods returns why a Deployment has no pods, according to its conditions.
 func noPods(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -168,7 +170,7 @@ func noPods(d *appsv1.Deployment) string {
 	return "it has no pods"
 }
 
-// waitsFor says why a pod is not ready; "" if it is.
+// waitsFor returns why a pod is not ready, or "" if it is.
 func waitsFor(pod *corev1.Pod) string {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := status.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {

@@ -36,7 +36,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// deployment runs the controller as the chart has it run.
+// deployment returns a Deployment that runs the controller as the chart does.
 func deployment(namespace, provider string, ready int32, env ...corev1.EnvVar) *appsv1.Deployment {
 	labels := map[string]string{"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": namespace}
 	return &appsv1.Deployment{
@@ -66,7 +66,8 @@ func leaseOf(namespace, holder string, silent time.Duration) *coordinationv1.Lea
 	return lease
 }
 
-// definitionsAsInstalled are those of this version as the chart installs them: no controller has written itself into them.
+// definitionsAsInstalled returns those of this version as the chart installs them: no controller has registered its
+// webhook.
 func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourceDefinition, objects []client.Object) {
 	t.Helper()
 	list, err := crds.Definitions()
@@ -79,7 +80,8 @@ func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourc
 	return list, objects
 }
 
-// report is what the doctor says of a cluster of these objects, who may do everything but list what is hidden.
+// report returns the doctor's report on a cluster with these objects. The doctor has all permissions except to list
+// hidden.
 func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *Report {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -135,8 +137,9 @@ func told(r *Report) []string {
 	return lines
 }
 
-// Right after the installation of the chart for simulated nodes, with the pod pending and a Lease that an earlier controller
-// left: one thing is wrong, and the rest follows from it. Nothing is said of AWS.
+// TestFreshInstall covers the state after the installation of the chart for simulated nodes, with a pending pod and a
+// Lease that an earlier controller left: there is one problem, and everything else follows from it. Nothing is
+// reported about AWS.
 func TestFreshInstall(t *testing.T) {
 	d := deployment("karpenter", "kwok", 0)
 	pod := podOf(d, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
@@ -159,11 +162,12 @@ func TestFreshInstall(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "NAMESPACE") || strings.Contains(text, "ec2nodeclasses") {
-		t.Errorf("a placeholder, or something of AWS:\n%s", text)
+		t.Errorf("a placeholder, or a text about AWS:\n%s", text)
 	}
 }
 
-// Right after a crash the Lease is still held: that renewals and the webhook are missing together says that the leader ended.
+// TestAfterCrash covers a crash with a Lease that is still held: missing renewals together with a missing webhook
+// mean that the leader has stopped.
 func TestAfterCrash(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -183,7 +187,8 @@ func TestAfterCrash(t *testing.T) {
 	}
 }
 
-// Leases are counted by who holds them, and two controllers of different providers may lead side by side.
+// TestElections verifies that Leases are counted by their holders, and that two controllers of different providers
+// may both lead.
 func TestElections(t *testing.T) {
 	kwok, aws := deployment("kwok", "kwok", 1), deployment("aws", "aws", 1)
 	const silent, cannot = time.Hour, "  CannotLook permissions in the controller's namespace"
@@ -209,7 +214,7 @@ func TestElections(t *testing.T) {
 	}
 }
 
-// Each controller is asked about by its own account and provider.
+// TestReviewByDeployment verifies that each controller's permissions are checked with its own account and provider.
 func TestReviewByDeployment(t *testing.T) {
 	kwok, aws := deployment("kwok", "kwok", 1), deployment("aws", "aws", 1)
 	leases := []client.Object{leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)}
@@ -218,9 +223,9 @@ func TestReviewByDeployment(t *testing.T) {
 		denied          bool
 		note            string
 	}{
-		{"kwok/karpenter", "", false, ""}, // what the other provider's controller may do is not asked of it
+		{"kwok/karpenter", "", false, ""}, // permissions of the other provider's controller are not checked with it
 		{"aws/karpenter", "", false, ""},
-		{"other/karpenter", "", true, ""}, // no Deployment runs as that one: both are asked about
+		{"other/karpenter", "", true, ""}, // no Deployment runs with that account: both are checked
 		{"kwok/karpenter", "Deployment", false, "did not look at the controller's Deployment"},
 	} {
 		r := report(t, &Source{Account: c.account}, c.hidden, append(leases, kwok, aws)...)
@@ -233,7 +238,8 @@ func TestReviewByDeployment(t *testing.T) {
 	}
 }
 
-// Why pods of the controller do not run is told in the words of Kubernetes.
+// TestControllerWaits verifies that the reasons why pods of the controller do not run are those that Kubernetes
+// reports.
 func TestControllerWaits(t *testing.T) {
 	d := deployment("karpenter", "kwok", 0)
 	waiting := func(reason, message string) corev1.PodStatus {
@@ -263,7 +269,8 @@ func TestControllerWaits(t *testing.T) {
 	}
 }
 
-// A pool with a fixed number of nodes is a finding where the controller of its provider does not keep such numbers.
+// TestStaticCapacityOff verifies that a pool with a fixed number of nodes is a finding if the controller of its
+// provider does not maintain such numbers.
 func TestStaticCapacityOff(t *testing.T) {
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}}
 	pool.Spec.Replicas = new(int64(3))
@@ -287,7 +294,8 @@ func TestStaticCapacityOff(t *testing.T) {
 	}
 }
 
-// A policy of Karpenter 0.x lacks many actions at once, which is one finding; a policy that lacks one is not taken for it.
+// TestOldPolicy verifies that the many missing actions of a policy of Karpenter 0.x are one finding, and that a
+// policy that lacks one action does not count as such.
 func TestOldPolicy(t *testing.T) {
 	denied := func(actions ...string) (list []cloud.Finding) {
 		for _, action := range actions {
@@ -309,7 +317,7 @@ func TestOldPolicy(t *testing.T) {
 	}
 }
 
-// Every code of ours has its place in a report: causes stand before what they may lead to.
+// TestOrderHasAllCodes verifies that every code of this package has a place in the order of a report.
 func TestOrderHasAllCodes(t *testing.T) {
 	source, err := os.ReadFile("examine.go")
 	if err != nil {

@@ -1,20 +1,20 @@
-// Package doctor finds out what is wrong with a live installation, and what would put it right.
+// Package doctor finds problems of a live installation and their fixes.
 //
 //	Kubernetes API --Gather--> Facts --Examine--> []cloud.Finding --> text, JSON, exit code
 //	                                  ^
 //	        cloud.Examiner (a provider's own findings; optional)
 //
-// Gather reads, and changes nothing: objects by lists, permissions by access reviews, the clock of the API server from the
-// Date of an answer, whether older versions are converted by creations that are tried only (dry run). What it may not read is
-// noted, because a doctor who cannot look must not say that all is well.
-// Examine is a function of the facts: a list of small checks, each with codes of its own, tried one after the other.
+// Gather reads, and changes nothing: objects by lists, permissions by access reviews, the clock of the API server by
+// the Date header of a response, the conversion of older versions by creations in dry-run mode. Anything that may not
+// be read is recorded, because the absence of findings must not suggest that an unreadable part is healthy. Examine
+// is a function of the facts: a list of small checks, each with its own codes, which run one after the other.
 //
-// Rights is the one table of what the controller asks of the API server. The doctor asks whether it may; tests hold the
-// chart's roles and what the controller really asked against it.
+// Rights is the only table of the permissions that the controller needs. The doctor checks whether they are granted.
+// Tests compare the table with the chart's roles and with the actual requests of the controller.
 //
-// Nothing is found in an installation that works, by a doctor who may look at all of it: a finding is a reason to act, with
-// the words what to do. How long things may take before they count as stuck is Options.Patience: claims on their way, nodes
-// that go, and the drains that PodDisruptionBudgets hold up.
+// A healthy installation has no findings if the doctor has permission to read all of it: a finding requires action,
+// and describes it. Options.Patience is how long operations may take before they count as stuck: launches of claims,
+// terminations of nodes, and drains that PodDisruptionBudgets block.
 //
-// The package must not know the engine, nor any provider: it knows what every installation has.
+// The package must not depend on the engine or any provider: it covers what every installation has.
 package doctor

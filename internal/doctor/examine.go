@@ -11,47 +11,47 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Codes of findings. docs/doctor.md lists them; a test compares.
+// These are the codes of findings. docs/doctor.md lists them; a test compares.
 const (
-	CannotLook           = "CannotLook"           // the doctor may not read something
-	KubernetesUntried    = "KubernetesUntried"    // the API server is of a version that is not tested
-	PermissionMissing    = "PermissionMissing"    // the controller may not do something that it has to
+	CannotLook           = "CannotLook"           // the doctor lacks permission to read something
+	KubernetesUntried    = "KubernetesUntried"    // the API server has a version that is not tested
+	PermissionMissing    = "PermissionMissing"    // the controller lacks a permission that it needs
 	DefinitionMissing    = "DefinitionMissing"    // a CRD is not installed
-	DefinitionDiffers    = "DefinitionDiffers"    // a CRD is of another version
-	ConversionBroken     = "ConversionBroken"     // a CRD is converted by a webhook that is not there
-	PoolNotReady         = "PoolNotReady"         // nothing is bought from a pool
+	DefinitionDiffers    = "DefinitionDiffers"    // a CRD differs from the expected version
+	ConversionBroken     = "ConversionBroken"     // the conversion webhook of a CRD does not respond
+	PoolNotReady         = "PoolNotReady"         // no node can be launched from a pool
 	OtherProvider        = "OtherProvider"        // no controller of a pool's provider runs
 	ClassMissing         = "ClassMissing"         // the node class of a pool does not exist
 	ClassNotReady        = "ClassNotReady"        // a node class cannot be used
 	ClockSkew            = "ClockSkew"            // the clocks differ
-	ControllerNotReady   = "ControllerNotReady"   // no pod of a Deployment that runs the controller is ready
+	ControllerNotReady   = "ControllerNotReady"   // a Deployment of the controller has no ready pod
 	LeaderMissing        = "LeaderMissing"        // no controller leads
 	LeaderSilent         = "LeaderSilent"         // the leader does not renew its Lease
-	ClaimNotLaunched     = "ClaimNotLaunched"     // no machine for a claim
-	ClaimNotRegistered   = "ClaimNotRegistered"   // a machine has not become a node
+	ClaimNotLaunched     = "ClaimNotLaunched"     // a claim has no machine
+	ClaimNotRegistered   = "ClaimNotRegistered"   // a machine has not registered as a node
 	ClaimNotInitialized  = "ClaimNotInitialized"  // a node is not ready for pods
-	ClaimNotTerminated   = "ClaimNotTerminated"   // a claim does not go
-	ClaimMismatched      = "ClaimMismatched"      // a claim names another machine than that of its node
-	FinalizerOrphaned    = "FinalizerOrphaned"    // a node keeps our finaliser, and no claim stands behind it
-	OlderNotReleased     = "OlderNotReleased"     // a Provisioner or AWSNodeTemplate was deleted, and no controller lets go of it
-	OlderNotReady        = "OlderNotReady"        // a Provisioner or AWSNodeTemplate has not become what it should
-	DrainBlocked         = "DrainBlocked"         // a PodDisruptionBudget keeps a drain from ending
-	SchedulerFails       = "SchedulerFails"       // kube-scheduler cannot say where pods fit
-	WebhookBroken        = "WebhookBroken"        // an admission webhook would refuse what the controller writes
+	ClaimNotTerminated   = "ClaimNotTerminated"   // the deletion of a claim takes too long
+	ClaimMismatched      = "ClaimMismatched"      // a claim names a machine that is not that of its node
+	FinalizerOrphaned    = "FinalizerOrphaned"    // a node has the termination finalizer, and no claim
+	OlderNotReleased     = "OlderNotReleased"     // a Provisioner or AWSNodeTemplate was deleted, and no controller releases it
+	OlderNotReady        = "OlderNotReady"        // a Provisioner or AWSNodeTemplate was not converted
+	DrainBlocked         = "DrainBlocked"         // a PodDisruptionBudget blocks a drain
+	SchedulerFails       = "SchedulerFails"       // kube-scheduler fails to schedule pods because of an error
+	WebhookBroken        = "WebhookBroken"        // an admission webhook would reject the controller's writes
 	ElectionNotExclusive = "ElectionNotExclusive" // several Leases of the name are held
-	StaticCapacityOff    = "StaticCapacityOff"    // a pool with replicas, and a controller that keeps none
+	StaticCapacityOff    = "StaticCapacityOff"    // a pool has replicas, and its controller does not maintain them
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
-	ReplacementsFail     = "ReplacementsFail"     // the nodes of a pool are not replaced for a while
-	RemovalsPaused       = "RemovalsPaused"       // the brake on involuntary removals holds
-	LaunchesPaused       = "LaunchesPaused"       // the brake on launches without effect holds
+	ReplacementsFail     = "ReplacementsFail"     // the nodes of a pool are temporarily not replaced
+	RemovalsPaused       = "RemovalsPaused"       // the limit on involuntary removals is reached
+	LaunchesPaused       = "LaunchesPaused"       // the limit on launches without effect is reached
 )
 
-// check looks at one kind of trouble.
+// check evaluates one kind of problem.
 type check func(*Facts, Options) []cloud.Finding
 
 var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains, scheduler, webhooks}
 
-// Examine tells what is wrong, by code, then object. Arrange has the order of a report.
+// Examine returns the problems, ordered by code and object. Arrange produces the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {
 	findings := []cloud.Finding{}
 	for _, look := range checks {
@@ -79,7 +79,7 @@ func unread(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// permissions are told per right, with all verbs that are missing.
+// permissions returns one finding per right, with all missing verbs.
 func permissions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i, d := range f.Denied {

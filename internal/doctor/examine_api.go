@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// definitions compares what is installed with what this version brings.
+// definitions compares the installed definitions with those of this version.
 func definitions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for _, want := range f.Expected {
@@ -41,8 +41,8 @@ func (f *Facts) couldNot(read string) bool {
 	return slices.ContainsFunc(f.Unread, func(u Unread) bool { return strings.HasSuffix(u.What, read) })
 }
 
-// difference says how a definition that is installed is not the one that is wanted; "" if it is. Versions beyond those
-// wanted are nobody's harm.
+// difference describes how an installed definition differs from the expected one, or returns "" if it does not.
+// Additional versions are not a difference.
 func difference(want, have *apiextensionsv1.CustomResourceDefinition) string {
 	if want.Spec.Scope != have.Spec.Scope {
 		return fmt.Sprintf("its scope is %s, want %s", have.Spec.Scope, want.Spec.Scope)
@@ -66,20 +66,20 @@ func difference(want, have *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// plainly is a value as JSON has it, so that only what it says is compared.
+// plainly returns a value as decoded JSON, so that only its content is compared.
 func plainly(value any) any {
 	var plain any
 	if text, err := json.Marshal(value); err == nil {
-		_ = json.Unmarshal(text, &plain) // what was just written can be read
+		_ = json.Unmarshal(text, &plain) // valid JSON, because it was just encoded
 	}
 	return plain
 }
 
-// switchedOff is the Service that definitions name while the controller's webhook is switched off.
+// switchedOff is the Service that definitions name while the controller's webhook is disabled.
 const switchedOff = "karpenter-v1beta1-is-switched-off"
 
-// conversions finds definitions whose objects cannot be converted. Without a webhook that answers, nothing of the kind can
-// be read while objects of an older version are stored; else only clients of older versions are refused.
+// conversions finds definitions whose objects cannot be converted. While objects of an older version are stored, no
+// object of the kind can be read without a working webhook. Otherwise only clients of older versions are affected.
 func conversions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Installed {
@@ -89,7 +89,7 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 			continue
 		}
 		c := f.Expected[want].Spec.Conversion
-		// Versions that keep every field, as those of Provisioners, differ in name only.
+		// Versions without differences in their fields, as those of Provisioners, differ in name only.
 		differ := len(d.Spec.Versions) > 1 && c != nil && c.Strategy == apiextensionsv1.WebhookConverter
 		if problem, fix := f.conversion(d, differ); problem != "" {
 			list = append(list, found(ConversionBroken, "customresourcedefinition/"+d.Name, problem, fix))
@@ -98,8 +98,8 @@ func conversions(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// conversion says what is wrong with the conversion of a definition's objects, which are said differently in several versions
-// or not, and what to do; "" if nothing is.
+// conversion describes the problem of a definition's conversion and its fix, or returns "" if there is none. several
+// means that the versions of the definition differ in their fields.
 func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several bool) (problem, fix string) {
 	c := d.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
@@ -113,7 +113,7 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 	at := c.Webhook.ClientConfig
 	if several && !stored && len(at.CABundle) == 0 {
 		if at.Service != nil && at.Service.Name == switchedOff {
-			return "", "" // on purpose
+			return "", "" // intended
 		}
 		return "clients of older versions are refused: it is as it was installed, and no controller has said that it converts",
 			"run the controller with --karpenter-service=NAME, the Service that leads to it (the chart does; operations.md); with --webhook-port=0 they are refused on purpose"
@@ -142,7 +142,7 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 		"see that a controller runs with --karpenter-service=NAME, the Service that leads to it (the chart does), and its log; with --webhook-port=0 (chart: conversion.enabled=false) older versions are refused on purpose"
 }
 
-// trusted says whether a bundle of certificates has one that is valid.
+// trusted reports whether a bundle of certificates contains a valid one.
 func trusted(bundle []byte, now time.Time) bool {
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
@@ -153,7 +153,7 @@ func trusted(bundle []byte, now time.Time) bool {
 	return false
 }
 
-// unreachable says why nobody answers at a Service; "" if somebody seems to.
+// unreachable returns why a Service has no endpoints that respond, or "" if it seems to have some.
 func (f *Facts) unreachable(namespace, name string) string {
 	if f.couldNot("Service") || f.couldNot("EndpointSlice") {
 		return ""
@@ -163,7 +163,7 @@ func (f *Facts) unreachable(namespace, name string) string {
 		return fmt.Sprintf("the Service %s/%s is not there", namespace, name)
 	}
 	if f.Services[at].Spec.Type == corev1.ServiceTypeExternalName {
-		return "" // outside of the cluster, where nobody's readiness is known
+		return "" // outside of the cluster, where readiness is unknown
 	}
 	for i := range f.Slices {
 		slice := &f.Slices[i]
@@ -179,24 +179,25 @@ func (f *Facts) unreachable(namespace, name string) string {
 	return fmt.Sprintf("nobody is ready behind the Service %s/%s", namespace, name)
 }
 
-// webhook is what both kinds of admission webhooks have.
+// webhook holds what both kinds of admission webhooks have in common.
 type webhook struct {
 	configuration, name string
 	policy              *admissionv1.FailurePolicyType
 	service             *admissionv1.ServiceReference
 	rules               []admissionv1.RuleWithOperations
-	// namespaced: it is asked about some namespaces only. chosen: it is asked about some objects only.
+	// namespaced means that the webhook applies to some namespaces only, and chosen that it applies to some objects
+	// only.
 	namespaced, chosen bool
 }
 
-// some reports whether a selector leaves anything out.
+// some reports whether a selector excludes anything.
 func some(s *metav1.LabelSelector) bool {
 	return s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0
 }
 
-// webhooks finds admission webhooks that refuse everything because nobody answers, and are asked about what the controller
-// writes. One that is asked about some objects only, or under conditions, may have nothing to do with the controller: it is
-// its owner's affair.
+// webhooks finds admission webhooks that reject all requests because they do not respond, and that apply to the
+// controller's writes. A webhook that applies to some objects only, or under conditions, may be unrelated to the
+// controller and is not reported.
 func webhooks(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for _, w := range f.webhooks() {
@@ -236,8 +237,8 @@ func (f *Facts) webhooks() []webhook {
 	return list
 }
 
-// asked is a resource that the controller writes and that the webhook is asked about; "" for none. Selectors of namespaces
-// let all objects through that are in none.
+// asked returns a resource that the controller writes and to which the webhook applies, or "" if there is none.
+// Namespace selectors do not exclude cluster-scoped objects.
 func (w *webhook) asked() string {
 	for _, right := range Rights(Installation{LeaseName: "any"}) {
 		if w.namespaced && !right.clusterWide() {
@@ -254,19 +255,19 @@ func (w *webhook) asked() string {
 	return ""
 }
 
-// clusterWide reports whether the objects are in no namespace.
+// clusterWide reports whether the objects are cluster-scoped.
 func (r *Right) clusterWide() bool {
 	return r.Group == "" && r.Resource == "nodes" || strings.HasPrefix(r.Group, "karpenter.")
 }
 
-// about matches a resource, with its subresource after a slash, as the API server does: each part by itself.
+// about matches a resource, with its subresource after a slash, as the API server does: each part separately.
 func about(pattern, resource string) bool {
 	wantOf, wantSub, _ := strings.Cut(pattern, "/")
 	of, sub, _ := strings.Cut(resource, "/")
 	return (wantOf == "*" || wantOf == of) && (wantSub == "*" || wantSub == sub)
 }
 
-// admitted reports whether admission is asked about requests of the verb; about reading it never is.
+// admitted reports whether admission applies to requests with the verb. It never applies to reads.
 func admitted(operations []admissionv1.OperationType, verb string) bool {
 	operation, writes := map[string]admissionv1.OperationType{
 		"create": admissionv1.Create, "update": admissionv1.Update, "patch": admissionv1.Update, "delete": admissionv1.Delete,

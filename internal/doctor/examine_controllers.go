@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// controllers of which no pod is ready.
+// controllers returns findings about controllers without a ready pod.
 func controllers(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Controllers {
@@ -43,11 +43,11 @@ func controllers(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// tenure is how a Lease is held.
+// tenure is the state of a Lease.
 type tenure struct {
 	lease  *coordinationv1.Lease
 	holder string
-	// silent is for how long it has not been renewed, lasts for how long it is good.
+	// silent is the time since the last renewal, and lasts the duration of the Lease.
 	silent, lasts time.Duration
 }
 
@@ -55,7 +55,7 @@ func (t *tenure) alive() bool    { return t.holder != "" && t.silent <= t.lasts 
 func (t *tenure) name() string   { return t.lease.Namespace + "/" + t.lease.Name }
 func (t *tenure) object() string { return "lease/" + t.name() }
 
-// tenures are the Leases of the election, the one that was renewed last first.
+// tenures returns the Leases of the election, the most recently renewed first.
 func (f *Facts) tenures() []tenure {
 	var list []tenure
 	for i := range f.Leases {
@@ -78,7 +78,8 @@ func (f *Facts) tenures() []tenure {
 	return list
 }
 
-// leader finds that no controller leads, or that several do. A Lease that is not held is left over when another one is.
+// leader finds that no controller leads, or that several do. A Lease that is not held is ignored when another one is
+// held.
 func leader(f *Facts, _ Options) []cloud.Finding {
 	if f.NoElection || len(f.Controllers) > 0 && !slices.ContainsFunc(f.Controllers, func(c Controller) bool { return c.Elects() }) ||
 		slices.ContainsFunc(f.Unread, func(u Unread) bool { return strings.HasPrefix(u.What, "the Lease") }) {
@@ -112,8 +113,9 @@ func leader(f *Facts, _ Options) []cloud.Finding {
 	return []cloud.Finding{found(LeaderSilent, first.object(), fmt.Sprintf("%s holds the Lease and has not renewed it for %s; it is good for %s", first.holder, first.silent.Round(time.Second), first.lasts), f.start(first.lease.Namespace))}
 }
 
-// justStopped reports whether the leader has probably ended though its Lease has not: it has missed renewals, which come
-// several times while a Lease lasts, and the webhook that it serves does not answer either.
+// justStopped reports whether the leader has probably stopped although its Lease is still valid: it has missed
+// renewals, which are sent several times within the duration of a Lease, and the webhook that it serves does not
+// respond either.
 func (f *Facts) justStopped(t *tenure) bool {
 	return t.silent > t.lasts/3 && slices.ContainsFunc(f.Installed, func(d apiextensionsv1.CustomResourceDefinition) bool {
 		if !f.byController(d.Name) {
@@ -124,7 +126,7 @@ func (f *Facts) justStopped(t *tenure) bool {
 	})
 }
 
-// ofDifferentProviders reports whether the Leases are those of controllers of which no two are of one provider.
+// ofDifferentProviders reports whether the Leases are those of controllers with different providers.
 func (f *Facts) ofDifferentProviders(held []tenure) bool {
 	seen := map[string]bool{}
 	for _, t := range held {
@@ -137,7 +139,7 @@ func (f *Facts) ofDifferentProviders(held []tenure) bool {
 	return true
 }
 
-// start says how to look at the controller that should lead in a namespace.
+// start describes how to examine the controller that should lead in a namespace.
 func (f *Facts) start(namespace string) string {
 	var looks []string
 	for i := range f.Controllers {
@@ -154,7 +156,7 @@ func (f *Facts) start(namespace string) string {
 	return "start the controller: no Deployment in this cluster runs it. Install the chart karpenter, or, where it runs as a process, look at that and at its log"
 }
 
-// byController reports whether it is the controller that converts the objects of a definition.
+// byController reports whether the controller converts the objects of a definition.
 func (f *Facts) byController(definition string) bool {
 	at := slices.IndexFunc(f.Expected, func(d *apiextensionsv1.CustomResourceDefinition) bool { return d.Name == definition })
 	if at < 0 || f.Expected[at].Spec.Conversion == nil || f.Expected[at].Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// owns reports whether the class is of a kind of the provider's; others are left to who owns them.
+// owns reports whether the class is of one of the provider's kinds. Other classes are not examined.
 func (f *Facts) owns(ref karpv1.NodeClassReference) bool {
 	return slices.Contains(f.Owned, schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
 }
@@ -32,7 +32,8 @@ func (f *Facts) class(ref karpv1.NodeClassReference) *Class {
 	return nil
 }
 
-// pools that buy nothing: their class is missing, or what their conditions say.
+// pools returns findings about pools from which no node can be launched: their class is missing, or their conditions
+// report a problem.
 func pools(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Pools {
@@ -66,7 +67,7 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// standing are pools with a fixed number of nodes that no controller of their provider keeps.
+// standing returns findings about pools with a fixed number of nodes that no controller of their provider maintains.
 func standing(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Pools {
@@ -92,7 +93,7 @@ func standing(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// missingFrom says how a class comes to be that a pool names which is made from an older object.
+// missingFrom returns the fix for a missing class of a pool that was created from an older object.
 func (f *Facts) missingFrom(from string, ref karpv1.NodeClassReference) string {
 	fix := "the pool is made from " + from + ", and what is edited in it is undone: kubectl describe " + from
 	if slices.ContainsFunc(f.Templates, func(t awsv1alpha1.AWSNodeTemplate) bool { return t.Name == ref.Name }) {
@@ -101,7 +102,7 @@ func (f *Facts) missingFrom(from string, ref karpv1.NodeClassReference) string {
 	return fix + "; or create the " + ref.Kind
 }
 
-// untrue is the first condition of these types that is there and not true.
+// untrue returns the first condition of these types that is present and not true.
 func untrue(conditions []Condition, types ...string) *Condition {
 	for _, kind := range types {
 		for i := range conditions {
@@ -140,7 +141,7 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// claims that take longer than they should.
+// claims returns findings about claims that take longer than expected.
 func claims(f *Facts, o Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Claims {
@@ -179,7 +180,7 @@ var fixes = map[string]string{
 	ClaimNotInitialized: "; the node is not ready, keeps a startup taint, or lacks a resource (a device plugin)",
 }
 
-// stage is what a claim waits for, and since when.
+// stage returns what a claim waits for, and since when.
 func stage(conditions []Condition, created time.Time) (code, missing string, since time.Time) {
 	since = created
 	for _, step := range []struct{ kind, code string }{
@@ -203,7 +204,8 @@ func waitingFor(claim *karpv1.NodeClaim) string {
 
 func round(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// finalizers are ours on nodes that no claim stands behind: nobody will take them off.
+// finalizers returns findings about nodes with the termination finalizer and without a claim: no controller removes
+// it.
 func finalizers(f *Facts, _ Options) []cloud.Finding {
 	if f.couldNot("NodeClaim") {
 		return nil
@@ -229,13 +231,14 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// behind reports whether the claim stands behind the node whatever its provider ID says, which an edit may have changed, and which
-// is missing where the status of the claim cannot be written.
+// behind reports whether the claim belongs to the node, regardless of its provider ID, which may have been edited, or
+// may be missing because the status of the claim cannot be written.
 func behind(claim *karpv1.NodeClaim, node *corev1.Node) bool {
 	return karpv1.OwnsNode(claim, node) || claim.Status.NodeName == node.Name || claim.Name == node.Name
 }
 
-// mismatched are claims that are set aside because they name another machine than the one of the node that is theirs.
+// mismatched returns findings about claims that are set aside because they name a machine that is not that of their
+// node.
 func mismatched(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Claims {
@@ -263,13 +266,13 @@ func mismatched(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// withoutFinaliser is a patch that takes ours off, which is at that place, and leaves those of others. It fails if ours is
-// there no longer.
+// withoutFinaliser returns a patch that removes the finalizer ours at the index at, and keeps those of others. It
+// fails if the finalizer is no longer there.
 func withoutFinaliser(at int, ours string) string {
 	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":"%s"},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, ours, at)
 }
 
-// drains that a PodDisruptionBudget keeps from ending for longer than they should take.
+// drains returns findings about drains that a PodDisruptionBudget blocks for longer than expected.
 func drains(f *Facts, o Options) []cloud.Finding {
 	leaving := f.leaving()
 	blocked := map[string][]string{} // pods by budget
@@ -296,7 +299,7 @@ func drains(f *Facts, o Options) []cloud.Finding {
 	return list
 }
 
-// staying pods tolerate the taint of nodes that leave: no drain waits for them.
+// staying reports whether a pod tolerates the taint of nodes that are being removed: drains do not wait for it.
 func staying(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
@@ -304,8 +307,8 @@ func staying(pod *corev1.Pod) bool {
 	})
 }
 
-// regardless reports whether the API evicts the pod whatever the budget allows: one that is not ready, if the budget always
-// lets such go, or has as many healthy pods as it wants.
+// regardless reports whether the API server evicts the pod regardless of the budget: a pod that is not ready, if the
+// budget always allows that, or has as many healthy pods as it requires.
 func regardless(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -319,7 +322,7 @@ func regardless(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return pdb.Status.DesiredHealthy > 0 && pdb.Status.CurrentHealthy >= pdb.Status.DesiredHealthy
 }
 
-// leaving are the nodes of ours that are being drained, and since when.
+// leaving returns the managed nodes that are being drained, and since when.
 func (f *Facts) leaving() map[string]time.Time {
 	leaving := map[string]time.Time{}
 	for i := range f.Nodes {
@@ -345,7 +348,7 @@ func selects(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// few names the first of many.
+// few returns the first of many names.
 func few(names []string) string {
 	const most = 3
 	if len(names) <= most {

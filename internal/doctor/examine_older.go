@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// older are Provisioners and AWSNodeTemplates that were deleted, and that no controller lets go of.
+// older returns findings about Provisioners and AWSNodeTemplates that were deleted, and that no controller releases.
 func older(f *Facts, o Options) []cloud.Finding {
 	var list []cloud.Finding
 	add := func(kind, class string, object *metav1.ObjectMeta) {
@@ -47,7 +47,7 @@ func older(f *Facts, o Options) []cloud.Finding {
 	return list
 }
 
-// unmade are Provisioners and AWSNodeTemplates that have not become what they should. What became of them and is not ready
+// unmade returns findings about Provisioners and AWSNodeTemplates that were not converted. A result that is not ready
 // is a finding of the pool or the class.
 func unmade(f *Facts, o Options) []cloud.Finding {
 	var list []cloud.Finding
@@ -56,7 +56,7 @@ func unmade(f *Facts, o Options) []cloud.Finding {
 			return
 		}
 		if why.Reason == karpv1alpha5.ReasonNotObserved && f.at().Sub(why.Since) <= o.Patience {
-			return // something else has to go first
+			return // another problem has to be solved first
 		}
 		kind = strings.ToLower(kind)
 		fix := fmt.Sprintf("change what the message names: kubectl edit %s %s; what is made from it follows", kind, object.Name)
@@ -76,8 +76,8 @@ func unmade(f *Facts, o Options) []cloud.Finding {
 	return list
 }
 
-// unmadeClass is why the class of a template is not as it should be; nil if it is, or if somebody wrote the one that cannot be
-// made. Templates are AWS's: another provider's controller says nothing of them.
+// unmadeClass returns why the class of a template is not correct. It returns nil if it is, or if a user wrote the
+// class that cannot be created. Templates belong to AWS: a controller of another provider does not process them.
 func (f *Facts) unmadeClass(t *awsv1alpha1.AWSNodeTemplate) *Condition {
 	class := karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: t.Name}
 	if !f.owns(class) {
@@ -93,7 +93,8 @@ func (f *Facts) unmadeClass(t *awsv1alpha1.AWSNodeTemplate) *Condition {
 	return nil
 }
 
-// madeFrom is the older object, as kubectl takes it, that a pool or class is made from and kept as; "" for none.
+// madeFrom returns the older object, in kubectl's format, from which a pool or class is created and maintained, or ""
+// if there is none.
 func madeFrom(object metav1.Object) string {
 	if owner := metav1.GetControllerOf(object); owner != nil && (owner.Kind == karpv1alpha5.Kind || owner.Kind == awsv1alpha1.Kind) {
 		return strings.ToLower(owner.Kind) + " " + owner.Name
@@ -101,7 +102,7 @@ func madeFrom(object metav1.Object) string {
 	return ""
 }
 
-// keptAs is added to a fix of what is made from an older object: an edit would be undone.
+// keptAs returns an addition to the fix for an object that is created from an older one: an edit would be reverted.
 func keptAs(from string) string {
 	if from == "" {
 		return ""

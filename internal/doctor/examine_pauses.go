@@ -12,11 +12,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// mostHoldsNamed is how many controllers of pods a finding names whose launches wait.
+// mostHoldsNamed is how many controllers of pods with paused launches a finding names.
 const mostHoldsNamed = 3
 
-// pauses are what the controller does not do for a while on a NodePool: replace its nodes, remove machines that neither a user
-// nor a plan asked to remove, or launch nodes for pods that did not come to run on the last ones.
+// pauses returns findings about operations that are paused for a NodePool: replacements of its nodes, removals of
+// machines that neither a user nor a plan requested, or launches of nodes for pods that did not run on the last ones.
 func pauses(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Pools {
@@ -40,7 +40,7 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// launchHold is what the annotation launch-backoff says of a controller of pods.
+// launchHold is the value of the annotation launch-backoff for a controller of pods.
 type launchHold struct {
 	Name     string    `json:"name"`
 	Failures int       `json:"failures"`
@@ -48,7 +48,7 @@ type launchHold struct {
 	Why      string    `json:"why"`
 }
 
-// launchHolds reads the annotation, the hold that ends last first. What cannot be read holds nothing.
+// launchHolds parses the annotation, the hold that ends last first. What cannot be parsed is ignored.
 func launchHolds(text string) (list []launchHold) {
 	var byOwner map[string]launchHold
 	if text == "" || json.Unmarshal([]byte(text), &byOwner) != nil {
@@ -61,7 +61,7 @@ func launchHolds(text string) (list []launchHold) {
 	return list
 }
 
-// launchesPaused is the finding about the holds of a NodePool that last.
+// launchesPaused returns the finding about the active holds of a NodePool.
 func (f *Facts) launchesPaused(pool *karpv1.NodePool) (finding cloud.Finding, held bool) {
 	var names []string
 	n := 0

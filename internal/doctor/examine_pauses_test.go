@@ -12,7 +12,8 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// Each pause of a NodePool is a finding of its own, says what it is for, and is none when it is over.
+// TestExaminePauses verifies that each pause of a NodePool is a finding of its own, with its purpose, until it is
+// over.
 func TestExaminePauses(t *testing.T) {
 	kind := schema.GroupKind{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind}
 	hold := func(until string) string {
@@ -55,7 +56,7 @@ func TestExaminePauses(t *testing.T) {
 			}
 			for _, finding := range Examine(f, Options{}) {
 				if !strings.Contains(finding.Problem, c.says) {
-					t.Errorf("%q does not say %q", finding.Problem, c.says)
+					t.Errorf("%q does not contain %q", finding.Problem, c.says)
 				}
 			}
 		})

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestSchedulerFails: pods that kube-scheduler fails on are named once for each message, with their number.
+// TestSchedulerFails verifies that pods for which kube-scheduler fails are reported once for each message, with their
+// number.
 func TestSchedulerFails(t *testing.T) {
 	waiting := func(name, reason, message string) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{

@@ -48,7 +48,8 @@ func codes(f *Facts) []string {
 	return list
 }
 
-// A doctor who may not look does not say that all is well, nor that something is missing which he could not see.
+// TestExamineWhatCannotBeRead verifies that without permission to read, the doctor neither reports a healthy
+// installation nor missing objects that it could not see.
 func TestExamineWhatCannotBeRead(t *testing.T) {
 	refused := errors.New("is forbidden")
 	f := &Facts{Now: now, Unread: []Unread{{"objects of kind CustomResourceDefinition", refused}, {"the Lease karpenter-leader-election", refused}}}
@@ -58,7 +59,8 @@ func TestExamineWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Verbs of one right make one finding; clocks may differ by a second, and without an answer nothing is said of them.
+// TestExaminePermissionsAndClock verifies that verbs of one right form one finding, that clocks may differ by a
+// second, and that nothing is reported about them without a response.
 func TestExaminePermissionsAndClock(t *testing.T) {
 	f := &Facts{Now: now, ServerTime: now.Add(time.Second), NoElection: true, Denied: []Denied{
 		{Right: Right{Resource: "pods", For: "a"}, Verb: "list"}, {Right: Right{Resource: "pods", For: "a"}, Verb: "watch"}, {Right: Right{Group: "apps", Resource: "daemonsets"}, Verb: "list"},
@@ -75,7 +77,8 @@ func TestExaminePermissionsAndClock(t *testing.T) {
 	}
 }
 
-// A webhook is a finding when it is asked about what the controller writes, must answer, and nobody does.
+// TestExamineWebhooks verifies that a webhook is a finding when it applies to the controller's writes, must respond,
+// and does not.
 func TestExamineWebhooks(t *testing.T) {
 	create, all := []admissionv1.OperationType{admissionv1.Create}, []admissionv1.OperationType{admissionv1.OperationAll}
 	ready := &Facts{
@@ -119,8 +122,8 @@ func TestExamineWebhooks(t *testing.T) {
 	}
 }
 
-// Definitions as they are generated need nothing but somebody who converts, or says that nobody does: some have several
-// versions that differ in their name only.
+// TestExamineGeneratedDefinitions verifies that the generated definitions need a webhook that converts, or the mark
+// of a disabled one, and nothing else. Some have several versions that differ in name only.
 func TestExamineGeneratedDefinitions(t *testing.T) {
 	definitions, err := crds.Definitions()
 	if err != nil {
@@ -138,7 +141,7 @@ func TestExamineGeneratedDefinitions(t *testing.T) {
 		f.Installed = append(f.Installed, *d.DeepCopy())
 	}
 	if got := codes(f); converted == 0 || len(got) != converted || !strings.HasPrefix(got[0], ConversionBroken+" ") {
-		t.Errorf("found %v, want one ConversionBroken for each of %d definitions that nobody converts", got, converted)
+		t.Errorf("found %v, want one ConversionBroken for each of %d definitions without a conversion", got, converted)
 	}
 	for i := range f.Installed {
 		if c := f.Installed[i].Spec.Conversion; c != nil {
@@ -150,8 +153,8 @@ func TestExamineGeneratedDefinitions(t *testing.T) {
 	}
 }
 
-// What is tried can be converted there and back: a webhook that works is never found at fault for it. That the definitions
-// take it, TestDoctor shows.
+// TestTrialsCanBeConverted verifies that the trial objects can be converted in both directions, so that a working
+// webhook is never reported because of them. TestDoctor verifies that the definitions accept them.
 func TestTrialsCanBeConverted(t *testing.T) {
 	for definition, trial := range trials {
 		object := map[string]any{}
@@ -159,7 +162,7 @@ func TestTrialsCanBeConverted(t *testing.T) {
 			t.Fatalf("%s: %v", definition, err)
 		}
 		if pool := beta.PoolToAsk(object); pool != "" {
-			t.Errorf("%s: pool %s is asked for", definition, pool)
+			t.Errorf("%s: pool %s is read", definition, pool)
 		}
 		from, _ := object["apiVersion"].(string)
 		for _, to := range []string{strings.TrimSuffix(from, "beta1"), from} {
@@ -175,8 +178,8 @@ func TestTrialsCanBeConverted(t *testing.T) {
 	}
 }
 
-// A definition may look well, and the API server get no answer all the same: it is asked, where a controller has said that it
-// converts, and only what it says of the webhook counts.
+// TestConversionIsTried covers a definition that looks correct while the API server gets no response: a trial is sent
+// where a controller has registered its webhook, and only errors about the webhook count.
 func TestConversionIsTried(t *testing.T) {
 	const refused = `conversion webhook for karpenter.sh/v1beta1, Kind=NodePool failed: Post "https://karpenter.kube-system.svc:8443/convert?timeout=30s": dial tcp 127.0.0.1:8443: connect: connection refused`
 	definitions, err := crds.Definitions()
@@ -228,8 +231,8 @@ func TestConversionIsTried(t *testing.T) {
 	}
 }
 
-// A webhook that is asked about some objects only is not said to refuse what the controller writes; a selector of namespaces
-// lets what is in none through.
+// TestExamineWebhooksOfSomeObjects verifies that a webhook that applies to some objects only is not reported. A
+// namespace selector does not exclude cluster-scoped objects.
 func TestExamineWebhooksOfSomeObjects(t *testing.T) {
 	team := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	for _, c := range []struct {
@@ -254,7 +257,8 @@ func TestExamineWebhooksOfSomeObjects(t *testing.T) {
 	}
 }
 
-// A budget blocks a drain when the drain takes long, and the API would not evict the pod whatever the budget says.
+// TestExamineDrains verifies that a budget counts as blocking when the drain takes long and the API server would not
+// evict the pod regardless of the budget.
 func TestExamineDrains(t *testing.T) {
 	labels := map[string]string{"app": "web"}
 	ready := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -291,7 +295,8 @@ func TestExamineDrains(t *testing.T) {
 	}
 }
 
-// What the doctor advises does what it says and no more: other controllers' finalisers stay, and no name is left empty.
+// TestExamineAdvice verifies that a suggested command has exactly the described effect: finalizers of other
+// controllers stay, and no name is left empty.
 func TestExamineAdvice(t *testing.T) {
 	long := metav1.NewTime(now.Add(-time.Hour))
 	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{{}},
@@ -314,8 +319,8 @@ func TestExamineAdvice(t *testing.T) {
 	}
 }
 
-// A Provisioner or template that nobody lets go of is found when it takes long, with the command that frees that kind; what
-// goes, or is held by others only, is not.
+// TestExamineOlderObjects verifies that a Provisioner or template that is not released in time is a finding, with the
+// command that releases that kind. One that is released, or is held by others only, is not.
 func TestExamineOlderObjects(t *testing.T) {
 	object := func(name string, ago time.Duration, finalizers ...string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Finalizers: finalizers, DeletionTimestamp: new(metav1.NewTime(now.Add(-ago)))}
@@ -344,8 +349,8 @@ func TestExamineOlderObjects(t *testing.T) {
 	}
 }
 
-// An older object that has not become what it should is found, and so is the way from a pool without a class to it; one that
-// waits for another to go, or whose class somebody wrote, is not.
+// TestExamineOlderObjectsThatAreNotReady verifies that an older object that was not converted is a finding, and
+// explains a pool without a class. One that waits for the deletion of another, or whose class a user wrote, is not.
 func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 	no := func(kind, reason, message string, ago time.Duration) []status.Condition {
 		return []status.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}
@@ -397,13 +402,14 @@ func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	f.Owned = nil // another provider's controller says nothing of templates
+	f.Owned = nil // a controller of another provider does not process templates
 	if got := codes(f); slices.ContainsFunc(got, func(c string) bool { return strings.Contains(c, "awsnodetemplate") }) {
-		t.Errorf("of another provider: %v", got)
+		t.Errorf("for another provider: %v", got)
 	}
 }
 
-// Rights of one namespace are asked for in that of the controller, and nowhere if nobody says which it is.
+// TestReviewAsksInTheNamespace verifies that rights in one namespace are checked in that of the controller, and not
+// at all if it is unknown.
 func TestReviewAsksInTheNamespace(t *testing.T) {
 	leases := []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Namespace: "led"}}}
 	for _, c := range []struct {
@@ -439,12 +445,13 @@ func TestReviewAsksInTheNamespace(t *testing.T) {
 		slices.Sort(asked)
 		asked = slices.Compact(asked)
 		if want := strings.Fields(c.want); !slices.Equal(asked, want) || (len(c.facts.Unread) == 1) != (c.want == "") {
-			t.Errorf("%s: asked in %q, want %q; could not look at %v", c.name, asked, want, c.facts.Unread)
+			t.Errorf("%s: checked in %q, want %q; unread %v", c.name, asked, want, c.facts.Unread)
 		}
 	}
 }
 
-// Operators look codes up in docs/doctor.md: it has them all, and no others; those of providers have a part of their own.
+// TestCodesAreDocumented verifies that docs/doctor.md, in which operators look up codes, contains exactly the codes.
+// Those of providers have their own section.
 func TestCodesAreDocumented(t *testing.T) {
 	source, err := os.ReadFile("examine.go")
 	if err != nil {
@@ -456,7 +463,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	}
 	own, _, divided := bytes.Cut(page, []byte("\n## In AWS\n"))
 	if !divided {
-		t.Error("docs/doctor.md has no part about AWS")
+		t.Error("docs/doctor.md has no section about AWS")
 	}
 	find := func(pattern string, text []byte) []string {
 		var list []string
@@ -472,7 +479,7 @@ func TestCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// The table of rights has no verb twice, and what an installation does not need is not in it.
+// TestRights verifies that the table of rights has no verb twice, and contains only what an installation needs.
 func TestRights(t *testing.T) {
 	for _, provider := range []string{"aws", "kwok"} {
 		seen := map[string]bool{}
@@ -480,7 +487,7 @@ func TestRights(t *testing.T) {
 			for _, verb := range right.Verbs {
 				key := strings.Join([]string{verb, right.Group, right.Resource, right.Namespace, right.Name}, " ")
 				if seen[key] || right.For == "" {
-					t.Errorf("%s: %q is there twice, or for nothing", provider, key)
+					t.Errorf("%s: %q is there twice, or without a purpose", provider, key)
 				}
 				seen[key] = true
 			}

@@ -8,12 +8,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// OldestKubernetes and NewestKubernetes are the minor versions 1.X of Kubernetes between which the core end-to-end cases, the
-// API tests and the agreement with kube-scheduler are run (`make versions`, `make nightly`). The chart and the README claim
-// the same range; a test compares.
+// OldestKubernetes and NewestKubernetes are the minor versions 1.X of Kubernetes between which the core end-to-end
+// cases, the API tests and the comparison with kube-scheduler are run (`make versions`, `make nightly`). The chart
+// and the README state the same range; a test compares.
 const OldestKubernetes, NewestKubernetes = 33, 37
 
-// kubernetes compares the API server's version with those that are tried.
+// kubernetes compares the API server's version with the tested ones.
 func kubernetes(f *Facts, _ Options) []cloud.Finding {
 	major, minor, known := minorOf(f.Kubernetes)
 	switch {
@@ -30,7 +30,7 @@ func kubernetes(f *Facts, _ Options) []cloud.Finding {
 	}
 }
 
-// minorOf reads a version such as v1.36.3 or v1.33.1-eks-1234.
+// minorOf parses a version such as v1.36.3 or v1.33.1-eks-1234.
 func minorOf(version string) (major, minor int, known bool) {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	if len(parts) < 2 {

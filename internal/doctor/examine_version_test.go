@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Versions outside of the tested range are a finding; what does not look like a version is none.
+// TestKubernetesVersion verifies that versions outside of the tested range are a finding. A text that is not a
+// version is not.
 func TestKubernetesVersion(t *testing.T) {
 	older, oldest := fmt.Sprintf("v1.%d.14", OldestKubernetes-1), fmt.Sprintf("v1.%d.1-eks-1234", OldestKubernetes)
 	newest, newer := fmt.Sprintf("v1.%d.0+k3s1", NewestKubernetes), fmt.Sprintf("v1.%d.0", NewestKubernetes+1)
@@ -33,7 +34,8 @@ func TestKubernetesVersion(t *testing.T) {
 	}
 }
 
-// What an API server answers on /version is read; anything else is no version, however long.
+// TestVersionIn verifies that the API server's response to /version is parsed. Anything else is not a version,
+// however long.
 func TestVersionIn(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"major":"1","minor":"36","gitVersion":"v1.36.3"}`: "v1.36.3",
@@ -47,8 +49,8 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// The README, the charts, the page of the doctor and the Makefile claim the versions that the sandbox can be built for, and
-// no others.
+// TestClaimedVersions verifies that the README, the charts, the documentation of the doctor and the Makefile state
+// exactly the versions for which the sandbox can be built.
 func TestClaimedVersions(t *testing.T) {
 	read := func(path string) string {
 		content, err := os.ReadFile("../../" + path)
@@ -67,7 +69,7 @@ func TestClaimedVersions(t *testing.T) {
 		"Makefile":                        "VERSIONS ?= " + oldest + " " + newest + "\n",
 	} {
 		if !strings.Contains(read(path), want) {
-			t.Errorf("%s does not say %q", path, want)
+			t.Errorf("%s does not contain %q", path, want)
 		}
 	}
 	usual := regexp.MustCompile(`k8s\.io/kubernetes v(1\.\d+)\.`).FindStringSubmatch(read("sandbox/go.mod"))[1]
@@ -91,6 +93,6 @@ func TestClaimedVersions(t *testing.T) {
 		t.Errorf("sandbox/kubernetes: -want +got:\n%s", diff)
 	}
 	if line := "ALL_VERSIONS ?= " + strings.Join(want, " ") + "\n"; !strings.Contains(read("Makefile"), line) {
-		t.Errorf("Makefile does not say %q", line)
+		t.Errorf("Makefile does not contain %q", line)
 	}
 }

@@ -17,53 +17,53 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// Facts are what there is, as far as it could be read.
+// Facts holds the state of the installation, as far as it could be read.
 type Facts struct {
-	// Now is the time here, when ServerTime was the API server's; ServerTime is zero if it did not say.
+	// Now is the local time at which the API server's time was ServerTime, which is zero if it is unknown.
 	Now        time.Time
 	ServerTime time.Time
-	// Kubernetes is the version of the API server, such as v1.36.3; empty if it did not say.
+	// Kubernetes is the version of the API server, such as v1.36.3, empty if unknown.
 	Kubernetes string
-	// Unread are things that could not be looked at, with the reason.
+	// Unread lists what could not be read, with the reason.
 	Unread []Unread
-	// Denied are rights that the controller does not have, a verb each.
+	// Denied lists rights that the controller does not have, one verb each.
 	Denied []Denied
-	// Reviewed is how many verbs were asked about.
+	// Reviewed is the number of checked verbs.
 	Reviewed int
 
 	Expected  []*apiextensionsv1.CustomResourceDefinition
 	Installed []apiextensionsv1.CustomResourceDefinition
-	// Unanswered is what the API server says of webhooks that do not convert although a controller has said that they do, by
-	// definition.
+	// Unanswered is, by definition, the API server's error about a webhook that does not convert although a
+	// controller has registered it.
 	Unanswered map[string]string
 
 	Pools  []karpv1.NodePool
 	Claims []karpv1.NodeClaim
 	Nodes  []corev1.Node
-	// Pods are those that run.
+	// Pods are the running pods.
 	Pods []corev1.Pod
-	// Waiting are those that do not run yet.
+	// Waiting are the pods that do not run yet.
 	Waiting []corev1.Pod
 	PDBs    []policyv1.PodDisruptionBudget
-	// Owned are the kinds of node class of the provider; Classes the objects of them.
+	// Owned are the kinds of node class of the provider, and Classes their objects.
 	Owned   []schema.GroupKind
 	Classes []Class
 
-	// Provisioners and Templates are the objects of before v1beta1.
+	// Provisioners and Templates are the objects from before v1beta1.
 	Provisioners []karpv1alpha5.Provisioner
 	Templates    []awsv1alpha1.AWSNodeTemplate
 
-	// Controllers are the Deployments that run the controller. Hidden: they could not be looked for.
+	// Controllers are the Deployments that run the controller. Hidden means that they could not be listed.
 	Controllers []Controller
 	Hidden      bool
-	// Providers are those whose classes and rights are looked at, as --cloud-provider spells them.
+	// Providers are those whose classes and permissions are examined, as values of --cloud-provider.
 	Providers []string
-	// Notes are what was left out, and why.
+	// Notes list what was left out, and why.
 	Notes []string
 
-	// Leases are those of the name of leader election.
+	// Leases are those with the name of the leader election.
 	Leases []coordinationv1.Lease
-	// NoElection: the controller runs without.
+	// NoElection means that the controller runs without leader election.
 	NoElection bool
 
 	Validating []admissionv1.ValidatingWebhookConfiguration
@@ -72,7 +72,7 @@ type Facts struct {
 	Slices     []discoveryv1.EndpointSlice
 }
 
-// at is the time by the clock that timestamps in the API are of, as far as it is known.
+// at returns the time by the clock of timestamps in the API, as far as it is known.
 func (f *Facts) at() time.Time {
 	if f.ServerTime.IsZero() {
 		return f.Now
@@ -80,7 +80,7 @@ func (f *Facts) at() time.Time {
 	return f.ServerTime
 }
 
-// Unread is something that could not be looked at.
+// Unread is something that could not be read.
 type Unread struct {
 	What string
 	Why  error
@@ -90,7 +90,7 @@ type Unread struct {
 type Denied struct {
 	Right
 	Verb string
-	// Why is what the authoriser said, if anything.
+	// Why is the reason that the authorizer returned, if any.
 	Why string
 }
 
@@ -99,7 +99,7 @@ type Class struct {
 	Kind     schema.GroupKind
 	Name     string
 	Deleting *metav1.Time
-	// MadeFrom is the older object that it is made from, as kubectl takes it; "" for none.
+	// MadeFrom is the older object from which it was created, in kubectl's format, or "".
 	MadeFrom   string
 	Conditions []Condition
 }
@@ -110,10 +110,11 @@ type Condition struct {
 	Since                         time.Time
 }
 
-// Options say what counts as wrong.
+// Options configures what counts as a problem.
 type Options struct {
-	// Patience is how long a claim may take to become a node, and a node to go, before it counts as stuck.
+	// Patience is how long the registration of a claim, and the removal of a node, may take before it counts as
+	// stuck.
 	Patience time.Duration
-	// Skew is how far the clocks may differ.
+	// Skew is the tolerated difference between the clocks.
 	Skew time.Duration
 }

@@ -35,27 +35,28 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// Source is where facts come from. Fill all fields but Account and Namespace.
+// Source is the source of facts. Fill all exported fields except Account and Namespace.
 type Source struct {
-	// Client reads the cluster; its scheme knows the kinds of Facts and the node classes.
+	// Client reads the cluster. Its scheme contains the kinds of Facts and the node classes.
 	Client client.Client
 	Config *rest.Config
 	Now    func() time.Time
 	Installation
-	// Account is the service account of the controller, as namespace/name; empty to ask about whoever asks.
+	// Account is the service account of the controller, as namespace/name. If it is empty, the permissions of the
+	// current user are checked.
 	Account string
-	// Namespace is that of the pod that the doctor runs in; empty outside a cluster.
+	// Namespace is the namespace of the pod in which the doctor runs, empty outside of a cluster.
 	Namespace string
-	// Installed is the namespace that the controller is installed in; empty for any.
+	// Installed is the namespace of the controller, empty for any.
 	Installed string
 	// Expected are the definitions of this version.
 	Expected []*apiextensionsv1.CustomResourceDefinition
 }
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects per list request.
 const pageSize = 1000
 
-// Gather reads all facts. What cannot be read is among them.
+// Gather reads all facts. They include what could not be read.
 func (s *Source) Gather(ctx context.Context) *Facts {
 	f := &Facts{NoElection: s.LeaseName == ""}
 	s.clock(ctx, f)
@@ -92,7 +93,8 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	return f
 }
 
-// providers are those that the doctor is told, else those of the controllers that run, else those of the pools' node classes.
+// providers returns the configured provider, or else those of the running controllers, or else those of the pools'
+// node classes.
 func (s *Source) providers(f *Facts) []string {
 	if s.Provider != "" {
 		return []string{s.Provider}
@@ -118,7 +120,7 @@ func (s *Source) providers(f *Facts) []string {
 	return list
 }
 
-// classesOf are empty objects of the kinds of node class of a provider.
+// classesOf returns empty objects of a provider's kinds of node class.
 func classesOf(provider string) []client.Object {
 	switch provider {
 	case "aws":
@@ -129,7 +131,7 @@ func classesOf(provider string) []client.Object {
 	return nil
 }
 
-// expected are the definitions that this provider needs: the core's, and those of its classes.
+// expected returns the definitions that this provider needs: the common ones, and those of its classes.
 func (s *Source) expected(f *Facts) []*apiextensionsv1.CustomResourceDefinition {
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range s.Expected {
@@ -157,7 +159,7 @@ func (s *Source) list(ctx context.Context, f *Facts, list client.ObjectList, opt
 	var all []runtime.Object
 	for {
 		if err := s.Client.List(ctx, list, append(options, client.Continue(list.GetContinue()))...); err != nil {
-			if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // else the definition is missing: a finding of its own
+			if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // otherwise the definition is missing, which is a separate finding
 				f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
 			}
 			break
@@ -199,7 +201,7 @@ func (s *Source) classes(ctx context.Context, f *Facts) {
 			continue
 		}
 		s.list(ctx, f, list, nil)
-		_ = meta.EachListItem(list, func(item runtime.Object) error { // nothing fails
+		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
 			object := item.(client.Object)
 			class := Class{Kind: kind, Name: object.GetName(), Deleting: object.GetDeletionTimestamp(), MadeFrom: madeFrom(object)}
 			if told, ok := item.(interface{ GetConditions() []status.Condition }); ok {
@@ -219,7 +221,7 @@ func conditionsOf(list []status.Condition) []Condition {
 	return conditions
 }
 
-// leases reads the Leases of the election, wherever they are if it is not said.
+// leases reads the Leases of the election, in all namespaces if none is configured.
 func (s *Source) leases(ctx context.Context, f *Facts) {
 	if s.LeaseName == "" {
 		return
@@ -244,9 +246,9 @@ func (s *Source) leases(ctx context.Context, f *Facts) {
 	}
 }
 
-// installations are what permissions are asked for: those of the controllers that run as the account, of all of them without
-// one; else what the doctor is told, in the namespace of the controller's own objects, which is where its election is, or else
-// its account, or else this pod, if that runs in one.
+// installations returns the installations whose permissions are checked: those of the controllers that run as the
+// account, or of all controllers if no account is configured. Without controllers it is the configured one, in the
+// namespace of the controller's own objects, which is that of its election, or of its account, or of this pod.
 func (s *Source) installations(f *Facts) []Installation {
 	unconverted := slices.ContainsFunc(f.Installed, isSwitchedOff)
 	var list []Installation
@@ -282,20 +284,20 @@ func (s *Source) installations(f *Facts) []Installation {
 	return list
 }
 
-// isSwitchedOff says whether a definition names the service by which the controller says that it converts nothing.
+// isSwitchedOff reports whether a definition names the service that marks a disabled webhook.
 func isSwitchedOff(d apiextensionsv1.CustomResourceDefinition) bool {
 	c := d.Spec.Conversion
 	return c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil && c.Webhook.ClientConfig.Service != nil &&
 		c.Webhook.ClientConfig.Service.Name == SwitchedOff
 }
 
-// itsPermissions cannot be looked at where the namespace is not known.
+// itsPermissions names what cannot be read if the namespace is unknown.
 const itsPermissions = "permissions in the controller's namespace"
 
-// errNowhere is why permissions in the controller's own namespace are not asked for.
+// errNowhere is why permissions in the controller's own namespace are not checked.
 var errNowhere = errors.New("nothing says which namespace that is")
 
-// clock asks the API server for its version and the time: that stands in the head of every answer, in whole seconds.
+// clock queries the API server's version and its time, which is in the header of every response, in whole seconds.
 func (s *Source) clock(ctx context.Context, f *Facts) {
 	fail := func(err error) {
 		f.Now = s.Now()
@@ -329,10 +331,10 @@ func (s *Source) clock(ctx context.Context, f *Facts) {
 	f.Kubernetes = versionIn(response.Body)
 }
 
-// longestVersion is how many bytes of the answer of /version are read; some 500 are usual.
+// longestVersion bounds the number of bytes of the response to /version that are read. About 500 are usual.
 const longestVersion = 64 << 10
 
-// versionIn returns the version in an answer of /version, such as v1.36.3; "" if it is none.
+// versionIn returns the version in a response to /version, such as v1.36.3, or "" if there is none.
 func versionIn(answer io.Reader) string {
 	var info version.Info
 	if json.NewDecoder(io.LimitReader(answer, longestVersion)).Decode(&info) != nil {
@@ -341,8 +343,8 @@ func versionIn(answer io.Reader) string {
 	return info.GitVersion
 }
 
-// review asks whether the controller may do what it has to. A role that grants a right in one namespace does not grant it
-// everywhere: where the namespace is not known, nothing is asked.
+// review checks the permissions of the controller. A role that grants a right in one namespace does not grant it
+// everywhere: if the namespace is unknown, nothing is checked.
 func (s *Source) review(ctx context.Context, f *Facts, installations []Installation) {
 	nowhere := false
 	var rights []Right

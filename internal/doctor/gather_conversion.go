@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// trials are objects of v1beta1 that say as little as their definitions allow, by the definition.
+// trials holds minimal objects of v1beta1, by definition.
 var trials = map[string]string{
 	"nodepools.karpenter.sh": `{"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool",
 		"spec": {"template": {"spec": {"nodeClassRef": {"name": "none"}, "requirements": []}}}}`,
@@ -22,15 +22,16 @@ var trials = map[string]string{
 		"spec": {"amiFamily": "AL2023", "role": "none", "subnetSelectorTerms": [{"id": "subnet-0"}], "securityGroupSelectorTerms": [{"id": "sg-0"}]}}`,
 }
 
-// longestTrial is how long the API server may try to reach a webhook; it would itself for half a minute.
+// longestTrial is how long the API server may try to reach a webhook. Its own limit is half a minute.
 const longestTrial = 10 * time.Second
 
-// noConversion begins what the API server answers when its webhook does not convert (apiextensions-apiserver,
+// noConversion is the prefix of the API server's error when its webhook does not convert (apiextensions-apiserver,
 // pkg/apiserver/conversion/webhook_converter.go).
 const noConversion = "conversion webhook for "
 
-// conversions asks the API server to convert, where a controller has said that it does: a creation that is tried only (dry
-// run) goes as far as the webhook. Lists would not do: one of nothing asks nobody, and others may come from a cache.
+// conversions makes the API server convert, where a controller has registered its webhook: a creation in dry-run mode
+// calls the webhook. Lists are not sufficient: a list of no objects does not call the webhook, and others may come
+// from a cache.
 func (s *Source) conversions(ctx context.Context, f *Facts) {
 	f.Unanswered = map[string]string{}
 	for i := range f.Installed {
@@ -43,14 +44,15 @@ func (s *Source) conversions(ctx context.Context, f *Facts) {
 	}
 }
 
-// saidToConvert says whether a controller has written itself into the definition.
+// saidToConvert reports whether a controller has registered its webhook in the definition.
 func saidToConvert(d *apiextensionsv1.CustomResourceDefinition) bool {
 	c := d.Spec.Conversion
 	return c != nil && c.Strategy == apiextensionsv1.WebhookConverter && c.Webhook != nil && c.Webhook.ClientConfig != nil &&
 		len(c.Webhook.ClientConfig.CABundle) > 0 && !isSwitchedOff(*d)
 }
 
-// try is what the API server says about the webhook; "" if that answers, and if something else is in the way of asking it.
+// try returns the API server's error about the webhook. It returns "" if the webhook responds, and after any other
+// error.
 func (s *Source) try(ctx context.Context, trial string) string {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(trial), object); err != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// sinceOld are the actions that the controller's IAM policy has to allow today and that the policies of Karpenter 0.x did not:
-// those had ec2:CreateLaunchTemplate, CreateFleet, RunInstances, CreateTags, TerminateInstances, DescribeLaunchTemplates,
-// DescribeInstances, DescribeSecurityGroups, DescribeSubnets, DescribeInstanceTypes, DescribeInstanceTypeOfferings and
-// DescribeAvailabilityZones, iam:PassRole and ssm:GetParameter
+// sinceOld lists actions that the controller's IAM policy must allow now and that the policies of Karpenter 0.x did
+// not include. The latter had ec2:CreateLaunchTemplate, CreateFleet, RunInstances, CreateTags, TerminateInstances,
+// DescribeLaunchTemplates, DescribeInstances, DescribeSecurityGroups, DescribeSubnets, DescribeInstanceTypes,
+// DescribeInstanceTypeOfferings and DescribeAvailabilityZones, iam:PassRole and ssm:GetParameter
 // (https://karpenter.sh/v0.13.2/getting-started/getting-started-with-terraform/).
 var sinceOld = []string{
 	"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeSpotPriceHistory", "eks:DescribeCluster",
@@ -18,10 +18,10 @@ var sinceOld = []string{
 	"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage",
 }
 
-// fewestSinceOld is how many of them are missing from a policy that is taken for an old one.
+// fewestSinceOld is how many of them must be missing for a policy to count as an old one.
 const fewestSinceOld = 3
 
-// withPolicy adds the one finding behind many: a policy of Karpenter 0.x.
+// withPolicy adds one finding that explains many: a policy of Karpenter 0.x.
 func withPolicy(found []cloud.Finding) []cloud.Finding {
 	var missing []string
 	for _, finding := range found {

@@ -8,16 +8,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Report is what the verb prints.
+// Report is the output of the command.
 type Report struct {
 	Findings []Finding `json:"findings"`
-	// Looked says at how much was looked: by kind, or what was asked.
+	// Looked is the number of examined objects by kind, and of checks by name.
 	Looked map[string]int `json:"looked"`
-	// Notes are what was left out, and why.
+	// Notes list what was left out, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// NewReport puts together what was found.
+// NewReport assembles the report.
 func NewReport(f *Facts, findings []cloud.Finding) *Report {
 	return &Report{Findings: Arrange(f, findings), Notes: slices.Clone(f.Notes), Looked: map[string]int{
 		"permissions": f.Reviewed, "definitions": len(f.Expected), "nodePools": len(f.Pools), "nodeClasses": len(f.Classes), "nodeClaims": len(f.Claims),
@@ -25,7 +25,7 @@ func NewReport(f *Facts, findings []cloud.Finding) *Report {
 	}}
 }
 
-// Text is the report for people.
+// Text returns the report as text.
 func (r *Report) Text() string {
 	var b strings.Builder
 	for _, finding := range r.Findings {

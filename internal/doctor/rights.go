@@ -2,41 +2,43 @@ package doctor
 
 import "slices"
 
-// Right is something that the controller asks of the API server.
+// Right is a permission that the controller needs on the API server.
 type Right struct {
 	Group string
-	// Resource in lower case and plural, with its subresource after a slash.
+	// Resource is in lower case and plural, with its subresource after a slash.
 	Resource string
 	Verbs    []string
-	// Namespace is where: empty for the whole cluster.
+	// Namespace is where the right is needed, empty for the whole cluster.
 	Namespace string
-	// Own: it is in the namespace of the controller's own objects, which Namespace is if it is known.
+	// Own means that the right is needed in the namespace of the controller's own objects, which is Namespace if it
+	// is known.
 	Own bool
-	// Name is set where the right is about one object only.
+	// Name is set if the right is about one object only.
 	Name string
-	// For says what for.
+	// For is the purpose.
 	For string
 }
 
-// Installation is what rights depend on.
+// Installation is the input from which rights are derived.
 type Installation struct {
 	// Provider is the value of --cloud-provider.
 	Provider string
-	// LeaseNamespace and LeaseName are those of leader election; the controller's own objects are in that namespace too.
-	// There is no election without a name.
+	// LeaseNamespace and LeaseName are those of leader election. The controller's own objects are in the same
+	// namespace. Without a name there is no election.
 	LeaseNamespace string
 	LeaseName      string
-	// Unconverted: the webhook for older versions is switched off.
+	// Unconverted means that the webhook for older versions is disabled.
 	Unconverted bool
 }
 
-// SwitchedOff is the service that definitions name while the controller's webhook is switched off (conversion.SwitchedOff).
+// SwitchedOff is the service that definitions name while the controller's webhook is disabled
+// (conversion.SwitchedOff).
 const SwitchedOff = "karpenter-v1beta1-is-switched-off"
 
-// KwokNamespace is where the kwok provider keeps its records.
+// KwokNamespace is the namespace of the records of the kwok provider.
 const KwokNamespace = "kube-system"
 
-// NodeLeaseNamespace is where kubelets renew the Leases of their nodes.
+// NodeLeaseNamespace is the namespace in which kubelets renew the Leases of their nodes.
 const NodeLeaseNamespace = "kube-node-lease"
 
 var (
@@ -44,8 +46,8 @@ var (
 	read  = []string{"get", "list", "watch"}
 )
 
-// Rights are all that the controller needs. Default topology spread (--scheduler-config) needs those on services and
-// controllers.
+// Rights returns all permissions that the controller needs. Those on services and controllers are needed for default
+// topology spread (--scheduler-config).
 func Rights(i Installation) []Right {
 	rights := []Right{
 		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "create", "patch"}, For: "what may be bought; the drift hash; what Provisioners have become"},
@@ -84,7 +86,7 @@ func Rights(i Installation) []Right {
 	return append(rights, leaseRights(i)...)
 }
 
-// conversionRights are those of the webhook for older versions of our kinds.
+// conversionRights returns those of the webhook for older versions of this project's kinds.
 func conversionRights(i Installation) []Right {
 	var rights []Right
 	if !i.Unconverted {
@@ -98,10 +100,10 @@ func conversionRights(i Installation) []Right {
 	return rights
 }
 
-// otherClasses is what the other provider's node classes are for.
+// otherClasses is the purpose of rights on the other provider's node classes.
 const otherClasses = "letting go of what was made from a Provisioner, whatever the kind"
 
-// classRights are those that a provider adds.
+// classRights returns those that a provider adds.
 func classRights(i Installation) []Right {
 	switch i.Provider {
 	case "kwok":
@@ -126,7 +128,7 @@ func classRights(i Installation) []Right {
 	return nil
 }
 
-// leaseRights are those of leader election; none without a name.
+// leaseRights returns those of leader election, and none without a name.
 func leaseRights(i Installation) []Right {
 	if i.LeaseName == "" {
 		return nil

@@ -7,72 +7,73 @@ import (
 	"time"
 )
 
-// Fleet is what there is to see. Money is USD per hour, shares are from 0 to 1.
+// Fleet is the displayed data. Money is in USD per hour, shares are from 0 to 1.
 type Fleet struct {
-	// At is when it was read.
+	// At is when the data was read.
 	At time.Time `json:"at"`
-	// Nodes in the order of Sort; claims without a node are among them.
+	// Nodes are in the order of Sort. They include claims without a node.
 	Nodes []Node `json:"nodes"`
-	// Waiting are the pods that wait for a node, those for which there is none first.
+	// Waiting are the pending pods, the unschedulable ones first.
 	Waiting []Waiting `json:"waiting"`
-	// CPU and Memory are what pods ask for, of what all nodes have.
+	// CPU and Memory are the requests of pods as a share of the capacity of all nodes.
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memory"`
 	Pods   int     `json:"pods"`
-	// PricePerHour is that of the nodes that claims stand behind; LowerBoundPerHour what they would cost at least, whoever
-	// plans, while those that stay by rule stay.
+	// PricePerHour is the price of the nodes with claims. LowerBoundPerHour is the lower bound of the price for any
+	// plan that keeps the nodes that must be kept.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
-	// Of are the figures of the whole fleet where Filter left nodes out; nil where the others are those.
+	// Of contains the totals of all nodes if Filter removed some. It is nil if the other values are the totals.
 	Of *Whole `json:"of,omitempty"`
-	// PriceSource says where prices are from and of when; empty for invented ones.
+	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
 }
 
-// Whole is what a filter has left nodes out of.
+// Whole holds totals without a filter.
 type Whole struct {
 	Nodes        int     `json:"nodes"`
 	Pods         int     `json:"pods"`
 	PricePerHour float64 `json:"pricePerHour"`
 }
 
-// Amounts are what pods ask for and what there is for pods: millicores, bytes.
+// Amounts are the requests of pods and the capacity for pods, in millicores and bytes.
 type Amounts struct{ UsedCPU, UsableCPU, UsedMemory, UsableMemory int64 }
 
-// Node is a node, or a claim that has none yet.
+// Node is a node, or a claim without a node.
 type Node struct {
 	Name         string `json:"name"`
 	NodePool     string `json:"nodePool,omitempty"`
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
-	// State is launching, launched, registered, ready, cordoned, not ready, disrupted (its command has begun) or leaving.
+	// State is launching, launched, registered, ready, cordoned, not ready, disrupted (its command has begun) or
+	// leaving.
 	State  string  `json:"state"`
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memory"`
 	Pods   int     `json:"pods"`
-	// Places is how many pods the node may hold; 0 if unknown.
+	// Places is the maximum number of pods, 0 if unknown.
 	Places int `json:"places"`
-	// PricePerHour is 0 for nodes that are not ours, and where it is not known.
+	// PricePerHour is 0 for unmanaged nodes and if the price is unknown.
 	PricePerHour float64 `json:"pricePerHour"`
-	// Age in seconds.
+	// Age is in seconds.
 	Age float64 `json:"ageSeconds"`
-	// Amounts are zero for claims that have no node yet.
+	// Amounts are zero for claims without a node.
 	Amounts Amounts `json:"-"`
 }
 
-// Waiting is pods that wait for the same reason.
+// Waiting is a set of pods that are pending for the same reason.
 type Waiting struct {
-	// Pod is the first of them, Count their number.
+	// Pod is the first of them, and Count their number.
 	Pod   string `json:"pod"`
 	Count int    `json:"count"`
-	// Outcome is NoPlace, NewNode, ExistingNode, NodeInFlight or Ignored, as `karpenter explain pod` says.
+	// Outcome is NoPlace, NewNode, ExistingNode, NodeInFlight or Ignored, as in `karpenter explain pod`.
 	Outcome string `json:"outcome"`
-	// Why is the reason, or where they go.
+	// Why is the reason, or the planned target.
 	Why string `json:"why"`
 }
 
-// ordering is a column that nodes can be sorted by.
+// ordering is a column by which nodes can be sorted.
 type ordering struct {
 	name    string
 	compare func(a, b *Node) int
@@ -91,7 +92,7 @@ var orders = []ordering{
 	{"state", func(a, b *Node) int { return strings.Compare(a.State, b.State) }},
 }
 
-// Orders are the names that Sort knows.
+// Orders returns the names that Sort accepts.
 func Orders() []string {
 	names := make([]string, len(orders))
 	for i, o := range orders {
@@ -100,8 +101,8 @@ func Orders() []string {
 	return names
 }
 
-// Sort orders nodes by a column, those of equal value by name; amounts descend. reverse turns that round. An order that it
-// does not know is that of names.
+// Sort sorts nodes by a column, and by name for equal values. Amounts are in descending order. reverse reverses the
+// order. An unknown order means the order of names.
 func Sort(nodes []Node, by string, reverse bool) {
 	at := max(0, slices.IndexFunc(orders, func(o ordering) bool { return o.name == by }))
 	slices.SortFunc(nodes, func(a, b Node) int {
@@ -113,7 +114,7 @@ func Sort(nodes []Node, by string, reverse bool) {
 	})
 }
 
-// matches reports whether a word of the node contains the text, in whatever case.
+// matches reports whether a word of the node contains the text, ignoring case.
 func (n *Node) matches(text string) bool {
 	for _, word := range []string{n.Name, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, n.State} {
 		if strings.Contains(strings.ToLower(word), text) {
@@ -127,8 +128,8 @@ func (w *Waiting) matches(text string) bool {
 	return strings.Contains(strings.ToLower(w.Pod+" "+w.Outcome+" "+w.Why), text)
 }
 
-// Filter keeps the nodes and pods in which the text occurs; an empty text keeps all. The figures are those of what is kept, and
-// Of has those of all; what any plan costs at least is known of all only.
+// Filter returns the nodes and pods that contain the text. An empty text matches all. The values are those of the
+// matches, and Of has the totals. The lower bound is only known for the total.
 func (f *Fleet) Filter(text string) *Fleet {
 	kept := *f
 	kept.Nodes, kept.Waiting = slices.Clone(f.Nodes), slices.Clone(f.Waiting)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// role is what a piece of text is, for those who paint.
+// role is the meaning of a piece of text, which determines its color.
 type role uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	chosen
 )
 
-// paint colours a text; nil leaves it alone.
+// paint colors a text. Nil does not change it.
 type paint func(role, string) string
 
 func (p paint) of(r role, text string) string {
@@ -36,9 +36,10 @@ func (p paint) of(r role, text string) string {
 // column is a column of the table of nodes.
 type column struct {
 	title string
-	// right aligns figures.
+	// right means right-aligned, for numbers.
 	right bool
-	// rank says which column is left out first where there is no room: the highest; those of 0 only where they do not fit with names of shortestName.
+	// rank determines which column is omitted first if there is not enough space: the one with the highest rank.
+	// Those with rank 0 are only omitted if they do not fit next to names of shortestName.
 	rank int
 	cell func(*Node) string
 	role func(*Node) role
@@ -64,7 +65,7 @@ func bar(share float64) string {
 	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", blocks), strings.Repeat("░", 10-blocks), share*100)
 }
 
-// level tells little use, good use, next to no room, and more than there is.
+// level distinguishes low use, good use, nearly full, and overcommitted.
 func level(share float64) role {
 	switch {
 	case share > 1:
@@ -87,7 +88,7 @@ func stateRole(state string) role {
 	return busy
 }
 
-// States of nodes.
+// These are the states of nodes.
 const (
 	StateReady     = "ready"
 	StateNotReady  = "not ready"
@@ -110,7 +111,7 @@ func price(usd float64) string {
 	return strconv.FormatFloat(usd, 'f', 4, 64)
 }
 
-// age is a time in the two units that matter, as kubectl writes it.
+// age formats a duration in its two most significant units, as kubectl does.
 func age(seconds float64) string {
 	d := time.Duration(seconds) * time.Second
 	days, hours, minutes := int(d.Hours())/24, int(d.Hours())%24, int(d.Minutes())%60
@@ -125,16 +126,16 @@ func age(seconds float64) string {
 	return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
 }
 
-// layout is which columns there are and how wide they are.
+// layout holds the columns and their widths.
 type layout struct {
 	columns []column
 	widths  []int
 }
 
-// longestName is where names of nodes are cut on a screen that has not the room for more.
+// longestName is the length to which names of nodes are truncated on a narrow screen.
 const longestName = 24
 
-// arrange makes the layout for nodes on so many characters; 0 for any number.
+// arrange computes the layout of nodes for a width in characters, 0 for unlimited.
 func arrange(nodes []Node, room int) layout {
 	l := layout{columns: slices.Clone(columns)}
 	l.widths = make([]int, len(l.columns))
@@ -150,10 +151,10 @@ func arrange(nodes []Node, room int) layout {
 	return l
 }
 
-// shortestName is how much of names is left at least while there are other columns.
+// shortestName is the minimum length of truncated names while there are other columns.
 const shortestName = 4
 
-// squeeze shortens names, then leaves columns out, until the rest fits: the names at last.
+// squeeze shortens names, then omits columns, until the rest fits. Finally it shortens names further.
 func (l *layout) squeeze(room int) {
 	if beyond := l.width() - room; beyond > 0 {
 		l.widths[0] = min(l.widths[0], max(longestName, l.widths[0]-beyond))
@@ -189,7 +190,7 @@ func (l *layout) width() int {
 	return sum
 }
 
-// header is the line of titles.
+// header returns the line of titles.
 func (l *layout) header(p paint) string {
 	var b strings.Builder
 	for c, col := range l.columns {
@@ -198,7 +199,7 @@ func (l *layout) header(p paint) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// row is the line of a node.
+// row returns the line of a node.
 func (l *layout) row(n *Node, p paint) string {
 	var b strings.Builder
 	for c, col := range l.columns {
@@ -226,7 +227,7 @@ func (l *layout) write(b *strings.Builder, c int, text string, r role, p paint) 
 	}
 }
 
-// cut shortens a text to so many characters, with a sign that it did.
+// cut truncates a text to the width, with a sign that marks the truncation.
 func cut(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

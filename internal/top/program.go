@@ -11,13 +11,13 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Program shows fleets until somebody leaves.
+// Program displays fleets until the user quits.
 type Program struct {
 	// Read reads the cluster.
 	Read func(context.Context) (*Fleet, error)
-	// Interval is the pause between two readings.
+	// Interval is the pause between two reads.
 	Interval time.Duration
-	// Sort, Reverse and Filter are what the screen begins with.
+	// Sort, Reverse and Filter are the initial settings of the screen.
 	Sort    string
 	Reverse bool
 	Filter  string
@@ -26,7 +26,7 @@ type Program struct {
 	Out io.Writer
 }
 
-// Run returns when somebody leaves or the context ends; that is no error.
+// Run returns when the user quits or the context ends, without an error.
 func (p *Program) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -40,20 +40,20 @@ func (p *Program) Run(ctx context.Context) error {
 	return nil
 }
 
-// watcher is the screen as bubbletea wants it.
+// watcher implements bubbletea's model with a Screen.
 type watcher struct {
 	ctx     context.Context // of the program: bubbletea's commands have none
 	program *Program
 	screen  *Screen
 }
 
-// reading is a fleet, or why there is none.
+// reading is a fleet, or the error of the read.
 type reading struct {
 	fleet *Fleet
 	err   error
 }
 
-// due is that the cluster is to be read again.
+// due means that the cluster is to be read again.
 type due struct{}
 
 // Init implements tea.Model.
@@ -93,7 +93,7 @@ func (w *watcher) View() tea.View {
 	return view
 }
 
-// colours are those of the terminal's own palette, so that they are readable on any background.
+// colours returns a paint with the terminal's own palette, so that the text is readable on any background.
 func colours() paint {
 	style := lipgloss.NewStyle
 	styles := map[role]lipgloss.Style{

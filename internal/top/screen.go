@@ -5,35 +5,35 @@ import (
 	"strings"
 )
 
-// Screen is what one looks at: a fleet, and where one is in it. The zero value is an empty screen of no size; Resize
-// and Show give it some. It is not safe for concurrent use.
+// Screen is the visible state: a fleet, and the position in it. The zero value is an empty screen without a size.
+// Resize and Show set them. It is not safe for concurrent use.
 type Screen struct {
 	width, height int
-	// all is the fleet as it was shown, fleet what the filter leaves of it, sorted.
+	// all is the fleet as it was passed to Show. fleet is its filtered and sorted part.
 	all, fleet *Fleet
 	layout     layout
-	// problem is why the fleet is not fresh.
+	// problem is why the fleet is outdated.
 	problem string
 
 	order   int
 	reverse bool
 	filter  string
-	// typing: keys go to the filter.
+	// typing means that keys edit the filter.
 	typing bool
-	// waiting: the pods are looked at, not the nodes.
+	// waiting means that the pods are displayed, not the nodes.
 	waiting bool
-	// cursor is the chosen line, first the first that is shown.
+	// cursor is the selected line, and first the first visible line.
 	cursor, first int
 	paint         paint
 }
 
-// Resize tells how large the terminal is, in characters.
+// Resize sets the size of the terminal, in characters.
 func (s *Screen) Resize(width, height int) {
 	s.width, s.height = width, height
 	s.refresh()
 }
 
-// Show takes a fleet that was just read. The chosen line stays on its node, if that is still there.
+// Show sets a new fleet. The selection stays on its node, if the node still exists.
 func (s *Screen) Show(f *Fleet) {
 	before := ""
 	if n := s.chosen(); n != nil {
@@ -52,7 +52,7 @@ func (s *Screen) Show(f *Fleet) {
 	}
 }
 
-// Fail says why there is no newer fleet.
+// Fail sets the reason why there is no newer fleet.
 func (s *Screen) Fail(err error) { s.problem = strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func (s *Screen) chosen() *Node {
@@ -62,7 +62,7 @@ func (s *Screen) chosen() *Node {
 	return &s.fleet.Nodes[s.cursor]
 }
 
-// refresh works out what depends on fleet, filter, order and size.
+// refresh computes what depends on fleet, filter, order and size.
 func (s *Screen) refresh() {
 	if s.all == nil {
 		return
@@ -73,7 +73,7 @@ func (s *Screen) refresh() {
 	s.move(0)
 }
 
-// lines is how many there are to go through, page how many of them fit.
+// lines returns the number of lines, and page how many of them fit on the screen.
 func (s *Screen) lines() int {
 	switch {
 	case s.fleet == nil:
@@ -84,8 +84,8 @@ func (s *Screen) lines() int {
 	return len(s.fleet.Nodes)
 }
 
-// chrome is the lines that are always there: three of summary, one empty, the header, one of keys. Where prices have a
-// source, the summary has a line more.
+// chrome is the number of fixed lines: three of summary, one empty, the header, one for keys. If prices have a
+// source, the summary has one more line.
 const chrome = 6
 
 func (s *Screen) page() int {
@@ -96,14 +96,14 @@ func (s *Screen) page() int {
 	return max(1, s.height-lines)
 }
 
-// move moves the chosen line, and what is shown with it.
+// move moves the selection, and scrolls if necessary.
 func (s *Screen) move(by int) {
 	s.cursor = max(0, min(s.cursor+by, s.lines()-1))
 	s.first = max(0, min(s.first, s.lines()-s.page()))
 	s.first = max(min(s.first, s.cursor), s.cursor-s.page()+1)
 }
 
-// Press does what a key means. It reports whether one wants to leave.
+// Press handles a key. It reports whether the user quits.
 func (s *Screen) Press(key string) (quit bool) {
 	if s.typing {
 		s.write(key)
@@ -131,7 +131,7 @@ func (s *Screen) Press(key string) (quit bool) {
 	return false
 }
 
-// steps is how far a key moves the chosen line.
+// steps returns how far a key moves the selection.
 func (s *Screen) steps(key string) int {
 	switch key {
 	case "up", "k":
@@ -169,8 +169,8 @@ func (s *Screen) write(key string) {
 	s.refresh()
 }
 
-// Render is the screen as lines, none wider and no more than there is room for: where there is room for few, the last ones,
-// which say where one is.
+// Render returns the screen as lines that fit its width and height. If only few lines fit, they are the last ones,
+// which show the position.
 func (s *Screen) Render() string {
 	if s.fleet == nil {
 		if s.problem != "" {
@@ -198,9 +198,9 @@ func (s *Screen) Render() string {
 	return strings.Join(lines[max(0, len(lines)-max(s.height, 1)):], "\n")
 }
 
-// line is one line of the table.
+// line returns one line of the table.
 func (s *Screen) line(i int) string {
-	if i == s.cursor { // colours in colours do not nest
+	if i == s.cursor { // colors cannot be nested
 		if s.waiting {
 			return s.paint.of(chosen, waitingRow(&s.fleet.Waiting[i], s.width, nil))
 		}
@@ -212,7 +212,7 @@ func (s *Screen) line(i int) string {
 	return s.layout.row(&s.fleet.Nodes[i], s.paint)
 }
 
-// footer says where one is, and what keys do.
+// footer returns the position and the help for keys.
 func (s *Screen) footer() string {
 	switch {
 	case s.problem != "":

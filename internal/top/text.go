@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Text is the whole fleet as plain text, without colours: for scripts, documents and terminals that are none.
+// Text returns the whole fleet as plain text, without colors, for scripts, documents and dumb terminals.
 func Text(f *Fleet) string {
 	var b strings.Builder
 	for _, line := range summary(f, nil) {
@@ -25,7 +25,7 @@ func Text(f *Fleet) string {
 	return b.String()
 }
 
-// summary are the lines about all nodes.
+// summary returns the lines about all nodes.
 func summary(f *Fleet, p paint) []string {
 	waiting, hopeless := 0, 0
 	for _, w := range f.Waiting {
@@ -56,7 +56,7 @@ func summary(f *Fleet, p paint) []string {
 	return lines
 }
 
-// cost is the price against the bound: what part of it is known to be necessary.
+// cost formats the price and the lower bound, as the share that is known to be necessary.
 func cost(f *Fleet) string {
 	text := fmt.Sprintf("%.4f USD per hour", f.PricePerHour)
 	if f.Of != nil {
@@ -75,7 +75,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// noPlace is the outcome of pods for which there is no node.
+// noPlace is the outcome of unschedulable pods.
 const noPlace = "NoPlace"
 
 const waitingFormat = "%-40s  %5s  %-12s  %s"
@@ -84,7 +84,7 @@ func waitingHeader(p paint) string {
 	return p.of(title, fmt.Sprintf(waitingFormat, "WAITING POD", "COUNT", "OUTCOME", "WHY"))
 }
 
-// waitingRow is the line of pods that wait, cut to the room; 0 for any.
+// waitingRow returns the line of pending pods, truncated to the width, 0 for unlimited.
 func waitingRow(w *Waiting, room int, p paint) string {
 	line := fmt.Sprintf(waitingFormat, cut(w.Pod, 40), fmt.Sprint(w.Count), w.Outcome, strings.Join(strings.Fields(w.Why), " "))
 	if room > 0 {

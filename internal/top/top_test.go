@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// large is a fleet of so many nodes, and a hundred reasons to wait.
+// large returns a fleet with the given number of nodes, and a hundred reasons for pending pods.
 func large(nodes int) *Fleet {
 	f := &Fleet{At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Pods: 10 * nodes, CPU: 0.61, Memory: 0.4, PricePerHour: 100, LowerBoundPerHour: 81}
 	for i := range nodes {
@@ -30,7 +30,7 @@ func large(nodes int) *Fleet {
 	return f
 }
 
-// names are the nodes that the screen shows.
+// names returns the nodes that the screen shows.
 func names(s *Screen) []string {
 	var list []string
 	for line := range strings.Lines(s.Render()) {
@@ -59,7 +59,7 @@ func TestScreenPages(t *testing.T) {
 		{"down", []string{"node-04997", "node-04998", "node-04999"}, 4999},
 		{"home up", []string{"node-00000", "node-00001", "node-00002"}, 0},
 		{"r", []string{"node-04999", "node-04998", "node-04997"}, 0},
-		{"r s", []string{"node-00099", "node-00199", "node-00299"}, 0}, // by cpu
+		{"r s", []string{"node-00099", "node-00199", "node-00299"}, 0}, // by CPU
 		{"/ 0 4 9 9 9", []string{"node-04999"}, 0},
 		{"backspace backspace enter", []string{"node-00499", "node-04999", "node-00498"}, 0},
 		{"esc", []string{"node-00099", "node-00199", "node-00299"}, 0},
@@ -67,7 +67,7 @@ func TestScreenPages(t *testing.T) {
 	} {
 		for _, key := range strings.Fields(step.keys) {
 			if s.Press(key) {
-				t.Fatalf("%s left the screen", key)
+				t.Fatalf("%s is not on the screen", key)
 			}
 		}
 		got := names(s)
@@ -76,11 +76,12 @@ func TestScreenPages(t *testing.T) {
 		}
 	}
 	if !s.Press("q") || !s.Press("ctrl+c") {
-		t.Error("q and ctrl+c do not leave")
+		t.Error("q and ctrl+c do not quit")
 	}
 }
 
-// The chosen line stays on its node when a newer fleet comes in which others have gone.
+// TestScreenKeepsItsNode verifies that the selection stays on its node when a newer fleet without some other nodes is
+// shown.
 func TestScreenKeepsItsNode(t *testing.T) {
 	s := &Screen{}
 	s.Resize(140, 10)
@@ -92,12 +93,12 @@ func TestScreenKeepsItsNode(t *testing.T) {
 	newer.Nodes = newer.Nodes[15:]
 	s.Show(newer)
 	if got := s.chosen(); got == nil || got.Name != "node-00020" {
-		t.Errorf("chosen is %+v, want node-00020", got)
+		t.Errorf("selected is %+v, want node-00020", got)
 	}
 	newer = large(3)
 	s.Show(newer)
 	if got := s.chosen(); got == nil || got.Name != "node-00002" {
-		t.Errorf("chosen is %+v, want the last", got)
+		t.Errorf("selected is %+v, want the last", got)
 	}
 	s.Show(&Fleet{})
 	s.Press("down")
@@ -121,12 +122,12 @@ func TestScreenWaiting(t *testing.T) {
 	}
 	s.Fail(errors.New("the API server\nis away"))
 	if !strings.Contains(s.Render(), "not fresh: the API server; is away") {
-		t.Errorf("a failure is not told:\n%s", s.Render())
+		t.Errorf("a failure is not shown:\n%s", s.Render())
 	}
 }
 
-// Whatever the size of the terminal, nothing is wider or higher. Name, cpu and state stay from 40 characters on, name and
-// state from 20, and the line of keys always.
+// TestScreenFits verifies that output fits any terminal size. Name, CPU and state are shown from 40 characters on,
+// name and state from 20, and the line for keys always.
 func TestScreenFits(t *testing.T) {
 	for _, width := range []int{1, 3, 10, 20, 32, 40, 60, 80, 100, 120, 200} {
 		for _, height := range []int{1, 2, 3, 6, 7, 24, 50} {
@@ -162,7 +163,8 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
-// A frame costs what is on the screen, not what is in the fleet.
+// TestRenderCostsWhatIsShown verifies that the cost of a frame depends on the visible part, not on the size of the
+// fleet.
 func TestRenderCostsWhatIsShown(t *testing.T) {
 	frame := func(nodes int) float64 {
 		s := &Screen{}
@@ -209,7 +211,7 @@ node-00001  default  c.xlarge  zone-1  spot      ░░░░░░░░░░ 
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if f.PricePerHour = 0; strings.Contains(Text(f), "no plan") {
-		t.Error("a fleet that costs nothing is compared with a bound")
+		t.Error("a fleet without cost is compared with a bound")
 	}
 }
 
@@ -221,17 +223,17 @@ func TestSort(t *testing.T) {
 		Sort(f.Nodes, by, true)
 		slices.Reverse(f.Nodes)
 		if diff := cmp.Diff(forward, f.Nodes); diff != "" {
-			t.Errorf("by %s, backwards is not the reverse:\n%s", by, diff)
+			t.Errorf("by %s, the reverse order is not the reverse:\n%s", by, diff)
 		}
 	}
 	f := large(30)
 	Sort(f.Nodes, "price", false)
 	if f.Nodes[0].PricePerHour != 0.6 || f.Nodes[0].Name != "node-00006" {
-		t.Errorf("the dearest is %+v", f.Nodes[0])
+		t.Errorf("the most expensive is %+v", f.Nodes[0])
 	}
 }
 
-// The program reads, shows, reads again after the pause, and leaves when it is told to.
+// TestProgram verifies that the program reads, shows, reads again after the pause, and quits on request.
 func TestProgram(t *testing.T) {
 	var readings int
 	p := &Program{Interval: time.Millisecond, Read: func(context.Context) (*Fleet, error) {
@@ -249,14 +251,14 @@ func TestProgram(t *testing.T) {
 	_, again := w.Update(pause())
 	w.Update(again())
 	if !strings.Contains(w.View().Content, "not fresh: away") || !strings.Contains(w.View().Content, "node-00002") {
-		t.Errorf("when the cluster is away it shows\n%s", w.View().Content)
+		t.Errorf("when the cluster is unreachable it shows\n%s", w.View().Content)
 	}
 	if _, leave := w.Update(tea.KeyPressMsg{Text: "q", Code: 'q'}); leave == nil || leave() != tea.Quit() {
-		t.Error("q does not leave")
+		t.Error("q does not quit")
 	}
 }
 
-// On something that is no terminal it runs all the same, and ends with its context or its input.
+// TestProgramRuns verifies that the program also runs without a terminal, and ends with its context or its input.
 func TestProgramRuns(t *testing.T) {
 	var out bytes.Buffer
 	p := &Program{Interval: time.Minute, In: strings.NewReader("q"), Out: &out, Sort: "price",
