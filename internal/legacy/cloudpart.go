@@ -12,34 +12,36 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// cloudPart is what an object says about AWS: the spec of an AWSNodeTemplate, a Provisioner's spec.provider, or, in
-// v1alpha3, labels and spec.cluster. It becomes one class or several, which differ in name and kubelet settings.
+// cloudPart is the AWS configuration in an object: the spec of an AWSNodeTemplate, a Provisioner's spec.provider, or,
+// in v1alpha3, labels and spec.cluster. It is translated to one class or to several, which differ in name and kubelet
+// settings.
 type cloudPart struct {
 	*section
 	origin
 	settings Settings
 	spec     awsv1.EC2NodeClassSpec
-	// restrictions are what tags of the selected images demand of nodes.
+	// restrictions are the requirements on nodes that follow from tags of the selected images.
 	restrictions []karpv1.Requirement
-	// broken says that no class can be made; a note says why.
+	// broken means that no class can be created. A note contains the reason.
 	broken bool
 }
 
-// origin is where a cloud part comes from.
+// origin describes where a cloud part comes from.
 type origin struct {
-	// version of the Provisioner that it is part of; empty for an AWSNodeTemplate.
+	// version is that of the Provisioner that contains it, empty for an AWSNodeTemplate.
 	version     string
 	provisioner string
-	// cluster is the name of the cluster; empty if nobody knows it.
+	// cluster is the name of the cluster, empty if unknown.
 	cluster string
-	// labels are those of a Provisioner, which have settings of AWS in v1alpha3.
+	// labels are those of a Provisioner, which contain AWS settings in v1alpha3.
 	labels map[string]string
 }
 
-// implied says whether the part is of before AWSNodeTemplates, when much followed from the cluster's name.
+// implied reports whether the part is older than AWSNodeTemplates, when many settings were derived from the cluster's
+// name.
 func (o origin) implied() bool { return o.version != "" }
 
-// old says whether the part is of v1alpha3 or v1alpha4.
+// old reports whether the part is of v1alpha3 or v1alpha4.
 func (o origin) old() bool { return o.version == V1Alpha3 || o.version == V1Alpha4 }
 
 func (c *cloudPart) impossible(field, reason string, args ...any) {
@@ -47,12 +49,12 @@ func (c *cloudPart) impossible(field, reason string, args ...any) {
 	c.notes.add(Impossible, field, "", reason, args...)
 }
 
-// readCloudPart reads all of it.
+// readCloudPart reads all fields of it.
 func readCloudPart(s *section, from origin, settings Settings) *cloudPart {
 	c := &cloudPart{section: s, origin: from, settings: settings}
 	c.text("apiVersion")
 	c.text("kind")
-	c.value("capacityTypes") // which are the Provisioner's, see readCloud
+	c.value("capacityTypes") // they belong to the Provisioner, see readCloud
 	if c.text("launchTemplate") != "" {
 		c.impossible(c.at("launchTemplate"), "launch templates of your own are not used: write an EC2NodeClass that says the same "+
 			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
@@ -71,7 +73,7 @@ func readCloudPart(s *section, from origin, settings Settings) *cloudPart {
 	return c
 }
 
-// optional is a text exactly as it is; nil if it is absent.
+// optional returns an unmodified text, or nil if it is absent.
 func (c *cloudPart) optional(name string) *string {
 	switch value := c.value(name).(type) {
 	case nil:
@@ -83,7 +85,7 @@ func (c *cloudPart) optional(name string) *string {
 	return nil
 }
 
-// class is a class of the part; nil if none can be made.
+// class returns a class of the part, or nil if none can be created.
 func (c *cloudPart) class(name string, kubelet *awsv1.KubeletConfiguration, settings Settings) *awsv1.EC2NodeClass {
 	if c == nil || c.broken {
 		return nil
@@ -115,7 +117,7 @@ func (c *cloudPart) readProfile() {
 	c.spec.InstanceProfile = &profile
 }
 
-// reservedTags are keys that users may not set, or may not have set; those that end in a slash are beginnings.
+// reservedTags lists keys that users cannot set, or could not set. Entries that end in a slash are prefixes.
 var reservedTags = [...]string{
 	"kubernetes.io/cluster/", "karpenter.sh/provisioner-name", "karpenter.sh/managed-by",
 	awsv1.TagCluster, awsv1.TagNodePool, awsv1.TagNodeClaim, awsv1.TagNodeClass,
@@ -152,7 +154,7 @@ func (c *cloudPart) readTags() {
 	}
 }
 
-// impliedTags are those that instances had whatever the object said, and that policies of IAM may go by.
+// impliedTags returns the tags that instances had regardless of the object, and that IAM policies may use.
 func (c *cloudPart) impliedTags() map[string]string {
 	if !c.implied() || c.cluster == "" {
 		return map[string]string{}
@@ -165,7 +167,7 @@ func (c *cloudPart) impliedTags() map[string]string {
 	return map[string]string{awsv1.TagName: name, "karpenter.sh/cluster/" + c.cluster: "owned"}
 }
 
-// hopLimit is how far tokens of the metadata service travelled: to pods.
+// hopLimit is the former hop limit for tokens of the instance metadata service, which includes pods.
 const hopLimit = int64(2)
 
 func (c *cloudPart) readMetadataOptions() {
@@ -201,7 +203,7 @@ type template struct {
 	cloud         *cloudPart
 	restrictions  []karpv1.Requirement
 	settings      Settings
-	// claimed says that a Provisioner has decided about the kubelet settings of the class of the template's name.
+	// claimed means that a Provisioner has determined the kubelet settings of the class with the template's name.
 	claimed bool
 	kubelet *awsv1.KubeletConfiguration
 }
@@ -229,7 +231,7 @@ func (t *template) result() Result {
 	return r
 }
 
-// readCloud finds the part of a Provisioner that is about AWS: by name, inline, or implied.
+// readCloud finds the AWS configuration of a Provisioner: by name, inline, or implied.
 func (p *provisioner) readCloud(spec *section) {
 	cluster, provider, ref := spec.child("cluster"), spec.child("provider"), spec.child("providerRef")
 	if provider != nil && ref == nil {
@@ -260,7 +262,7 @@ func (p *provisioner) readCloud(spec *section) {
 	p.inline = readCloudPart(provider, from, p.settings)
 }
 
-// dropCloud leaves out what has no meaning for simulated machines; how they are bought has.
+// dropCloud removes settings that have no meaning for simulated machines. Capacity types are kept.
 func (p *provisioner) dropCloud(provider, ref *section) {
 	for _, part := range []*section{provider, ref} {
 		if part != nil {

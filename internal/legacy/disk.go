@@ -10,13 +10,13 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// volumeSize is how a class writes the size of a volume.
+// volumeSize matches the size of a volume in a class.
 var volumeSize = regexp.MustCompile(`^[1-9][0-9]*(Gi|G|Ti|T)$`)
 
-// bareSize is a number without a unit that can only mean GiB.
+// bareSize matches a number without a unit that can only mean GiB.
 var bareSize = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
 
-// readDisks reads the disks of machines.
+// readDisks reads the block device mappings.
 func (c *cloudPart) readDisks() []awsv1.BlockDeviceMapping {
 	const name = "blockDeviceMappings"
 	var disks []awsv1.BlockDeviceMapping
@@ -37,7 +37,7 @@ func (c *cloudPart) readDisks() []awsv1.BlockDeviceMapping {
 	return disks
 }
 
-// diskSize is a size in a unit that a class may have; another one is rounded up to whole GiB.
+// diskSize returns a size in a unit that a class supports. Sizes in other units are rounded up to whole GiB.
 func (c *cloudPart) diskSize(at string, value any) any {
 	text, _ := scalar(value)
 	if volumeSize.MatchString(text) {
@@ -49,7 +49,7 @@ func (c *cloudPart) diskSize(at string, value any) any {
 	}
 	amount, err := karpv1.ParseQuantity(text)
 	if err != nil || amount.Sign() <= 0 {
-		return value // the API says what is wrong with it
+		return value // the API server reports what is wrong with it
 	}
 	const gibi = int64(1) << 30
 	rounded := strconv.FormatInt((amount.Value()-1)/gibi+1, 10) + "Gi"

@@ -12,8 +12,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Whatever is written, Translate has a result for each object, the same each time, that the API gives back as it is, and
-// leaves the objects alone. Nothing is a class without what a class must have.
+// FuzzTranslate verifies that for any input, Translate returns a deterministic result for each object that the API
+// would return unchanged, and does not modify the objects. A class always has its required fields.
 func FuzzTranslate(f *testing.F) {
 	for _, file := range goldenFiles(f) {
 		archive, err := txtar.ParseFile(file)
@@ -49,7 +49,7 @@ func FuzzTranslate(f *testing.F) {
 			t.Errorf("an object has changed:\n%s", cmp.Diff(before, objects))
 		}
 		if again := Translate(objects, settings); !reflect.DeepEqual(results, again) {
-			t.Errorf("the second time it is another:\n%s", cmp.Diff(results, again))
+			t.Errorf("the second result differs:\n%s", cmp.Diff(results, again))
 		}
 		for i, r := range results {
 			if (r.Pool != nil) != (r.Kind == KindProvisioner) || r.Name != objects[i].GetName() {
@@ -59,14 +59,14 @@ func FuzzTranslate(f *testing.F) {
 			for _, class := range r.Classes {
 				spec := class.Spec
 				if len(spec.SubnetSelectorTerms)*len(spec.SecurityGroupSelectorTerms)*len(spec.AMISelectorTerms) == 0 || spec.InstanceProfile == nil || *spec.InstanceProfile == "" {
-					t.Errorf("class %s lacks what it must have: %+v", class.Name, spec)
+					t.Errorf("class %s lacks required fields: %+v", class.Name, spec)
 				}
 			}
 		}
 	})
 }
 
-// readable are the older objects of a text, as far as it can be read.
+// readable returns the older objects in a text, as far as it can be parsed.
 func readable(text []byte) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {

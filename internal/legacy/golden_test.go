@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the results into the golden files")
 
-// Each file is one translation: a sentence of intent, settings if there are any, manifests as people wrote them, then what
-// they become and what is noted about it.
+// TestGolden verifies one translation per file: a description, optional settings, manifests as users wrote them, then
+// the results and notes.
 func TestGolden(t *testing.T) {
 	for _, file := range goldenFiles(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
@@ -69,7 +69,7 @@ func golden(t *testing.T, file string) {
 	}
 }
 
-// same holds that the results do not depend on the order of the objects, which a seed stands for.
+// same verifies that the results do not depend on the order of the objects, which the seed determines.
 func same(t *testing.T, seed uint64, results, again []Result) {
 	t.Helper()
 	for _, r := range results {
@@ -80,7 +80,8 @@ func same(t *testing.T, seed uint64, results, again []Result) {
 	}
 }
 
-// readBack holds that the objects of a result are as the API gives them back: else who compares the two writes for ever.
+// readBack verifies that the API returns the objects of a result unchanged: otherwise, a controller that compares the
+// two would write endlessly.
 func readBack(t *testing.T, r Result) {
 	t.Helper()
 	if r.Pool != nil {
@@ -89,7 +90,7 @@ func readBack(t *testing.T, r Result) {
 			t.Fatal(err)
 		}
 		if !equality.Semantic.DeepEqual(r.Pool, again) {
-			t.Errorf("NodePool %s is read back as another one: %s", r.Name, cmp.Diff(r.Pool, again))
+			t.Errorf("NodePool %s is read back differently: %s", r.Name, cmp.Diff(r.Pool, again))
 		}
 	}
 	for _, class := range r.Classes {
@@ -98,12 +99,12 @@ func readBack(t *testing.T, r Result) {
 			t.Fatal(err)
 		}
 		if !equality.Semantic.DeepEqual(class, again) {
-			t.Errorf("EC2NodeClass %s is read back as another one: %s", class.Name, cmp.Diff(class, again))
+			t.Errorf("EC2NodeClass %s is read back differently: %s", class.Name, cmp.Diff(class, again))
 		}
 	}
 }
 
-// inputsOf reads what a golden file begins with, and returns it without the results.
+// inputsOf parses the input sections of a golden file, and returns the file without the results.
 func inputsOf(t testing.TB, archive *txtar.Archive) (objects []*unstructured.Unstructured, settings Settings, inputs *txtar.Archive) {
 	t.Helper()
 	inputs = &txtar.Archive{Comment: archive.Comment}
@@ -139,7 +140,7 @@ func documents(t testing.TB, text []byte) []*unstructured.Unstructured {
 	}
 }
 
-// manifests are the objects of results as YAML, without statuses.
+// manifests returns the objects of results as YAML, without statuses.
 func manifests(t testing.TB, results []Result) []byte {
 	t.Helper()
 	var text bytes.Buffer

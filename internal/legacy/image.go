@@ -13,14 +13,14 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// familyUbuntu is a family that v1 does not have: it starts like AL2.
+// familyUbuntu is a family that v1 does not have. It boots like AL2.
 const familyUbuntu = "Ubuntu"
 
-// withoutAL2 is the minor version of Kubernetes from which on there are no images of Amazon Linux 2
+// withoutAL2 is the first minor version of Kubernetes without images of Amazon Linux 2
 // (https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-deprecation-faqs.html).
 const withoutAL2 = 33
 
-// Keys of amiSelector that are no tags.
+// These are the keys of amiSelector that are not tags.
 const (
 	keyName   = "aws::name"
 	keyOwners = "aws::owners"
@@ -64,11 +64,11 @@ func (c *cloudPart) alias(family awsv1.Family) {
 	c.spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: strings.ToLower(string(family)) + "@latest"}}
 }
 
-// bootstrapOfAL2 is the script by which user data made nodes of AL2 join; AL2023 does without
+// bootstrapOfAL2 is the script with which user data made nodes of AL2 join. AL2023 does not have it
 // (https://docs.aws.amazon.com/eks/latest/userguide/al2023.html).
 const bootstrapOfAL2 = "/etc/eks/bootstrap.sh"
 
-// tellUserData says what user data that were written for AL2 are for AL2023.
+// tellUserData adds a note about the effect on AL2023 of user data that were written for AL2.
 func (c *cloudPart) tellUserData() {
 	text, ok := c.values["userData"].(string)
 	const to = "EC2NodeClass spec.userData"
@@ -81,14 +81,14 @@ func (c *cloudPart) tellUserData() {
 	}
 }
 
-// Ubuntu's images by the parameters that Canonical publishes (https://cloud-images.ubuntu.com/docs/aws/eks/). 20.04 was
-// built up to Kubernetes 1.29.
+// These are the names of parameters that Canonical publishes for Ubuntu's images
+// (https://cloud-images.ubuntu.com/docs/aws/eks/). 20.04 was built up to Kubernetes 1.29.
 const (
 	ubuntuParameter = "/aws/service/canonical/ubuntu/eks/%s/1.%d/stable/current/%s/hvm/ebs-gp2/ami-id"
 	lastOfFocal     = 29
 )
 
-// ubuntu starts Ubuntu's images as AL2 is started, with the disk that they had.
+// ubuntu configures Ubuntu's images to boot like AL2, with the disk that they had.
 func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 	c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiFamily", "Ubuntu is no family of its own: its images are told to join as AL2 is")
 	c.spec.AMIFamily = new(awsv1.FamilyAL2)
@@ -118,7 +118,7 @@ func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 	}
 }
 
-// readImageSelector takes amiSelector apart: ids alone, else owners x names with the tags in each.
+// readImageSelector parses amiSelector: IDs alone, or owners x names with the tags in each.
 func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 	const name = "amiSelector"
 	said := c.pairs(name)
@@ -140,7 +140,7 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 	if len(s.ids) > 0 {
 		return c.imagesByID(s.ids, len(names)+len(owners) > 0)
 	}
-	if len(owners) == 0 && len(names) == 0 { // names have these owners of themselves
+	if len(owners) == 0 && len(names) == 0 { // names imply these owners
 		owners = []string{"self", "amazon"}
 		c.notes.add(Defaulted, c.at(name), "EC2NodeClass spec.amiSelectorTerms", "%s was not set, which meant self and amazon", keyOwners)
 	}
@@ -187,8 +187,8 @@ func orNoTags(tags []map[string]string) []map[string]string {
 	return tags
 }
 
-// restrictByTags keeps what tags of images demanded of nodes, as far as the selector tells: a tag that is a well-known
-// label was a requirement of its image.
+// restrictByTags keeps the requirements on nodes that followed from tags of images, as far as the selector contains
+// them: a tag that is a well-known label was a requirement of its image.
 func (c *cloudPart) restrictByTags(combinations []map[string]string) {
 	if len(combinations) == 0 {
 		return
@@ -207,7 +207,7 @@ func (c *cloudPart) restrictByTags(combinations []map[string]string) {
 		}
 		switch {
 		case slices.Contains(values, anyValue):
-		case len(values) == 1 || key == corev1.LabelArchStable: // an image has its architecture without any tag
+		case len(values) == 1 || key == corev1.LabelArchStable: // an image has its architecture without a tag
 			c.restrictions = append(c.restrictions, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})
 		default:
 			c.restrictions = append(c.restrictions, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})

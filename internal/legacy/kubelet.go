@@ -11,7 +11,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// readKubelet reads spec.kubeletConfiguration; nil if it says nothing.
+// readKubelet reads spec.kubeletConfiguration. It returns nil if it is empty.
 func readKubelet(s *section) *awsv1.KubeletConfiguration {
 	if s == nil {
 		return nil
@@ -46,7 +46,7 @@ func readKubelet(s *section) *awsv1.KubeletConfiguration {
 	return k
 }
 
-// count is a whole number of 32 bits.
+// count returns an integer of 32 bits.
 func (s *section) count(name string) *int32 {
 	number := s.whole(name)
 	if number == nil {
@@ -55,7 +55,7 @@ func (s *section) count(name string) *int32 {
 	return new(int32(min(*number, math.MaxInt32)))
 }
 
-// sameKubelet says whether two settings are written alike; nil is the same as none.
+// sameKubelet reports whether two settings have the same JSON. Nil equals empty.
 func sameKubelet(a, b *awsv1.KubeletConfiguration) bool {
 	text := func(k *awsv1.KubeletConfiguration) []byte {
 		if k == nil {
@@ -70,7 +70,7 @@ func sameKubelet(a, b *awsv1.KubeletConfiguration) bool {
 	return bytes.Equal(text(a), text(b))
 }
 
-// limitedTo are the settings with a number of pods where nothing else limits it; zero changes nothing.
+// limitedTo returns the settings with a maximum number of pods if they have none. Zero changes nothing.
 func limitedTo(k *awsv1.KubeletConfiguration, pods int32) *awsv1.KubeletConfiguration {
 	if pods == 0 || k != nil && k.MaxPods != nil {
 		return k

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// Effect is what became of a field.
+// Effect is the kind of translation of a field.
 type Effect string
 
-// The effects, from the least to the most important for a reader.
+// These are the effects, in increasing importance for users.
 const (
-	Carried    Effect = "carried"    // it says the same under another name
-	Defaulted  Effect = "defaulted"  // it was not set; what that meant is written out
-	Repaired   Effect = "repaired"   // it was not valid; what it can only have meant is written, or nothing if it meant nothing
-	Changed    Effect = "changed"    // it is said differently, or what it does differs in a detail
-	Impossible Effect = "impossible" // it cannot be said today: its meaning is lost
+	Carried    Effect = "carried"    // it has the same meaning under another name
+	Defaulted  Effect = "defaulted"  // it was not set; its former default is written explicitly
+	Repaired   Effect = "repaired"   // it was not valid; its plausible meaning is written, or nothing if it had none
+	Changed    Effect = "changed"    // it is expressed differently, or its effect differs in a detail
+	Impossible Effect = "impossible" // there is no equivalent: its meaning is lost
 )
 
-// Note is what became of one field.
+// Note describes the translation of one field.
 type Note struct {
 	// Field is the path in the older object, such as spec.ttlSecondsAfterEmpty.
 	Field string
-	// Effect is what happened.
+	// Effect is the kind of translation.
 	Effect Effect
-	// To is the path of what it became, in the NodePool or, if it begins with the kind, in a node class; empty if it
-	// became nothing.
+	// To is the path of the result, in the NodePool or, if it begins with the kind, in a node class. It is empty if
+	// there is no result.
 	To string
-	// Reason says why, and for Impossible what to do.
+	// Reason contains the reason, and for Impossible the required action.
 	Reason string
 }
 
-// String is the note as one line.
+// String returns the note as one line.
 func (n Note) String() string {
 	text := string(n.Effect) + " " + n.Field
 	if n.To != "" {
@@ -41,7 +41,7 @@ func (n Note) String() string {
 	return text + ": " + n.Reason
 }
 
-// notes collects what becomes of one object.
+// notes collects the notes on one object.
 type notes struct{ list []Note }
 
 func (n *notes) add(effect Effect, field, to, reason string, args ...any) {
@@ -54,12 +54,12 @@ func (n *notes) add(effect Effect, field, to, reason string, args ...any) {
 	}
 }
 
-// sorted are the notes by field; those of one field stay in the order in which they were made.
+// sorted returns the notes ordered by field. Those about one field keep their order.
 func (n *notes) sorted() []Note {
 	list := slices.Clone(n.list)
 	slices.SortStableFunc(list, func(a, b Note) int { return cmp.Compare(a.Field, b.Field) })
 	return list
 }
 
-// words lists names in a sentence.
+// words joins names for a sentence.
 func words(names []string) string { return strings.Join(names, ", ") }

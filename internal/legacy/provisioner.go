@@ -19,7 +19,8 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// provisioner is one Provisioner on its way: readProvisioner makes the pool but for its class, which connect gives it.
+// provisioner is one Provisioner during its translation: readProvisioner creates the pool without its class, which
+// connect adds.
 type provisioner struct {
 	name, version string
 	created       time.Time
@@ -27,14 +28,15 @@ type provisioner struct {
 	notes         *notes
 	pool          *karpv1.NodePool
 
-	// kubelet is what becomes the class's; nil if it says nothing.
+	// kubelet contains the settings for the class, nil if there are none.
 	kubelet *awsv1.KubeletConfiguration
-	// templateName is what providerRef names, at refPath; inline is the cloud part of one that names none.
+	// templateName is the name in providerRef, at refPath. inline is the cloud part of a Provisioner without a
+	// reference.
 	templateName, refPath string
 	inline                *cloudPart
-	// capacityTypes are those of spec.provider, as v1alpha4 has them.
+	// capacityTypes are those of spec.provider, as in v1alpha4.
 	capacityTypes []string
-	// foreign is a class that the Provisioner names itself.
+	// foreign is a class that the Provisioner itself references.
 	foreign *karpv1.NodeClassReference
 
 	class     *awsv1.EC2NodeClass
@@ -98,7 +100,7 @@ func (p *provisioner) readTaints(spec *section) {
 	}
 }
 
-// readDisruption reads when nodes left: see docs/migrating.md for the table.
+// readDisruption reads when nodes were removed: docs/migrating.md contains the table.
 func (p *provisioner) readDisruption(spec *section) {
 	d := &p.pool.Spec.Disruption
 	empty := spec.seconds("ttlSecondsAfterEmpty")
@@ -133,8 +135,8 @@ func (p *provisioner) readDisruption(spec *section) {
 	p.notes.add(Changed, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "nodes are replaced up to a tenth of it before its end, a tenth of the pool at a time at most, and end with it in any case; a change of it counts for new nodes only")
 }
 
-// budgets are what held disruption back: nothing did for nodes that were empty or saved money; nodes that differed from
-// their Provisioner were replaced one by one, or not at all.
+// budgets returns the former limits of disruption: none for nodes that were empty or for consolidation. Nodes that
+// differed from their Provisioner were replaced one by one, or not at all.
 func (p *provisioner) budgets() []karpv1.Budget {
 	drift := karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}
 	reason := "budget of 0 nodes for Drifted: nodes that differ from what is written were left alone (featureGates.driftEnabled was off); without this budget they are replaced"
@@ -148,7 +150,7 @@ func (p *provisioner) budgets() []karpv1.Budget {
 	}
 }
 
-// seconds is a duration of the API; one that time.Duration cannot hold is never reached.
+// seconds returns a duration of the API. A value beyond the range of time.Duration means never.
 func seconds(n int64) karpv1.NillableDuration {
 	if n > math.MaxInt64/int64(time.Second) {
 		return never()
@@ -158,7 +160,7 @@ func seconds(n int64) karpv1.NillableDuration {
 	return d
 }
 
-// never is written as it is read back.
+// never returns the value in the form in which it is read back.
 func never() karpv1.NillableDuration {
 	return karpv1.NillableDuration{Raw: []byte(strconv.Quote(karpv1.Never))}
 }
@@ -193,7 +195,8 @@ func (p *provisioner) setLimits(list corev1.ResourceList) {
 	}
 }
 
-// limitSection is a map of limits; what is there and no map limits cpu, of which every node has some, to nothing.
+// limitSection returns a map of limits. A value of another type becomes a limit of zero for cpu, a resource that
+// every node has.
 func (p *provisioner) limitSection(of *section, name string, list corev1.ResourceList) *section {
 	value := of.values[name]
 	if _, isMap := value.(map[string]any); isMap || value == nil {
@@ -204,7 +207,8 @@ func (p *provisioner) limitSection(of *section, name string, list corev1.Resourc
 	return nil
 }
 
-// nothing stands for a limit that cannot be read: no limit would be a guess that costs money.
+// nothing sets a limit of zero in place of one that cannot be parsed: without a limit, the costs could exceed the
+// intended ones.
 func (p *provisioner) nothing(list corev1.ResourceList, at, name string, value any) {
 	list[corev1.ResourceName(name)] = resource.MustParse("0")
 	p.notes.add(Impossible, at, "spec.limits."+name, "is %s, want an amount such as \"1000\" or 100Gi: until that is mended nothing is bought", show(value))
@@ -233,7 +237,7 @@ func amountOf(value any) (resource.Quantity, bool) {
 	return amount, err == nil && amount.Sign() >= 0
 }
 
-// Weights of pools.
+// These are the bounds of the weights of pools.
 const leastWeight, mostWeight = 1, 100
 
 func (p *provisioner) readWeight(spec *section) {
@@ -248,12 +252,12 @@ func (p *provisioner) readWeight(spec *section) {
 	p.pool.Spec.Weight = &within
 }
 
-// refer names the class that machines are made with.
+// refer sets the class of the pool.
 func (p *provisioner) refer(class string) {
 	p.pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
 }
 
-// own gives the Provisioner a class of its own, made of a cloud part and its kubelet settings.
+// own gives the Provisioner its own class, created from a cloud part and its kubelet settings.
 func (p *provisioner) own(name string, cloud *cloudPart) {
 	p.refer(name)
 	p.class = cloud.class(name, p.kubelet, p.settings)
@@ -270,7 +274,7 @@ func (p *provisioner) own(name string, cloud *cloudPart) {
 	}
 }
 
-// simulate gives the Provisioner a class of simulated machines of its own.
+// simulate gives the Provisioner its own class of simulated machines.
 func (p *provisioner) simulate() {
 	p.pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind, Name: p.name}
 	p.simulated = &kwokv1alpha1.KWOKNodeClass{
@@ -282,7 +286,7 @@ func (p *provisioner) simulate() {
 	}
 }
 
-// restrict adds what tags of images demanded of nodes.
+// restrict adds the requirements that followed from tags of images.
 func (p *provisioner) restrict(restrictions []karpv1.Requirement, class string) {
 	for _, r := range restrictions {
 		spec := &p.pool.Spec.Template.Spec

@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
-// recode reads an untyped value, which is at the path, into a type of the API; fields that it does not have are noted.
+// recode decodes an untyped value, which is at the path, into an API type. It adds notes on unknown fields.
 func recode(value, into any, at string, notes *notes) error {
 	encoded, faults, err := wire.Bound([]byte(show(value)))
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 
 const requirementsPath = "spec.template.spec.requirements"
 
-// requirementList gathers requirements, from whatever fields they come.
+// requirementList collects requirements from all fields.
 type requirementList struct {
 	list  []karpv1.Requirement
 	notes *notes
 }
 
-// in adds "one of the values" for a field, if it names any.
+// in adds a requirement "one of the values" for a field, if there are values.
 func (r *requirementList) in(field, key string, values ...string) {
 	if values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" }); len(values) == 0 {
 		return
@@ -35,7 +35,8 @@ func (r *requirementList) has(keys ...string) bool {
 	return slices.ContainsFunc(r.list, func(q karpv1.Requirement) bool { return slices.Contains(keys, q.Key) })
 }
 
-// readRequirements reads all that restricts which machines are bought, and writes out what held for what is not there.
+// readRequirements reads everything that restricts which machines are launched, and writes the former defaults
+// explicitly.
 func (p *provisioner) readRequirements(spec *section) {
 	r := &requirementList{notes: p.notes, list: []karpv1.Requirement{}}
 	p.readRequirementList(spec, r)
@@ -65,14 +66,14 @@ func (p *provisioner) readRequirementList(spec *section, r *requirementList) {
 	}
 }
 
-// looseRequirement takes values that were written without quotes.
+// looseRequirement accepts values without quotes.
 type looseRequirement struct {
 	Key      string `json:"key"`
 	Operator string `json:"operator"`
 	Values   []any  `json:"values"`
 }
 
-// adjust says a requirement in today's words; false if that cannot be.
+// adjust expresses a requirement in the current API. It returns false if that is impossible.
 func (p *provisioner) adjust(at string, r *karpv1.Requirement) bool {
 	if today, renamed := names.Label(r.Key); renamed {
 		p.notes.add(Carried, at+".key", requirementsPath, "%s is called %s", r.Key, today)
@@ -117,7 +118,7 @@ func (p *provisioner) adjustBound(at string, r *karpv1.Requirement) bool {
 	return false
 }
 
-// forbidden says why neither labels nor requirements of a pool can have the key; empty if they can.
+// forbidden returns why neither labels nor requirements of a pool can have the key, or an empty string if they can.
 func forbidden(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
@@ -134,7 +135,7 @@ func forbidden(key string) string {
 	return ""
 }
 
-// readLabels reads labels of nodes, among which v1alpha3 had settings of AWS.
+// readLabels reads labels of nodes, which contained AWS settings in v1alpha3.
 func (p *provisioner) readLabels(spec *section, r *requirementList) {
 	labels := spec.pairs("labels")
 	kept := map[string]string{}
@@ -166,12 +167,13 @@ func (p *provisioner) readLabels(spec *section, r *requirementList) {
 	}
 }
 
-// sizeLabels are those that tell machines apart by size: without any of them v1alpha5 bought a middle course only.
+// sizeLabels lists the labels that distinguish machines by size. Without any of them, v1alpha5 only launched medium
+// sizes.
 var sizeLabels = [...]string{
 	corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, awsv1.LabelInstanceFamily, awsv1.LabelInstanceCategory, awsv1.LabelInstanceGeneration,
 }
 
-// writeDefaults writes out what held for labels that nothing was said about.
+// writeDefaults writes the former defaults for labels without requirements.
 func (p *provisioner) writeDefaults(r *requirementList) {
 	labels := p.pool.Spec.Template.ObjectMeta.Labels
 	said := func(keys ...string) bool {

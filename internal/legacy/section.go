@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// section is one map of an older object, of which is known what has been read, so that rest can tell what has not.
+// section is one map of an older object. It records which fields have been read, so that rest can report the others.
 type section struct {
 	path   string
 	values map[string]any
@@ -23,19 +23,19 @@ func newSection(path string, values map[string]any, notes *notes) *section {
 	return &section{path: path, values: values, seen: map[string]bool{}, notes: notes}
 }
 
-// at is the path of a field.
+// at returns the path of a field.
 func (s *section) at(name string) string { return s.path + "." + name }
 
-// has says whether the field is there with a value; it does not count as read.
+// has reports whether the field has a value. This does not mark the field as read.
 func (s *section) has(name string) bool { return s.values[name] != nil }
 
-// value is the field, which is read by that.
+// value returns the field and marks it as read.
 func (s *section) value(name string) any {
 	s.seen[name] = true
 	return s.values[name]
 }
 
-// child is a field that is a map; nil if it is absent or something else.
+// child returns a field that is a map, or nil if it is absent or of another type.
 func (s *section) child(name string) *section {
 	switch value := s.value(name).(type) {
 	case nil:
@@ -52,7 +52,7 @@ func (s *section) mistyped(name, want string) {
 	s.notes.add(Repaired, s.at(name), "", "is %s, want %s: left out", show(s.values[name]), want)
 }
 
-// text is a field that is a string; a number or a boolean is read as its text.
+// text returns a string field. A number or a boolean is returned as its text.
 func (s *section) text(name string) string {
 	value := s.value(name)
 	if value == nil {
@@ -65,7 +65,7 @@ func (s *section) text(name string) string {
 	return strings.TrimSpace(text)
 }
 
-// whole is a field that is a whole number, zero or more; nil if it is absent or something else.
+// whole returns a field that is a non-negative integer, or nil if it is absent or of another type.
 func (s *section) whole(name string) *int64 {
 	value := s.value(name)
 	if value == nil {
@@ -83,8 +83,8 @@ func (s *section) whole(name string) *int64 {
 	return &number
 }
 
-// seconds is a field that is a number of seconds, zero or more; nil if it is absent or, which is noted, cannot be read. A time
-// with units is read as what it can only mean.
+// seconds returns a field that is a non-negative number of seconds. It returns nil if the field is absent or, with a
+// note, if it cannot be parsed. A duration with units is accepted.
 func (s *section) seconds(name string) *int64 {
 	value := s.value(name)
 	text, _ := scalar(value)
@@ -103,7 +103,7 @@ func (s *section) seconds(name string) *int64 {
 	return nil
 }
 
-// spanOf is a time with units, days among them, in whole seconds.
+// spanOf parses a duration with units, including days, in whole seconds.
 func spanOf(text string) (time.Duration, bool) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 64)
@@ -113,7 +113,7 @@ func spanOf(text string) (time.Duration, bool) {
 	return span, err == nil && span >= 0 && span%time.Second == 0
 }
 
-// flag is a field that is a boolean; nil if it is absent or something else.
+// flag returns a boolean field, or nil if it is absent or of another type.
 func (s *section) flag(name string) *bool {
 	value := s.value(name)
 	if value == nil {
@@ -128,7 +128,7 @@ func (s *section) flag(name string) *bool {
 	return &on
 }
 
-// texts is a field that is a list of strings; one string is read as a list of one.
+// texts returns a field that is a list of strings. One string is read as a list with one member.
 func (s *section) texts(name string) []string {
 	switch value := s.value(name).(type) {
 	case nil:
@@ -153,7 +153,7 @@ func (s *section) texts(name string) []string {
 	}
 }
 
-// pairs is a field that maps strings to strings; numbers and booleans are read as their text.
+// pairs returns a field that maps strings to strings. Numbers and booleans are returned as their text.
 func (s *section) pairs(name string) map[string]string {
 	child := s.child(name)
 	if child == nil {
@@ -171,7 +171,7 @@ func (s *section) pairs(name string) map[string]string {
 	return pairs
 }
 
-// listOf reads a field that is a list of objects; items that do not fit the type are left out.
+// listOf returns a field that is a list of objects. Items that do not match the type are omitted.
 func listOf[T any](s *section, name string) []T {
 	value := s.value(name)
 	items, isList := value.([]any)
@@ -196,7 +196,7 @@ func listOf[T any](s *section, name string) []T {
 
 const noSuchField = "there was no such field in any version: left out"
 
-// rest notes every field that nobody has read: it never meant anything.
+// rest adds a note for every field that has not been read: it never had a meaning.
 func (s *section) rest() {
 	if s == nil {
 		return
@@ -208,7 +208,7 @@ func (s *section) rest() {
 	}
 }
 
-// scalar is the text of a string, a number or a boolean.
+// scalar returns the text of a string, a number or a boolean.
 func scalar(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
@@ -230,7 +230,7 @@ func scalar(value any) (string, bool) {
 	return "", false
 }
 
-// show is a value in a sentence.
+// show formats a value for a sentence.
 func show(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {

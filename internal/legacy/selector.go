@@ -10,7 +10,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// Labels of Provisioners that selected subnets and security groups in v1alpha3, and the launch template.
+// These labels of Provisioners selected subnets and security groups in v1alpha3, and the launch template.
 const (
 	labelLaunchTemplate = "node.k8s.aws/launch-template-name"
 	labelSubnetName     = "node.k8s.aws/subnet-name"
@@ -21,30 +21,30 @@ const (
 
 var classLabels = [...]string{labelLaunchTemplate, labelSubnetName, labelSubnetTagKey, labelGroupName, labelGroupTagKey}
 
-// anyValue stands for any value of a tag.
+// anyValue matches any value of a tag.
 const anyValue = "*"
 
-// mostTerms is how many terms a selector of a class may have.
+// mostTerms is the maximum number of terms in a selector of a class.
 const mostTerms = 30
 
-// idKeys are the keys of a selector that name ids.
+// idKeys lists the keys of a selector that contain IDs.
 var idKeys = [...]string{"aws-ids", "aws::ids"}
 
-// selector is one that maps keys to values: keys are ANDed, values of one key are ORed.
+// selector maps keys to values: keys are ANDed, values of one key are ORed.
 type selector struct {
 	ids  []string
 	tags []map[string]string // one per combination of values; none if there are more than a class may have
-	// combinations is how many there are, at most manyTerms.
+	// combinations is the number of combinations, at most manyTerms.
 	combinations int
 }
 
-// manyTerms is a number of terms that is not told apart from larger ones.
+// manyTerms is the largest number of terms that is counted exactly.
 const manyTerms = 1 << 20
 
-// times is a product of counts, at most manyTerms.
+// times returns a product of counts, at most manyTerms.
 func times(a, b int) int { return min(min(a, manyTerms)*min(b, manyTerms), manyTerms) }
 
-// readSelector takes a selector apart. Nil if it is not there or says nothing.
+// readSelector parses a selector. It returns nil if the selector is absent or empty.
 func (c *cloudPart) readSelector(name string) *selector {
 	pairs := c.pairs(name)
 	if len(pairs) == 0 {
@@ -71,7 +71,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 	for _, values := range keys {
 		s.combinations = times(s.combinations, len(values))
 	}
-	if s.combinations <= mostTerms { // else fits says so: they are not even written out
+	if s.combinations <= mostTerms { // otherwise fits reports it, and they are not expanded
 		s.tags = product(keys)
 	}
 	if len(s.ids) > 0 && len(keys) > 0 {
@@ -81,7 +81,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 	return s
 }
 
-// split takes a list of values that are separated by commas apart.
+// split splits a list of values at commas.
 func split(text string) []string {
 	var values []string
 	seen := map[string]bool{"": true}
@@ -94,7 +94,7 @@ func split(text string) []string {
 	return values
 }
 
-// product are all combinations of one value per key, in a fixed order; none for no keys.
+// product returns all combinations of one value per key, in a fixed order, and none without keys.
 func product(keys map[string][]string) []map[string]string {
 	if len(keys) == 0 {
 		return nil
@@ -114,7 +114,7 @@ func product(keys map[string][]string) []map[string]string {
 	return combinations
 }
 
-// fits says whether a selector has no more terms than a class may have.
+// fits reports whether a selector has at most as many terms as a class may have.
 func (c *cloudPart) fits(name string, terms int) bool {
 	if terms <= mostTerms {
 		return true
@@ -127,7 +127,7 @@ func (c *cloudPart) fits(name string, terms int) bool {
 	return false
 }
 
-// readSelectors reads which subnets and security groups are used.
+// readSelectors reads the subnets and security groups.
 func (c *cloudPart) readSelectors() {
 	if c.version == V1Alpha3 {
 		c.selectByLabels()
@@ -138,7 +138,7 @@ func (c *cloudPart) readSelectors() {
 	c.tellGroups(c.at("securityGroupSelector"))
 }
 
-// selectSubnets makes the terms of a selector; none for nil.
+// selectSubnets creates the terms of a selector, and none for nil.
 func (c *cloudPart) selectSubnets(s *selector) {
 	if s == nil {
 		return
@@ -152,7 +152,7 @@ func (c *cloudPart) selectSubnets(s *selector) {
 	c.tellTerms("subnetSelector", s.combinations+len(s.ids))
 }
 
-// selectGroups is the same for security groups.
+// selectGroups does the same for security groups.
 func (c *cloudPart) selectGroups(s *selector) {
 	if s == nil {
 		return
@@ -172,7 +172,7 @@ func (c *cloudPart) tellTerms(name string, terms int) {
 	}
 }
 
-// selectorOrDefault is the selector, or the one that held without: everything of the cluster.
+// selectorOrDefault returns the selector, or its former default: everything of the cluster.
 func (c *cloudPart) selectorOrDefault(name string) *selector {
 	if s := c.readSelector(name); s != nil {
 		return s
@@ -192,7 +192,8 @@ func (c *cloudPart) selectorOrDefault(name string) *selector {
 
 func (c *cloudPart) clusterTag() string { return awsv1.TagClusterPrefix + c.cluster }
 
-// selectByLabels is v1alpha3: what has the cluster's tag and what a label says about the name or a further tag.
+// selectByLabels implements v1alpha3: everything that has the cluster's tag and matches a label about the name or a
+// further tag.
 func (c *cloudPart) selectByLabels() {
 	if c.labels[labelLaunchTemplate] != "" {
 		c.impossible("spec.labels["+labelLaunchTemplate+"]", "launch templates of your own are not used: write an EC2NodeClass that says the same "+
@@ -224,7 +225,7 @@ func (c *cloudPart) tagsByLabels(terms, name, tagKey string) map[string]string {
 	return tags
 }
 
-// tellGroups notes that the cluster's security groups are not chosen among any more.
+// tellGroups adds a note that the cluster's security groups are no longer filtered.
 func (c *cloudPart) tellGroups(field string) {
 	if !c.implied() {
 		return

@@ -2,15 +2,15 @@ package legacy
 
 import awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 
-// FirstWithoutAL2 is the first minor version of Kubernetes that Amazon Linux 2 has no images for.
+// FirstWithoutAL2 is the first minor version of Kubernetes without images of Amazon Linux 2.
 const FirstWithoutAL2 = withoutAL2
 
-// ReservedTag reports whether a tag is set by the provider alone, so that a class cannot have it.
+// ReservedTag reports whether only the provider sets a tag, so that a class cannot contain it.
 func ReservedTag(key string) bool { return key == "" || reserved(key) }
 
-// SelectorTerms reads the selectors of an AWSNodeTemplate out of the spec of an object that should have terms instead:
-// subnetSelector, securityGroupSelector and amiSelector, those that are there. It gives a spec with nothing but the terms that
-// say the same, and notes of what is said differently; Impossible where a class cannot have so many terms.
+// SelectorTerms reads the selectors of an AWSNodeTemplate in the spec of an object that should have terms instead:
+// subnetSelector, securityGroupSelector and amiSelector, if present. It returns a spec that only contains the
+// equivalent terms, and notes on differences. A note is Impossible if a class cannot have so many terms.
 func SelectorTerms(spec map[string]any) (awsv1.EC2NodeClassSpec, []Note) {
 	told := &notes{}
 	c := &cloudPart{section: newSection("spec", spec, told)}

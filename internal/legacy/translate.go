@@ -12,58 +12,62 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// Settings are what older versions took from the controller's own settings (environment, the ConfigMap
-// karpenter-global-settings), and what is known of the cluster. The zero value is that of files of which nothing else is
-// known, for AWS.
+// Settings contains what older versions read from the controller's own settings (environment, the ConfigMap
+// karpenter-global-settings), and facts about the cluster. The zero value is for AWS and files without further
+// information.
 type Settings struct {
-	// Kwok says that machines are simulated: node classes are KWOKNodeClasses, and what objects say about AWS has no meaning.
+	// Kwok means that machines are simulated: node classes are KWOKNodeClasses, and AWS settings of objects have no
+	// meaning.
 	Kwok bool
-	// ClusterName is the name of the EKS cluster (aws.clusterName); without it objects are asked, which have it in
-	// v1alpha3 and v1alpha4.
+	// ClusterName is the name of the EKS cluster (aws.clusterName). Without it, the name in objects of v1alpha3 and
+	// v1alpha4 is used.
 	ClusterName string
-	// KubernetesMinor is the minor version of the cluster, such as 34; 0 if it is not known.
+	// KubernetesMinor is the minor version of the cluster, such as 34, or 0 if unknown.
 	KubernetesMinor int
-	// DefaultInstanceProfile is that of objects that name none (aws.defaultInstanceProfile). Without it, a class that
-	// needs it cannot be made.
+	// DefaultInstanceProfile is the profile for objects without one (aws.defaultInstanceProfile). Without it, a class
+	// that needs it cannot be created.
 	DefaultInstanceProfile string
-	// Tags are those of everything that was made in AWS (aws.tags).
+	// Tags are those of all AWS resources that were created (aws.tags).
 	Tags map[string]string
-	// MaxPods is the number of pods of nodes that no kubelet settings limit, where it does not follow from network
-	// interfaces: 110 if aws.enableENILimitedPodDensity was false. 0 otherwise.
+	// MaxPods is the number of pods on nodes without a limit in their kubelet settings, if it does not depend on
+	// network interfaces: 110 if aws.enableENILimitedPodDensity was false, otherwise 0.
 	MaxPods int32
-	// Separate are the Provisioners that have a class of their own beside that of their template, and keep it as long as
-	// their kubelet settings differ from those of the template's class: when another Provisioner goes, nothing changes for
-	// them. Empty for objects of which nothing has been made yet.
+	// Separate contains the Provisioners that have their own class next to that of their template. They keep it while
+	// their kubelet settings differ from those of the template's class: the deletion of another Provisioner changes
+	// nothing for them. It is empty for objects that have not been translated before.
 	Separate map[string]bool
-	// Using are the names of the classes with which machines are made now, by Provisioner: of Provisioners of the same age
-	// the one that has the template's class keeps it. Empty for objects of which nothing has been made yet.
+	// Using contains the names of the classes with which machines are launched now, by Provisioner: of Provisioners
+	// of the same age, the one that has the template's class keeps it. It is empty for objects that have not been
+	// translated before.
 	Using map[string]string
-	// Drift says that nodes which differ from their Provisioner were replaced (featureGates.driftEnabled, false by default).
+	// Drift means that nodes that differ from their Provisioner were replaced (featureGates.driftEnabled, false by
+	// default).
 	Drift bool
 }
 
-// Result is what one object became.
+// Result is the translation of one object.
 type Result struct {
-	// Kind and Name are those of the object, Version is the one that it was written in.
+	// Kind and Name are those of the object. Version is the one in which it was written.
 	Kind, Name, Version string
-	// Pool is the NodePool of a Provisioner, of the same name; nil for an AWSNodeTemplate. It is complete, labels and
-	// annotations of its metadata excepted.
+	// Pool is the NodePool of a Provisioner, with the same name, or nil for an AWSNodeTemplate. It is complete except
+	// for labels and annotations of its metadata.
 	Pool *karpv1.NodePool
-	// Classes are the EC2NodeClasses that belong to the object: for an AWSNodeTemplate one of its name; for a Provisioner one
-	// if it has a cloud part of its own, or kubelet settings that the template's class does not have. None if one cannot be
-	// made: an Impossible note says why, and the pool still names it, so that one can be written by hand.
+	// Classes are the EC2NodeClasses of the object. An AWSNodeTemplate has one with its name. A Provisioner has one
+	// if it has its own cloud part, or kubelet settings that the template's class does not have. It is empty if the
+	// class cannot be created: an Impossible note contains the reason, and the pool still references it, so that
+	// users can write one.
 	Classes []*awsv1.EC2NodeClass
-	// Simulated is the class of a Provisioner where machines are simulated.
+	// Simulated is the class of a Provisioner with simulated machines.
 	Simulated *kwokv1alpha1.KWOKNodeClass
-	// Unused says of an AWSNodeTemplate that no Provisioner uses the class of its name, so that nothing says what its kubelet
-	// settings should be: those that it has may stay.
+	// Unused means, for an AWSNodeTemplate, that no Provisioner uses the class with its name, so that its kubelet
+	// settings are not determined and may be kept.
 	Unused bool
-	// Notes are all that is said differently, sorted by field. What is not mentioned is said as it was.
+	// Notes lists all differences, sorted by field. Fields without a note are unchanged.
 	Notes []Note
 }
 
-// Translate says in today's API what the objects meant, one result per object and in their order. Objects for which
-// Translates is false have no result. The objects are not changed, and results share nothing with them.
+// Translate translates the objects to the current API, one result per object and in their order. Objects for which
+// Translates is false have no result. Translate does not modify the objects, and results share no data with them.
 func Translate(objects []*unstructured.Unstructured, settings Settings) []Result {
 	w := world{settings: settings, templates: map[string]*template{}}
 	var order []func() Result
@@ -90,16 +94,16 @@ func Translate(objects []*unstructured.Unstructured, settings Settings) []Result
 	return results
 }
 
-// world is everything that is translated together.
+// world is the set of objects that are translated together.
 type world struct {
 	settings     Settings
 	templates    map[string]*template
 	provisioners []*provisioner
 }
 
-// connect gives every Provisioner its class. The oldest Provisioner that uses a template decides about the kubelet
-// settings of the class of the template's name, so that a new Provisioner changes nothing for those that are there;
-// one with others gets a class of its own, and keeps it.
+// connect assigns a class to every Provisioner. The oldest Provisioner that uses a template determines the kubelet
+// settings of the class with the template's name, so that a new Provisioner changes nothing for existing ones. A
+// Provisioner with other settings gets its own class, and keeps it.
 func (w *world) connect() {
 	byAge := slices.Clone(w.provisioners)
 	slices.SortStableFunc(byAge, func(a, b *provisioner) int {
@@ -124,17 +128,18 @@ func (w *world) connect() {
 	}
 }
 
-// has says whether a Provisioner has the class of its template's name already.
+// has reports whether a Provisioner already has the class with its template's name.
 func (w *world) has(p *provisioner) bool {
 	return p.templateName != "" && w.settings.Using[p.name] == p.templateName
 }
 
 const inlineSuffix = "provider"
 
-// InlineClass is the name of the class of a Provisioner with an inline provider, if an AWSNodeTemplate has the Provisioner's.
+// InlineClass returns the name of the class of a Provisioner with an inline provider, if an AWSNodeTemplate has the
+// same name.
 func InlineClass(provisioner string) string { return provisioner + "-" + inlineSuffix }
 
-// order puts false before true.
+// order orders false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:
@@ -145,7 +150,7 @@ func order(a, b bool) int {
 	return 1
 }
 
-// free is the first name that is not taken, and takes it: the wished one, or with more behind it.
+// free reserves and returns the first name that is not taken: the preferred one, or one with suffixes.
 func free(taken map[string]bool, wish, more string) string {
 	for taken[wish] {
 		wish += "-" + more
@@ -154,7 +159,7 @@ func free(taken map[string]bool, wish, more string) string {
 	return wish
 }
 
-// use gives a Provisioner the class of its template, or one of its own if their kubelet settings differ.
+// use assigns the class of its template to a Provisioner, or its own class if their kubelet settings differ.
 func (w *world) use(p *provisioner, taken map[string]bool) {
 	t := w.templates[p.templateName]
 	switch {
@@ -174,7 +179,8 @@ func (w *world) use(p *provisioner, taken map[string]bool) {
 	p.restrict(t.restrictions, t.name)
 }
 
-// share gives a Provisioner the class of its template's name, and the first that does so decides about its kubelet settings.
+// share assigns the class with its template's name to a Provisioner. The first Provisioner determines its kubelet
+// settings.
 func (p *provisioner) share(t *template) {
 	p.refer(t.name)
 	if !t.claimed && p.kubelet != nil {
@@ -189,5 +195,5 @@ func (p *provisioner) share(t *template) {
 	}
 }
 
-// created is the time by which objects are told apart in age; files have none.
+// created returns the time that determines the age of objects. Objects in files have none.
 func created(object *unstructured.Unstructured) time.Time { return object.GetCreationTimestamp().Time }

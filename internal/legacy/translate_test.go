@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Of Provisioners of the same age the one that has the class of the template's name keeps it; without one, the name decides.
+// TestOfTheSameAge verifies that, of Provisioners of the same age, the one that has the class with the template's
+// name keeps it. Without one, the name decides.
 func TestOfTheSameAge(t *testing.T) {
 	objects := documents(t, []byte(`
 {apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: {name: shared}, spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}
@@ -41,7 +42,8 @@ func TestOfTheSameAge(t *testing.T) {
 	}
 }
 
-// Terms are counted before they are written out: a small object could stand for more than there is memory.
+// TestTooManyTerms verifies that terms are counted before they are expanded: a small object could expand to more
+// terms than fit into memory.
 func TestTooManyTerms(t *testing.T) {
 	var words []string
 	for i := range 300 {

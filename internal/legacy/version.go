@@ -11,29 +11,29 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// The kinds that Translate reads.
+// These are the kinds that Translate reads.
 const (
-	KindProvisioner     = "Provisioner"     // of the group karpenter.sh
-	KindAWSNodeTemplate = "AWSNodeTemplate" // of the group karpenter.k8s.aws
+	KindProvisioner     = "Provisioner"     // in the group karpenter.sh
+	KindAWSNodeTemplate = "AWSNodeTemplate" // in the group karpenter.k8s.aws
 )
 
-// The versions of Provisioners, from oldest to newest.
+// These are the versions of Provisioners, from oldest to newest.
 const (
 	V1Alpha3 = "v1alpha3"
 	V1Alpha4 = "v1alpha4"
 	V1Alpha5 = "v1alpha5"
 )
 
-// Translates says whether the object is one of those that Translate reads.
+// Translates reports whether the object is of a kind and version that Translate reads.
 func Translates(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	return kind.Kind == KindProvisioner && kind.Group == karpv1.Group || kind.Kind == KindAWSNodeTemplate && kind.Group == awsv1.Group
 }
 
-// WrittenVersion is the version in which most of the object's spec was written: that of the manager that owns most of its
-// fields, of two the later one. An API server gives objects in the version that it is asked for, without changing them,
-// and a small edit in another version does not change what the rest meant. Without records of managers, as in a file, it
-// is the version that the object says.
+// WrittenVersion returns the version in which most of the object's spec was written: that of the manager that owns
+// most of its fields, or the later one of two. An API server returns objects in the requested version without
+// changing them, and a small edit in another version does not change the meaning of the rest. Without records of
+// managers, as in a file, it is the version in the object.
 func WrittenVersion(object *unstructured.Unstructured) string {
 	version, most := object.GroupVersionKind().Version, 0
 	var when *metav1.Time
@@ -47,9 +47,9 @@ func WrittenVersion(object *unstructured.Unstructured) string {
 	return version
 }
 
-// meantVersion is the version whose defaults an object goes by: the one that it was written in, unless that is the newest
-// and the object has what only an older one had. That is what remains of an object that was read from an API server, which
-// gives all of them in the newest version, and applied again.
+// meantVersion returns the version whose defaults apply to an object: the one in which it was written, unless that is
+// the newest and the object has fields that only an older version had. This is the case for an object that was read
+// from an API server, which returns all objects in the newest version, and applied again.
 func meantVersion(object *unstructured.Unstructured) string {
 	written := WrittenVersion(object)
 	if written != V1Alpha5 {
@@ -60,7 +60,7 @@ func meantVersion(object *unstructured.Unstructured) string {
 		return found && err == nil
 	}
 	switch {
-	case has("cluster"): // which v1alpha3 required
+	case has("cluster"): // v1alpha3 required it
 		return V1Alpha3
 	case has("requirements"): // v0.4.1 still had provider.cluster
 	case has("provider", "cluster"):
@@ -69,7 +69,7 @@ func meantVersion(object *unstructured.Unstructured) string {
 	return written
 }
 
-// specFields is how many fields of the spec a manager owns.
+// specFields returns how many fields of the spec a manager owns.
 func specFields(entry metav1.ManagedFieldsEntry) int {
 	if entry.Subresource != "" || entry.FieldsV1 == nil {
 		return 0

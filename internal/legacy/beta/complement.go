@@ -11,22 +11,22 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// complement is what an object of the other version says beyond what this one can: edits to be made after the plain
-// mapping, if the object that carries them still has the digest Of.
+// complement holds what an object of the other version contains beyond what this version can represent: edits that
+// are applied after the plain mapping, if the object that carries them still has the digest Of.
 type complement struct {
 	Of    string `json:"of"`
 	Edits []edit `json:"edits"`
 }
 
-// edit sets the field at a path, or takes it away. Lists are values: a path has names of fields only.
+// edit sets or removes the field at a path. Lists are values: a path consists of field names only.
 type edit struct {
 	Path   []string `json:"path"`
 	Value  any      `json:"value,omitempty"`
 	Remove bool     `json:"remove,omitempty"`
 }
 
-// digest names what the mappings read: the spec, and the annotations that stand for parts of it. Status and the rest of
-// the metadata change all the time and mean nothing here.
+// digest identifies the input of the mappings: the spec, and the annotations that represent parts of it. Status and
+// the rest of the metadata change frequently and are not included.
 func digest(object map[string]any) string {
 	notes := map[string]any{}
 	for _, key := range meaningful {
@@ -36,16 +36,16 @@ func digest(object map[string]any) string {
 	}
 	text, err := json.Marshal([]any{object["spec"], notes})
 	if err != nil {
-		return "" // what came off the wire can be written again; this matches nothing
+		return "" // decoded input can always be encoded again; this matches nothing
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// meaningful are the annotations that are mapped to fields.
+// meaningful lists the annotations that are mapped to fields.
 var meaningful = []string{AnnotationKubelet, AnnotationNodeClassReference, AnnotationUbuntu}
 
-// differences are the edits that turn the spec and the annotations of one object into those of another.
+// differences returns the edits that convert the spec and the annotations of one object to those of another.
 func differences(from, to map[string]any) []edit {
 	var edits []edit
 	compare([]string{"spec"}, from["spec"], to["spec"], present(from, "spec"), present(to, "spec"), &edits)
@@ -71,7 +71,7 @@ func compare(path []string, from, to any, was, is bool, edits *[]edit) {
 	}
 }
 
-// union are the keys of both, sorted.
+// union returns the keys of both, sorted.
 func union(a, b map[string]any) []string {
 	keys := slices.Concat(slices.Collect(maps.Keys(a)), slices.Collect(maps.Keys(b)))
 	slices.Sort(keys)
@@ -83,7 +83,7 @@ func present(in map[string]any, key string) bool {
 	return ok
 }
 
-// keep writes the edits into an annotation of the object that they belong to. Without any, there is no annotation.
+// keep writes the edits into an annotation of their object. Without edits, there is no annotation.
 func keep(object map[string]any, key string, edits []edit) {
 	if len(edits) == 0 {
 		return
@@ -95,7 +95,7 @@ func keep(object map[string]any, key string, edits []edit) {
 	annotate(object, key, string(text))
 }
 
-// take takes the annotation off and reads it. One that cannot be read is as if it were not there.
+// take removes and parses the annotation. An annotation that cannot be parsed is treated as absent.
 func take(object map[string]any, key string) complement {
 	text, ok := annotation(object, key)
 	if !ok {
@@ -108,7 +108,7 @@ func take(object map[string]any, key string) complement {
 		return complement{}
 	}
 	list, _ := raw["edits"].([]any)
-	for i := range kept.Edits { // once more, with whole numbers as they are in objects
+	for i := range kept.Edits { // convert again, with integers as in objects
 		if fields, ok := list[i].(map[string]any); ok {
 			kept.Edits[i].Value = fields["value"]
 		}
@@ -116,8 +116,9 @@ func take(object map[string]any, key string) complement {
 	return kept
 }
 
-// restore makes the edits, if they belong to an object of this digest. Edits elsewhere than keep makes them are not made:
-// everybody can write annotations, and a name or a finaliser that changes in a conversion makes the API server refuse it.
+// restore applies the edits, if they belong to an object with this digest. Edits of fields that keep does not include
+// are ignored: any client can write annotations, and the API server rejects a conversion that changes a name or a
+// finalizer.
 func (c complement) restore(of string, object map[string]any) {
 	if c.Of == "" || c.Of != of {
 		return

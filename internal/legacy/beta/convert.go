@@ -9,7 +9,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// The versions, and the groups whose kinds are converted.
+// These are the versions, and the groups whose kinds are converted.
 const (
 	v1       = "v1"
 	v1beta1  = "v1beta1"
@@ -18,35 +18,36 @@ const (
 	awsClass = "EC2NodeClass"
 )
 
-// Annotations of an object of one version that hold what the other version says, where the first cannot.
+// These annotations of an object of one version hold what the other version contains and the first cannot represent.
 const (
-	// AnnotationKubelet, on a pool or claim of v1, is its spec.template.spec.kubelet or spec.kubelet of v1beta1, as JSON. It
-	// wins over the kubelet settings of the node class. Upstream's name.
+	// AnnotationKubelet, on a pool or claim of v1, is its spec.template.spec.kubelet or spec.kubelet of v1beta1, as
+	// JSON. It takes precedence over the kubelet settings of the node class. The name is that of upstream Karpenter.
 	AnnotationKubelet = karpv1.AnnotationKubelet
-	// AnnotationNodeClassReference, on a pool or claim of v1, is its nodeClassRef of v1beta1, as JSON, where it is not what
-	// v1's would be turned into. Upstream's name.
+	// AnnotationNodeClassReference, on a pool or claim of v1, is its nodeClassRef of v1beta1, as JSON, if it differs
+	// from the conversion of v1's. The name is that of upstream Karpenter.
 	AnnotationNodeClassReference = "compatibility.karpenter.sh/v1beta1-nodeclass-reference"
-	// AnnotationUbuntu, on an EC2NodeClass of v1, says that its amiFamily was Ubuntu in v1beta1, and which other fields were
-	// made up, separated by commas. Upstream's name.
+	// AnnotationUbuntu, on an EC2NodeClass of v1, records that its amiFamily was Ubuntu in v1beta1, and which other
+	// fields the conversion added, separated by commas. The name is that of upstream Karpenter.
 	AnnotationUbuntu = "compatibility.karpenter.k8s.aws/v1beta1-ubuntu"
-	// AnnotationV1Beta1, on an object of v1, is what else only v1beta1 says (complement.go).
+	// AnnotationV1Beta1, on an object of v1, holds everything else that only v1beta1 contains (complement.go).
 	AnnotationV1Beta1 = "karpenter-go.github.io/v1beta1"
-	// AnnotationV1, on an object of v1beta1, is what else only v1 says.
+	// AnnotationV1, on an object of v1beta1, holds everything else that only v1 contains.
 	AnnotationV1 = "karpenter-go.github.io/v1"
 )
 
-// ExpiryNever is an expiry that never comes.
+// ExpiryNever means no expiration.
 const ExpiryNever = "Never"
 
-// Converter converts objects. The zero value is ready to use, and safe for use by several at once; Expiry must be too.
+// Converter converts objects. The zero value is ready to use. It is safe for concurrent use if Expiry is.
 type Converter struct {
-	// Expiry is the expireAfter of the NodePool of this name, such as 720h, or empty if it is not known. It is asked for
-	// claims of v1beta1, which do not say; where nobody knows, they never expire.
+	// Expiry returns the expireAfter of the NodePool with this name, such as 720h, or an empty string if it is
+	// unknown. It is called for claims of v1beta1, which do not contain it. If it is unknown, they never expire.
 	Expiry func(pool string) string
 }
 
-// Convert is the object in another version of its group: apiVersion is that of v1 or v1beta1. The object is not changed,
-// and may share nothing with the result. An error means that the kind or a version is not one of ours.
+// Convert returns the object in another version of its group. apiVersion is that of v1 or v1beta1. Convert does not
+// modify the object, and the result may share data with it. An error means that the kind or a version is not
+// supported.
 func (c Converter) Convert(object map[string]any, apiVersion string) (map[string]any, error) {
 	has, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -66,7 +67,7 @@ func (c Converter) Convert(object map[string]any, apiVersion string) (map[string
 	return nil, fmt.Errorf("converting %s of %s to %s: want %s or %s", kind, has, apiVersion, v1, v1beta1)
 }
 
-// mapping is the plain way of one kind; both change the object in place.
+// mapping is the plain conversion of one kind. Both functions modify the object in place.
 type mapping struct {
 	to   func(Converter, map[string]any)
 	from func(map[string]any)
@@ -78,7 +79,7 @@ var mappings = map[string]mapping{
 	aws + "/" + awsClass: {classToV1, classFromV1},
 }
 
-// mappingOf is the mapping of the object's kind, and its group.
+// mappingOf returns the mapping of the object's kind, and its group.
 func mappingOf(object map[string]any) (mapping, string, error) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -90,7 +91,7 @@ func mappingOf(object map[string]any) (mapping, string, error) {
 	return m, group, nil
 }
 
-// ToV1 is the object of v1beta1 in v1.
+// ToV1 converts an object of v1beta1 to v1.
 func (c Converter) ToV1(object map[string]any) (map[string]any, error) {
 	m, group, err := mappingOf(object)
 	if err != nil {
@@ -98,13 +99,13 @@ func (c Converter) ToV1(object map[string]any) (map[string]any, error) {
 	}
 	beta := runtime.DeepCopyJSON(object)
 	kept := take(beta, AnnotationV1)
-	unannotate(beta, AnnotationV1Beta1) // it means something in v1 only, and so does the other in v1beta1
+	unannotate(beta, AnnotationV1Beta1) // it is only valid in v1, and the other one only in v1beta1
 	old := c.newer(m, group, beta)
 	kept.restore(digest(beta), old)
 	return old, nil
 }
 
-// FromV1 is the object of v1 in v1beta1.
+// FromV1 converts an object of v1 to v1beta1.
 func (c Converter) FromV1(object map[string]any) (map[string]any, error) {
 	m, group, err := mappingOf(object)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c Converter) FromV1(object map[string]any) (map[string]any, error) {
 	return beta, nil
 }
 
-// newer maps to v1, and notes what the way back would not bring back.
+// newer maps to v1, and records what the reverse mapping would not restore.
 func (c Converter) newer(m mapping, group string, beta map[string]any) map[string]any {
 	now := runtime.DeepCopyJSON(beta)
 	m.to(c, now)
@@ -129,7 +130,7 @@ func (c Converter) newer(m mapping, group string, beta map[string]any) map[strin
 	return now
 }
 
-// older maps to v1beta1, and brings back what was noted.
+// older maps to v1beta1, and restores what was recorded.
 func older(m mapping, group string, now map[string]any) map[string]any {
 	beta := runtime.DeepCopyJSON(now)
 	kept := take(beta, AnnotationV1Beta1)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every file in testdata is a sentence of intent, an object of v1beta1, and the same in v1. The other way gives the first
-// again, unless the file has a third section, which is then what it gives.
+// TestConversions verifies the files in testdata. Each has a description, an object of v1beta1, and the same in v1.
+// The reverse conversion returns the first object, or the one in a third section.
 func TestConversions(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) < 15 {
@@ -23,7 +23,7 @@ func TestConversions(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(name)
 			if err != nil || len(archive.Files) < 2 || len(archive.Comment) == 0 {
-				t.Fatalf("want a sentence and two objects, got %d, error %v", len(archive.Files), err)
+				t.Fatalf("want a description and two objects, got %d, error %v", len(archive.Files), err)
 			}
 			sections := map[string]map[string]any{}
 			for _, file := range archive.Files {
@@ -101,14 +101,15 @@ func example(t *testing.T, name, section string) map[string]any {
 	return nil
 }
 
-// What somebody changes in v1 is seen in v1beta1, and what was noted for the old text does not come back over it.
+// TestAChangeCounts verifies that a change in v1 is visible in v1beta1, and that recorded edits for the old content
+// do not overwrite it.
 func TestAChangeCounts(t *testing.T) {
 	now, err := Converter{}.ToV1(example(t, "spelled-out", "v1beta1"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, noted := annotation(now, AnnotationV1Beta1); !noted {
-		t.Fatal("the example needs no note; another one is wanted")
+		t.Fatal("the example has no recorded edits; another one is needed")
 	}
 	child(now, "spec", "disruption")["consolidateAfter"] = "10m"
 	child(now, "spec", "template", "spec", "nodeClassRef")["name"] = "other"
@@ -123,11 +124,11 @@ func TestAChangeCounts(t *testing.T) {
 		t.Errorf("the class is %v, want other", got)
 	}
 	if _, left := annotation(back, AnnotationV1Beta1); left {
-		t.Error("the note of v1 is on the object of v1beta1")
+		t.Error("the annotation of v1 is on the object of v1beta1")
 	}
 }
 
-// And the other way round: status and other annotations are no change.
+// TestStatusIsNoChange verifies the reverse: changes of the status and of other annotations do not count.
 func TestStatusIsNoChange(t *testing.T) {
 	want := example(t, "spelled-out", "v1beta1")
 	now, err := Converter{}.ToV1(want)
@@ -144,7 +145,8 @@ func TestStatusIsNoChange(t *testing.T) {
 	wantSame(t, "back", want, without(back, "example.com/a"))
 }
 
-// Annotations are written by everybody: none may change what a conversion must not change, nor make it fail.
+// TestForgedNotes verifies that annotations, which any client can write, can neither make a conversion change what it
+// must not change, nor make it fail.
 func TestForgedNotes(t *testing.T) {
 	for name, forged := range map[string]string{
 		"a name":      `{"of":"DIGEST","edits":[{"path":["metadata","name"],"value":"other"}]}`,

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// checkRoundTrip tries both laws on one object, taken to be of each version in turn.
+// checkRoundTrip verifies both laws for one object, taken to be of each version in turn.
 func checkRoundTrip(t *testing.T, fields map[string]any, group, kind string) {
 	t.Helper()
 	c := Converter{Expiry: func(pool string) string { return map[string]string{"default": "72h"}[pool] }}
@@ -23,7 +23,7 @@ func checkRoundTrip(t *testing.T, fields map[string]any, group, kind string) {
 		if version == v1 {
 			other = v1beta1
 		} else {
-			unannotate(object, AnnotationV1) // no object of v1beta1 begins its life with one of them
+			unannotate(object, AnnotationV1) // a new object of v1beta1 does not have it
 			unannotate(object, AnnotationV1Beta1)
 		}
 		tidy(object)
@@ -48,10 +48,10 @@ func checkRoundTrip(t *testing.T, fields map[string]any, group, kind string) {
 	}
 }
 
-// reread is the object after a way over the wire.
+// reread returns the object after encoding and decoding.
 func reread(t *testing.T, fields map[string]any) map[string]any {
 	t.Helper()
-	for range 2 { // 1.0 becomes 1 on the way, once
+	for range 2 { // 1.0 becomes 1 once
 		fields = object(written(fields))
 	}
 	if fields == nil {
@@ -60,7 +60,7 @@ func reread(t *testing.T, fields map[string]any) map[string]any {
 	return fields
 }
 
-// fixed is what no conversion may change.
+// fixed returns the parts that no conversion may change.
 func fixed(object map[string]any) map[string]any {
 	metadata := map[string]any{}
 	for key, value := range child(object, "metadata") {
@@ -73,7 +73,7 @@ func fixed(object map[string]any) map[string]any {
 
 var kinds = []struct{ group, kind string }{{core, "NodePool"}, {core, "NodeClaim"}, {aws, awsClass}}
 
-// FuzzRoundTripOfJSON tries objects of any form that the API server could pass on.
+// FuzzRoundTripOfJSON tests objects of any form that the API server could pass.
 func FuzzRoundTripOfJSON(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -105,7 +105,7 @@ func FuzzRoundTripOfJSON(f *testing.F) {
 	})
 }
 
-// metadataOf has the form that the API server makes sure of.
+// metadataOf returns metadata of the form that the API server guarantees.
 func metadataOf(value any) map[string]any {
 	metadata, _ := value.(map[string]any)
 	if metadata == nil {
@@ -123,7 +123,7 @@ func metadataOf(value any) map[string]any {
 	return metadata
 }
 
-// A field that random objects have, and the values that it may have, as JSON.
+// fuzzedField is a field of random objects, with its possible values as JSON.
 type fuzzedField struct {
 	path   string
 	values []string
@@ -174,8 +174,8 @@ var noteFields = []fuzzedField{
 	{"example.com/a", []string{`"b"`}},
 }
 
-// FuzzRoundTripOfFields tries objects that have fields and annotations that the mappings read, in all combinations: two
-// bytes say whether a field is there and which of its values it has.
+// FuzzRoundTripOfFields tests objects with all combinations of the fields and annotations that the mappings read: two
+// bytes determine whether a field is present and which of its values it has.
 func FuzzRoundTripOfFields(f *testing.F) {
 	for _, seed := range []string{"", "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01", strings.Repeat("\x02", 60), strings.Repeat("\x03\x00", 40)} {
 		for which := range kinds {

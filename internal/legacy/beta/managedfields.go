@@ -7,7 +7,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// A moved field is elsewhere in v1; paths are those of fieldsV1, without the "f:". To is nil for one that is nowhere.
+// moved is a field with another path in v1. Paths are those of fieldsV1, without the "f:". to is nil for a field that
+// v1 does not have.
 type moved struct{ from, to []string }
 
 var movedFields = map[string][]moved{
@@ -18,7 +19,7 @@ var movedFields = map[string][]moved{
 	core + "/NodeClaim": movedUnder("spec"),
 }
 
-// movedUnder are those that pools and claims share.
+// movedUnder returns the fields that pools and claims share.
 func movedUnder(spec ...string) []moved {
 	under := func(names ...string) []string { return append(append([]string{}, spec...), names...) }
 	return []moved{
@@ -27,9 +28,9 @@ func movedUnder(spec ...string) []moved {
 	}
 }
 
-// ManagedInV1 are the entries of managedFields of an object of v1 with those of v1beta1 turned into such of v1, and whether
-// there were any. The API server converts an object to the version of each entry whenever it is written; so long as one is
-// of v1beta1, writing the object takes a webhook that answers.
+// ManagedInV1 returns the entries of managedFields of an object of v1 with entries of v1beta1 converted to v1, and
+// reports whether there were any. The API server converts an object to the version of each entry at every write.
+// While one entry is of v1beta1, writes of the object need a working webhook.
 func ManagedInV1(object *metav1.PartialObjectMetadata, family bool) ([]metav1.ManagedFieldsEntry, bool) {
 	group := object.GroupVersionKind().Group
 	entries := make([]metav1.ManagedFieldsEntry, 0, len(object.ManagedFields))
@@ -45,7 +46,8 @@ func ManagedInV1(object *metav1.PartialObjectMetadata, family bool) ([]metav1.Ma
 	return entries, found
 }
 
-// fieldsInV1 moves what is elsewhere in v1. What cannot be read is left alone: the API server will say so.
+// fieldsInV1 moves the fields with another path in v1. What cannot be parsed is not changed: the API server reports
+// it.
 func fieldsInV1(kind string, set *metav1.FieldsV1, family bool) *metav1.FieldsV1 {
 	if set == nil {
 		return nil
@@ -64,7 +66,7 @@ func fieldsInV1(kind string, set *metav1.FieldsV1, family bool) *metav1.FieldsV1
 			continue
 		}
 		if m.to[0] == "metadata" {
-			owned = map[string]any{} // an annotation is one value, however many fields it holds
+			owned = map[string]any{} // an annotation is one value, for any number of fields
 		}
 		put(tree, m.to, owned)
 	}
@@ -75,7 +77,7 @@ func fieldsInV1(kind string, set *metav1.FieldsV1, family bool) *metav1.FieldsV1
 	return metav1.NewFieldsV1(string(raw))
 }
 
-// cut takes a field, and the parents that have nothing left, out of a set.
+// cut removes a field, and parents without remaining fields, from a set.
 func cut(tree map[string]any, path []string) (any, bool) {
 	name := "f:" + path[0]
 	if len(path) == 1 {

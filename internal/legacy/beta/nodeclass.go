@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The family that v1 does not have, what takes its place, and what AnnotationUbuntu says of other fields.
+// These are the family that v1 does not have, its replacement, and the values of AnnotationUbuntu for other fields.
 const (
 	ubuntu       = "Ubuntu"
 	amazonLinux2 = "AL2"
@@ -15,7 +15,7 @@ const (
 	madeImages = "incompatible"        // amiSelectorTerms were not set, and select nothing
 )
 
-// aliases are the families that have an alias in v1, in lower case.
+// aliases maps lower-case names to the families that have an alias in v1.
 var aliases = map[string]string{
 	"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket",
 	"windows2019": "Windows2019", "windows2022": "Windows2022", "windows2025": "Windows2025",
@@ -23,8 +23,8 @@ var aliases = map[string]string{
 
 const latest = "@latest"
 
-// NoImage is the id of the image of a class of the family Ubuntu that does not say which: v1 has no alias for the
-// recommended ones. No machine can be launched until somebody names one.
+// NoImage is the ID of the image of a class of the family Ubuntu that does not specify an image: v1 has no alias for
+// the recommended ones. No machine can be launched until the user specifies an image.
 const NoImage = "ami-placeholder"
 
 func noImages() []any { return []any{map[string]any{"id": NoImage}} }
@@ -86,7 +86,7 @@ func classFromV1(class map[string]any) {
 	}
 }
 
-// ubuntuFromV1 takes back what was made up, unless somebody has changed it since.
+// ubuntuFromV1 reverts the added fields, unless they have been changed since.
 func ubuntuFromV1(made []string, spec map[string]any) {
 	if !slices.Contains(made, madeFamily) || text(spec, "amiFamily") != amazonLinux2 {
 		return
@@ -100,7 +100,7 @@ func ubuntuFromV1(made []string, spec map[string]any) {
 	}
 }
 
-// onlyLatest is the family if the terms are one alias of its latest images and nothing else, else empty.
+// onlyLatest returns the family if the terms are exactly one alias of its latest images, otherwise an empty string.
 func onlyLatest(terms any) string {
 	list, _ := terms.([]any)
 	if len(list) != 1 {
@@ -114,7 +114,7 @@ func onlyLatest(terms any) string {
 	return aliases[name]
 }
 
-// isEmpty says whether a list is absent or has no members.
+// isEmpty reports whether a list is absent or has no members.
 func isEmpty(list any) bool {
 	members, ok := list.([]any)
 	return list == nil || ok && len(members) == 0

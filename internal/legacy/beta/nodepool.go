@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// Values of spec.disruption.consolidationPolicy that have another name in the other version.
+// These are values of spec.disruption.consolidationPolicy that have another name in the other version.
 const (
 	whenUnderutilized        = "WhenUnderutilized"
 	whenEmptyOrUnderutilized = "WhenEmptyOrUnderutilized"
@@ -88,7 +88,7 @@ func claimFromV1(claim map[string]any) {
 	}
 }
 
-// kubeletToV1 moves the kubelet settings to the annotation; owner is where the annotation goes, spec where the field is.
+// kubeletToV1 moves the kubelet settings to the annotation. owner gets the annotation, and spec contains the field.
 func kubeletToV1(owner, spec map[string]any) {
 	if settings, ok := spec["kubelet"].(map[string]any); ok {
 		annotate(owner, AnnotationKubelet, written(settings))
@@ -106,8 +106,8 @@ func kubeletFromV1(owner, spec map[string]any) {
 	unannotate(owner, AnnotationKubelet)
 }
 
-// referenceToV1 has a group in place of an API version. The reference as it was is noted if it is not what v1's would be
-// turned into.
+// referenceToV1 replaces the API version by a group. It records the original reference if it differs from the
+// conversion of v1's.
 func referenceToV1(owner, spec map[string]any) {
 	was := child(spec, "nodeClassRef")
 	if was == nil {
@@ -143,12 +143,12 @@ func referenceFromV1(owner, spec map[string]any) {
 	unannotate(owner, AnnotationNodeClassReference)
 	trial := map[string]any{"nodeClassRef": was}
 	referenceToV1(map[string]any{}, trial)
-	if written(trial["nodeClassRef"]) == written(is) { // nobody has changed the reference since
+	if written(trial["nodeClassRef"]) == written(is) { // the reference is unchanged since
 		spec["nodeClassRef"] = was
 	}
 }
 
-// groupOf is the group of an API version. Some manifests have none, or the group alone.
+// groupOf returns the group of an API version. Some manifests have no API version, or only the group.
 func groupOf(apiVersion string) string {
 	group, _, found := strings.Cut(apiVersion, "/")
 	if group != "" && (found || strings.Contains(group, ".")) {
@@ -157,7 +157,7 @@ func groupOf(apiVersion string) string {
 	return aws
 }
 
-// betaReference is a reference of v1 in v1beta1, for want of a better one.
+// betaReference converts a reference of v1 to v1beta1, without a recorded original.
 func betaReference(is map[string]any) map[string]any {
 	was := map[string]any{}
 	for key, value := range is {
@@ -171,7 +171,7 @@ func betaReference(is map[string]any) map[string]any {
 	return was
 }
 
-// versionOf is the version of a node class in the days of v1beta1.
+// versionOf returns the version of a node class at the time of v1beta1.
 func versionOf(group string) string {
 	switch group {
 	case aws:
@@ -182,8 +182,8 @@ func versionOf(group string) string {
 	return v1
 }
 
-// PoolToAsk is the name of the pool that knows when an object of v1beta1 expires: that of a claim that does not say. It is
-// empty for all others.
+// PoolToAsk returns the name of the pool that contains the expiration of an object of v1beta1, if the object is a
+// claim without its own. It returns an empty string for all others.
 func PoolToAsk(object map[string]any) string {
 	spec := child(object, "spec")
 	if text(object, "apiVersion") != core+"/"+v1beta1 || text(object, "kind") != "NodeClaim" || spec == nil || present(spec, "expireAfter") {

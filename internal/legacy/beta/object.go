@@ -6,7 +6,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// child is the object at a path, nil if there is none. It is part of its parent: changes are seen there.
+// child returns the object at a path, or nil if there is none. It shares data with its parent.
 func child(object map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		next, ok := object[name].(map[string]any)
@@ -18,7 +18,7 @@ func child(object map[string]any, path ...string) map[string]any {
 	return object
 }
 
-// text is a field that is a string, else empty.
+// text returns a string field, or an empty string.
 func text(object map[string]any, name string) string {
 	s, _ := object[name].(string)
 	return s
@@ -33,7 +33,7 @@ func annotation(object map[string]any, key string) (string, bool) {
 	return s, ok
 }
 
-// annotate sets an annotation. Metadata of a strange form is replaced: the API server lets none pass.
+// annotate sets an annotation. It replaces metadata of an unexpected form, which the API server does not pass.
 func annotate(object map[string]any, key, value string) {
 	metadata := child(object, "metadata")
 	if metadata == nil {
@@ -54,7 +54,7 @@ func unannotate(object map[string]any, key string) {
 	}
 }
 
-// tidy takes an empty map of annotations away, as the API server does, and returns the object.
+// tidy removes an empty map of annotations, as the API server does, and returns the object.
 func tidy(object map[string]any) map[string]any {
 	if annotations := annotationsOf(object); annotations != nil && len(annotations) == 0 {
 		delete(child(object, "metadata"), "annotations")
@@ -62,16 +62,16 @@ func tidy(object map[string]any) map[string]any {
 	return object
 }
 
-// written is a value as JSON.
+// written returns a value as JSON.
 func written(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return "" // what came off the wire can be written again
+		return "" // decoded input can always be encoded again
 	}
 	return string(data)
 }
 
-// object reads a JSON object, nil if it is none.
+// object parses a JSON object. It returns nil if the text is not one.
 func object(text string) map[string]any {
 	var fields map[string]any
 	if utiljson.Unmarshal([]byte(text), &fields) != nil {

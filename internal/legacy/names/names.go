@@ -8,7 +8,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Keys of labels and taints that manifests of before v1 have.
+// These are keys of labels and taints in manifests from before v1.
 const (
 	LabelProvisioner   = karpv1.Group + "/provisioner-name"
 	LabelCapacityType  = "node.k8s.aws/capacity-type"
@@ -23,7 +23,7 @@ const (
 	TaintKeyDisruption = karpv1.Group + "/disruption"
 )
 
-// labels are those of nodes: the value of the old one is always that of today's.
+// labels contains those of nodes. The value of the old one always equals that of the current one.
 var labels = map[string]string{
 	LabelProvisioner:  karpv1.LabelNodePool,
 	LabelCapacityType: karpv1.LabelCapacityType,
@@ -37,20 +37,20 @@ var labels = map[string]string{
 	LabelGPUMemory:    awsv1.LabelInstanceGPUMemory,
 }
 
-// podAnnotations and nodeAnnotations are those that people write; the value "true" means the same under both names. On the
-// other kind of object an old name never meant anything.
+// podAnnotations and nodeAnnotations contain those that users write. The value "true" has the same meaning under both
+// names. On the other kind of object an old name had no meaning.
 var (
 	podAnnotations  = map[string]string{karpv1.AnnotationDoNotEvict: karpv1.AnnotationDoNotDisrupt}
 	nodeAnnotations = map[string]string{karpv1.AnnotationDoNotConsolidate: karpv1.AnnotationDoNotDisrupt}
 )
 
-// taints are those of nodes that are being disrupted, which DaemonSets and agents tolerate.
+// taints contains those of nodes that are being disrupted, which DaemonSets and agents tolerate.
 var taints = map[string]string{TaintKeyDisruption: karpv1.TaintKeyDisrupted}
 
-// policies are values of spec.disruption.consolidationPolicy.
+// policies contains values of spec.disruption.consolidationPolicy.
 var policies = map[string]string{"WhenUnderutilized": string(karpv1.ConsolidateWhenEmptyOrUnderutilized)}
 
-// gone are labels without a successor, and what to do about a manifest that has one.
+// gone contains labels without a successor, and the required changes to manifests that use them.
 var gone = map[string]string{
 	awsv1.Group + "/instance-pods":        "no label says how many pods a node takes; leave it out, what pods request decides",
 	awsv1.Group + "/instance-ami-id":      "no label names the image; use a NodePool whose EC2NodeClass selects it",
@@ -61,13 +61,13 @@ var gone = map[string]string{
 	"node.k8s.aws/security-group-tag-key": "security groups are selected by spec.securityGroupSelectorTerms of an EC2NodeClass",
 }
 
-// Renamed is a name of before, and today's.
+// Renamed is an old name and its current name.
 type Renamed struct{ Old, New string }
 
-// Labels are all labels of nodes that have another name today, sorted by the old one.
+// Labels returns all labels of nodes that have another name now, sorted by the old one.
 func Labels() []Renamed { return sorted(labels) }
 
-// Taints are all keys of taints that have another name today, sorted by the old one.
+// Taints returns all keys of taints that have another name now, sorted by the old one.
 func Taints() []Renamed { return sorted(taints) }
 
 func sorted(of map[string]string) []Renamed {
@@ -78,23 +78,24 @@ func sorted(of map[string]string) []Renamed {
 	return list
 }
 
-// Aliases are the labels by their old names, for karpv1.LabelRules. The map is the caller's.
+// Aliases returns the labels by their old names, for karpv1.LabelRules. The caller owns the map.
 func Aliases() map[string]string { return maps.Clone(labels) }
 
-// Label is today's name of a label of nodes; renamed is false for one that is not an old name.
+// Label returns the current name of a label of nodes. renamed is false if old is not an old name.
 func Label(old string) (today string, renamed bool) { return of(labels, old) }
 
-// PodAnnotation is today's name of an annotation of pods; renamed is false for one that is not an old name there.
+// PodAnnotation returns the current name of an annotation of pods. renamed is false if old is not an old name there.
 func PodAnnotation(old string) (today string, renamed bool) { return of(podAnnotations, old) }
 
-// NodeAnnotation is today's name of an annotation of nodes; renamed is false for one that is not an old name there.
+// NodeAnnotation returns the current name of an annotation of nodes. renamed is false if old is not an old name
+// there.
 func NodeAnnotation(old string) (today string, renamed bool) { return of(nodeAnnotations, old) }
 
-// Taint is today's key of a taint; renamed is false for one that is not an old name.
+// Taint returns the current key of a taint. renamed is false if old is not an old name.
 func Taint(old string) (today string, renamed bool) { return of(taints, old) }
 
-// ConsolidationPolicy is today's value of spec.disruption.consolidationPolicy; renamed is false for one that is not an old
-// value.
+// ConsolidationPolicy returns the current value of spec.disruption.consolidationPolicy. renamed is false if old is
+// not an old value.
 func ConsolidationPolicy(old string) (today string, renamed bool) { return of(policies, old) }
 
 func of(table map[string]string, old string) (string, bool) {
@@ -104,5 +105,5 @@ func of(table map[string]string, old string) (string, bool) {
 	return old, false
 }
 
-// Gone says what to do about a label that has no successor; empty for any other.
+// Gone returns the required change for a label without a successor, and an empty string for any other label.
 func Gone(label string) string { return gone[label] }

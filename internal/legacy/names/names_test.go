@@ -38,7 +38,8 @@ func TestTodaysNames(t *testing.T) {
 	}
 }
 
-// Every old label leads to a label that may be required today; none is renamed twice, and none is both renamed and gone.
+// TestTheTableIsSound verifies that every old label maps to a label that may be required now, that none is renamed
+// twice, and that none is both renamed and gone.
 func TestTheTableIsSound(t *testing.T) {
 	wellKnown := append(karpv1.CoreRules().WellKnown, awsv1.WellKnownLabels()...)
 	for _, label := range Labels() {
@@ -46,7 +47,7 @@ func TestTheTableIsSound(t *testing.T) {
 			t.Errorf("%s becomes %s, which is not a well-known label", label.Old, label.New)
 		}
 		if slices.Contains(wellKnown, label.Old) {
-			t.Errorf("%s is a label of today", label.Old)
+			t.Errorf("%s is a current label", label.Old)
 		}
 		if _, again := Label(label.New); again {
 			t.Errorf("%s becomes %s, which is an old name itself", label.Old, label.New)
@@ -60,7 +61,7 @@ func TestTheTableIsSound(t *testing.T) {
 	}
 }
 
-// What is handed out is the caller's.
+// TestAliasesAreACopy verifies that the caller owns the returned map.
 func TestAliasesAreACopy(t *testing.T) {
 	mine := Aliases()
 	mine["karpenter.sh/provisioner-name"] = "spoiled"

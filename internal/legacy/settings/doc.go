@@ -1,17 +1,18 @@
-// Package settings reads the controller's settings as they were given before v1: the ConfigMap karpenter-global-settings
-// (v0.19 to v0.32) and environment variables of other names. It is pure: who has the ConfigMap, or the environment, hands
-// it in.
+// Package settings reads the controller's settings in the form used before v1: the ConfigMap
+// karpenter-global-settings (v0.19 to v0.32) and environment variables with other names. It is pure: the caller
+// passes the ConfigMap or the environment.
 //
-//	data of the ConfigMap --FromConfigMap-->  Old: today's flags with their values,
+//	data of the ConfigMap --FromConfigMap-->  Old: current flags with their values,
 //	environment           --FromEnvironment->      a line about each old name,
-//	                                               what Provisioners and AWSNodeTemplates are translated with
+//	                                               input for the translation of Provisioners and AWSNodeTemplates
 //
-// Every key is one row of a table: today's flag, how its value is read, or what to do where there is no such flag any more.
-// A value that cannot be read is a Mistake that names the key, the value and what would be right; all of them are found at
-// once. A key that is not in the table is told as unknown, since it may be a misspelt one.
+// Every key is one row of a table: the current flag, how its value is parsed, or what to do if the flag no longer
+// exists. A value that cannot be parsed is a Mistake with the key, the value and the expected form. All mistakes are
+// found at once. A key that is not in the table is reported as unknown, because it may be misspelled.
 //
-// Which of two settings counts, the old or the new one, is for the caller to say; so is what becomes of the lines, and whether
-// a mistake matters: one about a setting that is given by its new name does not.
+// The caller decides which of an old and a new setting takes precedence, how the lines are used, and whether a
+// mistake matters: a mistake in a setting that is also given by its new name does not.
 //
-// Sources: the settings pages of Karpenter v0.18, v0.31 and v0.32, and the upgrade guide to v1.0.
+// Sources: the settings pages (https://karpenter.sh/docs/reference/settings/) of Karpenter v0.18, v0.31 and v0.32,
+// and the upgrade guide to v1.0.
 package settings

@@ -15,68 +15,69 @@ import (
 // ConfigMap is the name of the ConfigMap, in the controller's namespace.
 const ConfigMap = "karpenter-global-settings"
 
-// Old is what was set by old names. The zero value is nothing.
+// Old contains the settings with old names. The zero value is empty.
 type Old struct {
-	// Settings are values of today's flags, by flag.
+	// Settings are values of current flags, by flag.
 	Settings []Setting
-	// Notes are lines for the log: one for each old name that means something or did, by name.
+	// Notes are lines for the log: one for each old name that has or had a meaning, by name.
 	Notes []string
-	// Cluster is what only objects of before v1beta1 depend on.
+	// Cluster contains the input for objects from before v1beta1 only.
 	Cluster Cluster
-	// Mistakes are values that cannot be read, by name: nothing above is made of them.
+	// Mistakes are values that cannot be parsed, by name. They have no effect on the other fields.
 	Mistakes []Mistake
-	// Unknown are names that never meant anything, and may be misspelt.
+	// Unknown are names that never had a meaning, and may be misspelled.
 	Unknown []string
 }
 
-// Mistake is a value that cannot be read.
+// Mistake is a value that cannot be parsed.
 type Mistake struct {
 	// From is the old name, such as aws.reservedENIs.
 	From string
-	// Flag is today's flag for the same setting; empty if there is none.
+	// Flag is the current flag for the same setting, empty if there is none.
 	Flag string
-	// Idle is set where nothing depends on the value any more.
+	// Idle means that the value is no longer used.
 	Idle bool
-	// Problem names the value and what would be right.
+	// Problem contains the value and the expected form.
 	Problem string
 }
 
-// Error names the setting, its value and what would be right.
+// Error returns the setting, its value and the expected form.
 func (m Mistake) Error() string { return m.From + " " + m.Problem }
 
-// Setting is the value of one of today's flags.
+// Setting is the value of one current flag.
 type Setting struct {
-	// Flag is its name, such as cluster-name; its variable is CLUSTER_NAME.
+	// Flag is its name, such as cluster-name. Its variable is CLUSTER_NAME.
 	Flag string
-	// Value is as the flag is written.
+	// Value is in the notation of the flag.
 	Value string
 	// From is the old name, such as aws.clusterName, or AWS_ISOLATED_VPC.
 	From string
 }
 
-// Cluster is what all Provisioners and AWSNodeTemplates of a cluster had in common.
+// Cluster contains what all Provisioners and AWSNodeTemplates of a cluster had in common.
 type Cluster struct {
 	// Tags are those of all instances.
 	Tags map[string]string
-	// ManyPods is set where aws.enableENILimitedPodDensity was "false": a node took 110 pods, whatever its interfaces.
+	// ManyPods is set if aws.enableENILimitedPodDensity was "false": nodes accepted 110 pods, regardless of their
+	// interfaces.
 	ManyPods bool
-	// Drift is set where featureGates.driftEnabled was "true": nodes that differ from their Provisioner were replaced.
+	// Drift is set if featureGates.driftEnabled was "true": nodes that differ from their Provisioner were replaced.
 	Drift bool
 }
 
-// row is what has become of an old name.
+// row is the current equivalent of an old name.
 type row struct {
-	// flag is today's, empty if there is none; then advice says what to do.
+	// flag is the current flag, empty if there is none. advice then contains the required action.
 	flag, advice string
-	// read checks a value and spells it as today's flag does.
+	// read checks a value and returns it in the notation of the current flag.
 	read reader
-	// quiet values mean what happens today anyway: nothing is said about them.
+	// quiet is the value that equals the current behavior and needs no note.
 	quiet string
-	// keep notes what objects of before v1beta1 depend on.
+	// keep stores the input for objects from before v1beta1.
 	keep func(c *Cluster, value string)
 }
 
-// reader spells a value as today's flag does; ok is false if it is not what want says.
+// reader converts a value to the notation of the current flag. ok is false if the value is not what want describes.
 type reader struct {
 	want  string
 	spell func(value string) (today string, ok bool)
@@ -102,7 +103,7 @@ var (
 	}}
 )
 
-// classes begins advice about what every node class says for itself today.
+// classes is the prefix of advice about settings that now belong to every node class.
 const classes = "every EC2NodeClass says it for itself: "
 
 var ofConfigMap = map[string]row{
@@ -142,18 +143,18 @@ var ofEnvironment = map[string]row{
 func density(c *Cluster, v string) { c.ManyPods = v == "false" }
 
 func tags(c *Cluster, v string) {
-	_ = json.Unmarshal([]byte(v), &c.Tags) // it has been read before
+	_ = json.Unmarshal([]byte(v), &c.Tags) // it has been parsed before
 }
 
-// TagPrefix began the key of a tag until v0.24.
+// TagPrefix was the prefix of a tag's key until v0.24.
 const TagPrefix = "aws.tags."
 
-// FromConfigMap reads the data of the ConfigMap. Empty values count as not given.
+// FromConfigMap reads the data of the ConfigMap. Empty values count as absent.
 func FromConfigMap(data map[string]string) Old {
 	return read(data, ofConfigMap, "ConfigMap "+ConfigMap+": ")
 }
 
-// FromEnvironment reads the variables of old names. lookup is asked for each; empty values count as not given.
+// FromEnvironment reads the variables with old names. It calls lookup for each. Empty values count as absent.
 func FromEnvironment(lookup func(name string) string) Old {
 	given := map[string]string{}
 	for name := range ofEnvironment {
@@ -211,16 +212,16 @@ func (c *Cluster) tag(key, value string) {
 	c.Tags[key] = value
 }
 
-// Variable is the environment variable of a flag.
+// Variable returns the environment variable of a flag.
 func Variable(flag string) string { return strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
 
-// chartValues are values of the chart that are not spelt like their flags.
+// chartValues contains values of the chart whose spelling differs from that of their flags.
 var chartValues = map[string]string{
 	"cluster-ca-bundle": "clusterCABundle", "isolated-vpc": "isolatedVPC", "reserved-enis": "reservedENIs",
 	"vm-memory-overhead-percent": "vmMemoryOverheadPercent",
 }
 
-// chartValue is the chart's name of a flag, below settings.
+// chartValue returns the chart's name of a flag, below settings.
 func chartValue(flag string) string {
 	if value, other := chartValues[flag]; other {
 		return value

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// whole is a ConfigMap with every key of its time.
+// whole returns a ConfigMap with every key that it could have.
 func whole() map[string]string {
 	return map[string]string{
 		"batchMaxDuration": "20s", "batchIdleDuration": "2s", "featureGates.driftEnabled": "false",
@@ -60,7 +60,7 @@ func TestConfigMap(t *testing.T) {
 	}
 	for i, note := range old.Notes {
 		if old.Notes[i] = strings.TrimPrefix(note, "ConfigMap karpenter-global-settings: "); old.Notes[i] == note {
-			t.Errorf("the note does not say where it is from: %s", note)
+			t.Errorf("the note does not contain its source: %s", note)
 		}
 	}
 	if diff := cmp.Diff(want, old); diff != "" {
@@ -93,7 +93,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A value that cannot be read names its key, itself and what would be right, and today's flag; the others are read.
+// TestMalformed verifies that the mistake for a value that cannot be parsed contains its key, the value, the expected
+// form, and the current flag. The other values are read.
 func TestMalformed(t *testing.T) {
 	for key, test := range map[string]struct {
 		wrong, flag string
@@ -120,7 +121,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// All mistakes are found at once, by name, and names that nobody knows beside them.
+// TestAllMistakes verifies that all mistakes are found at once, by name, and unknown names too.
 func TestAllMistakes(t *testing.T) {
 	old := FromConfigMap(map[string]string{"batchMaxDuration": "tenseconds", "aws.reservedENIs": "-1", "aws.tags": "{not json", "nonsense": "5", "more": "", "aws.isolatedVPC": "true"})
 	var from []string
@@ -135,7 +136,8 @@ func TestAllMistakes(t *testing.T) {
 	}
 }
 
-// Nothing that is given is lost without a word; what means today's behaviour needs none.
+// TestEveryKeySaysSomething verifies that no given value is dropped without a note, except values that equal the
+// current behavior.
 func TestEveryKeySaysSomething(t *testing.T) {
 	for key, row := range ofConfigMap {
 		if (row.flag == "") == (row.advice == "") {
@@ -147,6 +149,6 @@ func TestEveryKeySaysSomething(t *testing.T) {
 		quiet[key] = ofConfigMap[key].quiet
 	}
 	if old := FromConfigMap(quiet); len(old.Notes)+len(old.Settings)+len(old.Mistakes) > 0 {
-		t.Errorf("values of today's behaviour: %+v", old)
+		t.Errorf("values of the current behavior: %+v", old)
 	}
 }
