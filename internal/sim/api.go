@@ -18,16 +18,17 @@ const (
 	nodeKind
 	claimKind
 	pdbKind
-	kinds // their number
+	kinds // the number of kinds
 )
 
-// key names an object.
+// key identifies an object.
 type key struct {
 	kind kind
 	name string
 }
 
-// meta is what every object has. Objects are immutable once they are in the API: a change is a new object.
+// meta holds the common fields of all objects. Objects are immutable once they are in the API: a change is a new
+// object.
 type meta struct {
 	name, uid string
 	version   int
@@ -43,11 +44,11 @@ type object interface {
 	copied() object
 }
 
-// pod is a pod; those of a daemon are bound from the start.
+// pod is a pod; daemon pods are created bound.
 type pod struct {
 	meta
 	app string
-	// revision is that of the app's rollout by which it was made.
+	// revision is the revision of the app's rollout that created the pod.
 	revision      int
 	requests      []quantity.Amount
 	alternatives  [][]label.Requirement
@@ -58,14 +59,16 @@ type pod struct {
 	nominated     string
 	unschedulable bool
 	ready         bool
-	// protected is the end of its do-not-disrupt, zero for none, model.Forever for no end; forbade is when somebody said so.
+	// protected is the end of its do-not-disrupt protection, zero for none, model.Forever for no end; forbade is when
+	// it was set.
 	protected, forbade time.Time
-	// cost of evicting it, thousandths.
+	// cost of evicting it, in thousandths.
 	cost int64
-	// relation is what it asks of other pods; disk is the name of its disk, zone where that is, empty while it is not made.
+	// relation holds its constraints on other pods; disk is the name of its disk, zone the zone of the disk, empty
+	// until it is created.
 	relation   relation
 	disk, zone string
-	// making is the node on which kube-scheduler makes room for it; bound is when it came to its node.
+	// making is the node on which kube-scheduler preempts pods for it; bound is when it was bound.
 	making string
 	bound  time.Time
 }
@@ -85,43 +88,44 @@ type claim struct {
 	capacity     []quantity.Amount
 	allocatable  []quantity.Amount
 	lastPodEvent time.Time
-	// promised are the uids of the pods that it was bought for.
+	// promised holds the UIDs of the pods that it was launched for.
 	promised []string
-	// reserved are the words of the pods that plans put there since.
+	// reserved holds the entries of the pods that later plans placed on it.
 	reserved []string
-	// owners are the apps, by index of promised, of those that ran elsewhere.
+	// owners holds, by index of promised, the apps of the pods that ran elsewhere.
 	owners []string
-	// replacement: a consolidation bought it.
+	// replacement says that a consolidation launched it.
 	replacement bool
-	// consolidated is when a consolidation last sent pods there.
+	// consolidated is when a consolidation last moved pods to it.
 	consolidated time.Time
-	// expecting is when pods that had to leave their nodes were last sent there.
+	// expecting is when pods of nodes being removed were last moved to it.
 	expecting time.Time
-	// generation of the pool's template that it was made from; drifted since the pool has another.
+	// generation of the pool's template that it was made from; drifted is when it was found that the pool has
+	// another.
 	generation int
 	drifted    time.Time
 	// expireAfter and grace (terminationGracePeriod) are zero for never and none.
 	expireAfter, grace time.Duration
-	// repair is the condition for which the claim is about to be deleted, ends when its drain then does.
+	// repair is the condition for which the claim is about to be deleted, ends the time at which its drain then ends.
 	repair string
 	ends   time.Time
 
 	launched, registered, initialized, terminating time.Time
 }
 
-// pdb is a PodDisruptionBudget over the pods of an app.
+// pdb is a PodDisruptionBudget for the pods of an app.
 type pdb struct {
 	meta
 	app string
-	// most that may be unavailable when byMost, else the least that must be available.
+	// most is the number that may be unavailable if byMost is set, else least is the number that must be available.
 	byMost      bool
 	most, least int
-	// always lets pods go that are not ready.
+	// always allows the eviction of pods that are not ready.
 	always bool
 	status pdbStatus
 }
 
-// pdbStatus is what the disruption controller last wrote.
+// pdbStatus is the status that the disruption controller last wrote.
 type pdbStatus struct{ allowed, healthy, desired, expected int }
 
 // node is a Kubernetes node.
@@ -135,7 +139,8 @@ type node struct {
 	ready       bool
 	registered  bool
 	initialized bool
-	// silent: the condition Ready is Unknown, since turned. ill is since when the node has a condition that calls for repair.
+	// silent says that the condition Ready is Unknown, turned since when. ill is since when the node has a condition
+	// that requires repair.
 	silent      bool
 	turned, ill time.Time
 }
@@ -153,7 +158,7 @@ func (b *pdb) copied() object   { c := *b; return &c }
 var (
 	disruptedTaint    = model.Taint{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}
 	unregisteredTaint = model.Taint{Key: "karpenter.sh/unregistered", Effect: model.NoExecute}
-	// unreachableTaint is the node lifecycle controller's, on nodes whose condition Ready is Unknown.
+	// unreachableTaint is set by the node lifecycle controller on nodes with the condition Ready=Unknown.
 	unreachableTaint = model.Taint{Key: "node.kubernetes.io/unreachable", Effect: model.NoSchedule}
 )
 
@@ -165,7 +170,7 @@ func (n *node) untaint(t model.Taint) {
 	n.taints = slices.DeleteFunc(slices.Clone(n.taints), func(other model.Taint) bool { return other == t })
 }
 
-// change is one event of a watch; its object is nil when the object of that uid is gone.
+// change is one event of a watch; its object is nil if the object with the UID was deleted.
 type change struct {
 	key    key
 	uid    string
@@ -173,7 +178,7 @@ type change struct {
 	object object
 }
 
-// api is the API server: the objects of now and the log that watches read.
+// api is the API server: the current objects and the log that watches read.
 type api struct {
 	now     func() time.Time
 	version int
@@ -181,7 +186,7 @@ type api struct {
 	log     [kinds][]change
 	lists   [kinds]listing
 	uids    int
-	// changed is when anything was written last.
+	// changed is the time of the last write.
 	changed time.Time
 }
 
@@ -202,7 +207,7 @@ func (a *api) put(o object) {
 	a.log[k.kind] = append(a.log[k.kind], change{k, o.header().uid, a.changed, o})
 }
 
-// create adds an object under a uid of its own; false when the name is taken.
+// create adds an object with a new UID. It returns false if the name exists.
 func (a *api) create(o object) bool {
 	k := o.key()
 	if a.objects[k.kind][k.name] != nil {
@@ -218,8 +223,8 @@ func (a *api) create(o object) bool {
 // read returns the object, nil if there is none.
 func (a *api) read(k key) object { return a.objects[k.kind][k.name] }
 
-// update writes what edit makes of the object. It is nil when there is no object of that uid. A version other than
-// zero is an optimistic lock: conflict is true, and nothing happens, when the object moved on.
+// update applies edit to the object and writes the result. It returns nil if there is no object with the UID. A
+// nonzero version is an optimistic lock: if the object has another version, conflict is true and nothing is written.
 func (a *api) update(k key, uid string, version int, edit func(object)) (written object, conflict bool) {
 	o := a.read(k)
 	switch {
@@ -234,7 +239,7 @@ func (a *api) update(k key, uid string, version int, edit func(object)) (written
 	return fresh, false
 }
 
-// markDeleted begins the deletion of an object that has a finaliser, or of a pod.
+// markDeleted begins the deletion of an object with a finalizer, or of a pod.
 func (a *api) markDeleted(k key, uid string) object {
 	o := a.read(k)
 	if o == nil || o.header().uid != uid || !o.header().deleting.IsZero() {
@@ -244,7 +249,7 @@ func (a *api) markDeleted(k key, uid string) object {
 	return fresh
 }
 
-// remove ends an object.
+// remove removes an object.
 func (a *api) remove(k key, uid string) {
 	o := a.read(k)
 	if o == nil || o.header().uid != uid {

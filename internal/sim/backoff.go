@@ -6,7 +6,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// noteBackoff sets or removes a pool's backoff for a reason. Pools are settings here: the write is seen at once.
+// noteBackoff sets or removes a pool's backoff for a reason. Pools are part of the setting: the write is visible at
+// once.
 func (p *process) noteBackoff(name, uid, reason string, now *model.Backoff) bool {
 	i := slices.IndexFunc(p.w.setting.pools, func(pool *model.PoolSpec) bool { return pool.Name == name && pool.UID == uid })
 	if i < 0 {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// epoch is when every history begins.
+// epoch is the start time of every history.
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// agenda is what will happen, by time and then by the order in which it was planned.
+// agenda holds future events, by time and then by the order in which they were added.
 type agenda struct {
 	now    time.Time
 	events events
@@ -39,13 +39,13 @@ func (e *events) Pop() any {
 	return last
 }
 
-// after plans something.
+// after adds an event.
 func (a *agenda) after(d time.Duration, do func()) {
 	a.count++
 	heap.Push(&a.events, event{a.now.Add(d), a.count, do})
 }
 
-// next makes the next event happen; false when there is none until then.
+// next runs the next event. It returns false if there is none until the given time.
 func (a *agenda) next(until time.Time) bool {
 	if len(a.events) == 0 || a.events[0].at.After(until) {
 		a.now = until

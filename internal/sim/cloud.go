@@ -13,7 +13,7 @@ import (
 // place is an offering of a type.
 type place struct{ kind, zone, capacityType string }
 
-// machine is an entry of the cloud's ledger; it is never removed from it.
+// machine is an entry of the cloud's ledger; entries are never removed.
 type machine struct {
 	id              string
 	claim, claimUID string
@@ -22,29 +22,29 @@ type machine struct {
 	price           int64
 	labels          map[string]string
 	bought          time.Time
-	// ending and gone are zero until it is being terminated, and is.
+	// ending and gone are the times at which termination began and ended, or zero.
 	ending, gone time.Time
-	// muted is since when its kubelet is silent, zero while it reports; heard is since when it has reported. hidden machines of others
-	// are not found by a direct look.
+	// muted is since when its kubelet is silent, zero while it reports; heard is since when it has reported. A hidden
+	// machine of another owner is not found by a lookup of the single machine.
 	muted, heard time.Time
 	hidden       bool
 }
 
-// cloud sells machines.
+// cloud launches machines.
 type cloud struct {
 	w      *world
 	ledger []*machine
-	// empty are the places that have nothing to sell; refused is until when the catalogue says so.
+	// empty holds the places without capacity; refused is until when the catalog shows them as unavailable.
 	empty   map[place]bool
 	refused map[place]time.Time
 	// strange counts the next machines that never join.
 	strange int
-	// lies are how the cloud ever answered wrongly; taken are the machines of others that were ended, by id.
+	// lies holds all wrong replies of the cloud; taken holds when machines of other owners were terminated, by id.
 	lies  []lie
 	taken map[string]time.Time
 }
 
-// alive are the machines that cost money.
+// alive returns the machines that cost money.
 func (c *cloud) alive() []*machine {
 	return slices.DeleteFunc(slices.Clone(c.ledger), func(m *machine) bool { return !m.gone.IsZero() })
 }
@@ -58,7 +58,7 @@ func (c *cloud) machine(id string) *machine {
 	return nil
 }
 
-// launch sells one machine for a claim, the one it sold before if it did. It is nil when there is no capacity.
+// launch launches one machine for a claim, or returns the existing one. It returns nil if there is no capacity.
 func (c *cloud) launch(of *claim) *machine {
 	for _, m := range c.ledger {
 		if m.claimUID == of.uid {
@@ -104,7 +104,7 @@ func covers(t *model.InstanceType, of *claim) bool {
 	return true
 }
 
-// compatible leaves out what the type does not speak of: labels of the user's own come from the claim.
+// compatible ignores requirements on labels that the type lacks: the user's own labels are set by the claim.
 func compatible(all []label.Requirement, labels map[string]string) bool {
 	return !slices.ContainsFunc(all, func(r label.Requirement) bool {
 		value, there := labels[r.Key]
@@ -122,7 +122,7 @@ func labelsAt(t *model.InstanceType, o model.Offering) map[string]string {
 	return labels
 }
 
-// refuse notes an empty place in the catalogue for a while.
+// refuse marks a place without capacity as unavailable in the catalog for a while.
 func (c *cloud) refuse(at place) {
 	if c.refused[at].After(c.w.now) {
 		return
@@ -132,7 +132,7 @@ func (c *cloud) refuse(at place) {
 	c.w.after(3*time.Minute+time.Second, c.publish)
 }
 
-// publish gives all pools a catalogue that shows what was refused lately.
+// publish gives all pools a catalog in which recently refused places are unavailable.
 func (c *cloud) publish() {
 	types := slices.Clone(c.w.setting.types)
 	for i := range types {
@@ -167,7 +167,7 @@ func (c *cloud) reprice(d Disturbance) {
 	c.publish()
 }
 
-// price is what the machine costs now.
+// price returns the current price of the machine's place.
 func (c *cloud) price(m *machine) int64 {
 	for i := range c.w.setting.types {
 		for _, o := range c.w.setting.types[i].Offerings {
@@ -179,7 +179,7 @@ func (c *cloud) price(m *machine) int64 {
 	return m.price
 }
 
-// terminate begins the end of a machine; false when there is no such machine any more.
+// terminate begins the termination of a machine. It returns false if the machine no longer exists.
 func (c *cloud) terminate(id string) bool {
 	m := c.machine(id)
 	if m == nil || !m.gone.IsZero() {
@@ -192,7 +192,7 @@ func (c *cloud) terminate(id string) bool {
 	return true
 }
 
-// end is when the machine costs nothing any more.
+// end ends the machine and its cost.
 func (c *cloud) end(m *machine) {
 	if m.gone.IsZero() {
 		m.gone = c.w.now
@@ -200,7 +200,7 @@ func (c *cloud) end(m *machine) {
 	}
 }
 
-// drought empties a random part of the places, or fills all of them again.
+// drought removes the capacity of a random part of the places, or restores that of all.
 func (c *cloud) drought(share int) {
 	c.empty = map[place]bool{}
 	for i := range c.w.setting.types {
@@ -213,7 +213,7 @@ func (c *cloud) drought(share int) {
 	}
 }
 
-// kubelet makes a machine join, if it ever does, and its node ready.
+// kubelet makes a machine join, unless it never does, and its node ready.
 func (w *world) kubelet(m *machine) {
 	if w.cloud.strange > 0 {
 		w.cloud.strange--
@@ -250,7 +250,7 @@ func (w *world) join(m *machine) {
 	})
 }
 
-// daemon puts a pod of every DaemonSet on a node.
+// daemon creates a pod of every DaemonSet on a node.
 func (w *world) daemon(n *node) {
 	if w.api.node(n.name) == nil {
 		return

@@ -2,16 +2,18 @@ package sim
 
 import "time"
 
-// deadline is when a world that is left alone has to be at rest.
+// deadline is the time at which an undisturbed world must be at rest.
 //
-// A changed template is a disturbance that lasts until its last node is replaced. Budgets, their windows, and grace periods say
-// how long that is: thirty nodes, one at a time, each with a pod that a PodDisruptionBudget keeps until the
-// terminationGracePeriod of the node is over, take two hours. So the patience begins anew each time fewer nodes of older
-// templates are left than ever before. That ends, and nothing else moves the deadline: a world in which nodes come and go
-// without end fails, also when the nodes that come are of an older template.
+// A changed template is a disturbance that lasts until its last node is replaced. Budgets, their windows, and grace
+// periods determine how long that takes: thirty nodes, one at a time, each with a pod that a PodDisruptionBudget
+// protects until the terminationGracePeriod of the node has passed, take two hours. So the deadline is extended
+// whenever fewer nodes of older templates remain than ever before. This is finite, and nothing else extends the
+// deadline: a world in which nodes are launched and removed endlessly fails, even if the new nodes are of an older
+// template.
 type deadline struct {
 	until time.Time
-	// outdated is the least number of claims of older templates so far, version the API's at which they were counted.
+	// outdated is the lowest number of claims of older templates so far, version the API version at which they were
+	// counted.
 	outdated, version int
 }
 
@@ -19,7 +21,7 @@ func newDeadline(w *world, until time.Time) *deadline {
 	return &deadline{until: until, outdated: w.outdated(), version: w.api.version}
 }
 
-// look moves the deadline if a rollout has gone on, and returns it.
+// look extends the deadline if a rollout has progressed, and returns it.
 func (d *deadline) look(w *world) time.Time {
 	if d.version == w.api.version {
 		return d.until
@@ -31,8 +33,8 @@ func (d *deadline) look(w *world) time.Time {
 	return d.until
 }
 
-// outdated is how many claims are of an older template than their pool has. Those that are being deleted count until they
-// are gone.
+// outdated returns the number of claims of an older template than that of their pool. Claims that are being deleted
+// count until they are gone.
 func (w *world) outdated() int {
 	n := 0
 	for _, c := range w.api.claims() {

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// slowRollout is a quiet world after ten minutes, in which a rollout begins: five nodes, one at a time, each with a pod that its
-// PodDisruptionBudget keeps for the whole grace period.
+// slowRollout returns a quiet world after ten minutes, in which a rollout begins: five nodes, one at a time, each
+// with a pod that its PodDisruptionBudget protects for the whole grace period.
 func slowRollout(t *testing.T, grace time.Duration) *world {
 	t.Helper()
 	w := quietWorld()
@@ -29,7 +29,8 @@ func slowRollout(t *testing.T, grace time.Duration) *world {
 	return w
 }
 
-// A rollout that budgets and grace periods make slow takes longer than the patience, which begins anew with each node.
+// TestRolloutsTakeTheirTime checks that a rollout that budgets and grace periods slow down may take longer than the
+// patience, which restarts with each node.
 func TestRolloutsTakeTheirTime(t *testing.T) {
 	w := slowRollout(t, 30*time.Minute)
 	calm := w.now
@@ -38,14 +39,15 @@ func TestRolloutsTakeTheirTime(t *testing.T) {
 		t.Fatal(w.failure)
 	}
 	if took := w.now.Sub(calm); took < patience || took > 3*patience || w.outdated() > 0 {
-		t.Errorf("the rollout took %v, %d nodes are left", took, w.outdated())
+		t.Errorf("the rollout took %v, %d nodes remain", took, w.outdated())
 	}
 }
 
-// What goes on without end beside a rollout fails when the patience is over after its last progress.
+// TestNothingElseMovesTheDeadline checks that endless activity during a rollout fails when the patience after the
+// last progress of the rollout has passed.
 func TestNothingElseMovesTheDeadline(t *testing.T) {
 	for name, c := range map[string]struct {
-		// every is what happens every minute, fewer by how many claims the rollout gets shorter beside it.
+		// every runs once per minute; fewer is the number of claims by which the rollout progresses meanwhile.
 		every func(*world)
 		fewer int
 	}{
@@ -62,7 +64,7 @@ func TestNothingElseMovesTheDeadline(t *testing.T) {
 			}
 			w.api.create(&claim{meta: meta{name: fmt.Sprint("stray-", w.api.version)}, pool: pool, labels: map[string]string{},
 				generation: w.setting.templates[pool].generation - 1})
-		}, 3}, // two of the others are there at any time
+		}, 3}, // two of the others exist at any time
 		"rollout after rollout": {func(w *world) { w.setting.templates[w.setting.pools[0].Name].generation++ }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,10 +93,10 @@ func TestNothingElseMovesTheDeadline(t *testing.T) {
 				t.Fatalf("%v, want %q to fail", w.failure, ComesToRest)
 			}
 			if early := w.now.Sub(last.Add(patience)); early > 0 || early < -time.Second {
-				t.Errorf("failed %v after the calm, the last progress was %v after it", w.now.Sub(calm), last.Sub(calm))
+				t.Errorf("failed %v after the calm began, the last progress was %v after it", w.now.Sub(calm), last.Sub(calm))
 			}
 			if fewer := 5 - left; fewer != c.fewer {
-				t.Errorf("%d claims fewer, want %d", fewer, c.fewer)
+				t.Errorf("the rollout progressed by %d claims, want %d", fewer, c.fewer)
 			}
 		})
 	}

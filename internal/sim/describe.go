@@ -14,7 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// facts are the specs that describe a view, in a fixed order. It is what cluster/convert makes of Kubernetes' objects.
+// facts holds the specs that describe a view, in a fixed order: the result of cluster/convert in the controller.
 type facts struct {
 	now     time.Time
 	pods    []model.PodSpec
@@ -24,7 +24,7 @@ type facts struct {
 	pdbs    []model.PDBSpec
 }
 
-// factsOf describes pods, nodes and claims.
+// factsOf returns the specs of pods, nodes and claims.
 func factsOf(s *setting, now time.Time, objects func(kind) []object, promised map[string]time.Time) facts {
 	f := facts{now: now, pools: s.pools, daemons: s.daemonsOn(list[*pod](objects(podKind)))}
 	for _, p := range list[*pod](objects(podKind)) {
@@ -128,13 +128,13 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 		return spec
 	}
 	spec.Labels, spec.Taints = n.labels, n.taints
-	if spec.Stage != model.Initialized && n.silent { // that goes by itself
+	if spec.Stage != model.Initialized && n.silent { // this taint is removed automatically
 		spec.Taints = slices.DeleteFunc(slices.Clone(n.taints), func(t model.Taint) bool { return t == unreachableTaint })
 	}
 	return spec
 }
 
-// reserve adds what a claim is reserved for to what it promises.
+// reserve adds the reserved pods of a claim to its promised pods.
 func reserve(spec *model.NodeSpec, words []string) {
 	if spec.ReservedFor = words; len(words) == 0 {
 		return
@@ -157,7 +157,7 @@ func exactly(labels map[string]string) []label.Requirement {
 	return reqs
 }
 
-// fresh builds a snapshot from nothing, told in the order of the generator (nil: as listed).
+// fresh builds a snapshot from scratch, in the order of the generator (nil: as listed).
 func (f facts) fresh(shuffle *rand.Rand) *model.Snapshot {
 	b := model.NewBuilder()
 	var tell []func()
@@ -185,7 +185,7 @@ func (f facts) fresh(shuffle *rand.Rand) *model.Snapshot {
 	return b.Snapshot(f.now)
 }
 
-// store keeps a builder up to date with a view, telling it only what changed.
+// store updates a builder from a view, with the changes only.
 type store struct {
 	builder *model.Builder
 	pods    map[string]*pod
@@ -209,7 +209,7 @@ func newStore(s *setting) *store {
 	return st
 }
 
-// snapshot tells the builder what changed and freezes it.
+// snapshot updates the builder and freezes it.
 func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[string]time.Time) *model.Snapshot {
 	for _, p := range s.pools {
 		if st.pools[p.Name] != p {
@@ -246,7 +246,7 @@ func (st *store) tellPods(pods []*pod) {
 	}
 }
 
-// tellPDBs knows that PodDisruptionBudgets never go.
+// tellPDBs relies on PodDisruptionBudgets never being deleted.
 func (st *store) tellPDBs(pdbs []*pdb) {
 	for _, b := range pdbs {
 		if st.pdbs[b.name] != b {
@@ -293,7 +293,7 @@ func (st *store) tellNodes(nodes []*node, claims []*claim, promised map[string]t
 	}
 }
 
-// claimOf is the claim that a plan asks for (execute.claimOf).
+// claimOf returns the claim that a plan creates (execute.claimOf).
 func claimOf(s *setting, planned *plan.NewClaim) *claim {
 	pool, t := s.pool(planned.Pool), s.templates[planned.Pool]
 	c := &claim{meta: meta{name: planned.Name}, pool: pool.Name, taints: pool.Taints, requests: planned.Requests, labels: map[string]string{},
@@ -328,7 +328,7 @@ func names(pods []*model.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// with is the facts once the actions are written: reservations and nominations.
+// with returns the facts after the actions are written: reservations and nominations.
 func (f facts) with(actions []plan.Action) facts {
 	f.pods, f.nodes = slices.Clone(f.pods), slices.Clone(f.nodes)
 	nominate := func(uid, node string) {

@@ -11,38 +11,40 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The properties of disruption that are checked all along. They go by what the process can know, unless they say
-// otherwise, and share no rule with the engine.
+// The properties of disruption that are checked continuously. They are based on what the process can know, unless
+// stated otherwise, and share no rule with the engine.
 const (
-	// PDBsHold: no command removes a node while a PodDisruptionBudget keeps a pod on it. Such a drain does not end, and the
-	// node is neither there nor gone for as long.
+	// PDBsHold: no command removes a node while a PodDisruptionBudget protects a pod on it. Otherwise its drain does
+	// not end, and the node is neither usable nor gone meanwhile.
 	PDBsHold = "PDBs hold"
-	// ProtectionHolds: no command removes a node, and nobody evicts a pod, against a do-not-disrupt that has not passed.
+	// ProtectionHolds: no command removes a node, and no pod is evicted, against a do-not-disrupt protection that has
+	// not ended.
 	ProtectionHolds = "protection holds"
-	// ReplacedFirst: a node goes when those that were bought in its place are there.
+	// ReplacedFirst: a node is removed only after its replacements exist.
 	ReplacedFirst = "replaced first"
-	// Housed: a node goes to save money when each of its pods has a place on a node that stays.
+	// Housed: a node is removed to save cost only if each of its pods has a place on a node that is kept.
 	Housed = "housed"
-	// Cheaper: what a consolidation buys costs less than what it removes, as the cloud's bill has it.
+	// Cheaper: the replacements of a consolidation cost less than the nodes that it removes, according to the cloud's
+	// bill.
 	Cheaper = "cheaper"
-	// StaticKept: a static pool loses no node for being too many that is not.
+	// StaticKept: no node of a static pool is removed as surplus unless the pool has too many.
 	StaticKept = "static kept"
 )
 
-// departure is what a process knows when it decides that nodes go.
+// departure holds what a process knows when it decides to remove nodes.
 type departure struct {
 	*checks
 	command plan.Command
-	// going are the claims that the step deletes.
+	// going holds the claims that the step deletes.
 	going  []*claim
 	pods   []*pod
 	claims map[string]object
-	// listed are the claims by name.
+	// listed holds the claims by name.
 	listed []object
 	pdbs   []*pdb
 }
 
-// stepped judges the writes that a process decides on.
+// stepped checks the writes that a process decides on.
 func (c *checks) stepped(p *process, steps []Stepped) {
 	claims := p.view.present(claimKind)
 	all := map[string]bool{} // claims that all commands together delete
@@ -81,7 +83,7 @@ func (c *checks) stepped(p *process, steps []Stepped) {
 	}
 }
 
-// leaves is EmptyMeansEmpty, PDBsHold and ProtectionHolds.
+// leaves checks EmptyMeansEmpty, PDBsHold and ProtectionHolds.
 func (d departure) leaves(of *claim) {
 	if d.command.Reason == plan.Empty {
 		d.empty(of.node, d.pods)
@@ -107,7 +109,7 @@ func (d departure) leaves(of *claim) {
 	}
 }
 
-// replaced is ReplacedFirst and Cheaper.
+// replaced checks ReplacedFirst and Cheaper.
 func (d departure) replaced() {
 	var before, after int64
 	known := 0
@@ -140,7 +142,7 @@ func (d departure) ready(of *claim) bool {
 	return false
 }
 
-// cost is what the claim's machine costs an hour, the price of a node included.
+// cost returns the cost of the claim's machine per hour, including the price per node.
 func (c *checks) cost(of *claim) int64 {
 	m := c.w.cloud.machine(of.provider)
 	if m == nil {
@@ -149,14 +151,15 @@ func (c *checks) cost(of *claim) int64 {
 	return c.w.cloud.price(m) + c.w.setting.disruption.Placement.NodePriceOf(c.w.setting.pool(of.pool))
 }
 
-// seat is a node that stays, and what is free on it.
+// seat is a node that is kept, and its free resources.
 type seat struct {
 	labels map[string]string
 	taints []model.Taint
 	free   map[string]int64
 }
 
-// housed is Housed: the pods of all nodes that go now to save money are put onto those that stay, one by one.
+// housed checks Housed: the pods of all nodes that are removed now to save cost are placed on the nodes that are
+// kept, one by one.
 func (c *checks) housed(departures []departure, all map[string]bool) {
 	var moving []*pod
 	for _, d := range departures {
@@ -179,7 +182,7 @@ func (c *checks) housed(departures []departure, all map[string]bool) {
 	}
 }
 
-// seats are the nodes that stay; claims in flight may hold what their plan says.
+// seats returns the nodes that are kept; claims in flight hold what their plan states.
 func (c *checks) seats(d departure, all map[string]bool) []*seat {
 	var seats []*seat
 	for _, of := range list[*claim](d.listed) {
@@ -200,7 +203,7 @@ func (c *checks) seats(d departure, all map[string]bool) []*seat {
 	return seats
 }
 
-// housing tries all ways to seat the pods. When there are too many it says yes.
+// housing tries all ways to place the pods. It returns true if there are too many.
 func housing(pods []*pod, seats []*seat, work *int) bool {
 	if len(pods) == 0 {
 		return true
@@ -225,14 +228,15 @@ func housing(pods []*pod, seats []*seat, work *int) bool {
 	return false
 }
 
-// evicted is ProtectionHolds: the API has let the pod go, though the process could have known better.
+// evicted checks ProtectionHolds: the API has evicted the pod, although the process could have known about its
+// protection.
 func (c *checks) evicted(q *pod) {
 	if q.protected.After(c.w.now) && !c.wrongClock() && c.w.now.Sub(q.forbade) > c.w.setting.lag+recently {
 		c.fail(ProtectionHolds, "%s is evicted, it forbids that until %v", q.name, q.protected)
 	}
 }
 
-// surplus is StaticKept, as far as the process knows.
+// surplus checks StaticKept, as far as the process knows.
 func (c *checks) surplus(p *process, of *claim) {
 	pool := c.w.setting.pool(of.pool)
 	count := int64(0)
@@ -246,10 +250,10 @@ func (c *checks) surplus(p *process, of *claim) {
 	}
 }
 
-// recently is how long a process may go by what it knew: a pass of the loop, with all its writes.
+// recently is how long a process may act on earlier knowledge: a pass of the loop, with all its writes.
 const recently = 30 * time.Second
 
-// lenient is the most that the budgets of the pool allowed for the reason, now or a moment ago.
+// lenient returns the most that the budgets of the pool allowed for the reason, now or recently.
 func (c *checks) lenient(name string, reason plan.Reason, total int64) int64 {
 	most := allowed(c.w.setting.pool(name), reason, total)
 	for _, former := range c.w.setting.past {
@@ -260,7 +264,7 @@ func (c *checks) lenient(name string, reason plan.Reason, total int64) int64 {
 	return most
 }
 
-// typesOf are the types that a claim names.
+// typesOf returns the types that a claim names.
 func typesOf(all []label.Requirement) []string {
 	for _, r := range all {
 		if r.Key == model.LabelType && r.Operator == label.In {
@@ -270,8 +274,8 @@ func typesOf(all []label.Requirement) []string {
 	return nil
 }
 
-// possible is what could be done in a world at rest, seen with fresh eyes. What the leader promised is kept: a drain that a
-// PodDisruptionBudget holds has its place ready.
+// possible returns the commands that are possible in a world at rest, from a fresh snapshot. It includes the leader's
+// nominations: a drain that a PodDisruptionBudget blocks has its place ready.
 func (c *checks) possible() []plan.Command {
 	var promised map[string]time.Time
 	if p := c.w.leader(); p != nil {
@@ -281,14 +285,14 @@ func (c *checks) possible() []plan.Command {
 	return c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands
 }
 
-// overlooked is Overlooked.
+// overlooked checks Overlooked.
 func (c *checks) overlooked() {
 	for _, cmd := range c.possible() {
 		c.fail(Overlooked, "at rest, nodes could go: %s %s, worth %v", cmd.Reason, candidates(cmd), cmd.Worth)
 	}
 }
 
-// static counts: StaticStands.
+// static checks StaticStands.
 func (c *checks) static() {
 	for _, pool := range c.w.setting.pools {
 		if !pool.Static {
@@ -312,7 +316,7 @@ func (c *checks) limited(pool *model.PoolSpec, count int64) bool {
 	return slices.ContainsFunc(pool.Limits, func(l quantity.Amount) bool { return l.Name == model.ResourceNodes && count >= l.Value })
 }
 
-// sells reports whether anything can be bought from the pool now.
+// sells reports whether any node can be launched from the pool now.
 func (c *checks) sells(pool *model.PoolSpec) bool {
 	for i := range pool.Catalogue.Types {
 		for _, o := range pool.Catalogue.Types[i].Offerings {

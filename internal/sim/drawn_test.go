@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDrawn counts what worlds and histories are made of: all that can go wrong is drawn, and often enough to be met.
+// TestDrawn counts the ingredients of worlds and histories: every kind of failure must be drawn often enough to
+// occur.
 func TestDrawn(t *testing.T) {
 	const worlds = 400
 	counts := map[string]int{}
@@ -36,7 +37,7 @@ func TestDrawn(t *testing.T) {
 		"several pools of one weight": 100, "a LimitRange for daemons": 40, "a LimitRange for applications": 100, "relations between pods": 150,
 		"a cloud that answers wrongly": 60,
 		"clock":                        20,                  // the clock of the controller jumps
-		"recreate":                     100, "rollout": 100, // pods come again under other names
+		"recreate":                     100, "rollout": 100, // pods are recreated under other names
 		"throttle": 100, "quota": 100, // the API server refuses writes
 		"limits": 100, "lie": 60, "mute": 20, "ill": 20, "perish": 20, "starve": 50, "ambush": 200,
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Expected: emptiness does not remove a node that pods were sent to a moment ago, when they are evicted, not made again yet and
-// nobody has come: another node would be bought for them.
+// Expected: emptiness does not remove a node to which pods were moved a moment ago, while they are evicted, not
+// recreated yet and not bound: another node would be launched for them.
 const Expected = "expected"
 
-// expecting is how long at least nobody takes such a node for empty.
+// expecting is the minimum time during which such a node does not count as empty.
 const expecting = 50 * time.Second
 
-// sending are the pods that commands sent to a claim, by uid with their apps.
+// sending holds the pods that commands moved to a claim, by UID with their apps.
 type sending struct {
 	at   time.Time
 	pods map[string]string
 }
 
-// sends notes who goes where when a command deletes its first claims.
+// sends records where the pods move when a command deletes its first claims.
 func (d departure) sends() {
 	if d.command.Reason == plan.Empty {
 		return
@@ -51,7 +51,7 @@ func (d departure) sends() {
 	}
 }
 
-// expected is Expected, as far as the process knows of the claim, and as the world is.
+// expected checks Expected, from what the process knows of the claim and from the state of the world.
 func (d departure) expected(of *claim) {
 	s, sent := d.sent[of.uid]
 	if !sent || d.w.now.Sub(s.at) >= expecting || of.lastPodEvent.After(s.at) {

@@ -9,11 +9,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// foreignTaint is a taint that neither a pool nor a pod names.
+// foreignTaint is a taint that neither a pool nor a pod mentions.
 var foreignTaint = model.Taint{Key: "example.com/surprise", Effect: model.NoSchedule}
 
-// TestForeignTaints: what joins gets a taint that nothing names, always or by chance. The nodes stay for an hour or go at once. Four machines are
-// launched for the pod, and one after each pause, so that no hour has more than ten; where nodes without the taint join, it runs.
+// TestForeignTaints covers machines that join with a taint that no object mentions, always or at random. The nodes
+// are kept for an hour or removed at once. Four machines are launched for the pod, and one after each pause, so that
+// there are at most ten per hour. Once a node without the taint joins, the pod runs.
 func TestForeignTaints(t *testing.T) {
 	for seed := range uint64(16) {
 		rng := rand.New(rand.NewPCG(seed, 0xf0e1))
@@ -33,7 +34,7 @@ func TestForeignTaints(t *testing.T) {
 			most, before = max(most, launched-before), launched
 		}
 		if w.failure != nil || most > 10 || always && before < 5 {
-			t.Errorf("seed %d: at most %d machines in an hour, %d in all (%v), want at most 10, and 5 or more where all are tainted\n%s",
+			t.Errorf("seed %d: at most %d machines per hour, %d in total (%v), want at most 10, and 5 or more if all are tainted\n%s",
 				seed, most, before, w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
 		}
 	}

@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// Disturbance is something that happens to the world from outside.
+// Disturbance is an external event.
 type Disturbance struct {
 	// At is the time since the history began.
 	At time.Duration
-	// What happens: one of the names in disturb. Which and Much say to whom and how much; they are taken modulo what
-	// there is.
+	// What is one of the names in disturb. Which and Much select the target and the amount, modulo what exists.
 	What        string
 	Which, Much int
 }
@@ -23,13 +22,13 @@ func (d Disturbance) String() string {
 	return fmt.Sprintf("%v %s %d %d", d.At, d.What, d.Which, d.Much)
 }
 
-// History is a world and what happens to it. It is all that a run depends on.
+// History is a world and its disturbances. A run depends on nothing else.
 type History struct {
 	Seed         uint64
 	Disturbances []Disturbance
 }
 
-// String is a text that Parse reads.
+// String returns a text that Parse reads.
 func (h History) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d\n", h.Seed)
@@ -39,8 +38,8 @@ func (h History) String() string {
 	return b.String()
 }
 
-// Parse reads the text of a history: a line "seed N", then a line "AT WHAT WHICH MUCH" per disturbance. Empty lines and
-// those that begin with # are skipped.
+// Parse parses the text of a history: a line "seed N", then a line "AT WHAT WHICH MUCH" per disturbance. It skips
+// empty lines and lines that begin with #.
 func Parse(text string) (History, error) {
 	var h History
 	for i, line := range strings.Split(text, "\n") {
@@ -70,16 +69,17 @@ func Parse(text string) (History, error) {
 	return h, nil
 }
 
-// mischief are the disturbances; what is named twice is twice as likely.
+// mischief holds the disturbances; a repeated name is more likely.
 var mischief = []string{"scale", "scale", "scale", "scale", "empty", "kill", "crash", "crash", "crash", "depose", "drought", "rain", "flaky",
 	"strange", "vanish", "untaint", "revoke", "disown", "surge", "expose", "tighten", "tighten", "open", "protect", "drift", "drift", "sicken", "budget", "budget",
 	"shrink", "shrink", "replicas", "reprice", "ambush", "ambush", "ambush", "ambush",
 	"ambush", "ambush"}
 
-// rarely are disturbances that only some histories have: in those the controllers of pods are starved now and then.
+// rarely holds disturbances that only some histories have: in those the controllers of pods are starved at times.
 var rarely = []string{"starve"}
 
-// NewHistory draws a history: half of the disturbances come close upon each other. Every fourth is of a busy cluster.
+// NewHistory returns a random history: half of the disturbances follow each other closely. Every fourth history is of
+// a busy cluster.
 func NewHistory(seed uint64) History {
 	rng := rand.New(rand.NewPCG(seed, 0xd157))
 	h := History{Seed: seed}
@@ -110,7 +110,7 @@ func NewHistory(seed uint64) History {
 	return h
 }
 
-// disturb makes a disturbance happen.
+// disturb executes a disturbance.
 func (w *world) disturb(d Disturbance) {
 	w.say("-- %s %d %d", d.What, d.Which, d.Much)
 	switch d.What {
@@ -159,7 +159,7 @@ func (w *world) disturb(d Disturbance) {
 	}
 }
 
-// disturbCloud makes a disturbance of the cloud happen.
+// disturbCloud executes a disturbance of the cloud.
 func (w *world) disturbCloud(d Disturbance) {
 	switch d.What {
 	case "drought":
@@ -177,8 +177,8 @@ func (w *world) disturbCloud(d Disturbance) {
 	}
 }
 
-// moment is when an ambush may be sprung: what matters most happens between a decision and its end, which chance alone
-// would seldom meet.
+// moment is a point at which an ambush takes place: the most critical events occur between a decision and its end,
+// which random times would rarely hit.
 type moment int
 
 const (
@@ -186,10 +186,10 @@ const (
 	atProposal
 	atCommand
 	atLaunch
-	moments // their number
+	moments // the number of moments
 )
 
-// sprung are the disturbances that fit a moment.
+// sprung holds the disturbances that fit a moment.
 var sprung = [moments][]string{
 	atPlan:     {"crash", "depose", "flaky", "empty", "surge"},
 	atProposal: {"crash", "surge", "surge"},
@@ -197,8 +197,7 @@ var sprung = [moments][]string{
 	atLaunch:   {"crash", "disown", "disown", "empty", "revoke"},
 }
 
-// spring makes the mischief happen that lies in wait for the moment, at once or a little later. It reports whether
-// there was any.
+// spring executes the ambush that waits for the moment, at once or a little later. It reports whether there was one.
 func (w *world) spring(m moment) bool {
 	d := w.ambush
 	if d == nil || w.calm || moment(d.Which)%moments != m {
@@ -215,7 +214,7 @@ func (w *world) spring(m moment) bool {
 	return true
 }
 
-// surge adds pods to every app, at once.
+// surge adds pods to every app at once.
 func (w *world) surge(more int) {
 	for _, a := range w.setting.apps {
 		w.scale(a, a.replicas+more)
@@ -223,7 +222,8 @@ func (w *world) surge(more int) {
 	w.fill()
 }
 
-// disown changes the leader and deletes the claims that are not launched, while the cloud may still be selling.
+// disown changes the leader and deletes the claims that are not launched, while the cloud may still be launching
+// them.
 func (w *world) disown() {
 	w.depose()
 	for _, c := range w.api.claims() {
@@ -233,7 +233,7 @@ func (w *world) disown() {
 	}
 }
 
-// untaint takes the disruption taint off one of the nodes that carry it, as a user might.
+// untaint removes the disruption taint from one of the nodes that carry it, as a user might.
 func (w *world) untaint(which int) {
 	nodes := slices.DeleteFunc(w.api.nodes(), func(n *node) bool { return !n.tainted(disruptedTaint) })
 	if len(nodes) > 0 {
@@ -243,13 +243,13 @@ func (w *world) untaint(which int) {
 	}
 }
 
-// Result is what became of a history.
+// Result is the outcome of a history.
 type Result struct {
-	// Trace is everything that happened, a line each. It ends where the history failed.
+	// Trace contains every event, one line each. It ends where the history failed.
 	Trace []string
-	// Failure is nil when all properties held.
+	// Failure is nil if all properties held.
 	Failure *Failure
-	// Sold is how many machines the cloud ever sold.
+	// Sold is the number of machines that the cloud launched.
 	Sold int
 }
 
@@ -262,7 +262,7 @@ func (r *Result) Hash() uint64 {
 	return h.Sum64()
 }
 
-// Run lets a history happen: the disturbances, then a calm until the world is at rest.
+// Run runs a history: the disturbances, then a calm until the world is at rest.
 func Run(h History, opts Options) *Result {
 	w := newWorld(h.Seed, opts)
 	end := time.Duration(0)
@@ -282,7 +282,7 @@ func Run(h History, opts Options) *Result {
 	return &Result{Trace: w.trace, Failure: w.failure, Sold: len(w.cloud.ledger)}
 }
 
-// settle ends all mischief, waits until the world is at rest, and looks at it.
+// settle ends all disturbances, waits until the world is at rest, and checks it.
 func (w *world) settle(until time.Time) {
 	w.say("-- calm")
 	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved, w.skew = true, 0, 0, nil, time.Time{}, 0
@@ -299,7 +299,7 @@ func (w *world) settle(until time.Time) {
 			w.check.fail(ComesToRest, "things still happen %v after the last disturbance, or the last node that was replaced for its template", patience)
 			break
 		}
-		// What time has made possible a moment ago is left to the process.
+		// The process may still act on what became possible a moment ago.
 		if len(w.check.possible()) == 0 {
 			break
 		}
@@ -314,7 +314,7 @@ func (w *world) settle(until time.Time) {
 	}
 }
 
-// rest lets things happen until the world is at rest; false when the deadline passes before.
+// rest runs events until the world is at rest. It returns false if the deadline passes first.
 func (w *world) rest(end *deadline) bool {
 	for w.failure == nil && !w.atRest() {
 		if !w.next(end.look(w)) {
@@ -324,8 +324,8 @@ func (w *world) rest(end *deadline) bool {
 	return true
 }
 
-// Shrink returns a shorter history that fails in the same property: parts of the disturbances are left out, in ever
-// smaller pieces, as long as it does. It runs at most that many histories.
+// Shrink returns a shorter history that fails in the same property: it leaves out parts of the disturbances, in ever
+// smaller pieces, while the failure persists. It runs at most the given number of histories.
 func Shrink(h History, opts Options, runs int) History {
 	failed := Run(h, opts).Failure
 	if failed == nil {

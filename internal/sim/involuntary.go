@@ -8,19 +8,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
-// The properties of involuntary removals. They go by the ledger of the cloud and by the nodes, and share no rule with the controllers.
+// The properties of involuntary removals. They are based on the ledger of the cloud and on the nodes, and share no
+// rule with the controllers.
 const (
-	// SecondLook: no machine is given up, and none of no claim is ended, unless the cloud was asked about that one machine in the same
-	// round, and no machine whose node reports is given up because the cloud does not find it.
+	// SecondLook: no claim is deleted because of its machine, and no machine without a claim is terminated, unless
+	// the cloud was queried for that single machine in the same round. No claim is deleted because the cloud does not
+	// find its machine while its node reports.
 	SecondLook = "second look"
-	// OnlyTheIll: no claim is repaired unless its node, as the API server has it, has been ill for as long as that is tolerated.
+	// OnlyTheIll: no claim is repaired unless its node, according to the API server, has been unhealthy for the
+	// tolerated time.
 	OnlyTheIll = "only the ill"
-	// FewAtATime: of machines that are alive by the cloud or by their node, no more than three and no more than a fifth of the NodePool
-	// or of the fleet are removed involuntarily within ten minutes.
+	// FewAtATime: of machines that are alive according to the cloud or to their node, at most three and at most a
+	// fifth of the NodePool or of the fleet are removed involuntarily within ten minutes.
 	FewAtATime = "few at a time"
-	// ReplacedSoon: a claim whose machine is gone, for the cloud and by its node, is given up within minutes, whatever else is paused.
+	// ReplacedSoon: a claim whose machine is gone, according to the cloud and to its node, is deleted within minutes,
+	// whatever else is paused.
 	ReplacedSoon = "replaced soon"
-	// ProvisionsOn: while the cloud answers wrongly pods that wait have nodes launched.
+	// ProvisionsOn: while the cloud gives wrong replies, nodes are still launched for pending pods.
 	ProvisionsOn = "provisions on"
 	// ResumesByItself: removals do not stay paused when the cloud and the nodes agree.
 	ResumesByItself = "resumes by itself"
@@ -29,9 +33,10 @@ const (
 const (
 	// removalWindow is the time in which involuntary removals are counted.
 	removalWindow = 10 * time.Minute
-	// soon is how long a claim may stay whose machine is gone: some rounds of collection, also after crashes.
+	// soon is how long a claim may exist after its machine is gone: some rounds of collection, also after crashes.
 	soon = 7 * time.Minute
-	// waits is how long a pod may wait that could have a node, while nothing is under way: two passes of the loop, and a crash.
+	// waits is how long a pod may be pending although it could have a node and no node is being launched: two passes
+	// of the loop, and a crash.
 	waits = time.Minute
 )
 
@@ -41,7 +46,7 @@ type removed struct {
 	id, pool string
 }
 
-// givenUp judges the deletion of a claim by a controller.
+// givenUp checks the deletion of a claim by a controller.
 func (c *checks) givenUp(p *process, of *claim) {
 	m := c.w.cloud.machine(of.provider)
 	var n *node
@@ -69,12 +74,12 @@ func (c *checks) givenUp(p *process, of *claim) {
 	}
 }
 
-// illForLong reports whether a condition of the node calls for repair and has lasted for as long as it is tolerated.
+// illForLong reports whether a condition of the node requires repair and has lasted for the tolerated time.
 func (c *checks) illForLong(n *node) bool {
 	return !n.ill.IsZero() && c.w.now.Sub(n.ill) >= removals.IllTolerated || n.silent && c.w.now.Sub(n.turned) >= removals.SilentTolerated
 }
 
-// ended judges the end of a machine that the collector takes for one of no claim.
+// ended checks the termination of a machine that the collector considers to have no claim.
 func (c *checks) ended(p *process, id string) {
 	if !p.doing.asked[id] {
 		c.fail(SecondLook, "%s is ended, and a direct look did not find it", id)
@@ -94,8 +99,9 @@ func (c *checks) ended(p *process, id string) {
 	c.involuntary(id, pool)
 }
 
-// involuntary counts the removal of a machine that is alive: FewAtATime. One that the controllers end again, because an answer was
-// lost or is old, counts once, and one that is gone not at all. The size of the fleet is the largest of the window.
+// involuntary counts the removal of a machine that is alive: FewAtATime. A machine that the controllers terminate
+// again, because a reply was lost or is old, counts once, and one that is gone does not count. The size of the fleet
+// is the largest within the window.
 func (c *checks) involuntary(id, pool string) {
 	m := c.w.cloud.machine(id)
 	again := slices.ContainsFunc(c.gone, func(r removed) bool { return r.id == id })
@@ -124,14 +130,14 @@ func (c *checks) involuntary(id, pool string) {
 	}
 }
 
-// size is how many machines there were.
+// size is the number of machines at a time.
 type size struct {
 	at    time.Time
 	fleet int
 	pools map[string]int
 }
 
-// measure notes how many machines there are.
+// measure records the number of machines.
 func (c *checks) measure() {
 	s := size{at: c.w.now, pools: map[string]int{}}
 	for _, of := range c.w.api.claims() {
@@ -143,7 +149,7 @@ func (c *checks) measure() {
 	c.sizes = append(c.sizes, s)
 }
 
-// replacedSoon is ReplacedSoon.
+// replacedSoon checks ReplacedSoon.
 func (c *checks) replacedSoon() {
 	for _, of := range c.w.api.claims() {
 		m := c.w.cloud.machine(of.provider)
@@ -156,8 +162,8 @@ func (c *checks) replacedSoon() {
 	}
 }
 
-// provisions is ProvisionsOn, while the cloud answers wrongly. That a pod could have a node of its own and nothing is under way must
-// have been so all the time.
+// provisions checks ProvisionsOn, while the cloud gives wrong replies. It requires that, during the whole time, the
+// pod could have had a node of its own and no node was being launched.
 func (c *checks) provisions() {
 	idle := map[string]time.Time{}
 	if c.lying() && !c.underWay() {
@@ -182,7 +188,7 @@ func (c *checks) provisions() {
 	c.idle = idle
 }
 
-// lying reports whether the cloud answers wrongly now, and nothing else keeps nodes from being launched.
+// lying reports whether the cloud gives wrong replies now, and nothing else prevents launches.
 func (c *checks) lying() bool {
 	w := c.w
 	lies := slices.ContainsFunc(w.cloud.lies, func(l lie) bool { return !w.calm && l.until.After(w.now) })
@@ -194,7 +200,7 @@ func (c *checks) underWay() bool {
 	return slices.ContainsFunc(c.w.api.claims(), func(of *claim) bool { return of.initialized.IsZero() && of.deleting.IsZero() })
 }
 
-// couldHave is a type that one of the pools could launch for the pod, empty for none.
+// couldHave returns a type that one of the pools could launch for the pod, "" for none.
 func (c *checks) couldHave(p *pod) string {
 	for _, pool := range c.w.setting.pools {
 		if pool.Static {
@@ -207,7 +213,7 @@ func (c *checks) couldHave(p *pod) string {
 	return ""
 }
 
-// pausedForStrays is ResumesByItself: only machines of no claim may keep removals paused.
+// pausedForStrays checks ResumesByItself: only machines without a claim may keep removals paused.
 func (c *checks) pausedForStrays() {
 	shown, strays := map[string]bool{}, 0
 	for _, of := range c.w.api.claims() {

@@ -12,24 +12,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
-// Clouds that answer wrongly: lists of machines lack some, end in the middle, have some twice or foreign ones, answers are old, and
-// single machines are not found that run. Beside them kubelets fall silent, nodes have a condition that calls for repair, and
-// machines really end, many at a time.
+// Wrong replies of the cloud: lists of machines are incomplete, end early, contain duplicates or foreign machines,
+// replies are old, and running machines are not found. In addition, kubelets fall silent, nodes have a condition that
+// requires repair, and many machines end at once.
 
-// Witnessed is the first seed of ordinary worlds whose removals pass through the controllers of production (removing.go); those of
-// wide worlds do too. Smaller seeds stay the worlds that they were.
+// Witnessed is the first seed of ordinary worlds whose removals pass through the production controllers
+// (removing.go), as those of wide worlds do. Worlds with smaller seeds are unaffected.
 const Witnessed = uint64(1) << 21
 
-// witnessed reports whether the removals of a world pass through the controllers of production.
+// witnessed reports whether the removals of a world pass through the production controllers.
 func witnessed(seed uint64) bool { return seed >= Wide || seed >= Witnessed && seed < Preempting }
 
-// doubtful reports whether the cloud of a world answers wrongly now and then.
+// doubtful reports whether the cloud of a world gives wrong replies at times.
 func doubtful(seed uint64) bool { return witnessed(seed) && seed%5 == 2 }
 
-// doubtfully are the disturbances that only doubtful worlds have.
+// doubtfully holds the disturbances that only doubtful worlds have.
 var doubtfully = []string{"lie", "lie", "lie", "mute", "ill", "perish"}
 
-// doubt adds to a history what doubtful worlds have more. Lies come close upon each other, so that some hold at the same time.
+// doubt adds the disturbances of doubtful worlds to a history. They follow each other closely, so that some overlap.
 func doubt(h *History, until time.Duration) {
 	rng := rand.New(rand.NewPCG(h.Seed, 0x11e5))
 	at := time.Duration(rng.Int64N(int64(until)/2 + 1))
@@ -39,16 +39,16 @@ func doubt(h *History, until time.Duration) {
 	}
 }
 
-// errCloud is the answer of a cloud that cannot answer.
+// errCloud is the error of a cloud that cannot reply.
 var errCloud = errors.New("the cloud is out of order")
 
-// lastLie is how long the cloud goes on to answer wrongly when nothing else happens any more.
+// lastLie is how long the cloud continues to give wrong replies after the last disturbance.
 const lastLie = 8 * time.Minute
 
-// lie is a way in which the cloud answers wrongly, until it ends.
+// lie is a kind of wrong reply of the cloud, for a limited time.
 type lie struct {
 	what string
-	// salt decides about which machines, share of a hundred; ago is how old answers are.
+	// salt selects the affected machines, share is their percentage; ago is how old replies are.
 	salt  uint64
 	share int
 	ago   time.Duration
@@ -56,20 +56,20 @@ type lie struct {
 	until time.Time
 }
 
-// lieKinds are the ways in which the cloud answers wrongly.
+// lieKinds are the kinds of wrong replies.
 var lieKinds = []string{
-	"misses",   // the list lacks machines, a direct look finds them
-	"halves",   // the list ends in the middle
-	"repeats",  // the list has machines twice, also as they were minutes ago
-	"foreign",  // the list has machines of others; a direct look may find them or not
-	"old",      // all answers are minutes old
-	"blind",    // machines that run are not found, neither in the list nor directly, and not ended
+	"misses",   // the list lacks machines that a lookup of the single machine finds
+	"halves",   // the list ends early
+	"repeats",  // the list contains machines twice, also with their state minutes ago
+	"foreign",  // the list contains machines of other owners; a lookup may or may not find them
+	"old",      // all replies are minutes old
+	"blind",    // running machines are not found, neither in the list nor by lookup, and not terminated
 	"blind",    //
 	"fails",    // the list is an error
-	"searches", // a direct look is an error
+	"searches", // a lookup is an error
 }
 
-// lies makes the cloud answer wrongly from now on for 1 to 20 minutes.
+// lies makes the cloud give wrong replies for 1 to 20 minutes.
 func (w *world) lies(d Disturbance) {
 	l := lie{what: lieKinds[d.Which%len(lieKinds)], salt: uint64(d.Which*1000 + d.Much), since: w.now}
 	l.share = []int{10, 30, 60, 100, 100}[d.Much%5]
@@ -79,14 +79,14 @@ func (w *world) lies(d Disturbance) {
 	w.say("the cloud %s (%d of 100, %v ago) until %.0f", l.what, l.share, l.ago, l.until.Sub(epoch).Seconds())
 }
 
-// about reports whether the lie is about the machine.
+// about reports whether the lie affects the machine.
 func (l lie) about(id string) bool {
 	h := fnv.New64a()
 	fmt.Fprintln(h, l.salt, id)
 	return int(h.Sum64()%100) < l.share
 }
 
-// telling are the lies of a kind that hold now.
+// telling returns the current lies of a kind.
 func (c *cloud) telling(what string) []lie {
 	if c.w.calm {
 		return nil
@@ -94,12 +94,12 @@ func (c *cloud) telling(what string) []lie {
 	return slices.DeleteFunc(slices.Clone(c.lies), func(l lie) bool { return l.what != what || !l.until.After(c.w.now) })
 }
 
-// unseen reports whether the cloud does not find the machine though it is there.
+// unseen reports whether the cloud does not find the machine although it exists.
 func (c *cloud) unseen(id string) bool {
 	return slices.ContainsFunc(c.telling("blind"), func(l lie) bool { return l.about(id) })
 }
 
-// age is how old the cloud's answers are.
+// age returns how old the cloud's replies are.
 func (c *cloud) age() time.Duration {
 	age := time.Duration(0)
 	for _, l := range c.telling("old") {
@@ -108,7 +108,7 @@ func (c *cloud) age() time.Duration {
 	return age
 }
 
-// honest reports whether for so long the cloud would have said of a machine that is gone that it is, had it been asked.
+// honest reports whether, for the given time, the cloud would have reported correctly that a machine is gone.
 func (c *cloud) honest(lately time.Duration) bool {
 	return !slices.ContainsFunc(c.lies, func(l lie) bool {
 		ended := l.until.Add(l.ago)
@@ -119,7 +119,7 @@ func (c *cloud) honest(lately time.Duration) bool {
 	})
 }
 
-// described is the machine as it was some time ago; false when it was not there.
+// described returns the machine as it was some time ago, and false if it did not exist then.
 func (c *cloud) described(m *machine, ago time.Duration) (removals.Machine, bool) {
 	then := c.w.now.Add(-ago)
 	if m.bought.After(then) || !m.gone.IsZero() && !m.gone.After(then) {
@@ -128,7 +128,7 @@ func (c *cloud) described(m *machine, ago time.Duration) (removals.Machine, bool
 	return removals.Machine{ID: m.id, Claim: m.claim, Created: m.bought, Ending: !m.ending.IsZero() && !m.ending.After(then)}, true
 }
 
-// answerMachine is what the cloud says about one machine.
+// answerMachine returns the cloud's reply for one machine.
 func (c *cloud) answerMachine(id string) (removals.Machine, error) {
 	if len(c.telling("searches")) > 0 {
 		return removals.Machine{}, errCloud
@@ -144,7 +144,7 @@ func (c *cloud) answerMachine(id string) (removals.Machine, error) {
 	return removals.Machine{}, fmt.Errorf("machine %s: %w", id, removals.ErrNotFound)
 }
 
-// answerMachines is the cloud's list.
+// answerMachines returns the cloud's list.
 func (c *cloud) answerMachines() ([]removals.Machine, error) {
 	if len(c.telling("fails")) > 0 {
 		return nil, errCloud
@@ -169,7 +169,7 @@ func (c *cloud) answerMachines() ([]removals.Machine, error) {
 	return list, nil
 }
 
-// foreigners are machines of others that the cloud lists as ours.
+// foreigners returns machines of other owners that the cloud lists as machines of this cluster.
 func (c *cloud) foreigners() []*machine {
 	var all []*machine
 	for _, l := range c.telling("foreign") {
@@ -183,7 +183,7 @@ func (c *cloud) foreigners() []*machine {
 	return all
 }
 
-// dismiss terminates a machine as far as the cloud finds it: false when it does not.
+// dismiss terminates a machine if the cloud finds it. It returns false otherwise.
 func (c *cloud) dismiss(id string) bool {
 	if c.unseen(id) {
 		return false
@@ -197,14 +197,14 @@ func (c *cloud) dismiss(id string) bool {
 	return c.terminate(id)
 }
 
-// silenceAfter is for how long a kubelet may be silent before its node's condition Ready is Unknown
+// silenceAfter is how long a kubelet may be silent before its node's condition Ready becomes Unknown
 // (node-monitor-grace-period of the node lifecycle controller).
 const silenceAfter = 40 * time.Second
 
 // speaks reports whether the machine's kubelet reports.
 func (m *machine) speaks() bool { return m.gone.IsZero() && m.muted.IsZero() }
 
-// silentSince is when it last reported.
+// silentSince returns when it last reported.
 func (m *machine) silentSince() time.Time {
 	if m.muted.IsZero() || !m.gone.IsZero() && m.gone.Before(m.muted) {
 		return m.gone
@@ -212,7 +212,7 @@ func (m *machine) silentSince() time.Time {
 	return m.muted
 }
 
-// silence makes a node's condition Ready Unknown when its kubelet has been silent for long enough.
+// silence sets a node's condition Ready to Unknown if its kubelet has been silent for long enough.
 func (w *world) silence(n *node, m *machine) {
 	if n.silent || w.now.Sub(m.silentSince()) < silenceAfter {
 		return
@@ -228,7 +228,7 @@ func (w *world) silence(n *node, m *machine) {
 	}
 }
 
-// mute makes kubelets silent for a while, as a network that is cut does; their machines run.
+// mute makes kubelets silent for a while, like a network partition; their machines run.
 func (w *world) mute(d Disturbance) {
 	for _, n := range w.some(d) {
 		m := w.cloud.machine(n.provider)
@@ -262,7 +262,7 @@ func (w *world) unmute(m *machine, n *node) {
 	}
 }
 
-// sickenMany gives nodes a condition that calls for repair, for a while.
+// sickenMany gives nodes a condition that requires repair, for a while.
 func (w *world) sickenMany(d Disturbance) {
 	for _, n := range w.some(d) {
 		w.say("%s has a condition that calls for repair", n.name)
@@ -285,14 +285,14 @@ func (w *world) perish(d Disturbance) {
 	}
 }
 
-// some are registered nodes: a few, half or all of them.
+// some returns registered nodes: a few, half or all of them.
 func (w *world) some(d Disturbance) []*node {
 	nodes := slices.DeleteFunc(w.api.nodes(), func(n *node) bool { return !n.registered || !n.deleting.IsZero() })
 	chosen := lie{salt: uint64(d.Which), share: []int{20, 50, 100}[d.Which%3]}
 	return slices.DeleteFunc(nodes, func(n *node) bool { return !chosen.about(n.name) })
 }
 
-// disturbDoubtfully makes a disturbance of a doubtful world happen.
+// disturbDoubtfully executes a disturbance of a doubtful world.
 func (w *world) disturbDoubtfully(d Disturbance) {
 	switch d.What {
 	case "lie":
@@ -306,11 +306,11 @@ func (w *world) disturbDoubtfully(d Disturbance) {
 	}
 }
 
-// tellTruth ends all lies, silences and illnesses.
+// tellTruth ends all wrong replies, silences and conditions.
 func (w *world) tellTruth() {
 	w.truth = w.now
 	if len(w.cloud.lies) > 0 {
-		w.api.changed = w.now // what comes of the truth takes time
+		w.api.changed = w.now // the consequences take time
 	}
 	for _, n := range w.api.nodes() {
 		w.unmute(w.cloud.machine(n.provider), n)

@@ -12,14 +12,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
-// doubted are what happens in worlds whose cloud answers wrongly.
+// doubted holds texts that must occur in the traces of worlds whose cloud gives wrong replies.
 var doubted = []string{"the cloud misses", "the cloud halves", "the cloud repeats", "the cloud foreign", "the cloud old", "the cloud blind",
 	"the cloud fails", "the cloud searches", "falls silent", "reports again", "has a condition that calls for repair", "is well again",
 	"involuntary removals are paused", "involuntary removals go on", "kept machines that belong to no claim", "end leaked",
 	"deleted a claim whose machine is gone", "deleted a claim whose node is unhealthy", "the operator allows the removals"}
 
-// TestDoubtfulHistories lets histories happen in worlds whose cloud answers wrongly, and whose removals pass through the collector,
-// node repair and the brake of production.
+// TestDoubtfulHistories runs histories in worlds whose cloud gives wrong replies, and whose removals pass through the
+// production garbage collector, node repair and brake.
 func TestDoubtfulHistories(t *testing.T) {
 	wide, ordinary := uint64(24), uint64(4)
 	if _, nightly := night(); nightly {
@@ -44,18 +44,18 @@ func TestDoubtfulHistories(t *testing.T) {
 	}
 	for _, what := range doubted {
 		if !words[what] {
-			t.Errorf("nothing in %d histories says %q", lied, what)
+			t.Errorf("no trace in %d histories contains %q", lied, what)
 		}
 	}
 }
 
-// wrong is a world as controllers with a mistake would see it and change it.
+// wrong is the view of a world by controllers with a bug.
 type wrong struct {
 	removals.World
 	deaf, unlimited, idle, stuck, hasty bool
 }
 
-// Renewed and Nodes hide what nodes say, or let their illnesses begin too early.
+// Renewed and Nodes hide what nodes report, or let their conditions begin too early.
 func (w wrong) Renewed(node string) time.Time {
 	if w.deaf {
 		return time.Time{}
@@ -95,7 +95,7 @@ func (w wrong) DeleteClaim(c removals.Claim) error {
 	return w.World.DeleteClaim(c)
 }
 
-// AnnotatePool never takes a pause off.
+// AnnotatePool never removes a pause.
 func (w wrong) AnnotatePool(name string, annotations map[string]*string) error {
 	if until, given := annotations[karpv1.AnnotationRemovalsPaused]; w.stuck && given && (until == nil || *until == "") {
 		return nil
@@ -103,7 +103,7 @@ func (w wrong) AnnotatePool(name string, annotations map[string]*string) error {
 	return w.World.AnnotatePool(name, annotations)
 }
 
-// TestPlantedRemovals: the properties of involuntary removals notice mistakes.
+// TestPlantedRemovals checks that the properties of involuntary removals detect bugs.
 func TestPlantedRemovals(t *testing.T) {
 	for property, mistake := range map[string]wrong{
 		SecondLook:      {deaf: true},
@@ -133,7 +133,7 @@ func TestPlantedRemovals(t *testing.T) {
 	}
 }
 
-// TestPlantedProvision: a controller that ceases to launch while the cloud answers wrongly is noticed.
+// TestPlantedProvision checks that a controller that stops launching while the cloud gives wrong replies is detected.
 func TestPlantedProvision(t *testing.T) {
 	opts := Production()
 	opts.Skip = []string{Audited, Deterministic, Idempotent}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The timers of the claim and node controllers, as controller.Production has them.
+// The timers of the claim and node controllers, from controller.Production.
 const (
 	launchLiveness       = 5 * time.Minute
 	registrationLiveness = 15 * time.Minute
@@ -16,7 +16,7 @@ const (
 	podGrace             = 5 * time.Second
 )
 
-// reconcile looks at every claim and node as the watch shows them, and queues what is to be done.
+// reconcile examines every claim and node in the watched state, and queues the necessary writes.
 func (p *process) reconcile() {
 	nodes := map[string]*node{}
 	for _, n := range list[*node](p.view.watched(nodeKind)) {
@@ -56,19 +56,19 @@ func (p *process) reconcile() {
 	}
 }
 
-// age keeps the condition Drifted.
+// age maintains the condition Drifted.
 func (p *process) age(c *claim) {
 	if drifted := c.generation != p.w.setting.templates[c.pool].generation; drifted == c.drifted.IsZero() {
 		p.chore("claim "+c.name+" has drifted", func() { p.edit(c, func(o object) { o.(*claim).drifted = p.clock() }) })
 	}
 }
 
-// due is false while an object's pause lasts.
+// due returns false while an object is paused.
 func (p *process) due(o object) bool { return !p.again[o.header().uid].After(p.w.now) }
 
 func (p *process) pause(o object, d time.Duration) { p.again[o.header().uid] = p.w.now.Add(d) }
 
-// chore queues a write to what the watch showed; a conflict is left to the next look.
+// chore queues a write to a watched object; after a conflict the next pass tries again.
 func (p *process) chore(text string, do func()) {
 	p.chores = append(p.chores, write{text, func() bool { do(); return true }})
 }
@@ -80,7 +80,7 @@ func (p *process) edit(o object, edit func(object)) {
 	p.w.api.update(o.key(), o.header().uid, o.header().version, edit)
 }
 
-// machineOf is the claim's machine as far as the process knows.
+// machineOf returns the claim's machine as far as the process knows it.
 func (p *process) machineOf(c *claim) string {
 	if c.provider != "" {
 		return c.provider
@@ -114,7 +114,7 @@ func (p *process) launch(c *claim) {
 	}
 }
 
-// ask sends a launch. The cloud may be slow, and its answer may be lost, or come when nobody is there any more.
+// ask sends a launch. The cloud may be slow, and its reply may be lost, or arrive after the process has died.
 func (p *process) ask(c *claim) {
 	if before := p.calls[c.uid]; before != nil && !before.lost {
 		return
@@ -141,7 +141,7 @@ func (p *process) ask(c *claim) {
 	})
 }
 
-// join registers and initialises the node of a launched claim.
+// join registers and initializes the node of a launched claim.
 func (p *process) join(c *claim, n *node) {
 	switch {
 	case c.registered.IsZero() && n == nil && p.clock().Sub(c.launched) > registrationLiveness:
@@ -160,7 +160,7 @@ func (p *process) join(c *claim, n *node) {
 	}
 }
 
-// register promises the node to its pods and then opens it.
+// register nominates the pods to the node and then removes the unregistered taint.
 func (p *process) register(c *claim, n *node) {
 	for _, a := range p.promises(c, n) {
 		p.chores = append(p.chores, write{a.String(), func() bool { return p.perform(a) }})
@@ -177,12 +177,12 @@ func (p *process) register(c *claim, n *node) {
 	})
 }
 
-// finalize takes a deleted claim down: node first, then machine, then the finaliser.
+// finalize removes a deleted claim: first the node, then the machine, then the finalizer.
 func (p *process) finalize(c *claim, n *node) {
 	if said := p.calls[c.uid]; said != nil && !said.answered && !said.lost {
-		return // one reconciler, one claim: the launch is still being asked for
+		return // one reconciler per claim: the launch is still in progress
 	}
-	if n != nil && c.registered.IsZero() && !n.registered { // a live read decides: the watch may be behind a registration
+	if n != nil && c.registered.IsZero() && !n.registered { // a live read decides: the watch may not show a registration yet
 		n = p.w.api.node(n.name)
 	}
 	if n != nil && (!c.registered.IsZero() || n.registered) {
@@ -208,8 +208,8 @@ func (p *process) finalize(c *claim, n *node) {
 	})
 }
 
-// machinesOf searches the cloud's list for a claim that shows no machine, unless the cloud has said that there is none. It reports
-// whether the list has to be asked for again.
+// machinesOf searches the cloud's list for a claim without a known machine, unless the cloud has replied that there
+// is none. It reports whether the list must be read again.
 func (p *process) machinesOf(c *claim) (ids []string, again bool) {
 	if id := p.machineOf(c); id != "" {
 		return []string{id}, false
@@ -226,7 +226,7 @@ func (p *process) machinesOf(c *claim) (ids []string, again bool) {
 	return ids, err != nil
 }
 
-// drain empties a node that is being deleted, ends its machine and lets it go.
+// drain evicts the pods of a node that is being deleted, terminates its machine and removes its finalizer.
 func (p *process) drain(n *node) {
 	if !n.tainted(disruptedTaint) {
 		p.chore("taint leaving node "+n.name, func() { p.edit(n, func(o object) { o.(*node).taint(disruptedTaint) }) })
@@ -261,7 +261,7 @@ func (p *process) drain(n *node) {
 	})
 }
 
-// deadlineOf is when the termination grace period of the node's claim ends, zero for never.
+// deadlineOf returns when the termination grace period of the node's claim ends, zero for never.
 func (p *process) deadlineOf(n *node) time.Time {
 	for _, c := range list[*claim](p.view.watched(claimKind)) {
 		switch {
@@ -275,7 +275,7 @@ func (p *process) deadlineOf(n *node) time.Time {
 	return time.Time{}
 }
 
-// notePodEvent writes when a pod came to or left a node on its claim.
+// notePodEvent records on the claim when a pod was bound to its node or removed from it.
 func (p *process) notePodEvent(name string) {
 	n, _ := p.view.seen[nodeKind][name].(*node)
 	if n == nil {
@@ -297,7 +297,7 @@ func (p *process) claimName(n *node) string {
 	return ""
 }
 
-// collectGarbage ends machines without a claim and claims without a machine.
+// collectGarbage terminates machines without a claim and deletes claims without a machine.
 func (p *process) collectGarbage() {
 	machines, shown, unlaunched := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, m := range p.w.cloud.alive() {

@@ -10,22 +10,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A LimitRange gives the pods of some applications, and of the daemons, their requests when they are made. It changes now and then:
-// pods that are there keep what they have, those that are made later have other requests. The controller knows the LimitRange, and
-// what pods of daemons request that are there.
+// A LimitRange sets the requests of the pods of some apps, and of the daemons, when the pods are created. It changes
+// at times: existing pods keep their requests, later pods have others. The controller knows the LimitRange, and the
+// requests of existing daemon pods.
 
 // limited reports whether a world has a LimitRange.
 func limited(seed uint64) bool { return seed >= Wide && seed%3 == 1 }
 
-// limitRange is what the default requests are now.
+// limitRange holds the current default requests.
 type limitRange struct {
 	defaults []quantity.Amount
-	// apps are those whose pods state no requests, daemons whether those do not.
+	// apps are those whose pods have no requests, daemons says whether the daemons have none.
 	apps    map[string]bool
 	daemons bool
 }
 
-// limit gives the world a LimitRange. It draws from numbers of its own.
+// limit adds a LimitRange to the world. It uses its own random numbers.
 func (s *setting) limit(seed uint64) {
 	if !limited(seed) {
 		return
@@ -50,7 +50,7 @@ func (s *setting) setLimits(much int) {
 	}
 }
 
-// admit gives a pod that is made the requests that it does not state.
+// admit sets the default requests of a new pod.
 func (s *setting) admit(p *pod) {
 	if s.limits != nil && s.limits.apps[p.app] {
 		p.requests = s.limits.defaults
@@ -66,7 +66,7 @@ func limitAgain(h *History, until time.Duration) {
 	}
 }
 
-// changeLimits is the disturbance.
+// changeLimits executes the disturbance.
 func (w *world) changeLimits(d Disturbance) {
 	if w.setting.limits == nil {
 		return
@@ -75,7 +75,7 @@ func (w *world) changeLimits(d Disturbance) {
 	w.say("the LimitRange gives %v", w.setting.limits.defaults)
 }
 
-// running are daemons with, of each resource, the most that they or one of their pods request.
+// running returns the daemons with, for each resource, the maximum of the requests of the template and of their pods.
 func running(daemons []model.DaemonSpec, pods []*pod) []model.DaemonSpec {
 	daemons = slices.Clone(daemons)
 	for i := range daemons {

@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// Objects by name. Histories list them many times between two changes, so that the lists are kept until there is a change.
+// Lists of objects by name. Histories list objects many times between two changes, so the lists are cached until a
+// change.
 
-// listing is the objects of one kind by name, as they were at a version.
+// listing holds the objects of one kind by name, at a version.
 type listing struct {
 	version int
 	known   bool
 	objects []object
 }
 
-// at returns the objects, sorted anew when the version is another one. The result is shared: it must not be changed.
+// at returns the objects, sorted again if the version has changed. The result is shared: callers must not change it.
 func (l *listing) at(version int, objects func() map[string]object) []object {
 	if l.known && l.version == version {
 		return l.objects
@@ -28,7 +29,7 @@ func (l *listing) at(version int, objects func() map[string]object) []object {
 	return l.objects
 }
 
-// list returns the objects as what they are, in a slice of its own.
+// list returns the objects with their concrete type, in a new slice.
 func list[T object](objects []object) []T {
 	all := make([]T, len(objects))
 	for i, o := range objects {
@@ -37,17 +38,17 @@ func list[T object](objects []object) []T {
 	return all
 }
 
-// sorted are the objects of a kind by name.
+// sorted returns the objects of a kind by name.
 func (a *api) sorted(k kind) []object {
 	return a.lists[k].at(len(a.log[k]), func() map[string]object { return a.objects[k] })
 }
 
-// sorted are the newest of what was seen and what was written, by name.
+// sorted returns the newest of the watched and the written objects, by name.
 func (v *view) sorted(k kind) []object {
 	return v.lists[k].at(v.version, func() map[string]object { return v.present(k) })
 }
 
-// watched are the objects as the watch has shown them, by name.
+// watched returns the objects that the watch has shown, by name.
 func (v *view) watched(k kind) []object {
 	return v.shown[k].at(v.cursor[k], func() map[string]object { return v.seen[k] })
 }

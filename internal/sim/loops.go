@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The timers of the loops, as controller.Production has them.
+// The timers of the loops, from controller.Production.
 const (
 	batchIdle      = time.Second
 	podRetrigger   = 10 * time.Second
@@ -21,18 +21,18 @@ const (
 
 type provisionLoop struct {
 	last time.Time
-	// version and catalogues are what the last plan was made from.
+	// version and catalogues identify the input of the last plan.
 	version, catalogues int
-	// plan is the latest, nil before the first.
+	// plan is the latest plan, nil before the first.
 	plan *plan.Provision
-	// targets are where the latest plan puts its pods; nil before the first.
+	// targets holds the nodes of the pods in the latest plan; nil before the first.
 	targets plan.Targets
 }
 
 type disruptLoop struct {
 	at    time.Time
 	known []plan.Command
-	// next is when time alone may let a node go; version and catalogues are what the last decision was made from.
+	// next is when time alone may allow a removal; version and catalogues identify the input of the last decision.
 	next       time.Time
 	decided    bool
 	version    uint64
@@ -59,7 +59,7 @@ func (p *process) loops() {
 	}
 }
 
-// plan is a pass of the provision loop: decide on a snapshot, check on a later one, write, promise.
+// plan is a pass of the provision loop: decide on a snapshot, check on a later one, write, nominate.
 func (p *process) plan() {
 	p.provision.last, p.provision.version, p.provision.catalogues = p.w.now, p.view.version, p.w.catalogues
 	snap := p.snapshot()
@@ -95,10 +95,10 @@ func (p *process) plan() {
 	}
 }
 
-// promises are the nominations for a node that is about to be opened.
+// promises returns the nominations for a node that is about to open.
 func (p *process) promises(c *claim, n *node) []plan.Action {
 	snap := p.snapshot()
-	if p.provision.targets == nil { // after a restart: with its claims in flight, the same plan comes out
+	if p.provision.targets == nil { // after a restart: with the claims in flight, planning gives the same plan
 		p.provision.plan = p.w.opts.Schedule(snap, nil)
 		p.provision.targets = p.provision.plan.Targets()
 	}
@@ -117,7 +117,7 @@ func (p *process) tick() {
 	p.then = func() { p.advance(append(commands, proposed...), 0) }
 }
 
-// decide proposes, if anything has changed since the last time, or time has come.
+// decide proposes commands if anything has changed since the last time, or a time has been reached.
 func (p *process) decide(snap *model.Snapshot) []plan.Command {
 	d := &p.disrupt
 	if d.decided && d.version == snap.Version && d.catalogues == p.w.catalogues && (d.next.IsZero() || snap.Now.Before(d.next)) {
@@ -140,7 +140,7 @@ func candidates(c plan.Command) string {
 	return strings.Join(all, " ")
 }
 
-// stand is a pass of the loop that keeps the number of nodes of static pools.
+// stand is a pass of the loop that maintains the number of nodes of static pools.
 func (p *process) stand() {
 	const resync, retry = 10 * time.Second, 30 * time.Second
 	p.static.at = p.w.now.Add(resync)
@@ -161,7 +161,7 @@ func (p *process) stand() {
 	p.carryOut(decided.Actions(), nil)
 }
 
-// advance takes a step with every command, on the newest snapshot, until none has anything more to do now.
+// advance takes one step of every command on the newest snapshot, repeatedly, until no command has more to do now.
 func (p *process) advance(commands []plan.Command, step int) {
 	if len(commands) == 0 || step == mostSteps {
 		p.disrupt.known = append(p.disrupt.known, commands...)
@@ -198,7 +198,7 @@ func (p *process) advance(commands []plan.Command, step int) {
 	})
 }
 
-// rest ends the pass: what carries the taint of no command is cleaned, and the next pass is planned.
+// rest ends the pass: it removes taints without a command, and schedules the next pass.
 func (p *process) rest() {
 	p.disrupt.at = p.w.now.Add(disruptionPoll)
 	if len(p.disrupt.known) > 0 {

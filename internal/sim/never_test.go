@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// TestNodesThatNeverRegister: each claim is given up after 15 minutes, and without the brake 32 machines would be launched in
-// eight hours. With it the launches come further and further apart, and when machines join again the pod runs: on the second
-// node, because the first that joins shows how large the daemon is.
+// TestNodesThatNeverRegister checks that launches are delayed when nodes never register. Each claim is deleted after
+// 15 minutes, and without the brake 32 machines would be launched in eight hours. With the brake the intervals
+// between launches grow. When machines join again the pod runs on the second node, because the first shows how large
+// the daemon is.
 func TestNodesThatNeverRegister(t *testing.T) {
 	w := loopOfLaunches(1, false)
 	w.calm, w.cloud.strange = true, 1000

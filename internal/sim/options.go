@@ -9,40 +9,41 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
-// Options are the decisions of the process. Production has the real ones; tests replace one by a broken one, to see
-// that a property notices.
+// Options holds the decision functions of the process. Production returns the production functions; tests replace one
+// by a broken one, to check that a property detects it.
 type Options struct {
-	// Schedule plans, on the seats that the last plan of the process gave its pods; nil before the first.
+	// Schedule plans with the seats of the last plan of the process; nil before the first.
 	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
-	// Reserve notes on claims what else in the API does not remember of a plan.
+	// Reserve returns the reservations on claims for the parts of a plan that nothing else in the API records.
 	Reserve func(*model.Snapshot, *plan.Provision) []plan.Action
 	Propose func(*model.Snapshot, disruption.Options) disruption.Proposal
 	Resume  func(*model.Snapshot, ...plan.Command) []plan.Command
-	// Advance takes one step with every command, in order, with the same budgets.
+	// Advance takes one step of every command, in order, with shared budgets.
 	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
-	// Static says what static pools lack and have too much of.
+	// Static returns the missing and surplus nodes of static pools.
 	Static  func(*model.Snapshot) disruption.Standing
 	Orphans func(*model.Snapshot) []plan.Action
-	// Notices says which claims expect pods of nodes that leave without a command.
+	// Notices returns the annotations for claims that await pods of nodes being removed without a command.
 	Notices func(*model.Snapshot) []plan.Action
-	// Audit returns what is wrong with a plan.
+	// Audit returns the problems of a plan.
 	Audit func(*model.Snapshot, *plan.Provision) []string
-	// Forget drops the memory of own writes of that object: the process then knows what the watch has shown.
+	// Forget reports whether the own write to the object is dropped: the process then knows only what the watch has
+	// shown.
 	Forget func(object string) bool
-	// Removals changes what the controllers of production that remove machines see of the world, and what becomes of their writes.
+	// Removals wraps the view of the world by the production controllers that remove machines, and their writes.
 	Removals func(removals.World) removals.World
-	// Skip names properties that are not checked, so that a bug which breaks several shows in another.
+	// Skip lists properties that are not checked, so that a bug that violates several is reported by another.
 	Skip []string
 }
 
-// Stepped is a command after one step, and the writes that lead on.
+// Stepped is a command after one step, and the writes of the step.
 type Stepped struct {
 	Command plan.Command
 	Actions []plan.Action
 }
 
-// Production are the functions that the binary runs.
+// Production returns the functions that the controller runs.
 func Production() Options {
 	return Options{
 		Schedule:       schedule,

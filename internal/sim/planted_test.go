@@ -12,17 +12,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// bug is one way to decide wrongly, and the property that must notice. Properties that would notice earlier are skipped,
-// to see this one do it.
+// bug is a wrong decision function, and the property that must detect it. Properties that would detect it earlier are
+// skipped.
 type bug struct {
 	plant    func(*Options)
 	property string
 	skip     []string
-	// first is the seed to begin with, for bugs that few histories show.
+	// first is the seed to begin with, for bugs that few histories reveal.
 	first uint64
 }
 
-// planted are bugs of provisioning and of the machinery of commands; those of disruption are in planteddisruption_test.go.
+// planted holds bugs of provisioning and of command processing; those of disruption are in planteddisruption_test.go.
 var planted = map[string]bug{
 	"claims get a new name with every plan": {
 		plant: func(o *Options) {
@@ -182,7 +182,7 @@ var planted = map[string]bug{
 	},
 }
 
-// rash deletes the candidates of every command; announce says for which the command is written first.
+// rash deletes the candidates of every command; announce selects those for which the command is written first.
 func rash(s *model.Snapshot, commands []plan.Command, announce func(plan.Candidate) bool) []Stepped {
 	steps := make([]Stepped, len(commands))
 	for i, cmd := range commands {
@@ -204,7 +204,7 @@ func rash(s *model.Snapshot, commands []plan.Command, announce func(plan.Candida
 	return steps
 }
 
-// unlimited is the snapshot without budgets.
+// unlimited returns the snapshot without budgets.
 func unlimited(s *model.Snapshot) *model.Snapshot {
 	free := *s
 	free.Pools = slices.Clone(s.Pools)
@@ -217,7 +217,7 @@ func unlimited(s *model.Snapshot) *model.Snapshot {
 	return &free
 }
 
-// TestPlantedBugs shows that the properties can fail: each bug is found, by the property that is there for it.
+// TestPlantedBugs checks that the properties can fail: each bug is detected by its property.
 func TestPlantedBugs(t *testing.T) {
 	all := maps.Clone(planted)
 	maps.Copy(all, plantedInDisruption)
@@ -225,7 +225,7 @@ func TestPlantedBugs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const histories = 120
 			for seed := bug.first; seed < bug.first+histories; seed++ {
-				opts := Production() // a plant may keep a count
+				opts := Production() // a bug may keep a counter
 				opts.Skip = bug.skip
 				bug.plant(&opts)
 				f := Run(NewHistory(seed), opts).Failure
@@ -233,17 +233,17 @@ func TestPlantedBugs(t *testing.T) {
 					continue
 				}
 				if f.Property != bug.property {
-					t.Fatalf("seed %d: found by %q, want %q: %v", seed, f.Property, bug.property, f)
+					t.Fatalf("seed %d: detected by %q, want %q: %v", seed, f.Property, bug.property, f)
 				}
 				t.Logf("seed %d: %v", seed, f)
 				return
 			}
-			t.Fatalf("not found in %d histories, want %q to fail", histories, bug.property)
+			t.Fatalf("not detected in %d histories, want %q to fail", histories, bug.property)
 		})
 	}
 }
 
-// TestWorldsNotAtRest breaks a world that came to rest, by hand, and has each property of such a world notice.
+// TestWorldsNotAtRest breaks a world at rest and checks that the matching property detects it.
 func TestWorldsNotAtRest(t *testing.T) {
 	broken := map[string]struct {
 		breaks   func(*world)
@@ -295,7 +295,7 @@ func TestWorldsNotAtRest(t *testing.T) {
 	}
 }
 
-// quietWorld has one app with five pods, a pool that never lets a node go, and no mischief.
+// quietWorld returns a world with one app of five pods, a pool without consolidation, and no disturbances.
 func quietWorld() *world {
 	w := newWorld(1, Production())
 	clear(w.api.objects[pdbKind])

@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// plantedInDisruption are bugs in what decides which nodes go.
+// plantedInDisruption holds bugs in the selection of nodes to remove.
 var plantedInDisruption = map[string]bug{
 	"PodDisruptionBudgets are not looked at": {
 		plant: func(o *Options) {
@@ -137,7 +137,7 @@ var plantedInDisruption = map[string]bug{
 	},
 }
 
-// giveUp removes every node as underused, at once.
+// giveUp removes every node as underutilized, at once.
 func giveUp(o *Options) {
 	o.Propose = func(s *model.Snapshot, _ disruption.Options) disruption.Proposal {
 		var p disruption.Proposal
@@ -158,12 +158,12 @@ func giveUp(o *Options) {
 	}
 }
 
-// credulous steps without a judge.
+// credulous steps commands without Judge.
 func credulous(s *model.Snapshot, _ disruption.Options, commands []plan.Command) []Stepped {
 	return stepAll(plan.NewGuard(s), commands)
 }
 
-// dearest are the requirements with the pool's dearest type that the others allow.
+// dearest returns the requirements with the most expensive type of the pool that the others allow.
 func dearest(pool *model.Pool, all []label.Requirement) []label.Requirement {
 	var most int64
 	name := ""

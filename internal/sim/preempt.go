@@ -12,23 +12,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Preempting is the first seed of histories in which kube-scheduler preempts: pods of higher priority and daemons take the
-// place of others. Pods of daemons ask for more there than their template says, as a LimitRange or a webhook makes them; the
-// controller learns that from the pods that are there. They end before Wide; other seeds have nothing of it and stay as they were.
+// Preempting is the first seed of histories in which kube-scheduler preempts: pods of higher priority and daemons
+// replace others. In these histories daemon pods request more than their template, as if changed by a LimitRange or a
+// webhook; the controller learns that from existing pods. The range ends before Wide; other seeds are unaffected.
 const Preempting = uint64(1) << 32
 
-// preemption is what a world has of it; nil for none.
+// preemption holds the parameters of preemption in a world; nil for none.
 type preemption struct {
-	// real is what pods of the daemons ask for, by UID; priority is theirs.
+	// real holds the actual requests of daemon pods, by UID; priority is their priority.
 	real     map[string][]quantity.Amount
 	priority int32
-	// unseen: the controller never learns what daemons really ask for. Then it is wrong about every node, for ever.
+	// unseen says that the controller never learns the actual requests of daemons. It is then wrong about every node,
+	// permanently.
 	unseen bool
-	// known are the daemons of which the leader has seen a pod, by UID.
+	// known holds the daemons of which the leader has seen a pod, by UID.
 	known map[string]bool
 }
 
-// preempts makes the world one of preemption. It draws from numbers of its own.
+// preempts adds preemption to the world. It uses its own random numbers.
 func (s *setting) preempts(seed uint64) {
 	if seed < Preempting || seed >= Wide {
 		return
@@ -48,8 +49,8 @@ func (s *setting) preempts(seed uint64) {
 	}
 }
 
-// daemonsOn are the daemons as the controller knows them: by their template, and by the pods that it has seen of them where
-// those ask for more.
+// daemonsOn returns the daemons as the controller knows them: by their template, and by the pods that it has seen if
+// those request more.
 func (s *setting) daemonsOn(pods []*pod) []model.DaemonSpec {
 	if s.limits != nil {
 		return running(s.daemons, pods)
@@ -67,7 +68,7 @@ func (s *setting) daemonsOn(pods []*pod) []model.DaemonSpec {
 	return daemons
 }
 
-// tellDaemons tells the builder of daemons whose pods have shown what they ask for.
+// tellDaemons updates the builder with daemons whose pods have shown their actual requests.
 func (st *store) tellDaemons(s *setting, pods []*pod) {
 	if s.preemption == nil && s.limits == nil {
 		return
@@ -85,7 +86,7 @@ func (st *store) tellDaemons(s *setting, pods []*pod) {
 	}
 }
 
-// place puts the daemon's pod on its node. In worlds of preemption it takes the place of others when it has to.
+// place creates the daemon's pod on its node. In worlds with preemption it preempts other pods if necessary.
 func (w *world) place(p *pod, n *node) {
 	if w.setting.preemption == nil {
 		w.api.create(p)
@@ -104,8 +105,8 @@ func (w *world) place(p *pod, n *node) {
 	w.say("%s is bound to %s", p.name, n.name)
 }
 
-// victims are the pods of lower priority that have to leave the node so that the pod fits, the least important first; false
-// when that is not enough. Pods that are about to be bound count as there.
+// victims returns the pods of lower priority that must be removed from the node so that the pod fits, the least
+// important first, and false if that does not suffice. Pods that are about to be bound count as bound.
 func (w *world) victims(p *pod, n *node) ([]*pod, bool) {
 	used := map[string]int64{}
 	var lower []*pod
@@ -123,7 +124,7 @@ func (w *world) victims(p *pod, n *node) ([]*pod, bool) {
 	})
 	add(used, p.requests)
 	fits := func() bool {
-		for name, amount := range used { // a resource that the node does not have is one of which it has nothing
+		for name, amount := range used { // a resource that the node lacks has the amount zero
 			if amount > amountOf(n.allocatable, name) {
 				return false
 			}
@@ -143,7 +144,7 @@ func (w *world) victims(p *pod, n *node) ([]*pod, bool) {
 	return victims, fits()
 }
 
-// preempt deletes the victims, and tells every process of them.
+// preempt deletes the victims, and reports them to every process.
 func (w *world) preempt(p *pod, n *node, victims []*pod) {
 	for _, v := range victims {
 		if !v.deleting.IsZero() {
@@ -159,7 +160,7 @@ func (w *world) preempt(p *pod, n *node, victims []*pod) {
 	}
 }
 
-// preemptFor looks for a node on which pods of lower priority make room for the pod, which then waits for that node.
+// preemptFor looks for a node on which the pod can preempt pods of lower priority; the pod then waits for that node.
 func (w *world) preemptFor(p *pod, nodes []*node) {
 	if w.setting.preemption == nil || p.priority == 0 || p.relation != (relation{}) || p.nominated != "" || p.making != "" {
 		return
@@ -173,7 +174,7 @@ func (w *world) preemptFor(p *pod, nodes []*node) {
 			continue
 		}
 		w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).making = n.name })
-		w.after(time.Minute, func() { // the node may have gone, or the room been taken
+		w.after(time.Minute, func() { // the node may be gone, or the room taken
 			if live := w.api.pod(p.name); live != nil && live.uid == p.uid && live.making != "" {
 				w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).making = "" })
 			}
@@ -183,14 +184,14 @@ func (w *world) preemptFor(p *pod, nodes []*node) {
 	}
 }
 
-// heldBack reports whether launches for the pod wait.
+// heldBack reports whether launches for the pod are on hold.
 func (w *world) heldBack(p *pod) bool {
 	return slices.ContainsFunc(w.setting.pools, func(pool *model.PoolSpec) bool {
 		return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == p.app && h.Until.After(w.now) })
 	})
 }
 
-// restrain is the provision loop's brake (controller/loop).
+// restrain applies the brake of the provision loop (controller/loop).
 func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	if p.w.setting.preemption == nil {
 		return decided

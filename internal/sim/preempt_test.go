@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// TestPreemptingHistories lets histories happen in worlds in which kube-scheduler preempts and daemons ask for more than
-// their template says.
+// TestPreemptingHistories runs histories in worlds in which kube-scheduler preempts and daemons request more than
+// their template.
 func TestPreemptingHistories(t *testing.T) {
 	first, histories := Preempting, uint64(24)
 	if day, nightly := night(); nightly {
@@ -19,8 +19,8 @@ func TestPreemptingHistories(t *testing.T) {
 	play(t, first, histories, []string{" preempts "}).lacks(t)
 }
 
-// loopOfLaunches is a world with one pool, whose types are all alike, and one app of one pod, which shares no node with the
-// daemon: its template asks for nothing, its pods for nearly all of a node, and it preempts.
+// loopOfLaunches returns a world with one pool of equal types and one app of one pod, which cannot share a node with
+// the daemon: the daemon's template requests nothing, but its pods request nearly a whole node and preempt the pod.
 func loopOfLaunches(seed uint64, unseen bool) *world {
 	w := newWorld(Preempting+seed, Production())
 	s := w.setting
@@ -62,8 +62,9 @@ func loopOfLaunches(seed uint64, unseen bool) *world {
 	return w
 }
 
-// TestLoopOfLaunches: a daemon that is larger than its template preempts the pod that a node was launched for. When its pods
-// are seen, the second node is large enough. When the controller never learns, the brake ends the loop.
+// TestLoopOfLaunches covers a daemon that is larger than its template and preempts the pod that a node was launched
+// for. If its pods are seen, the second node is large enough. If the controller never learns the requests, the brake
+// ends the loop.
 func TestLoopOfLaunches(t *testing.T) {
 	for _, c := range []struct {
 		unseen      bool

@@ -10,10 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
-// process is one run of the controller. All of it is memory, and gone when it dies.
+// process is one run of the controller. All of its state is in memory, and is lost when it dies.
 //
 //	queue   writes of the loops, decided under their lock; one at a time
-//	chores  writes of the claim and node controllers, beside them
+//	chores  writes of the claim and node controllers, concurrent with them
 type process struct {
 	w     *world
 	id    int
@@ -22,46 +22,47 @@ type process struct {
 
 	queue []write
 	then  func()
-	// busy is until when the loops only think.
+	// busy is until when the loops only compute.
 	busy time.Time
-	// failed is how many writes of the queue have failed since it was filled.
+	// failed is the number of failed writes of the queue since it was filled.
 	failed int
 	chores []write
 
-	// dead does nothing any more. deposed is no leader any more and may still do the write it was about to do.
+	// dead processes do nothing any more. deposed processes no longer lead and may still perform the next write.
 	dead, deposed bool
 
 	provision provisionLoop
 	disrupt   disruptLoop
 	static    staticLoop
-	// promised are nodes that pods were planned onto, and until when that keeps them from being disrupted.
+	// promised holds the nodes that pods are nominated to, and until when that prevents their disruption.
 	promised map[string]time.Time
-	// calls to the cloud by the claim's uid; again when an object may be looked at next.
+	// calls to the cloud by the claim's UID; again is when an object may be examined next.
 	calls map[string]*call
 	again map[string]time.Time
-	// brake is the provision loop's, left are the pods that it is to be told of.
+	// brake is the brake of the provision loop, left the departures not reported to it yet.
 	brake   plan.Brake
 	left    []model.Departure
 	collect time.Time
-	// removals are the controllers of production that remove machines, nil in worlds that model them; rounds is how many rounds of
-	// collection went well. repairs are the nodes that repair has looked at, by uid. doing is what the controllers do now.
+	// removals holds the production controllers that remove machines, nil in worlds that model them; rounds counts
+	// the successful rounds of collection. repairs holds the nodes that repair has examined, by UID. doing is the
+	// current activity of the controllers.
 	removals *removals.Controllers
 	rounds   int
 	repairs  map[string]repaired
 	doing    doing
 }
 
-// write is one API write, or one call of the cloud.
+// write is one API write, or one call to the cloud.
 type write struct {
 	text string
 	// do reports success.
 	do func() bool
 }
 
-// call is a launch that was asked of the cloud.
+// call is a launch request to the cloud.
 type call struct {
 	answered bool
-	// lost answers never come; the launch is asked for again.
+	// lost replies never arrive; the launch is requested again.
 	lost    bool
 	machine *machine
 }
@@ -82,7 +83,7 @@ func newProcess(w *world, id int) *process {
 	return p
 }
 
-// wake is the process's turn.
+// wake runs one turn of the process.
 func (p *process) wake() {
 	if p.dead {
 		return
@@ -117,7 +118,7 @@ func (p *process) wake() {
 	p.w.after(pause, p.wake)
 }
 
-// work does the first write of a queue, unless the process dies before it.
+// work performs the first write of a queue, unless the process dies before it.
 func (p *process) work(queue *[]write) {
 	if len(*queue) == 0 {
 		return
@@ -143,7 +144,7 @@ func (p *process) die(why string) {
 	p.w.say("process %d %s", p.id, why)
 }
 
-// depose makes another process lead. This one may still do the write it was about to do.
+// depose makes another process the leader. The current one may still perform its next write.
 func (w *world) depose() {
 	p := w.leader()
 	if p == nil {
@@ -154,7 +155,7 @@ func (w *world) depose() {
 	w.start()
 }
 
-// watch takes what the watches bring, each at its own pace.
+// watch delivers the events of the watches, each with its own lag.
 func (p *process) watch() {
 	for k := range kinds {
 		oldest, behind := p.view.oldest(k)
@@ -170,7 +171,7 @@ func (p *process) watch() {
 	p.view.settle()
 }
 
-// snapshot is the newest that the process knows.
+// snapshot returns the newest snapshot that the process knows.
 func (p *process) snapshot() *model.Snapshot {
 	p.w.setting.roll(p.w.now)
 	for name, until := range p.promised {
@@ -181,12 +182,12 @@ func (p *process) snapshot() *model.Snapshot {
 	return p.store.snapshot(p.w.setting, p.clock(), p.view, p.promised)
 }
 
-// facts are the same, for a snapshot of one's own.
+// facts returns the same as specs.
 func (p *process) facts() facts {
 	return factsOf(p.w.setting, p.clock(), p.view.sorted, p.promised)
 }
 
-// carryOut queues actions; then is called when they are done, whatever became of them.
+// carryOut queues actions; then is called when they are done, successfully or not.
 func (p *process) carryOut(actions []plan.Action, then func()) {
 	p.failed = 0
 	for _, a := range actions {
@@ -195,7 +196,7 @@ func (p *process) carryOut(actions []plan.Action, then func()) {
 	p.then = then
 }
 
-// perform is execute.Executor's do: idempotent, by UID.
+// perform performs an action like the executor: idempotent, by UID.
 func (p *process) perform(action plan.Action) bool {
 	switch a := action.(type) {
 	case plan.TaintNode:
@@ -250,8 +251,8 @@ func (p *process) perform(action plan.Action) bool {
 	panic(fmt.Sprintf("no such action: %T", action))
 }
 
-// send makes a write that may be refused, or whose answer may be lost, while the API is flaky. What the API returned
-// is remembered.
+// send performs a write that may be refused, or whose reply may be lost, while the API is flaky. It records the
+// returned object.
 func (p *process) send(do func() object) bool {
 	fault := 0
 	if !p.w.calm && p.w.flaky.After(p.w.now) {
@@ -277,7 +278,7 @@ func (p *process) patch(k key, uid string, edit func(object)) bool {
 	})
 }
 
-// patchNode reads the cache, then, after a conflict, live.
+// patchNode reads the cache first and, after a conflict, the API.
 func (p *process) patchNode(name, uid string, change func(*node) bool) bool {
 	k := key{nodeKind, name}
 	read := p.view.cached(k)
@@ -339,7 +340,7 @@ func (p *process) deleteClaim(a plan.DeleteClaim) bool {
 	})
 }
 
-// pending are the pods that wait for us, as the process sees it.
+// pending returns the number of unschedulable pods that the process sees.
 func (p *process) pending() int {
 	count := 0
 	for _, o := range p.view.sorted(podKind) {
@@ -350,7 +351,7 @@ func (p *process) pending() int {
 	return count
 }
 
-// leaving reports whether pods run on nodes that are leaving.
+// leaving reports whether pods run on nodes that are being removed.
 func (p *process) leaving() bool {
 	going := map[string]bool{}
 	for _, c := range list[*claim](p.view.sorted(claimKind)) {

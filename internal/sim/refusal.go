@@ -1,9 +1,10 @@
 package sim
 
-// An API server that refuses writes for a while: some for their number, as priority and fairness does (429), and all new claims, as a
-// ResourceQuota over their count does (403). Nothing is written then, and the caller knows.
+// An API server that refuses writes for a while: a part of them because of their rate, like priority and fairness
+// (429), and all new claims, like a ResourceQuota on their count (403). Nothing is written then, and the caller gets
+// the error.
 
-// throttles reports whether the API server refuses a write for the number of writes.
+// throttles reports whether the API server refuses a write because of the rate.
 func (w *world) throttles() bool {
 	return !w.calm && w.throttled.After(w.now) && w.rng.IntN(2) == 0
 }

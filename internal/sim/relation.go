@@ -10,11 +10,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Related is the first seed of histories in which pods ask something of each other, or have disks. Smaller seeds have
+// Related is the first seed of histories in which pods have constraints on each other, or disks. Smaller seeds have
 // neither.
 const Related = uint64(1) << 20
 
-// relation is what the pods of an app ask of the pods of an app, by the label key; the zero value asks nothing.
+// relation holds the constraints of an app's pods on the pods of an app, by the label key; the zero value has none.
 type relation struct {
 	key string
 	// skew is the maxSkew of a hard topology spread constraint over the app itself, 0 for none.
@@ -35,8 +35,8 @@ func (r relation) String() string {
 	return "for itself"
 }
 
-// relate gives some apps relations, and some disks. It draws from numbers of its own, so that the rest of a world does not
-// depend on it.
+// relate adds relations to some apps, and disks to some. It uses its own random numbers, so that the rest of a world
+// does not depend on it.
 func (s *setting) relate(seed uint64) {
 	if !related(seed) {
 		return
@@ -56,8 +56,8 @@ func (s *setting) relate(seed uint64) {
 	}
 }
 
-// freeDisk is the first disk of the app's replicas that no pod has, empty if there is none. A disk is made where its first
-// pod comes to be, and stays there.
+// freeDisk returns the first disk of the app's replicas that no pod uses, "" if there is none. A disk is created in
+// the zone of its first pod, and stays there.
 func (a *app) freeDisk(used map[string]bool) string {
 	for i := range a.replicas {
 		if name := fmt.Sprintf("disk-%d-of-%s", i, a.name); !used[name] {
@@ -67,12 +67,12 @@ func (a *app) freeDisk(used map[string]bool) string {
 	return ""
 }
 
-// ofApp selects the pods of an app.
+// ofApp returns a selector for the pods of an app.
 func ofApp(name string) model.Selector {
 	return model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: labelApp, Operator: label.In, Values: []string{name}}}}
 }
 
-// relate adds what the pod asks of others to its spec, and where its disk is.
+// relate adds the pod's constraints on other pods, and the zone of its disk, to its spec.
 func (p *pod) relate(spec *model.PodSpec) {
 	r := p.relation
 	switch {
@@ -93,18 +93,19 @@ func (p *pod) relate(spec *model.PodSpec) {
 	}
 }
 
-// wants reports whether the labels of a node are such as the pod, and its disk, ask for.
+// wants reports whether the pod and its disk accept the labels of a node.
 func (p *pod) wants(labels map[string]string) bool {
 	return accepts(p.alternatives, labels) && (p.zone == "" || labels[model.LabelZone] == p.zone)
 }
 
-// host is a node for the rules between pods: its labels, and who is on it.
+// host is a node for the rules between pods: its labels and its pods.
 type host struct {
 	labels map[string]string
 	pods   []*pod
 }
 
-// hosts are the nodes with those that kube-scheduler counts there: pods that are bound or about to be.
+// hosts returns the nodes with the pods that kube-scheduler counts there: bound pods and pods that are about to be
+// bound.
 func (w *world) hosts(nodes []*node, pods []*pod) map[string]*host {
 	hosts := make(map[string]*host, len(nodes))
 	for _, n := range nodes {
@@ -122,8 +123,8 @@ func (w *world) hosts(nodes []*node, pods []*pod) map[string]*host {
 	return hosts
 }
 
-// admits is kube-scheduler's filters PodTopologySpread and InterPodAffinity for a pod on one of the hosts, which does not
-// count it yet.
+// admits implements kube-scheduler's filters PodTopologySpread and InterPodAffinity for a pod on one of the hosts,
+// which does not count it yet.
 func admits(p *pod, on *host, hosts map[string]*host) bool {
 	r := p.relation
 	switch {
@@ -142,13 +143,14 @@ func admits(p *pod, on *host, hosts map[string]*host) bool {
 	return true
 }
 
-// keptApart reports whether p, on one host, keeps the other pod off another, or is kept off for its sake.
+// keptApart reports whether the anti-affinity of p on one host excludes the other pod from another host, or vice
+// versa.
 func keptApart(p, other *pod, on, where *host) bool {
 	r := p.relation
 	return r.apart != "" && other.app == r.apart && on.labels[r.key] != "" && on.labels[r.key] == where.labels[r.key]
 }
 
-// spreads is the skew of the pod's constraint, over nodes that the pod may be on for their labels.
+// spreads reports whether the pod's spread constraint allows the host, over the nodes whose labels the pod accepts.
 func spreads(p *pod, on *host, hosts map[string]*host) bool {
 	r := p.relation
 	counts := map[string]int{}
@@ -175,8 +177,8 @@ func spreads(p *pod, on *host, hosts map[string]*host) bool {
 	return counts[domain]+1-least <= r.skew
 }
 
-// isNear reports whether one of those that the pod wants to be near is there. The first of an app that wants to be near its
-// own kind may be anywhere.
+// isNear reports whether a pod that the affinity selects is in the domain. The first pod of an app with affinity to
+// itself may be anywhere.
 func isNear(p *pod, on *host, hosts map[string]*host) bool {
 	r, anywhere := p.relation, false
 	for _, h := range hosts {
@@ -192,7 +194,7 @@ func isNear(p *pod, on *host, hosts map[string]*host) bool {
 	return !anywhere && r.near == p.app && on.labels[r.key] != ""
 }
 
-// welcome reports whether the rules between pods let the pod onto a new node of those labels.
+// welcome reports whether the rules between pods allow the pod on a new node with the labels.
 func (w *world) welcome(p *pod, labels map[string]string) bool {
 	if !w.related {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// The rules between pods, as kube-scheduler has them, on three hosts: two in zone a, one in zone b.
+// TestAdmits covers the rules between pods of kube-scheduler, on three hosts: two in zone a, one in zone b.
 func TestAdmits(t *testing.T) {
 	zone, name := model.LabelZone, model.LabelHostname
 	web := func(r relation) *pod { return &pod{app: "web", relation: r} }
@@ -57,7 +57,7 @@ func newHost(name, zone string, pods []*pod) *host {
 	return &host{labels: map[string]string{model.LabelHostname: name, model.LabelZone: zone}, pods: pods}
 }
 
-// A disk belongs to one pod at a time, and its pod goes where it is.
+// TestDisks checks that a disk belongs to one pod at a time, and that its pod accepts only the zone of the disk.
 func TestDisks(t *testing.T) {
 	a := &app{name: "db", replicas: 2}
 	used := map[string]bool{}
@@ -70,6 +70,6 @@ func TestDisks(t *testing.T) {
 	}
 	p := &pod{disk: first, zone: "a"}
 	if p.wants(map[string]string{model.LabelZone: "b"}) || !p.wants(map[string]string{model.LabelZone: "a"}) {
-		t.Error("a pod goes where its disk is not")
+		t.Error("a pod accepts a zone without its disk")
 	}
 }

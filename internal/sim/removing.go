@@ -9,30 +9,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sim/removals"
 )
 
-// Involuntary removals in witnessed worlds are decided by the controllers of production: the collector of garbage, node repair and
-// the brake. Here is what they see and what becomes of their writes.
+// In witnessed worlds the production controllers decide about involuntary removals: the garbage collector, node
+// repair and the brake. This file implements their view of the world and their writes.
 
-// The rounds of garbage collection, as controller.Production has them: the first come sooner.
+// The rounds of garbage collection, from controller.Production: the first rounds are closer together.
 const (
 	firstCollection = 10 * time.Second
 	firstRounds     = 20
 )
 
-// doing is what the controllers of a process do now.
+// doing is the current activity of the controllers of a process.
 type doing struct {
 	repair bool
-	// asked are the cloud's answers about single machines in this round: true for one that is there.
+	// asked holds the cloud's replies about single machines in this round: true for an existing machine.
 	asked map[string]bool
 }
 
-// repaired is how a node was when repair looked at it.
+// repaired is the state of a node when repair examined it.
 type repaired struct {
 	silent bool
 	ill    time.Time
 	again  time.Time
 }
 
-// collectWitnessed is a round of garbage collection.
+// collectWitnessed runs a round of garbage collection.
 func (p *process) collectWitnessed() {
 	p.doing = doing{asked: map[string]bool{}}
 	if err := p.removals.Collect(); err != nil {
@@ -45,8 +45,8 @@ func (p *process) collectWitnessed() {
 	}
 }
 
-// repairNodes looks at nodes that are ill or silent, at those whose claim a repair has marked, and again at those of which that is
-// news.
+// repairNodes examines nodes that are unhealthy or silent, nodes whose claim a repair has marked, and examined nodes
+// that have changed.
 func (p *process) repairNodes() {
 	marked := map[string]bool{}
 	for _, c := range list[*claim](p.view.watched(claimKind)) {
@@ -71,7 +71,7 @@ func (p *process) repairNodes() {
 	}
 }
 
-// witness shows the world to the controllers of a process.
+// witness is the view of the world for the controllers of a process.
 type witness struct{ p *process }
 
 var _ removals.World = witness{}
@@ -163,7 +163,7 @@ func (w witness) Machine(id string) (removals.Machine, error) {
 // Machines implements removals.World.
 func (w witness) Machines() ([]removals.Machine, error) { return w.p.w.cloud.answerMachines() }
 
-// Terminate implements removals.World: the collector ends a machine of no claim.
+// Terminate implements removals.World: the collector terminates a machine without a claim.
 func (w witness) Terminate(id string) error {
 	return w.p.write("end leaked "+id, func() error {
 		w.p.w.check.ended(w.p, id)
@@ -218,7 +218,7 @@ func (w witness) DeleteClaim(c removals.Claim) error {
 	})
 }
 
-// change writes what edit makes of the claim, if it is still the one that was read.
+// change applies edit to the claim if it has the version that was read.
 func (w witness) change(c removals.Claim, edit func(object)) error {
 	written, conflict := w.p.w.api.update(key{claimKind, c.Name}, c.UID, c.Version, edit)
 	switch {
@@ -237,8 +237,8 @@ var (
 	errLost    = errors.New("the answer is lost")
 )
 
-// write is a write of a controller: the process may die before it, and while the API is flaky it may be refused, or its answer be
-// lost.
+// write performs a write of a controller: the process may die before it, and while the API is flaky the write may be
+// refused, or its reply lost.
 func (p *process) write(text string, do func() error) error {
 	if p.dead {
 		return errEnded
@@ -266,7 +266,7 @@ func (p *process) write(text string, do func() error) error {
 	return err
 }
 
-// notesOf are the annotations of a pool.
+// notesOf returns the annotations of a pool.
 func (w *world) notesOf(pool string) map[string]string {
 	notes := map[string]string{}
 	for name, value := range w.notes[pool] {
@@ -299,14 +299,14 @@ func (w *world) paused() bool {
 	return false
 }
 
-// patienceOfOperator is how long an operator watches paused removals before they are allowed.
+// patienceOfOperator is how long removals stay paused before the operator allows them.
 const patienceOfOperator = 30 * time.Minute
 
 // permission is for how long the operator allows removals.
 const permission = 2 * time.Hour
 
-// operate is the operator, who allows removals that are still paused when the cloud has answered truly for long. That is for machines
-// of no claim, of which more run than may be ended within the window.
+// operate simulates the operator. It allows removals that are still paused long after the cloud's replies became
+// correct. This is for machines without a claim, if more of them run than may be terminated within the window.
 func (w *world) operate() {
 	if !w.paused() {
 		return

@@ -2,10 +2,11 @@ package sim
 
 import "slices"
 
-// Applications that are rolled out anew, as a Deployment does it: another ReplicaSet takes over, a pod more at a time, and a pod of
-// the old one goes when all pods of the new one are ready. The controller of the pods has another UID then.
+// Rollouts of apps, like those of a Deployment: a new ReplicaSet takes over, with one additional pod at a time, and a
+// pod of the old one is deleted when all pods of the new one are ready. The controller of the pods then has another
+// UID.
 
-// rollOut begins a new revision. Disks belong to a StatefulSet, which stays the same.
+// rollOut begins a new revision. Apps with disks are StatefulSets, whose UID does not change.
 func (w *world) rollOut(a *app) {
 	if a.disks {
 		return
@@ -32,7 +33,7 @@ func (w *world) roll(a *app, there []*pod, used map[string]bool) bool {
 	return true
 }
 
-// recreate deletes all pods of an app at once. Others take their places under other names.
+// recreate deletes all pods of an app at once. They are replaced by pods with other names.
 func (w *world) recreate(a *app) {
 	for _, p := range w.api.pods() {
 		if p.app == a.name && !p.daemon && p.deleting.IsZero() {

@@ -10,10 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// labelApp is the label by which PodDisruptionBudgets find their pods.
+// labelApp is the label by which PodDisruptionBudgets select their pods.
 const labelApp = "app"
 
-// someRules gives a pool what it says about disruption.
+// someRules sets the disruption settings of a pool.
 func someRules(rng *rand.Rand, i int, p *model.PoolSpec) {
 	p.Policy = []string{"WhenEmptyOrUnderutilized", "WhenEmpty", "Balanced"}[max(0, rng.IntN(8)-5)]
 	p.Payback = []time.Duration{0, -1, -1, time.Minute, time.Minute, 5 * time.Minute}[rng.IntN(6)]
@@ -26,7 +26,7 @@ func someRules(rng *rand.Rand, i int, p *model.PoolSpec) {
 	}
 }
 
-// someTemplate gives a pool's claims their ends, and its budgets their windows.
+// someTemplate returns the lifetimes of a pool's claims and the windows of its budgets.
 func someTemplate(rng *rand.Rand, p *model.PoolSpec) *template {
 	t := &template{windows: make([]window, len(p.Budgets))}
 	if rng.IntN(4) == 0 {
@@ -43,7 +43,7 @@ func someTemplate(rng *rand.Rand, p *model.PoolSpec) *template {
 	return t
 }
 
-// roll opens and closes the windows of budgets for which it is time. Everybody reads the same clock.
+// roll opens and closes the windows of budgets that are due. All processes use the same clock for this.
 func (s *setting) roll(now time.Time) {
 	for i, p := range s.pools {
 		due := false
@@ -64,7 +64,7 @@ func (s *setting) roll(now time.Time) {
 	}
 }
 
-// at is whether the window is closed, and when that changes.
+// at reports whether the window is closed, and when that changes.
 func (w window) at(now time.Time) (closed bool, changes time.Time) {
 	since := now.Sub(epoch) % w.every
 	if since < w.open {
@@ -73,13 +73,13 @@ func (w window) at(now time.Time) (closed bool, changes time.Time) {
 	return true, now.Add(w.every - since)
 }
 
-// replace changes a pool, and remembers what it was.
+// replace changes a pool, and records its previous spec.
 func (s *setting) replace(i int, fresh *model.PoolSpec, now time.Time) {
 	s.past = append(s.past, formerPool{s.pools[i], now})
 	s.pools[i] = fresh
 }
 
-// somePDB is a third of the time a PodDisruptionBudget.
+// somePDB returns a PodDisruptionBudget for a third of the apps.
 func somePDB(rng *rand.Rand, a *app) *pdb {
 	b := &pdb{meta: meta{name: "pdb-of-" + a.name}, app: a.name, always: rng.IntN(2) == 0}
 	switch rng.IntN(9) {
@@ -88,7 +88,7 @@ func somePDB(rng *rand.Rand, a *app) *pdb {
 	case 1:
 		b.byMost, b.most = true, 1+rng.IntN(3)
 	case 2:
-		b.byMost = true // none at all may be unavailable
+		b.byMost = true // no pod may be unavailable
 	default:
 		return nil
 	}
@@ -102,7 +102,7 @@ func (b *pdb) String() string {
 	return fmt.Sprintf("%s: at least %d available", b.name, b.least)
 }
 
-// pdbSpec is what cluster/convert makes of it.
+// pdbSpec returns what cluster/convert returns for it.
 func pdbSpec(b *pdb) model.PDBSpec {
 	return model.PDBSpec{UID: b.uid, Namespace: "default", Name: b.name, Allowed: int64(b.status.allowed), AlwaysEvictUnready: b.always,
 		Healthy: b.status.desired > 0 && b.status.healthy >= b.status.desired, Blocking: b.byMost && b.most == 0, Full: b.status.expected > 0 && b.status.desired >= b.status.expected,
@@ -110,7 +110,7 @@ func pdbSpec(b *pdb) model.PDBSpec {
 			Requirements: []label.Requirement{{Key: labelApp, Operator: label.In, Values: []string{b.app}}}}}
 }
 
-// lets reports whether the eviction API lets the pod go, as the status of the PodDisruptionBudget is.
+// lets reports whether the eviction API allows the eviction of the pod, given the status of the PodDisruptionBudget.
 func (b *pdb) lets(p *pod) bool {
 	if !p.ready && (b.always || b.status.desired > 0 && b.status.healthy >= b.status.desired) {
 		return true
@@ -118,8 +118,8 @@ func (b *pdb) lets(p *pod) bool {
 	return b.status.allowed > 0
 }
 
-// recount is the disruption controller of Kubernetes: it brings the status of PodDisruptionBudgets up to date, a little
-// late.
+// recount simulates the disruption controller of Kubernetes: it updates the status of PodDisruptionBudgets with a
+// small delay.
 func (w *world) recount() {
 	w.after(w.between(300*time.Millisecond, 1500*time.Millisecond), w.recount)
 	if w.recounted == w.api.version {
@@ -153,7 +153,7 @@ func (w *world) statusOf(b *pdb, pods []*pod) pdbStatus {
 	return s
 }
 
-// evict is the eviction API: false when a PodDisruptionBudget says no.
+// evict simulates the eviction API. It returns false if a PodDisruptionBudget prevents the eviction.
 func (w *world) evict(name, uid string) bool {
 	p := w.api.pod(name)
 	if p == nil || p.uid != uid || !p.deleting.IsZero() {
@@ -175,7 +175,7 @@ func (w *world) evict(name, uid string) bool {
 	return true
 }
 
-// app returns the app of that name.
+// app returns the app with the name.
 func (s *setting) app(name string) *app {
 	for _, a := range s.apps {
 		if a.name == name {

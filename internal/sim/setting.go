@@ -26,24 +26,25 @@ var (
 	teamTaint = model.Taint{Key: "example.com/dedicated", Value: "team", Effect: model.NoSchedule}
 )
 
-// setting is what does not change while a history runs, but for what is on sale.
+// setting is the part of a world that does not change while a history runs, except for offerings and pools.
 type setting struct {
 	types   []model.InstanceType
 	pools   []*model.PoolSpec
 	daemons []model.DaemonSpec
 	apps    []*app
-	// templates of the pools, and the windows of their budgets; past are specs of pools that were replaced.
+	// templates of the pools with the windows of their budgets; past holds specs of pools that were replaced.
 	templates map[string]*template
 	past      []formerPool
-	// disruption is what flags say about it.
+	// disruption holds the options that flags would set.
 	disruption disruption.Options
-	// lag bounds how far a watch is behind; binding how long kube-scheduler takes from its choice to the binding.
+	// lag limits how far a watch is behind; binding is the time that kube-scheduler takes from its decision to the
+	// binding.
 	lag, binding time.Duration
-	// preemption is nil where kube-scheduler preempts nobody.
+	// preemption is nil if kube-scheduler does not preempt.
 	preemption *preemption
-	// limits is nil where no LimitRange gives pods their requests.
+	// limits is nil if no LimitRange sets requests.
 	limits *limitRange
-	// foreign is the taint that something outside gives a node that joins; nil for never.
+	// foreign returns the taint that an external component sets on a node that joins; nil for never.
 	foreign func() (model.Taint, bool)
 }
 
@@ -53,14 +54,15 @@ type app struct {
 	replicas int
 	pod      pod
 	made     int
-	// pdb is nil for none; protected how long each pod forbids its disruption, negative for ever.
+	// pdb is nil for none; protected is how long each pod forbids its disruption, negative for forever.
 	pdb       *pdb
 	protected time.Duration
-	// disks: each replica has a disk; it is a StatefulSet then, and a pod comes back when its predecessor is gone.
+	// disks: each replica has a disk. The app is then a StatefulSet, and a pod is recreated when its predecessor is
+	// gone.
 	disks bool
 }
 
-// template is what a pool's claims are made from, and what a PoolSpec does not say.
+// template holds the properties of a pool's claims that a PoolSpec does not contain.
 type template struct {
 	generation         int
 	expireAfter, grace time.Duration
@@ -68,10 +70,10 @@ type template struct {
 	windows []window
 }
 
-// window opens a budget again and again, for a while.
+// window opens a budget periodically, for a while.
 type window struct{ every, open time.Duration }
 
-// formerPool is a pool as it was until then.
+// formerPool is a previous spec of a pool, and until when it was valid.
 type formerPool struct {
 	pool  *model.PoolSpec
 	until time.Time
@@ -108,7 +110,7 @@ func amounts(cpu, memory int64, more ...quantity.Amount) []quantity.Amount {
 	return append([]quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "memory", Value: memory}, {Name: "pods", Value: 1}}, more...)
 }
 
-// someTypes are some sizes of some families, each with its own arch, price and extras.
+// someTypes returns some sizes of some families, each with its own arch, price and extended resources.
 func someTypes(rng *rand.Rand) []model.InstanceType {
 	var types []model.InstanceType
 	for _, family := range []string{"m", "a", "g", "n"} {
@@ -223,7 +225,7 @@ func someApp(rng *rand.Rand, i int) *app {
 	return a
 }
 
-// someAlternatives are what an app asks of its nodes' labels: nothing, some values, or one of two terms.
+// someAlternatives returns the requirements of an app on its nodes' labels: none, some values, or one of two terms.
 func someAlternatives(rng *rand.Rand) [][]label.Requirement {
 	var selected []label.Requirement
 	require := func(key string, values ...string) {
@@ -253,7 +255,7 @@ func someAlternatives(rng *rand.Rand) [][]label.Requirement {
 	return nil
 }
 
-// pool returns the pool of that name.
+// pool returns the pool with the name.
 func (s *setting) pool(name string) *model.PoolSpec {
 	for _, p := range s.pools {
 		if p.Name == name {
@@ -263,7 +265,7 @@ func (s *setting) pool(name string) *model.PoolSpec {
 	return nil
 }
 
-// amountOf is the amount of one resource.
+// amountOf returns the amount of one resource.
 func amountOf(list []quantity.Amount, name string) int64 {
 	for _, a := range list {
 		if a.Name == name {
@@ -273,7 +275,7 @@ func amountOf(list []quantity.Amount, name string) int64 {
 	return 0
 }
 
-// allows reports whether a label that is there with the value, or not there, satisfies the requirement: the rule of
+// allows reports whether a label with the value, or a missing label, satisfies the requirement: the rule of
 // Kubernetes, without the engine's rows.
 func allows(r label.Requirement, value string, there bool) bool {
 	switch r.Operator {

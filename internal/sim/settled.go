@@ -9,32 +9,34 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The properties of a world at rest: nothing has happened for a while, and nobody makes mischief any more.
+// The properties of a world at rest: nothing has happened for a while, and there are no more disturbances.
 const (
-	// ComesToRest: the controller stops when there is nothing to do; buying and removing in turns costs more than either.
+	// ComesToRest: the controller stops when there is nothing to do; launching and removing nodes in turns costs more
+	// than either.
 	ComesToRest = "comes to rest"
-	// NothingLeaked: what is paid for is known to the cluster, and what the cluster knows exists.
+	// NothingLeaked: every machine that costs money is known to the cluster, and every machine that the cluster knows
+	// exists.
 	NothingLeaked = "nothing leaked"
-	// CommandsEnd: every command that was ever begun is carried out or taken back, without a trace.
+	// CommandsEnd: every command is carried out or reverted, and leaves no taint, condition or annotation.
 	CommandsEnd = "commands end"
 	// NoPodStuck: a pod that some pool could hold runs.
 	NoPodStuck = "no pod stuck"
-	// Overlooked: nobody who looks with fresh eyes finds a node that could go.
+	// Overlooked: a decision from scratch finds no node that could be removed.
 	Overlooked = "overlooked"
-	// StaticStands: a static pool has as many nodes as it says, if they can be had.
+	// StaticStands: a static pool has as many nodes as its spec requires, if they are available.
 	StaticStands = "static stands"
-	// Settles: a world that nobody disturbs needs a few commands more, and then none.
+	// Settles: an undisturbed world needs a few more commands, and then none.
 	Settles = "settles"
 )
 
-// quiet is how long nothing must have happened: longer than every timer but the liveness of claims.
+// quiet is how long nothing must have happened: longer than every timer except the liveness of claims.
 const quiet = 8 * time.Minute
 
-// patience is how long a world may take to come to rest, from the calm or the last progress of a rollout (deadline.go): two
-// rounds of claims that never register.
+// patience is how long a world may take to come to rest, from the calm or the last progress of a rollout
+// (deadline.go): two rounds of claims that never register.
 const patience = 100 * time.Minute
 
-// atRest reports whether nothing has happened for long, and nothing is on its way.
+// atRest reports whether nothing has happened for long, and nothing is in progress.
 func (w *world) atRest() bool {
 	if w.now.Sub(w.api.changed) < quiet {
 		return false
@@ -53,8 +55,8 @@ func (w *world) atRest() bool {
 	})
 }
 
-// held reports whether all pods that a drain waits for may not go. A claim that was deleted while its node was registered does
-// not name it.
+// held reports whether the eviction of all pods that a drain waits for is forbidden. A claim that was deleted while
+// its node was registered does not contain the name of the node.
 func (w *world) held(c *claim) bool {
 	held, name := false, c.node
 	for _, n := range w.api.nodes() {
@@ -84,7 +86,7 @@ func (c *checks) settled() {
 	c.overlooked()
 }
 
-// machines is NothingLeaked.
+// machines checks NothingLeaked.
 func (c *checks) machines() {
 	byProvider := map[string]*claim{}
 	for _, of := range c.w.api.claims() {
@@ -114,7 +116,7 @@ func (c *checks) machines() {
 	}
 }
 
-// traces is CommandsEnd.
+// traces checks CommandsEnd.
 func (c *checks) traces() {
 	for _, of := range c.w.api.claims() {
 		if of.deleting.IsZero() && (of.command != "" || of.reason != "") {
@@ -128,7 +130,7 @@ func (c *checks) traces() {
 	}
 }
 
-// stuck is NoPodStuck.
+// stuck checks NoPodStuck.
 func (c *checks) stuck() {
 	for _, p := range c.w.api.pods() {
 		if p.node != "" || c.w.heldBack(p) {
@@ -148,8 +150,8 @@ func (c *checks) stuck() {
 	}
 }
 
-// holds returns a type that the pool may buy now and on which the pod runs, empty if there is none. It is the dumb twin
-// of placement: one pod, one pool, one type after the other.
+// holds returns a type that the pool may launch now and on which the pod runs, "" if there is none. It is a simple
+// reference implementation of placement: one pod, one pool, one type after the other.
 func (c *checks) holds(pool *model.PoolSpec, p *pod) string {
 	if !tolerates(p, pool.Taints) {
 		return ""
@@ -190,7 +192,7 @@ func (c *checks) suits(pool *model.PoolSpec, labels map[string]string, p *pod) b
 	return false
 }
 
-// asks reports whether the pod wants something that only special types have.
+// asks reports whether the pod requests a resource that only special types have.
 func asks(p *pod) bool {
 	return amountOf(p.requests, gpu)+amountOf(p.requests, nic) > 0
 }

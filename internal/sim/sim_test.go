@@ -15,18 +15,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// happens is what the histories meet between them.
+// happens holds texts that must occur in the traces of the histories.
 var happens = []string{"create claim", "(error)", "no capacity", "never registered", "will never join", "end leaked", "its machine is gone",
 	"crashes before it can create claim", "crashes before it can ask the cloud", "crashes before it can note", "crashes before it can register",
 	"crashes before it can taint", "crashes before it can write command", "crashes before it can delete claim", "loses the lease", "is deposed",
 	"nominate pod", "clear the nomination", "is cordoned", "is launching", "is draining", "is done", "is abandoned", "drops claim", "evict",
 	"has no place", "by force", "has drifted", ", expired", ": Empty ", ": Drifted ", ": Expired ", ": Underutilized "}
 
-// tally is what many histories had together.
+// tally holds the combined results of many histories.
 type tally struct {
 	sync.Mutex
 	sold int
-	// words are looked for in the traces, seen are those that are there; failed is the least seed that failed.
+	// words holds the texts to look for in the traces, seen those that were found; failed is the lowest seed that
+	// failed.
 	words  []string
 	seen   map[string]bool
 	failed *uint64
@@ -53,28 +54,28 @@ var (
 	histories = flag.Uint64("histories", 0, "how many histories happen; 0 for 300, with KARPENTER_NIGHTLY 10000")
 )
 
-// TestHistories lets many histories happen, as many at a time as there are processors. The first that fails is printed
-// as short as it could be made, to be put into testdata.
+// TestHistories runs many histories, as many concurrently as there are processors. It prints the first that fails, as
+// short as Shrink can make it, for testdata.
 func TestHistories(t *testing.T) {
 	first, seeds := chosen()
 	all := play(t, first, seeds, happens)
 	if all.sold < int(seeds) && seeds >= 300 {
-		t.Errorf("%d machines were sold in %d histories: they are too quiet to find anything", all.sold, seeds)
+		t.Errorf("%d machines were launched in %d histories: too few events to find anything", all.sold, seeds)
 	}
 	if seeds >= 300 {
 		all.lacks(t)
 	}
 }
 
-// play lets histories happen, as many at a time as there are processors, and reports the first that fails. It looks in the traces
-// for the words.
+// play runs histories, as many concurrently as there are processors, and reports the first that fails. It searches
+// the traces for the words.
 func play(t *testing.T, first, seeds uint64, words []string) *tally {
 	t.Helper()
 	t.Logf("histories %d to %d", first, first+seeds-1)
 	all, next := tally{words: words, seen: map[string]bool{}}, atomic.Uint64{}
 	next.Store(first)
 	end := first + seeds
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a history makes much garbage and keeps little
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a history creates much garbage and retains little
 	var running sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		running.Go(func() {
@@ -85,7 +86,7 @@ func play(t *testing.T, first, seeds uint64, words []string) *tally {
 					t.Logf("history %d, seed %d: %v\nagain: go test ./internal/sim -run 'TestHistories$' -first-history %d -histories 1", n, seed, r.Failure, n)
 				}
 				if (n+1)%100 == 0 {
-					t.Logf("%d histories of %d have begun", n+1-first, seeds)
+					t.Logf("%d histories of %d have started", n+1-first, seeds)
 				}
 			}
 		})
@@ -97,17 +98,17 @@ func play(t *testing.T, first, seeds uint64, words []string) *tally {
 	return &all
 }
 
-// lacks names the words that no trace has.
+// lacks reports the words that are in no trace.
 func (y *tally) lacks(t *testing.T) {
 	t.Helper()
 	for _, what := range y.words {
 		if !y.seen[what] {
-			t.Errorf("no trace says %q", what)
+			t.Errorf("no trace contains %q", what)
 		}
 	}
 }
 
-// chosen are the first history and their number. Every night has 10,000 of its own.
+// chosen returns the first history and the number of histories. Every night has its own 10,000.
 func chosen() (begin, count uint64) {
 	begin, count = *first, *histories
 	nightly := os.Getenv("KARPENTER_NIGHTLY") != ""
@@ -124,13 +125,13 @@ func chosen() (begin, count uint64) {
 	return begin, count
 }
 
-// night is a number for the date, and whether this is a nightly run.
+// night returns a number for the date, and whether this is a nightly run.
 func night() (day uint64, nightly bool) {
 	year, month, date := time.Now().UTC().Date()
 	return uint64(year*10_000 + int(month)*100 + date), os.Getenv("KARPENTER_NIGHTLY") != ""
 }
 
-// numbered is the seed of a history: of every two one has pods that ask something of each other.
+// numbered returns the seed of a history: every second history has pods with relations.
 func numbered(n uint64) uint64 {
 	switch {
 	case n >= Preempting:
@@ -141,8 +142,8 @@ func numbered(n uint64) uint64 {
 	return n / 2
 }
 
-// TestKnownHistories lets those happen again that once failed. They fail no more for the bug's sake alone: the world
-// may have changed since, so each bug has a test of its own beside the code that had it.
+// TestKnownHistories runs histories that once failed. They may pass for reasons other than the fix, because worlds
+// have changed since. So each bug has a separate test beside the code that had it.
 func TestKnownHistories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -165,7 +166,7 @@ func TestKnownHistories(t *testing.T) {
 	}
 }
 
-// FuzzHistory takes seeds.
+// FuzzHistory fuzzes seeds.
 func FuzzHistory(f *testing.F) {
 	f.Add(uint64(1 << 40))
 	f.Fuzz(func(t *testing.T, seed uint64) {
@@ -179,10 +180,10 @@ func report(t *testing.T, h History) {
 	t.Helper()
 	short := Shrink(h, Production(), 150)
 	r := Run(short, Production())
-	t.Errorf("%v\n\nThe history:\n\n%s\nWhat happened:\n\n%s", r.Failure, short, strings.Join(r.Trace, "\n"))
+	t.Errorf("%v\n\nThe history:\n\n%s\nThe trace:\n\n%s", r.Failure, short, strings.Join(r.Trace, "\n"))
 }
 
-// TestWideWorlds: all that wide worlds have more happens, and the properties hold.
+// TestWideWorlds checks that all additional events of wide worlds occur, and that the properties hold.
 func TestWideWorlds(t *testing.T) {
 	seen := map[string]bool{"is rolled out as revision": false, "-- recreate": false, "-- throttle": false, "-- quota": false,
 		"the clock of the controller is wrong": false, "the clock of the controller is right again": false}
@@ -199,12 +200,12 @@ func TestWideWorlds(t *testing.T) {
 	}
 	for what, happened := range seen {
 		if !happened {
-			t.Errorf("nothing says %q", what)
+			t.Errorf("no trace contains %q", what)
 		}
 	}
 }
 
-// TestSameSeedSameTrace: a history depends on nothing but itself.
+// TestSameSeedSameTrace checks that a history depends only on itself.
 func TestSameSeedSameTrace(t *testing.T) {
 	for _, seed := range []uint64{0, 1, 2, 3, Wide, Wide + 1} {
 		first, second := Run(NewHistory(seed), Production()), Run(NewHistory(seed), Production())
@@ -214,7 +215,7 @@ func TestSameSeedSameTrace(t *testing.T) {
 	}
 }
 
-// TestShrink: what is left fails in the same property, and nothing can be left out.
+// TestShrink checks that the shrunk history fails in the same property, and that no disturbance can be left out.
 func TestShrink(t *testing.T) {
 	bug, opts := planted["claims in flight are no nodes"], Production()
 	bug.plant(&opts)
@@ -252,7 +253,7 @@ func TestHistoryText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(h, again); diff != "" {
-		t.Errorf("read back (-written +read):\n%s", diff)
+		t.Errorf("parsed (-written +read):\n%s", diff)
 	}
 	for text, want := range map[string]string{
 		"seed 1\nnonsense":       `line 2: "nonsense" is neither`,

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// Clocks that jump: that of the machine on which the controller runs is set forward or back, and some time later right again. What the
-// controller reads off its clock is wrong meanwhile; its timers are not, and neither is the clock of the API server.
+// Clock jumps: the clock of the controller's machine is set forward or back, and corrected some time later. Meanwhile
+// the times that the controller reads are wrong, but not its timers, and not the clock of the API server.
 
 // mended is how long a clock stays wrong.
 const mended = 2 * time.Minute
@@ -18,8 +18,9 @@ func (w *world) jump(by time.Duration) {
 	})
 }
 
-// clock is what a process takes for the time.
+// clock returns the time that a process reads.
 func (p *process) clock() time.Time { return p.w.now.Add(p.w.skew) }
 
-// wrongClock reports whether decisions may rest on a clock that is or was wrong. Rules about times cannot hold then.
+// wrongClock reports whether decisions may be based on a clock that is or was wrong. Rules about times cannot hold
+// then.
 func (c *checks) wrongClock() bool { return c.w.wrong.After(c.w.now) }

@@ -7,7 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// disturbRules makes somebody change what may be disrupted, or why something should be; false for another disturbance.
+// disturbRules executes a disturbance that changes what may be disrupted, or why a node should be. It returns false
+// for other disturbances.
 func (w *world) disturbRules(d Disturbance) bool {
 	a := w.setting.apps[d.Which%len(w.setting.apps)]
 	pool := d.Which % len(w.setting.pools)
@@ -24,7 +25,7 @@ func (w *world) disturbRules(d Disturbance) bool {
 		w.sicken(d)
 	case "budget":
 		w.rebudget(pool, d.Much)
-	case "shrink": // half of every app goes: nodes become underused
+	case "shrink": // deletes half of every app's pods: nodes become underutilized
 		for _, a := range w.setting.apps {
 			w.scale(a, a.replicas/2)
 		}
@@ -40,8 +41,8 @@ func (w *world) disturbRules(d Disturbance) bool {
 	return true
 }
 
-// rewrite changes the app's PodDisruptionBudget, or makes one. Its status follows a little later; until then it is of the
-// old specification, and allows nothing.
+// rewrite changes the app's PodDisruptionBudget, or creates one. Its status follows with a delay; until then it
+// belongs to the old spec, and allows nothing.
 func (w *world) rewrite(a *app, edit func(*pdb)) {
 	b, _ := w.api.read(key{pdbKind, "pdb-of-" + a.name}).(*pdb)
 	if b == nil {
@@ -54,7 +55,7 @@ func (w *world) rewrite(a *app, edit func(*pdb)) {
 	w.recounted = -1
 }
 
-// protect gives the pods of an app, those there and those to come, another do-not-disrupt.
+// protect changes the do-not-disrupt protection of the existing and future pods of an app.
 func (w *world) protect(a *app, how time.Duration) {
 	a.protected = how
 	for _, p := range w.api.pods() {
@@ -64,7 +65,7 @@ func (w *world) protect(a *app, how time.Duration) {
 	}
 }
 
-// protection is until when a pod of the app that starts now forbids its disruption.
+// protection returns until when a pod of the app that starts now forbids its disruption.
 func (a *app) protection(now time.Time) time.Time {
 	switch {
 	case a.protected < 0:
@@ -109,9 +110,9 @@ func (w *world) rebudget(i, much int) {
 	w.setting.replace(i, &fresh, w.now)
 }
 
-// lastForEver ends what would make a world go on changing by itself: nodes expire no more, and what a
-// consolidation did stands for the usual time. (kube-scheduler puts pods elsewhere than planned; without a minimum stay that is
-// undone again and again.)
+// lastForEver ends what would keep a world changing: nodes no longer expire, and the result of a consolidation is
+// kept for the default time. (kube-scheduler places pods differently than planned; without a minimum stay
+// consolidations are reverted again and again.)
 func (w *world) lastForEver() {
 	for i, p := range w.setting.pools {
 		fresh := *p

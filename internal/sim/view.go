@@ -4,33 +4,33 @@ import (
 	"time"
 )
 
-// view is what one process knows of the API: what the watches have shown, and its own writes that they have not shown
-// yet (design law 6). It dies with the process.
+// view is the knowledge of one process about the API: what the watches have shown, and its own writes that they have
+// not shown yet (docs/architecture.md, law 6). It is lost with the process.
 type view struct {
 	api    *api
 	cursor [kinds]int
 	seen   [kinds]map[string]object
 	own    map[key]*ownWrite
-	// lists and shown keep what was listed, see sorted and watched.
+	// lists and shown cache lists, see sorted and watched.
 	lists, shown [kinds]listing
-	// version counts changes of what is present.
+	// version counts changes of the current objects.
 	version int
-	// podEvents are nodes that pods came to or left, as the watch showed it.
+	// podEvents holds the nodes to which pods were bound or from which pods were removed, as the watch showed it.
 	podEvents map[string]bool
 }
 
 // ownWrite is the newest write of the process to an object.
 type ownWrite struct {
 	uid string
-	// object is as we left it, nil when a live read found it gone.
+	// object is the object after the write, nil if a live read found it gone.
 	object  object
 	checked time.Time
 }
 
-// writeVisible is after which time a live read decides about an own write.
+// writeVisible is the time after which a live read decides about an own write.
 const writeVisible = 5 * time.Second
 
-// newView lists everything, as a new process does.
+// newView lists everything, like a new process.
 func newView(a *api) *view {
 	v := &view{api: a, own: map[key]*ownWrite{}, podEvents: map[string]bool{}}
 	for k := range v.seen {
@@ -43,7 +43,7 @@ func newView(a *api) *view {
 	return v
 }
 
-// present is the newest of what was seen and what was written.
+// present returns the newest of the watched and the written objects.
 func (v *view) present(k kind) map[string]object {
 	all := make(map[string]object, len(v.seen[k]))
 	for name, o := range v.seen[k] {
@@ -61,8 +61,8 @@ func (v *view) present(k kind) map[string]object {
 	return all
 }
 
-// deliver shows what happened until then. A watch that broke lists again: then only the last change of each name is
-// seen, and what came and went in between never was.
+// deliver delivers the events until the given time. A watch that broke lists again: then only the last change of each
+// name is delivered, and objects that were created and deleted in between are never seen.
 func (v *view) deliver(k kind, until time.Time, relist bool) {
 	log := v.api.log[k]
 	from := v.cursor[k]
@@ -94,7 +94,7 @@ func (v *view) deliver(k kind, until time.Time, relist bool) {
 	}
 }
 
-// oldest is when the first change that the watch has not shown happened.
+// oldest returns when the first change that the watch has not shown happened.
 func (v *view) oldest(k kind) (time.Time, bool) {
 	if v.cursor[k] == len(v.api.log[k]) {
 		return time.Time{}, false
@@ -135,7 +135,7 @@ func (v *view) noteBinding(before, after object) {
 	}
 }
 
-// wrote takes an object as the API returned it from our write.
+// wrote records an object that the API returned for a write of this process.
 func (v *view) wrote(o object) {
 	k := o.key()
 	if seen := v.seen[k.kind][k.name]; seen != nil && seen.header().version >= o.header().version {
@@ -145,7 +145,7 @@ func (v *view) wrote(o object) {
 	v.version++
 }
 
-// settle lets live reads decide about writes that the watch has not shown for long.
+// settle performs live reads for writes that the watch has not shown for long.
 func (v *view) settle() {
 	for k, own := range v.own {
 		if v.api.now().Sub(own.checked) < writeVisible {
@@ -167,5 +167,5 @@ func (v *view) settle() {
 	}
 }
 
-// cached is the object as the watch last showed it: what a client that reads from the cache returns.
+// cached returns the object that the watch last showed: what a client that reads from the cache returns.
 func (v *view) cached(k key) object { return v.seen[k.kind][k.name] }

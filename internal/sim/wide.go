@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Wide is the first seed of worlds with more that goes wrong around the controller: pools of one weight (here), applications that are
-// rolled out anew (rollout.go), an API server that refuses writes (refusal.go), clocks that jump (skew.go). Their odd seeds have
-// relations as those from Related on do. Smaller seeds have none of it, and stay the worlds that they were.
+// Wide is the first seed of worlds with more failures around the controller: pools of equal weight (here), rollouts
+// of apps (rollout.go), an API server that refuses writes (refusal.go), clock jumps (skew.go). Their odd seeds have
+// relations like those from Related on. Worlds with smaller seeds are unaffected.
 const Wide = uint64(1) << 33
 
-// related reports whether the pods of a world may ask something of each other.
+// related reports whether the pods of a world may have constraints on each other.
 func related(seed uint64) bool {
 	if seed >= Wide {
 		return seed%2 == 1
@@ -19,10 +19,11 @@ func related(seed uint64) bool {
 	return seed >= Related
 }
 
-// widely are the disturbances that only wide worlds have.
+// widely holds the disturbances that only wide worlds have.
 var widely = []string{"rollout", "rollout", "recreate", "throttle", "quota", "clock"}
 
-// widen adds to a history what wide worlds have more. A clock jumps in one of eight only: some properties cannot be asked there.
+// widen adds the disturbances of wide worlds to a history. The clock jumps in only one of eight, because some
+// properties cannot be checked then.
 func widen(h *History, until time.Duration) {
 	rng := rand.New(rand.NewPCG(h.Seed, 0x31de))
 	what := widely
@@ -35,7 +36,7 @@ func widen(h *History, until time.Duration) {
 	}
 }
 
-// even gives all pools one weight in half of the wide worlds: the price decides between them.
+// even gives all pools the same weight in half of the wide worlds: the price decides between them.
 func (s *setting) even(seed uint64) {
 	if seed < Wide || seed/16%2 == 1 {
 		return
@@ -45,7 +46,7 @@ func (s *setting) even(seed uint64) {
 	}
 }
 
-// disturbWidely makes a disturbance of a wide world happen.
+// disturbWidely executes a disturbance of a wide world.
 func (w *world) disturbWidely(d Disturbance) {
 	a := w.setting.apps[d.Which%len(w.setting.apps)]
 	switch d.What {

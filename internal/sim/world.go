@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// world is everything in one history.
+// world holds the state of one history.
 type world struct {
 	agenda
 	rng     *rand.Rand
@@ -19,35 +19,36 @@ type world struct {
 	api     *api
 	cloud   *cloud
 	check   *checks
-	// processes ever started; the last one leads.
+	// processes holds all processes; the last one leads.
 	processes []*process
-	// catalogues counts the catalogues that were published.
+	// catalogues counts the published catalogs.
 	catalogues int
 
-	// flaky is until when writes fail at times, starved until when owners do nothing, crash how many more actions the leader
-	// lives for (0: for ever), calm that no more mischief happens.
+	// flaky is until when some writes fail, starved until when owners do nothing, crash how many more actions the
+	// leader performs before it dies (0: no crash), calm says that there are no more disturbances.
 	flaky   time.Time
 	starved time.Time
-	// throttled and quota are until when the API server refuses writes and claims, wrong until when the clock of the controller,
-	// off by skew, cannot be relied on.
+	// throttled and quota are until when the API server refuses writes and claims, wrong until when the clock of the
+	// controller, off by skew, is unreliable.
 	throttled, quota, wrong time.Time
 	skew                    time.Duration
-	// truth is when the cloud ceased to answer wrongly; notes are the annotations of pools.
+	// truth is when the cloud stopped giving wrong replies; notes holds the annotations of pools.
 	truth time.Time
 	notes map[string]map[string]string
 	crash int
 	calm  bool
-	// related: pods may ask something of each other. witnessed: removals pass through the controllers of production.
+	// related: pods may have constraints on each other. witnessed: removals pass through the production controllers.
 	related, witnessed bool
-	// ambush lies in wait for its moment; nil if none does.
+	// ambush waits for its moment; nil if there is none.
 	ambush *Disturbance
 
-	// assumed are the nodes of pods that kube-scheduler has chosen and not bound yet, by pod UID.
+	// assumed holds the nodes that kube-scheduler has selected for pods and not bound yet, by pod UID.
 	assumed   map[string]string
 	scheduled int
 	owned     int
 	recounted int
-	// zones of the disks that have been made, by name; untainted is when a node lost our taint by another hand, by uid.
+	// zones of the created disks, by name; untainted is when another client removed the disruption taint from a node,
+	// by UID.
 	zones     map[string]string
 	untainted map[string]time.Time
 
@@ -92,12 +93,12 @@ func (w *world) say(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf("%9.3f ", w.now.Sub(epoch).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// between is a random duration.
+// between returns a random duration.
 func (w *world) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.rng.Int64N(int64(most-least)+1))
 }
 
-// start begins a new process, which leads from now on.
+// start starts a new process, which leads from now on.
 func (w *world) start() {
 	p := newProcess(w, len(w.processes))
 	w.processes = append(w.processes, p)
@@ -105,7 +106,7 @@ func (w *world) start() {
 	w.after(w.between(0, time.Second), p.wake)
 }
 
-// leader is the process that leads, nil while there is none.
+// leader returns the leading process, nil while there is none.
 func (w *world) leader() *process {
 	last := w.processes[len(w.processes)-1]
 	if last.dead || last.deposed {
@@ -114,7 +115,7 @@ func (w *world) leader() *process {
 	return last
 }
 
-// own is the owner's controller: each app has as many pods as it should.
+// own simulates the controllers of apps: each app has its number of pods.
 func (w *world) own() {
 	w.after(w.between(500*time.Millisecond, 1500*time.Millisecond), w.own)
 	if w.owned != w.api.version && !w.starved.After(w.now) {
@@ -122,7 +123,7 @@ func (w *world) own() {
 	}
 }
 
-// fill creates the pods that are missing and deletes those that are too many.
+// fill creates missing pods and deletes surplus pods.
 func (w *world) fill() {
 	byApp, used := map[string][]*pod{}, map[string]bool{}
 	for _, p := range w.api.pods() {
@@ -135,7 +136,7 @@ func (w *world) fill() {
 		there := byApp[a.name]
 		for range a.replicas - len(there) {
 			if !w.makePod(a, used) {
-				break // until those that are leaving have gone
+				break // until the pods being deleted are gone
 			}
 		}
 		if w.roll(a, there, used) {
@@ -148,7 +149,7 @@ func (w *world) fill() {
 	w.owned = w.api.version
 }
 
-// makePod creates a pod of the app; false when it has to wait for a disk.
+// makePod creates a pod of the app. It returns false if the pod must wait for a disk.
 func (w *world) makePod(a *app, used map[string]bool) bool {
 	p := a.pod
 	if a.disks {
@@ -165,14 +166,14 @@ func (w *world) makePod(a *app, used map[string]bool) bool {
 	return true
 }
 
-// scale gives an app another number of replicas; who comes last goes first, or at random.
+// scale sets the number of replicas of an app; the newest pods are deleted first, or random ones.
 func (w *world) scale(a *app, replicas int) {
 	w.say("%s scales from %d to %d", a.name, a.replicas, replicas)
 	a.replicas = replicas
 	w.owned = -1
 }
 
-// deletePod deletes a pod: at once while it is nowhere, else after a while.
+// deletePod deletes a pod: at once if it is not bound, else after a while.
 func (w *world) deletePod(p *pod) {
 	if p.node == "" {
 		w.api.remove(p.key(), p.uid)
@@ -183,7 +184,7 @@ func (w *world) deletePod(p *pod) {
 	}
 }
 
-// schedule is kube-scheduler.
+// schedule simulates kube-scheduler.
 func (w *world) schedule() {
 	w.after(w.between(200*time.Millisecond, 600*time.Millisecond), w.schedule)
 	if w.scheduled == w.api.version {
@@ -222,8 +223,8 @@ func (w *world) schedule() {
 	}
 }
 
-// fits is kube-scheduler's filter. Pods that were nominated to the node hold their place against others of no higher
-// priority.
+// fits implements kube-scheduler's filters. Pods that are nominated to the node reserve their room against pods of no
+// higher priority.
 func (w *world) fits(p *pod, n *node, pods []*pod) bool {
 	if !n.ready || !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
 		return false
@@ -245,7 +246,8 @@ func (w *world) fits(p *pod, n *node, pods []*pod) bool {
 	return true
 }
 
-// admits asks the rules between pods twice, as kube-scheduler does: with those that are nominated to the node, and without.
+// admits evaluates the rules between pods twice, as kube-scheduler does: with the pods that are nominated to the
+// node, and without.
 func (w *world) admits(p *pod, n *node, pods []*pod, hosts map[string]*host) bool {
 	on := hosts[n.name]
 	if !admits(p, on, hosts) {
@@ -268,7 +270,7 @@ func add(to map[string]int64, amounts []quantity.Amount) {
 	}
 }
 
-// choose picks a node and binds a little later, whatever happens in between.
+// choose selects a node and binds the pod a little later, whatever happens in between.
 func (w *world) choose(p *pod, fit []*node) {
 	n := fit[w.rng.IntN(len(fit))]
 	for _, candidate := range fit {
@@ -300,11 +302,12 @@ func (w *world) choose(p *pod, fit []*node) {
 	})
 }
 
-// lostAfter is how long the pods of a node that does not answer stay, as their usual toleration says.
+// lostAfter is how long the pods of an unreachable node are kept, according to their default toleration.
 const lostAfter = 5 * time.Minute
 
-// sweep is what the node life cycle and garbage collectors of Kubernetes do: nodes without a machine are not ready and,
-// unless somebody has a finaliser on them, go; so do pods without a node, and in the end those of one without a machine.
+// sweep simulates the node lifecycle and garbage collectors of Kubernetes: nodes without a machine become not ready
+// and, unless they have a finalizer, are deleted; so are pods without a node, and finally the pods of a node without
+// a machine.
 func (w *world) sweep() {
 	w.after(5*time.Second, w.sweep)
 	for _, n := range w.api.nodes() {

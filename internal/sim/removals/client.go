@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// reader answers questions from the watch, or from the API itself.
+// reader reads objects from the watch, or from the API itself.
 type reader struct {
 	world World
 	now   bool
@@ -26,10 +26,10 @@ type reader struct {
 
 func (r *reader) live() *reader { return &reader{world: r.world, now: true} }
 
-// fields are the values of an object by which lists are selected.
+// fields holds the fields of an object by which lists can be selected.
 type fields map[string]string
 
-// chosen are the objects that the options select.
+// chosen returns the objects that the options select.
 func chosen[T any](all []T, by func(T) fields, opts []client.ListOption) []T {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
@@ -110,7 +110,7 @@ func (r *reader) Get(_ context.Context, key client.ObjectKey, object client.Obje
 
 var claims = schema.GroupResource{Group: karpv1.Group, Resource: "nodeclaims"}
 
-// writer is a client whose reads are from the watch. What it does not override panics: removals do not do it.
+// writer is a client that reads from the watch. Methods that it does not override panic: removals do not use them.
 type writer struct {
 	client.Client
 	reader *reader
@@ -127,7 +127,7 @@ func (w *writer) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return w.reader.List(ctx, list, opts...)
 }
 
-// Delete implements client.Writer. Claims are deleted as they were read.
+// Delete implements client.Writer. It deletes a claim only at the version that was read.
 func (w *writer) Delete(_ context.Context, object client.Object, opts ...client.DeleteOption) error {
 	o, is := object.(*karpv1.NodeClaim)
 	if !is {
@@ -158,7 +158,7 @@ func (w *writer) Patch(_ context.Context, object client.Object, patch client.Pat
 		if err := w.status(w.reader.world.AnnotateClaim(claimOf(o), annotations), o.Name); err != nil {
 			return err
 		}
-		for _, c := range w.reader.world.Claims(true) { // as the API server answers
+		for _, c := range w.reader.world.Claims(true) { // like the reply of the API server
 			if c.UID == string(o.UID) {
 				*o = claimObject(c)
 			}
@@ -168,7 +168,8 @@ func (w *writer) Patch(_ context.Context, object client.Object, patch client.Pat
 	panic(fmt.Sprintf("removals patch no %T", object))
 }
 
-// annotationsIn are the annotations that a merge patch changes. One that removes all of them removes those of controllers.
+// annotationsIn returns the annotations that a merge patch changes. A patch that removes all annotations removes
+// those of controllers.
 func annotationsIn(patch []byte) (map[string]*string, error) {
 	var change struct {
 		Metadata map[string]json.RawMessage `json:"metadata"`
@@ -192,7 +193,7 @@ func annotationsIn(patch []byte) (map[string]*string, error) {
 	return nil, nil
 }
 
-// status is an error as the API server gives it.
+// status returns the error that the API server would return.
 func (w *writer) status(err error, name string) error {
 	switch {
 	case errors.Is(err, ErrConflict):

@@ -27,29 +27,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// IllCondition is the node condition that calls for repair, beside Ready.
+// IllCondition is the node condition that requires repair, besides Ready.
 const IllCondition = "HardwareBroken"
 
-// IllTolerated and SilentTolerated are how long a node may have IllCondition, and have Ready=Unknown, before it is replaced.
+// IllTolerated and SilentTolerated are how long a node may have IllCondition, and have Ready=Unknown, before it is
+// replaced.
 const (
 	IllTolerated    = 5 * time.Minute
 	SilentTolerated = 10 * time.Minute
 )
 
-// Policies are the conditions that call for repair, and how long each is tolerated.
+// Policies holds the conditions that require repair, and how long each is tolerated.
 var Policies = []cloud.RepairPolicy{
 	{ConditionType: IllCondition, ConditionStatus: string(corev1.ConditionTrue), Toleration: IllTolerated},
 	{ConditionType: string(corev1.NodeReady), ConditionStatus: string(corev1.ConditionUnknown), Toleration: SilentTolerated},
 }
 
-// Controllers are those of one process.
+// Controllers holds the controllers of one process.
 type Controllers struct {
 	ctx       context.Context
 	collector *nodeclaim.Collector
 	repair    *node.Repair
 }
 
-// New are the controllers of a process that begins now.
+// New returns the controllers of a new process.
 func New(w World) *Controllers {
 	timers, scheme := controller.Production(), schemeOf()
 	provider, time := &provider{w}, passive{world: w}
@@ -73,10 +74,10 @@ func New(w World) *Controllers {
 	return c
 }
 
-// Collect is a round of garbage collection.
+// Collect runs a round of garbage collection.
 func (c *Controllers) Collect() error { return c.collector.Collect(c.ctx) }
 
-// Repair looks at a node and says after which time to look again, zero for at the next event.
+// Repair examines a node and returns the time after which it must be examined again; zero means at the next event.
 func (c *Controllers) Repair(node string) (time.Duration, error) {
 	result, err := c.repair.Reconcile(c.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: node}})
 	return result.RequeueAfter, err
@@ -97,7 +98,7 @@ func logger(w World) logr.Logger {
 	return funcr.New(func(_, line string) { w.Log(line) }, funcr.Options{})
 }
 
-// passive is the controller's clock. Nothing that is run here waits.
+// passive is the controller's clock. The controllers in this package never wait.
 type passive struct {
 	clock.Clock
 	world World

@@ -1,11 +1,11 @@
-// Package removals runs the controllers of production that remove machines which no user and no plan asked to remove, in a
-// simulated world: the collector of garbage (controller/nodeclaim), node repair (controller/node) and the brake that both ask
-// (controller/removal).
+// Package removals runs the production controllers that remove machines without a request of a user or a plan, in a
+// simulated world: the garbage collector (controller/nodeclaim), node repair (controller/node) and the brake that
+// both call (controller/removal).
 //
 //	sim.process --Collect, Repair--> Controllers --> Collector, Repair --> Brake --> Rule
 //	                                                     |         |          |
-//	                              World <--- Kubernetes objects and answers of the cloud, in plain words
+//	                              World <--- Kubernetes objects and replies of the cloud, as plain data
 //
-// The package translates and decides nothing: a World says in plain words what the API and the cloud have, and carries out
-// what the controllers write. It must not know package sim.
+// The package translates and makes no decisions: a World returns the state of the API and of the cloud as plain data,
+// and performs the writes of the controllers. The package must not know package sim.
 package removals

@@ -61,7 +61,7 @@ func nodeObject(n Node) corev1.Node {
 	return o
 }
 
-// claimOf is as much of a claim as names it in a write.
+// claimOf returns the fields of a claim that identify it in a write.
 func claimOf(o *karpv1.NodeClaim) Claim {
 	version, err := strconv.Atoi(o.ResourceVersion)
 	if err != nil {

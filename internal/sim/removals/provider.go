@@ -11,10 +11,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// provider is the world's cloud as far as removals ask it.
+// provider is the part of the world's cloud that removals use.
 type provider struct{ world World }
 
-// errNoLaunch is what launches end with: the world launches by itself.
+// errNoLaunch is returned by launches, which the world performs itself.
 var errNoLaunch = errors.New("removals launch nothing")
 
 func (p *provider) Name() string { return "sim" }
