@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The body of a fault and that of a message have one name over HTTP, and both arrive.
+// The body of a fault and that of a message have the same name over HTTP, and both are decoded.
 func TestAdminBody(t *testing.T) {
 	var r adminRequest
 	if err := json.Unmarshal([]byte(`{"kind": "garble", "body": "<html>"}`), &r); err != nil {

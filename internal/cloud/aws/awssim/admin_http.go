@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// adminPath is where the admin API is: what the methods of Cloud do, for another process. A POST of JSON to
-// /_admin/<verb> does it and answers JSON; a GET of instances, pools, subnets, reservations, calls or queue tells the state. Errors are
-// 400 with a text.
+// adminPath is the path of the admin API, which makes the methods of Cloud available to other processes. A POST of JSON
+// to /_admin/<verb> calls a method and returns JSON. A GET of instances, pools, subnets, reservations, calls or queue
+// returns the state. Errors have status 400 and a text.
 const adminPath = "/_admin/"
 
 // adminRequest has the fields of all verbs.
 type adminRequest struct {
-	Fault                      // of fault; its code and body also of reject and send
+	Fault                      // for fault; its code and body also for reject and send
 	ID                string   `json:"id"`
-	IDs               []string `json:"ids"` // of interrupt, rebalance, terminate
+	IDs               []string `json:"ids"` // for interrupt, rebalance, terminate
 	InstanceType      string   `json:"instanceType"`
 	Zone              string   `json:"zone"`
 	CapacityType      string   `json:"capacityType"`
@@ -34,11 +34,11 @@ type adminRequest struct {
 	ClusterEndpoint   string   `json:"clusterEndpoint"`
 	ClusterCA         string   `json:"clusterCA"`
 	KubernetesVersion string   `json:"kubernetesVersion"`
-	Condition         string   `json:"condition"` // of policy: ec2:Encrypted, ec2:MetadataHttpTokens or ec2:InstanceType
+	Condition         string   `json:"condition"` // for policy: ec2:Encrypted, ec2:MetadataHttpTokens or ec2:InstanceType
 	Values            []string `json:"values"`
 }
 
-// adminVerbs are what may be POSTed.
+// adminVerbs are the verbs for POST.
 var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 	"drain": func(c *Cloud, r adminRequest) (any, error) {
 		return nil, c.Drain(r.InstanceType, r.Zone, r.CapacityType, r.Left)
@@ -88,7 +88,7 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 	},
 }
 
-// each does something with id and all ids.
+// each calls do for id and all ids.
 func (r adminRequest) each(do func(string) error) error {
 	ids := r.IDs
 	if r.ID != "" {
@@ -102,13 +102,13 @@ func (r adminRequest) each(do func(string) error) error {
 	return nil
 }
 
-// callTotal is an entry of the calls.
+// callTotal is an entry of the view "calls".
 type callTotal struct {
 	CallCount
 	Count int `json:"count"`
 }
 
-// adminViews are what may be read.
+// adminViews are the views for GET.
 var adminViews = map[string]func(*Cloud, *http.Request) any{
 	"instances":    func(c *Cloud, _ *http.Request) any { return c.Instances() },
 	"subnets":      func(c *Cloud, _ *http.Request) any { return c.Subnets() },

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// rank orders a fleet's overrides as its allocation strategy says.
+// rank orders a fleet's overrides by its allocation strategy.
 //
 //	lowest-price                    cheapest pool first; the rest is tried when it is empty
 //	prioritized                     by Priority, lowest number first; overrides without one come last
-//	diversified                     in the order given, a share to each
+//	diversified                     in the given order, a share to each
 //	capacity-optimized              deepest pool first
-//	capacity-optimized-prioritized  deepest first, Priority among pools that are alike
+//	capacity-optimized-prioritized  deepest first, Priority among equally deep pools
 //	price-capacity-optimized        the deeper half of the pools first, the cheapest of them first
 //
-// How EC2 weighs capacity is not published; here it is the quarter of a pool that is free. Ties are broken by seed.
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html
+// EC2 does not publish how it measures capacity. Here it is the free part of a pool, in quarters. Ties are broken by
+// seed. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-allocation-strategy.html
 func (c *Cloud) rank(f *fleetRequest, now time.Time) []*override {
 	type ranked struct {
 		*override
@@ -68,7 +68,7 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// resolve finds the pool of an override, and what makes a launch from it impossible whatever the capacity.
+// resolve finds the pool of an override, and the error if a launch from it is impossible regardless of capacity.
 func (c *Cloud) resolve(o *override, capacity string, seen time.Time) {
 	subnetID := o.subnet
 	if len(o.spec.interfaces) > 0 {
@@ -82,7 +82,7 @@ func (c *Cloud) resolve(o *override, capacity string, seen time.Time) {
 	o.permanent = c.checkLaunch(o, s, seen)
 }
 
-// checkLaunch is what EC2 checks at a launch before it looks for capacity.
+// checkLaunch makes the checks that EC2 makes at a launch before it checks capacity.
 func (c *Cloud) checkLaunch(o *override, s *subnet, seen time.Time) error {
 	t, spec := c.types[o.name], o.spec
 	switch {
@@ -116,7 +116,7 @@ func (c *Cloud) checkLaunch(o *override, s *subnet, seen time.Time) error {
 	return nil
 }
 
-// checkGroups refuses security groups that do not exist or belong to another VPC.
+// checkGroups rejects security groups that do not exist or belong to another VPC.
 func (c *Cloud) checkGroups(spec *launchSpec, s *subnet) error {
 	ids := slices.Clone(spec.groups)
 	for _, i := range spec.interfaces {
@@ -134,7 +134,7 @@ func (c *Cloud) checkGroups(spec *launchSpec, s *subnet) error {
 	return nil
 }
 
-// checkInterfaces refuses interfaces that the type does not have room for.
+// checkInterfaces rejects interfaces that the type does not support.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html#network-cards, efa.html
 func checkInterfaces(spec *launchSpec, t *machineType) error {
 	if len(spec.interfaces) == 0 {
@@ -168,7 +168,7 @@ func checkInterfaces(spec *launchSpec, t *machineType) error {
 	return nil
 }
 
-// checkPlacement refuses placement groups and capacity reservations that do not exist or do not fit.
+// checkPlacement rejects placement groups and capacity reservations that do not exist or do not match.
 func (c *Cloud) checkPlacement(spec *launchSpec, t *machineType, s *subnet) error {
 	if spec.placementID != "" || spec.placementName != "" {
 		if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == spec.placementID || p.Name == spec.placementName }) {
@@ -188,7 +188,7 @@ func (c *Cloud) checkPlacement(spec *launchSpec, t *machineType, s *subnet) erro
 	return nil
 }
 
-// buy launches up to n instances from an override. The error says why there are not n of them.
+// buy launches up to n instances from an override. If there are fewer, the error says why.
 func (c *Cloud) buy(o *override, f *fleetRequest, n int, now time.Time) ([]string, error) {
 	if o.permanent != nil {
 		return nil, o.permanent
@@ -211,7 +211,7 @@ func (c *Cloud) buy(o *override, f *fleetRequest, n int, now time.Time) ([]strin
 	return ids, nil
 }
 
-// room says why one more instance cannot be had. Quotas come first, then addresses, then capacity.
+// room returns why one more instance is not available. Quotas are checked first, then addresses, then capacity.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
 	t := c.types[o.name]
@@ -248,8 +248,8 @@ func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
 	return refuse("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.name, o.pool.zone)
 }
 
-// openReservation is a reservation with room that EC2 gives a launch which does not say that it wants none: on demand, shared
-// tenancy, same type and zone. nil without one.
+// openReservation returns a reservation with free capacity that EC2 uses for a launch which does not opt out: on
+// demand, shared tenancy, same type and zone. It returns nil if there is none.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html
 func (c *Cloud) openReservation(o *override) *CapacityReservation {
 	open := o.spec.reservationPreference == "" || o.spec.reservationPreference == "open"
@@ -264,7 +264,7 @@ func (c *Cloud) openReservation(o *override) *CapacityReservation {
 	return nil
 }
 
-// vcpus are those of the live instances of a capacity type.
+// vcpus returns the number of vCPUs of the live instances of a capacity type.
 func (c *Cloud) vcpus(capacity string) int {
 	n := 0
 	for _, i := range c.order {
@@ -275,7 +275,7 @@ func (c *Cloud) vcpus(capacity string) int {
 	return n
 }
 
-// addresses is how many IPv4 addresses an instance takes: one per interface, and 16 per prefix.
+// addresses returns how many IPv4 addresses an instance uses: one per interface, and 16 per prefix.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
 func (s *launchSpec) addresses() int {
 	if len(s.interfaces) == 0 {
@@ -290,8 +290,8 @@ func (s *launchSpec) addresses() int {
 	return n
 }
 
-// runInstances answers ec2:RunInstances with DryRun: whether the caller may, and whether the parameters make sense.
-// Without DryRun it is not simulated. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
+// runInstances implements ec2:RunInstances with DryRun: it checks the permission and the parameters. Without DryRun it
+// is not simulated. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
 func runInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	if !r.form.boolean("DryRun") {
 		return nil, refuse("UnsupportedOperation", "RunInstances is simulated with DryRun only; use CreateFleet")
@@ -331,5 +331,5 @@ func runInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	return nil, dryRunError()
 }
 
-// String names a pool in messages of tests.
+// String returns the pool's name for test messages.
 func (p pool) String() string { return fmt.Sprintf("%s/%s/%s", p.name, p.zone, p.capacity) }

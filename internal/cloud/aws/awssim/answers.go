@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// reshape is what a fault does to the body of an answer: nil leaves it.
+// reshape is a fault's change to the body of a response. Nil leaves it unchanged.
 type reshape func(r *request, body []byte) []byte
 
-// reshaped is the shape that the faults give the answer to a call.
+// reshaped returns the changes that the faults make to the response of a call.
 func (c *Cloud) reshaped(r *request) []reshape {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,8 +23,8 @@ func (c *Cloud) reshaped(r *request) []reshape {
 	return shapes
 }
 
-// newerFields are members of EC2's answers that were added to the API after 2017: what an older partition or an emulator
-// leaves out. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/OperationList-query.html
+// newerFields are members of EC2's responses that were added to the API after 2017, which an older partition or an
+// emulator omits. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/OperationList-query.html
 var newerFields = []string{"attachedEbsStatus", "availabilityZoneId", "bareMetal", "capacityReservationSpecification", "deprecationTime", "enclaveOptions",
 	"encryptionInTransitSupported", "httpProtocolIpv6", "impairedSince", "instanceMetadataTags", "networkCardIndex", "networkCards", "nitroEnclavesSupport",
 	"placementGroupInfo", "reservationType", "tenancy"}
@@ -37,7 +37,7 @@ var newerField = func() []*regexp.Regexp {
 	return list
 }()
 
-// withoutNewerFields leaves newerFields out of an answer of EC2.
+// withoutNewerFields removes newerFields from an EC2 response.
 func withoutNewerFields(r *request, body []byte) []byte {
 	if r.service != "ec2" {
 		return body
@@ -55,7 +55,7 @@ var (
 	xmlRequest   = regexp.MustCompile(`(<requestId>[^<]*</requestId>)`)
 )
 
-// withUnknownFields adds a member to every structure of an answer, as AWS does when it extends an API.
+// withUnknownFields adds a member to every structure of a response, as AWS does when it extends an API.
 func withUnknownFields(r *request, body []byte) []byte {
 	switch r.service {
 	case "ec2", "iam", "sts":
@@ -89,7 +89,7 @@ func addUnknown(value any) {
 	}
 }
 
-// unfiltered drops what a call asks to be filtered by. The lock is held.
+// unfiltered removes the filters of a call. The caller holds the lock.
 func (c *Cloud) unfiltered(r *request) {
 	if r.form == nil || c.strike(r, FaultIgnoreFilters) == nil {
 		return
@@ -99,8 +99,8 @@ func (c *Cloud) unfiltered(r *request) {
 	}
 }
 
-// oddPage cuts a page as FaultOddPages has it: the first page is empty, pages hold half of what there is, each begins with the
-// last item of the one before, and between two pages is an empty one.
+// oddPage returns a page under FaultOddPages: the first page is empty, pages have half of the items, each begins with
+// the last item of the one before, and there is an empty page between two pages.
 //
 //	""  -> empty  -> from:    (half of the items) -> empty:K -> again:K (K once more, and the rest) -> ...
 func oddPage[T any](items []T, token string, size int, key func(T) string) (page []T, next string) {

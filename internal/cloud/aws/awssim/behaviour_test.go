@@ -22,12 +22,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A new instance may not be found at first, and an old state may be shown; after Options.Lag all is seen.
+// A new instance may not be found at first, and an old state may be shown. After Options.Lag everything is visible.
 func TestLag(t *testing.T) {
 	in(t, Options{Lag: 10 * time.Second, Limits: map[string]Limit{}}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
 		if _, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA))); codeOf(err) != "InvalidLaunchTemplateName.NotFoundException" {
-			t.Errorf("a template that was made in this moment: %v", err)
+			t.Errorf("a template that was just created: %v", err)
 		}
 		w.pass(10 * time.Second)
 		out, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
@@ -50,7 +50,7 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// EC2's published limits hold, and buckets fill up again.
+// EC2's published limits are enforced, and token buckets refill.
 func TestThrottling(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -86,7 +86,7 @@ func TestThrottling(t *testing.T) {
 	})
 }
 
-// The SDK's own retryer gets through a throttled API.
+// The SDK's own retryer succeeds with a throttled API.
 func TestThrottledRetries(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		_, err := w.Inject(Fault{Kind: FaultThrottle, Service: "ec2", Rate: 1})
@@ -105,7 +105,7 @@ func TestThrottledRetries(t *testing.T) {
 	})
 }
 
-// Each kind of fault does what it says, to the calls that it is meant for.
+// Each kind of fault has its documented effect, on exactly the calls that it applies to.
 func TestFaults(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		call := func() error {
@@ -141,7 +141,7 @@ func TestFaults(t *testing.T) {
 		w.pass(time.Hour)
 		select {
 		case err := <-done:
-			t.Errorf("a frozen call was answered: %v", err)
+			t.Errorf("a frozen call got a response: %v", err)
 		default:
 		}
 		w.Clear(frozen)
@@ -150,7 +150,7 @@ func TestFaults(t *testing.T) {
 		patient, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if _, err := w.ec2.DescribeSubnets(patient, &ec2.DescribeSubnetsInput{}); err == nil {
-			t.Error("a frozen call was answered")
+			t.Error("a frozen call got a response")
 		}
 		if _, err := w.Inject(Fault{Kind: "melt"}); err == nil {
 			t.Error("an unknown kind of fault is accepted")
@@ -158,7 +158,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// Expired credentials are refused by each service in its own words.
+// Each service rejects expired credentials with its own error code.
 func TestExpiredCredentials(t *testing.T) {
 	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
 		w.ExpireCredentials(testKey)
@@ -179,7 +179,7 @@ func TestExpiredCredentials(t *testing.T) {
 	})
 }
 
-// A wave takes spot instances when their pools shrink.
+// Spot instances are reclaimed when their pools shrink.
 func TestScarcity(t *testing.T) {
 	in(t, Options{Queue: "queue", Scarcity: 0.5, Seed: 7}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -192,7 +192,7 @@ func TestScarcity(t *testing.T) {
 		out, err := w.ec2.CreateFleet(ctx, request)
 		w.must(err)
 		if len(out.Errors) == 0 || len(launched(out)) == 0 {
-			t.Errorf("%d pools were dry, %d instances launched: want some of both", len(out.Errors), len(launched(out)))
+			t.Errorf("%d pools were empty, %d instances launched: want some of both", len(out.Errors), len(launched(out)))
 		}
 		w.pass(3 * epoch)
 		taken := 0
@@ -202,12 +202,12 @@ func TestScarcity(t *testing.T) {
 			}
 		}
 		if taken == 0 || taken == len(w.Instances()) {
-			t.Errorf("%d of %d instances were taken", taken, len(w.Instances()))
+			t.Errorf("%d of %d instances were reclaimed", taken, len(w.Instances()))
 		}
 	})
 }
 
-// What is invented depends on the seed only.
+// Generated data depends only on the seed.
 func TestSeed(t *testing.T) {
 	pools := func(seed uint64) []Pool {
 		var pools []Pool
@@ -225,7 +225,7 @@ func TestSeed(t *testing.T) {
 		t.Errorf("the same seed -once +again:\n%s", diff)
 	}
 	if slices.Equal(once, other) {
-		t.Error("another seed gives the same pools")
+		t.Error("another seed results in the same pools")
 	}
 	dry := 0
 	for _, p := range once {
@@ -234,11 +234,11 @@ func TestSeed(t *testing.T) {
 		}
 	}
 	if share := float64(dry) / float64(len(once)) * 2; share < 0.15 || share > 0.25 {
-		t.Errorf("%.2f of the spot pools are dry, want about 0.2", share)
+		t.Errorf("%.2f of the spot pools are empty, want about 0.2", share)
 	}
 }
 
-// The admin API does over HTTP what the methods do.
+// The admin API has the same effects over HTTP as the methods.
 func TestAdmin(t *testing.T) {
 	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
 		client := w.cfg.HTTPClient.(*http.Client)

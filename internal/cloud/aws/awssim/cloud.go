@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Cloud is one account in one region. Its methods may be called at any time from anywhere.
+// Cloud is one account in one region. It is safe for concurrent use.
 type Cloud struct {
 	opts  Options
 	types map[string]*machineType
-	names []string // of the types, sorted
+	names []string // names of the types, sorted
 
 	mu        sync.Mutex
 	rand      *rand.Rand
 	due       timetable
 	sequence  int
-	wake      chan struct{} // tells Run that something is due earlier than it thought
-	notices   []notice      // what the hook is still to be told
-	delivered sync.Mutex    // held while the hook is told, so that it is told in order
+	wake      chan struct{} // tells Run that an event is due earlier than expected
+	notices   []notice      // pending notifications for the hook
+	delivered sync.Mutex    // held during calls of the hook, so that they are in order
 
 	zones        []*zone
 	subnets      []*subnet
@@ -29,7 +29,7 @@ type Cloud struct {
 	parameters   map[string]parameter
 	templates    []*launchTemplate
 	instances    map[string]*instance
-	order        []*instance // by launch
+	order        []*instance // in the order of launches
 	reservations []*CapacityReservation
 	placements   []*PlacementGroup
 	profiles     map[string]*instanceProfile
@@ -40,15 +40,15 @@ type Cloud struct {
 	buckets      map[string]*bucket
 	faults       []*fault
 	policies     []policy
-	oddPages     bool          // of the call that is being answered
-	thawed       chan struct{} // closed when faults change
+	oddPages     bool          // for the current call
+	thawed       chan struct{} // closed when the faults change
 	expired      map[string]bool
 	calls        map[CallCount]int
 	failBoots    int
 }
 
-// New makes a cloud with one VPC (a private and a public subnet per zone, tagged karpenter.sh/discovery=<cluster>, a
-// security group of the cluster tagged alike, and a second VPC whose group has the same name), the EKS images of
+// New returns a cloud with one VPC (a private and a public subnet per zone, tagged karpenter.sh/discovery=<cluster>, a
+// security group of the cluster with the same tag, and a second VPC whose group has the same name), the EKS images of
 // Kubernetes 1.30 to 1.36 with their SSM parameters, and no instances.
 func New(opts Options) (*Cloud, error) {
 	opts, err := opts.withDefaults()
@@ -75,14 +75,14 @@ func New(opts Options) (*Cloud, error) {
 	return c, nil
 }
 
-// event is something that happens by itself. do is called with the lock held and the time that it was due.
+// event is a scheduled event. do is called with the lock held and the time for which the event was scheduled.
 type event struct {
 	at  time.Time
 	seq int
 	do  func(now time.Time)
 }
 
-// timetable is a heap of events: earliest first, those of one time in the order in which they were made.
+// timetable is a heap of events, by time and then by order of creation.
 type timetable []event
 
 func (t timetable) Len() int { return len(t) }
@@ -101,7 +101,7 @@ func (t *timetable) Pop() any {
 	return last
 }
 
-// after has do called d after now. The lock is held.
+// after schedules do for d after now. The caller holds the lock.
 func (c *Cloud) after(now time.Time, d time.Duration, do func(time.Time)) {
 	c.sequence++
 	heap.Push(&c.due, event{now.Add(d), c.sequence, do})
@@ -115,7 +115,7 @@ func (c *Cloud) nudge() {
 	}
 }
 
-// settle carries out what is due and returns the time. The lock is held.
+// settle runs the events that are due and returns the time. The caller holds the lock.
 func (c *Cloud) settle() time.Time {
 	now := c.opts.Clock.Now()
 	for len(c.due) > 0 && !c.due[0].at.After(now) {
@@ -125,14 +125,14 @@ func (c *Cloud) settle() time.Time {
 	return now
 }
 
-// locked settles and calls do with the lock held.
+// locked calls settle and then do with the lock held.
 func (c *Cloud) locked(do func(now time.Time)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do(c.settle())
 }
 
-// Settle carries out what is due by the clock and tells the hook. Run does it by itself.
+// Settle runs the events that are due by the clock and calls the hook. Run does this automatically.
 func (c *Cloud) Settle() {
 	c.delivered.Lock()
 	defer c.delivered.Unlock()
@@ -143,13 +143,13 @@ func (c *Cloud) Settle() {
 	}
 }
 
-// notice is something that the hook is to be told.
+// notice is a notification for the hook.
 type notice struct {
 	tell     func(Instance)
 	instance Instance
 }
 
-// notify has the hook told. The lock is held.
+// notify queues a call of the hook. The caller holds the lock.
 func (c *Cloud) notify(tell func(Hook) func(Instance), i *instance, now time.Time) {
 	if c.opts.Hook != nil {
 		c.notices = append(c.notices, notice{tell(c.opts.Hook), i.public(now)})
@@ -157,8 +157,9 @@ func (c *Cloud) notify(tell func(Hook) func(Instance), i *instance, now time.Tim
 	}
 }
 
-// Run carries out what is due when it is due until ctx ends; with a clock that is stepped by hand, call Settle instead. Without it things happen with the next request or Settle,
-// under the time at which they were due; only the hook waits for Settle.
+// Run runs events when they are due, until ctx ends. With a clock that is stepped manually, call Settle instead.
+// Without either, events are run with the next request, under the time for which they were scheduled; only the hook
+// waits for Settle.
 func (c *Cloud) Run(ctx context.Context) {
 	for {
 		c.Settle()
@@ -183,12 +184,12 @@ func (c *Cloud) Run(ctx context.Context) {
 	}
 }
 
-// vary is d times 0.75 to 1.25. The lock is held.
+// vary returns d times 0.75 to 1.25. The caller holds the lock.
 func (c *Cloud) vary(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + c.rand.Float64()/2))
 }
 
-// seenAt is the time that a read shows. The lock is held.
+// seenAt returns the time whose state a read shows. The caller holds the lock.
 func (c *Cloud) seenAt(now time.Time) time.Time {
 	if c.opts.Lag == 0 {
 		return now
@@ -196,7 +197,7 @@ func (c *Cloud) seenAt(now time.Time) time.Time {
 	return now.Add(-time.Duration(c.rand.Float64() * float64(c.opts.Lag)))
 }
 
-// newID is a resource id as EC2 makes them: prefix and 17 hexadecimal digits. The lock is held.
+// newID returns a resource ID in EC2's format: prefix and 17 hexadecimal digits. The caller holds the lock.
 func (c *Cloud) newID(prefix string) string {
 	const digits = "0123456789abcdef"
 	id := []byte(prefix + "-0")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// describeAvailabilityZones answers ec2:DescribeAvailabilityZones.
+// describeAvailabilityZones implements ec2:DescribeAvailabilityZones.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeAvailabilityZones.html
 func describeAvailabilityZones(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -47,13 +47,13 @@ func describeAvailabilityZones(c *Cloud, r *request, _ time.Time) (any, error) {
 	return out, err
 }
 
-// field answers a filter from a table of single values.
+// field returns the filter values from a table of single values.
 func field(name string, values map[string]string) ([]string, bool) {
 	v, ok := values[name]
 	return []string{v}, ok
 }
 
-// describeSubnets answers ec2:DescribeSubnets.
+// describeSubnets implements ec2:DescribeSubnets.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSubnets.html
 func describeSubnets(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -108,7 +108,7 @@ func (c *Cloud) subnetFacts(s *subnet) facts {
 	}
 }
 
-// describeSecurityGroups answers ec2:DescribeSecurityGroups.
+// describeSecurityGroups implements ec2:DescribeSecurityGroups.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSecurityGroups.html
 func describeSecurityGroups(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -150,7 +150,7 @@ func describeSecurityGroups(c *Cloud, r *request, _ time.Time) (any, error) {
 	return out, err
 }
 
-// describeImages answers ec2:DescribeImages. Deprecated images are shown only to their owner or if asked for.
+// describeImages implements ec2:DescribeImages. Deprecated images are shown only to their owner or if asked for.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeImages.html
 func describeImages(c *Cloud, r *request, now time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -185,7 +185,7 @@ func describeImages(c *Cloud, r *request, now time.Time) (any, error) {
 	return out, err
 }
 
-// imageNotFound is the refusal of an image id.
+// imageNotFound returns the error for an unknown image ID.
 func imageNotFound(id string) error {
 	if len(id) < 4 || id[:4] != "ami-" {
 		return refuse("InvalidAMIID.Malformed", "Invalid id: \"%s\" (expecting \"ami-...\")", id)

@@ -94,8 +94,8 @@ type xmlReservation struct {
 	Instances []xmlInstance `xml:"instancesSet>item,omitempty"`
 }
 
-// describeInstances answers ec2:DescribeInstances. Instances launched by one call are one reservation each here, which
-// EC2 allows. Terminated ones are shown for a while.
+// describeInstances implements ec2:DescribeInstances. Instances launched by one call have one reservation each here,
+// which EC2 allows. Terminated ones are shown for a while.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html
 func describeInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	ids := r.form.strings("InstanceId")
@@ -129,8 +129,8 @@ func describeInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	return out, err
 }
 
-// remembered is visible, less the instances that FaultForgetHalf or FaultForgetAll hides. One that is hidden is not found by its
-// id.
+// remembered is visible without the instances that FaultForgetHalf or FaultForgetAll hides. A hidden instance is not
+// found by its ID.
 func (c *Cloud) remembered(r *request, ids []string, seen time.Time) ([]*instance, error) {
 	all, half := c.strike(r, FaultForgetAll) != nil, c.strike(r, FaultForgetHalf) != nil
 	instances, err := c.visible(ids, seen)
@@ -146,7 +146,8 @@ func (c *Cloud) remembered(r *request, ids []string, seen time.Time) ([]*instanc
 	return shown, nil
 }
 
-// visible are the instances of those ids, or all, as seen at a time. One that is not seen is not found.
+// visible returns the instances with those IDs, or all, as of the given time. An instance that is not visible is not
+// found.
 func (c *Cloud) visible(ids []string, seen time.Time) ([]*instance, error) {
 	if len(ids) == 0 {
 		return slices.DeleteFunc(slices.Clone(c.order), func(i *instance) bool { return i.stateAt(seen) == "" }), nil
@@ -241,7 +242,7 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	if i.reason != "" && state != pending && state != running {
 		out.Reason, out.ReasonCode = i.reason, &i.reason
 	}
-	if state == terminated { // what EC2 no longer tells of a terminated instance
+	if state == terminated { // EC2 omits these fields for a terminated instance
 		return out
 	}
 	out.PrivateDNS, out.PrivateIP, out.Subnet, out.VPC, out.Groups = i.PrivateDNSName, i.PrivateIP, i.SubnetID, i.subnet.vpc, c.groupsXML(i.SecurityGroups)
@@ -272,8 +273,8 @@ type xmlChange struct {
 	Before  xmlState `xml:"previousState"`
 }
 
-// terminateInstances answers ec2:TerminateInstances. One id that is not found fails the call; terminating twice is fine.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TerminateInstances.html
+// terminateInstances implements ec2:TerminateInstances. One unknown ID fails the call. Terminating an instance twice is
+// not an error. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TerminateInstances.html
 func terminateInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	ids := r.form.strings("InstanceId")
 	if len(ids) == 0 || len(ids) > 1000 {
@@ -297,7 +298,7 @@ func terminateInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	return out, nil
 }
 
-// createTags answers ec2:CreateTags for instances and launch templates: all resources or none.
+// createTags implements ec2:CreateTags for instances and launch templates: all resources or none.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateTags.html
 func createTags(c *Cloud, r *request, now time.Time) (any, error) {
 	tags, err := tagsIn(r.form, "Tag")
@@ -328,7 +329,8 @@ func createTags(c *Cloud, r *request, now time.Time) (any, error) {
 	}{true}, nil
 }
 
-// tagger is what tags a resource, or why it cannot be tagged: it is not seen, or would have more than 50 tags.
+// tagger returns the function that tags a resource, or why it cannot be tagged: it is not visible, or would have more
+// than 50 tags.
 func (c *Cloud) tagger(id string, tags map[string]string, seen, now time.Time) (func(), error) {
 	full := refuse("TagLimitExceeded", "The maximum number of Tags for a resource has been reached.")
 	for _, t := range c.templates {

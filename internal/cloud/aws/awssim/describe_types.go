@@ -30,7 +30,7 @@ type xmlType struct {
 	StorageInfo *xmlStorage `xml:"instanceStorageInfo"`
 	EBS         xmlEBS      `xml:"ebsInfo"`
 	Network     xmlNetwork  `xml:"networkInfo"`
-	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"`                            // pointers: an empty list would leave its parents behind
+	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"`                            // pointers, because an empty list would leave its parent elements in the XML
 	Accel       *xmlDevice  `xml:"inferenceAcceleratorInfo>accelerators>member"` // sic: not item
 	Neuron      *xmlNeuron  `xml:"neuronInfo>neuronDevices>item"`
 	FPGA        *xmlCounted `xml:"fpgaInfo>fpgas>item"`
@@ -99,12 +99,12 @@ type xmlNeuron struct {
 	MemMiB int    `xml:"memoryInfo>sizeInMiB"`
 }
 
-// xmlCounted is a device of which the catalogue knows the number only.
+// xmlCounted is a device for which the catalog has only the number.
 type xmlCounted struct {
 	Count int `xml:"count"`
 }
 
-// describeInstanceTypes answers ec2:DescribeInstanceTypes, a hundred to a page at most.
+// describeInstanceTypes implements ec2:DescribeInstanceTypes, with at most a hundred types per page.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypes.html
 func describeInstanceTypes(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -221,7 +221,7 @@ func networkXML(t *machineType) xmlNetwork {
 	return out
 }
 
-// describeInstanceTypeOfferings answers ec2:DescribeInstanceTypeOfferings.
+// describeInstanceTypeOfferings implements ec2:DescribeInstanceTypeOfferings.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceTypeOfferings.html
 func describeInstanceTypeOfferings(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -268,8 +268,8 @@ func describeInstanceTypeOfferings(c *Cloud, r *request, _ time.Time) (any, erro
 	return out, err
 }
 
-// describeSpotPriceHistory answers ec2:DescribeSpotPriceHistory: the price in force at StartTime and each change until
-// EndTime, newest first within a pool, a thousand to a page whatever MaxResults says. A range is at most 90 days.
+// describeSpotPriceHistory implements ec2:DescribeSpotPriceHistory: the price in effect at StartTime and each change
+// until EndTime, newest first within a pool, a thousand per page whatever MaxResults is. A range is at most 90 days.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSpotPriceHistory.html
 func describeSpotPriceHistory(c *Cloud, r *request, now time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -322,7 +322,7 @@ func spotRange(n *node, now time.Time) (start, end time.Time, err error) {
 	return start, end, nil
 }
 
-// spotPrices lists prices that the model changes every hour.
+// spotPrices returns prices that the model changes every hour.
 func (c *Cloud) spotPrices(n *node, start, end time.Time) []xmlSpotPrice {
 	const linux = "Linux/UNIX"
 	products := n.strings("ProductDescription")

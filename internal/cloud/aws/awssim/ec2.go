@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// isoTime is how EC2 writes times.
+// isoTime is EC2's format of times.
 const isoTime = "2006-01-02T15:04:05.000Z"
 
 func iso(t time.Time) string {
@@ -48,7 +48,7 @@ func ec2Methods() map[string]method {
 	}
 }
 
-// ec2Tag is a tag as EC2 answers it.
+// ec2Tag is a tag in EC2's responses.
 type ec2Tag struct {
 	Key   string `xml:"key"`
 	Value string `xml:"value"`
@@ -62,7 +62,7 @@ func ec2Tags(tags map[string]string) []ec2Tag {
 	return out
 }
 
-// tagsIn reads a list of tags under EC2's rules.
+// tagsIn parses a list of tags by EC2's rules.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
 func tagsIn(n *node, path string) (map[string]string, error) {
 	tags := map[string]string{}
@@ -89,7 +89,7 @@ func tagsIn(n *node, path string) (map[string]string, error) {
 	return tags, nil
 }
 
-// tagSpecs reads the tags per type of resource. Only types that are listed are taken.
+// tagSpecs parses the tags per type of resource. Only the listed types are accepted.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_TagSpecification.html
 func tagSpecs(n *node, types ...string) (map[string]map[string]string, error) {
 	specs := map[string]map[string]string{}
@@ -110,7 +110,8 @@ func tagSpecs(n *node, types ...string) (map[string]map[string]string, error) {
 	return specs, nil
 }
 
-// chosen returns the items of those ids, in the order of the ids, or all when there are none. A wrong id is refused.
+// chosen returns the items with those IDs, in the order of the IDs, or all if there are none. An unknown ID is an
+// error.
 func chosen[T any](ids []string, items []T, id func(T) string, unknown func(id string) error) ([]T, error) {
 	if len(ids) == 0 {
 		return slices.Clone(items), nil
@@ -126,7 +127,7 @@ func chosen[T any](ids []string, items []T, id func(T) string, unknown func(id s
 	return found, nil
 }
 
-// notFound makes the refusal of an id that is not there: malformed if it does not look like one.
+// notFound returns the error for an unknown ID: malformed if it does not have the format of an ID.
 func notFound(prefix, malformed, missing, what string) func(string) error {
 	return func(id string) error {
 		if !strings.HasPrefix(id, prefix) {
@@ -136,14 +137,14 @@ func notFound(prefix, malformed, missing, what string) func(string) error {
 	}
 }
 
-// idempotent is what a client token stands for.
+// idempotent is the request and the response for a client token.
 // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
 type idempotent struct {
 	request string
 	out     any
 }
 
-// once answers a repeated request with the answer to the first, and refuses one that differs under the same token.
+// once returns the first response for a repeated request, and rejects a different request with the same token.
 func (c *Cloud) once(r *request, do func() (any, error)) (any, error) {
 	token := r.form.str("ClientToken")
 	if token == "" {

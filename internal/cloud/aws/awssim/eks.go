@@ -11,7 +11,7 @@ func eksMethods() map[string]method {
 	return map[string]method{"DescribeCluster": {run: describeCluster}}
 }
 
-// eksAction is the action of a REST request: GET /clusters/{name} is the only one here.
+// eksAction returns the action of a REST request. GET /clusters/{name} is the only one that is simulated.
 func eksAction(verb, path string) string {
 	if name, ok := strings.CutPrefix(path, "/clusters/"); ok && verb == http.MethodGet && name != "" && !strings.Contains(name, "/") {
 		return "DescribeCluster"
@@ -19,7 +19,7 @@ func eksAction(verb, path string) string {
 	return verb + " " + path
 }
 
-// describeCluster answers eks:DescribeCluster.
+// describeCluster implements eks:DescribeCluster.
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
 func describeCluster(c *Cloud, r *request, _ time.Time) (any, error) {
 	cluster, name := c.opts.Cluster, strings.TrimPrefix(r.path, "/clusters/")
@@ -47,7 +47,7 @@ func describeCluster(c *Cloud, r *request, _ time.Time) (any, error) {
 	}}, nil
 }
 
-// SetCluster changes what DescribeCluster tells; the zero fields keep their values.
+// SetCluster changes the result of DescribeCluster. Zero fields keep their values.
 func (c *Cloud) SetCluster(change Cluster) {
 	c.locked(func(time.Time) {
 		now := &c.opts.Cluster

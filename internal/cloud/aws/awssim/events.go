@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// noticeAhead is how long before it is taken a spot instance is told.
+// noticeAhead is how long in advance the end of a spot instance is announced.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 const noticeAhead = 2 * time.Minute
 
-// envelope is an event as EventBridge puts it into a queue.
+// envelope is an event in the format in which EventBridge sends it to a queue.
 // https://docs.aws.amazon.com/eventbridge/latest/ref/overiew-event-structure.html
 type envelope struct {
 	Version    string   `json:"version"`
@@ -24,7 +24,7 @@ type envelope struct {
 	Detail     any      `json:"detail"`
 }
 
-// emit sends an event about an instance to the queue. The lock is held.
+// emit sends an event about an instance to the queue. The caller holds the lock.
 func (c *Cloud) emit(source, kind string, i *instance, detail any, now time.Time) {
 	if c.queue == nil {
 		return
@@ -37,13 +37,13 @@ func (c *Cloud) emit(source, kind string, i *instance, detail any, now time.Time
 	c.post(string(body), now)
 }
 
-// announce tells a change of state.
+// announce sends the event for a change of state.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/monitoring-instance-state-changes.html
 func (c *Cloud) announce(i *instance, now time.Time) {
 	c.emit("aws.ec2", "EC2 Instance State-change Notification", i, map[string]string{"instance-id": i.ID, "state": i.state()}, now)
 }
 
-// interrupt tells that a spot instance will be taken, and takes it two minutes later. The lock is held.
+// interrupt announces the end of a spot instance, and terminates it two minutes later. The caller holds the lock.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html#ec2-spot-instance-interruption-warning-event
 func (c *Cloud) interrupt(i *instance, now time.Time) {
 	i.interrupted = true
@@ -51,7 +51,7 @@ func (c *Cloud) interrupt(i *instance, now time.Time) {
 	c.after(now, noticeAhead, func(now time.Time) { c.terminate(i, now, "Server.SpotInstanceTermination") })
 }
 
-// Interrupt gives a spot instance notice and takes it two minutes later.
+// Interrupt sends an interruption notice for a spot instance and terminates it two minutes later.
 func (c *Cloud) Interrupt(id string) error {
 	var err error
 	found := c.withInstance(id, func(i *instance, now time.Time) {
@@ -70,7 +70,7 @@ func (c *Cloud) Interrupt(id string) error {
 	return err
 }
 
-// Rebalance recommends to leave a spot instance.
+// Rebalance sends a rebalance recommendation for a spot instance.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html
 func (c *Cloud) Rebalance(id string) error {
 	return c.withInstance(id, func(i *instance, now time.Time) {
@@ -102,9 +102,9 @@ type statusEvent struct {
 	notBefore             time.Time
 }
 
-// Schedule plans an event for an instance: code is one of EC2's (instance-retirement, instance-stop, instance-reboot,
-// system-reboot, system-maintenance). It is told by a Health event and shown by DescribeInstanceStatus; nothing else
-// happens at the time.
+// Schedule schedules an event for an instance. code is one of EC2's (instance-retirement, instance-stop,
+// instance-reboot, system-reboot, system-maintenance). It sends a Health event, and DescribeInstanceStatus shows the
+// scheduled event. Nothing else happens at that time.
 func (c *Cloud) Schedule(id, code string, at time.Time) error {
 	known := map[string]string{"instance-retirement": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", "instance-stop": "AWS_EC2_INSTANCE_STOP_SCHEDULED",
 		"instance-reboot": "AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED", "system-reboot": "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED",
@@ -123,7 +123,7 @@ func (c *Cloud) Schedule(id, code string, at time.Time) error {
 	})
 }
 
-// EndSchedule marks the scheduled events of an instance as completed or cancelled, as EC2 does in their description.
+// EndSchedule marks the scheduled events of an instance as completed or canceled, as EC2 does in their description.
 func (c *Cloud) EndSchedule(id, how string) error {
 	return c.withInstance(id, func(i *instance, _ time.Time) {
 		for k := range i.events {
@@ -132,7 +132,7 @@ func (c *Cloud) EndSchedule(id, how string) error {
 	})
 }
 
-// Impair has a status check of an instance (which is "instance" or "system") fail from now on, or succeed again when
+// Impair makes a status check of an instance (which is "instance" or "system") fail from now on, or succeed again if
 // which is empty.
 func (c *Cloud) Impair(id, which string) error {
 	if which != "" && which != "instance" && which != "system" {
@@ -141,13 +141,13 @@ func (c *Cloud) Impair(id, which string) error {
 	return c.withInstance(id, func(i *instance, now time.Time) { i.impaired, i.impairment = now, which })
 }
 
-// Spoilage is what a spoilt message is like.
+// Spoilage is a way to corrupt a message.
 type Spoilage string
 
 const (
-	// SpoilTruncate sends the first half of the last message again, which is no JSON.
+	// SpoilTruncate sends the first half of the last message again, which is not valid JSON.
 	SpoilTruncate Spoilage = "truncate"
-	// SpoilNext cuts the next message that is sent in half, so that what it said is lost.
+	// SpoilNext truncates the next message to its first half, so that its content is lost.
 	SpoilNext Spoilage = "next"
 	// SpoilDuplicate sends the last message again, as standard queues may.
 	SpoilDuplicate Spoilage = "duplicate"
@@ -157,7 +157,7 @@ const (
 	SpoilUnknown Spoilage = "unknown"
 )
 
-// Spoil puts a spoilt message into the queue, or spoils the next one.
+// Spoil sends a corrupted message to the queue, or corrupts the next one.
 func (c *Cloud) Spoil(how Spoilage) error {
 	var err error
 	c.locked(func(now time.Time) {
@@ -188,12 +188,12 @@ func (c *Cloud) Spoil(how Spoilage) error {
 	return err
 }
 
-// Send puts any text into the queue.
+// Send sends any text to the queue.
 func (c *Cloud) Send(body string) {
 	c.locked(func(now time.Time) { c.post(body, now) })
 }
 
-// Queued is how many messages the queue holds, hidden ones included.
+// Queued returns the number of messages in the queue, including hidden ones.
 func (c *Cloud) Queued() int {
 	n := 0
 	c.locked(func(time.Time) {

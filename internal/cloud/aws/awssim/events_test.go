@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// spotInstance launches one.
+// spotInstance launches a spot instance and returns its ID.
 func (w *world) spotInstance(ctx context.Context) string {
 	w.Helper()
 	w.template(ctx, "nodes", nil)
@@ -25,7 +25,7 @@ func (w *world) spotInstance(ctx context.Context) string {
 	return launched(out)[0]
 }
 
-// receive takes all that is in the queue, waiting up to 20 s for the first message.
+// receive receives all messages in the queue. It waits up to 20 s for the first one.
 func (w *world) receive(ctx context.Context) []envelope {
 	w.Helper()
 	url, err := w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("queue")})
@@ -66,7 +66,7 @@ func summaries(events []envelope) []string {
 	return all
 }
 
-// A spot instance is told two minutes ahead, and then taken; all states are told.
+// The end of a spot instance is announced two minutes in advance. All states have events.
 func TestInterruption(t *testing.T) {
 	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
 		id := w.spotInstance(ctx)
@@ -81,7 +81,7 @@ func TestInterruption(t *testing.T) {
 		w.must(w.Interrupt(id))
 		events := <-told
 		if took := time.Since(began); took > 100*time.Millisecond {
-			t.Errorf("a long poll was answered %v after the notice", took)
+			t.Errorf("a long poll returned %v after the notice", took)
 		}
 		if diff := cmp.Diff([]string{"EC2 Spot Instance Interruption Warning"}, summaries(events)); diff != "" {
 			t.Fatalf("notice -want +got:\n%s", diff)
@@ -93,7 +93,7 @@ func TestInterruption(t *testing.T) {
 		}
 		w.pass(2*time.Minute - time.Second)
 		if s := w.state(ctx, id); s != "running" {
-			t.Errorf("before the two minutes end: %s", s)
+			t.Errorf("before two minutes have passed: %s", s)
 		}
 		w.pass(time.Second)
 		if s := w.state(ctx, id); s != "shutting-down" {
@@ -101,12 +101,12 @@ func TestInterruption(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		if diff := cmp.Diff([]string{states + "shutting-down", states + "terminated"}, summaries(w.receive(ctx))); diff != "" {
-			t.Errorf("events of the end -want +got:\n%s", diff)
+			t.Errorf("events of the termination -want +got:\n%s", diff)
 		}
 	})
 }
 
-// All other kinds of events, and spoilt messages.
+// All other kinds of events, and corrupted messages.
 func TestEvents(t *testing.T) {
 	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
 		id := w.spotInstance(ctx)
@@ -140,7 +140,7 @@ func TestEvents(t *testing.T) {
 		w.must(w.Spoil(SpoilNext))
 		w.must(w.Interrupt(id))
 		if diff := cmp.Diff([]string{"malformed"}, summaries(w.receive(ctx))); diff != "" {
-			t.Errorf("a notice that is spoilt -want +got:\n%s", diff)
+			t.Errorf("a corrupted notice -want +got:\n%s", diff)
 		}
 		w.must(w.EndSchedule(id, "Completed"))
 		if d := w.instances[id].events[0].description; !strings.HasPrefix(d, "[Completed]") {
@@ -149,7 +149,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// A message comes back when it is not deleted in time, is gone when it is, and does not stay for ever.
+// A message is delivered again if it is not deleted in time. It is gone after its deletion, and after its retention.
 func TestQueue(t *testing.T) {
 	in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {
 		_, err := w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("other")})
@@ -176,12 +176,12 @@ func TestQueue(t *testing.T) {
 		old, err := w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: deletions(first)})
 		w.must(err)
 		if len(old.Successful) != 1 || w.Queued() != 1 {
-			t.Errorf("deleting by an old receipt: %d done, %d left", len(old.Successful), w.Queued())
+			t.Errorf("deleting by an old receipt: %d done, %d remain", len(old.Successful), w.Queued())
 		}
 		_, err = w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: deletions(second)})
 		w.must(err)
 		if w.Queued() != 0 {
-			t.Errorf("%d messages are left", w.Queued())
+			t.Errorf("%d messages remain", w.Queued())
 		}
 		w.Send("stale")
 		w.pass(retention + time.Second)

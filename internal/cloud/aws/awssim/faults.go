@@ -9,64 +9,64 @@ import (
 	"time"
 )
 
-// FaultKind is what goes wrong.
+// FaultKind is a kind of fault.
 type FaultKind string
 
 const (
-	// FaultFreeze keeps calls waiting until the fault is cleared or the caller hangs up.
+	// FaultFreeze blocks calls until the fault is cleared or the caller closes the connection.
 	FaultFreeze FaultKind = "freeze"
-	// FaultSlow keeps calls waiting for Delay before they are carried out.
+	// FaultSlow delays calls for Delay before they are executed.
 	FaultSlow FaultKind = "slow"
-	// FaultThrottle is a token bucket of Rate a second and Burst beside the published one.
+	// FaultThrottle is a token bucket with Rate per second and Burst, in addition to the published one.
 	FaultThrottle FaultKind = "throttle"
-	// FaultFail answers Code with Status instead of carrying the call out.
+	// FaultFail responds with Code and Status without executing the call.
 	FaultFail FaultKind = "fail"
-	// FaultDeny answers that the caller has no permission. Denied "ec2:RunInstances" is what CreateFleet reports per
+	// FaultDeny responds that the caller has no permission. If "ec2:RunInstances" is denied, CreateFleet reports it per
 	// override.
 	FaultDeny FaultKind = "deny"
-	// FaultLose carries the call out and drops the connection instead of answering.
+	// FaultLose executes the call and closes the connection without a response.
 	FaultLose FaultKind = "lose"
-	// FaultGarble carries the call out and answers Body, of ContentType and with Status (200 when 0), as a proxy or a load
-	// balancer in between does.
+	// FaultGarble executes the call and responds with Body, ContentType and Status (200 when 0), as a proxy or a load
+	// balancer does.
 	FaultGarble FaultKind = "garble"
-	// FaultIgnoreFilters carries the call out as if it had no filters: everything is in the answer.
+	// FaultIgnoreFilters executes the call as if it had no filters: the response contains everything.
 	FaultIgnoreFilters FaultKind = "ignore-filters"
-	// FaultIgnoreTokens carries each call out, whatever its client token was used for before.
+	// FaultIgnoreTokens executes each call, even if its client token was used before.
 	FaultIgnoreTokens FaultKind = "ignore-tokens"
-	// FaultUnknownFields answers with members that no client knows yet, in every structure.
+	// FaultUnknownFields adds unknown members to every structure of the response.
 	FaultUnknownFields FaultKind = "unknown-fields"
-	// FaultOlderFields answers without the members that EC2 has added in the last years.
+	// FaultOlderFields removes the members that EC2 has added in recent years.
 	FaultOlderFields FaultKind = "older-fields"
-	// FaultOddPages answers lists of EC2's in pages of which some are empty and some repeat an item.
+	// FaultOddPages returns EC2 lists in pages of which some are empty and some repeat an item.
 	FaultOddPages FaultKind = "odd-pages"
-	// FaultForgetHalf answers DescribeInstances as if every other instance did not exist, whether it is asked for by its id or
-	// by a filter. The instances run on.
+	// FaultForgetHalf makes DescribeInstances respond as if every other instance did not exist, for requests by ID and
+	// by filter. The instances keep running.
 	FaultForgetHalf FaultKind = "forget-half"
-	// FaultForgetAll answers DescribeInstances as if no instance existed.
+	// FaultForgetAll makes DescribeInstances respond as if no instance existed.
 	FaultForgetAll FaultKind = "forget-all"
 )
 
 var faultKinds = []FaultKind{FaultFreeze, FaultSlow, FaultThrottle, FaultFail, FaultDeny, FaultLose, FaultGarble,
 	FaultIgnoreFilters, FaultIgnoreTokens, FaultUnknownFields, FaultOlderFields, FaultOddPages, FaultForgetHalf, FaultForgetAll}
 
-// Fault is something wrong with the API.
+// Fault is a fault of the API.
 type Fault struct {
 	Kind FaultKind `json:"kind"`
-	// Service as in the credential scope, any when empty.
+	// Service is the service in the credential scope, any when empty.
 	Service string `json:"service,omitempty"`
-	// Action, any when empty.
+	// Action is the action, any when empty.
 	Action string `json:"action,omitempty"`
-	// Count is how many calls it concerns, all when 0. FaultThrottle concerns all.
+	// Count is the number of calls that are affected, all when 0. FaultThrottle affects all.
 	Count int `json:"count,omitempty"`
-	// Delay of FaultSlow, nanoseconds in JSON.
+	// Delay is for FaultSlow, in nanoseconds in JSON.
 	Delay time.Duration `json:"delay,omitempty"`
-	// Rate a second and Burst (1 when 0) of FaultThrottle.
+	// Rate per second and Burst (1 when 0) are for FaultThrottle.
 	Rate  float64 `json:"rate,omitempty"`
 	Burst int     `json:"burst,omitempty"`
-	// Code (InternalError when empty) and Status (503 when 0) of FaultFail.
+	// Code (InternalError when empty) and Status (503 when 0) are for FaultFail.
 	Code   string `json:"code,omitempty"`
 	Status int    `json:"status,omitempty"`
-	// Body and ContentType (text/html when empty) of FaultGarble.
+	// Body and ContentType (text/html when empty) are for FaultGarble.
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"contentType,omitempty"`
 }
@@ -77,7 +77,7 @@ type fault struct {
 	bucket *bucket
 }
 
-// Inject makes something go wrong from now on and returns the number by which it is cleared.
+// Inject activates a fault and returns the number by which it is cleared.
 func (c *Cloud) Inject(f Fault) (int, error) {
 	if !slices.Contains(faultKinds, f.Kind) {
 		return 0, fmt.Errorf("fault kind %q: must be one of %v", f.Kind, faultKinds)
@@ -92,7 +92,7 @@ func (c *Cloud) Inject(f Fault) (int, error) {
 	return c.sequence, nil
 }
 
-// Clear ends a fault, or all of them when id is 0. Frozen calls go on.
+// Clear removes a fault, or all of them when id is 0. Frozen calls continue.
 func (c *Cloud) Clear(id int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *Cloud) Clear(id int) {
 	c.thawed = make(chan struct{})
 }
 
-// faultFor is the oldest fault of a kind that concerns a call. The lock is held.
+// faultFor returns the oldest fault of a kind that affects a call. The caller holds the lock.
 func (c *Cloud) faultFor(r *request, kind FaultKind) *fault {
 	for _, f := range c.faults {
 		if f.Kind == kind && (f.Service == "" || f.Service == r.service) && (f.Action == "" || f.Action == r.action) {
@@ -111,7 +111,7 @@ func (c *Cloud) faultFor(r *request, kind FaultKind) *fault {
 	return nil
 }
 
-// strike is faultFor, and counts the call. The lock is held.
+// strike is faultFor, and counts the call. The caller holds the lock.
 func (c *Cloud) strike(r *request, kind FaultKind) *fault {
 	f := c.faultFor(r, kind)
 	if f != nil && f.Count > 0 {
@@ -122,14 +122,14 @@ func (c *Cloud) strike(r *request, kind FaultKind) *fault {
 	return f
 }
 
-// garbled is the fault that spoils the answer to a call, nil without one.
+// garbled returns the fault that corrupts the response to a call, or nil.
 func (c *Cloud) garbled(r *request) *fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.strike(r, FaultGarble)
 }
 
-// write answers in place of AWS.
+// write writes the response of the fault.
 func (f *fault) write(w http.ResponseWriter) {
 	kind, status := f.ContentType, f.Status
 	defaultTo(&kind, "text/html")
@@ -139,7 +139,7 @@ func (f *fault) write(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, f.Body)
 }
 
-// gate keeps a call waiting or fails it as the faults say. lose says that its answer is to be thrown away.
+// gate blocks a call or fails it according to the faults. lose means that its response is to be discarded.
 func (c *Cloud) gate(ctx context.Context, r *request) (lose bool, err error) {
 	for {
 		c.mu.Lock()
@@ -183,10 +183,10 @@ func (c *Cloud) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ExpireCredentials has every call signed with that access key refused until it is renewed.
+// ExpireCredentials makes every call with that access key fail until it is renewed.
 func (c *Cloud) ExpireCredentials(accessKey string) { c.setExpired(accessKey, true) }
 
-// RenewCredentials undoes ExpireCredentials.
+// RenewCredentials reverts ExpireCredentials.
 func (c *Cloud) RenewCredentials(accessKey string) { c.setExpired(accessKey, false) }
 
 func (c *Cloud) setExpired(accessKey string, expired bool) {

@@ -30,10 +30,10 @@ func filtersOf(n *node) ([]filter, error) {
 	return filters, nil
 }
 
-// facts tells the values that an object has for a filter, and whether there is such a filter.
+// facts returns the values of an object for a filter, and whether the filter exists.
 type facts func(name string) (values []string, known bool)
 
-// matches says whether all filters match. A filter that does not exist is refused.
+// matches reports whether all filters match. An unknown filter is an error.
 func matches(filters []filter, of facts) (bool, error) {
 	all := true
 	for _, f := range filters {
@@ -65,7 +65,7 @@ func keep[T any](filters []filter, items []T, of func(T) facts) ([]T, error) {
 	return kept, nil
 }
 
-// wildcard matches as EC2's filters do. It is quadratic at worst and patterns are short.
+// wildcard matches like EC2's filters. It is quadratic in the worst case, but patterns are short.
 func wildcard(pattern, s string) bool {
 	star, mark, i, j := -1, 0, 0, 0
 	for i < len(s) {
@@ -85,7 +85,7 @@ func wildcard(pattern, s string) bool {
 	return strings.Trim(pattern[j:], "*") == ""
 }
 
-// tagFacts answers the filters about tags that all resources have.
+// tagFacts returns the values for the filters on tags, which all resources have.
 func tagFacts(tags map[string]string, name string) ([]string, bool) {
 	if key, ok := strings.CutPrefix(name, "tag:"); ok {
 		if v, ok := tags[key]; ok {
@@ -103,10 +103,10 @@ func tagFacts(tags map[string]string, name string) ([]string, bool) {
 	return nil, false
 }
 
-// pages is how an action pages: the bounds of MaxResults, and the size of a page that is not asked for.
+// pages describes the paging of an action: the limits of MaxResults, and the default page size.
 type pages struct{ least, most, usual int }
 
-// cut returns one page of items, which are in the order of their keys, and the token of the next.
+// cut returns one page of items, which are sorted by their keys, and the token of the next.
 func cut[T any](c *Cloud, n *node, p pages, items []T, key func(T) string) ([]T, string, error) {
 	size, err := n.integer("MaxResults", p.usual)
 	if err != nil {

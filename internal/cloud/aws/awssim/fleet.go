@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// override is one way in which a fleet may get an instance: a launch template with what an override changes.
+// override is one way for a fleet to launch an instance: a launch template with the changes of an override.
 type override struct {
 	template  *launchTemplate
 	version   string
@@ -19,25 +19,26 @@ type override struct {
 	priority  float64
 	hasOrder  bool
 	weight    float64
-	permanent error // what makes a launch impossible, found before capacity is looked at
+	permanent error // why a launch is impossible regardless of capacity
 	pool      pool
 }
 
-// fleetRequest is what CreateFleet asks for.
+// fleetRequest is a parsed CreateFleet request.
 type fleetRequest struct {
 	id        string
 	capacity  string // of the pools: spot or on-demand
 	lifecycle string
 	strategy  string
-	pools     int // for spot lowest-price
+	pools     int // for the spot strategy lowest-price
 	total     int
 	overrides []*override
 	tags      map[string]map[string]string
 }
 
-// createFleet answers ec2:CreateFleet for fleets of type instant: what can be launched now is launched, in the order of
-// the allocation strategy, and what cannot is told per override in Errors. The answer says 200 also when nothing was
-// launched. Context is opaque to the caller too and has no effect. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html,
+// createFleet implements ec2:CreateFleet for fleets of type instant. It launches what is available now, in the order of
+// the allocation strategy, and reports the rest per override in Errors. The status is 200 even if nothing was launched.
+// Context is opaque to callers and has no effect.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFleet.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instant-fleet.html
 func createFleet(c *Cloud, r *request, now time.Time) (any, error) {
 	return c.once(r, func() (any, error) {
@@ -85,7 +86,7 @@ func (c *Cloud) parseFleet(n *node, now time.Time) (*fleetRequest, error) {
 	return f, nil
 }
 
-// parseTarget reads how many instances are wanted and how they are to be chosen.
+// parseTarget parses the number of instances and the allocation strategy.
 func (f *fleetRequest) parseTarget(n *node) error {
 	target, options := n.at("TargetCapacitySpecification"), "OnDemandOptions"
 	if err := target.only("TargetCapacitySpecification", "TotalTargetCapacity", "DefaultTargetCapacityType", "OnDemandTargetCapacity", "SpotTargetCapacity"); err != nil {
@@ -121,7 +122,7 @@ func (f *fleetRequest) parseTarget(n *node) error {
 	return err
 }
 
-// parseConfig reads a launch template and its overrides. A template that is not seen yet is refused.
+// parseConfig parses a launch template and its overrides. A template that is not visible yet is an error.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_FleetLaunchTemplateOverridesRequest.html
 func (c *Cloud) parseConfig(n *node, capacity string, now time.Time) ([]*override, error) {
 	seen := c.seenAt(now)
@@ -178,7 +179,7 @@ func (o *override) parseNumbers(item *node) error {
 	return nil
 }
 
-// xmlOverride names the override that an instance or error is about.
+// xmlOverride identifies the override of an instance or error.
 type xmlOverride struct {
 	TemplateID   string `xml:"launchTemplateSpecification>launchTemplateId"`
 	TemplateName string `xml:"launchTemplateSpecification>launchTemplateName"`
@@ -246,7 +247,8 @@ func (c *Cloud) fulfil(f *fleetRequest, now time.Time) xmlFleet {
 	return out
 }
 
-// fleetTags are the tags of a fleet's instances: the request's over the template's, and AWS's own.
+// instanceTags returns the tags of a fleet's instances: the request's, which take precedence over the template's, and
+// AWS's own.
 func (f *fleetRequest) instanceTags(o *override) map[string]string {
 	tags := map[string]string{"aws:ec2:fleet-id": f.id, "aws:ec2launchtemplate:id": o.template.id, "aws:ec2launchtemplate:version": "1"}
 	maps.Copy(tags, o.spec.tags["instance"])

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// node is a parameter of a Query request: "Filter.1.Value.2=x" is the node Filter, its child 1, that one's child Value,
-// that one's child 2 with the value x. A nil node is a parameter that is absent.
+// node is a parameter of a Query request: "Filter.1.Value.2=x" is the node Filter with the child 1, whose child Value
+// has the child 2 with the value x. A nil node is an absent parameter.
 type node struct {
 	value    string
 	children map[string]*node
@@ -35,7 +35,7 @@ func parseForm(values url.Values) *node {
 	return root
 }
 
-// at is the child of that name, or nil. Names with dots go deeper.
+// at returns the child of that name, or nil. A name with dots is a path.
 func (n *node) at(path string) *node {
 	for part := range strings.SplitSeq(path, ".") {
 		if n == nil {
@@ -48,7 +48,7 @@ func (n *node) at(path string) *node {
 
 func (n *node) has(path string) bool { return n.at(path) != nil }
 
-// str is the value of a child, empty when absent.
+// str returns the value of a child, and an empty string if it is absent.
 func (n *node) str(path string) string {
 	if child := n.at(path); child != nil {
 		return child.value
@@ -58,7 +58,7 @@ func (n *node) str(path string) string {
 
 func (n *node) boolean(path string) bool { return n.str(path) == "true" }
 
-// integer is the value of a child, fallback when absent.
+// integer returns the value of a child, and fallback if it is absent.
 func (n *node) integer(path string, fallback int) (int, error) {
 	child := n.at(path)
 	if child == nil {
@@ -71,7 +71,7 @@ func (n *node) integer(path string, fallback int) (int, error) {
 	return i, nil
 }
 
-// items are the members of a list: the numbered children in order.
+// items returns the members of a list: the numbered children in order.
 func (n *node) items(path string) []*node {
 	list := n.at(path)
 	if list == nil {
@@ -91,7 +91,7 @@ func (n *node) items(path string) []*node {
 	return items
 }
 
-// strings are the values of a list.
+// strings returns the values of a list.
 func (n *node) strings(path string) []string {
 	var values []string
 	for _, item := range n.items(path) {
@@ -100,7 +100,7 @@ func (n *node) strings(path string) []string {
 	return values
 }
 
-// only refuses children that are not listed.
+// only rejects children that are not listed.
 func (n *node) only(what string, names ...string) error {
 	if n == nil {
 		return nil
@@ -113,7 +113,7 @@ func (n *node) only(what string, names ...string) error {
 	return nil
 }
 
-// oneOf refuses a value that is not listed; absent is fine.
+// oneOf rejects a value that is not listed. An absent value is accepted.
 func (n *node) oneOf(path string, values ...string) error {
 	if v := n.str(path); n.has(path) && !slices.Contains(values, v) {
 		return refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid. Valid values: %s", v, path, strings.Join(values, ", "))
@@ -121,7 +121,7 @@ func (n *node) oneOf(path string, values ...string) error {
 	return nil
 }
 
-// canonical is the request without the parts that may differ between attempts.
+// canonical returns the request without the parts that may differ between attempts.
 func canonical(values url.Values) string {
 	keys := make([]string, 0, len(values))
 	for key := range values {

@@ -13,7 +13,7 @@ type instanceProfile struct {
 	name, path, id string
 	created        time.Time
 	role           *role
-	roleAt         time.Time // when it was added
+	roleAt         time.Time // when the role was added
 	tags           map[string]string
 }
 
@@ -34,11 +34,11 @@ func (c *Cloud) addRoles(now time.Time) {
 	c.roles[spotRole] = &role{spotRole, "/aws-service-role/spot.amazonaws.com/", strings.Replace(c.newID("AROA"), "-", "", 1), now}
 }
 
-// spotRole is made in an account with its first spot request.
+// spotRole is created in an account with its first spot request.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/service-linked-roles-spot-instance-requests.html
 const spotRole = "AWSServiceRoleForEC2Spot"
 
-// RemoveRole removes a role, also from the profiles that have it.
+// RemoveRole deletes a role, and removes it from the profiles that have it.
 func (c *Cloud) RemoveRole(name string) {
 	c.locked(func(time.Time) {
 		delete(c.roles, name)
@@ -50,7 +50,7 @@ func (c *Cloud) RemoveRole(name string) {
 	})
 }
 
-// AddRole adds a role; path begins and ends with a slash.
+// AddRole adds a role. path begins and ends with a slash.
 func (c *Cloud) AddRole(path, name string) {
 	c.locked(func(now time.Time) {
 		c.roles[name] = &role{name, path, strings.Replace(c.newID("AROA"), "-", "", 1), now}
@@ -132,7 +132,7 @@ func (c *Cloud) roleOf(r *request) (*role, error) {
 	return nil, noSuchEntity("The role with name %s cannot be found.", name)
 }
 
-// getRole answers iam:GetRole. https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html
+// getRole implements iam:GetRole. https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html
 func getRole(c *Cloud, r *request, _ time.Time) (any, error) {
 	found, err := c.roleOf(r)
 	if err != nil {
@@ -143,7 +143,7 @@ func getRole(c *Cloud, r *request, _ time.Time) (any, error) {
 	}{c.xmlRole(found)}, nil
 }
 
-// getInstanceProfile answers iam:GetInstanceProfile. A profile or its role may not be seen for a while.
+// getInstanceProfile implements iam:GetInstanceProfile. A new profile or its role may not be visible for a while.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetInstanceProfile.html
 func getInstanceProfile(c *Cloud, r *request, now time.Time) (any, error) {
 	seen := c.seenAt(now)
@@ -157,7 +157,7 @@ func getInstanceProfile(c *Cloud, r *request, now time.Time) (any, error) {
 	return xmlProfileOut{c.xmlProfile(p, seen)}, nil
 }
 
-// createInstanceProfile answers iam:CreateInstanceProfile.
+// createInstanceProfile implements iam:CreateInstanceProfile.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateInstanceProfile.html
 func createInstanceProfile(c *Cloud, r *request, now time.Time) (any, error) {
 	name, path := r.form.str("InstanceProfileName"), r.form.str("Path")
@@ -199,7 +199,7 @@ func iamTags(form *node) (map[string]string, error) {
 	return tags, nil
 }
 
-// deleteInstanceProfile answers iam:DeleteInstanceProfile; a profile with a role is not deleted.
+// deleteInstanceProfile implements iam:DeleteInstanceProfile; a profile with a role is not deleted.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteInstanceProfile.html
 func deleteInstanceProfile(c *Cloud, r *request, _ time.Time) (any, error) {
 	p, err := c.profileOf(r)
@@ -213,7 +213,7 @@ func deleteInstanceProfile(c *Cloud, r *request, _ time.Time) (any, error) {
 	return nil, nil
 }
 
-// tagInstanceProfile answers iam:TagInstanceProfile.
+// tagInstanceProfile implements iam:TagInstanceProfile.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_TagInstanceProfile.html
 func tagInstanceProfile(c *Cloud, r *request, _ time.Time) (any, error) {
 	p, err := c.profileOf(r)
@@ -227,8 +227,8 @@ func tagInstanceProfile(c *Cloud, r *request, _ time.Time) (any, error) {
 	return nil, err
 }
 
-// addRoleToInstanceProfile answers iam:AddRoleToInstanceProfile: one role, which is not changed by adding another.
-// https://docs.aws.amazon.com/IAM/latest/APIReference/API_AddRoleToInstanceProfile.html
+// addRoleToInstanceProfile implements iam:AddRoleToInstanceProfile. A profile has at most one role, and a second one is
+// an error. https://docs.aws.amazon.com/IAM/latest/APIReference/API_AddRoleToInstanceProfile.html
 func addRoleToInstanceProfile(c *Cloud, r *request, now time.Time) (any, error) {
 	p, err := c.profileOf(r)
 	if err != nil {
@@ -245,7 +245,7 @@ func addRoleToInstanceProfile(c *Cloud, r *request, now time.Time) (any, error) 
 	return nil, nil
 }
 
-// removeRoleFromInstanceProfile answers iam:RemoveRoleFromInstanceProfile.
+// removeRoleFromInstanceProfile implements iam:RemoveRoleFromInstanceProfile.
 // https://docs.aws.amazon.com/IAM/latest/APIReference/API_RemoveRoleFromInstanceProfile.html
 func removeRoleFromInstanceProfile(c *Cloud, r *request, _ time.Time) (any, error) {
 	p, err := c.profileOf(r)
@@ -259,8 +259,8 @@ func removeRoleFromInstanceProfile(c *Cloud, r *request, _ time.Time) (any, erro
 	return nil, nil
 }
 
-// listInstanceProfiles answers iam:ListInstanceProfiles, a hundred to a page unless MaxItems says less. Tags are not
-// part of the list. https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListInstanceProfiles.html
+// listInstanceProfiles implements iam:ListInstanceProfiles, with a hundred per page unless MaxItems is less. The list
+// has no tags. https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListInstanceProfiles.html
 func listInstanceProfiles(c *Cloud, r *request, now time.Time) (any, error) {
 	seen := c.seenAt(now)
 	size, err := r.form.integer("MaxItems", 100)
@@ -295,7 +295,7 @@ func stsMethods() map[string]method {
 	return map[string]method{"GetCallerIdentity": {run: getCallerIdentity}}
 }
 
-// getCallerIdentity answers sts:GetCallerIdentity.
+// getCallerIdentity implements sts:GetCallerIdentity.
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
 func getCallerIdentity(c *Cloud, r *request, _ time.Time) (any, error) {
 	return struct {

@@ -10,14 +10,14 @@ import (
 // image is an AMI.
 type image struct {
 	id, name, owner, arch string
-	created, deprecated   time.Time // deprecated zero for never
+	created, deprecated   time.Time // deprecated is zero for never
 	devices               []imageDevice
 	tags                  map[string]string
 	variant               variant
 	release               string
 }
 
-// imageDevice is a volume of an image, made from a snapshot of so many GiB.
+// imageDevice is a volume of an image, created from a snapshot of the given GiB.
 type imageDevice struct {
 	name, snapshot string
 	gib            int
@@ -36,16 +36,16 @@ type parameter struct {
 }
 
 // amazon is the account that publishes EKS's images in most regions.
-// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html names the parameters, not the account.
+// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html has the parameters, but not the account.
 const amazon = "602401143452"
 
-// families that ReleaseImages knows.
+// families are the image families that ReleaseImages supports.
 var families = []string{"al2", "al2023", "bottlerocket", "windows2019", "windows2022", "windows2025"}
 
-// kubernetesVersions that have images.
+// kubernetesVersions are the versions with images.
 var kubernetesVersions = []string{"1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36"}
 
-// variantsOf are the images of a release of a family for a version; EKS ends AL2 with 1.32.
+// variantsOf returns the images of a release of a family for a version. EKS has AL2 up to 1.32.
 func variantsOf(family, kubernetes string) []variant {
 	switch family {
 	case "al2":
@@ -63,7 +63,7 @@ func variantsOf(family, kubernetes string) []variant {
 	return []variant{{family, kubernetes, "x86_64", ""}}
 }
 
-// stockImages releases each family twice, a month apart.
+// stockImages creates two releases of each family, a month apart.
 func (c *Cloud) stockImages(now time.Time) {
 	for k, date := range []string{"20260820", "20260920"} {
 		at, err := time.Parse("20060102", date)
@@ -80,9 +80,9 @@ func (c *Cloud) stockImages(now time.Time) {
 	}
 }
 
-// ReleaseImages publishes a release of a family (al2, al2023, bottlerocket, windows2019, windows2022, windows2025) for all
-// Kubernetes versions: new images, and the parameters of the latest release show them. Versions are like v20261120, of
-// Bottlerocket like 1.47.0. It returns the ids.
+// ReleaseImages publishes a release of a family (al2, al2023, bottlerocket, windows2019, windows2022, windows2025) for
+// all Kubernetes versions: new images, to which the parameters of the latest release then refer. Versions have the form
+// v20261120, those of Bottlerocket 1.47.0. It returns the image IDs.
 func (c *Cloud) ReleaseImages(family, version string) ([]string, error) {
 	if !slices.Contains(families, family) {
 		return nil, fmt.Errorf("image family %q: must be one of %v", family, families)
@@ -103,7 +103,7 @@ func (c *Cloud) DeprecateImage(id string) error {
 	return err
 }
 
-// AddImage adds an image of the account's own and returns its id.
+// AddImage adds an image that the account owns and returns its ID.
 func (c *Cloud) AddImage(name, arch string, tags map[string]string) string {
 	var id string
 	c.locked(func(now time.Time) {
@@ -158,7 +158,7 @@ func (c *Cloud) newImage(v variant, name string, at time.Time) *image {
 	return i
 }
 
-// imageName is the name that EKS gives an image.
+// imageName returns the name that EKS gives an image.
 func imageName(v variant, version string) string {
 	switch v.family {
 	case "al2":
@@ -179,7 +179,7 @@ func imageName(v variant, version string) string {
 	return fmt.Sprintf("Windows_Server-%s-English-Core-EKS_Optimized-%s-%s", strings.TrimPrefix(v.family, "windows"), v.kubernetes, version)
 }
 
-// parameterPaths are the parameters that name an image: that of the newest release, and that of its own.
+// parameterPaths returns the parameters that refer to an image: that of the newest release, and that of its own.
 // https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html, retrieve-ami-id-bottlerocket.html,
 // retrieve-windows-ami-id.html
 func parameterPaths(v variant, version string) []string {

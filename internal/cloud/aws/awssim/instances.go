@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Instance is what can be known of an instance from outside: what the hook makes a Node of.
+// Instance is the public state of an instance. The hook creates a Node from it.
 type Instance struct {
 	ID             string            `json:"id"`
 	Type           string            `json:"instanceType"`
@@ -22,26 +22,25 @@ type Instance struct {
 	PrivateDNSName string            `json:"privateDnsName"`
 	PrivateIP      string            `json:"privateIp"`
 	ImageID        string            `json:"imageId"`
-	ImageFamily    string            `json:"imageFamily"` // as in ReleaseImages; empty for the account's own
-	Kubernetes     string            `json:"kubernetes"`  // the minor that the image is for
+	ImageFamily    string            `json:"imageFamily"` // as in ReleaseImages; empty for images of the account
+	Kubernetes     string            `json:"kubernetes"`  // minor version that the image is for
 	Architecture   string            `json:"architecture"`
-	UserData       []byte            `json:"userData"` // as the launch template has it, decoded
+	UserData       []byte            `json:"userData"` // from the launch template, decoded
 	Profile        string            `json:"instanceProfile"`
 	SecurityGroups []string          `json:"securityGroups"`
 	Tags           map[string]string `json:"tags"`
 	Launched       time.Time         `json:"launched"`
-	// Hardware, for a kubelet to report.
+	// VCPUs and the following fields are the hardware that a kubelet reports.
 	VCPUs         int `json:"vcpus"`
 	MemoryMiB     int `json:"memoryMiB"`
-	ENIs          int `json:"enis"` // the most there may be
+	ENIs          int `json:"enis"` // the maximum number
 	IPv4PerENI    int `json:"ipv4PerEni"`
 	GPUs          int `json:"gpus"`
-	RootGiB       int `json:"rootGiB"`       // of the root volume
-	InstanceStore int `json:"instanceStore"` // GB of local disks in all
+	RootGiB       int `json:"rootGiB"`       // size of the root volume
+	InstanceStore int `json:"instanceStore"` // total GB of local disks
 }
 
-// The states of an instance with their codes.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceState.html
+// States of an instance. Their codes: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceState.html
 const (
 	pending      = "pending"
 	running      = "running"
@@ -55,7 +54,7 @@ var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, termi
 type instance struct {
 	Instance
 	reservation string
-	capacity    string // the capacity reservation that it runs in
+	capacity    string // the instance's capacity reservation
 	spotRequest string
 	spec        *launchSpec
 	subnet      *subnet
@@ -80,7 +79,7 @@ type attached struct {
 	delete   bool
 }
 
-// change is a state from a time on.
+// change is a state from a time onwards.
 type change struct {
 	at    time.Time
 	state string
@@ -92,14 +91,14 @@ type tagging struct {
 	key, value string
 }
 
-// pool is where the instance's capacity is from.
+// pool returns the instance's capacity pool.
 func (i *instance) pool() pool { return i.from }
 
 func (i *instance) state() string { return i.history[len(i.history)-1].state }
 
 func (i *instance) alive() bool { return i.state() == pending || i.state() == running }
 
-// stateAt is the state as seen at a time, empty before the launch.
+// stateAt returns the state as of the given time, and an empty string before the launch.
 func (i *instance) stateAt(seen time.Time) string {
 	state := ""
 	for _, c := range i.history {
@@ -110,7 +109,7 @@ func (i *instance) stateAt(seen time.Time) string {
 	return state
 }
 
-// tagsAt are the tags as seen at a time.
+// tagsAt returns the tags as of the given time.
 func (i *instance) tagsAt(seen time.Time) map[string]string {
 	tags := maps.Clone(i.Tags)
 	for _, t := range i.tagged {
@@ -121,7 +120,7 @@ func (i *instance) tagsAt(seen time.Time) map[string]string {
 	return tags
 }
 
-// public is the instance as it is now.
+// public returns the public state of the instance.
 func (i *instance) public(now time.Time) Instance {
 	p := i.Instance
 	p.State, p.Tags = i.state(), i.tagsAt(now)
@@ -129,7 +128,7 @@ func (i *instance) public(now time.Time) Instance {
 	return p
 }
 
-// launch makes an instance. There is room for it. The lock is held.
+// launch creates an instance. The caller has checked the capacity and holds the lock.
 func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *instance {
 	t, spec := c.types[o.name], o.spec
 	imageID := o.image
@@ -168,7 +167,7 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 	return i
 }
 
-// boot has the instance run and its user data carried out in time, or fail to start if FailBoots says so.
+// boot schedules the instance's start and the execution of its user data, or its failure if FailBoots applies.
 func (c *Cloud) boot(i *instance, now time.Time) {
 	c.announce(i, now)
 	if c.failBoots > 0 {
@@ -189,13 +188,13 @@ func (c *Cloud) boot(i *instance, now time.Time) {
 	})
 }
 
-// turn changes the state and announces it. The lock is held.
+// turn changes the state and emits the event. The caller holds the lock.
 func (c *Cloud) turn(i *instance, state string, now time.Time) {
 	i.history = append(i.history, change{now, state})
 	c.announce(i, now)
 }
 
-// terminate ends an instance in time. reason is a state reason of EC2's. The lock is held.
+// terminate schedules the termination of an instance. reason is one of EC2's state reasons. The caller holds the lock.
 func (c *Cloud) terminate(i *instance, now time.Time, reason string) {
 	if !i.alive() {
 		return
@@ -227,7 +226,7 @@ func (c *Cloud) eachReservation(id string, do func(*CapacityReservation)) {
 	}
 }
 
-// dnsName is the name that EC2 gives by address.
+// dnsName returns EC2's private DNS name for an address.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/hostname-types.html
 func (c *Cloud) dnsName(a netip.Addr) string {
 	host := "ip-" + strings.ReplaceAll(a.String(), ".", "-")
@@ -237,7 +236,7 @@ func (c *Cloud) dnsName(a netip.Addr) string {
 	return host + "." + c.opts.Region + ".compute.internal"
 }
 
-// groupsOf are the groups of the primary interface: those named, or the VPC's default group.
+// groupsOf returns the groups of the primary interface: those in the spec, or the VPC's default group.
 func (c *Cloud) groupsOf(spec *launchSpec, s *subnet) []string {
 	groups := spec.groups
 	if len(spec.interfaces) > 0 {
@@ -254,7 +253,7 @@ func (c *Cloud) groupsOf(spec *launchSpec, s *subnet) []string {
 	return nil
 }
 
-// attach makes the instance's volumes (the image's, changed and added to by the launch) and interfaces.
+// attach creates the instance's volumes (the image's, as modified by the launch) and interfaces.
 func (c *Cloud) attach(i *instance, img *image) {
 	gib := map[string]int{}
 	for _, d := range img.devices {
@@ -281,7 +280,7 @@ func (c *Cloud) attach(i *instance, img *image) {
 	}
 }
 
-// Instances are all instances that EC2 knows, in the order of their launches.
+// Instances returns all instances that EC2 knows, in the order of their launches.
 func (c *Cloud) Instances() []Instance {
 	all := []Instance{}
 	c.locked(func(now time.Time) {
@@ -292,13 +291,13 @@ func (c *Cloud) Instances() []Instance {
 	return all
 }
 
-// Terminate ends an instance as somebody else might, from the console for one.
+// Terminate terminates an instance externally, as from the console.
 func (c *Cloud) Terminate(id string) error {
 	return c.withInstance(id, func(i *instance, now time.Time) { c.terminate(i, now, "Client.UserInitiatedShutdown") })
 }
 
-// FailBoots has the next n instances that are launched terminate instead of running, as one does whose volume's key may
-// not be used.
+// FailBoots makes the next n launched instances terminate instead of running, as happens if a volume's encryption key
+// may not be used.
 func (c *Cloud) FailBoots(n int) {
 	c.locked(func(time.Time) { c.failBoots = n })
 }

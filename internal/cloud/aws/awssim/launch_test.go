@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An instance is launched as its template says, lives through its states, and is forgotten.
+// An instance is launched according to its template, passes through its states, and is forgotten.
 func TestLife(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		role, profile := "KarpenterNodeRole-sandbox", "profile"
@@ -88,7 +88,7 @@ func subnetFree(w *world, id string) int {
 	return -1
 }
 
-// Each override that cannot be used is told with its own error, and the next one is used.
+// Each unusable override is reported with its own error, and the next one is used.
 func TestFleetErrors(t *testing.T) {
 	type change = func(*ec2types.RequestLaunchTemplateData)
 	nics := func(n ...ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) change {
@@ -250,7 +250,7 @@ func TestFleetRefused(t *testing.T) {
 	}
 }
 
-// Strategies choose as AWS documents.
+// The allocation strategies choose as AWS documents.
 func TestStrategies(t *testing.T) {
 	const cheap, dear = "t3.large", "m5.4xlarge"
 	for _, test := range []struct {
@@ -299,7 +299,8 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// A client token stands for one request: repeated, it gives the same answer; with other parameters, it is refused.
+// A client token identifies one request. A repeated request gets the same response. One with other parameters is
+// rejected.
 func TestClientToken(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -308,14 +309,14 @@ func TestClientToken(t *testing.T) {
 		_, err := w.Inject(Fault{Kind: FaultLose, Action: "CreateFleet", Count: 1})
 		w.must(err)
 		if _, err = w.ec2.CreateFleet(ctx, request); err == nil || len(w.Instances()) != 2 {
-			t.Fatalf("lost answer: error %v, %d instances", err, len(w.Instances()))
+			t.Fatalf("lost response: error %v, %d instances", err, len(w.Instances()))
 		}
 		again, err := w.ec2.CreateFleet(ctx, request)
 		w.must(err)
 		ids := launched(again)
 		for _, i := range w.Instances() {
 			if !slices.Contains(ids, i.ID) {
-				t.Errorf("the repeated answer %v lacks %s", ids, i.ID)
+				t.Errorf("the repeated response %v lacks %s", ids, i.ID)
 			}
 		}
 		if n := len(w.Instances()); n != 2 {
@@ -325,12 +326,12 @@ func TestClientToken(t *testing.T) {
 		_, err = w.ec2.CreateFleet(ctx, request)
 		w.refused(err, "IdempotentParameterMismatch")
 		if lost := w.Calls()[CallCount{"ec2", "CreateFleet", "Lost"}]; lost != 1 {
-			t.Errorf("%d lost answers are counted, want 1", lost)
+			t.Errorf("%d lost responses are counted, want 1", lost)
 		}
 	})
 }
 
-// A launch template is checked as far as EC2 checks one.
+// A launch template is validated to the same extent as in EC2.
 func TestLaunchTemplateRefused(t *testing.T) {
 	volume := func(v ec2types.LaunchTemplateEbsBlockDeviceRequest) func(*ec2.CreateLaunchTemplateInput) {
 		return func(r *ec2.CreateLaunchTemplateInput) {

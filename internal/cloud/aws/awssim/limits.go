@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// Limit is a token bucket: how many tokens it holds, and how many it gains a second.
+// Limit is a token bucket: its capacity, and its refill rate per second.
 type Limit struct {
 	Burst int     `json:"burst"`
 	Rate  float64 `json:"rate"`
 }
 
-// Keys of limits: an action as "ec2:CreateFleet"; the same with "/resources" for the bucket from which each resource of
-// a call takes a token; "ec2:Describe*" and "ec2:*" for the buckets that the actions that are not named have each;
-// "/unfiltered" for calls with neither filters nor pages.
+// Keys of limits. An action is "ec2:CreateFleet". The suffix "/resources" is for the bucket from which each resource of
+// a call takes a token. "ec2:Describe*" and "ec2:*" are for actions without their own key, each of which has its own
+// bucket. The suffix "/unfiltered" is for calls with neither filters nor pages.
 const (
 	resourceLimit   = "/resources"
 	unfilteredLimit = "/unfiltered"
 )
 
-// PublishedLimits are the limits that AWS publishes for a new account. EC2's tables name no resource limit for
+// PublishedLimits returns the limits that AWS publishes for a new account. EC2's tables have no resource limit for
 // CreateFleet, so its instances take no resource tokens here.
-// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html, as of 2026;
-// ssm: https://docs.aws.amazon.com/general/latest/gr/ssm.html (GetParameter and its kin share 40 a second by default).
+// https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html, as of 2026; ssm:
+// https://docs.aws.amazon.com/general/latest/gr/ssm.html (GetParameter and related actions share 40 per second by
+// default).
 func PublishedLimits() map[string]Limit {
 	return map[string]Limit{
 		"ec2:Describe*":                         {100, 20},
@@ -47,7 +48,7 @@ type bucket struct {
 	at     time.Time
 }
 
-// drain takes n tokens if there are as many.
+// drain takes n tokens if that many are available.
 func (b *bucket) drain(n int, now time.Time) bool {
 	b.tokens = min(float64(b.limit.Burst), b.tokens+b.limit.Rate*now.Sub(b.at).Seconds())
 	b.at = now
@@ -58,7 +59,7 @@ func (b *bucket) drain(n int, now time.Time) bool {
 	return true
 }
 
-// take charges a call, or refuses it. The lock is held.
+// take charges a call, or rejects it. The caller holds the lock.
 func (c *Cloud) take(r *request, now time.Time) error {
 	if f := c.faultFor(r, FaultThrottle); f != nil {
 		if f.bucket == nil {
@@ -79,7 +80,7 @@ func (c *Cloud) take(r *request, now time.Time) error {
 	return nil
 }
 
-// limitKey is the limit that holds for a call.
+// limitKey returns the key of the limit for a call.
 func (c *Cloud) limitKey(r *request) string {
 	name := r.service + ":" + r.action
 	unfiltered := name + unfilteredLimit
@@ -95,7 +96,7 @@ func (c *Cloud) limitKey(r *request) string {
 	return r.service + ":*"
 }
 
-// charge takes n tokens from a bucket: the limit's own one, or the one that the action has of that limit.
+// charge takes n tokens from a bucket: the limit's own one, or the action's bucket for that limit.
 func (c *Cloud) charge(key, action string, n int, now time.Time) bool {
 	limit, ok := c.opts.Limits[key]
 	if !ok {
@@ -112,7 +113,7 @@ func (c *Cloud) charge(key, action string, n int, now time.Time) bool {
 	return b.drain(n, now)
 }
 
-// throttleError is how a service says that it is asked too often.
+// throttleError returns a service's error for throttling.
 func throttleError(service string) error {
 	switch service {
 	case "ec2":
@@ -123,7 +124,7 @@ func throttleError(service string) error {
 	return &apiError{"ThrottlingException", "Rate exceeded", http.StatusBadRequest}
 }
 
-// expiredError is how a service says that temporary credentials are over.
+// expiredError returns a service's error for expired temporary credentials.
 func expiredError(service string) error {
 	message := "The security token included in the request is expired"
 	switch service {
@@ -135,7 +136,7 @@ func expiredError(service string) error {
 	return &apiError{"ExpiredTokenException", message, http.StatusBadRequest}
 }
 
-// deniedError is how a service says that the caller may not do that.
+// deniedError returns a service's error for a missing permission.
 func (c *Cloud) deniedError(service, action string) error {
 	message := "User: arn:aws:sts::" + c.opts.AccountID + ":assumed-role/controller/session is not authorized to perform: " + service + ":" + action +
 		" because no identity-based policy allows the " + service + ":" + action + " action"
@@ -148,7 +149,7 @@ func (c *Cloud) deniedError(service, action string) error {
 	return &apiError{"AccessDeniedException", message, http.StatusBadRequest}
 }
 
-// permitted refuses what Inject denied. The lock is held.
+// permitted rejects actions that Inject has denied. The caller holds the lock.
 func (c *Cloud) permitted(r *request) error {
 	if c.faultFor(r, FaultDeny) != nil {
 		return c.deniedError(r.service, r.action)
@@ -156,7 +157,8 @@ func (c *Cloud) permitted(r *request) error {
 	return nil
 }
 
-// launchDenied says that instances may not be run although a fleet may be made: EC2 reports that per override.
+// launchDenied reports whether ec2:RunInstances is denied. A fleet may still be created, and EC2 reports the error per
+// override.
 func (c *Cloud) launchDenied() bool {
 	return slices.ContainsFunc(c.faults, func(f *fault) bool { return f.Kind == FaultDeny && f.Service == "ec2" && f.Action == "RunInstances" })
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// epoch is how long the model keeps a pool's capacity, and a spot price, the same.
+// epoch is how long the model keeps a pool's capacity and a spot price constant.
 const epoch = 15 * time.Minute
 
 // The capacity types of pools.
@@ -17,25 +17,25 @@ const (
 	spot     = "spot"
 )
 
-// pool is where capacity comes from: a type in a zone, for spot or on-demand. It is a key.
+// pool identifies a source of capacity: a type in a zone, for spot or on-demand. It is a map key.
 type pool struct {
 	name, zone, capacity string
 }
 
-// poolState is what is not computed about a pool.
+// poolState is the state of a pool that is not computed by the model.
 type poolState struct {
 	used    int
-	left    int // what Drain left, if drained
+	left    int // instances left by Drain, if drained
 	drained bool
-	refusal error // what Reject says
+	refusal error // error set by Reject
 }
 
-// chance is a number from 0 to 1 that depends on the seed and the words only.
+// chance returns a number from 0 to 1 that depends only on the seed and the words.
 func (c *Cloud) chance(words ...any) float64 {
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.LittleEndian, c.opts.Seed)
 	fmt.Fprintln(h, words...)
-	// The upper bits of a short FNV hash hardly differ; a multiplicative step spreads them.
+	// The upper bits of a short FNV hash hardly differ. A multiplicative step distributes them.
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -52,7 +52,7 @@ func (c *Cloud) state(p pool) *poolState {
 	return s
 }
 
-// size is how many instances of a pool there are at a time, used ones included. It is invented.
+// size returns the total number of instances of a pool at a time, including used ones. The model generates it.
 func (c *Cloud) size(p pool, now time.Time) int {
 	t := c.types[p.name]
 	if t == nil {
@@ -79,7 +79,7 @@ func (c *Cloud) size(p pool, now time.Time) int {
 	return min(max(int(n), 4), 5000)
 }
 
-// free is how many more instances a pool has. The lock is held.
+// free returns how many more instances a pool has. The caller holds the lock.
 func (c *Cloud) free(p pool, now time.Time) int {
 	s := c.state(p)
 	if s.drained {
@@ -88,7 +88,7 @@ func (c *Cloud) free(p pool, now time.Time) int {
 	return max(c.size(p, now)-s.used, 0)
 }
 
-// occupy takes one instance from a pool. The lock is held.
+// occupy takes one instance from a pool. The caller holds the lock.
 func (c *Cloud) occupy(p pool) {
 	s := c.state(p)
 	s.used++
@@ -97,11 +97,12 @@ func (c *Cloud) occupy(p pool) {
 	}
 }
 
-// vacate gives one back; a drained pool does not get it. The lock is held.
+// vacate returns one instance to a pool. The free capacity of a drained pool does not change. The caller holds the
+// lock.
 func (c *Cloud) vacate(p pool) { c.state(p).used-- }
 
-// depth is how much of a pool is free, in quarters: 0 for none, 4 for nearly all. EC2 does not say how it ranks pools by
-// capacity, and a rank as coarse as this lets prices decide among pools that are alike.
+// depth returns the free part of a pool, in quarters: 0 for none, 4 for nearly all. EC2 does not publish how it ranks
+// pools by capacity. With such a coarse rank, prices decide among similar pools.
 func (c *Cloud) depth(p pool, now time.Time) int {
 	size := c.size(p, now)
 	if size == 0 {
@@ -110,8 +111,8 @@ func (c *Cloud) depth(p pool, now time.Time) int {
 	return min((4*c.free(p, now)+size-1)/size, 4)
 }
 
-// shrinkPools interrupts the spot instances that no longer have room in their pools, the oldest first, at the start of
-// each epoch.
+// shrinkPools interrupts the spot instances that exceed the size of their pools, the oldest first, at the start of each
+// epoch.
 func (c *Cloud) shrinkPools(now time.Time) {
 	room := map[pool]int{}
 	for p, s := range c.pools {
@@ -128,7 +129,8 @@ func (c *Cloud) shrinkPools(now time.Time) {
 	c.after(now, epoch, c.shrinkPools)
 }
 
-// onDemandPrice is USD per hour: the catalogue's of the region, or of us-east-1 where it knows none, or an estimate.
+// onDemandPrice returns the price in USD per hour: from the catalog for the region, or for us-east-1 if it has none, or
+// an estimate.
 func (c *Cloud) onDemandPrice(t *machineType) float64 {
 	if listed := c.listedPrice(t); listed > 0 {
 		return listed
@@ -140,7 +142,7 @@ func (c *Cloud) onDemandPrice(t *machineType) float64 {
 	return estimate
 }
 
-// listedPrice is the on-demand price that the price list has, 0 if it has none.
+// listedPrice returns the on-demand price in the price list, 0 if it has none.
 func (c *Cloud) listedPrice(t *machineType) float64 {
 	if usd := t.USD[c.opts.Region]; usd > 0 {
 		return usd
@@ -148,14 +150,14 @@ func (c *Cloud) listedPrice(t *machineType) float64 {
 	return t.USD["us-east-1"]
 }
 
-// spotPrice is USD per hour in a zone at a time: 28% to 68% of the on-demand price, drifting by some percent from hour
-// to hour. It is invented.
+// spotPrice returns the price in USD per hour in a zone at a time: 28% to 68% of the on-demand price, changing by a few
+// percent from hour to hour. The model generates it.
 func (c *Cloud) spotPrice(t *machineType, zone string, at time.Time) float64 {
 	share := 0.28 + 0.35*c.chance("spot", t.Name, zone) + 0.05*c.chance("drift", t.Name, zone, at.Unix()/3600)
 	return c.onDemandPrice(t) * share
 }
 
-// price is what a pool costs.
+// price returns the price of a pool.
 func (c *Cloud) price(p pool, now time.Time) float64 {
 	t := c.types[p.name]
 	if p.capacity == spot {
@@ -164,7 +166,7 @@ func (c *Cloud) price(p pool, now time.Time) float64 {
 	return c.onDemandPrice(t)
 }
 
-// Pool is the state of one pool of capacity. Size is an invention.
+// Pool is the state of one pool of capacity. The model generates the numbers.
 type Pool struct {
 	Type         string  `json:"instanceType"`
 	Zone         string  `json:"zone"`
@@ -174,7 +176,7 @@ type Pool struct {
 	Price        float64 `json:"price"` // USD per hour
 }
 
-// Pools are the pools of some types (all if none are named), cheapest first.
+// Pools returns the pools of the given types (all if there are none), cheapest first.
 func (c *Cloud) Pools(types ...string) []Pool {
 	var pools []Pool
 	c.locked(func(now time.Time) {
@@ -202,13 +204,13 @@ func (c *Cloud) Pools(types ...string) []Pool {
 	return pools
 }
 
-// Drain leaves a pool with that many free instances; what is terminated does not come back until Refill. An empty type,
-// zone or capacity type means all.
+// Drain limits a pool to that many free instances. The capacity of terminated instances is not available again until
+// Refill. An empty type, zone or capacity type means all.
 func (c *Cloud) Drain(instanceType, zone, capacityType string, left int) error {
 	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.drained, s.left = true, left })
 }
 
-// Reject has every launch from a pool fail with an error of the caller's choice, as CreateFleet reports them per override:
+// Reject makes every launch from a pool fail with the given error, as CreateFleet reports errors per override:
 // UnfulfillableCapacity, MaxFleetCountExceeded, AuthFailure.ServiceLinkedRoleCreationNotPermitted and so on.
 func (c *Cloud) Reject(instanceType, zone, capacityType string, refusal Refusal) error {
 	if refusal.Code == "" {
@@ -217,10 +219,10 @@ func (c *Cloud) Reject(instanceType, zone, capacityType string, refusal Refusal)
 	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.refusal = refuse(refusal.Code, "%s", refusal.Message) })
 }
 
-// Refusal is an error code of AWS's with its text.
+// Refusal is an AWS error code with its text.
 type Refusal struct{ Code, Message string }
 
-// Refill undoes Drain and Reject.
+// Refill reverts Drain and Reject.
 func (c *Cloud) Refill(instanceType, zone, capacityType string) error {
 	return c.eachPool(pool{instanceType, zone, capacityType}, func(s *poolState) { s.drained, s.refusal = false, nil })
 }

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// latency is how long the first bytes of an answer take. It must not be nothing: the SDK closes a request's body when
-// the answer is there, and net/http then takes the connection for broken if it has not looked for the body's end yet.
+// latency is the time until the first bytes of a response. It must not be zero: the SDK closes a request's body when
+// the response arrives, and net/http then treats the connection as broken if it has not reached the end of the body
+// yet.
 const latency = time.Millisecond
 
-// Pipe is a listener in memory: nothing goes through the operating system, so that it works under testing/synctest.
-// Answers take a millisecond.
+// Pipe is an in-memory listener. It does not use the operating system, so it works under testing/synctest. Responses
+// take a millisecond.
 type Pipe struct {
 	incoming chan net.Conn
 	closed   chan struct{}
 	once     sync.Once
 }
 
-// NewPipe makes a listener for Serve, with HTTPClient on the other end.
+// NewPipe returns a listener for Serve. HTTPClient is its other end.
 func NewPipe() *Pipe { return &Pipe{incoming: make(chan net.Conn), closed: make(chan struct{})} }
 
 // Accept implements net.Listener.
@@ -61,13 +62,13 @@ func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// distant is the server's end of a connection that has latency.
+// distant is the server's end of a connection with latency.
 type distant struct {
 	net.Conn
-	answering atomic.Bool // bytes of this answer are on their way already
+	answering atomic.Bool // bytes of this response have been sent
 }
 
-// Read implements net.Conn. What is read begins another request.
+// Read implements net.Conn. A read starts another request.
 func (d *distant) Read(b []byte) (int, error) {
 	n, err := d.Conn.Read(b)
 	if n > 0 {
@@ -84,10 +85,10 @@ func (d *distant) Write(b []byte) (int, error) {
 	return d.Conn.Write(b)
 }
 
-// Endpoint is the base URL to give the SDK with HTTPClient.
+// Endpoint is the base URL for the SDK with HTTPClient.
 const Endpoint = "http://aws.local"
 
-// HTTPClient is a client whose every connection goes to the listener, whatever the host.
+// HTTPClient returns a client whose connections all go to the listener, whatever the host.
 func (p *Pipe) HTTPClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return p.Dial(ctx) },

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A subnet of 11 addresses gives each out once, refuses the twelfth instance, and gives again what comes back.
+// A subnet of 11 addresses assigns each once, rejects the twelfth instance, and reuses released addresses.
 func TestAddresses(t *testing.T) {
 	in(t, Options{SubnetBits: 28}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -48,7 +48,7 @@ func TestAddresses(t *testing.T) {
 	})
 }
 
-// Quotas count what runs: what fits is launched, what does not is refused.
+// Quotas count running instances: those within the quota are launched, the others are rejected.
 func TestQuota(t *testing.T) {
 	in(t, Options{Quota: Quota{OnDemand: 5, Spot: 100}}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -68,7 +68,7 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// A pool that is drained does not get back what it gave; a refilled one does.
+// A drained pool does not regain the capacity of terminated instances. A refilled one does.
 func TestDrainRefill(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -101,7 +101,7 @@ func TestDrainRefill(t *testing.T) {
 			}
 		}
 		if n := free(); n != full-used {
-			t.Errorf("a refilled pool has %d, want %d less %d", n, full, used)
+			t.Errorf("a refilled pool has %d, want %d minus %d", n, full, used)
 		}
 		if w.Drain("m5.nonsense", "", "", 0) == nil {
 			t.Error("a pool that does not exist was drained")
@@ -109,7 +109,7 @@ func TestDrainRefill(t *testing.T) {
 	})
 }
 
-// Other services throttle and deny in their own words.
+// Other services have their own errors for throttling and denials.
 func TestRefusalsOfServices(t *testing.T) {
 	calls := map[string]func(context.Context, *world) error{
 		"ssm": func(ctx context.Context, w *world) error {
@@ -159,7 +159,7 @@ func TestRefusalsOfServices(t *testing.T) {
 	}
 }
 
-// A service answers in its region only; prices are in others.
+// A service is available in its region only. The price list is in other regions.
 func TestRegions(t *testing.T) {
 	in(t, Options{Region: "eu-west-1"}, func(ctx context.Context, w *world) {
 		_, err := w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
@@ -201,7 +201,7 @@ func TestResourceTokens(t *testing.T) {
 	})
 }
 
-// A profile's tags are merged; what IAM does not allow is refused.
+// A profile's tags are merged, and invalid ones are rejected.
 func TestProfileTags(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		name := aws.String("profile")
@@ -228,7 +228,7 @@ func TestProfileTags(t *testing.T) {
 	})
 }
 
-// A profile that was made in this moment is not known to EC2 yet.
+// EC2 does not know a profile immediately after its creation.
 func TestProfileLag(t *testing.T) {
 	in(t, Options{Lag: time.Minute}, func(ctx context.Context, w *world) {
 		name, role := aws.String("profile"), aws.String("KarpenterNodeRole-sandbox")
@@ -246,12 +246,12 @@ func TestProfileLag(t *testing.T) {
 		late, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
 		w.must(err)
 		if len(launched(early)) != 0 || *early.Errors[0].ErrorCode != "InvalidParameterValue" || len(launched(late)) != 1 {
-			t.Errorf("at once %+v, a minute later %+v", early.Errors, late.Errors)
+			t.Errorf("immediately %+v, a minute later %+v", early.Errors, late.Errors)
 		}
 	})
 }
 
-// With a clock that is stepped by hand, Settle does what has become due, in order, and tells the hook.
+// With a clock that is stepped manually, Settle runs the events that are due, in order, and calls the hook.
 func TestSettle(t *testing.T) {
 	clock, hook := clocktesting.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), &recorder{}
 	cloud, err := New(Options{Clock: clock, Hook: hook, Queue: "queue"})
@@ -282,7 +282,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Spec rules that only the launch template's parser knows.
+// Rules for interfaces that the parser of launch templates checks.
 func TestInterfaceRules(t *testing.T) {
 	type nic = ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest
 	tracking := func(tcp int32) nic {
@@ -324,7 +324,7 @@ func TestWildcard(t *testing.T) {
 	}
 }
 
-// Options that make no sense are refused.
+// Invalid options are rejected.
 func TestOptions(t *testing.T) {
 	for _, opts := range []Options{{Region: "eu-north-1"}, {SubnetBits: 8}, {SubnetBits: 29}} {
 		if _, err := New(opts); err == nil {

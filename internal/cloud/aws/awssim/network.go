@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// zone is an availability zone. Its id is not in the order of its letter, as in most accounts.
+// zone is an availability zone. The IDs do not follow the order of the letters, as in most accounts.
 type zone struct {
-	name string // us-east-1a
-	id   string // use1-az2
+	name string // such as us-east-1a
+	id   string // such as use1-az2
 }
 
 // securityGroup is a group of a VPC.
@@ -20,7 +20,7 @@ type securityGroup struct {
 	tags          map[string]string
 }
 
-// subnet has addresses and gives them out.
+// subnet assigns its addresses.
 type subnet struct {
 	id, vpc string
 	zone    *zone
@@ -28,16 +28,16 @@ type subnet struct {
 	public  bool
 	tags    map[string]string
 	used    int        // by instances
-	taken   int        // by TakeAddresses
-	next    netip.Addr // the first that was never given out
+	taken   int        // taken by TakeAddresses
+	next    netip.Addr // the first address that was never assigned
 	back    []netip.Addr
 }
 
-// free is how many addresses there are to give; AWS keeps five of each subnet.
+// free returns the number of free addresses. AWS reserves five of each subnet.
 // https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html
 func (s *subnet) free() int { return max(1<<(32-s.prefix.Bits())-5-s.used-s.taken, 0) }
 
-// address gives out an address; the caller has counted it.
+// address assigns an address. The caller has counted it.
 func (s *subnet) address() netip.Addr {
 	if n := len(s.back); n > 0 {
 		a := s.back[n-1]
@@ -49,7 +49,7 @@ func (s *subnet) address() netip.Addr {
 	return a
 }
 
-// layNetwork makes the zones and two VPCs: the cluster's, and one that is none of its business.
+// layNetwork creates the zones and two VPCs: the cluster's, and an unrelated one.
 func (c *Cloud) layNetwork() {
 	letters := map[string]bool{}
 	for _, t := range c.types {
@@ -86,7 +86,7 @@ func (c *Cloud) layNetwork() {
 	}
 }
 
-// numberZones gives the zones ids in another order than that of their letters: odd places first.
+// numberZones assigns IDs to the zones in an order other than that of their letters: odd positions first.
 func (c *Cloud) numberZones() {
 	n := 1
 	for start := 1; start >= 0; start-- {
@@ -99,7 +99,7 @@ func (c *Cloud) numberZones() {
 
 func (c *Cloud) addSubnet(vpc string, z *zone, base netip.Addr, public bool, tags map[string]string) {
 	prefix := netip.PrefixFrom(base, c.opts.SubnetBits)
-	next := base.Next().Next().Next().Next() // the first four are AWS's
+	next := base.Next().Next().Next().Next() // AWS reserves the first four
 	c.subnets = append(c.subnets, &subnet{id: c.newID("subnet"), vpc: vpc, zone: z, prefix: prefix, public: public, tags: tags, next: next})
 }
 
@@ -119,7 +119,7 @@ func (c *Cloud) group(id string) *securityGroup {
 	return c.groups[k]
 }
 
-// zonesOf are the zones that offer a type.
+// zonesOf returns the zones that offer a type.
 func (c *Cloud) zonesOf(t *machineType) []*zone {
 	var zones []*zone
 	for _, z := range c.zones {
@@ -130,8 +130,8 @@ func (c *Cloud) zonesOf(t *machineType) []*zone {
 	return zones
 }
 
-// TakeAddresses takes addresses of a subnet for something that is no instance here, pods for one; a negative number
-// gives them back.
+// TakeAddresses reserves addresses of a subnet for something other than an instance, such as pods. A negative number
+// releases them.
 func (c *Cloud) TakeAddresses(subnetID string, n int) error {
 	var err error
 	c.locked(func(time.Time) {
@@ -151,12 +151,12 @@ type Subnet struct {
 	VPC    string            `json:"vpc"`
 	Zone   string            `json:"zone"`
 	ZoneID string            `json:"zoneId"`
-	Free   int               `json:"free"` // addresses
+	Free   int               `json:"free"` // free addresses
 	Public bool              `json:"public"`
 	Tags   map[string]string `json:"tags"`
 }
 
-// Subnets are all subnets, those of the cluster's VPC first.
+// Subnets returns all subnets, those of the cluster's VPC first.
 func (c *Cloud) Subnets() []Subnet {
 	var subnets []Subnet
 	c.locked(func(time.Time) {

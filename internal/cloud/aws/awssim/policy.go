@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// policy denies launches unless one of the values matches a condition key, as organizations do with a Deny on
-// ec2:RunInstances under StringNotLike.
+// policy denies launches unless one of the values matches a condition key, like an organization's policy with a Deny on
+// ec2:RunInstances and StringNotLike.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html#amazonec2-policy-keys
 type policy struct {
 	key    string
 	values []string
 }
 
-// The condition keys of launches that policies can name.
+// Condition keys of launches for policies.
 const (
-	ConditionEncrypted    = "ec2:Encrypted"          // true or false, of each volume
+	ConditionEncrypted    = "ec2:Encrypted"          // true or false, for each volume
 	ConditionTokens       = "ec2:MetadataHttpTokens" // required or optional
 	ConditionInstanceType = "ec2:InstanceType"
 )
 
-// DenyUnless has launches denied, RunInstances and those of fleets, for which a condition key has none of the values; "*" stands
-// for any characters. Without values the policies about the key are gone.
+// DenyUnless denies launches, by RunInstances and by fleets, for which a condition key has none of the values. "*"
+// stands for any characters. Without values, the policies on the key are removed.
 func (c *Cloud) DenyUnless(key string, values ...string) error {
 	if !slices.Contains([]string{ConditionEncrypted, ConditionTokens, ConditionInstanceType}, key) {
 		return fmt.Errorf("condition key %q: must be %s, %s or %s", key, ConditionEncrypted, ConditionTokens, ConditionInstanceType)
@@ -37,7 +37,7 @@ func (c *Cloud) DenyUnless(key string, values ...string) error {
 	return nil
 }
 
-// policyDenies says whether a policy forbids a launch. The lock is held.
+// policyDenies reports whether a policy denies a launch. The caller holds the lock.
 func (c *Cloud) policyDenies(o *override) bool {
 	for _, p := range c.policies {
 		for _, value := range c.conditionOf(o, p.key) {
@@ -49,8 +49,8 @@ func (c *Cloud) policyDenies(o *override) bool {
 	return false
 }
 
-// conditionOf are the values that a condition key has in a launch: several where the key is of volumes, each of which is
-// checked. A volume that the launch does not name is encrypted as the image's snapshot is, which none is here.
+// conditionOf returns the values of a condition key in a launch: several if the key is for volumes, each of which is
+// checked. A volume that the launch does not mention is encrypted like the image's snapshot, and none is here.
 func (c *Cloud) conditionOf(o *override, key string) []string {
 	switch key {
 	case ConditionInstanceType:

@@ -13,8 +13,8 @@ func pricingMethods() map[string]method {
 	return map[string]method{"GetProducts": {run: getProducts}}
 }
 
-// getProducts answers pricing:GetProducts for AmazonEC2: one product per type that the price list has, Linux on demand.
-// Prices are the catalogue's, those of us-east-1 for regions whose prices it does not have. A hundred to a page at most.
+// getProducts implements pricing:GetProducts for AmazonEC2: one product per type in the price list, Linux on demand.
+// Prices are from the catalog, those of us-east-1 for regions without prices. It returns at most a hundred per page.
 // https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
 func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
 	var in struct {
@@ -60,10 +60,10 @@ func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
 	return out, nil
 }
 
-// productFilter is a filter of GetProducts: an attribute's whole value.
+// productFilter is a filter of GetProducts: it matches the whole value of an attribute.
 type productFilter struct{ Field, Type, Value string }
 
-// products are the attributes of what matches all filters.
+// products returns the attributes of the products that match all filters.
 func (c *Cloud) products(filters []productFilter) ([]map[string]string, error) {
 	var products []map[string]string
 	for _, name := range c.names {
@@ -82,7 +82,7 @@ func (c *Cloud) products(filters []productFilter) ([]map[string]string, error) {
 	return products, nil
 }
 
-// product are the attributes of a type in the price list, nil if it is not there. Bare metal is sold as dedicated.
+// product returns the attributes of a type in the price list, nil if it is not in it. Bare metal has dedicated tenancy.
 func (c *Cloud) product(t *machineType) map[string]string {
 	if c.listedPrice(t) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func (c *Cloud) product(t *machineType) map[string]string {
 	return attributes
 }
 
-// priceItem is one entry of a price list: a JSON text within the JSON answer.
+// priceItem returns one entry of a price list: a JSON text within the JSON response.
 // https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
 func (c *Cloud) priceItem(attributes map[string]string, now time.Time) string {
 	h := fnv.New64a()

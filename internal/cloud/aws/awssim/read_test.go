@@ -27,7 +27,7 @@ func filters(pairs ...string) []ec2types.Filter {
 	return list
 }
 
-// All types come through the SDK's paginator, with what the catalogue says of them.
+// The SDK's paginator returns all types with the data of the catalog.
 func TestInstanceTypes(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		all, pageCount := map[string]ec2types.InstanceTypeInfo{}, 0
@@ -116,7 +116,8 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
-// Images are found by parameter, by id and by name; a release changes what the parameters say, and old images stay.
+// Images are found by parameter, by ID and by name. A release changes the values of the parameters, and old images
+// remain.
 func TestImages(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		before := w.al2023(ctx, "x86_64")
@@ -138,7 +139,7 @@ func TestImages(t *testing.T) {
 		shown, err := w.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Filters: filters("image-id", before), IncludeDeprecated: aws.Bool(true)})
 		w.must(err)
 		if len(gone.Images) != 0 || len(shown.Images) != 1 || shown.Images[0].DeprecationTime == nil {
-			t.Errorf("a deprecated image is shown %d times, and %d times if asked for", len(gone.Images), len(shown.Images))
+			t.Errorf("a deprecated image is shown %d times, and %d times if requested", len(gone.Images), len(shown.Images))
 		}
 		own := w.AddImage("mine", "x86_64", map[string]string{"team": "a"})
 		self, err := w.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: filters("tag:team", "*")})
@@ -182,7 +183,7 @@ func TestParameters(t *testing.T) {
 	})
 }
 
-// On-demand prices are the catalogue's; spot prices are lower and dated.
+// On-demand prices are those of the catalog. Spot prices are lower and have a timestamp.
 func TestPrices(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		filter := func(field, value string) pricingtypes.Filter {
@@ -240,7 +241,7 @@ func TestPrices(t *testing.T) {
 	})
 }
 
-// The cluster is described, and no other one.
+// The cluster is described, and no other cluster exists.
 func TestCluster(t *testing.T) {
 	in(t, Options{Cluster: Cluster{Name: "prod", Endpoint: "https://api", CA: "pem", Version: "1.35"}}, func(ctx context.Context, w *world) {
 		out, err := w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("prod")})
@@ -260,7 +261,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// Instances are found by ids, pages and tags, and refused as EC2 does.
+// Instances are found by IDs, pages and tags, with EC2's errors.
 func TestDescribeInstances(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -278,7 +279,7 @@ func TestDescribeInstances(t *testing.T) {
 		_, err = w.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: ids[:1], DryRun: aws.Bool(true)})
 		w.refused(err, "DryRunOperation")
 		if s := w.state(ctx, ids[0]); s != "pending" {
-			t.Errorf("after refused terminations: %s", s)
+			t.Errorf("after rejected terminations: %s", s)
 		}
 		tags := []ec2types.Tag{{Key: aws.String("Name"), Value: aws.String("node-1")}}
 		_, err = w.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{ids[3], "i-00000000000000000"}, Tags: tags})
@@ -317,7 +318,7 @@ func TestDescribeInstances(t *testing.T) {
 	})
 }
 
-// Launch templates are found and deleted; RunInstances says what a dry run would.
+// Launch templates are found and deleted. RunInstances returns the result of a dry run.
 func TestTemplates(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		name := aws.String("nodes")
@@ -348,7 +349,7 @@ func TestTemplates(t *testing.T) {
 	})
 }
 
-// Reservations and placement groups are listed; a launch takes from the reservation it targets.
+// Reservations and placement groups are listed. A launch uses the reservation that it targets.
 func TestReservations(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		id := w.AddReservation(CapacityReservation{Type: "m5.large", Zone: zoneA, Total: 2, Criteria: "targeted", Tags: map[string]string{"team": "a"}})

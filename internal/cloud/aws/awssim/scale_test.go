@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
 
-// Many launches one by one take as long as EC2's bucket lets them: 50 at once and 5 a second, which is 50 s for 300; the
-// retrying callers lose some time over that. All instances that were answered for are there, and no others.
+// Many individual launches take as long as EC2's token bucket requires: a burst of 50 and 5 per second, which is 50 s
+// for 300, plus some time for the retries of the callers. All instances in the responses exist, and no others.
 func TestManyLaunches(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
@@ -39,7 +39,7 @@ func TestManyLaunches(t *testing.T) {
 		group.Wait()
 		took, n := time.Since(began), len(w.Instances())
 		if n != 300 || took < 50*time.Second || took > 2*time.Minute {
-			t.Errorf("%d instances in %v, want 300 in 50 s and a little", n, took)
+			t.Errorf("%d instances in %v, want 300 in slightly more than 50 s", n, took)
 		}
 		if ok := w.Calls()[CallCount{"ec2", "CreateFleet", "OK"}]; ok != 300 {
 			t.Errorf("%d calls succeeded", ok)
@@ -56,7 +56,7 @@ func (noLimit) GetToken(context.Context, uint) (func() error, error) {
 
 func (noLimit) AddTokens(uint) error { return nil }
 
-// It serves over sockets as well, and stops when it is told to.
+// Serve works over sockets as well, and stops when its context ends.
 func TestServe(t *testing.T) {
 	cloud, err := New(Options{})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// world is a cloud and the unmodified SDK, joined in memory on a virtual clock.
+// world is a cloud and the unmodified SDK, connected in memory on a virtual clock.
 type world struct {
 	*testing.T
 	*Cloud
@@ -34,11 +34,11 @@ type world struct {
 	sqs  *sqs.Client
 	iam  *iam.Client
 	sts  *sts.Client
-	// prices is of the service in its own region, as the SDK is used in earnest.
+	// prices is a client for the service's own region, as the SDK is used in production.
 	prices *pricing.Client
 }
 
-// recorder is a Hook that remembers.
+// recorder is a Hook that records its calls.
 type recorder struct {
 	mu     sync.Mutex
 	booted []Instance
@@ -59,7 +59,7 @@ func (r *recorder) Gone(i Instance) {
 
 const testKey = "AKIDTEST"
 
-// in runs a test in a world. The SDK does not retry, so that each refusal is seen.
+// in runs a test in a world. The SDK does not retry, so that each error is visible.
 func in(t *testing.T, opts Options, test func(ctx context.Context, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func in(t *testing.T, opts Options, test func(ctx context.Context, w *world)) {
 	})
 }
 
-// pass lets time go by; all that is due has happened afterwards.
+// pass advances the clock. All events that are due have run when it returns.
 func (w *world) pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
@@ -103,7 +103,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// refused checks the code of a refusal.
+// refused checks the code of an error.
 func (w *world) refused(err error, code string) {
 	w.Helper()
 	if got := codeOf(err); got != code {
@@ -128,7 +128,7 @@ const (
 	zoneB    = "us-east-1b"
 )
 
-// private is the cluster's private subnet of a zone.
+// private returns the cluster's private subnet in a zone.
 func (w *world) private(zone string) string {
 	for _, s := range w.Subnets() {
 		if s.Zone == zone && s.Tags["karpenter.sh/discovery"] != "" {
@@ -139,14 +139,14 @@ func (w *world) private(zone string) string {
 	return ""
 }
 
-// al2023 is the newest image for an architecture.
+// al2023 returns the newest image for an architecture.
 func (w *world) al2023(ctx context.Context, arch string) string {
 	out, err := w.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/" + arch + "/standard/recommended/image_id")})
 	w.must(err)
 	return *out.Parameter.Value
 }
 
-// template makes a launch template; change may alter its data.
+// template creates a launch template. change may modify its data.
 func (w *world) template(ctx context.Context, name string, change func(*ec2types.RequestLaunchTemplateData)) {
 	w.Helper()
 	data := &ec2types.RequestLaunchTemplateData{ImageId: aws.String(w.al2023(ctx, "x86_64")), UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(userData)))}
@@ -157,12 +157,12 @@ func (w *world) template(ctx context.Context, name string, change func(*ec2types
 	w.must(err)
 }
 
-// way is an override: a type in a zone's private subnet.
+// way returns an override: a type in a zone's private subnet.
 func (w *world) way(instanceType, zone string) ec2types.FleetLaunchTemplateOverridesRequest {
 	return ec2types.FleetLaunchTemplateOverridesRequest{InstanceType: ec2types.InstanceType(instanceType), SubnetId: aws.String(w.private(zone)), AvailabilityZone: &zone}
 }
 
-// fleetOf is a request for n instances from template "nodes".
+// fleetOf returns a request for n instances from template "nodes".
 func fleetOf(n int32, capacity ec2types.DefaultTargetCapacityType, ways ...ec2types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	return &ec2.CreateFleetInput{
 		Type:                        ec2types.FleetTypeInstant,
@@ -177,7 +177,7 @@ const (
 	spotType     = ec2types.DefaultTargetCapacityTypeSpot
 )
 
-// launched lists the ids of a fleet's instances.
+// launched returns the IDs of a fleet's instances.
 func launched(out *ec2.CreateFleetOutput) []string {
 	var ids []string
 	for _, i := range out.Instances {
@@ -186,7 +186,7 @@ func launched(out *ec2.CreateFleetOutput) []string {
 	return ids
 }
 
-// state is what DescribeInstances says of an instance.
+// state returns the state of an instance in DescribeInstances, or the error code.
 func (w *world) state(ctx context.Context, id string) string {
 	w.Helper()
 	out, err := w.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})

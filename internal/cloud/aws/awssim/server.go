@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// request is a call of an action as the wire protocols carry it.
+// request is a call of an action, decoded from the wire protocol.
 type request struct {
-	service   string // as in the credential scope: ec2, iam, ssm ...
+	service   string // service in the credential scope: ec2, iam, ssm ...
 	action    string
 	accessKey string
 	id        string
-	values    url.Values // of a Query request
-	form      *node      // the same as a tree
-	body      []byte     // of a JSON request
-	path      string     // of a REST request
-	host      string     // with the scheme, for URLs in answers
+	values    url.Values // for a Query request
+	form      *node      // the values as a tree
+	body      []byte     // for a JSON request
+	path      string     // for a REST request
+	host      string     // includes the scheme, for URLs in responses
 }
 
 // in decodes a JSON request.
@@ -40,7 +40,7 @@ func (r *request) in(into any) error {
 	return nil
 }
 
-// apiError is a refusal as AWS words it.
+// apiError is an AWS error.
 type apiError struct {
 	code    string
 	message string
@@ -49,21 +49,21 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.code + ": " + e.message }
 
-// refuse is a refusal of EC2's for a reason that the caller is to blame for.
+// refuse returns an EC2 client error.
 func refuse(code, format string, args ...any) error {
 	return &apiError{code, fmt.Sprintf(format, args...), http.StatusBadRequest}
 }
 
-// action answers a request at that time. The lock is held.
+// action executes a request at the given time. The caller holds the lock.
 type action func(c *Cloud, r *request, now time.Time) (any, error)
 
-// method is an action and what the dispatcher checks before it.
+// method is an action and the checks that the dispatcher makes before it.
 type method struct {
 	run     action
 	params  []string // top-level parameters of a Query request that are simulated
-	waiting waiter   // instead of run, for actions that wait without the lock
-	dryRun  bool     // the action has a DryRun parameter; the dispatcher answers it unless late
-	late    bool     // the action checks its parameters before it answers DryRun itself
+	waiting waiter   // used instead of run for actions that wait without the lock
+	dryRun  bool     // the action has a DryRun parameter; the dispatcher handles it unless late is set
+	late    bool     // the action checks its parameters before it handles DryRun itself
 }
 
 type waiter func(ctx context.Context, c *Cloud, r *request) (any, error)
@@ -74,7 +74,7 @@ var methods = map[string]map[string]method{
 	"pricing": pricingMethods(), "iam": iamMethods(), "sts": stsMethods(),
 }
 
-// Serve answers on a listener, and carries out what is due, until ctx ends. It closes the listener.
+// Serve serves requests on a listener, and runs the events that are due, until ctx ends. It closes the listener.
 func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -91,7 +91,7 @@ func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// ServeHTTP answers one request of the SDK, or of the admin API under /_admin/.
+// ServeHTTP handles one request of the SDK, or of the admin API under /_admin/.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if strings.HasPrefix(hr.URL.Path, adminPath) {
 		c.serveAdmin(w, hr)
@@ -121,8 +121,8 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	write(w, r, reply{out, err, c.reshaped(r)})
 }
 
-// parse reads which service and action a request is for: from the credential scope that the SDK signed, which is
-// <key>/<date>/<region>/<service>/aws4_request, and from the protocol's place for the action.
+// parse determines the service and action of a request from the credential scope that the SDK signed, which is
+// <key>/<date>/<region>/<service>/aws4_request, and from the protocol's location of the action.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 func (c *Cloud) parse(hr *http.Request) (*request, error) {
 	r := &request{host: "http://" + hr.Host, path: hr.URL.Path}
@@ -159,8 +159,8 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 	return r, nil
 }
 
-// rightRegion refuses what is signed for a region in which this account's service is not. Prices have three regions of
-// their own, IAM has one. https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
+// rightRegion rejects requests that are signed for a region without this account's service. The price list has three
+// regions of its own, IAM has one. https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
 func (c *Cloud) rightRegion(service, region string) error {
 	where := []string{c.opts.Region}
 	switch service {
@@ -178,7 +178,7 @@ func (c *Cloud) rightRegion(service, region string) error {
 	return &apiError{"InvalidSignatureException", "Credential should be scoped to a valid region.", http.StatusForbidden}
 }
 
-// answer carries the action out.
+// answer executes the action.
 func (c *Cloud) answer(ctx context.Context, r *request) (any, error) {
 	m := methods[r.service][r.action]
 	if m.waiting != nil {
@@ -197,7 +197,7 @@ func (c *Cloud) answer(ctx context.Context, r *request) (any, error) {
 	return m.run(c, r, now)
 }
 
-// admit is what comes before an action: credentials, permission, the token bucket, known parameters, DryRun.
+// admit makes the checks before an action: credentials, permission, the token bucket, known parameters, DryRun.
 func (c *Cloud) admit(r *request, m method) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,14 +224,14 @@ func (c *Cloud) admit(r *request, m method) error {
 	return nil
 }
 
-// dryRunError is EC2's answer to a dry run that would have succeeded.
+// dryRunError returns EC2's response to a dry run that would have succeeded.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/CommonParameters.html (DryRun)
 func dryRunError() error {
 	return &apiError{"DryRunOperation", "Request would have succeeded, but DryRun flag is set.", http.StatusPreconditionFailed}
 }
 
-// CallCount is how often an action was answered with a code: an error code, OK, Lost for an answer that was thrown
-// away after the action, or HungUp for a caller that did not wait.
+// CallCount is the key for the number of responses of an action with a code: an error code, OK, Lost for a response
+// that was discarded after the action, or HungUp for a caller that closed the connection.
 type CallCount struct {
 	Service string `json:"service"`
 	Action  string `json:"action"`
@@ -254,7 +254,7 @@ func (c *Cloud) count(r *request, err error, lost bool) {
 	c.calls[CallCount{r.service, r.action, code}]++
 }
 
-// Calls are the counts of all answers since the start or the last ResetCalls.
+// Calls returns the counts of all responses since the start or the last ResetCalls.
 func (c *Cloud) Calls() map[CallCount]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +265,7 @@ func (c *Cloud) Calls() map[CallCount]int {
 	return counts
 }
 
-// ResetCalls forgets the counts.
+// ResetCalls resets the counts.
 func (c *Cloud) ResetCalls() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// launchSpec is what a launch template, or RunInstances, says of an instance.
+// launchSpec describes an instance in a launch template or in RunInstances.
 type launchSpec struct {
 	image, instanceType   string
 	userData              []byte
@@ -32,20 +32,20 @@ type launchSpec struct {
 	tags                  map[string]map[string]string
 }
 
-// interfaceSpec is a network interface to be made.
+// interfaceSpec describes a network interface.
 type interfaceSpec struct {
 	card, device int
 	kind         string // interface, efa, efa-only
 	groups       []string
 	subnet       string
-	public       string // true, false, or empty for the subnet's choice
+	public       string // true, false, or empty for the subnet's default
 	prefixes     int
 	ipv6         int
 	primaryIPv6  bool
 	tracking     map[string]int
 }
 
-// deviceSpec is a volume to be made.
+// deviceSpec describes a volume.
 type deviceSpec struct {
 	name, kind, snapshot, key string
 	gib, iops, throughput     int
@@ -53,11 +53,11 @@ type deviceSpec struct {
 	encrypted, delete         bool
 }
 
-// specKeys are the parts of RequestLaunchTemplateData that are simulated. Nothing else is accepted.
+// specKeys are the members of RequestLaunchTemplateData that are simulated. No others are accepted.
 var specKeys = []string{"BlockDeviceMapping", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions", "IamInstanceProfile", "ImageId", "InstanceMarketOptions",
 	"InstanceType", "MetadataOptions", "Monitoring", "NetworkInterface", "Placement", "SecurityGroupId", "TagSpecification", "UserData"}
 
-// parseSpec reads launch template data.
+// parseSpec parses launch template data.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html
 func parseSpec(n *node) (*launchSpec, error) {
 	if err := n.only("LaunchTemplateData", specKeys...); err != nil {
@@ -66,7 +66,7 @@ func parseSpec(n *node) (*launchSpec, error) {
 	return parseInstance(n)
 }
 
-// partKeys are the parts of the parts, except those that have a function of their own.
+// partKeys are the members of these members, except for those with their own function.
 var partKeys = map[string][]string{
 	"CapacityReservationSpecification":                           {"CapacityReservationPreference", "CapacityReservationTarget"},
 	"CapacityReservationSpecification.CapacityReservationTarget": {"CapacityReservationId"},
@@ -124,7 +124,7 @@ func parseInstance(n *node) (*launchSpec, error) {
 	return s, err
 }
 
-// parseMetadata reads the metadata options, with the defaults of AWS.
+// parseMetadata parses the metadata options, with AWS's defaults.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_LaunchTemplateInstanceMetadataOptionsRequest.html
 func (s *launchSpec) parseMetadata(n *node) error {
 	s.metadata = map[string]string{"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "HttpPutResponseHopLimit": "1", "HttpTokens": "optional", "InstanceMetadataTags": "disabled"}
@@ -153,7 +153,7 @@ func (s *launchSpec) parseMetadata(n *node) error {
 	return nil
 }
 
-// parseInterfaces reads network interfaces.
+// parseInterfaces parses network interfaces.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_LaunchTemplateInstanceNetworkInterfaceSpecificationRequest.html
 func (s *launchSpec) parseInterfaces(n *node) error {
 	taken := map[[2]int]bool{}
@@ -193,7 +193,7 @@ func (s *launchSpec) parseInterfaces(n *node) error {
 	return nil
 }
 
-// parseTracking reads idle timeouts, in seconds.
+// parseTracking parses idle timeouts, in seconds.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingSpecificationRequest.html
 func (i *interfaceSpec) parseTracking(n *node) error {
 	for name, bounds := range map[string][2]int{"TcpEstablishedTimeout": {60, 432000}, "UdpStreamTimeout": {60, 180}, "UdpTimeout": {30, 60}} {
@@ -208,11 +208,11 @@ func (i *interfaceSpec) parseTracking(n *node) error {
 	return nil
 }
 
-// volumeKinds are the volume types with the most GiB of each.
+// volumeKinds are the volume types with their maximum size in GiB.
 // https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html
 var volumeKinds = map[string]int{"standard": 1024, "gp2": 16384, "gp3": 65536, "io1": 16384, "io2": 65536, "st1": 16384, "sc1": 16384}
 
-// parseDevices reads block device mappings.
+// parseDevices parses block device mappings.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_LaunchTemplateEbsBlockDeviceRequest.html
 func (s *launchSpec) parseDevices(n *node) error {
 	for _, item := range n.items("BlockDeviceMapping") {
@@ -270,7 +270,7 @@ func (d *deviceSpec) check() error {
 	return nil
 }
 
-// checkVolumes refuses volumes smaller than the snapshots that they are made of.
+// checkVolumes rejects volumes that are smaller than their snapshots.
 func (s *launchSpec) checkVolumes(i *image) error {
 	for _, d := range s.devices {
 		k := slices.IndexFunc(i.devices, func(o imageDevice) bool { return o.name == d.name })
@@ -284,7 +284,7 @@ func (s *launchSpec) checkVolumes(i *image) error {
 	return nil
 }
 
-// checkProfile refuses an instance profile that EC2 does not see, or that has no role.
+// checkProfile rejects an instance profile that is not visible to EC2, or that has no role.
 func (c *Cloud) checkProfile(s *launchSpec, seen time.Time) error {
 	if s.profileName == "" && s.profileARN == "" {
 		return nil

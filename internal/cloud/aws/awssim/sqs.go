@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// retention is how long a message is kept: five minutes, as queues for notices that are soon stale are set.
+// retention is how long a message is kept: five minutes, a common setting for queues with short-lived notices.
 const retention = 5 * time.Minute
 
-// queue is a standard queue. Order is that of sending, which SQS does not promise.
+// queue is a standard queue. Messages are in the order of sending, which SQS does not guarantee.
 type queue struct {
 	name     string
 	messages []*message
-	arrived  chan struct{} // closed at the next arrival
-	corrupt  int           // how many of the next messages lose their second half
+	arrived  chan struct{} // closed when the next message arrives
+	corrupt  int           // the number of next messages that lose their second half
 }
 
 type message struct {
@@ -33,7 +33,7 @@ type message struct {
 
 func newQueue(name string) *queue { return &queue{name: name, arrived: make(chan struct{})} }
 
-// post puts a message into the queue. The lock is held.
+// post sends a message to the queue. The caller holds the lock.
 func (c *Cloud) post(body string, now time.Time) {
 	if c.queue == nil {
 		return
@@ -68,7 +68,7 @@ func (c *Cloud) hasQueue(url string) error {
 	return nil
 }
 
-// getQueueURL answers sqs:GetQueueUrl.
+// getQueueURL implements sqs:GetQueueUrl.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_GetQueueUrl.html
 func getQueueURL(c *Cloud, r *request, _ time.Time) (any, error) {
 	var in struct{ QueueName, QueueOwnerAWSAccountId string }
@@ -81,7 +81,7 @@ func getQueueURL(c *Cloud, r *request, _ time.Time) (any, error) {
 	return map[string]string{"QueueUrl": r.host + "/" + c.opts.AccountID + "/" + c.queue.name}, nil
 }
 
-// sendMessage answers sqs:SendMessage.
+// sendMessage implements sqs:SendMessage.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 func sendMessage(c *Cloud, r *request, now time.Time) (any, error) {
 	var in struct{ QueueUrl, MessageBody string }
@@ -104,7 +104,7 @@ func digest(body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// receive is the input of sqs:ReceiveMessage as far as it is simulated.
+// receive has the members of sqs:ReceiveMessage that are simulated.
 type receive struct {
 	QueueUrl                    string
 	MaxNumberOfMessages         *int
@@ -115,8 +115,9 @@ type receive struct {
 	MessageAttributeNames       []string
 }
 
-// receiveMessage answers sqs:ReceiveMessage: at once if there are messages, else when one comes or becomes visible
-// again, or when the wait is over. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
+// receiveMessage implements sqs:ReceiveMessage. It returns immediately if there are messages, otherwise when one
+// arrives or becomes visible again, or when the wait time is over.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 func receiveMessage(ctx context.Context, c *Cloud, r *request) (any, error) {
 	var in receive
 	if err := r.in(&in); err != nil {
@@ -170,8 +171,8 @@ func (c *Cloud) waitFor(ctx context.Context, arrived <-chan struct{}, until time
 	return nil
 }
 
-// nextVisible is when to look again: at the end, when a message becomes visible, or when something is due that may send
-// one. The lock is held.
+// nextVisible returns when to check again: at the end, when a message becomes visible, or when an event is due that may
+// send one. The caller holds the lock.
 func (c *Cloud) nextVisible(end, now time.Time) time.Time {
 	next := end
 	for _, m := range c.queue.messages {
@@ -185,7 +186,7 @@ func (c *Cloud) nextVisible(end, now time.Time) time.Time {
 	return next
 }
 
-// hand gives out visible messages and hides them for a while. The lock is held.
+// hand delivers visible messages and hides them for a while. The caller holds the lock.
 func (c *Cloud) hand(most int, visibility time.Duration, now time.Time) []map[string]any {
 	c.queue.messages = slices.DeleteFunc(c.queue.messages, func(m *message) bool { return now.Sub(m.sent) > retention })
 	var got []map[string]any
@@ -207,7 +208,7 @@ func (c *Cloud) hand(most int, visibility time.Duration, now time.Time) []map[st
 	return got
 }
 
-// remove deletes by receipt; a receipt that a later delivery replaced deletes nothing, which is no error.
+// remove deletes by receipt. A receipt that a later delivery has replaced deletes nothing, which is not an error.
 func (c *Cloud) remove(receipt string) error {
 	if !strings.Contains(receipt, "#") {
 		return &apiError{"ReceiptHandleIsInvalid", "The input receipt handle is invalid.", http.StatusBadRequest}
@@ -216,7 +217,7 @@ func (c *Cloud) remove(receipt string) error {
 	return nil
 }
 
-// deleteMessage answers sqs:DeleteMessage.
+// deleteMessage implements sqs:DeleteMessage.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessage.html
 func deleteMessage(c *Cloud, r *request, _ time.Time) (any, error) {
 	var in struct{ QueueUrl, ReceiptHandle string }
@@ -229,7 +230,7 @@ func deleteMessage(c *Cloud, r *request, _ time.Time) (any, error) {
 	return nil, c.remove(in.ReceiptHandle)
 }
 
-// deleteMessageBatch answers sqs:DeleteMessageBatch: one to ten entries, each of which may fail.
+// deleteMessageBatch implements sqs:DeleteMessageBatch: one to ten entries, each of which may fail.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteMessageBatch.html
 func deleteMessageBatch(c *Cloud, r *request, _ time.Time) (any, error) {
 	var in struct {

@@ -32,7 +32,7 @@ func (c *Cloud) ssmParameter(name string) ssmParameter {
 	return ssmParameter{"arn:aws:ssm:" + c.opts.Region + "::parameter" + name, "text", float64(p.modified.Unix()), name, "String", p.value, p.version}
 }
 
-// getParameter answers ssm:GetParameter.
+// getParameter implements ssm:GetParameter.
 // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameter.html
 func getParameter(c *Cloud, r *request, _ time.Time) (any, error) {
 	var in struct {
@@ -48,7 +48,7 @@ func getParameter(c *Cloud, r *request, _ time.Time) (any, error) {
 	return map[string]any{"Parameter": c.ssmParameter(in.Name)}, nil
 }
 
-// getParameters answers ssm:GetParameters: at most ten names; those that do not exist are named.
+// getParameters implements ssm:GetParameters: at most ten names. The response lists unknown names.
 // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
 func getParameters(c *Cloud, r *request, _ time.Time) (any, error) {
 	var in struct {
@@ -72,7 +72,7 @@ func getParameters(c *Cloud, r *request, _ time.Time) (any, error) {
 	return map[string]any{"Parameters": found, "InvalidParameters": invalid}, nil
 }
 
-// getParametersByPath answers ssm:GetParametersByPath, ten to a page at most.
+// getParametersByPath implements ssm:GetParametersByPath, with at most ten per page.
 // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParametersByPath.html
 func getParametersByPath(c *Cloud, r *request, _ time.Time) (any, error) {
 	var in struct {
@@ -111,12 +111,12 @@ func getParametersByPath(c *Cloud, r *request, _ time.Time) (any, error) {
 	return out, nil
 }
 
-// SetParameter sets an SSM parameter, as a user may have one that names an image.
+// SetParameter sets an SSM parameter, such as a user's own parameter with an image ID.
 func (c *Cloud) SetParameter(name, value string) {
 	c.locked(func(now time.Time) { c.setParameter(name, value, now) })
 }
 
-// DeleteParameter removes one.
+// DeleteParameter deletes an SSM parameter.
 func (c *Cloud) DeleteParameter(name string) {
 	c.locked(func(time.Time) { delete(c.parameters, name) })
 }

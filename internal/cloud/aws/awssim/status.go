@@ -31,8 +31,8 @@ type xmlStatus struct {
 	Events   []xmlStatusEvent `xml:"eventsSet>item,omitempty"`
 }
 
-// describeInstanceStatus answers ec2:DescribeInstanceStatus: of running instances only, unless all are asked for.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html
+// describeInstanceStatus implements ec2:DescribeInstanceStatus: it returns running instances only, unless all are
+// requested. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstanceStatus.html
 func describeInstanceStatus(c *Cloud, r *request, now time.Time) (any, error) {
 	ids := r.form.strings("InstanceId")
 	if len(ids) > 0 && r.form.has("MaxResults") {
@@ -99,8 +99,8 @@ func statusFacts(i *instance, seen time.Time) facts {
 	}
 }
 
-// CapacityReservation is a reservation of capacity. Launches that target it take from it, and so do matching launches on demand
-// that do not say they want none, if its criteria are open.
+// CapacityReservation is a capacity reservation. Launches that target it use it. If its criteria are open, so do
+// matching on-demand launches that do not opt out.
 type CapacityReservation struct {
 	ID       string            `json:"id"`
 	Type     string            `json:"instanceType"`
@@ -111,11 +111,11 @@ type CapacityReservation struct {
 	State    string            `json:"state"` // active when empty
 	End      time.Time         `json:"end"`   // zero for none
 	Tags     map[string]string `json:"tags"`
-	// Available is Total less what instances took.
+	// Available is Total minus the instances that use the reservation.
 	Available int `json:"available"`
 }
 
-// AddReservation makes a capacity reservation, all of it available, and returns its id.
+// AddReservation creates a capacity reservation, all of it available, and returns its ID.
 func (c *Cloud) AddReservation(r CapacityReservation) string {
 	c.locked(func(time.Time) {
 		r.ID, r.Available = c.newID("cr"), r.Total
@@ -127,7 +127,7 @@ func (c *Cloud) AddReservation(r CapacityReservation) string {
 	return r.ID
 }
 
-// Reservations are all capacity reservations, in the order in which they were made.
+// Reservations returns all capacity reservations, in the order of their creation.
 func (c *Cloud) Reservations() []CapacityReservation {
 	all := []CapacityReservation{}
 	c.locked(func(time.Time) {
@@ -138,7 +138,7 @@ func (c *Cloud) Reservations() []CapacityReservation {
 	return all
 }
 
-// describeCapacityReservations answers ec2:DescribeCapacityReservations.
+// describeCapacityReservations implements ec2:DescribeCapacityReservations.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeCapacityReservations.html
 func describeCapacityReservations(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)
@@ -194,7 +194,7 @@ type PlacementGroup struct {
 	Partitions int    `json:"partitions"`
 }
 
-// AddPlacementGroup makes a placement group and returns its id.
+// AddPlacementGroup creates a placement group and returns its ID.
 func (c *Cloud) AddPlacementGroup(p PlacementGroup) string {
 	c.locked(func(time.Time) {
 		p.ID = c.newID("pg")
@@ -203,7 +203,7 @@ func (c *Cloud) AddPlacementGroup(p PlacementGroup) string {
 	return p.ID
 }
 
-// describePlacementGroups answers ec2:DescribePlacementGroups.
+// describePlacementGroups implements ec2:DescribePlacementGroups.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribePlacementGroups.html
 func describePlacementGroups(c *Cloud, r *request, _ time.Time) (any, error) {
 	filters, err := filtersOf(r.form)

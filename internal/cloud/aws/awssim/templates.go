@@ -33,11 +33,11 @@ func (c *Cloud) xmlTemplate(t *launchTemplate) xmlTemplate {
 	return xmlTemplate{t.id, t.name, iso(t.created), "arn:aws:sts::" + c.opts.AccountID + ":assumed-role/controller/session", 1, 1, ec2Tags(t.tags)}
 }
 
-// templateName is what EC2 accepts: 3 to 128 letters, digits and ( ) . - / _
+// templateName matches the names that EC2 accepts: 3 to 128 letters, digits and ( ) . - / _
 var templateName = regexp.MustCompile(`^[a-zA-Z0-9().\-/_]{3,128}$`)
 
-// createLaunchTemplate answers ec2:CreateLaunchTemplate. Contents are checked for what EC2 checks without launching:
-// numbers, enumerations, the size and encoding of user data. Names and ids in it are checked at the launch.
+// createLaunchTemplate implements ec2:CreateLaunchTemplate. Like EC2, it validates what can be validated without a
+// launch: numbers, enumerations, the size and encoding of user data. Names and IDs in it are checked at the launch.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateLaunchTemplate.html
 func createLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 	name := r.form.str("LaunchTemplateName")
@@ -70,7 +70,7 @@ func createLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 	})
 }
 
-// findTemplate is the template of that id or name, as seen at a time.
+// findTemplate returns the template with that ID or name, as of the given time.
 func (c *Cloud) findTemplate(id, name string, seen time.Time) (*launchTemplate, error) {
 	switch {
 	case id != "" && name != "":
@@ -89,7 +89,7 @@ func (c *Cloud) findTemplate(id, name string, seen time.Time) (*launchTemplate, 
 	return nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", name)
 }
 
-// version refuses versions that do not exist; there is one.
+// version rejects unknown versions; there is one.
 func (t *launchTemplate) version(v string) error {
 	if !slices.Contains([]string{"", "$Latest", "$Default", "1"}, v) {
 		return refuse("InvalidLaunchTemplateId.VersionNotFound", "Could not find launch template version %s for template %s.", v, t.id)
@@ -97,7 +97,7 @@ func (t *launchTemplate) version(v string) error {
 	return nil
 }
 
-// deleteLaunchTemplate answers ec2:DeleteLaunchTemplate.
+// deleteLaunchTemplate implements ec2:DeleteLaunchTemplate.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DeleteLaunchTemplate.html
 func deleteLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 	t, err := c.findTemplate(r.form.str("LaunchTemplateId"), r.form.str("LaunchTemplateName"), now)
@@ -108,7 +108,7 @@ func deleteLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 	return xmlTemplateOut{c.xmlTemplate(t)}, nil
 }
 
-// describeLaunchTemplates answers ec2:DescribeLaunchTemplates, 200 to a page at most.
+// describeLaunchTemplates implements ec2:DescribeLaunchTemplates, with at most 200 per page.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeLaunchTemplates.html
 func describeLaunchTemplates(c *Cloud, r *request, now time.Time) (any, error) {
 	seen := c.seenAt(now)
@@ -151,11 +151,11 @@ func describeLaunchTemplates(c *Cloud, r *request, now time.Time) (any, error) {
 	return out, err
 }
 
-// mostUserData is EC2's limit of user data, bytes before base64.
+// mostUserData is EC2's limit for user data, in bytes before base64.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html
 const mostUserData = 16384
 
-// decodeUserData decodes and bounds user data.
+// decodeUserData decodes user data and checks its size.
 func decodeUserData(encoded string) ([]byte, error) {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// machineType is what the simulator knows of an instance type.
+// machineType holds the simulator's data of an instance type.
 type machineType struct {
 	Name                  string
 	VCPU, Cores, MemMiB   int
@@ -15,7 +15,7 @@ type machineType struct {
 	GHz                   float64
 	ENIs, IPv4, IPv6      int
 	Cards, ENIsCard0, EFA int
-	PeakMbps, BaseMbps    int // of one network card
+	PeakMbps, BaseMbps    int // for one network card
 	EBSMbps, EBSBaseMbps  int
 	EBSOpt, Hypervisor    string
 	CurrentGeneration     bool
@@ -31,22 +31,22 @@ type machineType struct {
 	FPGAs, Media          int
 }
 
-// device is what a type has beside processors, Count of each.
+// device is a device of a type other than processors, Count of each.
 type device struct {
 	Name, Manufacturer string
 	Count, MemMiB      int
-	Fraction           float64 // of one device, when there is no whole one
-	Logical            int     // devices that a fraction is seen as
-	Cores              int     // per neuron device
+	Fraction           float64 // of one device, if there is no whole one
+	Logical            int     // number of devices that a fraction appears as
+	Cores              int     // per Neuron device
 }
 
-// storageGB is the instance store in all; 0 for none.
+// storageGB returns the total instance store, 0 for none.
 func (t *machineType) storageGB() int { return t.NVMeGB + t.DiskGB }
 
-// cards is how many network cards there are.
+// cards returns the number of network cards.
 func (t *machineType) cards() int { return max(t.Cards, 1) }
 
-// enisOn is how many interfaces a network card takes.
+// enisOn returns the maximum number of interfaces of a network card.
 func (t *machineType) enisOn(card int) int {
 	switch {
 	case t.cards() == 1:
@@ -59,7 +59,7 @@ func (t *machineType) enisOn(card int) int {
 
 func (t *machineType) supports(usage string) bool { return slices.Contains(t.Usage, usage) }
 
-// runs says whether an image of that architecture boots on the type.
+// runs reports whether an image of that architecture boots on the type.
 func (t *machineType) runs(arch string) bool { return slices.Contains(t.Arch, arch) }
 
 func (c *Cloud) loadTypes() {
@@ -73,7 +73,7 @@ func (c *Cloud) loadTypes() {
 	c.names = sortedKeys(c.types)
 }
 
-// typeFrom copies the catalogue's facts. Only its data is used, not what it makes of them.
+// typeFrom copies the catalog's facts. Only its data is used, not its methods.
 func typeFrom(t *catalog.Type) *machineType {
 	ebs := t.EBSOptimized
 	switch {

@@ -9,27 +9,27 @@ import (
 	"net/http"
 )
 
-// namespaces of the XML answers.
+// namespaces of the XML responses.
 var namespaces = map[string]string{
 	"ec2": "http://ec2.amazonaws.com/doc/2016-11-15/",
 	"iam": "https://iam.amazonaws.com/doc/2010-05-08/",
 	"sts": "https://sts.amazonaws.com/doc/2011-06-15/",
 }
 
-// uuid is a random version 4 UUID of the seed's. The lock is held.
+// uuid returns a random version 4 UUID that depends on the seed. The caller holds the lock.
 func (c *Cloud) uuid() string {
 	a, b := c.rand.Uint64(), c.rand.Uint64()
 	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
 }
 
-// reply is what a call is answered with.
+// reply is the result of a call.
 type reply struct {
 	out    any
 	err    error
 	shapes []reshape
 }
 
-// write encodes an answer in the service's protocol.
+// write encodes a response in the service's protocol.
 func write(w http.ResponseWriter, r *request, answer reply) {
 	out, err := answer.out, answer.err
 	status := http.StatusOK
@@ -56,8 +56,9 @@ func write(w http.ResponseWriter, r *request, answer reply) {
 	_, _ = w.Write(body)
 }
 
-// queryBody is an answer of the Query protocol. EC2 and the others differ in where the request's id and errors are.
-// https://smithy.io/2.0/aws/protocols/aws-ec2-query-protocol.html, https://smithy.io/2.0/aws/protocols/aws-query-protocol.html
+// queryBody returns a response of the Query protocol. EC2 and the others differ in the location of the request ID and
+// of errors. https://smithy.io/2.0/aws/protocols/aws-ec2-query-protocol.html,
+// https://smithy.io/2.0/aws/protocols/aws-query-protocol.html
 func queryBody(r *request, out any, refusal *apiError) []byte {
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
@@ -78,7 +79,7 @@ func queryBody(r *request, out any, refusal *apiError) []byte {
 	return b.Bytes()
 }
 
-// inner is the XML of the fields of a struct, without the element around them.
+// inner returns the XML of the fields of a struct, without the enclosing element.
 func inner(out any) string {
 	if out == nil {
 		return ""
@@ -104,8 +105,8 @@ func escape(s string) string {
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html
 var queryErrors = map[string]string{"QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue;Sender"}
 
-// jsonBody is an answer of the JSON protocols.
-// https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html, aws-json-1_1, aws-restjson1
+// jsonBody returns a response of the JSON protocols. https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html,
+// aws-json-1_1, aws-restjson1
 func jsonBody(h http.Header, r *request, out any, refusal *apiError) []byte {
 	contentType := map[string]string{"sqs": "application/x-amz-json-1.0", "eks": "application/json"}[r.service]
 	if contentType == "" {

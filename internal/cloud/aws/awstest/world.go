@@ -1,14 +1,14 @@
-// Package awstest is a simulated AWS for the tests of the provider's parts: package awssim, reached by the unmodified SDK
-// over connections in memory, on the virtual clock of testing/synctest.
+// Package awstest provides a simulated AWS for the tests of the provider's packages: package awssim, used by the
+// unmodified SDK over in-memory connections, on the virtual clock of testing/synctest.
 //
-//	test -- Run --> World: *testing.T, AWS (the simulator), Config and clients (the SDK), Observed (calls that were noted)
+//	test -- Run --> World: *testing.T, AWS (the simulator), Config and clients (the SDK), Observed (recorded calls)
 //	                  |
-//	                  +-- Pass lets time go by; when the test returns, all that Run has started ends
+//	                  +-- Pass advances the clock; when the test returns, everything that Run has started ends
 //
-// Each part adds to a World what it is itself about: its sources, its loops, its class. Nothing is retried, so that each
-// refusal is seen; who wants the SDK's retries clears Config.Retryer.
+// Each package adds its own subject to a World: its sources, its loops, its class. Nothing is retried, so that each
+// error is visible. A test that needs the SDK's retries clears Config.Retryer.
 //
-// The package must not know the parts themselves, which use it, nor Kubernetes clients.
+// The package must not depend on the packages that use it, nor on Kubernetes clients.
 package awstest
 
 import (
@@ -33,24 +33,24 @@ import (
 // Cluster is the name of the simulated EKS cluster, and the value of the tag karpenter.sh/discovery on its network.
 const Cluster = "sandbox"
 
-// Key is the access key that all calls are signed with, by which the simulator knows the caller.
+// Key is the access key that signs all calls, by which the simulator identifies the caller.
 const Key = "AKIDTEST"
 
 // World is a simulated AWS for one test.
 type World struct {
 	*testing.T
 	AWS *awssim.Cloud
-	// Config and clients of it, which do not retry.
+	// Config is the configuration of the clients, which do not retry.
 	Config aws.Config
 	EC2    *ec2.Client
 	SSM    *ssm.Client
 	EKS    *eks.Client
 	IAM    *iam.Client
-	// Observed are the calls that Observe was told of.
+	// Observed are the calls that were passed to Observe.
 	Observed []call.Call
 }
 
-// Run runs a test in a world of its own, in the simulator's region. The context ends when the test has returned.
+// Run runs a test in its own world, in the simulator's region. The context ends when the test has returned.
 func Run(t *testing.T, sim awssim.Options, test func(ctx context.Context, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func Run(t *testing.T, sim awssim.Options, test func(ctx context.Context, w *Wor
 	})
 }
 
-// Must ends the test with an error that may not be.
+// Must fails the test if err is not nil.
 func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
@@ -88,17 +88,17 @@ func (w *World) Must(err error) {
 	}
 }
 
-// Pass lets time go by; all that is due has happened afterwards.
+// Pass advances the clock. All events that are due have run when it returns.
 func (w *World) Pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	<-timer.C
 	synctest.Wait()
 }
 
-// Observe notes a call.
+// Observe records a call.
 func (w *World) Observe(c call.Call) { w.Observed = append(w.Observed, c) }
 
-// Count is how many calls of an operation are noted.
+// Count returns the number of recorded calls of an operation.
 func (w *World) Count(operation string) int {
 	n := 0
 	for _, c := range w.Observed {
@@ -109,15 +109,15 @@ func (w *World) Count(operation string) int {
 	return n
 }
 
-// Asked is Count, and forgets what is noted: how often an operation was called since the last time that anything was asked.
+// Asked is Count, and clears the recorded calls: it counts the calls of an operation since the last use of Asked.
 func (w *World) Asked(operation string) int {
 	n := w.Count(operation)
 	w.Observed = nil
 	return n
 }
 
-// Class is the class "default" of the simulated cluster, with its role, network and the newest AL2023, as change leaves it;
-// change may be nil.
+// Class returns the class "default" of the simulated cluster, with its role, network and the newest AL2023, as modified
+// by change, which may be nil.
 func Class(change func(*awsv1.EC2NodeClass)) *awsv1.EC2NodeClass {
 	ours := map[string]string{"karpenter.sh/discovery": Cluster}
 	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "uid-1", Generation: 1}}

@@ -61,7 +61,7 @@ func looksLikeMIME(text string) bool {
 		switch {
 		case ok && (strings.EqualFold(name, "MIME-Version") || strings.EqualFold(name, "Content-Type")):
 			return true
-		case ok && headerName.MatchString(name) || line[0] == ' ' || line[0] == '\t': // another header, or its continuation
+		case ok && headerName.MatchString(name) || line[0] == ' ' || line[0] == '\t': // another header or its continuation
 		default:
 			return false
 		}

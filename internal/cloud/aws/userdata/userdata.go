@@ -77,7 +77,7 @@ type Request struct {
 	Custom        string // spec.userData of the class
 	Kubelet       *awsv1.KubeletConfiguration
 	InstanceStore awsv1.InstanceStorePolicy // empty: the instance's own disks are not used
-	ImageName     string                    // name of the image, or the version of an alias; older versions of Bottlerocket need more settings
+	ImageName     string                    // name of the image, or version of the alias (for Bottlerocket)
 	Cluster       Cluster
 	Node          Node
 }

@@ -12,21 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Config is what a machine's user data says.
+// Config holds the contents of a machine's user data.
 type Config struct {
 	Cluster   string // name
 	Endpoint  string // URL of the API server
 	Authority string // PEM in base64
 	Labels    map[string]string
 	Taints    []corev1.Taint
-	// MaxPods is 0 where it is left to the image.
+	// MaxPods is 0 if the image determines it.
 	MaxPods int64
-	// KubeReserved, SystemReserved and EvictionHard are as the kubelet's configuration has them.
+	// KubeReserved, SystemReserved and EvictionHard are those of the kubelet's configuration.
 	KubeReserved, SystemReserved, EvictionHard map[string]string
 }
 
-// Read reads user data as an image of the family (al2, al2023, bottlerocket) does. An error is why the machine would not
-// join a cluster.
+// Read parses user data like an image of the family (al2, al2023, bottlerocket). An error is the reason why the machine
+// would not join a cluster.
 func Read(family string, text []byte) (Config, error) {
 	c := Config{Labels: map[string]string{}}
 	var err error
@@ -68,7 +68,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// ownLabels may be given by a kubelet to its own node although they are Kubernetes' own.
+// ownLabels matches Kubernetes labels that a kubelet may set on its own node.
 // https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction
 var ownLabels = regexp.MustCompile(`^(kubernetes\.io/(hostname|arch|os)|beta\.kubernetes\.io/(instance-type|os|arch)|node\.kubernetes\.io/instance-type|(failure-domain\.beta|topology)\.kubernetes\.io/(zone|region)|(kubelet|node)\.kubernetes\.io/.*)$`)
 
@@ -78,7 +78,7 @@ func forbidden(key string) bool {
 	return reservedLabels.MatchString(key) && !ownLabels.MatchString(key)
 }
 
-// flag takes one of the kubelet's flags, --name=value.
+// flag parses one of the kubelet's flags, --name=value.
 func (c *Config) flag(text string) error {
 	name, value, cut := strings.Cut(text, "=")
 	if !cut || !strings.HasPrefix(name, "--") {
@@ -121,7 +121,7 @@ func (c *Config) flag(text string) error {
 	return nil
 }
 
-// taintOf reads key=value:effect or key:effect.
+// taintOf parses key=value:effect or key:effect.
 func taintOf(text string) (corev1.Taint, error) {
 	of, effect, cut := strings.Cut(text, ":")
 	key, value, _ := strings.Cut(of, "=")

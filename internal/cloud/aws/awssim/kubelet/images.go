@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// part is one of a MIME document.
+// part is one part of a MIME document.
 type part struct{ media, text string }
 
-// partsOf splits a MIME document of several parts, as cloud-init and nodeadm read it.
+// partsOf splits a multipart MIME document like cloud-init and nodeadm.
 func partsOf(text []byte) ([]part, error) {
 	message, err := mail.ReadMessage(bytes.NewReader(text))
 	if err != nil {
@@ -52,7 +52,7 @@ func partsOf(text []byte) ([]part, error) {
 	}
 }
 
-// nodeConfig is what nodeadm reads. https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
+// nodeConfig is the document that nodeadm reads. https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
 type nodeConfig struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -76,7 +76,8 @@ type nodeConfig struct {
 	} `json:"spec"`
 }
 
-// nodeadm reads the NodeConfigs of AL2023's user data. Later ones win, field by field; flags add up.
+// nodeadm parses the NodeConfigs of AL2023's user data. Later ones take precedence, field by field, and flags are
+// appended.
 func (c *Config) nodeadm(text []byte) error {
 	parts, err := partsOf(text)
 	if err != nil {
@@ -118,11 +119,11 @@ func (c *Config) nodeadm(text []byte) error {
 	return c.settings(settings)
 }
 
-// ignoredSettings of the kubelet are known and change nothing that is played here.
+// ignoredSettings are kubelet settings that are known and have no effect in the simulation.
 var ignoredSettings = []string{"clusterDNS", "evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent",
 	"cpuCFSQuota", "podsPerCore", "apiVersion", "kind", "shutdownGracePeriod", "containerLogMaxSize", "containerLogMaxFiles"}
 
-// settings takes fields of the kubelet's configuration.
+// settings reads fields of the kubelet's configuration.
 func (c *Config) settings(fields map[string]json.RawMessage) error {
 	for name, value := range fields {
 		var into any
@@ -150,7 +151,7 @@ func (c *Config) settings(fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// bootstrap reads the call of AL2's bootstrap script, in the last script of the user data.
+// bootstrap parses the call of AL2's bootstrap script, in the last script of the user data.
 func (c *Config) bootstrap(text []byte) error {
 	parts, err := partsOf(text)
 	if err != nil {
@@ -189,7 +190,7 @@ func (c *Config) bootstrap(text []byte) error {
 	return nil
 }
 
-// wordsOf splits a command as a shell does, with quotes and backslashes and without expansions.
+// wordsOf splits a command like a shell, with quotes and backslashes and without expansions.
 func wordsOf(text string) []string {
 	var words []string
 	var word []rune
@@ -219,7 +220,7 @@ func wordsOf(text string) []string {
 	return words
 }
 
-// bottlerocket reads Bottlerocket's settings. https://bottlerocket.dev/en/os/latest/#/api/settings/kubernetes/
+// bottlerocket parses Bottlerocket's settings. https://bottlerocket.dev/en/os/latest/#/api/settings/kubernetes/
 func (c *Config) bottlerocket(text []byte) error {
 	var document struct {
 		Settings struct {

@@ -14,36 +14,37 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 )
 
-// Cluster is what the user data of a machine that joins it must say.
+// Cluster holds the values that the user data of a joining machine must have.
 type Cluster struct {
 	Name      string
 	Endpoint  string // URL
 	Authority string // PEM in base64
 }
 
-// Kubelets are those of all instances. It is the Hook of a simulated AWS.
+// Kubelets simulates the kubelets of all instances. It is the Hook of a simulated AWS.
 type Kubelets struct {
-	// Client of the cluster that instances join.
+	// Client is a client for the cluster that instances join.
 	Client  client.Client
 	Cluster Cluster
-	// Log is told, in a sentence, what could not be done; it may be nil.
+	// Log receives a sentence about each failure. It may be nil.
 	Log func(string)
 
 	mu      sync.Mutex
 	refused map[string]string
-	gone    map[string]bool // instances that have ended
+	gone    map[string]bool // terminated instances
 }
 
 var _ awssim.Hook = (*Kubelets)(nil)
 
 const (
-	// answerTime bounds one request to the API server; a kubelet repeats it mostTries times, after a pause each.
+	// answerTime limits one request to the API server. A kubelet repeats it mostTries times, with a pause after each.
 	answerTime = 10 * time.Second
 	mostTries  = 600
 	retryAfter = 500 * time.Millisecond
 )
 
-// Booted implements awssim.Hook: the instance's node registers, or never will. It does not wait for that.
+// Booted implements awssim.Hook. It starts the registration of the instance's node, or records why it will not join,
+// and does not wait for the registration.
 func (k *Kubelets) Booted(i awssim.Instance) {
 	config, err := Read(i.ImageFamily, i.UserData)
 	if err == nil {
@@ -60,14 +61,15 @@ func (k *Kubelets) Booted(i awssim.Instance) {
 		if err := k.register(ctx, i, config); err != nil {
 			return err
 		}
-		if k.ended(i.ID) { // while we registered
+		if k.ended(i.ID) { // during the registration
 			return k.remove(ctx, i)
 		}
 		return nil
 	})
 }
 
-// register makes the instance's Node. A name is that of an address: the Node of an earlier instance may still be there.
+// register creates the instance's Node. Its name is derived from the address, so the Node of an earlier instance may
+// still exist.
 func (k *Kubelets) register(ctx context.Context, i awssim.Instance, config Config) error {
 	err := k.Client.Create(ctx, nodeOf(i, config))
 	if !apierrors.IsAlreadyExists(err) {
@@ -83,7 +85,7 @@ func (k *Kubelets) register(ctx context.Context, i awssim.Instance, config Confi
 	return nil
 }
 
-// Gone implements awssim.Hook: the node of an instance that has ended is deleted, as the cloud's controller manager does.
+// Gone implements awssim.Hook. It deletes the node of a terminated instance, as the cloud controller manager does.
 func (k *Kubelets) Gone(i awssim.Instance) {
 	k.mu.Lock()
 	if k.gone == nil {
@@ -109,7 +111,7 @@ func (k *Kubelets) ended(id string) bool {
 	return k.gone[id]
 }
 
-// repeat does something until it succeeds, for a few minutes.
+// repeat repeats an operation until it succeeds, for a few minutes.
 func (k *Kubelets) repeat(what string, do func(context.Context) error) {
 	var err error
 	for range mostTries {
@@ -140,7 +142,7 @@ func (k *Kubelets) log(text string) {
 	}
 }
 
-// Refused says of instances that booted and did not join why, by id.
+// Refused returns why booted instances did not join, by instance ID.
 func (k *Kubelets) Refused() map[string]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// fakeNode is the annotation by which kwok's controller knows the nodes that it keeps ready.
+	// fakeNode is the annotation of the nodes that kwok's controller keeps ready.
 	fakeNode = "kwok.x-k8s.io/node"
 	mib      = int64(1) << 20
 	gib      = int64(1) << 30
-	// visible is the part of its memory that a machine's kernel reports; firmware and kernel keep the rest. It is invented:
-	// the real part differs from type to type.
+	// visible is the fraction of a machine's memory that its kernel reports. Firmware and kernel reserve the rest. The
+	// value is an approximation: the real fraction differs from type to type.
 	visible = 0.96
 )
 
-// providerID as the cloud's controller manager writes it.
+// providerID returns the provider ID in the cloud controller manager's format.
 func providerID(i awssim.Instance) string { return "aws:///" + i.Zone + "/" + i.ID }
 
-// nodeOf is the Node that the instance registers.
+// nodeOf returns the Node that the instance registers.
 func nodeOf(i awssim.Instance, c Config) *corev1.Node {
 	arch := map[string]string{"x86_64": "amd64", "arm64": "arm64"}[i.Architecture]
 	labels := maps.Clone(c.Labels)
-	maps.Copy(labels, map[string]string{ // the kubelet's own
+	maps.Copy(labels, map[string]string{ // labels of the kubelet
 		corev1.LabelHostname: i.PrivateDNSName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
 	})
-	maps.Copy(labels, map[string]string{ // those of the cloud's controller manager
+	maps.Copy(labels, map[string]string{ // labels of the cloud controller manager
 		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyRegion: i.Region, corev1.LabelTopologyZone: i.Zone, "topology.k8s.aws/zone-id": i.ZoneID,
 	})
 	capacity := capacityOf(i, c)
@@ -59,19 +59,19 @@ func capacityOf(i awssim.Instance, c Config) corev1.ResourceList {
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(max(i.RootGiB, 20))*gib, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(pods, resource.DecimalSI),
 	}
-	if i.GPUs > 0 { // as their device plugin reports
+	if i.GPUs > 0 { // as reported by the device plugin
 		capacity["nvidia.com/gpu"] = *resource.NewQuantity(int64(i.GPUs), resource.DecimalSI)
 	}
 	return capacity
 }
 
-// podsByAddresses is how many pods get an address of the VPC.
+// podsByAddresses returns the number of pods that get an address of the VPC.
 // https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
 func podsByAddresses(i awssim.Instance) int64 { return int64(i.ENIs*(i.IPv4PerENI-1) + 2) }
 
-// allocatableOf takes off what the bootstrap of the image reserves, unless the user data says otherwise: 6 % of the first
-// core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest; 255 MiB and 11 MiB for each pod that there are
-// addresses for; 1 GiB of storage; and the thresholds of eviction.
+// allocatableOf subtracts what the bootstrap of the image reserves, unless the user data has other values: 6% of the
+// first core, 1% of the second, 0.5% of the next two and 0.25% of the rest; 255 MiB and 11 MiB for each pod with an
+// address; 1 GiB of storage; and the eviction thresholds.
 func allocatableOf(capacity corev1.ResourceList, i awssim.Instance, c Config) corev1.ResourceList {
 	reserved := map[corev1.ResourceName]int64{
 		corev1.ResourceCPU:              coresReserved(i.VCPUs),
@@ -103,7 +103,7 @@ func allocatableOf(capacity corev1.ResourceList, i awssim.Instance, c Config) co
 	return free
 }
 
-// coresReserved in millicores.
+// coresReserved returns the reservation in millicores.
 func coresReserved(cores int) int64 {
 	total := 0.0
 	for core := range cores {
@@ -121,16 +121,16 @@ func coresReserved(cores int) int64 {
 	return int64(math.Floor(total))
 }
 
-// amountOf is in millicores for cpu, else in units.
+// amountOf returns the amount in millicores for cpu, otherwise in units.
 func amountOf(name corev1.ResourceName, text string) int64 {
-	quantity := resource.MustParse(text) // Config.check has read it
+	quantity := resource.MustParse(text) // validated by Config.check
 	if name == corev1.ResourceCPU {
 		return quantity.MilliValue()
 	}
 	return quantity.Value()
 }
 
-// threshold of eviction: an amount, or a percentage of the whole.
+// threshold parses an eviction threshold: an amount, or a percentage of the whole.
 func threshold(text string, whole, otherwise int64) int64 {
 	if percent, is := strings.CutSuffix(text, "%"); is {
 		if part, err := strconv.ParseFloat(percent, 64); err == nil {
@@ -143,7 +143,7 @@ func threshold(text string, whole, otherwise int64) int64 {
 	return otherwise
 }
 
-// joins says why the machine would not get into the cluster, nil if it would.
+// joins returns why the machine would not join the cluster, or nil if it would.
 func joins(i awssim.Instance, c Config, cluster Cluster) error {
 	switch {
 	case c.Cluster != cluster.Name:
