@@ -64,7 +64,7 @@ var lieKinds = []string{
 	"foreign",  // the list contains machines of other owners; a lookup may or may not find them
 	"old",      // all replies are minutes old
 	"blind",    // running machines are not found, neither in the list nor by lookup, and not terminated
-	"blind",    //
+	"blind",    // as above, twice as likely
 	"fails",    // the list is an error
 	"searches", // a lookup is an error
 }

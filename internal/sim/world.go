@@ -88,7 +88,7 @@ func newWorld(seed uint64, opts Options) *world {
 	return w
 }
 
-// say adds a line to the trace.
+// say adds a line to the trace, with the time in seconds.
 func (w *world) say(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf("%9.3f ", w.now.Sub(epoch).Seconds())+fmt.Sprintf(format, args...))
 }

@@ -95,7 +95,7 @@ spec: {nodeSelector: {karpenter.k8s.aws/instance-pods: "58"}}
 func TestOldAnnotationOfNodes(t *testing.T) {
 	node := decode[corev1.Node](t, "metadata: {name: n, annotations: {karpenter.sh/do-not-consolidate: 'true'}}")
 	if spec, _ := Node(node, nil, NewVocabulary(cloud.Declared{})); !spec.DoNotDisrupt {
-		t.Error("a node that must not be consolidated may be disrupted")
+		t.Error("a node with do-not-consolidate may be disrupted")
 	}
 }
 
@@ -103,6 +103,6 @@ func TestOldAnnotationOfNodes(t *testing.T) {
 func TestOldPolicy(t *testing.T) {
 	pool := decode[karpv1.NodePool](t, "metadata: {name: p}\nspec: {disruption: {consolidationPolicy: WhenUnderutilized}}")
 	if spec := Pool(pool, NewVocabulary(cloud.Declared{})); spec.Policy != string(karpv1.ConsolidateWhenEmptyOrUnderutilized) {
-		t.Errorf("the policy is %s", spec.Policy)
+		t.Errorf("got policy %s", spec.Policy)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Problem is a rule that a plan breaks.
+// Problem is a violation of a rule by a plan.
 type Problem struct {
 	// Kind names the rule in one word, for counting.
 	Kind string

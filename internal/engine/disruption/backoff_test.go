@@ -154,7 +154,7 @@ func TestBrokenReplacements(t *testing.T) {
 				}
 			}
 			if attempts := time.Duration(len(w.launched)) * (plan.CommandTimeout + 5*time.Second); w.closed > attempts {
-				t.Errorf("the node was closed for %s, want no longer than the attempts, %s", w.closed, attempts)
+				t.Errorf("the node accepted no pods for %s, want no longer than the attempts, %s", w.closed, attempts)
 			}
 			p := w.pass()
 			if kept := slices.IndexFunc(p.Kept, func(k disruption.Kept) bool { return k.Verdict.Code == plan.ReplacementsFailed }); len(w.under) == 0 && (kept < 0 || p.Next.IsZero()) {

@@ -124,7 +124,7 @@ func has(labels map[string]string, r label.Requirement) bool {
 	return false // bounds: no workload here has them
 }
 
-// domain is a value of a topology key.
+// domain is the value of a topology key.
 type domain struct{ key, value string }
 
 // rules holds the effect of other pods on one pod, computed once: domains in which it must not be, and lists of

@@ -111,7 +111,7 @@ func everyNodeHasAnAnswer(t *testing.T, snap *model.Snapshot, p disruption.Propo
 	}
 	for _, n := range snap.Nodes {
 		if n.Ours() && answers[n.Name] == 0 {
-			t.Errorf("%s is neither kept nor taken", n.Name)
+			t.Errorf("%s is neither kept nor in a command", n.Name)
 		}
 	}
 }

@@ -40,7 +40,7 @@ const (
 	MethodSingle = "single"
 )
 
-// run is one call of Propose.
+// run holds the state of one call of Propose.
 type run struct {
 	snap  *model.Snapshot
 	opts  Options

@@ -22,7 +22,7 @@ type shelf struct {
 	stands      []*stand
 }
 
-// stand is a node.
+// stand is a node and the state of its simulation.
 type stand struct {
 	node *model.Node
 	free quantity.Vector

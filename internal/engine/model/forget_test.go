@@ -57,7 +57,7 @@ func TestMarksGo(t *testing.T) {
 	}
 	only, _ := got.Space.Lookup("only")
 	if n := got.Space.Atoms(only); n > 4200 {
-		t.Errorf("label only has %d atoms, of which one pod mentions one", n)
+		t.Errorf("label only has %d atoms, but one pod mentions one value", n)
 	}
 	fresh := forgetting(3)
 	fresh.UpsertPod(stay)

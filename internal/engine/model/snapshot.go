@@ -146,7 +146,7 @@ type Pod struct {
 	class          *class
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
 // Node is an existing or planned node: its encoded spec and its contents.
