@@ -12,19 +12,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The Cluster Autoscaler: its flags (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md), and
-// the groups of nodes that it makes larger and smaller. Out of both come a NodePool for each group.
+// This file handles the Cluster Autoscaler: its flags
+// (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md), and the node groups that it
+// scales. The result is one NodePool per group.
 
-// autoscaler is what is known of one.
+// autoscaler describes a Cluster Autoscaler.
 type autoscaler struct {
 	*item                      // its Deployment; nil when only groups are known
-	flags  map[string][]string // by name, as often as given
+	flags  map[string][]string // by name, with all given values
 	source *item               // of its groups: the Deployment, or else the first ClusterConfig
 }
 
 var scalerImage = regexp.MustCompile(`(^|/)cluster-autoscaler(-[a-z0-9]+)?(:|@|$)`)
 
-// findAutoscaler looks for the Deployment, and for files of eksctl.
+// findAutoscaler finds the Deployment, and files of eksctl.
 func (m *migration) findAutoscaler() {
 	for _, i := range m.items {
 		if isCluster(i.root) && m.scaler == nil {
@@ -43,7 +44,7 @@ func (m *migration) findAutoscaler() {
 	}
 }
 
-// runsScaler reports whether a command line starts the program, by itself or by a shell.
+// runsScaler reports whether a command line starts the program, directly or in a shell.
 func runsScaler(words []string) bool {
 	if len(words) == 0 {
 		return false
@@ -62,7 +63,7 @@ func (a *autoscaler) flag(name, otherwise string) string {
 	return otherwise
 }
 
-// propose makes a NodePool, and if possible an EC2NodeClass, for each group of nodes.
+// propose creates a NodePool, and if possible an EC2NodeClass, for each node group.
 func (m *migration) propose() {
 	groups := m.clusterGroups()
 	if m.scaler != nil {
@@ -105,7 +106,7 @@ func (m *migration) propose() {
 	m.order(groups)
 }
 
-// shareClasses lets groups whose classes say the same have that of the first of them.
+// shareClasses makes groups with identical classes use that of the first of them.
 func shareClasses(groups []*nodeGroup) {
 	sharing := map[*nodeGroup][]string{}
 	for n, g := range groups {
@@ -124,7 +125,7 @@ func shareClasses(groups []*nodeGroup) {
 	}
 }
 
-// documents are the pool and the class of a group.
+// documents returns the pool and the class of a group.
 func (g *nodeGroup) documents(m *migration) []*document {
 	pool := mapping()
 	set(pool, scalar("karpenter.sh/v1"), "apiVersion")
@@ -193,7 +194,7 @@ func requirement(key, operator string, values ...string) *yaml.Node {
 	return r
 }
 
-// disruption says when nodes go, as the flags do.
+// disruption translates the flags about scale-down.
 func (a *autoscaler) disruption(pool *yaml.Node) {
 	policy, after := "WhenEmptyOrUnderutilized", a.flag("scale-down-unneeded-time", "10m0s")
 	threshold, err := strconv.ParseFloat(a.flag("scale-down-utilization-threshold", "0.5"), 64)
@@ -237,7 +238,7 @@ func number(text string) int {
 	return n
 }
 
-// order says in which order to move, as advice and as a comment in front of the first pool.
+// order adds the order of the migration steps, as advice and as a comment before the first pool.
 func (m *migration) order(groups []*nodeGroup) {
 	if len(groups) == 0 {
 		return
@@ -271,8 +272,8 @@ func (m *migration) order(groups []*nodeGroup) {
 	})
 }
 
-// homeOf is the group on whose nodes the controller can run: of Linux, without taints, on demand if there is such a one, and
-// the largest of those; nil if there is none.
+// homeOf returns the group on whose nodes the controller can run: Linux, without taints, preferably on-demand, and
+// the largest of those. It returns nil if there is none.
 func homeOf(groups []*nodeGroup) *nodeGroup {
 	var home *nodeGroup
 	for _, g := range groups {
@@ -293,12 +294,12 @@ func sign(is bool) int {
 	return 0
 }
 
-// smaller compares groups by the nodes that they have, as far as that is known, and by those that they may have.
+// smaller compares groups by their number of nodes, as far as it is known, and by their maximum size.
 func (g *nodeGroup) smaller(other *nodeGroup) int {
 	return cmp.Or(cmp.Compare(max(g.nodes, g.least), max(other.nodes, other.least)), cmp.Compare(g.most, other.most))
 }
 
-// steps are noted, and put in front of the first pool that came of an item.
+// steps adds the steps as notes, and as a comment before the first pool that was created from an item.
 func (i *item) steps(steps []string) {
 	for n, step := range steps {
 		i.note(Advice, "step "+itoa(n+1), "%s", step)

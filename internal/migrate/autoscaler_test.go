@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scaler is a Deployment of the Cluster Autoscaler with a command and arguments, in flow YAML.
+// scaler returns a Deployment of the Cluster Autoscaler with a command and arguments, in flow YAML.
 func scaler(command, args string) string {
 	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: scaler, namespace: kube-system}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec:\n      containers:\n" +
 		"        - {name: c, image: \"registry.example.com/tools/scaler:1\", command: " + command + ", args: " + args + "}\n"
 }
 
-// TestScalerFlags: the flags are read in all the ways in which they can be given, and what cannot be read is said.
+// TestScalerFlags verifies that the flags are read in all notations, and that what cannot be parsed is reported.
 func TestScalerFlags(t *testing.T) {
 	type flags map[string][]string
 	for _, test := range []struct {
@@ -36,7 +36,7 @@ func TestScalerFlags(t *testing.T) {
 			}
 			m.sources()
 			if m.scaler == nil {
-				t.Fatal("it is not seen")
+				t.Fatal("it is not found")
 			}
 			if diff := cmp.Diff(test.want, flags(m.scaler.flags)); diff != "" {
 				t.Errorf("flags (-want +got):\n%s", diff)
@@ -49,7 +49,7 @@ func TestScalerFlags(t *testing.T) {
 	}
 }
 
-// TestAnUnknownScript: nothing is guessed of a script that does not show the command line.
+// TestAnUnknownScript verifies that nothing is guessed from a script that does not contain the command line.
 func TestAnUnknownScript(t *testing.T) {
 	in := strings.Replace(scaler(`[sh, -c]`, `["/start.sh"]`), "tools/scaler:1", "cluster-autoscaler:v1", 1)
 	if report := Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Report.Text(); !strings.Contains(report, "script that is not understood") {
@@ -57,7 +57,7 @@ func TestAnUnknownScript(t *testing.T) {
 	}
 }
 
-// TestBounds: a size belongs to the group that the name is made of, and to no other one.
+// TestBounds verifies that a size is assigned to the group from which the name is derived, and to no other.
 func TestBounds(t *testing.T) {
 	for _, test := range []struct {
 		asg  string
@@ -92,11 +92,11 @@ func TestBounds(t *testing.T) {
 	both := []*nodeGroup{{name: "web", most: 2}}
 	m := migration{scaler: &autoscaler{flags: map[string][]string{"nodes": {"1:7:eksctl-p-nodegroup-web-a", "1:3:eksctl-p-nodegroup-web-b"}}}}
 	if m.bounds(both); both[0].most != 10 {
-		t.Errorf("two of one group are %d nodes, want 10", both[0].most)
+		t.Errorf("two for one group are %d nodes, want 10", both[0].most)
 	}
 }
 
-// TestWindowsDisk: the root disk of Windows has a name of its own.
+// TestWindowsDisk verifies that the root disk of Windows has another device name.
 func TestWindowsDisk(t *testing.T) {
 	for family, want := range map[string]string{"WindowsServer2022CoreContainer": "/dev/sda1", "WindowsServer2019FullContainer": "/dev/sda1", "Bottlerocket": "/dev/xvdb", "AmazonLinux2023": "/dev/xvda"} {
 		in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: a}\nmanagedNodeGroups: [{name: g, amiFamily: " + family + ", volumeSize: 100}]\n"

@@ -9,8 +9,8 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
 
-// identity names a printed object of ours; empty for what other projects' definitions are of, whatever they call their kinds.
-// Objects of ours have no namespaces.
+// identity returns a name of a printed object of this project's kinds. It returns an empty string for kinds of other
+// projects, whatever their names. The objects are cluster-scoped.
 func (d *document) identity() string {
 	kind, name := text(at(d.root, "kind")), text(at(d.root, "metadata", "name"))
 	group, _, _ := strings.Cut(text(at(d.root, "apiVersion")), "/")
@@ -20,12 +20,12 @@ func (d *document) identity() string {
 	return kind + " " + name
 }
 
-// documents are those that an item is printed as.
+// documents returns the documents in which an item is printed.
 func (i *item) documents() []*document {
 	return append([]*document{i.document}, i.after...)
 }
 
-// unique says which objects are printed more than once: applied, the last one would silently win.
+// unique reports objects that are printed more than once: when they are applied, the last one would silently win.
 func (m *migration) unique() {
 	origins := map[string]string{}
 	for _, i := range m.items {
@@ -43,7 +43,7 @@ func (m *migration) unique() {
 	}
 }
 
-// check asks what an API server would say of our objects as they are printed.
+// check runs the validation of an API server on the printed objects.
 func (m *migration) check() {
 	if m.options.Check == nil {
 		return
@@ -61,8 +61,8 @@ func (m *migration) check() {
 	}
 }
 
-// answer notes why an API server would refuse one of an item's objects, unless something was said before of the same field of
-// it. An object of several, or of a group's, is named.
+// answer adds notes on why an API server would reject one of an item's objects, unless a previous note covers the
+// same field. It names the object if there are several, or if it was created from a node group.
 func (i *item) answer(d *document, faults []Fault, before []Note, several bool) {
 	name := ""
 	if several || d.proposed {
@@ -80,8 +80,8 @@ func (i *item) answer(d *document, faults []Fault, before []Note, several bool) 
 	}
 }
 
-// checked reports whether objects of a kind are printed for an API server to take: those of our groups, but for what is left
-// in an older version because it could not be brought over, which has been told.
+// checked reports whether objects of a kind are printed for an API server: those of this project's groups, except
+// objects that are left in an older version because they cannot be migrated, which is reported.
 func checked(apiVersion, kind string) bool {
 	if slices.Contains(printed[apiVersion], kind) {
 		return true
@@ -91,8 +91,8 @@ func checked(apiVersion, kind string) bool {
 	return ours && kinds[kind] == "" && !strings.HasSuffix(kind, "List")
 }
 
-// told reports whether it was said already that a field, or what it belongs to, is impossible. Fields of Provisioners are
-// called as they were.
+// told reports whether a previous note says that a field, or its parent, is impossible. Fields of Provisioners have
+// their former names.
 func (e *Entry) told(field string) bool {
 	for _, n := range e.Notes {
 		said := sinceTemplate(n.Field)
@@ -103,7 +103,7 @@ func (e *Entry) told(field string) bool {
 	return false
 }
 
-// sinceTemplate is a path without what pools have around it and Provisioners have not.
+// sinceTemplate returns a path without the parents that pools have and Provisioners do not.
 func sinceTemplate(path string) string {
 	for _, around := range []string{"spec.template.metadata.", "spec.template.spec.", "spec."} {
 		if rest, found := strings.CutPrefix(path, around); found {

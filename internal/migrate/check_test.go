@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/admission"
 )
 
-// judge is the check by the definitions, as the command has it.
+// judge returns the check by the definitions, as the command does.
 func judge(t *testing.T) func(map[string]any) []Fault {
 	t.Helper()
 	server, err := admission.New()
@@ -29,7 +29,7 @@ func judge(t *testing.T) func(map[string]any) []Fault {
 	}
 }
 
-// TestAccepted tries what every manifest of the matrix becomes as an API server would.
+// TestAccepted validates the results for every manifest of the matrix as an API server would.
 func TestAccepted(t *testing.T) {
 	check, seen := judge(t), 0
 	for name, file := range manifests(t) {
@@ -49,11 +49,11 @@ func TestAccepted(t *testing.T) {
 		})
 	}
 	if seen < fewest {
-		t.Errorf("%d objects were tried, want %d or more", seen, fewest)
+		t.Errorf("%d objects were validated, want at least %d", seen, fewest)
 	}
 }
 
-// faulty are manifests that an API server would refuse as they come out, and what is reported as impossible: all of it.
+// faulty contains manifests whose results an API server would reject, and all notes with the outcome impossible.
 var faulty = []struct {
 	name, text string
 	want       []string // field and part of the text
@@ -70,13 +70,13 @@ var faulty = []struct {
 	{"another's kind", "apiVersion: example.com/v1\nkind: NodePools\nmetadata: {name: a}\n", nil},
 	{"simulated class", "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: a}\nspec: {many: 5}\n", []string{"spec.many: is not known"}},
 
-	// told once, whoever finds it
+	// reported once
 	{"time", poolWith("v1", "", "expireAfter: soon\n"+none), []string{`spec.template.spec.expireAfter: is "soon", want a time`}},
 	{"amount", poolWith("v1", "limits: {cpu: ten}", none), []string{`spec.limits.cpu: is "ten", want an amount`}},
 	{"termination", poolWith("v1", "", "terminationGracePeriod: soon\n"+none), []string{`spec.template.spec.terminationGracePeriod: is "soon", want a time`}},
 	{"no class", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: []}}}\n", []string{"spec.template.spec.nodeClassRef: is missing"}},
 	{"effect of a pool's taint", poolWith("v1", "", "taints: [{key: gpu}]\n"+none), []string{"spec.template.spec.taints[0].effect: is missing"}},
-	{"effect of a Provisioner's taint", provisionerWith("taints: [{key: gpu}]"), nil}, // is NoSchedule
+	{"effect of a Provisioner's taint", provisionerWith("taints: [{key: gpu}]"), nil}, // becomes NoSchedule
 	{"a taint as kubectl has it", provisionerWith("taints: ['gpu=true:NoSchedule']"), nil},
 	{"a taint that is none", provisionerWith("taints: [gpu]"), []string{"spec.taints[0]: is no taint"}},
 	{"a taint of lists", provisionerWith("taints: [{key: a, effect: [b]}]"), []string{"spec.taints[0]: is no taint: its effect must be a text"}},
@@ -89,7 +89,8 @@ func provisionerWith(spec string) string {
 	return "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata:\n  name: a\nspec:\n  providerRef: {name: a}\n" + indent(spec, "  ")
 }
 
-// TestFaults compares what is reported as impossible, and holds that --check, which reads what was printed, says it again.
+// TestFaults compares the notes with the outcome impossible, and verifies that --check, which reads the output,
+// repeats them.
 func TestFaults(t *testing.T) {
 	options := Options{Check: judge(t)}
 	for _, test := range faulty {
@@ -123,7 +124,7 @@ func compareFaults(t *testing.T, result Result, want []string) {
 	}
 }
 
-// TestTaintText compares what becomes of taints in kubectl's words.
+// TestTaintText compares the results for taints in the notation of kubectl.
 func TestTaintText(t *testing.T) {
 	d, _ := run(t, poolWith("v1", "", "taints: ['gpu=true:NoSchedule', 'example.com/a:NoExecute', 'b=:PreferNoSchedule']\n"+none))
 	want := []any{
@@ -136,7 +137,7 @@ func TestTaintText(t *testing.T) {
 	}
 }
 
-// TestFaultsByObject: of objects that share an entry of the report each has its own lines, which name it.
+// TestFaultsByObject verifies that objects that share an entry of the report have separate lines with their names.
 func TestFaultsByObject(t *testing.T) {
 	group := func(name string, percent, disk int) string {
 		return "  - {name: " + name + ", amiFamily: AmazonLinux2023, instanceType: m5.large, maxSize: 3, iam: {instanceRoleName: r}, volumeSize: " + itoa(disk) + ", kubeletExtraConfig: {imageGCHighThresholdPercent: " + itoa(percent) + "}}\n"
@@ -146,7 +147,8 @@ func TestFaultsByObject(t *testing.T) {
 	compareFaults(t, Run([]File{{Name: "in", Text: []byte(in)}}, Options{Check: judge(t)}), []string{"EC2NodeClass a." + path, "EC2NodeClass b." + path})
 }
 
-// TestPrintedTwice: two of one name are told of our kinds only; others may use the same words, and have namespaces.
+// TestPrintedTwice verifies that two objects with one name are reported for this project's kinds only. Other kinds
+// may have the same names, and namespaces.
 func TestPrintedTwice(t *testing.T) {
 	object := func(version, kind, namespace string) string {
 		return "---\napiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: a, namespace: " + namespace + "}\nspec: {}\n"

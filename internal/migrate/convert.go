@@ -16,7 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
-// toV1 converts an object of v1beta1. What was written stays as it was, as far as it says the same.
+// toV1 converts an object of v1beta1. The formatting is kept as far as the meaning is unchanged.
 func (r *repair) toV1(expiry func(pool string) string) {
 	if !r.beta {
 		return
@@ -32,7 +32,8 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		return
 	}
 	if age, found, _ := unstructured.NestedFieldNoCopy(after, "spec", "disruption", "expireAfter"); found && text(at(r.root, "kind")) == "NodePool" {
-		// The API serves no pool without a template, so that the conversion has no place for it then. A manifest may lack one.
+		// The API accepts no pool without a template, so the conversion drops the field then. A manifest may lack a
+		// template.
 		unstructured.RemoveNestedField(after, "spec", "disruption", "expireAfter")
 		if err := unstructured.SetNestedField(after, age, "spec", "template", "spec", "expireAfter"); err != nil {
 			r.note(Impossible, "spec.template", "%s", err)
@@ -61,7 +62,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		family = take(r.root, "spec", "amiFamily")
 	}
 	r.root, r.anew = reshape(r.root, want), true
-	if kubelet != nil { // with its comments; kubelets brings it to the class
+	if kubelet != nil { // with its comments; kubelets moves it to the class
 		take(r.root, "metadata", "annotations", beta.AnnotationKubelet)
 		prune(r.root, "metadata", "annotations")
 		put(r.root, kubelet, "spec", "template", "spec", "kubelet")
@@ -72,7 +73,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 	prune(r.root, "spec", "disruption")
 }
 
-// groupAsVersion says the group of a pool's reference, which has been put right already, as v1beta1 does.
+// groupAsVersion writes the group of a pool's reference, which has been repaired already, in the form of v1beta1.
 func groupAsVersion(pool map[string]any) {
 	reference, _, _ := unstructured.NestedFieldNoCopy(pool, "spec", "template", "spec", "nodeClassRef")
 	if fields, ok := reference.(map[string]any); ok && fields["group"] != nil && fields["apiVersion"] == nil {
@@ -82,7 +83,7 @@ func groupAsVersion(pool map[string]any) {
 	}
 }
 
-// describe notes what reads differently now.
+// describe adds notes on what is expressed differently now.
 func (r *repair) describe(before, after map[string]any) {
 	if age, found, _ := unstructured.NestedFieldNoCopy(before, "spec", "disruption", "expireAfter"); found {
 		ends := ""
@@ -119,7 +120,7 @@ func (r *repair) describeImages(before, after map[string]any) {
 	}
 }
 
-// betaDefaults writes out what v1beta1 filled in, and v1 fills in otherwise.
+// betaDefaults writes the defaults of v1beta1 explicitly where those of v1 differ.
 func (r *repair) betaDefaults() {
 	for _, option := range []struct{ name, value string }{{"httpEndpoint", awsv1.Enabled}, {"httpProtocolIPv6", awsv1.Disabled}, {"httpTokens", awsv1.HTTPTokensRequired}} {
 		if at(r.root, "spec", "metadataOptions", option.name) == nil && at(r.root, "spec", "metadataOptions") != nil {
@@ -133,11 +134,11 @@ func (r *repair) betaDefaults() {
 	}
 }
 
-// wire is a value as it comes off the wire: whole numbers are int64.
+// wire returns a value as decoded from JSON: integers are int64.
 func wire(node *yaml.Node) any {
 	encoded, err := json.Marshal(plain(node))
 	if err != nil {
-		return nil // values that YAML has and JSON has not (.inf, .nan) are none of the API's
+		return nil // values that YAML has and JSON does not have (.inf, .nan) are not valid in the API
 	}
 	var value any
 	if utiljson.Unmarshal(encoded, &value) != nil {
@@ -146,7 +147,7 @@ func wire(node *yaml.Node) any {
 	return value
 }
 
-// expiry is the expireAfter of a pool of the input.
+// expiry returns the expireAfter of a pool in the input.
 func (m *migration) expiry(pool string) string {
 	for _, i := range m.items {
 		if i.is(karpv1.Group, "NodePool") && i.name == pool {
@@ -161,7 +162,7 @@ func (m *migration) expiry(pool string) string {
 	return ""
 }
 
-// translate makes pools and classes of Provisioners and AWSNodeTemplates, all together.
+// translate creates pools and classes from all Provisioners and AWSNodeTemplates together.
 func (m *migration) translate() {
 	var items []*item
 	var objects []*unstructured.Unstructured
@@ -181,10 +182,10 @@ func (m *migration) translate() {
 	}
 }
 
-// outcomes are what the effects that package legacy knows are called here.
+// outcomes maps the effects of package legacy to outcomes of this package.
 var outcomes = map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}
 
-// translated replaces an older object by what it became.
+// translated replaces an older object by its results.
 func (i *item) translated(result legacy.Result) {
 	before := Entry{Notes: slices.Clone(i.Notes)}
 	for _, n := range result.Notes {
@@ -225,7 +226,7 @@ func (i *item) translated(result legacy.Result) {
 	i.after = append(made, i.after...)
 }
 
-// become is a document that says what the object says, written like the value that it comes from.
+// become returns a document with the content of the object, in the formatting of the value from which it is created.
 func (i *item) become(from *yaml.Node, object any, relocate func(*yaml.Node)) *document {
 	want, err := nodeOf(object)
 	if err != nil {
@@ -243,7 +244,7 @@ func (i *item) become(from *yaml.Node, object any, relocate func(*yaml.Node)) *d
 		reorder(want, []string{"apiVersion", "kind", "metadata", "spec"})
 		return &document{root: want, anew: true, text: i.text}
 	}
-	for _, field := range []string{"labels", "annotations"} { // the object's own stay
+	for _, field := range []string{"labels", "annotations"} { // the object's own metadata is kept
 		if own := at(from, "metadata", field); !empty(own) {
 			for _, name := range fields(own) {
 				if at(want, "metadata", field, name) == nil {
@@ -261,7 +262,7 @@ func (i *item) become(from *yaml.Node, object any, relocate func(*yaml.Node)) *d
 	return &document{root: root, anew: true, text: i.text}
 }
 
-// relocatePool puts the fields of a Provisioner where a NodePool has them, for the sake of their comments.
+// relocatePool moves the fields of a Provisioner to the paths of a NodePool, so that their comments are kept.
 func relocatePool(root *yaml.Node) {
 	for _, move := range []misplaced{
 		{"labels", "template.metadata.labels"}, {"annotations", "template.metadata.annotations"},
@@ -303,7 +304,7 @@ func relocatePool(root *yaml.Node) {
 	}
 }
 
-// relocateClass puts the fields of an AWSNodeTemplate where an EC2NodeClass has them.
+// relocateClass moves the fields of an AWSNodeTemplate to the paths of an EC2NodeClass.
 func relocateClass(root *yaml.Node) {
 	for _, kind := range []string{"subnet", "securityGroup", "ami"} {
 		value := take(root, "spec", kind+"Selector")
@@ -319,7 +320,7 @@ func relocateClass(root *yaml.Node) {
 	}
 }
 
-// clean takes away what Go writes for want of anything to say. Empty lists may mean something.
+// clean removes zero values that Go's encoding writes. Empty lists may have a meaning.
 func clean(node *yaml.Node) {
 	take(node, "status")
 	take(node, "metadata", "creationTimestamp")
@@ -339,7 +340,7 @@ func cleanBelow(node *yaml.Node) {
 	}
 }
 
-// reorder sorts fields; those that the order does not name come first.
+// reorder sorts fields. Those that are not in the order come first.
 func reorder(node *yaml.Node, order []string) {
 	names := fields(node)
 	slices.SortStableFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })

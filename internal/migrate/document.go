@@ -15,38 +15,38 @@ import (
 
 // File is a text with documents, YAML or JSON.
 type File struct {
-	Name string // how the report calls it
+	Name string // name in the report
 	Text []byte
-	Live bool // was read from a cluster: what the API server added is left out, and see Options.Workloads
+	Live bool // was read from a cluster: fields of the API server are omitted, see also Options.Workloads
 }
 
-// document is one document of a file on its way through.
+// document is one document of a file during its migration.
 type document struct {
 	origin string     // file and number, for the report
 	text   string     // as it was written, without separators, and with line feeds only
-	ends   []bool     // of each line, whether it ended with a carriage return before the line feed; nil: none did
+	ends   []bool     // for each line, whether it ended with CR LF; nil: none did
 	live   bool       // was read from a cluster
-	root   *yaml.Node // its value; nil when it is empty or not to be read
-	edits  []edit     // small changes, made in the text; the same ones are made in root
-	anew   bool       // is written anew from root
-	bared  bool       // is written anew only for what an API server adds, which no manifest of it has
-	gone   bool       // became something else, or nothing
+	root   *yaml.Node // its value; nil when it is empty or must not be parsed
+	edits  []edit     // small changes in the text; the same changes are made in root
+	anew   bool       // is encoded again from root
+	bared  bool       // is encoded again only to omit fields that an API server adds and manifests do not have
+	gone   bool       // was replaced by other documents, or removed
 	after  []*document
 
-	proposed bool // is made of a node group
+	proposed bool // was created from a node group
 }
 
-// edit replaces part of a line, or puts lines in front of it.
+// edit replaces a part of a line, or inserts lines before it.
 type edit struct {
-	line, column int    // from 1
-	old          string // what stands there; empty: the new text is put in front of the line
+	line, column int    // starting at 1
+	old          string // the replaced text; empty: the new text is inserted before the line
 	new          string
 }
 
 var separator = regexp.MustCompile(`^---(\s|$)`)
 
-// split cuts a file into its documents. The text behind a separator belongs to the document that follows. Each part may be
-// YAML, or JSON objects one behind the other; what follows those is a document of its own.
+// split splits a file into its documents. Text after a separator belongs to the next document. Each part may be YAML,
+// or consecutive JSON objects. The text after those is a separate document.
 func split(file File) []*document {
 	var documents []*document
 	for _, part := range parts(strings.TrimPrefix(string(file.Text), "\ufeff")) {
@@ -62,7 +62,7 @@ func split(file File) []*document {
 	return documents
 }
 
-// newDocument takes the empty lines around a text away, and its carriage returns aside.
+// newDocument removes empty lines at the start and end of a text, and records its carriage returns.
 func newDocument(raw string) *document {
 	end := "\n"
 	if i := strings.IndexByte(raw, '\n'); i > 0 && raw[i-1] == '\r' {
@@ -78,7 +78,8 @@ func newDocument(raw string) *document {
 	return d
 }
 
-// withEnds gives lines the ends that they had; to lines that are new, which are in one with the one behind them, its.
+// withEnds restores the line ends. A new line, which is in one string with the line after it, gets the line end of
+// that line.
 func (d *document) withEnds(lines []string) string {
 	for i := range d.ends {
 		if i < len(lines) && d.ends[i] {
@@ -88,7 +89,7 @@ func (d *document) withEnds(lines []string) string {
 	return strings.Join(lines, "")
 }
 
-// ended gives all lines of a text that was written anew the ends of the document's first line.
+// ended gives all lines of a text that was encoded again the line end of the document's first line.
 func (d *document) ended(text string) string {
 	if len(d.ends) == 0 || !d.ends[0] {
 		return text
@@ -96,7 +97,7 @@ func (d *document) ended(text string) string {
 	return strings.ReplaceAll(text, "\n", "\r\n")
 }
 
-// parts are what stands between the lines that separate documents: --- and, at the end of one, three dots.
+// parts returns the texts between the lines that separate documents: --- and, at the end of one, three dots.
 func parts(text string) []string {
 	var parts []string
 	var part strings.Builder
@@ -114,8 +115,8 @@ func parts(text string) []string {
 	return append(parts, part.String())
 }
 
-// splitJSON takes the JSON objects off the front of a text. They are indented anew by the reader, because YAML knows no tabs.
-// Braces that are not JSON, such as flow YAML or a template, are the rest.
+// splitJSON splits the JSON objects at the start of a text from the rest. The reader indents them again, because YAML
+// does not allow tabs. Braces that are not JSON, such as flow YAML or a template, belong to the rest.
 func splitJSON(text string) (objects []string, rest string) {
 	for {
 		if rest = strings.TrimLeft(text, " \t\r\n"); !strings.HasPrefix(rest, "{") {
@@ -130,7 +131,7 @@ func splitJSON(text string) (objects []string, rest string) {
 	}
 }
 
-// parse reads the text. A document of comments only has no root.
+// parse parses the text. A document of comments only has no root.
 func (d *document) parse() error {
 	text := []byte(d.text)
 	flow := d.text[0] == '{'
@@ -158,9 +159,9 @@ func (d *document) parse() error {
 		return nil
 	}
 	if flow {
-		block(d.root) // positions are those of the indented text; what changes is written anew
+		block(d.root) // positions are those of the indented text; changed documents are encoded again
 	}
-	if len(d.root.Content) > 0 { // what stands above all is about the whole, not about the first field
+	if len(d.root.Content) > 0 { // the first comment is about the whole document, not about the first field
 		first := d.root.Content[0]
 		d.root.HeadComment = joinComments(node.HeadComment, d.root.HeadComment, first.HeadComment)
 		first.HeadComment = ""
@@ -174,8 +175,8 @@ func (d *document) parse() error {
 	return simple(d.root)
 }
 
-// simple refuses names of fields that are no texts, and fields that are there twice. Two opening braces of a template are
-// read as such a name.
+// simple rejects field names that are not strings, and duplicate fields. Two opening braces of a template are parsed
+// as such a name.
 func simple(node *yaml.Node) error {
 	seen := map[string]bool{}
 	for i, child := range node.Content {
@@ -195,10 +196,11 @@ func simple(node *yaml.Node) error {
 	return nil
 }
 
-// mostAliases is how many values aliases may stand for in one document: a few lines can stand for billions.
+// mostAliases is the maximum number of values to which the aliases of one document may expand: a few lines can expand
+// to billions.
 const mostAliases = 100_000
 
-// expansion puts what aliases and merge keys stand for in their place.
+// expansion replaces aliases and merge keys by their values.
 type expansion struct{ left int }
 
 func (e *expansion) expand(node *yaml.Node, depth int) error {
@@ -226,7 +228,7 @@ func (e *expansion) expand(node *yaml.Node, depth int) error {
 	return nil
 }
 
-// count is how many values there are.
+// count returns the number of values.
 func count(node *yaml.Node) int {
 	n := 1
 	for _, child := range node.Content {
@@ -235,7 +237,7 @@ func count(node *yaml.Node) int {
 	return n
 }
 
-// merge takes the fields of "<<", those that are not there.
+// merge adds the fields of "<<" that are not present.
 func merge(node *yaml.Node) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Tag != "!!merge" || len(node.Content) > mostAliases {
@@ -260,10 +262,10 @@ func merge(node *yaml.Node) {
 	}
 }
 
-// changed reports whether something else is written than was read.
+// changed reports whether the output differs from the input.
 func (d *document) changed() bool { return d.anew || d.gone || len(d.edits) > 0 }
 
-// written is the document as it is to be printed, with a line feed at the end.
+// written returns the document in its printed form, with a line feed at the end.
 func (d *document) written() string {
 	switch {
 	case d.gone:
@@ -278,11 +280,11 @@ func (d *document) written() string {
 	return d.ended(encode(d.root, indentsLists(d.text)))
 }
 
-// edited is the text with the edits made; ok is false when it does not then say what root says.
+// edited returns the text with the edits. ok is false when its content then differs from root.
 func (d *document) edited() (string, bool) {
 	lines := strings.SplitAfter(d.text, "\n")
 	edits := slices.Clone(d.edits)
-	slices.SortStableFunc(edits, func(a, b edit) int { // from the end, so that positions stay true
+	slices.SortStableFunc(edits, func(a, b edit) int { // from the end, so that positions stay valid
 		if a.line != b.line {
 			return b.line - a.line
 		}
@@ -321,7 +323,7 @@ var (
 	blankLines   = regexp.MustCompile(`\n{3,}`)
 )
 
-// indentsLists reports whether the lists of a text stand deeper than the name above them.
+// indentsLists reports whether the lists of a text are indented relative to their field.
 func indentsLists(text string) bool {
 	found := indentedList.FindStringSubmatch(text)
 	return found != nil && len(found[2]) > len(found[1])
@@ -336,12 +338,12 @@ func encode(root *yaml.Node, indentLists bool) string {
 		encoder.CompactSeqIndent()
 	}
 	if err := encoder.Encode(root); err != nil {
-		panic("writing a document that was read or made: " + err.Error()) // nodes that parse gave, or of our own making
+		panic("writing a document that was read or made: " + err.Error()) // the nodes come from parse or from this package
 	}
 	return blankLines.ReplaceAllString(b.String(), "\n\n")
 }
 
-// join puts documents into one stream.
+// join joins documents to one stream.
 func join(documents []*document) []byte {
 	var b bytes.Buffer
 	write := func(text string) {

@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNothingIsLost: every document of a file comes out, however the documents are written and separated.
+// TestNothingIsLost verifies that every document of a file is printed, however the documents are written and
+// separated.
 func TestNothingIsLost(t *testing.T) {
 	for _, test := range []struct {
 		name, in   string
 		origins    []string // of the entries
-		wants      []string // what is printed has each
+		wants      []string // parts of the output
 		impossible int
 	}{
 		{"JSON, then YAML", "{\"kind\": \"A\"}\n---\nkind: B\n", []string{"document 1", "document 2"}, []string{`{"kind": "A"}`, "kind: B"}, 0},
@@ -36,7 +37,7 @@ func TestNothingIsLost(t *testing.T) {
 			}
 			for _, want := range test.wants {
 				if !strings.Contains(string(result.Manifests), want) {
-					t.Errorf("printed\n%s, want %q in it", result.Manifests, want)
+					t.Errorf("printed\n%s, want it to contain %q", result.Manifests, want)
 				}
 			}
 			if got := result.Report.Count(Impossible); got != test.impossible {

@@ -9,17 +9,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Node groups of a ClusterConfig of eksctl (https://schema.eksctl.io). What a group does not say has eksctl's default, not
-// that of a pool or a class: a disk of 80 GiB, say. Every field of a group is read, or has a row in eksctl_fields.go.
+// This file reads node groups of a ClusterConfig of eksctl (https://schema.eksctl.io). Fields that a group does not
+// set have eksctl's defaults, not those of a pool or a class: for example a disk of 80 GiB. Every field of a group is
+// read, or has an entry in eksctl_fields.go.
 
 func isCluster(root *yaml.Node) bool {
 	return text(at(root, "kind")) == "ClusterConfig" && strings.HasPrefix(text(at(root, "apiVersion")), "eksctl.io/")
 }
 
-// clusterGroups are the groups of all ClusterConfigs, which are no manifests and are left out.
+// clusterGroups returns the groups of all ClusterConfigs. Those are not manifests and are omitted from the output.
 func (m *migration) clusterGroups() []*nodeGroup {
 	var groups []*nodeGroup
-	names := map[string]string{} // by which groups are written, of NodePools
+	names := map[string]string{} // by NodePool, the names of groups as written
 	first := ""
 	for _, i := range m.items {
 		if !isCluster(i.root) {
@@ -50,8 +51,8 @@ func (m *migration) clusterGroups() []*nodeGroup {
 	return groups
 }
 
-// named reports whether a group of a ClusterConfig has a name by which a NodePool can be told from those before it, and says
-// where it has none.
+// named reports whether a group of a ClusterConfig has a name that results in a unique NodePool, and adds a note if
+// it has not.
 func (i *item) named(path, written string, names map[string]string) bool {
 	name := objectName(written)
 	other, again := names[name]
@@ -67,7 +68,7 @@ func (i *item) named(path, written string, names map[string]string) bool {
 	return false
 }
 
-// eksctlGroup is one group on its way.
+// eksctlGroup is one group during its migration.
 type eksctlGroup struct {
 	*nodeGroup
 	*item
@@ -98,12 +99,12 @@ func (e *eksctlGroup) read() *nodeGroup {
 
 var unnamable = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// objectName is a group's name as an object may have it.
+// objectName returns a group's name in a form that is valid for an object.
 func objectName(group string) string {
 	return strings.Trim(unnamable.ReplaceAllString(strings.ToLower(group), "-"), "-.")
 }
 
-// size is a number, -1 if none is there.
+// size returns a number, or -1 if it is absent.
 func size(node *yaml.Node) int {
 	n, err := strconv.Atoi(text(node))
 	if err != nil {
@@ -116,7 +117,7 @@ func (e *eksctlGroup) field(path ...string) *yaml.Node { return at(e.node, path.
 
 func (e *eksctlGroup) isTrue(path ...string) bool { return text(at(e.node, path...)) == "true" }
 
-// allLabels takes the group's labels, and those that eksctl and EKS write on its nodes.
+// allLabels adds the group's labels, and those that eksctl and EKS set on its nodes.
 func (e *eksctlGroup) allLabels(written string) {
 	g := e.nodeGroup
 	g.made["alpha.eksctl.io/nodegroup-name"] = written
@@ -130,7 +131,7 @@ func (e *eksctlGroup) allLabels(written string) {
 	}
 	for _, name := range fields(e.field("labels")) {
 		if e.field("labels", name).Kind != yaml.ScalarNode {
-			continue // wrongFields says so
+			continue // wrongFields reports it
 		}
 		g.label(name, text(e.field("labels", name)))
 		if value, requirement := g.ofRequirement(name); requirement && value != text(e.field("labels", name)) {
@@ -139,7 +140,8 @@ func (e *eksctlGroup) allLabels(written string) {
 	}
 }
 
-// ofRequirement is what the pool's nodes have of a label that its requirements are about, if they have one value only.
+// ofRequirement returns the value of a label on the pool's nodes that follows from its requirements, if it is a
+// single value.
 func (g *nodeGroup) ofRequirement(name string) (value string, one bool) {
 	if fateOf(name) != ofNode {
 		return "", false
@@ -151,10 +153,10 @@ func (g *nodeGroup) ofRequirement(name string) (value string, one bool) {
 	return all[0], true
 }
 
-// effects are what a taint can do.
+// effects lists the effects of taints.
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
-// readTaints reads a list, or key: "value:effect", where value and colon may be left out.
+// readTaints reads a list, or key: "value:effect", where value and colon are optional.
 func (e *eksctlGroup) readTaints() {
 	add := func(key, value, effect string) {
 		if key == "" || !slices.Contains(effects, effect) {
@@ -186,7 +188,7 @@ func taint(key, value, effect string) *yaml.Node {
 	return node
 }
 
-// capacity is how the group's machines are bought.
+// capacity reads the capacity types of the group.
 func (e *eksctlGroup) capacity() {
 	e.capacityTypes = []string{"on-demand"}
 	if e.isTrue("spot") {

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// eksctlClass is the class of a group: the subnets and security groups are those that eksctl makes for the cluster, or those
-// that the ClusterConfig names.
+// eksctlClass creates the class of a group. The subnets and security groups are those that eksctl creates for the
+// cluster, or those in the ClusterConfig.
 func (e *eksctlGroup) eksctlClass() {
 	e.class = mapping()
 	cluster := text(at(e.root, "metadata", "name"))
@@ -34,7 +34,7 @@ func truth(value bool) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(value)}
 }
 
-// identity is the group's role or profile.
+// identity sets the group's role or instance profile.
 func (e *eksctlGroup) identity(cluster string) {
 	name := func(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 	role, profile := text(e.field("iam", "instanceRoleName")), text(e.field("iam", "instanceProfileARN"))
@@ -62,11 +62,11 @@ func (e *eksctlGroup) identity(cluster string) {
 	}
 }
 
-// family is what is known of a family of images.
+// family describes a family of images.
 type family struct {
 	name   awsv1.Family
 	alias  string // empty: there is none
-	device string // that holds what is of pods
+	device string // contains the data of pods
 }
 
 var families = map[string]family{
@@ -77,7 +77,7 @@ var families = map[string]family{
 	"WindowsServer2025CoreContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"}, "WindowsServer2025FullContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
 }
 
-// image chooses the group's images, and the family by which its machines are told to join.
+// image sets the group's images, and the family that determines how its machines join the cluster.
 func (e *eksctlGroup) image() family {
 	written, id := text(e.field("amiFamily")), text(e.field("ami"))
 	if written == "" {
@@ -118,8 +118,8 @@ func (e *eksctlGroup) image() family {
 	return f
 }
 
-// oneImage is the family by which machines of an image of one's own are told to join: the one that is written, as far as it is
-// known.
+// oneImage returns the family that determines how machines with a custom image join the cluster: the one that is
+// written, as far as it is known.
 func (e *eksctlGroup) oneImage(f family, written, id string) family {
 	if f.name == "" {
 		f = family{name: awsv1.FamilyCustom, device: "/dev/xvda"}
@@ -131,7 +131,7 @@ func (e *eksctlGroup) oneImage(f family, written, id string) family {
 	return f
 }
 
-// newest is the family whose newest images there are for the cluster.
+// newest returns the newest family with images for the cluster's version.
 func (e *eksctlGroup) newest(f family, written string) family {
 	if written == "BottlerocketFips" {
 		e.remark(Impossible, "amiFamily", "no alias is of FIPS images: bottlerocket@latest is named; select those by spec.amiSelectorTerms with ssmParameter, and amiFamily: Bottlerocket")
@@ -144,7 +144,7 @@ func (e *eksctlGroup) newest(f family, written string) family {
 	return f
 }
 
-// minor is the minor version of the cluster; 0 if it is not known.
+// minor returns the minor version of the cluster, or 0 if it is unknown.
 func (e *eksctlGroup) minor() int {
 	if e.options.KubernetesMinor > 0 {
 		return e.options.KubernetesMinor
@@ -155,8 +155,8 @@ func (e *eksctlGroup) minor() int {
 
 var dayOfRelease = regexp.MustCompile(`-v?([0-9]{8})$`)
 
-// release is the version of an alias that releaseVersion names, such as 1.30.4-20240917, which is one of the family that is
-// written.
+// release returns the version of an alias for releaseVersion, such as 1.30.4-20240917, if it belongs to the family
+// that is written.
 func (e *eksctlGroup) release(f family, asWritten bool) string {
 	written := text(e.field("releaseVersion"))
 	if written == "" {
@@ -177,7 +177,7 @@ func (e *eksctlGroup) release(f family, asWritten bool) string {
 	return "latest"
 }
 
-// ubuntuRelease is 22.04 of Ubuntu2204 and UbuntuPro2204.
+// ubuntuRelease returns 22.04 for Ubuntu2204 and UbuntuPro2204.
 func ubuntuRelease(family string) (release string, ubuntu bool) {
 	digits, found := strings.CutPrefix(strings.TrimPrefix(strings.Replace(family, "UbuntuPro", "Ubuntu", 1), "-"), "Ubuntu")
 	if !found || len(digits) != 4 {
@@ -186,7 +186,7 @@ func ubuntuRelease(family string) (release string, ubuntu bool) {
 	return digits[:2] + "." + digits[2:], true
 }
 
-// ubuntu selects Ubuntu's images, which are told to join as those of AL2 (https://karpenter.sh/docs/upgrading/v1-migration).
+// ubuntu selects Ubuntu's images, which join like those of AL2 (https://karpenter.sh/docs/upgrading/v1-migration).
 func (e *eksctlGroup) ubuntu(written, release, id string) {
 	set(e.class, scalar(string(awsv1.FamilyAL2)), "amiFamily")
 	term := mapping()
@@ -220,7 +220,7 @@ func (e *eksctlGroup) ubuntu(written, release, id string) {
 	e.remark(Advice, "amiFamily", "is %s. %s; see that there is such an image: aws ssm get-parameter --name %s", written, join, parameter)
 }
 
-// subnets are those of the group, or of the ClusterConfig, or those that eksctl makes and tags.
+// subnets sets those of the group, or of the ClusterConfig, or those that eksctl creates and tags.
 func (e *eksctlGroup) subnets(cluster string) {
 	terms := sequence()
 	add := func(value string, path ...string) {
@@ -246,7 +246,7 @@ func (e *eksctlGroup) subnets(cluster string) {
 			add(name, "tags", "Name")
 		}
 	}
-	if len(terms.Content) == 0 { // a VPC that was there before has no tags of eksctl
+	if len(terms.Content) == 0 { // a VPC that existed before has no tags of eksctl
 		all := at(e.root, "vpc", "subnets", kind)
 		for _, name := range fields(all) {
 			zone := text(at(all, name, "az"))
@@ -265,8 +265,8 @@ func (e *eksctlGroup) subnets(cluster string) {
 	set(e.class, terms, "subnetSelectorTerms")
 }
 
-// securityGroups are those with the cluster's tag, of which EKS makes one and eksctl one for each group, and those whose ids
-// the file says. A group that has none of its own is given those ids alone, if they are all that it had.
+// securityGroups sets those with the cluster's tag, of which EKS creates one and eksctl one per group, and those with
+// IDs in the file. A group without its own security groups gets only the latter, if it had no others.
 func (e *eksctlGroup) securityGroups(cluster string) {
 	off := func(field string) bool { return text(e.field("securityGroups", field)) == "false" }
 	shared, ids := texts(at(e.root, "vpc", "sharedNodeSecurityGroup")), texts(e.field("securityGroups", "attachIDs"))
@@ -294,7 +294,7 @@ func (e *eksctlGroup) securityGroups(cluster string) {
 	set(e.class, terms, "securityGroupSelectorTerms")
 }
 
-// metadataOptions are eksctl's: pods get tokens unless that is switched off.
+// metadataOptions sets eksctl's defaults: pods can get tokens unless that is disabled.
 func (e *eksctlGroup) metadataOptions() {
 	hops, tokens := int64(2), "required"
 	if e.isTrue("disablePodIMDS") {
@@ -306,16 +306,17 @@ func (e *eksctlGroup) metadataOptions() {
 	set(e.class, scalar(tokens), "metadataOptions", "httpTokens")
 }
 
-// tagOfTemplate begins tags of Auto Scaling groups by which the Cluster Autoscaler knows what nodes of an empty group have.
+// tagOfTemplate is the prefix of tags of Auto Scaling groups from which the Cluster Autoscaler derives the nodes of
+// an empty group.
 const tagOfTemplate = "k8s.io/cluster-autoscaler/node-template/"
 
-// ofTypes are resources that are known of every type, and of the class's disks.
+// ofTypes lists resources that are known for every type, and from the class's disks.
 var ofTypes = []string{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/efa"}
 
 func (e *eksctlGroup) tags() {
 	for _, tag := range fields(e.field("tags")) {
 		if e.field("tags", tag).Kind != yaml.ScalarNode {
-			continue // wrongFields says so
+			continue // wrongFields reports it
 		}
 		value := text(e.field("tags", tag))
 		name, ofTemplate := strings.CutPrefix(tag, tagOfTemplate)

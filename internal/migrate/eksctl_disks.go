@@ -8,15 +8,15 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// podsDevice is the device whose size is the ephemeral storage of a node, unless one has rootVolume.
+// podsDevice contains the device whose size is the ephemeral storage of a node, unless one has rootVolume.
 var podsDevice = map[awsv1.Family]string{
 	awsv1.FamilyAL2: "/dev/xvda", awsv1.FamilyAL2023: "/dev/xvda", awsv1.FamilyBottlerocket: "/dev/xvdb",
 	awsv1.FamilyWindows2019: "/dev/sda1", awsv1.FamilyWindows2022: "/dev/sda1", awsv1.FamilyWindows2025: "/dev/sda1",
 }
 
-// disks are the root volume, 80 GiB of gp3 if nothing is written, and those beside it.
+// disks sets the root volume, 80 GiB of gp3 by default, and the additional volumes.
 func (e *eksctlGroup) disks(f family) {
-	if e.field("launchTemplate") != nil { // it has the disks; another line says so
+	if e.field("launchTemplate") != nil { // it defines the disks; another note reports it
 		return
 	}
 	device := f.device
@@ -43,7 +43,7 @@ func (e *eksctlGroup) disks(f family) {
 	set(e.class, list, "blockDeviceMappings")
 }
 
-// disk reads a volume; gibibytes is its size if none is written, 0 for one that is set later.
+// disk reads a volume. gibibytes is its default size, 0 for one that is set later.
 func disk(from *yaml.Node, device string, gibibytes int) *yaml.Node {
 	d := mapping()
 	set(d, scalar(device), "deviceName")

@@ -7,10 +7,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What becomes of the fields of a group that are neither of its types, labels, taints and sizes nor of its class. The list of
+// This file handles the fields of a group that are not about its types, labels, taints, sizes or class. The list of
 // fields is that of eksctl's schema (https://schema.eksctl.io, NodeGroup and ManagedNodeGroup).
 
-// readFields are carried over, with a remark where something of them is not.
+// readFields are migrated, with a note where a part of them is not.
 var readFields = []string{
 	"name", "amiFamily", "ami", "releaseVersion", "instanceType", "instanceTypes", "instancesDistribution", "instanceSelector", "availabilityZones", "labels", "taints",
 	"minSize", "maxSize", "maxInstanceLifetime", "spot", "iam", "tags", "subnets", "privateNetworking", "securityGroups", "maxPodsPerNode", "clusterDNS",
@@ -21,7 +21,7 @@ var readFields = []string{
 // idleFields are about Auto Scaling groups, stacks and their updates, which pools do not have.
 var idleFields = []string{"desiredCapacity", "asgMetricsCollection", "asgSuspendProcesses", "propagateASGTags", "containerRuntime", "status"}
 
-// otherFields are not carried over.
+// otherFields are not migrated.
 var otherFields = map[string]Note{
 	"preBootstrapCommands":     {Outcome: Impossible, Text: "are not carried over: write them into spec.userData of the EC2NodeClass (a shell script for Amazon Linux; Bottlerocket runs none)"},
 	"overrideBootstrapCommand": {Outcome: Impossible, Text: "is not carried over: machines of the family are told to join by themselves; what is special goes into spec.userData and spec.kubelet of the EC2NodeClass"},
@@ -43,7 +43,7 @@ var otherFields = map[string]Note{
 	"nodeRepairConfig":         {Outcome: Advice, Text: "is not carried over: nodes that are unhealthy are replaced with the feature gate NodeRepair"},
 }
 
-// distribution is what becomes of fields of instancesDistribution, beside the types and the shares.
+// distribution contains notes on fields of instancesDistribution, except the types and the shares.
 var distribution = map[string]string{
 	"maxPrice":               "there is no greatest price: spot is bought where it is cheapest, and never costs more than on demand; limits of the NodePool bound the cost",
 	"spotAllocationStrategy": "spot is bought by price and capacity (price-capacity-optimized)",
@@ -51,7 +51,7 @@ var distribution = map[string]string{
 	"capacityRebalance":      "notices of interruptions are acted on if there is a queue (settings.interruptionQueue of the chart); recommendations to rebalance are told only",
 }
 
-// within are the fields of a group's objects, and of the members of its lists.
+// within contains the fields of a group's objects, and of the members of its lists.
 var within = map[string][]string{
 	"iam":                   {"attachPolicy", "attachPolicyARNs", "instanceProfileARN", "instanceRoleARN", "instanceRoleName", "instanceRolePermissionsBoundary", "withAddonPolicies"},
 	"instancesDistribution": {"capacityRebalance", "instanceTypes", "maxPrice", "onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity", "spotAllocationStrategy", "spotInstancePools"},
@@ -61,7 +61,7 @@ var within = map[string][]string{
 	"taints":                {"key", "value", "effect"},
 }
 
-// What fields must be, of those whose value is looked into, of a group and of what is within it.
+// These are the expected types of fields whose values are read, in a group and in its objects.
 var (
 	numbers = []string{
 		"minSize", "maxSize", "maxInstanceLifetime", "maxPodsPerNode", "volumeSize", "volumeIOPS", "volumeThroughput", "onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity",
@@ -74,8 +74,8 @@ var (
 	}
 )
 
-// wrongFields says which fields cannot be read, as where a template has not been filled in: they count as not written. Of
-// objects within the group it says too which fields are not known.
+// wrongFields adds notes on fields that cannot be parsed, for example in a template with placeholders. They count as
+// absent. It also reports unknown fields of objects within the group.
 func (e *eksctlGroup) wrongFields() {
 	e.wrongIn("", e.node)
 	for _, field := range fields(e.node) {
@@ -98,7 +98,7 @@ func (e *eksctlGroup) wrongFields() {
 	}
 }
 
-// strangeIn says which fields of an object within the group are not known, or cannot be read.
+// strangeIn adds notes on fields of an object within the group that are unknown or cannot be parsed.
 func (e *eksctlGroup) strangeIn(path string, object *yaml.Node, known []string) {
 	for _, field := range fields(object) {
 		if !slices.Contains(known, field) && !empty(at(object, field)) {
@@ -134,7 +134,7 @@ func (e *eksctlGroup) wrong(path string, value *yaml.Node, want string) {
 	e.remark(Impossible, path, "is %s, want %s: it counts as not written", strings.TrimSpace(encode(value, false)), want)
 }
 
-// otherFields says what is not carried over. Switches that are off say nothing.
+// otherFields adds notes on what is not migrated. Disabled switches need no note.
 func (e *eksctlGroup) otherFields() {
 	for _, field := range fields(e.node) {
 		value := e.field(field)
@@ -157,7 +157,7 @@ var kubeletFields = []string{
 	"evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota",
 }
 
-// kubeletSettings takes what an EC2NodeClass can say of the kubelet.
+// kubeletSettings reads the kubelet settings that an EC2NodeClass supports.
 func (e *eksctlGroup) kubeletSettings() {
 	extra := e.field("kubeletExtraConfig")
 	for _, field := range fields(extra) {
@@ -168,7 +168,7 @@ func (e *eksctlGroup) kubeletSettings() {
 			continue
 		}
 		block(value)
-		for _, name := range fields(value) { // amounts are texts
+		for _, name := range fields(value) { // amounts are strings
 			quote(at(value, name))
 		}
 		set(e.class, value, "kubelet", field)

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// groupFields are fields of a group beside those that every one here has, and what becomes of them.
+// groupFields contains additional fields of a group, and their results.
 var groupFields = []struct {
-	fields, pool, class string // what to look at, and what is there as JSON
+	fields, pool, class string // paths, and the expected values as JSON
 	want                string
 	notes               []string
 }{
@@ -51,7 +51,7 @@ var groupFields = []struct {
 	{"ssh: {allow: true}, efaEnabled: true, surprise: 1", "weight", "", `null`, []string{"impossible g.ssh", "impossible g.efaEnabled", "impossible g.surprise"}},
 }
 
-// TestGroupFields: each field becomes part of the pool or the class, or has a line.
+// TestGroupFields verifies that each field becomes part of the pool or the class, or is reported.
 func TestGroupFields(t *testing.T) {
 	for _, test := range groupFields {
 		t.Run(test.fields, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestGroupFields(t *testing.T) {
 	}
 }
 
-// TestImages: a family is told to join as its images can, and an image is never given the user data of another family
-// without a word.
+// TestImages verifies that a family joins as its images require, and that an image does not get the user data of
+// another family without a note.
 func TestImages(t *testing.T) {
 	for _, test := range []struct {
 		fields, family, term, device string
@@ -141,7 +141,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestFieldsOfTheSchema: every field of a node group that eksctl's schema has is known here, and none twice.
+// TestFieldsOfTheSchema verifies that every field of a node group in eksctl's schema is handled exactly once.
 func TestFieldsOfTheSchema(t *testing.T) {
 	schema := strings.Fields(`additionalVolumes ami amiFamily asgMetricsCollection asgSuspendProcesses availabilityZones bottlerocket capacityReservation
 		classicLoadBalancerNames clusterDNS containerRuntime cpuCredits desiredCapacity disableIMDSv1 disablePodIMDS ebsOptimized efaEnabled enableDetailedMonitoring
@@ -161,12 +161,12 @@ func TestFieldsOfTheSchema(t *testing.T) {
 			places++
 		}
 		if places != 1 {
-			t.Errorf("%s is known in %d places, want one", field, places)
+			t.Errorf("%s is handled in %d places, want one", field, places)
 		}
 	}
 }
 
-// strangeGroups are what cannot be read, and the field whose line says so.
+// strangeGroups contains input that cannot be parsed, and the field that is reported.
 var strangeGroups = []struct{ config, field string }{
 	{"nodeGroups: [{name: g, minSize: \"${MIN}\"}]", "g.minSize"},
 	{"nodeGroups: [{name: g, maxSize: [1]}]", "g.maxSize"},
@@ -193,12 +193,12 @@ var strangeGroups = []struct{ config, field string }{
 	{"nodeGroups: [{name: g, taints: [{key: a, effect: NoSchedule, reason: b}]}]", "g.taints[0].reason"},
 }
 
-// TestStrangeGroups: what cannot be read has a line, and is not guessed.
+// TestStrangeGroups verifies that what cannot be parsed is reported, and not guessed.
 func TestStrangeGroups(t *testing.T) {
 	for _, test := range strangeGroups {
 		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + test.config + "\n")}}, Options{InstanceTypes: knownTypes})
 		if !slices.ContainsFunc(result.Report[0].Notes, func(n Note) bool { return n.Outcome == Impossible && n.Field == test.field }) {
-			t.Errorf("%s: nothing impossible of %s:\n%s", test.config, test.field, result.Report.Text())
+			t.Errorf("%s: nothing impossible about %s:\n%s", test.config, test.field, result.Report.Text())
 		}
 	}
 	for _, config := range []string{"nodeGroups: g", "nodeGroups: [g, 1, null, [a]]", "managedNodeGroups: {a: b}", "nodeGroups: [{}]", "vpc: {subnets: [a]}\nnodeGroups: [{name: g, subnets: {a: b}}]"} {
@@ -213,7 +213,7 @@ func TestStrangeGroups(t *testing.T) {
 	}
 }
 
-// TestReleaseOfAnotherFamily: the day of a release is that of the images that were written, and of no others.
+// TestReleaseOfAnotherFamily verifies that a release is only used for the family for which it was written.
 func TestReleaseOfAnotherFamily(t *testing.T) {
 	for _, test := range []struct {
 		family string
@@ -232,7 +232,7 @@ func TestReleaseOfAnotherFamily(t *testing.T) {
 			t.Errorf("%s for 1.%d: no alias %s in\n%s", test.family, test.minor, test.alias, result.Manifests)
 		}
 		if said := slices.Contains(notesOf(result), "impossible g.releaseVersion"); said != test.said {
-			t.Errorf("%s for 1.%d: said %t, want %t:\n%s", test.family, test.minor, said, test.said, result.Report.Text())
+			t.Errorf("%s for 1.%d: reported %t, want %t:\n%s", test.family, test.minor, said, test.said, result.Report.Text())
 		}
 	}
 }

@@ -10,15 +10,16 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// Instance types of a group: those that it names, or a selector (https://docs.aws.amazon.com/eks/latest/eksctl/instance-selector.html),
-// of which eksctl makes names when the group is made, and the pool requirements.
+// This file reads instance types of a group: named types, or a selector
+// (https://docs.aws.amazon.com/eks/latest/eksctl/instance-selector.html), which eksctl resolves to names when it
+// creates the group, and which becomes requirements of the pool.
 
-// InstanceType is what is known of a type of EC2.
+// InstanceType describes an EC2 instance type.
 type InstanceType struct {
 	Name string
-	// Arch are the names of its architectures, as Kubernetes has them.
+	// Arch contains its architectures, with the names in Kubernetes.
 	Arch []string
-	// CPUs are its vCPUs; MemoryMiB is in MiB; GPUs and Neurons count devices.
+	// CPUs is the number of vCPUs. MemoryMiB is in MiB. GPUs and Neurons are numbers of devices.
 	CPUs, MemoryMiB, GPUs, Neurons int64
 }
 
@@ -61,7 +62,7 @@ func (e *eksctlGroup) instanceTypes() {
 	}
 }
 
-// known are the types that the caller knows, by name.
+// known returns the types that the caller provides, by name.
 func (e *eksctlGroup) known() map[string]InstanceType {
 	if e.options.InstanceTypes == nil {
 		return nil
@@ -73,14 +74,14 @@ func (e *eksctlGroup) known() map[string]InstanceType {
 	return types
 }
 
-// graviton reports whether an instance type has an ARM processor: the letter g behind the generation, or a1.
+// graviton reports whether an instance type has an ARM processor: the letter g after the generation, or a1.
 func graviton(name string) bool {
 	family, _, _ := strings.Cut(name, ".")
 	generation := strings.IndexAny(family, "0123456789")
 	return family == "a1" || generation >= 0 && strings.Contains(family[generation:], "g")
 }
 
-// criteria are those of a selector; -1 where it says nothing.
+// criteria are those of a selector, -1 if not set.
 type criteria struct {
 	arch                           string
 	cpus, memoryMiB, gpus, neurons int64
@@ -90,7 +91,7 @@ func (c criteria) any() bool {
 	return c.cpus >= 0 || c.memoryMiB >= 0 || c.gpus >= 0 || c.neurons >= 0 || c.arch != "amd64"
 }
 
-// fits reports whether a type is what is asked for.
+// fits reports whether a type meets the criteria.
 func (c criteria) fits(t InstanceType) bool {
 	is := func(want, have int64) bool { return want < 0 || want == have }
 	return is(c.cpus, t.CPUs) && is(c.memoryMiB, t.MemoryMiB) && is(c.gpus, t.GPUs) && is(c.neurons, t.Neurons) && slices.Contains(t.Arch, c.arch)
@@ -146,7 +147,7 @@ func (e *eksctlGroup) selector() criteria {
 
 var amountOfMemory = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*([GgMmTt]?)[iI]?[bB]?$`)
 
-// mebibytes reads an amount of memory, in GiB if it has no unit.
+// mebibytes parses an amount of memory, in GiB if it has no unit.
 func mebibytes(written string) (int64, bool) {
 	found := amountOfMemory.FindStringSubmatch(written)
 	if found == nil {
@@ -159,7 +160,7 @@ func mebibytes(written string) (int64, bool) {
 	return int64(n * map[string]float64{"": 1024, "g": 1024, "m": 1, "t": 1024 * 1024}[strings.ToLower(found[2])]), true
 }
 
-// require asks for what the selector does.
+// require adds the requirements of the selector.
 func (e *eksctlGroup) require(c criteria, known map[string]InstanceType) {
 	for _, one := range []struct {
 		label string
@@ -183,7 +184,7 @@ func (e *eksctlGroup) require(c criteria, known map[string]InstanceType) {
 	}
 }
 
-// overridden says that the types count, not the selector: eksctl takes both only if they say the same.
+// overridden adds a note that the types take precedence over the selector: eksctl accepts both only if they agree.
 func (e *eksctlGroup) overridden(c criteria, known map[string]InstanceType) {
 	var others []string
 	for _, name := range e.types {

@@ -9,10 +9,10 @@ import (
 
 const podWithOldName = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a # one\nspec:\n  nodeSelector:\n    karpenter.sh/provisioner-name: x\n  containers:\n  - {name: a, image: i}\n"
 
-// dos gives a text the line ends of DOS.
+// dos returns a text with DOS line ends.
 func dos(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
-// lineEnds are texts, and what is printed of them.
+// lineEnds contains texts, and their output.
 var lineEnds = []struct{ name, text, want string }{
 	{"nobody's", dos("a: b\nc: d\n"), dos("a: b\nc: d\n")},
 	{"mixed", "a: b\r\nc: d\ne: f\r\n", "a: b\r\nc: d\ne: f\r\n"},
@@ -27,7 +27,7 @@ var lineEnds = []struct{ name, text, want string }{
 	{"none", "a: b\n", "a: b\n"},
 }
 
-// TestLineEnds holds that lines keep their ends.
+// TestLineEnds verifies that lines keep their ends.
 func TestLineEnds(t *testing.T) {
 	for _, test := range lineEnds {
 		t.Run(test.name, func(t *testing.T) {

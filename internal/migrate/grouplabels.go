@@ -11,19 +11,20 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Labels of a group's nodes: which of them the nodes of its pool get, and what the pods of the input make of that.
+// This file determines which labels of a group's nodes the nodes of its pool get, and the effect on the pods in the
+// input.
 
-// fate is what becomes of a label of a group's nodes.
+// fate is the handling of a label of a group's nodes.
 type fate int
 
 const (
-	own     fate = iota // somebody wrote it for pods to select: the pool has it
-	made                // eksctl, EKS or a daemon writes it: the pool has it if pods ask for it
-	ofNode              // every node has it by itself, or it is a requirement of the pool
-	refused             // the API server refuses it in a pool
+	own     fate = iota // a user set it for pods to select: the pool gets it
+	made                // eksctl, EKS or a daemon sets it: the pool gets it if pods require it
+	ofNode              // every node has it anyway, or it is a requirement of the pool
+	refused             // the API server rejects it in a pool
 )
 
-// Domains of labels, and labels, by who writes them.
+// These are label domains, and labels, by the component that sets them.
 var (
 	ofNodes = []string{
 		"kubernetes.io/arch", "kubernetes.io/os", "kubernetes.io/hostname", "beta.kubernetes.io", "topology.kubernetes.io", "failure-domain.beta.kubernetes.io",
@@ -53,7 +54,7 @@ func fateOf(name string) fate {
 	return own
 }
 
-// label takes a label of the group's nodes.
+// label adds a label of the group's nodes.
 func (g *nodeGroup) label(name, value string) {
 	switch fateOf(name) {
 	case own:
@@ -65,15 +66,15 @@ func (g *nodeGroup) label(name, value string) {
 	}
 }
 
-// selection is what a pod of the input says about a label of its node.
+// selection is a constraint of a pod in the input on a label of its node.
 type selection struct {
 	object, key string
-	values      []string // empty: whatever its value
+	values      []string // empty: any value
 }
 
 type selections []selection
 
-// selections are those of all pods, and templates of pods, of the input.
+// selections returns those of all pods and pod templates in the input.
 func (m *migration) selections() selections {
 	var all selections
 	for _, i := range m.items {
@@ -122,7 +123,7 @@ func (s *selections) spec(spec *yaml.Node, object string) {
 	}
 }
 
-// of are the objects whose pods ask for a label, or keep off it, one by one.
+// of returns the objects whose pods require or avoid a label.
 func (s selections) of(key, value string) []string {
 	var objects []string
 	for _, one := range s {
@@ -133,8 +134,8 @@ func (s selections) of(key, value string) []string {
 	return objects
 }
 
-// carry gives the pool the labels that others write on the group's nodes as far as pods ask for them, and says which labels no
-// pool can have.
+// carry adds the labels that other components set on the group's nodes to the pool as far as pods require them, and
+// reports labels that no pool can have.
 func (g *nodeGroup) carry(asked selections) {
 	for _, name := range slices.Sorted(maps.Keys(g.made)) {
 		if by := asked.of(name, g.made[name]); len(by) > 0 {
@@ -154,7 +155,8 @@ func (g *nodeGroup) carry(asked selections) {
 	}
 }
 
-// missed says which labels of the group's nodes those of the pool will not have, if pods ask for them, or somebody wrote them.
+// missed reports labels of the group's nodes that those of the pool will not have, if pods require them or a user set
+// them.
 func (g *nodeGroup) missed(name string, asked selections) {
 	if _, carried := g.labels[name]; carried || g.refused[name] != "" {
 		return

@@ -11,33 +11,33 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// Groups of nodes, from nodes that are there. Those of a ClusterConfig are read in eksctl.go.
+// This file derives node groups from existing nodes. Those of a ClusterConfig are read in eksctl.go.
 
 // nodeGroup is a set of machines of one kind.
 type nodeGroup struct {
 	name, className string
-	written         string   // its name where it comes from
-	clouds          []string // what the cloud calls it, by --nodes
+	written         string   // its name at its source
+	clouds          []string // its names in the cloud, from --nodes
 	source          *item
 	types, zones    []string
 	archs           []string
 	os              string
 	capacityTypes   []string
 	labels          map[string]string // of the pool's nodes
-	made            map[string]string // others write them on the group's nodes; the pool's have those that pods ask for
-	refused         map[string]string // that no pool can have
+	made            map[string]string // set by other components on the group's nodes; the pool gets those that pods require
+	refused         map[string]string // those that no pool can have
 	taints          []*yaml.Node
-	least, most     int        // nodes; -1 unknown
-	weight          int        // by the priorities of the expander; 0: none
-	special         bool       // something has to be written into its class by hand
+	least, most     int        // numbers of nodes; -1 unknown
+	weight          int        // from the priorities of the expander; 0: none
+	special         bool       // its class has to be completed manually
 	lifetime        string     // of a node; empty: Never
-	class           *yaml.Node // spec of its EC2NodeClass, nil if nobody knows it
+	class           *yaml.Node // spec of its EC2NodeClass, nil if unknown
 	requirements    []*yaml.Node
 	remarks         []Note
 
-	nodes      int                       // that were seen
+	nodes      int                       // number of nodes in the input
 	seenLabels map[string]map[string]int // how many of them have a label, by name and value
-	seenTaints map[string]int            // and a taint, as key=value:effect
+	seenTaints map[string]int            // how many have a taint, by key=value:effect
 	taintOf    map[string]*yaml.Node
 }
 
@@ -48,15 +48,15 @@ func newNodeGroup(written string, source *item) *nodeGroup {
 	}
 }
 
-// remark notes something of a field of the group.
+// remark adds a note on a field of the group.
 func (g *nodeGroup) remark(outcome Outcome, field, format string, arguments ...any) {
 	g.remarks = append(g.remarks, Note{outcome, field, fmt.Sprintf(format, arguments...)})
 }
 
-// groupLabels name the group that a node is of, cloud by cloud.
+// groupLabels are the labels with the name of a node's group, by cloud.
 var groupLabels = []string{"eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup", "node.kubernetes.io/instancegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool"}
 
-// nodeGroups are the groups of the nodes in the input that are not known; of known ones the nodes are counted.
+// nodeGroups returns the unknown groups of the nodes in the input, and counts the nodes of known groups.
 func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 	byName := map[string]*nodeGroup{}
 	for _, g := range known {
@@ -102,14 +102,14 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 	return found
 }
 
-// withoutGroup says which nodes are of no group.
+// withoutGroup reports nodes without a group.
 func (a *autoscaler) withoutGroup(alone []string) {
 	if len(alone) > 0 {
 		a.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
 	}
 }
 
-// origin is the item behind which the pool of a node's group is printed.
+// origin returns the item after which the pool of a node's group is printed.
 func (m *migration) origin(node *item) *item {
 	if m.scaler.item != nil {
 		return m.scaler.item
@@ -126,13 +126,13 @@ func groupOfNode(node *yaml.Node) string {
 	return ""
 }
 
-// ofNobody reports whether a node is none of a group's: of Fargate, or of the control plane.
+// ofNobody reports whether a node belongs to no group: Fargate, or the control plane.
 func ofNobody(node *yaml.Node) bool {
 	labels := at(node, "metadata", "labels")
 	return text(at(labels, "eks.amazonaws.com/compute-type")) == "fargate" || at(labels, "node-role.kubernetes.io/control-plane") != nil || at(labels, "node-role.kubernetes.io/master") != nil
 }
 
-// some names the first three of a list.
+// some returns the first three names of a list.
 func some(names []string) string {
 	if len(names) > 3 {
 		return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
@@ -140,7 +140,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// onlyClass is the one EC2NodeClass of the input.
+// onlyClass returns the only EC2NodeClass in the input.
 func (m *migration) onlyClass() string {
 	name := ""
 	for _, i := range m.items {
@@ -154,7 +154,7 @@ func (m *migration) onlyClass() string {
 	return name
 }
 
-// passing reports whether a taint comes and goes: by what its key begins with, or because the Cluster Autoscaler is told so.
+// passing reports whether a taint is temporary: by the prefix of its key, or by a flag of the Cluster Autoscaler.
 func (m *migration) passing(key string) bool {
 	told := slices.Concat(m.scaler.flags["startup-taint"], m.scaler.flags["ignore-taint"], m.scaler.flags["status-taint"])
 	return slices.Contains(told, key) || slices.ContainsFunc(passingTaints, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
@@ -177,7 +177,8 @@ func (g *nodeGroup) see(node *yaml.Node) {
 	}
 }
 
-// seeMore takes in one node of a group that is not known otherwise: types, zones, architectures and capacity types add up.
+// seeMore adds the data of one node to a group that is only known from nodes: types, zones, architectures and
+// capacity types.
 func (g *nodeGroup) seeMore(node *yaml.Node, passing func(taint string) bool) {
 	labels := at(node, "metadata", "labels")
 	g.os = text(at(labels, "kubernetes.io/os"))
@@ -206,7 +207,7 @@ func taintName(key, value, effect string) string {
 	return key + ":" + effect
 }
 
-// settle gives the group the labels and taints that all of its nodes have, and says which taints only some have.
+// settle adds the labels and taints that all of the group's nodes have, and reports taints that only some have.
 func (g *nodeGroup) settle() {
 	for _, name := range slices.Sorted(maps.Keys(g.seenLabels)) {
 		if value, all := g.common(name); all {
@@ -225,7 +226,7 @@ func (g *nodeGroup) settle() {
 	}
 }
 
-// common is the value that a label has on all nodes of the group.
+// common returns the value that a label has on all nodes of the group.
 func (g *nodeGroup) common(name string) (value string, all bool) {
 	for value, n := range g.seenLabels[name] {
 		if n == g.nodes {
@@ -235,7 +236,7 @@ func (g *nodeGroup) common(name string) (value string, all bool) {
 	return "", false
 }
 
-// spread says how many nodes have which value of a label.
+// spread describes how many nodes have which value of a label.
 func (g *nodeGroup) spread(name string) string {
 	var parts []string
 	without := g.nodes
@@ -250,7 +251,7 @@ func (g *nodeGroup) spread(name string) string {
 	return strings.Join(parts, ", ")
 }
 
-// sizes says what becomes of the groups' least and greatest sizes, in one line for all of a source. A pool has only the latter.
+// sizes reports the minimum and maximum sizes of the groups, in one line per source. A pool only has a maximum.
 func sizes(groups []*nodeGroup) {
 	for n, first := range groups {
 		if slices.ContainsFunc(groups[:n], func(g *nodeGroup) bool { return g.source == first.source }) {

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// knownTypes are types of EC2 for tests.
+// knownTypes returns EC2 types for tests.
 func knownTypes() []InstanceType {
 	amd, arm := []string{"amd64"}, []string{"arm64"}
 	return []InstanceType{
@@ -23,8 +23,8 @@ func knownTypes() []InstanceType {
 	}
 }
 
-// TestGroups migrates whole clusters as people have them. What comes out is compared with testdata/groups/NAME.out.yaml, the
-// report with NAME.txt; and what comes out changes no more when it is migrated again.
+// TestGroups migrates whole clusters with typical configurations. It compares the output with
+// testdata/groups/NAME.out.yaml and the report with NAME.txt, and verifies that a second migration changes nothing.
 func TestGroups(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "groups", "*.yaml"))
 	if err != nil {
@@ -32,7 +32,7 @@ func TestGroups(t *testing.T) {
 	}
 	paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, ".out.yaml") })
 	if len(paths) < 4 {
-		t.Fatalf("%d clusters, want 4 or more", len(paths))
+		t.Fatalf("%d clusters, want at least 4", len(paths))
 	}
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
@@ -53,17 +53,17 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// cluster is a ClusterConfig with one unmanaged group, whose fields beside the name are given in flow YAML.
+// cluster returns a ClusterConfig with one unmanaged group, with the fields in flow YAML.
 func cluster(fields string) string {
 	return "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, version: \"1.30\"}\nnodeGroups:\n  - {name: g, instanceType: m5.large, amiFamily: AmazonLinux2023, maxSize: 3, iam: {instanceRoleName: r}, " + fields + "}\n"
 }
 
-// podWith is a Deployment whose pods have a spec, in flow YAML.
+// podWith returns a Deployment whose pods have a spec, in flow YAML.
 func podWith(spec string) string {
 	return "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: n}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: c, image: i}], " + spec + "}\n"
 }
 
-// notesOf are the lines of the report about the group g, without the order of moving.
+// notesOf returns the lines of the report about the group g, without the order of the steps.
 func notesOf(result Result) []string {
 	var lines []string
 	for _, entry := range result.Report {
@@ -76,7 +76,8 @@ func notesOf(result Result) []string {
 	return lines
 }
 
-// TestGroupLabels: labels are those of the pool where the API allows it, and where it does not, a line says which pods ask for them.
+// TestGroupLabels verifies that the pool gets the labels that the API allows, and that for the others, the report
+// contains the pods that require them.
 func TestGroupLabels(t *testing.T) {
 	for _, test := range []struct {
 		name, fields, pod string
@@ -113,7 +114,7 @@ func TestGroupLabels(t *testing.T) {
 				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 			if report := result.Report.Text(); !strings.Contains(report, test.says) {
-				t.Errorf("the report is\n%s, want %q in it", report, test.says)
+				t.Errorf("the report is\n%s, want it to contain %q", report, test.says)
 			}
 		})
 	}
@@ -128,7 +129,8 @@ func asJSON(t *testing.T, node *yaml.Node) string {
 	return string(text)
 }
 
-// TestHome: the controller starts on nodes that it did not buy, that are not taken away, and that it may run on.
+// TestHome verifies that the controller starts on nodes that it did not launch, that are not removed, and on which it
+// may run.
 func TestHome(t *testing.T) {
 	group := func(name, capacity string, least int, taints int) *nodeGroup {
 		return &nodeGroup{name: name, capacityTypes: []string{capacity}, least: least, taints: make([]*yaml.Node, taints), os: "linux"}
@@ -149,13 +151,13 @@ func TestHome(t *testing.T) {
 			got = home.name
 		}
 		if got != test.want {
-			t.Errorf("it is %q, want %q", got, test.want)
+			t.Errorf("the group is %q, want %q", got, test.want)
 		}
 	}
 }
 
-// TestLabelsOfNodes: labels that the nodes of a known group have beside what the file says are those of its pool if pods ask
-// for them and all nodes have them; else a line says what is lost.
+// TestLabelsOfNodes verifies that a pool gets the additional labels of the nodes of a known group if pods require
+// them and all nodes have them. Otherwise the report contains what is lost.
 func TestLabelsOfNodes(t *testing.T) {
 	node := func(name, labels string) string {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {alpha.eksctl.io/nodegroup-name: g, " + labels + "}}\nspec: {}\n"
@@ -185,8 +187,8 @@ func TestLabelsOfNodes(t *testing.T) {
 	}
 }
 
-// TestNodesOfNobody: no pool is proposed for the control plane and for Fargate, and a taint that goes by itself is none of the
-// pool's.
+// TestNodesOfNobody verifies that no pool is proposed for the control plane and for Fargate, and that the pool does
+// not get a temporary taint.
 func TestNodesOfNobody(t *testing.T) {
 	node := func(name, labels, taint string) string {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kops.k8s.io/instancegroup: " + name + ", kubernetes.io/os: linux, node.kubernetes.io/instance-type: m5.large, " + labels + "}}\nspec: {taints: [{key: " + taint + ", effect: NoSchedule}]}\n"
@@ -216,8 +218,8 @@ func TestNodesOfNobody(t *testing.T) {
 	}
 }
 
-// TestSharedClasses: groups whose machines are made alike have one class, that of the first, unless something has to be
-// written into it by hand.
+// TestSharedClasses verifies that groups with identical machines share one class, that of the first, unless it has to
+// be completed manually.
 func TestSharedClasses(t *testing.T) {
 	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" +
 		"  - {name: a, iam: {instanceRoleName: r}}\n  - {name: b, iam: {instanceRoleName: r}, spot: true}\n  - {name: c, iam: {instanceRoleName: r}, volumeSize: 100}\n  - {name: d, iam: {instanceRoleName: r}, volumeSize: 100}\n" +
@@ -241,7 +243,7 @@ func TestSharedClasses(t *testing.T) {
 	}
 }
 
-// TestNodesOfNoGroup: nodes without a group's label have a line, with a ClusterConfig beside them or a Deployment.
+// TestNodesOfNoGroup verifies that nodes without a group's label are reported, with a ClusterConfig or a Deployment.
 func TestNodesOfNoGroup(t *testing.T) {
 	nodes := "---\napiVersion: v1\nkind: Node\nmetadata: {name: alone, labels: {kubernetes.io/os: linux}}\nspec: {}\n"
 	for name, in := range map[string]string{"ClusterConfig c": cluster("spot: false") + nodes, "Deployment kube-system/scaler": scaler(`[cluster-autoscaler]`, `[]`) + nodes} {
@@ -252,8 +254,8 @@ func TestNodesOfNoGroup(t *testing.T) {
 	}
 }
 
-// TestNamesOfGroups: of groups that would be one NodePool, the second is not proposed, which is no mere advice; what others
-// call NodePool keeps nothing from being proposed.
+// TestNamesOfGroups verifies that of groups that would become the same NodePool, the second is not proposed, which is
+// more than advice. A NodePool kind of another project does not prevent proposals.
 func TestNamesOfGroups(t *testing.T) {
 	node := func(group string) string {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: \"" + group + "\", labels: {eks.amazonaws.com/nodegroup: \"" + group + "\", node.kubernetes.io/instance-type: m5.large}}\nspec: {}\n"

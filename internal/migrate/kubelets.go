@@ -11,7 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
-// Kubelet settings were the pool's and are the class's: a class that pools use with different ones becomes several.
+// This file moves kubelet settings, which belonged to the pool, to the class: a class that pools use with different
+// settings becomes several classes.
 
 // user is a pool that uses a class.
 type user struct {
@@ -58,7 +59,7 @@ func (m *migration) kubelets() {
 	}
 }
 
-// kubelet takes a pool's settings: the field, or what a conversion made of it.
+// kubelet removes a pool's settings and returns them: the field, or the result of a conversion.
 func (i *item) kubelet() *yaml.Node {
 	field := take(i.root, "spec", "template", "spec", "kubelet")
 	noted := text(at(i.root, "metadata", "annotations", beta.AnnotationKubelet))
@@ -81,7 +82,7 @@ func (i *item) kubelet() *yaml.Node {
 	return field
 }
 
-// keepKubelet leaves the settings in the annotation that the controller reads.
+// keepKubelet keeps the settings in the annotation that the controller reads.
 func (u user) keepKubelet() {
 	compact, err := json.Marshal(plain(u.kubelet))
 	if err != nil || text(at(u.root, "metadata", "annotations", beta.AnnotationKubelet)) == string(compact) {
@@ -95,7 +96,8 @@ func (u user) keepKubelet() {
 	u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
 }
 
-// ahead prints a class before the pools whose settings it has now: applied in that order, their settings never differ.
+// ahead prints a class before the pools whose settings it has now: when they are applied in that order, their
+// settings never differ.
 func (m *migration) ahead(class *item, users []user) {
 	from := slices.Index(m.all, class.document)
 	for _, u := range users {
@@ -106,8 +108,8 @@ func (m *migration) ahead(class *item, users []user) {
 	}
 }
 
-// share gives a class the settings of the pools that use it, and pools with other ones a copy of it. It says whether the
-// class itself has changed.
+// share sets the settings of the pools that use a class, and gives pools with other settings a copy of it. It reports
+// whether the class itself has changed.
 func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 	own := at(i.root, "spec", "kubelet")
 	any := false
@@ -120,7 +122,7 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 	first := users[0].kubelet
 	for _, u := range users {
 		if u.kubelet == nil {
-			first = own // somebody uses the class as it is
+			first = own // a pool uses the class as it is
 		}
 	}
 	if changed = first != nil && !alike(first, own); changed {
@@ -164,7 +166,7 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 	return changed
 }
 
-// copyAs puts a copy of a class, with other kubelet settings, behind it.
+// copyAs adds a copy of a class, with other kubelet settings, after it.
 func (i *item) copyAs(name string, kubelet *yaml.Node) {
 	copied := clone(i.root)
 	copied.HeadComment, copied.FootComment = "", ""

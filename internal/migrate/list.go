@@ -6,13 +6,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// isList reports whether an object holds others, as kubectl and the API give them.
+// isList reports whether an object contains others, as in the output of kubectl and the API.
 func isList(root *yaml.Node) bool {
 	return strings.HasSuffix(text(at(root, "kind")), "List") && members(at(root, "items")) != nil
 }
 
-// flat are the members of a list, and of lists within it. Members leave out what the list's own kind says: the API gives a
-// ProvisionerList so.
+// flat returns the members of a list, including those of nested lists. Members may omit kind and version if the kind
+// of the list implies them, as in a ProvisionerList from the API.
 func flat(list *yaml.Node) []*yaml.Node {
 	var all []*yaml.Node
 	kind := strings.TrimSuffix(text(at(list, "kind")), "List")
@@ -32,12 +32,13 @@ func flat(list *yaml.Node) []*yaml.Node {
 	return all
 }
 
-// lead puts a field in front of the others.
+// lead inserts a field before the others.
 func lead(node *yaml.Node, name, value string) {
 	node.Content = append([]*yaml.Node{scalar(name), scalar(value)}, node.Content...)
 }
 
-// readList makes documents of a list's members if one of them is for us, or would change; else the list stays.
+// readList creates documents from a list's members if one of them is relevant, or would change. Otherwise the list is
+// kept.
 func (m *migration) readList(d *document) bool {
 	trial := migration{options: m.options}
 	var documents []*document
@@ -51,7 +52,7 @@ func (m *migration) readList(d *document) bool {
 		trial.adopt(&tried, err)
 		documents, unread = append(documents, one), append(unread, err)
 	}
-	d.root = nil // of thousands of members, once is enough
+	d.root = nil // for thousands of members, once is enough
 	trial.sources()
 	ours := trial.scaler != nil
 	for _, i := range trial.items {
@@ -59,7 +60,7 @@ func (m *migration) readList(d *document) bool {
 		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
 	}
 	if !ours {
-		if err := d.parse(); err != nil { // it was readable just now
+		if err := d.parse(); err != nil { // it was parsed successfully before
 			d.root = nil
 		}
 		return false

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// lists are lists, and what is printed of them.
+// lists contains lists, and their output.
 var lists = []struct {
 	name, text string
-	prints     []string // parts of what is printed
+	prints     []string // parts of the output
 	stays      bool
 }{
 	{"a list of a kind whose members leave it out", "apiVersion: karpenter.sh/v1alpha5\nkind: ProvisionerList\nitems:\n- metadata: {name: a}\n  spec: {providerRef: {name: c}}\n- metadata: {name: b}\n  spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\nmetadata:\n  name: a\n", "kind: NodePool\nmetadata:\n  name: b\n"}, false},
@@ -20,24 +20,25 @@ var lists = []struct {
 	{"of nothing", "apiVersion: karpenter.sh/v1\nkind: NodePoolList\nitems: []\n", nil, true},
 }
 
-// TestLists compares what becomes of lists.
+// TestLists compares the results for lists.
 func TestLists(t *testing.T) {
 	for _, test := range lists {
 		t.Run(test.name, func(t *testing.T) {
 			result := Run([]File{{Name: "in", Text: []byte(test.text)}}, Options{Check: judge(t)})
 			for _, part := range test.prints {
 				if !strings.Contains(string(result.Manifests), part) {
-					t.Errorf("printed is\n%s, want %q in it", result.Manifests, part)
+					t.Errorf("printed is\n%s, want it to contain %q", result.Manifests, part)
 				}
 			}
 			if stays := string(result.Manifests) == test.text; stays != test.stays {
-				t.Errorf("it stays: %t, want %t; printed is\n%s", stays, test.stays, result.Manifests)
+				t.Errorf("it is kept: %t, want %t; printed is\n%s", stays, test.stays, result.Manifests)
 			}
 		})
 	}
 }
 
-// TestDeepLists reads lists within lists as deep as they may be, which would take for ever if each level were read twice.
+// TestDeepLists reads lists that are nested as deep as possible, which would take forever if each level were read
+// twice.
 func TestDeepLists(t *testing.T) {
 	deep := `{"apiVersion":"karpenter.sh/v1alpha5","kind":"Provisioner","metadata":{"name":"a"},"spec":{"providerRef":{"name":"c"}}}`
 	for range 60 {
@@ -49,11 +50,11 @@ func TestDeepLists(t *testing.T) {
 	}
 }
 
-// TestFirstGroup gives Provisioners of 2021, which nothing can be made of.
+// TestFirstGroup covers Provisioners of 2021, which cannot be translated.
 func TestFirstGroup(t *testing.T) {
 	text := "apiVersion: provisioning.karpenter.sh/v1alpha1\nkind: Provisioner\nmetadata:\n  name: a\nspec: {}\n"
 	result := Run([]File{{Name: "in", Text: []byte(text)}}, Options{Check: judge(t)})
 	if string(result.Manifests) != text || result.Report.Count(Advice) != 1 || result.Report.Count(Impossible) != 0 {
-		t.Errorf("printed is\n%s\nreported\n%s, want it as it was, and one advice", result.Manifests, result.Report.Text())
+		t.Errorf("printed is\n%s\nreported\n%s, want it unchanged, and one advice", result.Manifests, result.Report.Text())
 	}
 }

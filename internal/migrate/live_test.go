@@ -31,7 +31,7 @@ status:
   readyReplicas: 5
 `
 
-// TestLive compares what is printed of objects of a cluster.
+// TestLive compares the output for objects of a cluster.
 func TestLive(t *testing.T) {
 	both := liveDeployment + "---\n" + poolWith("v1", "", none) + "---\napiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata:\n  name: k\n  uid: 6f\nspec: {}\n"
 	for _, workloads := range []bool{false, true} {
@@ -53,7 +53,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// What the API server added to objects of today is left out of what is printed, and is nothing that would have to change.
+// TestLiveOfToday verifies that fields that the API server added to current objects are omitted from the output, and
+// do not count as changes.
 func TestLiveOfToday(t *testing.T) {
 	added := strings.Replace(poolWith("v1", "", none), "metadata:\n", "metadata:\n  uid: 5f\n  generation: 3\n", 1)
 	for live, changed := range map[bool]bool{true: false, false: true} {

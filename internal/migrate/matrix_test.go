@@ -14,13 +14,13 @@ import (
 
 var update = flag.Bool("update", false, "write testdata again")
 
-// matrix is the folder of manifests that end-to-end tests apply as they are.
+// matrix is the folder of manifests that end-to-end tests apply unchanged.
 const matrix = "../../test/e2e/testdata/manifests"
 
-// fewest is how many manifests the matrix has at least.
+// fewest is the minimum number of manifests in the matrix.
 const fewest = 40
 
-// manifests are the files of the matrix by name, without the suffix.
+// manifests returns the files of the matrix by name, without the suffix.
 func manifests(t *testing.T) map[string]File {
 	t.Helper()
 	files := map[string]File{}
@@ -39,13 +39,13 @@ func manifests(t *testing.T) map[string]File {
 		}
 	}
 	if len(files) < fewest {
-		t.Fatalf("%d manifests, want %d or more", len(files), fewest)
+		t.Fatalf("%d manifests, want at least %d", len(files), fewest)
 	}
 	return files
 }
 
-// TestMatrix migrates every manifest. What comes out is compared with testdata/NAME.yaml, the report with NAME.txt; and
-// what comes out changes no more when it is migrated again.
+// TestMatrix migrates every manifest. It compares the output with testdata/NAME.yaml and the report with NAME.txt,
+// and verifies that a second migration changes nothing.
 func TestMatrix(t *testing.T) {
 	for name, file := range manifests(t) {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestMatrix(t *testing.T) {
 				t.Errorf("migrated again it changes (changed %t, -once +twice):\n%s", again.Changed, diff)
 			}
 			if lost := lostComments(string(file.Text), string(result.Manifests)); len(lost) > 0 {
-				t.Errorf("comments are gone: %q", lost)
+				t.Errorf("comments are lost: %q", lost)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// lostComments are the comments of one text that another does not have. Lines of scripts are none.
+// lostComments returns the comments of one text that another does not have, except lines of scripts.
 func lostComments(before, after string) []string {
 	var lost []string
 	for line := range strings.Lines(before) {
@@ -92,7 +92,7 @@ func lostComments(before, after string) []string {
 	return lost
 }
 
-// TestMeaning compares what came out with what the manifest's version documents, as expect.yml has it.
+// TestMeaning compares the output with the documented semantics of the manifest's version, in expect.yml.
 func TestMeaning(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(matrix, "expect.yml"))
 	if err != nil {
@@ -105,7 +105,7 @@ func TestMeaning(t *testing.T) {
 	files := manifests(t)
 	for name := range expected {
 		if _, there := files[name]; !there {
-			t.Errorf("expect.yml names %s, which is not there", name)
+			t.Errorf("expect.yml names %s, which does not exist", name)
 		}
 	}
 	for name, file := range files {
@@ -127,7 +127,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// meanings are what the pools of a stream mean, by name, in the words of expect.yml.
+// meanings returns the semantics of the pools in a stream, by name, in the notation of expect.yml.
 func meanings(t *testing.T, stream []byte) map[string]map[string]any {
 	t.Helper()
 	pools, classes := map[string]*yaml.Node{}, map[string]*yaml.Node{}
@@ -205,7 +205,7 @@ func meaning(pool, class *yaml.Node) map[string]any {
 	return m
 }
 
-// TestTwice gives everything at once, twice: the same comes out.
+// TestTwice migrates everything together, twice: the results are equal.
 func TestTwice(t *testing.T) {
 	var files []File
 	for _, file := range manifests(t) {

@@ -13,46 +13,46 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
-// Options are what manifests do not say.
+// Options contains information that is not in manifests.
 type Options struct {
-	// ClusterName and InstanceProfile are what objects of before v1beta1 took from the controller's settings. They are for
-	// input without values and without the ConfigMap karpenter-global-settings, which say it too, and win over those.
+	// ClusterName and InstanceProfile are what objects from before v1beta1 read from the controller's settings. They
+	// are for input without values and without the ConfigMap karpenter-global-settings, which contain them too, and
+	// take precedence.
 	ClusterName, InstanceProfile string
-	// KubernetesMinor is the minor version of the cluster, such as 34; 0 if it is not known.
+	// KubernetesMinor is the minor version of the cluster, such as 34, or 0 if unknown.
 	KubernetesMinor int
-	// Kwok says that machines are simulated.
+	// Kwok means that machines are simulated.
 	Kwok bool
-	// HonourSafeToEvict says that pods which ask the Cluster Autoscaler to keep their node ask us too. It is so in any case
-	// if the Cluster Autoscaler is in the input.
+	// HonourSafeToEvict means that the annotation with which pods prevent the Cluster Autoscaler from removing their
+	// node is kept effective. This is always the case if the Cluster Autoscaler is in the input.
 	HonourSafeToEvict bool
-	// Workloads says that objects of a cluster (File.Live) which are not of our kinds are printed too, if they change.
+	// Workloads means that objects of other kinds in a cluster (File.Live) are printed too, if they change.
 	Workloads bool
-	// InstanceTypes are the types of EC2 that are known; nil knows none. They are asked for where a node group names types.
+	// InstanceTypes returns the known EC2 types. Nil means none. It is called if a node group names types.
 	InstanceTypes func() []InstanceType
-	// Check says what an API server would refuse of an object of ours as it is printed, given as JSON knows it; nil checks
-	// nothing.
+	// Check returns why an API server would reject a printed object, given as decoded JSON. Nil disables the check.
 	Check func(object map[string]any) []Fault
 }
 
-// Fault is why an API server would refuse an object.
+// Fault is one reason why an API server would reject an object.
 type Fault struct {
-	Field   string // its path; empty: the whole object
-	Problem string // what is wrong, and what would be right
+	Field   string // path; empty: the whole object
+	Problem string // the problem and its correction
 }
 
-// Result is what became of the input.
+// Result is the result of a migration.
 type Result struct {
-	// Manifests are the documents, in their order, and what was made of them.
+	// Manifests are the documents, in their order, and those created from them.
 	Manifests []byte
-	// Values are those for the chart that follow from the ConfigMap karpenter-global-settings; empty without one.
+	// Values are the chart's values that follow from the ConfigMap karpenter-global-settings, empty without one.
 	Values []byte
 	// Report has an entry for each object.
 	Report Report
-	// Changed is whether the manifests say something else than the input, or should.
+	// Changed reports whether the manifests differ from the input, or should.
 	Changed bool
 }
 
-// Run brings the documents of all files to v1.
+// Run migrates the documents of all files to v1.
 func Run(files []File, options Options) Result {
 	m := migration{options: options}
 	m.settings = known{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}
@@ -74,7 +74,7 @@ func Run(files []File, options Options) Result {
 	return m.result()
 }
 
-// migration is everything on its way through.
+// migration is the state of a migration.
 type migration struct {
 	options  Options
 	settings known
@@ -95,7 +95,7 @@ func (i *item) is(group, kind string) bool {
 	return i.kind == kind && strings.HasPrefix(i.apiVersion, group+"/")
 }
 
-// read takes a document; lists are taken apart if one of their members is for us.
+// read reads a document. Lists are split if one of their members is relevant.
 func (m *migration) read(d *document) {
 	err := d.parse()
 	if err == nil && isList(d.root) && m.readList(d) {
@@ -104,7 +104,7 @@ func (m *migration) read(d *document) {
 	m.adopt(d, err)
 }
 
-// adopt makes an item of a document that was parsed.
+// adopt creates an item from a parsed document.
 func (m *migration) adopt(d *document, err error) {
 	m.all = append(m.all, d)
 	entry := &Entry{Origin: d.origin, Object: "text"}
@@ -128,7 +128,7 @@ func (m *migration) add(d *document, entry *Entry) {
 	m.items = append(m.items, i)
 }
 
-// nameOf is an object's name with its namespace.
+// nameOf returns an object's name with its namespace.
 func nameOf(root *yaml.Node) string {
 	name := text(at(root, "metadata", "name"))
 	if name == "" {
@@ -155,7 +155,7 @@ func (m *migration) sources() {
 	m.findAutoscaler()
 }
 
-// globalSettings makes values of the ConfigMap, of those that can be read.
+// globalSettings creates values from the readable settings of the ConfigMap.
 func (m *migration) globalSettings(i *item) {
 	data := map[string]string{}
 	for _, key := range fields(at(i.root, "data")) {
@@ -188,23 +188,23 @@ func (m *migration) globalSettings(i *item) {
 	i.after = append(i.after, &document{text: comment})
 }
 
-// kinds are the groups of our kinds; tutorials mix them up.
+// kinds contains the groups of this project's kinds; tutorials confuse them.
 var kinds = map[string]string{
 	"NodePool": karpv1.Group, "NodeClaim": karpv1.Group, "Provisioner": karpv1.Group, "Machine": karpv1.Group,
 	"EC2NodeClass": awsv1.Group, "AWSNodeTemplate": awsv1.Group, kwokv1alpha1.Kind: kwokv1alpha1.Group,
 }
 
-// printed are the versions in which objects of ours are printed.
+// printed contains the versions in which objects of this project's kinds are printed.
 var printed = map[string][]string{
 	karpv1.GroupVersion.String():       {"NodePool", "NodeClaim"},
 	awsv1.GroupVersion.String():        {"EC2NodeClass"},
 	kwokv1alpha1.GroupVersion.String(): {kwokv1alpha1.Kind},
 }
 
-// firstGroup is that of the very first Provisioners, of 2021, which v1alpha3 replaced.
+// firstGroup is the group of the first Provisioners, of 2021, which v1alpha3 replaced.
 const firstGroup = "provisioning.karpenter.sh"
 
-// item brings one object to v1, unless that takes more than one object.
+// item migrates one object, unless that requires several objects.
 func (m *migration) item(i *item) {
 	if i.root == nil || i.root.Kind != yaml.MappingNode || i.gone || isValues(i.root) {
 		return
@@ -235,22 +235,22 @@ func (m *migration) item(i *item) {
 		i.gone = true
 		i.note(Changed, "", "is an object of the older controller's own and is left out")
 	case i.is(karpv1.Group, "Provisioner"), i.is(awsv1.Group, "AWSNodeTemplate"):
-		r.lastApplied() // translated together, later; their age and their managers count
+		r.lastApplied() // translated together, later; their age and their managers matter
 		r.provisioner()
 	case i.kind == "Node" && i.apiVersion == "v1":
-		i.gone = m.scaler != nil // they say which groups there are, and are nobody's manifests
+		i.gone = m.scaler != nil // they describe groups, and are not manifests
 	default:
 		m.other(i)
 	}
 }
 
-// other brings an object that is not of our kinds to today's names.
+// other replaces old names in an object of another kind.
 func (m *migration) other(i *item) {
 	if i.live {
 		r := repair{document: i.document, Entry: i.Entry}
 		r.bare(i.kind)
 	}
-	scaler := m.scaler != nil && m.scaler.item == i // it keeps its node while it is there, and then goes
+	scaler := m.scaler != nil && m.scaler.item == i // it keeps its node until its removal
 	p := pods{document: i.document, Entry: i.Entry, honour: (m.options.HonourSafeToEvict || m.scaler != nil) && !scaler}
 	p.walk(i.root, "")
 	p.workload(i.kind)
@@ -272,7 +272,7 @@ func (m *migration) other(i *item) {
 	}
 }
 
-// version puts right a version that the kind does not have.
+// version repairs a version that the kind does not have.
 func (m *migration) version(i *item, group string) {
 	_, version, _ := strings.Cut(i.apiVersion, "/")
 	known := map[string][]string{
@@ -301,7 +301,7 @@ func (m *migration) version(i *item, group string) {
 	}
 }
 
-// serverFields takes away what an API server adds to objects.
+// serverFields removes the fields that an API server adds to objects.
 func (r *repair) serverFields() {
 	found := take(r.root, "status") != nil
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
@@ -311,7 +311,7 @@ func (r *repair) serverFields() {
 		found = take(r.root, "metadata", "annotations", annotation) != nil || found
 	}
 	switch found = r.lastApplied() || found; {
-	case found && r.live: // of the cluster, not of what somebody wrote
+	case found && r.live: // of the cluster, not of a manifest
 		r.bared = true
 	case found:
 		r.anew = true
@@ -319,8 +319,8 @@ func (r *repair) serverFields() {
 	}
 }
 
-// bare takes away what the API server and controllers add to objects of others, before anything is changed in them, and how
-// many pods there are to be: an autoscaler may have that in hand.
+// bare removes, before any other change, the fields that the API server and controllers add to objects of other
+// kinds, and the number of replicas, which an autoscaler may control.
 func (r *repair) bare(kind string) {
 	before := Entry{}
 	cleaned := repair{document: r.document, Entry: &before}
@@ -333,12 +333,12 @@ func (r *repair) bare(kind string) {
 		take(r.root, "spec", "replicas")
 	}
 	r.text, r.anew, r.bared, r.ends = encode(r.root, false), false, false, nil
-	if again := (&document{text: r.text}); again.parse() == nil { // lines as they are now
+	if again := (&document{text: r.text}); again.parse() == nil { // with the current positions of lines
 		r.root = again.root
 	}
 }
 
-// lastApplied takes away the annotations that kubectl and older controllers add, and says whether one was there.
+// lastApplied removes the annotations that kubectl and older controllers add, and reports whether one was present.
 func (r *repair) lastApplied() bool {
 	found := false
 	for _, annotation := range []string{"kubectl.kubernetes.io/last-applied-configuration", karpv1.Group + "/provisioner-hash", awsv1.Group + "/nodetemplate-hash"} {
@@ -351,7 +351,7 @@ func (r *repair) lastApplied() bool {
 	return found
 }
 
-// legacySettings are the settings in the form that translating asks for.
+// legacySettings returns the settings as input for the translation.
 func (m *migration) legacySettings() legacy.Settings {
 	s := legacy.Settings{
 		Kwok: m.options.Kwok, ClusterName: m.settings.clusterName, KubernetesMinor: m.options.KubernetesMinor,

@@ -15,9 +15,10 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Values with their comments. A path is a list of names of fields; what is not there is nil, and nil has nothing below it.
+// This file handles values with their comments. A path is a list of field names. An absent value is nil, and so are
+// its fields.
 
-// at is the value behind a path of fields.
+// at returns the value at a path of fields.
 func at(node *yaml.Node, path ...string) *yaml.Node {
 	for _, name := range path {
 		i := index(node, name)
@@ -29,7 +30,7 @@ func at(node *yaml.Node, path ...string) *yaml.Node {
 	return node
 }
 
-// index is where the name of a field stands among a mapping's content, -1 if it does not.
+// index returns the position of a field's name in the content of a mapping, or -1.
 func index(node *yaml.Node, name string) int {
 	if node == nil || node.Kind != yaml.MappingNode {
 		return -1
@@ -42,7 +43,7 @@ func index(node *yaml.Node, name string) int {
 	return -1
 }
 
-// text is a scalar's value; empty for anything else.
+// text returns a scalar's value, and an empty string for anything else.
 func text(node *yaml.Node) string {
 	if node == nil || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 		return ""
@@ -50,7 +51,7 @@ func text(node *yaml.Node) string {
 	return node.Value
 }
 
-// texts are the scalars of a list, or the one that stands in its place.
+// texts returns the scalars of a list, or a single scalar.
 func texts(node *yaml.Node) []string {
 	if node == nil {
 		return nil
@@ -67,7 +68,7 @@ func texts(node *yaml.Node) []string {
 	return all
 }
 
-// members are those of a list.
+// members returns those of a list.
 func members(node *yaml.Node) []*yaml.Node {
 	if node == nil || node.Kind != yaml.SequenceNode {
 		return nil
@@ -75,7 +76,7 @@ func members(node *yaml.Node) []*yaml.Node {
 	return node.Content
 }
 
-// fields are the names of a mapping, in their order.
+// fields returns the names in a mapping, in their order.
 func fields(node *yaml.Node) []string {
 	var names []string
 	if node != nil && node.Kind == yaml.MappingNode {
@@ -86,12 +87,12 @@ func fields(node *yaml.Node) []string {
 	return names
 }
 
-// empty reports whether a value says nothing.
+// empty reports whether a value has no content.
 func empty(node *yaml.Node) bool {
 	return node == nil || node.Tag == "!!null" || node.Kind != yaml.ScalarNode && len(node.Content) == 0
 }
 
-// ambiguous are texts that YAML 1.1, which kubectl reads, takes for truth values, or for numbers to the base of 60.
+// ambiguous matches texts that YAML 1.1, which kubectl reads, parses as booleans, or as base-60 numbers.
 var ambiguous = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$|^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?$`)
 
 func scalar(value string) *yaml.Node {
@@ -102,8 +103,8 @@ func scalar(value string) *yaml.Node {
 	return node
 }
 
-// readsAsText reports whether YAML, of any version, reads a text without quotes as that text. Most are words, which are
-// known without asking the parser: that costs 30 times as much.
+// readsAsText reports whether every version of YAML parses a text without quotes as that text. Most texts are words,
+// which need no parser: a parser needs 30 times as long.
 func readsAsText(value string) bool {
 	if isWord(value) {
 		return len(value) > len("false") || !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(value))
@@ -111,7 +112,7 @@ func readsAsText(value string) bool {
 	return !ambiguous.MatchString(value) && parsesAsText(value)
 }
 
-// isWord reports whether a text is of letters, digits and what names have between them, with a letter in front.
+// isWord reports whether a text consists of letters, digits and separators of names, and starts with a letter.
 func isWord(value string) bool {
 	for i := range len(value) {
 		letter := value[i] >= 'a' && value[i] <= 'z' || value[i] >= 'A' && value[i] <= 'Z'
@@ -137,7 +138,7 @@ func sequence(members ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: members}
 }
 
-// set gives a field a value, making the mappings on the way.
+// set sets a field, and creates missing mappings on the path.
 func set(node, value *yaml.Node, path ...string) {
 	for len(path) > 1 {
 		below := at(node, path[0])
@@ -155,7 +156,7 @@ func set(node, value *yaml.Node, path ...string) {
 	node.Content = append(node.Content, scalar(path[0]), value)
 }
 
-// take removes a field and returns its value. The comments of its name go with the value.
+// take removes a field and returns its value. The comments of its name are moved to the value.
 func take(node *yaml.Node, path ...string) *yaml.Node {
 	node = at(node, path[:len(path)-1]...)
 	i := index(node, path[len(path)-1])
@@ -172,7 +173,7 @@ func take(node *yaml.Node, path ...string) *yaml.Node {
 	return value
 }
 
-// put gives a field a value that take returned, with its comments in front of the field.
+// put sets a field to a value from take, with its comments before the field.
 func put(node, value *yaml.Node, path ...string) {
 	head, foot := value.HeadComment, value.FootComment
 	value.HeadComment, value.FootComment = "", ""
@@ -182,7 +183,7 @@ func put(node, value *yaml.Node, path ...string) {
 	name.HeadComment, name.FootComment = joinComments(name.HeadComment, head), joinComments(name.FootComment, foot)
 }
 
-// prune removes mappings on a path that say nothing any more, from below.
+// prune removes empty mappings on a path, from the innermost.
 func prune(node *yaml.Node, path ...string) {
 	for ; len(path) > 0; path = path[:len(path)-1] {
 		if below := at(node, path...); below == nil || !empty(below) || comments(below) != "" {
@@ -199,7 +200,7 @@ func joinComments(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n")
 }
 
-// comments are all that stand at a value and below it.
+// comments returns all comments of a value and its descendants.
 func comments(node *yaml.Node) string {
 	if node == nil {
 		return ""
@@ -223,7 +224,7 @@ func clone(node *yaml.Node) *yaml.Node {
 	return &copied
 }
 
-// same reports whether two values say the same; the order of fields, comments and style do not matter.
+// same reports whether two values are equal, ignoring the order of fields, comments and style.
 func same(a, b *yaml.Node) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -245,7 +246,7 @@ func same(a, b *yaml.Node) bool {
 	return a.Tag == b.Tag && a.Value == b.Value
 }
 
-// alike is same, where amounts and times may be spelt in other ways.
+// alike is like same, but also accepts different notations of amounts and durations.
 func alike(a, b *yaml.Node) bool {
 	if same(a, b) {
 		return true
@@ -283,7 +284,7 @@ func alikeScalars(a, b *yaml.Node) bool {
 	return err == nil && x.Cmp(y) == 0
 }
 
-// nodeOf turns an object into a value, its fields in the order of its type.
+// nodeOf converts an object to a value, with its fields in the order of its type.
 func nodeOf(object any) (*yaml.Node, error) {
 	encoded, err := json.Marshal(object)
 	if err != nil {
@@ -329,12 +330,12 @@ func decoded(decoder *json.Decoder) (*yaml.Node, error) {
 	case bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(token)}, nil
 	case string:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: token}, nil // block finds the style
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: token}, nil // block sets the style
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// block takes the braces, brackets and quotes of JSON away.
+// block removes the JSON style: braces, brackets and quotes.
 func block(node *yaml.Node) {
 	node.Style &^= yaml.FlowStyle
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
@@ -346,12 +347,12 @@ func block(node *yaml.Node) {
 	for i, child := range node.Content {
 		block(child)
 		if node.Kind == yaml.MappingNode && i%2 == 1 && node.Content[i-1].Value == "values" && child.Kind == yaml.SequenceNode {
-			child.Style |= yaml.FlowStyle // of a requirement
+			child.Style |= yaml.FlowStyle // values of a requirement
 		}
 	}
 }
 
-// plain is the value as JSON knows it.
+// plain returns the value as decoded JSON.
 func plain(node *yaml.Node) any {
 	switch {
 	case node == nil:
@@ -377,7 +378,7 @@ func plain(node *yaml.Node) any {
 	case nil, bool, string, int, int64, uint64, float64:
 		return value
 	}
-	return node.Value // a date is a text to Kubernetes
+	return node.Value // a date is a string in Kubernetes
 }
 
 func under(path, name string) string {

@@ -2,7 +2,7 @@ package migrate
 
 import "testing"
 
-// TestReadsAsText compares the short way to find out whether a text needs quotes with asking the parser.
+// TestReadsAsText compares the fast check whether a text needs quotes with the parser.
 func TestReadsAsText(t *testing.T) {
 	for _, text := range []string{
 		"", "a", "word", "false", "False", "FALSE", "falsey", "true", "null", "Null", "nullify", "~", "yes", "off", "y", "nan", ".nan", "inf",
@@ -14,7 +14,7 @@ func TestReadsAsText(t *testing.T) {
 			t.Errorf("readsAsText(%q) is %t, want %t", text, got, want)
 		}
 		if again := (&document{text: "a: " + encode(scalar(text), false)}); again.parse() != nil || plain(at(again.root, "a")) != any(text) {
-			t.Errorf("%q does not come back as it is written: %s", text, again.text)
+			t.Errorf("%q is not read back as it is written: %s", text, again.text)
 		}
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// placeholder is a value, or a part of one, that was to be filled in: ${NAME}, <YOUR_NAME>, {{ name }}, YOUR_NAME.
+// placeholder matches a value, or a part of one, that should have been replaced: ${NAME}, <YOUR_NAME>, {{ name }},
+// YOUR_NAME.
 var placeholder = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_.]*\}|<[A-Za-z][A-Za-z0-9_. -]*>|\{\{[^{}]+\}\}|\b(?:YOUR|REPLACE|CHANGE)_[A-Z0-9_]+\b`)
 
-// placeholders names values of our objects, as they are printed, that look as if they were to be filled in. What machines run
-// at their first start has such words of its own.
+// placeholders reports values in printed objects that look like placeholders. User data, which may contain such
+// words, is skipped.
 func (m *migration) placeholders() {
 	for _, i := range m.items {
 		for _, d := range i.documents() {
@@ -27,7 +28,7 @@ func (m *migration) placeholders() {
 	}
 }
 
-// eachText gives all texts of a document with their fields.
+// eachText calls give for all texts of a document with their fields.
 func eachText(node *yaml.Node, path string, give func(path, value string)) {
 	if node == nil {
 		return

@@ -20,7 +20,8 @@ func toldOf(t *testing.T, manifest string) (notes []string, printed string) {
 	return notes, string(result.Manifests)
 }
 
-// Values that were never filled in are named, with their field; what a machine runs, and real values, are not.
+// TestPlaceholders verifies that placeholders are reported, with their field, except in user data, and that real
+// values are not.
 func TestPlaceholders(t *testing.T) {
 	for _, c := range []struct{ value, found string }{
 		{"KarpenterNodeInstanceProfile-${CLUSTER_NAME}", "${CLUSTER_NAME}"},
@@ -41,7 +42,8 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// What the report says of expireAfter is what is printed, also of a pool without a template.
+// TestExpireAfterWithoutTemplate verifies that the report on expireAfter matches the output, also for a pool without
+// a template.
 func TestExpireAfterWithoutTemplate(t *testing.T) {
 	for _, version := range []string{"v1beta1", "v1"} {
 		notes, printed := toldOf(t, "apiVersion: karpenter.sh/"+version+"\nkind: NodePool\nmetadata: {name: default}\nspec:\n  disruption:\n    consolidationPolicy: WhenEmpty\n    expireAfter: 2592000\n")

@@ -10,19 +10,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// safeToEvict is what pods say to the Cluster Autoscaler: "false" keeps their node.
-// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+// safeToEvict is the annotation of pods for the Cluster Autoscaler. With "false", it does not remove their node
+// (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
 const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
-// pods gives what creates pods today's names, whatever its kind: a pod, and a template of pods, is what has containers and
-// stands in a field spec. Only names are touched, in the text, so that everything else stays as it was written.
+// pods replaces old names in objects that create pods, whatever their kind: a value with containers in a field spec
+// is a pod or a pod template. Only names are changed, in the text, so that everything else stays as it was written.
 type pods struct {
 	*document
 	*Entry
-	honour bool // safe-to-evict: "false" is to hold with us too
+	honour bool // keep the meaning of safe-to-evict: "false"
 }
 
-// walk looks at every value of a document.
+// walk visits every value of a document.
 func (p *pods) walk(node *yaml.Node, path string) {
 	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i].Value, node.Content[i+1]
@@ -39,7 +39,7 @@ func (p *pods) walk(node *yaml.Node, path string) {
 	}
 }
 
-// spec renames what a pod asks of its node.
+// spec replaces labels in the constraints of a pod on its node.
 func (p *pods) spec(spec *yaml.Node, path string) {
 	p.keys(at(spec, "nodeSelector"), path+".nodeSelector")
 	affinity := at(spec, "affinity")
@@ -70,7 +70,7 @@ func (p *pods) expressions(list *yaml.Node, path string) {
 	}
 }
 
-// keys renames labels that are names of fields.
+// keys replaces labels that are field names.
 func (p *pods) keys(node *yaml.Node, path string) {
 	for _, name := range fields(node) {
 		today, renamed := names.Label(name)
@@ -87,7 +87,7 @@ func (p *pods) keys(node *yaml.Node, path string) {
 	}
 }
 
-// label renames one label.
+// label replaces one label.
 func (p *pods) label(node *yaml.Node, path string) {
 	old := text(node)
 	if today, renamed := names.Label(old); renamed {
@@ -98,7 +98,7 @@ func (p *pods) label(node *yaml.Node, path string) {
 	}
 }
 
-// tolerations renames taints. That of a node that is going has no value any more.
+// tolerations replaces taints. The current taint of a node that is being removed has no value.
 func (p *pods) tolerations(list *yaml.Node, path string) {
 	for _, toleration := range members(list) {
 		key := at(toleration, "key")
@@ -118,7 +118,7 @@ func (p *pods) tolerations(list *yaml.Node, path string) {
 	}
 }
 
-// metadata renames annotations of the pod, or of the template, whose spec was found below the node.
+// metadata replaces annotations of the pod or template whose spec was found below the node.
 func (p *pods) metadata(node *yaml.Node, path string) {
 	path = under(path, "metadata.annotations")
 	annotations := at(node, "metadata", "annotations")
@@ -127,7 +127,7 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 		if !renamed {
 			continue
 		}
-		if at(annotations, today) != nil { // both are there: the new one wins
+		if at(annotations, today) != nil { // both are present: the new one takes precedence
 			take(annotations, name)
 			p.anew = true
 			p.note(Changed, path, "%s is left out: %s is there too", name, today)
@@ -145,23 +145,23 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 	}
 }
 
-// replace gives a scalar another value, in the text too.
+// replace changes a scalar's value, also in the text.
 func (d *document) replace(node *yaml.Node, value string) {
 	d.edits = append(d.edits, edit{node.Line, node.Column, node.Value, value})
 	node.Value = value
 }
 
-// insert puts lines in front of a field, as deep as it stands.
+// insert inserts lines before a field, with its indentation.
 func (d *document) insert(node *yaml.Node, before string, lines ...string) {
 	name := node.Content[index(node, before)]
 	indent := strings.Repeat(" ", max(name.Column-1, 0))
 	d.edits = append(d.edits, edit{line: name.Line, new: indent + strings.Join(lines, "\n"+indent) + "\n"})
 }
 
-// selectorless are the kinds that must say which pods are theirs.
+// selectorless are the kinds that require a selector for their pods.
 var selectorless = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
 
-// workload puts right what the API server has refused since apps/v1: an older version, and a missing selector.
+// workload repairs what the API server has rejected since apps/v1: an older version, and a missing selector.
 func (p *pods) workload(kind string) {
 	version := at(p.root, "apiVersion")
 	old := []string{"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"}
@@ -201,7 +201,8 @@ func (p *pods) workload(kind string) {
 	}
 }
 
-// selectorValues quotes values of node selectors that YAML does not read as texts: the API server refuses the pod.
+// selectorValues quotes values of node selectors that YAML does not parse as strings: the API server would reject the
+// pod.
 func (p *pods) selectorValues(node *yaml.Node) {
 	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i].Value, node.Content[i+1]
@@ -221,7 +222,7 @@ func (p *pods) selectorValues(node *yaml.Node) {
 	}
 }
 
-// quote makes a text of a number, a truth value or a date, and says whether it was one.
+// quote converts a number, a boolean or a date to a string, and reports whether it was one.
 func quote(node *yaml.Node) bool {
 	if node == nil || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 		return false
@@ -233,7 +234,7 @@ func quote(node *yaml.Node) bool {
 	return true
 }
 
-// quoted is the edit that puts quotes around a value.
+// quoted returns the edit that quotes a value.
 func quoted(node *yaml.Node) edit {
 	return edit{node.Line, node.Column, node.Value, `"` + node.Value + `"`}
 }

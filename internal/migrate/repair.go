@@ -10,20 +10,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// Repairs of what many manifests have wrong, each in one function. They bring an object to the form of its own version, and
-// leave what is right as it stands. A repair that guesses is on the safe side: it rather keeps a node than removes it.
+// This file repairs common mistakes in manifests, each in one function. The result is an object in the form of its
+// own version. Correct content is not changed. A repair that has to guess prefers to keep a node.
 
-// repair is one object that is looked through.
+// repair is an object that is being repaired.
 type repair struct {
 	*document
 	*Entry
 	beta bool // the object is v1beta1
 }
 
-// misplaced is a field that stands where no version has it, and its place.
+// misplaced is a field at a path that no version has, and its correct path.
 type misplaced struct{ from, to string }
 
-// strays are fields of pools in wrong places.
+// strays contains misplaced fields of pools.
 var strays = func() []misplaced {
 	list := []misplaced{
 		{"spec.providerRef", "spec.template.spec.nodeClassRef"},
@@ -62,7 +62,7 @@ var strays = func() []misplaced {
 	return list
 }()
 
-// pool looks through a NodePool.
+// pool repairs a NodePool.
 func (r *repair) pool() {
 	r.clusterScoped()
 	for _, s := range strays {
@@ -94,7 +94,7 @@ func (r *repair) pool() {
 	}
 }
 
-// provisioner puts right what a Provisioner, or an AWSNodeTemplate, has wrong that translating does not.
+// provisioner repairs mistakes in a Provisioner or an AWSNodeTemplate that the translation does not handle.
 func (r *repair) provisioner() {
 	r.requirements(r.find("spec.requirements"), "spec.requirements")
 	for _, field := range []string{"taints", "startupTaints"} {
@@ -105,10 +105,10 @@ func (r *repair) provisioner() {
 	r.nodeAnnotations(r.find("spec.annotations"), "spec.annotations")
 }
 
-// find is a value by its path with dots.
+// find returns a value by its path with dots.
 func (r *repair) find(path string) *yaml.Node { return at(r.root, strings.Split(path, ".")...) }
 
-// stray moves a field to its place, where it joins what is there.
+// stray moves a field to its correct path, and merges it with an existing value.
 func (r *repair) stray(from, to string) {
 	if r.find(from) == nil {
 		return
@@ -147,7 +147,7 @@ func (r *repair) stray(from, to string) {
 	}
 }
 
-// expiry brings expireAfter to the place that it has in the object's version.
+// expiry moves expireAfter to its path in the object's version.
 func (r *repair) expiry() {
 	target := "spec.template.spec.expireAfter"
 	wrong := []string{"spec.expireAfter", "spec.template.expireAfter", "spec.disruption.expireAfter"}
@@ -161,7 +161,7 @@ func (r *repair) expiry() {
 	r.stray("spec.template.spec.ttlSecondsUntilExpired", target)
 }
 
-// oldTimes are the fields of Provisioners that say which nodes go.
+// oldTimes handles the fields of Provisioners about the removal of nodes.
 func (r *repair) oldTimes() {
 	for _, place := range []string{"spec", "spec.template.spec", "spec.disruption"} {
 		after := take(r.root, append(strings.Split(place, "."), "ttlSecondsAfterEmpty")...)
@@ -189,7 +189,7 @@ func (r *repair) oldTimes() {
 	}
 }
 
-// classReference completes the reference to the node class, and makes its version a group.
+// classReference completes the reference to the node class, and replaces its version by a group.
 func (r *repair) classReference() {
 	path := "spec.template.spec.nodeClassRef"
 	reference := r.find(path)
@@ -247,7 +247,7 @@ func (r *repair) repaired(path, why string) {
 	r.note(Repaired, path, "%s", why)
 }
 
-// completed notes what older versions filled in.
+// completed adds a note about a default of older versions.
 func (r *repair) completed(path, why string) {
 	r.anew = true
 	if r.beta {
@@ -257,12 +257,12 @@ func (r *repair) completed(path, why string) {
 	}
 }
 
-// operators by how they are also written.
+// operators lists the valid operators.
 var operators = []string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}
 
-// requirements looks through a list of requirements.
+// requirements repairs a list of requirements.
 func (r *repair) requirements(list *yaml.Node, path string) {
-	if list != nil && list.Kind == yaml.MappingNode && len(list.Content) > 0 { // one requirement in place of the list, or key: values
+	if list != nil && list.Kind == yaml.MappingNode && len(list.Content) > 0 { // one requirement instead of the list, or key: values
 		member := clone(list)
 		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
 		r.repaired(path, "is a list")
@@ -312,7 +312,7 @@ func (r *repair) requirement(requirement *yaml.Node, path string) {
 	r.capacityTypes(requirement, path)
 }
 
-// capacityTypes puts right how capacity types are spelt.
+// capacityTypes repairs the spelling of capacity types.
 func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
 	if text(at(requirement, "key")) != karpv1.LabelCapacityType {
 		return
@@ -327,7 +327,7 @@ func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
 	}
 }
 
-// textual makes texts of a mapping's values.
+// textual converts a mapping's values to strings.
 func (r *repair) textual(node *yaml.Node, path string) {
 	for _, name := range fields(node) {
 		if quote(at(node, name)) {
@@ -336,7 +336,7 @@ func (r *repair) textual(node *yaml.Node, path string) {
 	}
 }
 
-// nodeAnnotations gives annotations of nodes today's names.
+// nodeAnnotations replaces old names of node annotations.
 func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
 	for _, name := range fields(node) {
 		if today, renamed := names.NodeAnnotation(name); renamed {
@@ -350,7 +350,7 @@ func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
 	}
 }
 
-// clusterScoped takes the namespace away from an object that has none.
+// clusterScoped removes the namespace of a cluster-scoped object.
 func (r *repair) clusterScoped() {
 	if take(r.root, "metadata", "namespace") != nil {
 		r.repaired("metadata.namespace", "does not exist: "+text(at(r.root, "kind"))+" objects are of the whole cluster")

@@ -12,11 +12,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
-// Times, policies, budgets, numbers and amounts of pools.
+// This file repairs durations, policies, budgets, numbers and amounts of pools.
 
 var spans = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
 
-// duration makes a time of a number of seconds, and of days and weeks, which the API does not know.
+// duration converts a number of seconds, and days and weeks, which the API does not support, to a duration.
 func (r *repair) duration(path string) {
 	node := r.find(path)
 	value := text(node)
@@ -43,7 +43,7 @@ func (r *repair) duration(path string) {
 	r.repaired(path, "is "+value+", want a time: "+wanted)
 }
 
-// span is a time in the greatest unit that says it.
+// span formats a duration in the largest unit that represents it exactly.
 func span(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -56,14 +56,14 @@ func span(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) + "s"
 }
 
-// policy gives the consolidation policy the name of the object's version.
+// policy sets the consolidation policy to its name in the object's version.
 func (r *repair) policy() {
 	node := r.find("spec.disruption.consolidationPolicy")
 	value := text(node)
 	today, renamed := names.ConsolidationPolicy(value)
 	switch {
 	case r.beta && value == string(karpv1.ConsolidateWhenEmptyOrUnderutilized):
-		node.Value = "WhenUnderutilized" // and back again, when the version is
+		node.Value = "WhenUnderutilized" // converted back with the version
 		r.note(Repaired, "spec.disruption.consolidationPolicy", "is a value of v1, not of v1beta1")
 	case !r.beta && renamed:
 		node.Value = today
@@ -74,7 +74,7 @@ func (r *repair) policy() {
 	}
 }
 
-// budgets looks through them. One that names a schedule and no duration holds at all times: that keeps more nodes.
+// budgets repairs budgets. One with a schedule and without a duration applies at all times, which keeps more nodes.
 func (r *repair) budgets() {
 	list := r.find("spec.disruption.budgets")
 	if list != nil && list.Kind == yaml.MappingNode {
@@ -109,7 +109,7 @@ func (r *repair) budgets() {
 	}
 }
 
-// inherit gives the comments of a value that is left out to another one.
+// inherit moves the comments of a removed value to another one.
 func inherit(node, left *yaml.Node) {
 	if node != nil && node.LineComment == "" {
 		node.LineComment = comments(left)
@@ -141,7 +141,7 @@ func (r *repair) budgetDuration(node *yaml.Node, path string) {
 	*node = *scalar(wanted)
 }
 
-// number makes a number of a text.
+// number converts a string to a number.
 func (r *repair) number(path string) {
 	node := r.find(path)
 	if node == nil || node.Tag != "!!str" {
@@ -155,7 +155,7 @@ func (r *repair) number(path string) {
 	r.repaired(path, "is a number, without quotes")
 }
 
-// amounts looks through amounts of resources.
+// amounts repairs amounts of resources.
 func (r *repair) amounts(path string) {
 	list := r.find(path)
 	for _, name := range fields(list) {

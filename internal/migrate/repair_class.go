@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// class looks through an EC2NodeClass.
+// class repairs an EC2NodeClass.
 func (r *repair) class() {
 	r.clusterScoped()
 	for _, kind := range []string{"subnet", "securityGroup", "ami"} {
@@ -42,7 +42,7 @@ func (r *repair) class() {
 	}
 }
 
-// selector makes terms of a selector as AWSNodeTemplates have it.
+// selector converts a selector in the form of AWSNodeTemplates to terms.
 func (r *repair) selector(field, kind string) {
 	value := take(r.root, "spec", field)
 	if value == nil {
@@ -82,7 +82,7 @@ func (r *repair) selector(field, kind string) {
 	}
 }
 
-// terms looks through a list of terms.
+// terms repairs a list of terms.
 func (r *repair) terms(field string) {
 	path := "spec." + field
 	list := r.find(path)
@@ -114,7 +114,8 @@ func (r *repair) terms(field string) {
 	}
 }
 
-// ids makes a term of each id, and lets an id stand alone: it excludes tags, which nobody could have needed.
+// ids creates a term for each ID, and separates an ID from other conditions: the API does not allow it next to tags,
+// which are redundant then.
 func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
 	id := at(term, "id")
 	if quote(at(term, "owner")) {
@@ -149,7 +150,7 @@ func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
 	return terms
 }
 
-// identity makes a name of an ARN.
+// identity replaces an ARN by its name.
 func (r *repair) identity(field, mark string) {
 	node := r.find("spec." + field)
 	if _, path, found := strings.Cut(text(node), mark); found && strings.HasPrefix(node.Value, "arn:") {
@@ -158,7 +159,7 @@ func (r *repair) identity(field, mark string) {
 	}
 }
 
-// kubeletBlock takes the kubelet configuration under the name that Provisioners had for it.
+// kubeletBlock reads the kubelet configuration under its name in Provisioners.
 func (r *repair) kubeletBlock() {
 	for _, from := range []string{"spec.kubeletConfiguration", "spec.kubeletConfig"} {
 		if value := take(r.root, strings.Split(from, ".")...); value != nil {
@@ -193,7 +194,7 @@ func (r *repair) metadataOptions() {
 
 var gigabytes = regexp.MustCompile(`^([0-9]+)\s*(GB|GiB|gb|gi|G[iI]?b?)?$`)
 
-// devices looks through the disks.
+// devices repairs the block device mappings.
 func (r *repair) devices() {
 	list := r.find("spec.blockDeviceMappings")
 	for i, device := range members(list) {
@@ -238,7 +239,7 @@ func (r *repair) devices() {
 
 func (r *repair) truth(path string) { r.truthOf(r.find(path), path) }
 
-// truthOf makes a truth value of a text.
+// truthOf converts a string to a boolean.
 func (r *repair) truthOf(node *yaml.Node, path string) {
 	if node == nil || node.Tag != "!!str" {
 		return
@@ -249,7 +250,7 @@ func (r *repair) truthOf(node *yaml.Node, path string) {
 	}
 }
 
-// ownTags takes away tags that are set by the provider alone.
+// ownTags removes tags that only the provider sets.
 func (r *repair) ownTags() {
 	tags := r.find("spec.tags")
 	for _, name := range fields(tags) {
@@ -261,7 +262,7 @@ func (r *repair) ownTags() {
 	prune(r.root, "spec", "tags")
 }
 
-// images completes what v1 needs to know of images.
+// images adds what v1 requires about images.
 func (r *repair) images() {
 	terms, family := r.find("spec.amiSelectorTerms"), r.find("spec.amiFamily")
 	for _, known := range awsv1.Families() {
@@ -302,7 +303,7 @@ func (r *repair) images() {
 	}
 }
 
-// supported names images that there are for the cluster's version.
+// supported replaces images that do not exist for the cluster's version.
 func (r *repair) supported(minor int) {
 	alias := at(firstOf(r.find("spec.amiSelectorTerms")), "alias")
 	if minor < legacy.FirstWithoutAL2 || !strings.HasPrefix(text(alias), "al2@") {

@@ -8,10 +8,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// taintText is a taint as kubectl writes it: key=value:effect, or key:effect.
+// taintText matches a taint in the notation of kubectl: key=value:effect, or key:effect.
 var taintText = regexp.MustCompile(`^([^=:\s]+)(?:=([^=:\s]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$`)
 
-// taints makes objects of taints that are written as kubectl does, and texts of their values.
+// taints converts taints in the notation of kubectl to objects, and their values to strings.
 func (r *repair) taints(list *yaml.Node, path string) {
 	for i, taint := range members(list) {
 		where := path + "[" + itoa(i) + "]"
@@ -37,13 +37,13 @@ func (r *repair) taints(list *yaml.Node, path string) {
 		if quote(at(taint, "value")) {
 			r.repaired(where+".value", "is a text, in quotes")
 		}
-		if older := text(at(r.root, "kind")) == legacy.KindProvisioner; !older && text(at(taint, "effect")) == "" { // of those, NoSchedule is made
+		if older := text(at(r.root, "kind")) == legacy.KindProvisioner; !older && text(at(taint, "effect")) == "" { // for those, the translation sets NoSchedule
 			r.note(Impossible, where+".effect", "is missing: NoSchedule, PreferNoSchedule or NoExecute")
 		}
 	}
 }
 
-// unscalar is the first of the fields that has a list or a mapping for its value; empty if none has.
+// unscalar returns the first of the fields whose value is a list or a mapping, or an empty string.
 func unscalar(node *yaml.Node, names ...string) string {
 	for _, name := range names {
 		if value := at(node, name); value != nil && value.Kind != yaml.ScalarNode {

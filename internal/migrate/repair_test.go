@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A pool that is right, into which tests put what is wrong.
+// poolWith returns a valid pool, to which tests add mistakes.
 func poolWith(version, spec, template string) string {
 	return "apiVersion: karpenter.sh/" + version + "\nkind: NodePool\nmetadata:\n  name: a\nspec:\n" + indent(spec, "  ") + "  template:\n    spec:\n" + indent(template, "      ") +
 		"      nodeClassRef:\n        group: karpenter.k8s.aws\n        kind: EC2NodeClass\n        name: default\n"
@@ -21,7 +21,7 @@ func indent(text, by string) string {
 	return b.String()
 }
 
-// run migrates one text and reads what came out.
+// run migrates one text and parses the output.
 func run(t *testing.T, text string) (*document, Result) {
 	t.Helper()
 	result := Run([]File{{Name: "in", Text: []byte(text)}}, Options{})
@@ -32,13 +32,13 @@ func run(t *testing.T, text string) (*document, Result) {
 	return d, result
 }
 
-// none are requirements of which there are none.
+// none is an empty list of requirements.
 const none = "requirements: []\n"
 
-// poolRepairs are mistakes in NodePools, and what they become.
+// poolRepairs contains mistakes in NodePools, and their results.
 var poolRepairs = []struct {
 	name, version, spec, template string
-	path, want                    string // as a flow of JSON
+	path, want                    string // as flow JSON
 	outcome                       Outcome
 }{
 	{"requirements beside the template", "v1", "requirements: [{key: a, operator: Exists}]", "", "template.spec.requirements", `[{"key":"a","operator":"Exists"}]`, Repaired},
@@ -101,7 +101,7 @@ func TestPoolRepairs(t *testing.T) {
 				t.Errorf("%s: got\n%s\nwant %s", test.path, result.Manifests, test.want)
 			}
 			if result.Report.Count(test.outcome) == 0 {
-				t.Errorf("the report does not say %s:\n%s", test.outcome, result.Report.Text())
+				t.Errorf("the report does not contain %s:\n%s", test.outcome, result.Report.Text())
 			}
 			again := Run([]File{{Name: "again", Text: result.Manifests}}, Options{})
 			if again.Changed {
@@ -130,7 +130,7 @@ func TestReferenceRepairs(t *testing.T) {
 	}
 }
 
-// TestPoolsOfKwok: the class is of another group, and has no kubelet.
+// TestPoolsOfKwok verifies that the class is of another group, and has no kubelet settings.
 func TestPoolsOfKwok(t *testing.T) {
 	for _, reference := range []string{"{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, name: a}", "{kind: KWOKNodeClass, name: a}"} {
 		d, result := run(t, "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: p}\nspec:\n  template:\n    spec:\n      requirements: []\n      kubelet: {maxPods: 5}\n      nodeClassRef: "+reference+"\n")
@@ -157,7 +157,8 @@ func TestVersionRepairs(t *testing.T) {
 	}
 }
 
-// TestSelectorsOfClasses: selectors that AWSNodeTemplates had mean on an EC2NodeClass what they meant there.
+// TestSelectorsOfClasses verifies that selectors in the form of AWSNodeTemplates have the same meaning on an
+// EC2NodeClass.
 func TestSelectorsOfClasses(t *testing.T) {
 	for _, test := range []struct{ name, field, terms, want string }{
 		{"tags", "subnetSelector: {a: b, c: d}", "subnetSelectorTerms", `[{"tags":{"a":"b","c":"d"}}]`},
@@ -194,17 +195,18 @@ func TestImagesOfTheVersion(t *testing.T) {
 	}
 }
 
-// TestQuotes: what is written is read by kubectl as the texts that it is.
+// TestQuotes verifies that kubectl reads the output as the intended texts.
 func TestQuotes(t *testing.T) {
 	_, result := run(t, "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec:\n  providerRef: {name: a}\n  labels: {a: \"on\", b: \"12:30\", c: \"5\", d: e}\n")
 	for _, want := range []string{`a: "on"`, `b: "12:30"`, `c: "5"`, `d: e`} {
 		if !strings.Contains(string(result.Manifests), want) {
-			t.Errorf("got\n%s, want %s in it", result.Manifests, want)
+			t.Errorf("got\n%s, want it to contain %s", result.Manifests, want)
 		}
 	}
 }
 
-// TestKubeletWithoutItsClass: the class is not in the input, so the settings stay with the pool, and so do comments.
+// TestKubeletWithoutItsClass verifies that the settings and their comments stay in the pool if the class is not in
+// the input.
 func TestKubeletWithoutItsClass(t *testing.T) {
 	d, result := run(t, poolWith("v1beta1", "", "requirements: []\nkubelet:\n  # few addresses\n  maxPods: 58\n"))
 	annotation := text(at(d.root, "metadata", "annotations", "compatibility.karpenter.sh/v1beta1-kubelet-conversion"))
@@ -216,18 +218,20 @@ func TestKubeletWithoutItsClass(t *testing.T) {
 	}
 }
 
-// TestMovedKubeletIsExplained: whoever applies what is printed over running nodes is told what becomes of those.
+// TestMovedKubeletIsExplained verifies that the report describes the effect on running nodes if the output is
+// applied.
 func TestMovedKubeletIsExplained(t *testing.T) {
 	const class = "---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: AL2\n  role: a\n  subnetSelectorTerms: [{id: subnet-1}]\n  securityGroupSelectorTerms: [{id: sg-1}]\n"
 	for kubelet, want := range map[string]int{"kubelet: {maxPods: 58}\n": 2, "": 0} {
 		result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n"+kubelet) + class)}}, Options{})
 		if got := strings.Count(result.Report.Text(), "applied to a running cluster"); got != want {
-			t.Errorf("%q: said %d times, want %d (of the pool and of the class):\n%s", kubelet, got, want, result.Report.Text())
+			t.Errorf("%q: reported %d times, want %d (for the pool and for the class):\n%s", kubelet, got, want, result.Report.Text())
 		}
 	}
 }
 
-// TestContradiction: a pod that selects a pool by both names, with different values, ran nowhere; that is told.
+// TestContradiction verifies that a pod that selects a pool by both names, with different values, which could not run
+// anywhere, is reported.
 func TestContradiction(t *testing.T) {
 	_, result := run(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeSelector: {karpenter.sh/provisioner-name: a, karpenter.sh/nodepool: b}\n  containers: []\n")
 	if result.Report.Count(Impossible) != 1 || strings.Contains(string(result.Manifests), "provisioner-name") || strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1 {
@@ -235,7 +239,8 @@ func TestContradiction(t *testing.T) {
 	}
 }
 
-// TestOneObjectTwice: what would overwrite each other when it is applied is told, with both places.
+// TestOneObjectTwice verifies that objects that would overwrite each other when they are applied are reported, with
+// both places.
 func TestOneObjectTwice(t *testing.T) {
 	const provisioner = "---\napiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec: {providerRef: {name: default}}\n"
 	result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n") + provisioner)}}, Options{})
@@ -270,7 +275,7 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestProtection: what pods had and what nodes had say nothing on the other kind, and get no meaning there.
+// TestProtection verifies that annotations of pods and of nodes have no meaning on the other kind, and get none.
 func TestProtection(t *testing.T) {
 	const evict, consolidate, disrupt = "karpenter.sh/do-not-evict", "karpenter.sh/do-not-consolidate", "karpenter.sh/do-not-disrupt"
 	pod := func(annotation string) string {
@@ -310,7 +315,7 @@ func TestSafeToEvict(t *testing.T) {
 	}
 }
 
-// TestStrangeInput: nothing breaks, and what is not understood passes.
+// TestStrangeInput verifies that unusual input causes no failure, and that unknown content is passed through.
 func TestStrangeInput(t *testing.T) {
 	for _, test := range []struct {
 		name, in   string
@@ -334,7 +339,7 @@ func TestStrangeInput(t *testing.T) {
 	}
 }
 
-// bomb is a line for each letter but the first, each ten times the one before it.
+// bomb returns a line for each letter except the first, each ten times the one before it.
 func bomb(letters string) string {
 	var b strings.Builder
 	for i := 1; i < len(letters); i++ {
@@ -368,7 +373,7 @@ func FuzzRun(f *testing.F) {
 		}
 		once := Run([]File{{Name: "in", Text: in}}, Options{})
 		if again := Run([]File{{Name: "in", Text: in}}, Options{}); string(again.Manifests) != string(once.Manifests) {
-			t.Errorf("twice is not the same:\n%s\n%s", once.Manifests, again.Manifests)
+			t.Errorf("the second result differs:\n%s\n%s", once.Manifests, again.Manifests)
 		}
 	})
 }

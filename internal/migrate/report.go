@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// Outcome is what became of a field.
+// Outcome is the kind of a note.
 type Outcome string
 
-// The outcomes.
+// These are the outcomes.
 const (
-	Changed    Outcome = "changed"    // says the same in another way, or in another place
-	Defaulted  Outcome = "defaulted"  // was not written, and had another default than today's
-	Repaired   Outcome = "repaired"   // was wrong as it was written, and says now what was meant
-	Impossible Outcome = "impossible" // cannot be said any more, or cannot be understood
-	Advice     Outcome = "advice"     // what to do outside of manifests
+	Changed    Outcome = "changed"    // has the same meaning in another form or at another path
+	Defaulted  Outcome = "defaulted"  // was not set, and had a default that differs from the current one
+	Repaired   Outcome = "repaired"   // was invalid, and now has its plausible meaning
+	Impossible Outcome = "impossible" // has no equivalent, or cannot be interpreted
+	Advice     Outcome = "advice"     // an action outside of manifests
 )
 
-// Note says what became of one field of an object.
+// Note describes the migration of one field of an object.
 type Note struct {
 	Outcome Outcome `json:"outcome"`
-	Field   string  `json:"field,omitempty"` // where it was, such as spec.ttlSecondsAfterEmpty; empty: the whole object
+	Field   string  `json:"field,omitempty"` // its former path, such as spec.ttlSecondsAfterEmpty; empty: the whole object
 	Text    string  `json:"text"`
 }
 
-// Entry is what became of one object.
+// Entry describes the migration of one object.
 type Entry struct {
 	Origin string   `json:"origin"`           // file and document
-	Object string   `json:"object"`           // as it was: kind and name
-	Became []string `json:"became,omitempty"` // kind and name of what it is now, where that is something else
-	Notes  []Note   `json:"notes,omitempty"`  // none: it is as it was
+	Object string   `json:"object"`           // kind and name in the input
+	Became []string `json:"became,omitempty"` // kind and name of the results, if they differ
+	Notes  []Note   `json:"notes,omitempty"`  // empty: the object is unchanged
 }
 
 func (e *Entry) note(outcome Outcome, field, format string, arguments ...any) {
@@ -43,10 +43,10 @@ func (e *Entry) note(outcome Outcome, field, format string, arguments ...any) {
 	}
 }
 
-// Report has an entry for each object that was read, in the order of the input.
+// Report has an entry for each object in the input, in its order.
 type Report []*Entry
 
-// Count is how often a field, or an object, had the outcome.
+// Count returns how many notes, or objects, had the outcome.
 func (r Report) Count(outcome Outcome) int {
 	n := 0
 	for _, e := range r {
@@ -70,7 +70,7 @@ func (r Report) JSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// Text is the report for people: the objects of which there is something to say, and a line of sums.
+// Text returns the report as text: the objects with notes, and a line with totals.
 func (r Report) Text() string {
 	var b strings.Builder
 	touched := 0

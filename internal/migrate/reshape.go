@@ -2,8 +2,9 @@ package migrate
 
 import "go.yaml.in/yaml/v3"
 
-// reshape gives a value the meaning of another, and keeps what it can of how it was written: the order of fields, their
-// style and their comments. Amounts and times that say the same stay as they were spelt. Comments at what is gone move up.
+// reshape changes a value to the content of another, and keeps its formatting where possible: the order of fields,
+// their style and their comments. Equal amounts and durations keep their notation. Comments of removed values move
+// up.
 func reshape(have, want *yaml.Node) *yaml.Node {
 	switch {
 	case have == nil:
@@ -37,7 +38,7 @@ func reshapeFields(have, want *yaml.Node) *yaml.Node {
 	return have
 }
 
-// reshapeMembers pairs members by what identifies them, else by their place.
+// reshapeMembers pairs members by their identity, or else by their index.
 func reshapeMembers(have, want *yaml.Node) *yaml.Node {
 	used := make([]bool, len(have.Content))
 	result := make([]*yaml.Node, len(want.Content))
@@ -76,7 +77,7 @@ func reshapeMembers(have, want *yaml.Node) *yaml.Node {
 	return have
 }
 
-// identity is what tells members of a list apart.
+// identity returns what identifies a member of a list.
 func identity(member *yaml.Node) string {
 	for _, field := range []string{"key", "deviceName", "name", "id"} {
 		if value := text(at(member, field)); value != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/beta"
 )
 
-// fleet is pools and classes of v1, as an API has them.
+// fleet holds pools and classes of v1, as an API returns them.
 type fleet struct {
 	pools   map[string]*karpv1.NodePool
 	classes map[string]*awsv1.EC2NodeClass
@@ -40,7 +40,8 @@ func (f fleet) add(t *testing.T, object map[string]any) {
 	}
 }
 
-// stamps are what running nodes are compared by: per pool, its hash, and that of its class with the pool's kubelet settings.
+// stamps returns the values with which running nodes are compared: per pool, its hash, and that of its class with the
+// pool's kubelet settings.
 func (f fleet) stamps(t *testing.T) map[string]string {
 	t.Helper()
 	stamps := map[string]string{}
@@ -60,8 +61,8 @@ func (f fleet) stamps(t *testing.T) map[string]string {
 	return stamps
 }
 
-// served is what a cluster has whose controller was given the objects as they are written: those of v1beta1 as the webhook
-// converts them, and Provisioners and AWSNodeTemplates as they are translated.
+// served returns the state of a cluster whose controller received the objects as they are written: those of v1beta1
+// as the webhook converts them, and Provisioners and AWSNodeTemplates as they are translated.
 func served(t *testing.T, stream string) fleet {
 	t.Helper()
 	f := fleet{map[string]*karpv1.NodePool{}, map[string]*awsv1.EC2NodeClass{}}
@@ -99,8 +100,8 @@ func served(t *testing.T, stream string) fleet {
 	return f
 }
 
-// betaPools are pools that use one class, and what they say about the kubelet. Of the class everything is said that has a
-// default, which is the API server's to set.
+// betaPools returns pools that use one class, with their kubelet settings. The class sets every field with a default,
+// because the API server would set those.
 func betaPools(kubelets map[string]string) string {
 	text := "apiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  amiFamily: AL2\n  role: a\n" +
 		"  metadataOptions: {httpEndpoint: enabled, httpProtocolIPv6: disabled, httpPutResponseHopLimit: 2, httpTokens: required}\n" +
@@ -115,14 +116,14 @@ func betaPools(kubelets map[string]string) string {
 	return text
 }
 
-// poolFirst has the class, which is the first document, last.
+// poolFirst moves the class, which is the first document, to the end.
 func poolFirst(stream string) string {
 	class, pools, _ := strings.Cut(stream, "---\n")
 	return pools + "---\n" + class
 }
 
-// TestAppliedOverRunningNodes: nodes of what is written are nodes of what is printed: neither the pool's hash nor the
-// machine that its class makes differs, whatever class the settings of the kubelet have gone to.
+// TestAppliedOverRunningNodes verifies that nodes of the input match the output: neither the pool's hash nor the
+// machine that its class describes differs, whichever class has the kubelet settings.
 func TestAppliedOverRunningNodes(t *testing.T) {
 	const seven, eight = `{maxPods: 7, kubeReserved: {cpu: 100m, memory: 1Gi}}`, `{maxPods: 8, systemReserved: {cpu: "1"}, clusterDNS: [10.0.0.10]}`
 	for name, text := range map[string]string{
@@ -144,10 +145,10 @@ func TestAppliedOverRunningNodes(t *testing.T) {
 				t.Errorf("nodes would be replaced (-written +printed):\n%s\nprinted:\n%s", diff, printed)
 			}
 			if class := strings.Index(printed, "\nkind: EC2NodeClass"); class > strings.Index(printed, "\nkind: NodePool") && name != "two provisioners" {
-				t.Errorf("a pool stands before the class that has its settings now:\n%s", printed)
+				t.Errorf("a pool is printed before the class that has its settings now:\n%s", printed)
 			}
 			if strings.Contains(printed, beta.AnnotationKubelet) != (name == "class not printed") {
-				t.Errorf("the settings belong into the classes:\n%s", printed)
+				t.Errorf("the settings belong to the classes:\n%s", printed)
 			}
 		})
 	}
@@ -169,7 +170,7 @@ metadata: {name: b}
 spec: {providerRef: {name: shared}, kubeletConfiguration: {maxPods: 8}}
 `
 
-// converted are manifests of v1beta1 as kubectl prints them in v1.
+// converted returns manifests of v1beta1 as kubectl prints them in v1.
 func converted(t *testing.T, stream string) string {
 	t.Helper()
 	f, text := served(t, stream), ""

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// The command line of a Cluster Autoscaler.
+// This file parses the command line of a Cluster Autoscaler.
 
-// switches are the flags that take no word behind them, as far as they are known.
+// switches are the known flags without a separate value.
 var switches = []string{
 	"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
 	"enforce-node-group-min-size", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "node-autoprovisioning-enabled", "cordon-node-before-terminating",
@@ -22,8 +22,8 @@ func isScaler(word string) bool {
 	return word == "cluster-autoscaler" || strings.HasSuffix(word, "/cluster-autoscaler")
 }
 
-// scalerFlags reads a command line: --name=value, --name value and --name, by name as often as given. What it cannot read
-// is noted. A flag may be written with underscores.
+// scalerFlags parses a command line: --name=value, --name value and --name. The result contains all values by name.
+// It adds notes on what cannot be parsed. Flags may be written with underscores.
 func scalerFlags(words []string, note func(field, format string, arguments ...any)) map[string][]string {
 	words = unwrap(words, note)
 	flags := map[string][]string{}
@@ -58,7 +58,7 @@ func scalerFlags(words []string, note func(field, format string, arguments ...an
 
 var shell = regexp.MustCompile(`(^|/)(ba|da|a|k|z)?sh$`)
 
-// unwrap is the command line that a shell is told to run, if one is.
+// unwrap returns the command line that a shell runs, if there is one.
 func unwrap(words []string, note func(field, format string, arguments ...any)) []string {
 	if len(words) == 0 || !shell.MatchString(words[0]) {
 		return words
@@ -78,8 +78,8 @@ func unwrap(words []string, note func(field, format string, arguments ...any)) [
 	return nil
 }
 
-// shellWords are the words of a script: quotes hold them together, a line may go on behind a backslash, and operators stand
-// alone.
+// shellWords returns the words of a script. Quotes join them, a backslash continues a line, and operators are
+// separate words.
 func shellWords(script string) []string {
 	var words []string
 	var word strings.Builder
@@ -122,7 +122,8 @@ func shellWords(script string) []string {
 	return words
 }
 
-// bounds takes the least and greatest sizes of groups from --nodes=least:most:name; those of several that are one group's add up.
+// bounds reads the minimum and maximum sizes of groups from --nodes=min:max:name. Those of several entries for one
+// group are added.
 func (m *migration) bounds(groups []*nodeGroup) {
 	type bound struct{ least, most int }
 	bounds := map[*nodeGroup]bound{}
@@ -155,15 +156,15 @@ func (m *migration) bounds(groups []*nodeGroup) {
 	}
 }
 
-// noteFlag notes what became of a flag; without a Deployment there are no flags.
+// noteFlag adds a note on a flag. Without a Deployment there are no flags.
 func (a *autoscaler) noteFlag(flag, format string, arguments ...any) {
 	if a.item != nil {
 		a.note(Advice, flag, format, arguments...)
 	}
 }
 
-// groupOf is the group that the cloud calls by a name: the same one, or one that eksctl (...-nodegroup-NAME-...), EKS
-// (eks-NAME-uuid), kops (NAME.cluster) or Google (.../instanceGroups/NAME) has built out of it. Of several the longest counts:
+// groupOf returns the group with a name in the cloud: its own name, or one that eksctl (...-nodegroup-NAME-...), EKS
+// (eks-NAME-uuid), kops (NAME.cluster) or Google (.../instanceGroups/NAME) derives from it. The longest match counts:
 // web is not web-large.
 func groupOf(name string, groups []*nodeGroup) *nodeGroup {
 	name = objectName(name[strings.LastIndexByte(name, '/')+1:])
@@ -183,5 +184,5 @@ func groupOf(name string, groups []*nodeGroup) *nodeGroup {
 	return found
 }
 
-// uuid is what EKS puts behind the name of a group.
+// uuid matches the suffix that EKS adds to the name of a group.
 var uuid = regexp.MustCompile(`^[0-9a-f]+(-[0-9a-f]+)*$`)

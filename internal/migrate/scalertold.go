@@ -11,13 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What becomes of the Cluster Autoscaler's flags, and of the priorities of its expander
+// This file describes the migration of the Cluster Autoscaler's flags, and of the priorities of its expander
 // (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca).
 
-// spoken are the flags that fields of pools say.
+// spoken are the flags that fields of pools represent.
 var spoken = []string{"nodes", "scale-down-enabled", "scale-down-unneeded-time", "max-scale-down-parallelism", "max-empty-bulk-delete", "startup-taint", "ignore-taint"}
 
-// itself are flags about the program: where it runs, what it logs, whom it asks how often. Those of the log begin with its words.
+// itself are flags about the program itself: where it runs, what it logs, the rate of its API calls. Those about logs
+// are matched by prefix.
 var (
 	itself = []string{
 		"address", "aws-use-static-instance-list", "cloud-config", "cloud-provider", "cluster-name", "clusterapi-cloud-config-authoritative", "debugging-snapshot-enabled",
@@ -28,7 +29,7 @@ var (
 	itselfBegins = []string{"leader-elect", "log-", "logging-"}
 )
 
-// told is what becomes of the flags that are not fields of pools.
+// told contains notes on flags that are not fields of pools.
 var told = map[string]string{
 	"expander":                               "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
 	"balance-similar-node-groups":            similar,
@@ -85,7 +86,7 @@ const (
 	backoff   = "what is sold out is left out for 3 minutes, type by type and zone by zone"
 )
 
-// describe notes what becomes of the flags.
+// describe adds notes on the flags.
 func (a *autoscaler) describe(groups []*nodeGroup) {
 	for _, name := range slices.Sorted(maps.Keys(a.flags)) {
 		value := strings.Join(a.flags[name], ", ")
@@ -104,7 +105,7 @@ func (a *autoscaler) describe(groups []*nodeGroup) {
 	}
 }
 
-// unreadable notes values that are taken for the flag's default, because they cannot be read.
+// unreadable adds notes on values that cannot be parsed, for which the flag's default is used.
 func (a *autoscaler) unreadable() {
 	isTime := func(value string) bool { _, err := time.ParseDuration(value); return err == nil }
 	isNumber := func(value string) bool { _, err := strconv.ParseFloat(value, 64); return err == nil }
@@ -126,11 +127,11 @@ func (a *autoscaler) unreadable() {
 	}
 }
 
-// expanderPriorities is the ConfigMap of the expander priority.
+// expanderPriorities is the name of the ConfigMap of the expander priority.
 const expanderPriorities = "cluster-autoscaler-priority-expander"
 
-// ranks are the weights of groups by the ConfigMap of the expander priority: 100 for the highest, then 90, 80 ...; in smaller
-// steps if there are more than ten.
+// ranks returns the weights of groups by the ConfigMap of the expander priority: 100 for the highest, then 90, 80
+// ..., in smaller steps if there are more than ten.
 func (m *migration) ranks(groups []*nodeGroup) map[*nodeGroup]int {
 	weights := map[*nodeGroup]int{}
 	if m.scaler == nil || !strings.Contains(m.scaler.flag("expander", ""), "priority") {
@@ -149,7 +150,7 @@ func (m *migration) ranks(groups []*nodeGroup) map[*nodeGroup]int {
 	return weights
 }
 
-// rank gives groups the weights that one ConfigMap says.
+// rank adds the weights of groups from one ConfigMap.
 func (i *item) rank(groups []*nodeGroup, weights map[*nodeGroup]int) {
 	var table yaml.Node
 	if err := yaml.Unmarshal([]byte(text(at(i.root, "data", "priorities"))), &table); err != nil || len(table.Content) == 0 || table.Content[0].Kind != yaml.MappingNode {
@@ -185,7 +186,7 @@ func (i *item) rank(groups []*nodeGroup, weights map[*nodeGroup]int) {
 	}
 }
 
-// matches reports whether a pattern is about the group, by its own name or those that eksctl and EKS make of it.
+// matches reports whether a pattern matches the group's own name or a name that eksctl and EKS derive from it.
 func (g *nodeGroup) matches(form *regexp.Regexp) bool {
 	called := append([]string{g.name, "eks-" + g.name + "-00000000-0000-0000-0000-000000000000"}, g.clouds...)
 	if cluster := g.made["alpha.eksctl.io/cluster-name"]; cluster != "" {

@@ -11,10 +11,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
-// Values of the Helm chart. Package charts/karpenter understands older names by itself (templates/_read.tpl); what it does
-// not take, it says. The tables here are the same as there, and a test compares them.
+// This file migrates values of the Helm chart. The chart charts/karpenter itself accepts older names
+// (templates/_read.tpl) and reports those that it does not accept. The tables here equal those of the chart, and a
+// test compares them.
 
-// renamedValue is a value with another name today. Its default there, as YAML, gives way to a value under the old name.
+// renamedValue is a value with another name now. A value under the old name replaces its default in the chart, given
+// as YAML.
 type renamedValue struct{ old, today, otherwise string }
 
 var renamedValues = []renamedValue{
@@ -45,12 +47,12 @@ var renamedValues = []renamedValue{
 	{"controller.replicas", "replicas", `2`},
 }
 
-// goneValue is a value that has no meaning any more, or belongs somewhere else.
+// goneValue is a value that has no meaning any more, or is set elsewhere.
 type goneValue struct{ old, why string }
 
 const driftIsOn = `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`
 
-// Those without a meaning.
+// goneValues contains those without a meaning.
 var goneValues = []goneValue{
 	{"settings.aws.enablePodENI", "pod network interfaces are always known"},
 	{"settings.aws.nodeNameConvention", "a node's name is the image's affair"},
@@ -61,7 +63,7 @@ var goneValues = []goneValue{
 	{"webhook", "there are none but the one that converts older versions of the API (conversion.enabled)"},
 }
 
-// Those that belong somewhere else, and what to do.
+// movedValues contains those that are set elsewhere, and the required action.
 var movedValues = []goneValue{
 	{"settings.aws.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
 	{"settings.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
@@ -70,8 +72,8 @@ var movedValues = []goneValue{
 	{"settings.aws.enableENILimitedPodDensity", "put maxPods: 110 into spec.kubelet of every EC2NodeClass"},
 }
 
-// onlyOfKarpenter are values that no chart but one of Karpenter has, beside those below settings.aws. Names such as controller,
-// webhook, serviceAccount, replicas or clusterName alone are those of many charts.
+// onlyOfKarpenter contains values that only charts of Karpenter have, in addition to those below settings.aws. Names
+// such as controller, webhook, serviceAccount, replicas or clusterName alone are common in other charts.
 var onlyOfKarpenter = []string{
 	"settings.clusterName", "settings.clusterEndpoint", "settings.clusterCABundle", "settings.interruptionQueue", "settings.isolatedVPC",
 	"settings.reservedENIs", "settings.vmMemoryOverheadPercent", "settings.defaultInstanceProfile", "settings.batchMaxDuration", "settings.batchIdleDuration",
@@ -79,8 +81,8 @@ var onlyOfKarpenter = []string{
 	"controller.clusterName", "controller.clusterEndpoint", "controller.batchMaxDuration", "controller.batchIdleDuration", "aws.defaultInstanceProfile",
 }
 
-// isValues reports whether a document is a file of values for the chart: it must have a value that only charts of Karpenter
-// have, because everything that is not understood in it is left out. Other values pass as they are.
+// isValues reports whether a document is a file of values for the chart. It must have a value that only charts of
+// Karpenter have, because unknown parts are removed. Other values are passed through unchanged.
 func isValues(root *yaml.Node) bool {
 	if root == nil || at(root, "apiVersion") != nil || at(root, "kind") != nil {
 		return false
@@ -95,7 +97,7 @@ func isValues(root *yaml.Node) bool {
 		slices.ContainsFunc(slices.Concat(goneValues, movedValues), func(row goneValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) })
 }
 
-// values brings the values of one document to today's names, and returns what they say about the cluster.
+// values replaces old names in the values of one document, and returns the information about the cluster in them.
 func (r *repair) values() known {
 	found := readSettings(r.root)
 	for _, row := range renamedValues {
@@ -110,7 +112,7 @@ func (r *repair) values() known {
 		value := r.takeValue(row.old)
 		switch {
 		case empty(value) || text(value) == "" && value.Kind == yaml.ScalarNode:
-		case row.old == "settings.aws.enableENILimitedPodDensity" && text(value) == "true": // as it always is
+		case row.old == "settings.aws.enableENILimitedPodDensity" && text(value) == "true": // the only supported behavior
 		case strings.HasSuffix(row.old, "tags"), strings.HasSuffix(row.old, "PodDensity"):
 			r.note(Changed, row.old, "is not of the chart any more; objects of older versions that are read together with it take it over; otherwise %s", row.why)
 		default:
@@ -128,7 +130,7 @@ func (r *repair) values() known {
 	return found
 }
 
-// takeValue removes a value; with a path that is not there it does nothing.
+// takeValue removes a value. It does nothing if the path does not exist.
 func (r *repair) takeValue(path string) *yaml.Node {
 	value := take(r.root, strings.Split(path, ".")...)
 	if value != nil {
@@ -144,7 +146,7 @@ func (r *repair) renamedValue(row renamedValue) {
 	}
 	otherwise := document{text: row.otherwise}
 	if otherwise.parse() != nil {
-		otherwise.root = nil // the table is ours: a test reads every row
+		otherwise.root = nil // the table is part of the program: a test parses every row
 	}
 	switch today := r.find(row.today); {
 	case today == nil || today.Tag == "!!null" || today.Kind == yaml.ScalarNode && today.Value == "" || same(today, otherwise.root):
@@ -157,7 +159,7 @@ func (r *repair) renamedValue(row renamedValue) {
 	}
 }
 
-// queue is about the switch that v0.19 had beside the name of the queue.
+// queue handles the switch that v0.19 had next to the name of the queue.
 func (r *repair) queue() {
 	const path = "settings.aws.enableInterruptionHandling"
 	value := r.takeValue(path)
@@ -173,7 +175,7 @@ func (r *repair) queue() {
 
 var foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
 
-// image leaves out images of other programs.
+// image removes images of other programs.
 func (r *repair) image() {
 	image := r.find("controller.image")
 	if image == nil || image.Kind == yaml.MappingNode && !foreignImage.MatchString(text(at(image, "repository"))) {
@@ -183,7 +185,8 @@ func (r *repair) image() {
 	r.note(Changed, "controller.image", "is the image of another program's release and is left out: the chart has its own")
 }
 
-// known is what older versions took from values or the ConfigMap, and translating their objects needs.
+// known contains what older versions read from values or the ConfigMap, as input for the translation of their
+// objects.
 type known struct {
 	clusterName, clusterEndpoint string
 	defaultInstanceProfile       string
@@ -192,7 +195,7 @@ type known struct {
 	drift                        bool
 }
 
-// readSettings reads them from values, whatever chart those are for.
+// readSettings reads them from values, for any chart.
 func readSettings(root *yaml.Node) known {
 	first := func(paths ...string) string {
 		for _, path := range paths {
@@ -221,7 +224,7 @@ func readSettings(root *yaml.Node) known {
 	return s
 }
 
-// over takes what is known here, else what another source says.
+// over returns the known values, and those of another source for the others.
 func (s known) over(other known) known {
 	pick := func(a, b string) string {
 		if a != "" {
@@ -238,7 +241,7 @@ func (s known) over(other known) known {
 	return s
 }
 
-// GlobalSettings is the name of the ConfigMap that held the controller's settings from v0.19 to v0.32.
+// GlobalSettings is the name of the ConfigMap with the controller's settings from v0.19 to v0.32.
 const GlobalSettings = settings.ConfigMap
 
 // isSettings reports whether a document is that ConfigMap.
@@ -246,7 +249,7 @@ func isSettings(root *yaml.Node) bool {
 	return text(at(root, "apiVersion")) == "v1" && text(at(root, "kind")) == "ConfigMap" && text(at(root, "metadata", "name")) == GlobalSettings
 }
 
-// valuesOf makes values of the ConfigMap's data, under the names that the chart had for them.
+// valuesOf converts the ConfigMap's data to values, with the chart's names.
 func valuesOf(data *yaml.Node) *yaml.Node {
 	root := mapping()
 	for _, key := range fields(data) {
@@ -266,7 +269,7 @@ func valuesOf(data *yaml.Node) *yaml.Node {
 	return root
 }
 
-// typed is a text of the ConfigMap as the chart has it.
+// typed converts a text of the ConfigMap to the chart's type.
 func typed(key, value string) *yaml.Node {
 	switch last := key[strings.LastIndexByte(key, '.')+1:]; last {
 	case "tags":

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
-// TestValuesAgreeWithTheChart compares the tables with those of the chart, which reads older values by itself.
+// TestValuesAgreeWithTheChart compares the tables with those of the chart, which itself reads older values.
 func TestValuesAgreeWithTheChart(t *testing.T) {
 	template, err := os.ReadFile("../../charts/karpenter/templates/_read.tpl")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestValuesAgreeWithTheChart(t *testing.T) {
 	}
 	head, _, found := strings.Cut(string(template), `{{- define "karpenter.find" -}}`)
 	if !found {
-		t.Fatal("the chart's template is not as it was")
+		t.Fatal("the chart's template has another form")
 	}
 	tables := strings.Split(head, "{{- range $row := list")
 	if len(tables) != 4 {
@@ -107,7 +107,7 @@ func TestNewNameWins(t *testing.T) {
 	}
 }
 
-// TestValuesOfOthers: values of other charts pass as they are, and nothing is learnt from them.
+// TestValuesOfOthers verifies that values of other charts are passed through unchanged and unused.
 func TestValuesOfOthers(t *testing.T) {
 	for name, values := range map[string]string{
 		"cert-manager":             "replicaCount: 2\nwebhook:\n  replicaCount: 3\n  timeoutSeconds: 30\n",
@@ -124,14 +124,14 @@ func TestValuesOfOthers(t *testing.T) {
 				t.Errorf("printed\n%s, want\n%s first", result.Manifests, values)
 			}
 			if strings.Contains(string(result.Manifests), "kubernetes.io/cluster/other") {
-				t.Errorf("the cluster's name is that of other values:\n%s", result.Manifests)
+				t.Errorf("the cluster's name is taken from other values:\n%s", result.Manifests)
 			}
 		})
 	}
 }
 
-// TestValuesAgreeWithTheController: what the controller reads of the ConfigMap by itself, and what migrating makes of it, are
-// the same settings.
+// TestValuesAgreeWithTheController verifies that the controller's interpretation of the ConfigMap, and the result of
+// its migration, are the same settings.
 func TestValuesAgreeWithTheController(t *testing.T) {
 	data := map[string]string{"batchMaxDuration": "20s", "batchIdleDuration": "2s", "aws.clusterName": "prod", "aws.clusterEndpoint": "https://a.example.com",
 		"aws.clusterCABundle": "YQ==", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1", "aws.interruptionQueueName": "q", "aws.reservedENIs": "2",
@@ -170,8 +170,8 @@ func TestValuesAgreeWithTheController(t *testing.T) {
 
 func value(node *yaml.Node) string { return node.Value }
 
-// TestSettingsWithMistakes: every value of the ConfigMap that cannot be read, and every name that nobody knows, has a line, and
-// none of them is among the values.
+// TestSettingsWithMistakes verifies that every value of the ConfigMap that cannot be parsed, and every unknown name,
+// is reported, and that none of them is among the values.
 func TestSettingsWithMistakes(t *testing.T) {
 	in := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings, namespace: karpenter}\ndata:\n  aws.clusterName: prod\n  aws.reservedENIs: \"-1\"\n" +
 		"  batchMaxDuration: tenseconds\n  batchIdleDuration: 2s\n  featureGates.driftEnabled: maybe\n  aws.tags: \"{not json\"\n  nonsense: \"5\"\n  aws.enablePodENI: \"1\"\n"
