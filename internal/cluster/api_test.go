@@ -222,7 +222,7 @@ func (w *world) nominate(pod *corev1.Pod, node string) {
 		w.Fatal(err)
 	}
 	if !convert.NominatedByUs(pod) {
-		w.Fatalf("the API does not say that the nomination is ours: %v", pod.ManagedFields)
+		w.Fatalf("the managed fields do not show the nomination of this controller: %v", pod.ManagedFields)
 	}
 	w.store.Wrote(pod)
 }

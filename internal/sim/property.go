@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Failure is a property that does not hold.
+// Failure is a violated property.
 type Failure struct {
 	// Property is the name of the check.
 	Property string
@@ -26,53 +26,56 @@ func (f *Failure) String() string {
 	return fmt.Sprintf("%s at %.3f: %s", f.Property, f.At.Seconds(), f.Text)
 }
 
-// The properties that are checked all along. Those of a world at rest are in settled.go.
+// The properties that are checked continuously. Those of a world at rest are in settled.go.
 const (
-	// Audited: an independent judge finds every plan right.
+	// Audited: an independent audit finds no problem in any plan.
 	Audited = "audited"
-	// Idempotent: with a plan's claims in flight, and its reservations and nominations written, its process launches nothing
-	// more; nor does one that knows nothing else. Otherwise every restart, and every second look, costs money.
+	// Idempotent: with a plan's claims in flight, and its reservations and nominations written, its process launches
+	// nothing more; nor does a process that knows nothing else. Otherwise every restart, and every repeated pass,
+	// would cost money.
 	Idempotent = "idempotent"
-	// Deterministic: the same facts and the same plan before, told in another order, give the same plan. Otherwise no
+	// Deterministic: the same facts and the same previous plan, in another order, give the same plan. Otherwise no
 	// capture could be replayed, and two replicas would name one claim differently.
 	Deterministic = "deterministic"
-	// BoughtOnce: no need is paid for twice, no machine is more than its plan asked for. Money is the damage that
-	// nobody notices.
+	// BoughtOnce: no node is launched twice for the same need, and no machine is larger than its plan requested.
+	// Unnecessary cost is a failure that no other symptom reveals.
 	BoughtOnce = "bought once"
-	// Checked: what is about to be bought is for pods that still wait, or whose nodes are leaving, and within the limits of its pool, as far as the
-	// process can know at that moment.
+	// Checked: nodes are launched only for pods that are still pending, or whose nodes are being removed, and within
+	// the limits of the pool, as far as the process can know at that moment.
 	Checked = "checked"
-	// WithinBudgets: at no moment are more nodes of a pool leaving by our will than its budgets allow.
+	// WithinBudgets: at no time are more nodes of a pool being removed voluntarily than its budgets allow.
 	WithinBudgets = "within budgets"
-	// EmptyMeansEmpty: emptiness removes no node on which a pod runs, unless another hand took the taint off it a moment ago.
+	// EmptyMeansEmpty: emptiness removes no node on which a pod runs, unless another client removed the taint a
+	// moment ago.
 	EmptyMeansEmpty = "empty means empty"
-	// Announced: a node is only removed by a command that stands on its claim, so that a crash leaves a trace.
+	// Announced: a node is removed only by a command that is stored on its claim, so that the command survives a
+	// crash.
 	Announced = "announced"
 )
 
-// checks watches a world. It reads all and changes nothing.
+// checks observes a world. It reads everything and changes nothing.
 type checks struct {
 	w *world
-	// rng is apart from the world's, so that a check more or less changes no history.
+	// rng is separate from the world's, so that the number of checks does not change histories.
 	rng *rand.Rand
-	// plans are what each claim was created for, by its uid; creator is the process, when it knows.
+	// plans holds the plan of each claim, by its UID; creator is the process that created it, if that process knows.
 	plans   map[string]plan.NewClaim
 	creator map[string]*process
-	// commands by ID, as written; removed are the claims deleted by one, by uid.
+	// commands by ID, as written; removed holds the claims that commands deleted, by UID.
 	commands map[string]plan.Command
 	removed  map[string]bool
-	// sent are the latest sendings, by the uid of the claim.
+	// sent holds the latest sendings, by the UID of the claim.
 	sent map[string]sending
-	// late counts commands that were begun in a world that nobody disturbs, most is how many there may be.
+	// late counts commands that begin in an undisturbed world, most is the permitted number.
 	late, most int
-	// gone are the involuntary removals of machines that were alive, sizes how many machines there were, allowed is until when the
-	// operator lets any number go.
+	// gone holds the involuntary removals of machines that were alive, sizes the numbers of machines, allowed is
+	// until when the operator allows any number of removals.
 	gone    []removed
 	sizes   []size
 	allowed time.Time
-	// idle is since when pods wait though they could have a node and nothing is under way, by uid.
+	// idle is since when pods are pending although they could have a node and none is being launched, by UID.
 	idle map[string]time.Time
-	// told is the last plan that was judged.
+	// told is the last plan that was checked.
 	told string
 }
 
@@ -89,10 +92,10 @@ func (c *checks) fail(property, format string, args ...any) {
 	}
 }
 
-// judged is a plan, and the one before, whose seats it was made with.
+// judged is a plan, and the previous plan whose seats it was made with.
 type judged struct{ decided, last *plan.Provision }
 
-// planned judges a plan: Audited, Idempotent, Deterministic.
+// planned checks a plan: Audited, Idempotent, Deterministic.
 func (c *checks) planned(p *process, snap *model.Snapshot, j judged) {
 	decided := j.decided
 	for _, n := range decided.Claims {
@@ -106,7 +109,7 @@ func (c *checks) planned(p *process, snap *model.Snapshot, j judged) {
 	}
 	told := text(decided)
 	if told == c.told && c.rng.IntN(4) > 0 {
-		return // the same again, a moment later
+		return // the same plan, a moment later
 	}
 	c.told = told
 	if found := c.w.opts.Audit(snap, decided); len(found) > 0 {
@@ -119,7 +122,7 @@ func (c *checks) planned(p *process, snap *model.Snapshot, j judged) {
 	c.idempotent(known, snap, j)
 }
 
-// idempotent asks the process itself, and one that knows what is in the API and nothing else.
+// idempotent plans again for the same process, and for a process that knows only the state in the API.
 func (c *checks) idempotent(known facts, snap *model.Snapshot, j judged) {
 	if len(j.decided.Claims) == 0 {
 		return
@@ -143,14 +146,14 @@ func (c *checks) idempotent(known facts, snap *model.Snapshot, j judged) {
 	}
 }
 
-// kept judges what is about to be bought: Checked.
+// kept checks the claims that are about to be created: Checked.
 func (c *checks) kept(p *process, kept *plan.Provision) {
 	waiting, leaving := map[string]bool{}, map[string]bool{}
 	for _, n := range p.facts().nodes {
 		leaving[n.Name] = n.Deleting || n.Command != ""
 	}
 	for _, q := range list[*pod](p.view.sorted(podKind)) {
-		// A pod with a disk that is being deleted comes back.
+		// A pod with a disk that is being deleted will be recreated.
 		waiting[q.uid] = q.node == "" && q.deleting.IsZero() || leaving[q.node] && (q.deleting.IsZero() || q.disk != "")
 	}
 	u := c.usage(p)
@@ -166,7 +169,7 @@ func (c *checks) kept(p *process, kept *plan.Provision) {
 	}
 }
 
-// usage is what pools have, as far as a process knows, and are about to have.
+// usage holds the current and planned usage of pools, as far as a process knows it.
 type usage struct {
 	*checks
 	known map[string]object
@@ -193,7 +196,7 @@ func (u *usage) take(pool string, capacity map[string]int64) {
 	}
 }
 
-// buys is the part of Checked that is about limits.
+// buys checks the limits for Checked.
 func (u *usage) buys(n *plan.NewClaim) {
 	u.take(n.Pool, u.largest(n))
 	for _, limit := range u.w.setting.pool(n.Pool).Limits {
@@ -203,7 +206,7 @@ func (u *usage) buys(n *plan.NewClaim) {
 	}
 }
 
-// capacityOf is what a claim's machine has, or may have while there is none.
+// capacityOf returns the capacity of a claim's machine, or the largest possible one while there is none.
 func (c *checks) capacityOf(of *claim) map[string]int64 {
 	if of.launched.IsZero() {
 		n := c.plans[of.uid]
@@ -214,7 +217,7 @@ func (c *checks) capacityOf(of *claim) map[string]int64 {
 	return capacity
 }
 
-// largest is the most that any of a claim's types has, resource by resource.
+// largest returns the maximum over the claim's types, resource by resource.
 func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
 	most := map[string]int64{}
 	for _, name := range n.Types() {
@@ -229,7 +232,7 @@ func (c *checks) largest(n *plan.NewClaim) map[string]int64 {
 	return most
 }
 
-// proposed judges proposals: Deterministic.
+// proposed checks proposals: Deterministic.
 func (c *checks) proposed(p *process, commands []plan.Command) {
 	if len(commands) == 0 {
 		return
@@ -240,7 +243,7 @@ func (c *checks) proposed(p *process, commands []plan.Command) {
 	}
 }
 
-// created judges a purchase: BoughtOnce.
+// created checks a new claim: BoughtOnce.
 func (c *checks) created(p *process, fresh *claim, a plan.CreateClaim) {
 	n := a.NewClaim
 	if a.Reason != "provisioned" || c.w.setting.pool(n.Pool).Static {
@@ -270,8 +273,8 @@ func (c *checks) created(p *process, fresh *claim, a plan.CreateClaim) {
 	c.creator[fresh.uid] = p
 }
 
-// replacement judges what is bought for a command, or for a static pool: BoughtOnce. Who comes after a crash may create a
-// claim again that is gone, but not when the command says that all of them had been there.
+// replacement checks a claim that is created for a command, or for a static pool: BoughtOnce. A new process may
+// recreate a claim after a crash, but not if the command states that all of its claims existed.
 func (c *checks) replacement(fresh *claim, n plan.NewClaim) {
 	for _, of := range c.w.api.claims() {
 		cmd, err := plan.DecodeCommand(of.command)
@@ -289,10 +292,10 @@ func shares(a, b plan.NewClaim) bool {
 	})
 }
 
-// unanswered forgets who created a claim: its answer was lost, and only the watch can tell.
+// unanswered removes the creator of a claim: the reply was lost, so only the watch shows the claim.
 func (c *checks) unanswered(uid string) { delete(c.creator, uid) }
 
-// sold judges a machine: BoughtOnce.
+// sold checks a launched machine: BoughtOnce.
 func (c *checks) sold(m *machine) {
 	for _, other := range c.w.cloud.alive() {
 		if other != m && other.claimUID == m.claimUID {
@@ -305,11 +308,11 @@ func (c *checks) sold(m *machine) {
 	}
 }
 
-// commanded notes a command that is about to be written.
+// commanded records a command that is about to be written.
 func (c *checks) commanded(a plan.WriteCommand) {
 	if _, known := c.commands[a.Command.ID]; !known && c.w.calm {
 		c.late++
-		c.most = max(c.most, mostLate(c.w)) // a cloud that had nothing left launches the fleet only now
+		c.most = max(c.most, mostLate(c.w)) // a cloud without capacity until now launches the fleet only now
 		if c.late > c.most {
 			c.fail(Settles, "%d commands were begun since nothing happens any more, the last is %s for %s", c.late, a.Command.Reason, candidates(a.Command))
 		}
@@ -317,7 +320,7 @@ func (c *checks) commanded(a plan.WriteCommand) {
 	c.commands[a.Command.ID] = a.Command
 }
 
-// deleting judges the removal of a node: Announced, WithinBudgets, EmptyMeansEmpty.
+// deleting checks the removal of a node: Announced, WithinBudgets, EmptyMeansEmpty.
 func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
 	if reason == disruption.Surplus {
 		c.surplus(p, of)
@@ -333,8 +336,8 @@ func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
 	}
 }
 
-// justUntainted reports whether the taint was taken off the node so short a time ago that the watch need not have shown it. A
-// pod that was bound since is drained like any other: no process can know of it.
+// justUntainted reports whether the taint was removed from the node so recently that the watch need not have shown
+// it. A pod that was bound since then is drained like any other: no process can know of it.
 func (c *checks) justUntainted(name string) bool {
 	n := c.w.api.node(name)
 	return n != nil && c.w.now.Sub(c.w.untainted[n.uid]) <= c.w.setting.lag+c.w.setting.binding
@@ -348,7 +351,8 @@ func (c *checks) empty(node string, pods []*pod) {
 	}
 }
 
-// mostLate is how many commands a world may need to settle that is left alone: twice the size of the fleet, and some.
+// mostLate returns how many commands an undisturbed world may need to settle: twice the size of the fleet, plus a
+// constant.
 func mostLate(w *world) int { return 10 + 2*len(w.api.claims()) }
 
 func commandID(of *claim) string {
@@ -365,7 +369,7 @@ func commandID(of *claim) string {
 func (c *checks) budgets(p *process, of *claim, reason plan.Reason) {
 	leaving := int64(1)
 	for _, other := range c.w.api.claims() {
-		// A node that is gone has left; its claim only waits for the paperwork.
+		// A node that is gone no longer counts; only its claim remains to be finalized.
 		if other.pool == of.pool && other.uid != of.uid && c.removed[other.uid] && c.w.api.node(other.node) != nil {
 			leaving++
 		}
@@ -376,7 +380,7 @@ func (c *checks) budgets(p *process, of *claim, reason plan.Reason) {
 	}
 }
 
-// initialized counts the nodes of a pool that are, by claim or by node.
+// initialized returns the number of initialized nodes of a pool, by claim or by node.
 func initialized(objects func(kind) []object, pool string) int64 {
 	known := factsOf(&setting{}, epoch, objects, nil)
 	total := int64(0)
@@ -388,7 +392,7 @@ func initialized(objects func(kind) []object, pool string) int64 {
 	return total
 }
 
-// allowed is the least of the budgets for the reason; percentages round up.
+// allowed returns the minimum of the budgets for the reason; percentages round up.
 func allowed(pool *model.PoolSpec, reason plan.Reason, total int64) int64 {
 	least := int64(1 << 40)
 	for _, b := range pool.Budgets {
@@ -403,7 +407,7 @@ func allowed(pool *model.PoolSpec, reason plan.Reason, total int64) int64 {
 	return least
 }
 
-// text writes a plan down, down to the last name.
+// text returns a complete textual form of a plan.
 func text(p *plan.Provision) string {
 	var b strings.Builder
 	for _, n := range p.Claims {
@@ -418,7 +422,7 @@ func text(p *plan.Provision) string {
 	return b.String()
 }
 
-// sorted orders amounts by name: their order is that of ids, which depend on what came first.
+// sorted orders amounts by name: their own order is by ids, which depend on the order of interning.
 func sorted[T any](amounts []T) []T {
 	amounts = slices.Clone(amounts)
 	slices.SortFunc(amounts, func(a, b T) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })

@@ -14,8 +14,8 @@ import (
 
 // Default topology spread: the constraints that the cluster's kube-scheduler is configured to apply to pods without
 // constraints of their own. The built-in soft defaults of kube-scheduler are ignored: they would turn a preference
-// that no user configured into nodes. See
-// https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/#cluster-level-default-constraints.
+// that no user configured into nodes. See "Cluster-level default constraints" in
+// https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/.
 
 // ParseSchedulerConfig parses the value of --scheduler-config, YAML or JSON:
 //

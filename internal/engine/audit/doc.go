@@ -8,8 +8,8 @@
 //	claims to create       the same, and: every option is available and allowed by the pool, limits, names,
 //	                       requests, order of prices, minValues, reservations; and a node of a pool with lower weight
 //	                       holds a pod that no pool with higher weight can hold
-//	the order of binding   with all nodes present, each pod in its turn: topology spread, affinity and anti-affinity of
-//	                       the pod and of the pods that are already bound, host ports
+//	the order of binding   with all nodes present, each pod in its turn: topology spread, affinity and anti-affinity
+//	                       of the pod and of the pods that are already bound, host ports
 //
 // The machines that the cloud may launch for a claim (its outcomes) are the product of its types and their offerings,
 // restricted by the requirements of the claim. Each outcome must hold all pods. A label that neither type nor

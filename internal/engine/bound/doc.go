@@ -10,7 +10,7 @@
 //
 // Then any plan costs at least the worth of the pods on its new nodes, and the other pods must fit on existing nodes:
 //
-//	price of any plan  >=  sum over i of count[i] * y[i]  -  sum over existing nodes of the worth of their best pattern
+//	price of any plan  >=  sum over i of count[i] * y[i]  -  sum over existing nodes of the worth of the best pattern
 //
 // (weak duality of the configuration linear program). So each y gives a valid bound, however it was found. A good y
 // is found by column generation, and its worths are bounded from above:

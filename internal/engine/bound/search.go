@@ -10,7 +10,7 @@ import (
 // search looks for good values by column generation, and keeps the best values that it can prove.
 //
 //	1 values     of the program over the known patterns, mixed with the best proved values (which stabilizes them)
-//	2 appraise   the available kinds at these values, the most promising first; the largest excess scales the values down
+//	2 appraise   the available kinds, the most promising first; the largest excess scales the values down
 //	3 patterns   found in step 2 that make the program cheaper are added to it
 //
 // It repeats the steps until the two bounds meet or the work is done.

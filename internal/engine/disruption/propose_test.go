@@ -20,7 +20,8 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // tell builds a snapshot from lines, so that a case is one text whose lines can be added in any order:
 //
 //	pool NAME after=30s|Never policy=P budget=N|N%[:REASON][:inactive] broken
-//	node NAME pool=P type=small|large age=1m quiet=10s stage=S deleting tainted notready protected sent=10s nominated=5s command=TEXT unmanaged
+//	node NAME pool=P type=small|large age=1m quiet=10s stage=S deleting tainted notready
+//	     protected sent=10s nominated=5s command=TEXT unmanaged
 //	pod NAME node=N daemon terminating cheap protected
 //	pending NAME nominated=N
 func tell(t *testing.T, lines []string) *model.Snapshot {

@@ -28,8 +28,9 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 // TestScenarios reads testdata/*.txtar. A file begins with a sentence that states what it shows; "world" has lines of
 //
 //	type NAME cpu=N price=USD [spot=USD]
-//	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD] [cpu-limit=N] [max-spot-share=N]
-//	node NAME pool=P type=T [spot] [notready] [bought=D ago by a consolidation]
+//	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD]
+//	     [cpu-limit=N] [max-spot-share=N]
+//	node NAME pool=P type=T [spot] [notready] [bought=D], launched D ago by a consolidation
 //	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating]
 //	pdb NAME allowed=N        for all pods
 //
