@@ -116,7 +116,7 @@ func TestAmountsAndBack(t *testing.T) {
 	}
 	for name, quantity := range ResourceList(amounts) {
 		if before := list[name]; quantity.String() != before.String() {
-			t.Errorf("%s came back as %s, want %s", name, quantity.String(), before.String())
+			t.Errorf("%s was converted to %s, want %s", name, quantity.String(), before.String())
 		}
 	}
 	if Amount("memory", resource.MustParse("1500m")) != 2 {

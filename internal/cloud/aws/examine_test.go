@@ -310,7 +310,7 @@ func TestExamineLeavesMessages(t *testing.T) {
 	sent, err := w.clients.SQS.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String("{}")})
 	check(t, err)
 	if codes, text := w.examine(); len(codes) > 0 {
-		t.Errorf("it finds\n%s", text)
+		t.Errorf("findings\n%s", text)
 	}
 	// The queue responds as soon as the message is visible.
 	out, err := w.patient().SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})

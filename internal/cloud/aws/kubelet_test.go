@@ -46,7 +46,7 @@ func TestKubeletOfAPool(t *testing.T) {
 	} {
 		pool.Annotations = map[string]string{karpv1.AnnotationKubelet: text}
 		if _, err := p.Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v, want one that mentions %q", text, err, want)
+			t.Errorf("%s: got error %v, want one with %q", text, err, want)
 		}
 	}
 }

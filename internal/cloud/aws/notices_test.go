@@ -91,7 +91,7 @@ func TestSpotRoleMissing(t *testing.T) {
 	machine, err := p.Launch(t.Context(), claim)
 	check(t, err)
 	if machine.Labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeOnDemand {
-		t.Errorf("bought as %s", machine.Labels[karpv1.LabelCapacityType])
+		t.Errorf("launched as %s", machine.Labels[karpv1.LabelCapacityType])
 	}
 }
 

@@ -34,6 +34,6 @@ func TestNoRegion(t *testing.T) {
 		}
 	}
 	if err := Reachable(t.Context(), w.clients); err != nil {
-		t.Errorf("in the right region: %v", err)
+		t.Errorf("in the correct region: %v", err)
 	}
 }

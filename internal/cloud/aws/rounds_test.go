@@ -37,7 +37,7 @@ func testPrepare(t *testing.T) {
 	w.sim.Clear(id)
 	check(t, p.Prepare(t.Context()))
 	if onDemand, _ = p.prices.Updated(); onDemand.IsZero() {
-		t.Error("prices on demand have not been updated")
+		t.Error("on-demand prices have not been updated")
 	}
 }
 

@@ -86,7 +86,7 @@ func TestShowcaseRefreshed(t *testing.T) {
 	w := newWorld(t)
 	s := newShowcase("us-east-1")
 	if source := s.Source(); source != "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, which stands in for prices that only AWS knows" {
-		t.Errorf("built in: %q", source)
+		t.Errorf("embedded: %q", source)
 	}
 	check(t, s.Refresh(t.Context(), w.patient()))
 	types, err := s.Catalogue(w.class(t, "default"))

@@ -50,7 +50,7 @@ const (
 	AmongAll
 )
 
-// Offering names one offering of the catalogue.
+// Offering identifies one offering of the catalog.
 type Offering struct {
 	InstanceType string
 	Zone         string

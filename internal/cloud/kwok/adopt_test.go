@@ -104,7 +104,7 @@ func TestAdoption(t *testing.T) {
 	}
 	// The adopted machine terminates like any other.
 	if err := p.Terminate(t.Context(), node.Spec.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
-		t.Errorf("ending it: %v", err)
+		t.Errorf("terminating it: %v", err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), after); err != nil || after.DeletionTimestamp.IsZero() {
 		t.Errorf("the node is not being deleted: %v", err)

@@ -195,7 +195,7 @@ func testUnavailableOption(t *testing.T, w *world) {
 	var insufficient *cloud.InsufficientCapacityError
 	_, err := p.Launch(t.Context(), w.claim())
 	if !errors.As(err, &insufficient) || !strings.Contains(insufficient.Message, "m-4x-arm64-linux/test-zone-b/on-demand") {
-		t.Errorf("Launch: %v, want an InsufficientCapacityError that names the offering", err)
+		t.Errorf("Launch: %v, want an InsufficientCapacityError with the offering", err)
 	}
 	if _, err := New(Options{Client: w.cluster, Unavailable: []string{"*"}}); err == nil || !strings.Contains(err.Error(), "type/zone/capacity-type") {
 		t.Errorf("New with an invalid pattern: %v, want an error that shows the format of patterns", err)

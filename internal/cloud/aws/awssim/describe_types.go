@@ -30,7 +30,7 @@ type xmlType struct {
 	StorageInfo *xmlStorage `xml:"instanceStorageInfo"`
 	EBS         xmlEBS      `xml:"ebsInfo"`
 	Network     xmlNetwork  `xml:"networkInfo"`
-	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"`                            // pointers, because an empty list would leave its parent elements in the XML
+	GPU         *xmlDevice  `xml:"gpuInfo>gpus>item"`                            // pointer: no empty parent elements
 	Accel       *xmlDevice  `xml:"inferenceAcceleratorInfo>accelerators>member"` // sic: not item
 	Neuron      *xmlNeuron  `xml:"neuronInfo>neuronDevices>item"`
 	FPGA        *xmlCounted `xml:"fpgaInfo>fpgas>item"`

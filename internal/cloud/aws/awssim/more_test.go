@@ -104,7 +104,7 @@ func TestDrainRefill(t *testing.T) {
 			t.Errorf("a refilled pool has %d, want %d minus %d", n, full, used)
 		}
 		if w.Drain("m5.nonsense", "", "", 0) == nil {
-			t.Error("a pool that does not exist was drained")
+			t.Error("draining a pool that does not exist succeeds")
 		}
 	})
 }
@@ -278,7 +278,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("%d gone, %d messages, %+v", len(hook.gone), cloud.Queued(), cloud.Instances())
 	}
 	if err := cloud.Interrupt(hook.booted[0].ID); err == nil {
-		t.Error("an instance that is gone was interrupted")
+		t.Error("interrupting a terminated instance succeeds")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if read != test.read || calls != test.calls || kind != test.kind {
-			t.Errorf("%s: %d pages of %d calls, error of kind %q; want %d, %d, %q", test.name, read, calls, kind, test.read, test.calls, test.kind)
+			t.Errorf("%s: %d pages in %d calls, error of kind %q; want %d, %d, %q", test.name, read, calls, kind, test.read, test.calls, test.kind)
 		}
 	}
 }

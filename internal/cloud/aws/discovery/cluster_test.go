@@ -145,7 +145,7 @@ func TestUnsupportedVersion(t *testing.T) {
 			}
 		}
 		if want := []string{"1.37", "1.25"}; !slices.Equal(w.unsupported, want) {
-			t.Errorf("told of %v, want %v", w.unsupported, want)
+			t.Errorf("reported %v, want %v", w.unsupported, want)
 		}
 	})
 }

@@ -220,7 +220,7 @@ func TestProfilesGo(t *testing.T) {
 		}
 		w.Pass(time.Hour)
 		if got := collected(kept); len(got) != 1 || len(w.profiles(ctx)) != 2 {
-			t.Errorf("deleted %v, left %v; want one deleted", got, w.profiles(ctx))
+			t.Errorf("deleted %v, %v remain; want one deleted", got, w.profiles(ctx))
 		}
 	})
 }

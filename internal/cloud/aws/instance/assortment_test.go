@@ -69,7 +69,7 @@ func TestExcluded(t *testing.T) {
 				t.Errorf("excluded %t, and %d types in the catalog", excluded, len(catalogue))
 			}
 			if excluded != (test.want != "") || !strings.Contains(why, test.want) {
-				t.Errorf("excluded because it %q, want %q", why, test.want)
+				t.Errorf("exclusion reason %q, want %q", why, test.want)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func TestMemory(t *testing.T) {
 	} {
 		version := m.Version()
 		if news := m.Observe(m5, test.image, test.bytes); news != test.news || (m.Version() != version) != test.news {
-			t.Errorf("%s: news %t, version %d after %d", test.name, news, m.Version(), version)
+			t.Errorf("%s: changed %t, version %d after %d", test.name, news, m.Version(), version)
 		}
 		if least, known := m.Least("m5.large", test.image); least != test.least || known != (test.least > 0) {
 			t.Errorf("%s: least %d, known %t; want %d", test.name, least, known, test.least)

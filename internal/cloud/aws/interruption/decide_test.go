@@ -19,7 +19,7 @@ func TestDecideWithAnyTime(t *testing.T) {
 	for _, ahead := range []time.Duration{-1000 * time.Hour, -time.Second, 0, time.Second, 2 * time.Minute, 3 * time.Minute, 1000 * time.Hour} {
 		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot}, Rules{Now: sent, Lead: time.Hour})
 		if !d.Replace || d.Deadline.IsZero() || d.Deadline.After(sent.Add(2*time.Minute)) {
-			t.Errorf("a notice %s ahead: %+v", ahead, d)
+			t.Errorf("a notice %s in advance: %+v", ahead, d)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestSpotNotice(t *testing.T) {
 		}
 		w.Pass(3 * time.Minute)
 		if got := w.seen(); len(got.replaced) != 2 || got.received[InstanceTerminated] != 4 || len(got.failed)+len(got.troubles) != 0 {
-			t.Errorf("after the end: %+v", got)
+			t.Errorf("after the termination: %+v", got)
 		}
 	})
 }

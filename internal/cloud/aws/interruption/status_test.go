@@ -124,7 +124,7 @@ func TestHeld(t *testing.T) {
 		w.locked(func() {
 			w.may = func(failing []Decision) (map[string]bool, error) {
 				if failing[0].Instance != w.ids[7] && !w.claims[w.ids[7]].Deleting {
-					w.Errorf("asked about %s first, want the longest in trouble", failing[0].Instance)
+					w.Errorf("May is called for %s first, want the one that has failed longest", failing[0].Instance)
 				}
 				return map[string]bool{w.ids[7]: true}, nil
 			}

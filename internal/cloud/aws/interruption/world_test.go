@@ -80,7 +80,7 @@ func watching(t *testing.T, n int, capacityType string, test func(w *world)) {
 
 func (w *world) ended(err error) {
 	if err != nil {
-		w.Errorf("a loop ended: %v", err)
+		w.Errorf("a loop returned: %v", err)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestPlaces(t *testing.T) {
 		all[i] = i
 	}
 	if n := len(all.text()); n > 256 {
-		t.Errorf("1,000 places are a tag of %d characters, EC2 takes 256", n)
+		t.Errorf("1,000 places are a tag of %d characters, EC2 accepts 256", n)
 	}
 	if placesOf("") != nil || placesOf("not base64!") != nil {
 		t.Error("a text without places does not mean all")

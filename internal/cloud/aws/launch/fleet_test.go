@@ -222,7 +222,7 @@ func TestTemplateName(t *testing.T) {
 		t.Errorf("%s, then %s; IPv6 %q", plain, again, ipv6)
 	}
 	if other, _ := name("us-east-1", func(o *Order) { o.Class.Spec.Tags["team"] = "b" }); other == plain {
-		t.Error("other tags have the same name")
+		t.Error("the name is the same with other tags")
 	}
 	if other, ipv6 := name("us-iso-east-1", func(*Order) {}); other == plain || ipv6 != "" {
 		t.Errorf("isolated region: %s, IPv6 %q", other, ipv6)

@@ -115,7 +115,7 @@ func TestShownAfterAMinute(t *testing.T) {
 		began := time.Now()
 		w.boughtOnce(w.launchUntil(ctx, w.launcher(w.hidden(10*time.Minute)), names(4)...))
 		if waited := time.Since(began); waited > 10*time.Second {
-			t.Errorf("the claims have their machines after %v", waited)
+			t.Errorf("the claims have their machines only after %v", waited)
 		}
 		if n := w.count("CreateFleet", "IdempotentParameterMismatch"); n != 0 {
 			t.Errorf("%d requests did not match their token, want 0", n)
@@ -148,7 +148,7 @@ func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
 				began := time.Now()
 				machines := w.launchUntil(ctx, w.launcher(w.hidden(2*time.Minute)), claims...)
 				if waited := time.Since(began); waited > 3*time.Minute {
-					t.Errorf("the claims have other machines after %v", waited)
+					t.Errorf("the claims have new machines only after %v", waited)
 				}
 				if n := len(w.alive()); n != 4+len(claims) {
 					t.Errorf("%d instances were launched for %d claims, want %d", n, len(claims), 4+len(claims))
@@ -190,7 +190,7 @@ func (w *world) leaksAreSeen(ctx context.Context, machines map[string]string) {
 	for i := range listed {
 		m := &listed[i]
 		if !known[m.ProviderID] && (!m.Noted || len(m.Claimants) > 0) {
-			w.Errorf("nobody would end %s: noted %v, claimants %v", m.ProviderID, m.Noted, m.Claimants)
+			w.Errorf("no claim can have %s, but it does not count as a leak: noted %v, claimants %v", m.ProviderID, m.Noted, m.Claimants)
 		}
 	}
 	if len(listed) != len(w.alive()) {

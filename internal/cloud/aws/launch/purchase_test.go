@@ -88,7 +88,7 @@ func TestMachine(t *testing.T) {
 			t.Errorf("after its termination: %v, want %v", err, cloud.ErrNotFound)
 		}
 		if err := l.Terminate(ctx, "kwok://x"); err == nil || errors.Is(err, cloud.ErrNotFound) {
-			t.Errorf("a foreign provider id: %v", err)
+			t.Errorf("a foreign provider ID: %v", err)
 		}
 	})
 }
@@ -518,7 +518,7 @@ func TestTemplates(t *testing.T) {
 		w.launchUntil(ctx, l, "one")
 		w.launchUntil(ctx, l, "two")
 		if n := w.count("CreateLaunchTemplate", "OK"); n != 1 {
-			t.Errorf("%d launch templates were made, want 1", n)
+			t.Errorf("%d launch templates were created, want 1", n)
 		}
 		w.must(l.SweepTemplates(ctx))
 		if n := w.templates(ctx); n != 1 {

@@ -53,7 +53,7 @@ func TestAnnotations(t *testing.T) {
 		t.Errorf("recording over what another process has added: %v, want %v", err, ErrChanged)
 	}
 	if err := a.Record(ctx, stale, asked, second); err != nil {
-		t.Errorf("taking it off: %v", err)
+		t.Errorf("removing it: %v", err)
 	}
 	entries, err := a.Entries(ctx)
 	if diff := cmp.Diff(map[string]Entry{"claim": second}, entries); err != nil || diff != "" {
@@ -247,7 +247,7 @@ func TestGovernorRate(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := g.wait(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("waiting without time: %v", err)
+			t.Errorf("waiting without enough time: %v", err)
 		}
 	})
 }

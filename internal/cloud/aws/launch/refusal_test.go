@@ -90,17 +90,17 @@ func TestFleetError(t *testing.T) {
 	denied := fleetErrorOf("UnauthorizedOperation", "m5.large", "a", "s")
 	var insufficient *cloud.InsufficientCapacityError
 	if err := fleetError([]ec2types.CreateFleetError{short, short}); !errors.As(err, &insufficient) || strings.Count(err.Error(), "m5.large") != 1 {
-		t.Errorf("only shortages: %v", err)
+		t.Errorf("only capacity errors: %v", err)
 	}
 	var failed *cloud.CreateError
 	if err := fleetError([]ec2types.CreateFleetError{short, denied}); !errors.As(err, &failed) || failed.Reason != "Unauthorized" {
-		t.Errorf("a shortage and a refusal: %v", err)
+		t.Errorf("a capacity error and a refusal: %v", err)
 	}
 	if err := fleetError(nil); !errors.As(err, &failed) || failed.Reason != "LaunchFailed" {
-		t.Errorf("no word: %v", err)
+		t.Errorf("no error from EC2: %v", err)
 	}
 	if err := refusedError(apiError("MaxFleetCountExceeded", smithy.FaultClient)); !errors.As(err, &insufficient) {
-		t.Errorf("no more fleets: %v", err)
+		t.Errorf("fleet quota reached: %v", err)
 	}
 	boundary := createError("UnauthorizedOperation: because no permissions boundary allows the action", nil)
 	if !strings.HasPrefix(boundary.Message, "a permissions boundary forbids it") {

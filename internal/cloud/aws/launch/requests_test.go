@@ -77,7 +77,7 @@ func TestRequestsText(t *testing.T) {
 			text := test.r.text()
 			t.Logf("%s: %d characters", test.name, len(text))
 			if len(text) > test.most {
-				t.Errorf("%s: %d characters, want %d at most", test.name, len(text), test.most)
+				t.Errorf("%s: %d characters, want at most %d", test.name, len(text), test.most)
 			}
 			got, err := requestsOf(text)
 			w.must(err)

@@ -90,7 +90,7 @@ func (w *world) mustStay(err error) {
 	w.Helper()
 	var soldOut *cloud.InsufficientCapacityError
 	if err == nil || errors.As(err, &soldOut) {
-		w.Errorf("error is %v, want one after which the claim comes again", err)
+		w.Errorf("error is %v, want one after which the claim is retried", err)
 	}
 }
 

@@ -227,7 +227,7 @@ func (w *world) boughtOnce(machines map[string]string) {
 	}
 	for _, i := range alive {
 		if ids[providerID(i.Zone, i.ID)] == "" {
-			w.Errorf("instance %s belongs to nobody: %v", i.ID, i.Tags)
+			w.Errorf("instance %s belongs to no claim: %v", i.ID, i.Tags)
 		}
 	}
 }

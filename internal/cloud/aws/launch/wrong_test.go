@@ -105,14 +105,14 @@ func (w *world) endAll(ctx context.Context, l *Launcher, machines map[string]str
 	w.pass(time.Minute)
 	for _, id := range machines {
 		if err := l.Terminate(ctx, id); !errors.Is(err, cloud.ErrNotFound) {
-			w.Errorf("terminating %s again: %v, want that it is gone", id, err)
+			w.Errorf("terminating %s again: %v, want ErrNotFound", id, err)
 		}
 	}
 	if after := w.templatesOf(ctx, "other"); len(before) == 0 || !slices.Equal(before, after) {
 		w.Errorf("launch templates of the other cluster: %s, before %s", strings.Join(after, " "), strings.Join(before, " "))
 	}
 	if own := w.templatesOf(ctx, cluster); len(own) != 0 {
-		w.Errorf("launch templates are left: %s", strings.Join(own, " "))
+		w.Errorf("remaining launch templates: %s", strings.Join(own, " "))
 	}
 }
 

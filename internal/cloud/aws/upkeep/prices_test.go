@@ -17,7 +17,7 @@ func TestOnDemand(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.Must(w.prices.RefreshOnDemand(ctx))
 		if at, _ := w.book.Updated(); at.IsZero() {
-			t.Error("prices were merged, and the book has not been updated")
+			t.Error("prices were merged, but the time of the update is not set")
 		}
 		priced, metal := 0, 0
 		for _, it := range catalog.Load().Types {
