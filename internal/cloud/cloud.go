@@ -191,7 +191,7 @@ type Machine struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	ImageID     string
-	// Capacity and Allocatable as in InstanceType.
+	// Capacity and Allocatable are in the units of InstanceType.
 	Capacity    map[string]int64
 	Allocatable map[string]int64
 	Created     time.Time

@@ -113,8 +113,8 @@ func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []c
 	return types, strings.Join(assumptions, ", and "), err
 }
 
-// zones returns the zones of the region in the catalog, or a, b and c if it has none, plus the given zones that are in the
-// region.
+// zones returns the zones of the region in the catalog, or a, b and c if it has none, plus the given zones that are in
+// the region.
 func (s *Showcase) zones(given []string) []string {
 	var zones []string
 	for _, t := range catalog.Load().Types {

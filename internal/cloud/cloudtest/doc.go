@@ -2,7 +2,7 @@
 //
 //	func TestProvider(t *testing.T) { cloudtest.Run(t, harness) }
 //
-//	Run --for each test--> Harness(t) --> World: an empty cloud --Provider(t)--> the provider, as a new process starts it
+//	Run --for each test--> Harness(t) --> World: an empty cloud --Provider(t)--> the provider, as in a new process
 //	                                        | SellOut, LoseAnswers, Hang: inject faults
 //
 // The harness supplies the cloud: a simulator for a paid cloud, a real API server for kwok. The suite uses the provider

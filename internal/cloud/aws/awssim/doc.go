@@ -3,10 +3,10 @@
 // behaves as AWS documents, including limits and errors. Clients are the unmodified SDK with its endpoint set. The
 // service of a request is taken from the credential scope that the SDK signs. Signatures are not verified.
 //
-//	request -> faults (freeze, slow, fail, lose, garble) -> credentials -> permission -> token bucket -> parameters -> action
-//	                                                                                                      |
-//	clock  -> due events: pending -> running -> booted -> shutting-down -> terminated -> forgotten        v
-//	                      spot notices, pools that shrink, messages that expire   ------------>   one state, one lock
+//	request -> faults (freeze, slow, fail, ...) -> credentials -> permission -> token bucket -> parameters -> action
+//	                                                                                                            |
+//	clock -> due events: pending -> running -> booted -> shutting-down -> terminated -> forgotten               v
+//	                     spot notices, pools that shrink, messages that expire ---------->               one state, one lock
 //
 // Real data: the instance types, their zones and on-demand prices (package catalog), EC2's request and resource rate
 // limits, the names of parameters and errors. A model that depends only on Options.Seed and the clock generates the
@@ -25,7 +25,8 @@
 //	cloud, err := awssim.New(awssim.Options{Queue: "queue"})
 //	pipe := awssim.NewPipe()
 //	go cloud.Serve(ctx, pipe)
-//	cfg := aws.Config{Region: "us-east-1", HTTPClient: pipe.HTTPClient(), BaseEndpoint: aws.String(awssim.Endpoint), Credentials: ...}
+//	cfg := aws.Config{Region: "us-east-1", Credentials: ...,
+//		HTTPClient: pipe.HTTPClient(), BaseEndpoint: aws.String(awssim.Endpoint)}
 //
 // The package must not depend on the provider that it tests: it imports nothing below internal/cloud/aws but the
 // catalog's data, and no SDK outside of its tests. If it shared code with the provider, it would share its mistakes.

@@ -51,8 +51,8 @@ func NewAddresses(now func() time.Time, lifetime time.Duration, refused func(sub
 	return &Addresses{now: now, lifetime: lifetime, refused: refused, seen: map[string]count{}, aside: map[string][]hold{}}
 }
 
-// Seen records EC2's counts from a request that was made at the time began. Reservations made a minute or more before
-// that are included in the counts. A count from a request made before the last recorded one is ignored.
+// Seen records EC2's counts from a request that was made at the time began. Reservations made more than a minute
+// before that are included in the counts. A count from a request made before the last recorded one is ignored.
 func (a *Addresses) Seen(subnets []Subnet, began time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -69,7 +69,7 @@ func TestInFlight(t *testing.T) {
 	l.free("still aside", "a2", 61)
 }
 
-// TestCounts checks that a count of EC2 replaces exactly the reservations made a minute or more before its request.
+// TestCounts checks that a count of EC2 replaces exactly the reservations made more than a minute before its request.
 func TestCounts(t *testing.T) {
 	l := newLedger(t)
 	l.seen(map[string]int64{"b1": 100})

@@ -1,7 +1,7 @@
 // Package instance computes the provider's instance types from facts about EC2 instance types and one EC2NodeClass.
 //
 //	catalog.Type ----+
-//	Class, Settings -+--> NewAssortment --> Assortment (labels, capacity, overhead, volume limits; reasons for exclusions)
+//	Class, Settings -+--> NewAssortment --> Assortment (labels, capacity, overhead, volume limits, exclusions)
 //	Memory (seen) ---+                           |
 //	Prices, Unavailable ------ Market -----------+--> Catalogue: []cloud.InstanceType with current offerings
 //

@@ -77,7 +77,7 @@ func absent(err error) bool {
 	return errors.As(err, &failed) && slices.Contains(absences, failed.Code)
 }
 
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html,
+// Error codes: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var (
 	strangers = []string{"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "InvalidSecurity", "RequestExpired", "UnrecognizedClientException",

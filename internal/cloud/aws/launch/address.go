@@ -20,8 +20,8 @@ func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeC
 	return subnets
 }
 
-// markFull marks the full subnets of the plan's zones as unavailable for a while. Otherwise the pods would be planned
-// there again immediately and endlessly.
+// markFull marks the class's subnets in the plan's zones as full for a while. Otherwise the pods would be planned there
+// again immediately and endlessly.
 func (l *Launcher) markFull(p *plan) {
 	zones := p.zones()
 	for _, subnet := range p.order.Class.Status.Subnets {

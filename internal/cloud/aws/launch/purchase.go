@@ -22,8 +22,8 @@ import (
 //	             |--> no capacity: decided; if a response was lost before: as refused
 //	             |--> refused: undecided; a request from the current class is sent as well
 //	             `--> mismatched: the previous request; without one: search --complete, or Settle is over--> decided
-//	no request is recorded, and none can be made, since no offering is available or a template cannot be created: undecided
-//	until no process can be sending any more and Settle is over; then as mismatched
+//	no request is recorded, and none can be made, since no offering is available or a template cannot be created:
+//	undecided until no process can be sending any more and Settle is over; then as mismatched
 //	timeout: undecided; the next call continues
 //
 // Only EC2's response to the token shows that nothing was launched. A search that finds no instance proves nothing,
