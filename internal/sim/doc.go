@@ -8,7 +8,7 @@
 //	                                       |                ^
 //	                                       +--watch, late, with gaps--> view + own writes --> model.Snapshot
 //	                                                                                            |
-//	       cloud: a ledger of all machines <-- launch --                    placement, disruption, plan: production code
+//	       cloud: a ledger of all machines <-- launch --                placement, disruption, plan: production code
 //
 // The seed determines everything: one goroutine, a heap of events, one source of random numbers per history. A
 // failing history is a text (seed and disturbances) that reproduces the failure.

@@ -18,6 +18,7 @@ type Disturbance struct {
 	Which, Much int
 }
 
+// String returns a line that Parse reads.
 func (d Disturbance) String() string {
 	return fmt.Sprintf("%v %s %d %d", d.At, d.What, d.Which, d.Much)
 }

@@ -22,6 +22,7 @@ type Failure struct {
 	At time.Duration
 }
 
+// String returns the property, the time in seconds and the text.
 func (f *Failure) String() string {
 	return fmt.Sprintf("%s at %.3f: %s", f.Property, f.At.Seconds(), f.Text)
 }

@@ -143,8 +143,7 @@ func admits(p *pod, on *host, hosts map[string]*host) bool {
 	return true
 }
 
-// keptApart reports whether the anti-affinity of p on one host excludes the other pod from another host, or vice
-// versa.
+// keptApart reports whether the anti-affinity of p on one host forbids that the other pod is on the host where.
 func keptApart(p, other *pod, on, where *host) bool {
 	r := p.relation
 	return r.apart != "" && other.app == r.apart && on.labels[r.key] != "" && on.labels[r.key] == where.labels[r.key]

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// In the model an amount of zero means the default of the run, and a negative one means zero: none represents a zero
-// that a user wrote.
+// none represents a zero that a user wrote: in the model an amount of zero means the default of the run, and a
+// negative amount means zero.
 const none = -1
 
 // neverPays is the minimum saving, nano-USD per hour, of a pool whose economics cannot be parsed: its intent is

@@ -11,6 +11,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
+// siblings caches the conversions of constraints.
+//
 // Representation: pods of one controller usually have identical constraints. The constraints of a controller's last
 // pod are kept with their conversion, and the next pod with the same constraints shares the result, which is never
 // modified. Invariant: a shared result equals a new conversion; constraints that depend on the pod's own labels are

@@ -47,7 +47,7 @@ type judgement struct {
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
-	//   1. Collect the nodes to remove and the claims to launch for them.
+	// 1. Collect the nodes to remove and the claims to launch for them.
 	command, bought := map[string]string{}, map[string]bool{}
 	j.command, j.bought, j.buyer = command, bought, map[string]string{}
 	j.landing = map[string]bool{}
@@ -67,13 +67,13 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 			j.buyer[commands[i].Replacements[k].Name] = commands[i].ID
 		}
 	}
-	//   2. Pods that are pending or on nodes that are being deleted are placed first, but not on nodes that were
-	//      launched for other pods.
+	// 2. Pods that are pending or on nodes that are being deleted are placed first, but not on nodes that were
+	// launched for other pods.
 	settled := opts
 	settled.Placement.Closed = func(n *model.Node) bool { return bought[n.Claim] }
 	j.world = settle(snap, settled, func(n *model.Node) bool { return n.Deleting })
 	j.opts = opts
-	//   3. Add the claims that are not launched yet as nodes.
+	// 3. Add the claims that are not launched yet as nodes.
 	var futures []*model.Node
 	for i := range commands {
 		for k := range commands[i].Replacements {
@@ -92,7 +92,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	j.snap = j.snap.With(futures...)
-	//   4. All other pods move, to the seats of the commands.
+	// 4. All other pods move, to the seats of the commands.
 	for _, n := range j.snap.Nodes {
 		if command[n.Name] != "" {
 			j.nodes = append(j.nodes, n)

@@ -33,6 +33,7 @@ const (
 	NoExecute
 )
 
+// String returns the effect in the spelling of the API.
 func (e Effect) String() string {
 	return [...]string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}[e]
 }
@@ -184,6 +185,7 @@ const (
 	Initialized
 )
 
+// String returns the name of the stage.
 func (s Stage) String() string {
 	return [...]string{"launching", "launched", "registered", "initialized"}[s]
 }
