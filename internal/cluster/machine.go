@@ -224,7 +224,8 @@ func (s *Store) describe(u *unit) outcome {
 		spec, _ := convert.Node(node, nil, s.vocabulary)
 		convert.AddAttachLimits(&spec, s.csiNode(node.Name))
 		out.add(s, spec)
-		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" { // managed, but without a way to find its claim
+		// The node is managed, but its claim cannot be found.
+		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" {
 			out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so nobody can tell its claim; pods may run on it, and it is never taken away"})
 		}
 	}

@@ -182,7 +182,8 @@ func (p *process) finalize(c *claim, n *node) {
 	if said := p.calls[c.uid]; said != nil && !said.answered && !said.lost {
 		return // one reconciler per claim: the launch is still in progress
 	}
-	if n != nil && c.registered.IsZero() && !n.registered { // a live read decides: the watch may not show a registration yet
+	// A live read decides: the watch may not show a registration yet.
+	if n != nil && c.registered.IsZero() && !n.registered {
 		n = p.w.api.node(n.name)
 	}
 	if n != nil && (!c.registered.IsZero() || n.registered) {

@@ -298,7 +298,8 @@ func roomTooTight(o operands) string {
 
 // dollars returns nano-USD as USD with four digits.
 func dollars(nano int64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64), 64) // FormatFloat output always parses
+	// The output of FormatFloat always parses.
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(float64(nano)/model.Nano, 'g', 4, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64) + " USD"
 }
 

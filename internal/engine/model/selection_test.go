@@ -33,7 +33,8 @@ func TestSelectionTwin(t *testing.T) {
 	for range 300 {
 		s := selector()
 		b.mark(Mark{Selector: s})
-		b.mark(Mark{Selector: s, Carrier: true, Key: LabelHostname}) // with the same selector, as for anti-affinity terms
+		// The same selector, as for anti-affinity terms.
+		b.mark(Mark{Selector: s, Carrier: true, Key: LabelHostname})
 	}
 	selected, looked := 0, 0
 	for range 100 {
