@@ -26,7 +26,8 @@ var (
 	teamTaint = model.Taint{Key: "example.com/dedicated", Value: "team", Effect: model.NoSchedule}
 )
 
-// setting is the part of a world that does not change while a history runs, except for offerings and pools.
+// setting is the part of a world that does not change while a history runs, except for offerings, pools and the
+// default requests of pods and daemons.
 type setting struct {
 	types   []model.InstanceType
 	pools   []*model.PoolSpec

@@ -9,8 +9,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Provision returns a summary of a plan in lines: the claims, cheapest option first, the placed pods, and the refused
-// pods. Equal pods are counted, not listed.
+// Provision returns a summary of a plan in lines: the placed pods, the claims with their cheapest option first, and
+// the refused pods. Equal pods are counted, not listed.
 func Provision(snap *model.Snapshot, p *plan.Provision) string {
 	var b strings.Builder
 	for _, n := range p.Placed {
