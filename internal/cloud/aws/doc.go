@@ -9,9 +9,9 @@
 //	Drifted(claim) = hash, image, groups, subnet against the class
 //	SQS, instance status --> interruption.Watcher --> the claim's deadline and deletion
 //
-// State that is learned while the process runs (prices, refusals, memory) is shared by all classes. Code that changes
-// it calls changed, and Options.Changed triggers a new read of the catalogs. So a plan does not wait for the next
-// period to use a change of availability.
+// State that is learned while the process runs (prices, refusals, memory) is shared by all classes. After a change,
+// Options.Changed is called, which triggers a new read of the catalogs. So a plan does not wait for the next period to
+// use a change of availability.
 //
 // State that must survive the process is in the cluster or in EC2: launch requests are annotations of claims, memory
 // seen on nodes is in a ConfigMap, and the resolved resources of a class are in its status. Everything else is read

@@ -16,9 +16,9 @@ import (
 
 // purchase is a fleet launch: the requests that are sent with one token, and their result. Its states:
 //
-//	recorded, the request on the coordinator --send--> response      decided: instances, or the error
-//	             |--> throttled: send again         the same request
-//	             |--> lost: send again            the same request, unless all instances are shown by now
+//	recorded, the request on the coordinator --send--> response: decided, instances or an error
+//	             |--> throttled: the same request again
+//	             |--> lost: the same request again, unless all instances are shown by now
 //	             |--> no capacity: decided; if a response was lost before: as refused
 //	             |--> refused: undecided; a request from the current class is sent as well
 //	             `--> mismatched: the previous request; without one: search --complete, or Settle is over--> decided
