@@ -60,8 +60,8 @@ func Config(ctx context.Context, agent string) (aws.Config, error) { return Conf
 // ConfigIn is Config with a given region, unless region is empty.
 func ConfigIn(ctx context.Context, agent, region string) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region),
-		// failures are returned as errors of their calls; plain-text warnings do not belong into a JSON log or a
-		// terminal UI
+		// Failures are returned as errors of their calls. Plain-text warnings do not belong in a JSON log or a
+		// terminal UI.
 		config.WithLogger(logging.Nop{}),
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(answerTime).WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })),
 		config.WithAPIOptions([]func(*middleware.Stack) error{awsmiddleware.AddUserAgentKey(agent)}))

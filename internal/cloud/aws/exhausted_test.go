@@ -41,7 +41,7 @@ func TestAllSubnetsExhausted(t *testing.T) {
 		return n
 	}
 	// EC2 has free addresses, but the pending launches are expected to use more than there are: EC2 is called
-	// nevertheless.
+	// anyway.
 	counted(20)
 	w.launched(t, p, "first", there)
 	w.launched(t, p, "second", there)

@@ -184,7 +184,7 @@ func (c *Cloud) Run(ctx context.Context) {
 	}
 }
 
-// vary returns d times 0.75 to 1.25. The caller holds the lock.
+// vary returns d multiplied by a random factor from 0.75 to 1.25. The caller holds the lock.
 func (c *Cloud) vary(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + c.rand.Float64()/2))
 }

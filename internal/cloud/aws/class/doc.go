@@ -9,7 +9,7 @@
 // error (throttled, no response) changes no condition; the class is reconciled again soon.
 //
 // Package discovery caches AWS data. This package decides when to read it again: subnets every minute; images and
-// security groups every five minutes once they are found; dry runs every half an hour or when the class changes.
+// security groups every five minutes once they are found; dry runs every 30 minutes or when the class changes.
 //
 // The dry runs create nothing. They call EC2 to find out whether a launch template, an instance and a fleet could be
 // created with the instance profile, network, image, tags and user data of the class. EC2 then checks permissions and

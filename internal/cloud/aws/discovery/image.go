@@ -64,7 +64,7 @@ func (i *Images) Find(ctx context.Context, class *awsv1.EC2NodeClass, kubernetes
 }
 
 // Refresh drops the cached images of an alias that are in use and that their owner has deprecated: AWS does so some
-// time after a newer release. It is called every half an hour. Without it, a release is detected when the lifetime of
+// time after a newer release. It is called every 30 minutes. Without it, a release is detected when the lifetime of
 // the parameters has passed.
 func (i *Images) Refresh(ctx context.Context) error {
 	ids := map[string]bool{}

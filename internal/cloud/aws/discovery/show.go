@@ -117,8 +117,8 @@ func (s Show) Profile(name string, err error) bool {
 const ReasonCallRefused = "CallRefused"
 
 // Unanswered writes the error of a call if an operator has to resolve it: a missing permission, or a parameter that AWS
-// rejects. Earlier results remain in the status and in use, so a condition that is true stays true, and its message
-// says since when the call has failed.
+// rejects. Earlier results remain in the status and in use, so a condition that is true stays true, with the error
+// in its message.
 func (s Show) Unanswered(condition string, err error) {
 	kind, old := KindOf(err), s.conditions().Get(condition)
 	if kind != Denied && kind != Rejected || old.Reason == ReasonCallRefused && strings.HasSuffix(once.ReplaceAllString(old.Message, ""), once.ReplaceAllString(err.Error(), "")) {

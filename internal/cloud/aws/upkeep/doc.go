@@ -3,8 +3,8 @@
 //	DescribeInstanceTypes, DescribeInstanceTypeOfferings --> Types     every 12 h
 //	GetProducts                                          --> Prices    every 12 h  } merged into instance.Prices
 //	DescribeSpotPriceHistory                             --> Prices    every 15 min }
-//	images of aliases that have been deprecated          --> read again, every half an hour
-//	unused launch templates, instance profiles           --> deleted, every 5 min and every half an hour
+//	images of aliases that have been deprecated          --> read again, every 30 min
+//	unused launch templates, instance profiles           --> deleted, every 5 min and every 30 min
 //	claims that have a node --> Tagger --> tags Name and karpenter.sh/nodeclaim of their instances
 //
 // Instances without a claim are handled by the garbage collection of claims (controller/nodeclaim), for all clouds.

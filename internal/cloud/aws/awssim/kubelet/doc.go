@@ -1,5 +1,5 @@
-// Package kubelet simulates simulated instances after their start: an instance that has booted reads its user data as
-// its image would, and registers as a Node that kwok's controller then keeps ready.
+// Package kubelet simulates the kubelets of simulated instances: an instance that has booted reads its user data as its
+// image would, and registers as a Node that kwok's controller then keeps ready.
 //
 //	awssim: Booted(instance, user data) --> Read: cluster, labels, taints, pods, reserved amounts --> Node
 //	        Gone(instance)              --> the Node is deleted, as the cloud controller manager does
