@@ -77,7 +77,7 @@ func (p *place) follow(path string) bool {
 	return p.replace != nil
 }
 
-// down descends to a member.
+// down descends to a member: a field, or an item of a list. It returns false if there is no such member.
 func (p *place) down(name string) bool {
 	switch value := p.value.(type) {
 	case map[string]any:

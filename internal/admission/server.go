@@ -38,7 +38,7 @@ type Server struct {
 	kinds    map[metav1.TypeMeta]*kind
 }
 
-// New reads the definitions. An error means that a generated file is broken.
+// New returns a Server with the definitions in api/crds. An error means that a generated file is broken.
 func New() (*Server, error) {
 	definitions, err := crds.Definitions()
 	if err != nil {

@@ -91,11 +91,11 @@ func words(err *field.Error) string {
 	return valued(err.BadValue, example.ReplaceAllString(err.Detail, ""))
 }
 
-// ruleWords says which rule does not hold. The message of the rule is defined in api/crds and includes the
-// correction.
+// ruleWords returns a sentence about a rule that does not hold. The message of the rule is defined in api/crds and
+// includes the correction.
 func ruleWords(err *field.Error) string { return valued(err.BadValue, err.Detail) }
 
-// valued prepends a value that is short enough to be shown to a text about it.
+// valued returns a text about a value, preceded by the value if that is short enough to be shown.
 func valued(value any, text string) string {
 	v := shown(value)
 	if v == "" || strings.Contains(text, strings.Trim(v, `"`)) {

@@ -65,7 +65,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper gives client-go access to the wrapped transport.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // measure evaluates a response that carries a time.

@@ -18,7 +18,8 @@ type Classes struct {
 	kinds map[schema.GroupKind]client.Object
 }
 
-// ClassesOf looks up the provider's kinds in the scheme.
+// ClassesOf returns the provider's kinds of node class. It returns an error if the scheme does not contain one of
+// them.
 func ClassesOf(provider cloud.Provider, scheme *runtime.Scheme) (Classes, error) {
 	c := Classes{kinds: map[schema.GroupKind]client.Object{}}
 	for _, object := range provider.NodeClasses() {

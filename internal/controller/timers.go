@@ -35,7 +35,7 @@ type Timers struct {
 	// BatchMax.
 	Nomination time.Duration
 	// WriteVisible is how long the controller's own write may be missing from the watch before a live read decides.
-	// See docs/architecture.md, "Our own writes count at once".
+	// See docs/architecture.md, section Decisions.
 	WriteVisible time.Duration
 	// Catalogue is the period in which a pool's instance types and prices are read again. CatalogueRead bounds one
 	// read. CatalogueRetry is the pause after a failed read. It doubles up to Catalogue.
@@ -223,7 +223,7 @@ type timer struct {
 	at   *time.Duration
 }
 
-// all lists the fields in the order of their declaration.
+// all returns the fields in the order of their declaration.
 func (t *Timers) all() []timer {
 	return []timer{
 		{"batch-idle", &t.BatchIdle}, {"batch-max", &t.BatchMax}, {"pod-retrigger", &t.PodRetrigger},

@@ -47,7 +47,7 @@ type tooLongError struct{ what string }
 
 func (e *tooLongError) Error() string { return e.what }
 
-// short truncates a text of a client.
+// short returns a text of a client, truncated to longestText.
 func short(text string) string {
 	if len(text) <= longestText {
 		return text
@@ -108,7 +108,8 @@ func (p *pass) enter(ctx context.Context) (err error) {
 	return err
 }
 
-// take waits for a place in a channel.
+// take waits for a place in a channel, and returns a function that releases it. It returns an error if the context
+// ends before.
 func take(ctx context.Context, places chan struct{}) (release func(), err error) {
 	select {
 	case places <- struct{}{}:

@@ -41,8 +41,8 @@ type pointer struct {
 	rivals rivals
 }
 
-// pointTo sets the conversion of a definition to the webhook that target describes. A definition that is not
-// installed, or has only one version, is not changed.
+// pointTo sets the conversion of a definition to the webhook that target describes, and reports whether it changed
+// the definition. A definition that is not installed, or has only one version, is not changed.
 func (p *pointer) pointTo(ctx context.Context, name string, target apiextensionsv1.WebhookClientConfig) (changed bool, err error) {
 	api := p.client
 	definition := &apiextensionsv1.CustomResourceDefinition{}

@@ -102,7 +102,8 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// mayBeOff reports whether all objects are stored in v1, which is required while no webhook converts.
+// mayBeOff returns an error if some objects may be stored in an older version, because no webhook converts them while
+// it is disabled.
 func (s *Server) mayBeOff(ctx context.Context) error {
 	older, err := olderStored(ctx, s.Client)
 	if err != nil {

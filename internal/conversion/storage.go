@@ -202,8 +202,8 @@ func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetada
 	return client.IgnoreNotFound(s.Client.Patch(ctx, now, client.RawPatch(types.MergePatchType, patch), owner))
 }
 
-// each calls do for the metadata of each object of a kind, and counts the successful calls. An object that the API
-// server rejects does not affect the others. Without a response, the rest is left for the next check.
+// each calls do for the metadata of each object of a kind, and returns the number of successful calls. An object that
+// the API server rejects does not affect the others. Without a response, the rest is left for the next check.
 func (s *Storage) each(ctx context.Context, kind schema.GroupVersionKind, do func(*metav1.PartialObjectMetadata) error) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))

@@ -35,7 +35,7 @@ func rankOf(code string) int {
 	return slices.Index(order, "")
 }
 
-// Arrange sorts findings, causes first, and moves each consequence below its cause.
+// Arrange returns the findings in the order of a report, causes first, with each consequence below its cause.
 func Arrange(f *Facts, found []cloud.Finding) []Finding {
 	sorted := slices.Clone(withPolicy(found))
 	slices.SortStableFunc(sorted, func(a, b cloud.Finding) int {

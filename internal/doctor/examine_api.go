@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// definitions compares the installed definitions with those of this version.
+// definitions returns findings about differences between the installed definitions and those of this version.
 func definitions(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for _, want := range f.Expected {
@@ -260,7 +260,8 @@ func (r *Right) clusterWide() bool {
 	return r.Group == "" && r.Resource == "nodes" || strings.HasPrefix(r.Group, "karpenter.")
 }
 
-// about matches a resource, with its subresource after a slash, as the API server does: each part separately.
+// about reports whether a pattern matches a resource, with its subresource after a slash, as the API server does:
+// each part separately.
 func about(pattern, resource string) bool {
 	wantOf, wantSub, _ := strings.Cut(pattern, "/")
 	of, sub, _ := strings.Cut(resource, "/")

@@ -78,8 +78,8 @@ func (f *Facts) tenures() []tenure {
 	return list
 }
 
-// leader finds that no controller leads, or that several do. A Lease that is not held is ignored when another one is
-// held.
+// leader returns findings that no controller leads, or that several do. A Lease that is not held is ignored when
+// another one is held.
 func leader(f *Facts, _ Options) []cloud.Finding {
 	if f.NoElection || len(f.Controllers) > 0 && !slices.ContainsFunc(f.Controllers, func(c Controller) bool { return c.Elects() }) ||
 		slices.ContainsFunc(f.Unread, func(u Unread) bool { return strings.HasPrefix(u.What, "the Lease") }) {

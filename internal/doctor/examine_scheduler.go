@@ -10,9 +10,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// scheduler finds pods for which kube-scheduler failed with an error. Their reason is not Unschedulable, so no node
-// is launched for them: the problem is not a lack of nodes. There is one finding for each message, without the parts
-// that differ between pods.
+// scheduler returns findings about pods for which kube-scheduler failed with an error. Their reason is not
+// Unschedulable, so no node is launched for them: the problem is not a lack of nodes. There is one finding for each
+// message, without the parts that differ between pods.
 func scheduler(f *Facts, _ Options) []cloud.Finding {
 	type failure struct {
 		reason, message, first string
@@ -45,7 +45,7 @@ func scheduler(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// shortened truncates a message to 300 bytes.
+// shortened returns a message truncated to 300 bytes.
 func shortened(text string) string {
 	const most = 300
 	if len(text) <= most {

@@ -13,7 +13,7 @@ import (
 // and the README state the same range; a test compares.
 const OldestKubernetes, NewestKubernetes = 33, 37
 
-// kubernetes compares the API server's version with the tested ones.
+// kubernetes returns a finding if the API server's version is not tested.
 func kubernetes(f *Facts, _ Options) []cloud.Finding {
 	major, minor, known := minorOf(f.Kubernetes)
 	switch {

@@ -56,7 +56,7 @@ type Source struct {
 // pageSize is the number of objects per list request.
 const pageSize = 1000
 
-// Gather reads all facts. They include what could not be read.
+// Gather returns all facts. They include what could not be read.
 func (s *Source) Gather(ctx context.Context) *Facts {
 	f := &Facts{NoElection: s.LeaseName == ""}
 	s.clock(ctx, f)

@@ -21,7 +21,7 @@ var sinceOld = []string{
 // fewestSinceOld is how many of them must be missing for a policy to count as an old one.
 const fewestSinceOld = 3
 
-// withPolicy adds one finding that explains many: a policy of Karpenter 0.x.
+// withPolicy returns the findings with one added that explains many: a policy of Karpenter 0.x.
 func withPolicy(found []cloud.Finding) []cloud.Finding {
 	var missing []string
 	for _, finding := range found {

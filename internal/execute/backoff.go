@@ -34,18 +34,19 @@ func poolNoteOf(action plan.Action) (poolNote, bool) {
 	return poolNote{}, false
 }
 
-// backoffNote sets the pool's backoff for a reason of disruption. A nil value removes it.
+// backoffNote returns the change that sets the pool's backoff for a reason of disruption, or removes it if now is
+// nil.
 func backoffNote(pool, uid, reason string, now *model.Backoff) poolNote {
 	return poolNote{pool, uid, karpv1.AnnotationBackoff, func(text string) string { return convert.WithBackoff(text, reason, now) }}
 }
 
-// holdNote sets the pool's hold for the pods of a controller. A nil value removes it.
+// holdNote returns the change that sets the pool's hold for the pods of a controller, or removes it if now is nil.
 func holdNote(pool, uid, owner string, now *model.LaunchHold) poolNote {
 	return poolNote{pool, uid, karpv1.AnnotationLaunchBackoff, func(text string) string { return convert.WithHold(text, owner, now) }}
 }
 
-// together groups actions that are performed by one write, as indexes into the list. The notes on one pool form one
-// group, because separate writes would conflict. Each other action forms its own group.
+// together returns groups of actions that are each performed by one write, as indexes into the list. The notes on one
+// pool form one group, because separate writes would conflict. Each other action forms its own group.
 func together(actions []plan.Action) [][]int {
 	var groups [][]int
 	at := map[[2]string]int{}

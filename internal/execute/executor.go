@@ -160,7 +160,7 @@ func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot,
 }
 
 // Act decides on the newest snapshot and performs the decision before any other loop decides. No separate check is
-// needed.
+// needed. It returns the outcomes of the actions.
 func (x *Executor) Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []Outcome {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,7 +181,8 @@ type Advanced struct {
 }
 
 // Advance takes one step with each command. It checks safety again on the newest snapshot, and performs the actions
-// of the step. The order of the commands decides which of them use up the budgets.
+// of the step. It returns the commands after the step, in the same order, with the outcomes of their actions. The
+// order of the commands decides which of them use up the budgets.
 func (x *Executor) Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []Advanced {
 	if len(commands) == 0 {
 		return nil

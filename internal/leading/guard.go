@@ -128,7 +128,8 @@ func (g *Guard) seen(holder, identity string) {
 	}
 }
 
-// Transport refuses writes to the Kubernetes API while this process may not write. Reads and watches pass.
+// Transport returns a transport that refuses writes to the Kubernetes API while this process may not write. Reads and
+// watches pass.
 func (g *Guard) Transport(next http.RoundTripper) http.RoundTripper {
 	return transport{g, next}
 }
@@ -151,7 +152,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(request)
 }
 
-// WrappedRoundTripper gives client-go access to the wrapped transport.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func writes(method string) bool {

@@ -49,7 +49,7 @@ func (c *cloudPart) impossible(field, reason string, args ...any) {
 	c.notes.add(Impossible, field, "", reason, args...)
 }
 
-// readCloudPart reads all fields of it.
+// readCloudPart returns the AWS configuration in a section. It reads all of its fields.
 func readCloudPart(s *section, from origin, settings Settings) *cloudPart {
 	c := &cloudPart{section: s, origin: from, settings: settings}
 	c.text("apiVersion")

@@ -16,7 +16,7 @@ var volumeSize = regexp.MustCompile(`^[1-9][0-9]*(Gi|G|Ti|T)$`)
 // bareSize matches a number without a unit that can only mean GiB.
 var bareSize = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
 
-// readDisks reads the block device mappings.
+// readDisks returns the block device mappings.
 func (c *cloudPart) readDisks() []awsv1.BlockDeviceMapping {
 	const name = "blockDeviceMappings"
 	var disks []awsv1.BlockDeviceMapping

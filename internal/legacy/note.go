@@ -61,5 +61,5 @@ func (n *notes) sorted() []Note {
 	return list
 }
 
-// words joins names for a sentence.
+// words returns the names joined for a sentence.
 func words(names []string) string { return strings.Join(names, ", ") }

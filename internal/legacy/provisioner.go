@@ -237,7 +237,7 @@ func amountOf(value any) (resource.Quantity, bool) {
 	return amount, err == nil && amount.Sign() >= 0
 }
 
-// These are the bounds of the weights of pools.
+// leastWeight and mostWeight are the bounds of the weights of pools.
 const leastWeight, mostWeight = 1, 100
 
 func (p *provisioner) readWeight(spec *section) {

@@ -81,7 +81,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 	return s
 }
 
-// split splits a list of values at commas.
+// split returns the values of a list that is separated by commas.
 func split(text string) []string {
 	var values []string
 	seen := map[string]bool{"": true}

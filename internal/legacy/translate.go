@@ -139,7 +139,7 @@ const inlineSuffix = "provider"
 // same name.
 func InlineClass(provisioner string) string { return provisioner + "-" + inlineSuffix }
 
-// order orders false before true.
+// order returns a comparison that orders false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:

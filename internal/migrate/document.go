@@ -45,7 +45,7 @@ type edit struct {
 
 var separator = regexp.MustCompile(`^---(\s|$)`)
 
-// split splits a file into its documents. Text after a separator belongs to the next document. Each part may be YAML,
+// split returns the documents of a file. Text after a separator belongs to the next document. Each part may be YAML,
 // or consecutive JSON objects. The text after those is a separate document.
 func split(file File) []*document {
 	var documents []*document
@@ -78,8 +78,8 @@ func newDocument(raw string) *document {
 	return d
 }
 
-// withEnds restores the line ends. A new line, which is in one string with the line after it, gets the line end of
-// that line.
+// withEnds returns the lines as one text with their line ends. A new line, which is in one string with the line after
+// it, gets the line end of that line.
 func (d *document) withEnds(lines []string) string {
 	for i := range d.ends {
 		if i < len(lines) && d.ends[i] {
@@ -89,7 +89,7 @@ func (d *document) withEnds(lines []string) string {
 	return strings.Join(lines, "")
 }
 
-// ended gives all lines of a text that was encoded again the line end of the document's first line.
+// ended returns a text that was encoded again with the line end of the document's first line on all lines.
 func (d *document) ended(text string) string {
 	if len(d.ends) == 0 || !d.ends[0] {
 		return text
@@ -329,7 +329,7 @@ func indentsLists(text string) bool {
 	return found != nil && len(found[2]) > len(found[1])
 }
 
-// encode writes a value as block YAML.
+// encode returns a value as block YAML.
 func encode(root *yaml.Node, indentLists bool) string {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
@@ -343,7 +343,7 @@ func encode(root *yaml.Node, indentLists bool) string {
 	return blankLines.ReplaceAllString(b.String(), "\n\n")
 }
 
-// join joins documents to one stream.
+// join returns documents as one stream.
 func join(documents []*document) []byte {
 	var b bytes.Buffer
 	write := func(text string) {

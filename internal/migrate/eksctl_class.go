@@ -77,7 +77,7 @@ var families = map[string]family{
 	"WindowsServer2025CoreContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"}, "WindowsServer2025FullContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
 }
 
-// image sets the group's images, and the family that determines how its machines join the cluster.
+// image sets the group's images, and returns the family that determines how its machines join the cluster.
 func (e *eksctlGroup) image() family {
 	written, id := text(e.field("amiFamily")), text(e.field("ami"))
 	if written == "" {

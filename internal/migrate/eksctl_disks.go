@@ -43,7 +43,7 @@ func (e *eksctlGroup) disks(f family) {
 	set(e.class, list, "blockDeviceMappings")
 }
 
-// disk reads a volume. gibibytes is its default size, 0 for one that is set later.
+// disk returns the block device mapping of a volume. gibibytes is its default size, 0 for one that is set later.
 func disk(from *yaml.Node, device string, gibibytes int) *yaml.Node {
 	d := mapping()
 	set(d, scalar(device), "deviceName")

@@ -110,7 +110,7 @@ func (c criteria) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// selector reads instanceSelector.
+// selector returns the criteria in instanceSelector.
 func (e *eksctlGroup) selector() criteria {
 	number := func(field string) int64 {
 		node := e.field("instanceSelector", field)

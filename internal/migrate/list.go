@@ -37,8 +37,8 @@ func lead(node *yaml.Node, name, value string) {
 	node.Content = append([]*yaml.Node{scalar(name), scalar(value)}, node.Content...)
 }
 
-// readList creates documents from a list's members if one of them is relevant, or would change. Otherwise the list is
-// kept.
+// readList creates documents from a list's members if one of them is relevant, or would change, and reports whether
+// it did. Otherwise the list is kept.
 func (m *migration) readList(d *document) bool {
 	trial := migration{options: m.options}
 	var documents []*document

@@ -52,7 +52,7 @@ type Result struct {
 	Changed bool
 }
 
-// Run migrates the documents of all files to v1.
+// Run migrates the documents of all files to v1 and returns the result.
 func Run(files []File, options Options) Result {
 	m := migration{options: options}
 	m.settings = known{clusterName: options.ClusterName, defaultInstanceProfile: options.InstanceProfile}

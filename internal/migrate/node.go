@@ -246,7 +246,8 @@ func same(a, b *yaml.Node) bool {
 	return a.Tag == b.Tag && a.Value == b.Value
 }
 
-// alike is like same, but also accepts different notations of amounts and durations.
+// alike reports whether two values are equal as in same, but also accepts different notations of amounts and
+// durations.
 func alike(a, b *yaml.Node) bool {
 	if same(a, b) {
 		return true
@@ -300,7 +301,7 @@ func nodeOf(object any) (*yaml.Node, error) {
 	return node, nil
 }
 
-// decoded reads the next JSON value.
+// decoded returns the next JSON value.
 func decoded(decoder *json.Decoder) (*yaml.Node, error) {
 	token, err := decoder.Token()
 	if err != nil {

@@ -38,7 +38,8 @@ func reshapeFields(have, want *yaml.Node) *yaml.Node {
 	return have
 }
 
-// reshapeMembers pairs members by their identity, or else by their index.
+// reshapeMembers returns have with the members of want. It pairs equal members first, then those with the same
+// identity, then those without identity by their index.
 func reshapeMembers(have, want *yaml.Node) *yaml.Node {
 	used := make([]bool, len(have.Content))
 	result := make([]*yaml.Node, len(want.Content))

@@ -130,7 +130,7 @@ func (r *repair) values() known {
 	return found
 }
 
-// takeValue removes a value. It does nothing if the path does not exist.
+// takeValue removes a value and returns it, or nil if the path does not exist.
 func (r *repair) takeValue(path string) *yaml.Node {
 	value := take(r.root, strings.Split(path, ".")...)
 	if value != nil {
@@ -195,7 +195,7 @@ type known struct {
 	drift                        bool
 }
 
-// readSettings reads them from values, for any chart.
+// readSettings returns the information about the cluster in values of any chart.
 func readSettings(root *yaml.Node) known {
 	first := func(paths ...string) string {
 		for _, path := range paths {

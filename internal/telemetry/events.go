@@ -60,7 +60,7 @@ const (
 // longestError is the length, in bytes, to which a provider's message is truncated in events and conditions.
 const longestError = 300
 
-// Truncate truncates a provider's message to 300 bytes and an ellipsis.
+// Truncate returns a provider's message, truncated to 300 bytes and an ellipsis.
 func Truncate(message string) string {
 	if len(message) <= longestError {
 		return message

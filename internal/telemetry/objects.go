@@ -213,7 +213,7 @@ func sanitised(key string) string {
 	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(key)
 }
 
-// distinct removes keys whose name in metrics equals that of an earlier key.
+// distinct returns keys without those whose name in metrics equals that of an earlier key.
 func distinct(keys []string) []string {
 	var list []string
 	taken := map[string]bool{"node_name": true, "phase": true, "managed": true, "resource_type": true}

@@ -103,8 +103,9 @@ func (r *Recorder) Emit(list ...Event) {
 	}
 }
 
-// action distinguishes events that differ only in their message: clients of the API increment the count of such an
-// event and keep the message of the first one, so that a changed message would never be visible.
+// action returns the action of the API's event. It distinguishes events that differ only in their message: clients of
+// the API increment the count of such an event and keep the message of the first one, so that a changed message would
+// never be visible.
 func (e *Event) action() string { return e.Reason + "-" + strconv.FormatUint(e.hash(), 36) }
 
 // hash returns the hash of the message as it is written.
@@ -147,7 +148,7 @@ func (r *Recorder) sweep(now time.Time) {
 	}
 }
 
-// note truncates a message to the limit of the API.
+// note returns a message, truncated to the limit of the API.
 func note(message string) string {
 	if len(message) <= longestNote {
 		return message

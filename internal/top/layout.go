@@ -59,13 +59,13 @@ var columns = []column{
 	{title: "STATE", cell: func(n *Node) string { return n.State }, role: func(n *Node) role { return stateRole(n.State) }},
 }
 
-// bar draws a share as ten blocks and a percentage.
+// bar returns a share as ten blocks and a percentage.
 func bar(share float64) string {
 	blocks := min(10, max(0, int(share*10+0.5)))
 	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", blocks), strings.Repeat("░", 10-blocks), share*100)
 }
 
-// level distinguishes low use, good use, nearly full, and overcommitted.
+// level returns the role of a share: low use, good use, nearly full, or overcommitted.
 func level(share float64) role {
 	switch {
 	case share > 1:
@@ -227,7 +227,7 @@ func (l *layout) write(b *strings.Builder, c int, text string, r role, p paint) 
 	}
 }
 
-// cut truncates a text to the width, with a sign that marks the truncation.
+// cut returns a text truncated to the width, with a sign that marks the truncation.
 func cut(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

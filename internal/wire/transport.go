@@ -14,8 +14,8 @@ import (
 // decoder.
 var Groups = []string{"karpenter.sh", "karpenter.k8s.aws", "karpenter.kwok.sh"}
 
-// Transport bounds the objects of Groups in responses of an API server. It calls tell once for each fault of each
-// object.
+// Transport returns a transport that bounds the objects of Groups in responses of an API server. It calls tell once
+// for each fault of each object.
 func Transport(next http.RoundTripper, tell func(Fault)) http.RoundTripper {
 	return &transport{next: next, tell: tell, told: map[Fault]bool{}}
 }

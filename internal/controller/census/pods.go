@@ -17,8 +17,8 @@ import (
 // limited holds the limits of a node's pods, by resource, in cores, bytes or units.
 type limited struct{ all, daemons map[string]float64 }
 
-// limitsOf sums up the limits of pods by node. Init containers count if they run as sidecars. Amounts are approximate
-// and only used for metrics.
+// limitsOf returns the sums of the limits of pods by node. Init containers count if they run as sidecars. Amounts are
+// approximate and only used for metrics.
 func limitsOf(pods []corev1.Pod) map[string]limited {
 	sums := map[string]limited{}
 	for i := range pods {

@@ -33,8 +33,8 @@ func (s *source) name() string { return s.kind + "/" + s.GetName() }
 // leaving reports whether the source is being deleted. Nothing is created from it any more.
 func (s *source) leaving() bool { return !s.GetDeletionTimestamp().IsZero() }
 
-// gather reads the older objects that this controller manages, AWSNodeTemplates first, ordered by name, and the
-// existing objects of the result kinds.
+// gather returns a view with the older objects that this controller manages, AWSNodeTemplates first, ordered by name,
+// and with the existing objects of the result kinds.
 func (r *Reconciler) gather(ctx context.Context) (*view, error) {
 	v := &view{}
 	if r.serves(awsv1alpha1.Kind) {

@@ -74,7 +74,8 @@ func (r *Reconciler) poolTaken(ctx context.Context, v *view, s *source) (*obstac
 	return v.hindrance(s, live), nil
 }
 
-// keep writes one object to the API.
+// keep writes one object to the API. It returns an obstacle if that is permanently impossible, and an error if it has
+// to be retried.
 func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.Object) (*obstacle, error) {
 	kind, name := kindOf(want), want.GetName()
 	live := want.DeepCopyObject().(client.Object)
@@ -137,7 +138,8 @@ func (v *view) hindrance(s *source, live client.Object) *obstacle {
 	return nil
 }
 
-// judge distinguishes permanent rejections by the API server from errors that are retried.
+// judge converts the error of a write. It returns an obstacle for a permanent rejection by the API server, and an
+// error if the write has to be retried.
 func judge(kind, name string, err error) (*obstacle, error) {
 	switch {
 	case err == nil:

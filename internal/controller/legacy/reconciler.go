@@ -119,8 +119,8 @@ func (r *Reconciler) attend(ctx context.Context, v *view, s *source) error {
 	return errors.Join(err, r.tell(ctx, s, made))
 }
 
-// settle ends a pass. Stale writes are retried soon, and everything is evaluated periodically, because the result
-// depends on the version of the cluster, which does not send events.
+// settle ends a pass: it converts its errors to a result. Stale writes are retried soon, and everything is evaluated
+// periodically, because the result depends on the version of the cluster, which does not send events.
 func (r *Reconciler) settle(errs []error) (ctrl.Result, error) {
 	result := ctrl.Result{RequeueAfter: r.Timers.ClassRecheck}
 	var failed []error

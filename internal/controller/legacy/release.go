@@ -31,7 +31,8 @@ import (
 // One situation cannot be detected: a source was deleted this way while no controller ran until the collector had
 // removed its finalizer, and the collector had seen none of the owned objects. It is handled like a plain deletion.
 
-// hold sets this package's finalizer on a source, before anything is created from it.
+// hold sets this package's finalizer on a source, before anything is created from it. It returns an obstacle if the
+// API server rejects the write.
 func (r *Reconciler) hold(ctx context.Context, s *source) (*obstacle, error) {
 	base := s.DeepCopyObject().(client.Object)
 	if !controllerutil.AddFinalizer(s.Object, karpv1.FinalizerMadeFrom) {
@@ -40,8 +41,9 @@ func (r *Reconciler) hold(ctx context.Context, s *source) (*obstacle, error) {
 	return judge(s.kind, s.GetName(), r.Client.Patch(ctx, s.Object, controller.Locked(base), client.FieldOwner(Manager)))
 }
 
-// notice starts a pass, and records which sources are being deleted, and how. The collector's finalizer distinguishes
-// the kinds of deletion, and may be removed before the pass begins. A watch does not skip events while it lasts.
+// notice triggers a pass, and records which sources are being deleted, and how. The collector's finalizer
+// distinguishes the kinds of deletion, and may be removed before the pass begins. A watch does not skip events while
+// it lasts.
 func (r *Reconciler) notice(_ context.Context, object client.Object) []reconcile.Request {
 	uid := object.GetUID()
 	switch before, known := r.leaving.Load(uid); {
@@ -58,7 +60,7 @@ func orphans(object client.Object) bool {
 	return !object.GetDeletionTimestamp().IsZero() && controllerutil.ContainsFinalizer(object, metav1.FinalizerOrphanDependents)
 }
 
-// releaseAll releases all sources that are being deleted.
+// releaseAll releases all sources that are being deleted, and returns their errors.
 func (r *Reconciler) releaseAll(ctx context.Context, v *view) []error {
 	var errs []error
 	for _, s := range v.sources {

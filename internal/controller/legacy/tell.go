@@ -125,7 +125,7 @@ func showFound(t *awsv1alpha1.AWSNodeTemplate, found *awsv1.EC2NodeClassStatus) 
 	}
 }
 
-// read reads an object that may not exist.
+// read reads an object that may not exist, and reports whether it does.
 func (r *Reconciler) read(ctx context.Context, name string, into client.Object) (found bool, err error) {
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, into)
 	if client.IgnoreNotFound(err) != nil {

@@ -40,7 +40,7 @@ func (d *Departures) take() []model.Departure {
 	return list
 }
 
-// restrain evaluates the results of earlier launches, and removes the claims that have to wait from the plan
+// restrain evaluates the results of earlier launches, and returns the plan without the claims that have to wait
 // (plan.Brake).
 func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	p.brake.Replanned(snap, decided)

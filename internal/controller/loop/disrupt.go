@@ -151,7 +151,7 @@ func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 	return proposal.Commands
 }
 
-// pass proposes commands, and exports the duration of the pass in progress.
+// pass returns the proposed commands, and exports the duration of the pass in progress.
 func (d *Disrupt) pass(snap *model.Snapshot, search bool) disruption.Proposal {
 	defer d.Metrics.Passes.Begin(disrupter, d.Clock)()
 	return d.Propose(snap, search)

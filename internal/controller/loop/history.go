@@ -52,7 +52,7 @@ func (h *History) Add(r Record) {
 // mostWeight bounds the total weight of the records except the last one: a few dozen MiB.
 const mostWeight = 4 << 20
 
-// weigh counts the data that distinguishes the pending pods of a snapshot: 8 bytes each.
+// weigh returns the size of the data that distinguishes the pending pods of a snapshot, in units of 8 bytes.
 func weigh(snap *model.Snapshot) int {
 	if snap == nil {
 		return 0

@@ -165,7 +165,7 @@ func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan
 	return nil
 }
 
-// ask records that the claim's node asks to open. The caller holds the lock.
+// ask records that the claim's node asks to open, and returns its record. The caller holds the lock.
 func (o *openings) ask(claim types.UID, ready bool, now time.Time) waiter {
 	if o.waiting == nil {
 		o.waiting = map[types.UID]waiter{}

@@ -106,7 +106,7 @@ func (p *Provision) Start(ctx context.Context) error {
 	return nil
 }
 
-// await is step 1: it waits for a batch of pods, or for the timer.
+// await is step 1: it waits for a batch of pods, or for the timer. It returns false when the context ended.
 func (p *Provision) await(ctx context.Context) bool {
 	moved := p.Moved
 	if p.beyond == 0 {
@@ -165,13 +165,13 @@ func (p *Provision) Tick(ctx context.Context) {
 	p.logWork(log, done, at)
 }
 
-// pass decides, and exports the duration of the pass in progress.
+// pass returns a plan with its snapshots (see decide), and exports the duration of the pass in progress.
 func (p *Provision) pass() (snap, from *model.Snapshot, decided *plan.Provision) {
 	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
 	return p.decide()
 }
 
-// nominate makes the pods' nominations match the plan.
+// nominate makes the pods' nominations match the plan, and returns the outcomes of the writes.
 func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []execute.Outcome {
 	if !p.Nominate {
 		return nil

@@ -96,7 +96,8 @@ func (s *Static) Tick(ctx context.Context) {
 	}
 }
 
-// spared removes the claims that were created recently and are gone again, and records the others as created now.
+// spared returns the claims without those that were created recently and are gone again, and records the returned
+// ones as created now.
 func (s *Static) spared(claims []plan.NewClaim) []plan.NewClaim {
 	now := s.Clock.Now()
 	for name, at := range s.made {

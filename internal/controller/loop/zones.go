@@ -13,8 +13,8 @@ const (
 	zoneNone     = "none"     // none of the existing zones is possible
 )
 
-// pendingByZone counts the pending pods by the zone in which they must be placed, given their own and their volumes'
-// requirements. The considered zones are those of available offerings and of nodes.
+// pendingByZone returns the number of pending pods by the zone in which they must be placed, given their own and
+// their volumes' requirements. The considered zones are those of available offerings and of nodes.
 func pendingByZone(snap *model.Snapshot) map[string]int {
 	counts, zones := map[string]int{}, zonesOf(snap)
 	for _, g := range snap.Groups {

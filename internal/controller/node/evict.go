@@ -193,7 +193,7 @@ func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) 
 	return true // gone, terminating, or protected: then the drain adds it again when that ends
 }
 
-// evict uses the Eviction API.
+// evict uses the Eviction API. It reports whether the target is settled.
 func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles bool) {
 	err := e.r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
@@ -215,7 +215,8 @@ func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles 
 	return false
 }
 
-// force deletes a pod with the grace period in seconds that its node's deadline allows.
+// force deletes a pod with the grace period in seconds that its node's deadline allows. It reports whether the target
+// is settled.
 func (e *evictor) force(ctx context.Context, pod *corev1.Pod, o order, grace int64) (settles bool) {
 	err := e.r.Client.Delete(ctx, pod, client.GracePeriodSeconds(grace), client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

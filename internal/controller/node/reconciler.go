@@ -92,7 +92,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ending passes the events after which a drain may have less to wait for.
+// ending returns a predicate for the events after which a drain may have less to wait for.
 func ending() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -105,7 +105,7 @@ func ending() predicate.Predicate {
 	}
 }
 
-// detached passes deletions of volume attachments.
+// detached returns a predicate for deletions of volume attachments.
 func detached() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
@@ -152,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Drain)
 }
 
-// end gathers the state and runs the stages until one is not done.
+// end gathers the state and runs the stages until one is not done. It returns the pause before the next check.
 func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	l, err := r.gather(ctx, node)
 	if err != nil {

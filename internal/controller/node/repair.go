@@ -93,8 +93,8 @@ func (r *Repair) Recognize(scheme *runtime.Scheme) (err error) {
 	return err
 }
 
-// sickened passes nodes that are new or newly managed, and nodes on which an unhealthy condition begins or ends. It
-// does not pass heartbeats.
+// sickened returns a predicate for nodes that are new or newly managed, and for nodes on which an unhealthy condition
+// begins or ends. It does not pass heartbeats.
 func (r *Repair) sickened() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
@@ -176,7 +176,7 @@ func (r *Repair) stillIs(ctx context.Context, node *corev1.Node, ill illness) (b
 	return now.UID == node.UID && diagnose(now, r.Policies) == ill, nil
 }
 
-// ask calls the Brake, and replaces the node if that is allowed.
+// ask calls the Brake, and replaces the node if that is allowed. It returns the pause before the next check.
 func (r *Repair) ask(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim, ill illness) (time.Duration, error) {
 	// The machine is alive. A machine that the cloud cannot find either is handled by the collector (package
 	// nodeclaim).
@@ -214,7 +214,7 @@ func (r *Repair) nodesLike(ctx context.Context, node *corev1.Node) ([]corev1.Nod
 	return ours, nil
 }
 
-// whose names the set of nodes that is counted.
+// whose returns the name of the set of nodes that is counted.
 func whose(node *corev1.Node) string {
 	if pool := node.Labels[karpv1.LabelNodePool]; pool != "" {
 		return "nodepool " + pool

@@ -38,7 +38,7 @@ func diagnose(node *corev1.Node, policies []cloud.RepairPolicy) illness {
 	return worst
 }
 
-// countIll counts the unhealthy nodes, tolerated or not.
+// countIll returns the number of unhealthy nodes, tolerated or not.
 func countIll(nodes []corev1.Node, policies []cloud.RepairPolicy) int {
 	count := 0
 	for i := range nodes {

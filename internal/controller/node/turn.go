@@ -18,8 +18,8 @@ const (
 	evictTail = 2 * time.Second
 )
 
-// inTurn orders pods by the larger of their shares of the node's CPU and memory, the largest first, then by namespace
-// and name.
+// inTurn returns the pods ordered by the larger of their shares of the node's CPU and memory, the largest first, then
+// by namespace and name.
 func inTurn(pods []*corev1.Pod, node *corev1.Node) []*corev1.Pod {
 	sizes := make(map[*corev1.Pod]float64, len(pods))
 	for _, p := range pods {

@@ -100,8 +100,8 @@ func (a *Ageing) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// claimTurned passes the changes of a claim on which the two conditions depend, except changes of the conditions
-// themselves.
+// claimTurned returns a predicate for the changes of a claim on which the two conditions depend. It does not pass
+// changes of the conditions themselves.
 func claimTurned() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isClaim := e.ObjectOld.(*karpv1.NodeClaim)

@@ -66,7 +66,7 @@ func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// initialising passes claims when they are first seen and when they become initialized. Later comparisons run
+// initialising returns a predicate for claims that are first seen or that become initialized. Later comparisons run
 // periodically.
 func initialising() predicate.Predicate {
 	is := func(o client.Object) bool {

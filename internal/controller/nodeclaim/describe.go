@@ -87,7 +87,7 @@ func ownNode(claim *karpv1.NodeClaim, node *corev1.Node) {
 	})
 }
 
-// mergeTaints appends the taints whose key and effect are not present yet.
+// mergeTaints returns have with the taints of lists appended whose key and effect are not present yet.
 func mergeTaints(have []corev1.Taint, lists ...[]corev1.Taint) []corev1.Taint {
 	merged := slices.Clone(have)
 	for _, taint := range slices.Concat(lists...) {

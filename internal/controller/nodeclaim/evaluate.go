@@ -19,7 +19,7 @@ type unmet struct {
 	final bool
 }
 
-// pick selects the node of a claim's machine among all nodes with its provider ID.
+// pick returns the node of a claim's machine among all nodes with its provider ID, or why there is none.
 func pick(nodes []corev1.Node) (*corev1.Node, unmet) {
 	switch len(nodes) {
 	case 0:

@@ -109,8 +109,9 @@ func (r *Reconciler) noteDeadline(ctx context.Context, claim *karpv1.NodeClaim) 
 	return 0, nil
 }
 
-// removeNodes deletes the claim's nodes and waits until package node has drained and released them. Their removal is
-// an event. The pause covers a lost event.
+// removeNodes deletes the claim's nodes and waits until package node has drained and released them. It returns the
+// pause before the next check, or zero when all are gone. The removal of a node is an event. The pause covers a lost
+// event.
 func (r *Reconciler) removeNodes(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	nodes, err := nodesOf(ctx, r.Client, r.machineOf(claim))
 	if err != nil {

@@ -58,7 +58,7 @@ type moment struct {
 	At time.Time
 }
 
-// saw records in memory that a pod event happened now.
+// saw records in memory that a pod event happened now, and returns the moment to reconcile.
 func (p *PodEvents) saw(node string) moment {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

@@ -51,8 +51,8 @@ func (c *Collector) removeMachineless(ctx context.Context, missing []*karpv1.Nod
 	return errors.Join(errs...)
 }
 
-// check queries both witnesses about the machine of a claim that is not in the list: the cloud about that one
-// machine, which may have been launched after the list, and the node.
+// check returns the case of a claim whose machine is not in the list. It queries both witnesses: the cloud about that
+// one machine, which may have been launched after the list, and the node.
 func (c *Collector) check(ctx context.Context, claim *karpv1.NodeClaim) (removal.Case, error) {
 	found := removal.Case{
 		Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone, Cloud: removal.Alive,

@@ -81,7 +81,7 @@ func delayed(delay time.Duration) handler.EventHandler {
 	}
 }
 
-// countable passes the events that change a count.
+// countable returns a predicate for the events that change a count.
 func countable() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		if e.ObjectOld == nil || e.ObjectNew == nil {
@@ -172,9 +172,9 @@ func (c *Counter) forget(pool string) {
 	c.Metrics.NodePoolsLimit.DeletePartialMatch(prometheus.Labels{"nodepool": pool})
 }
 
-// count sums up the machines of a pool that are not being removed: nodes by their capacity, and launched claims
-// without a node by the capacity that the provider declared. The well-known resources are always present, even if
-// zero.
+// count returns the sum of the machines of a pool that are not being removed: nodes by their capacity, and launched
+// claims without a node by the capacity that the provider declared. The well-known resources are always present, even
+// if zero.
 func count(nodes []corev1.Node, claims []karpv1.NodeClaim) corev1.ResourceList {
 	total := corev1.ResourceList{karpv1.ResourceNodes: *resource.NewQuantity(0, resource.DecimalSI)}
 	for _, name := range karpv1.WellKnownResources() {

@@ -93,7 +93,7 @@ func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, pa
 	return 0
 }
 
-// rested writes the question if the pause is over.
+// rested writes the question if the pause is over, and returns the time until the next check.
 func (about *question) rested(pool *karpv1.NodePool, now time.Time, patience time.Duration) time.Duration {
 	if now.Before(about.rest) {
 		return about.rest.Sub(now)

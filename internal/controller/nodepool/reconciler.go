@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
-	// 1. Gather.
+	// class returns the data about the pool's node class, including the provider's result.
 	class, err := r.class(ctx, pool)
 	if err != nil {
 		return err

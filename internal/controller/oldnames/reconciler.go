@@ -70,7 +70,7 @@ func (r *Reconciler) ours(o client.Object) bool { return r.classes.OwnsLabels(o.
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// users handles objects that may use old names. A name that was not in use before triggers all nodes.
+// users returns the handler for objects that may use old names. A name that was not in use before triggers all nodes.
 func (r *Reconciler) users() handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { r.look(ctx, e.Object, q) },

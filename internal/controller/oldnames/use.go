@@ -93,7 +93,7 @@ func see(found []use, field, key string) []use {
 	return found
 }
 
-// annotated appends the old annotation of pods, if it is present and has an effect.
+// annotated returns found with the old annotation of pods, if it is present and has an effect.
 func annotated(found []use, annotations map[string]string) []use {
 	if annotations[karpv1.AnnotationDoNotEvict] != "true" {
 		return found
@@ -101,7 +101,7 @@ func annotated(found []use, annotations map[string]string) []use {
 	return append(found, use{field: "metadata.annotations", old: karpv1.AnnotationDoNotEvict, today: karpv1.AnnotationDoNotDisrupt})
 }
 
-// words lists the old names with their replacements.
+// words returns the list of old names with their replacements.
 func words(uses []use) string {
 	lines := make([]string, len(uses))
 	for i, u := range uses {

@@ -77,9 +77,9 @@ func (b *Brake) Reports(ctx context.Context, node *corev1.Node) (bool, error) {
 // mostLooks is the number of machines that are examined concurrently.
 const mostLooks = 50
 
-// AskFor decides for a provider that requests the deletion of claims because of the state in its cloud
-// (cloud.Remover). All removals are decided together, the first ones take precedence. A machine that cannot be
-// examined is kept, and the error contains the reason.
+// AskFor returns, for each removal, whether it is allowed. It serves a provider that requests the deletion of claims
+// because of the state in its cloud (cloud.Remover). All removals are decided together, the first ones take
+// precedence. A machine that cannot be examined is kept, and the error contains the reason.
 func (b *Brake) AskFor(ctx context.Context, removals []cloud.Removal) ([]bool, error) {
 	cases, errs := make([]*Case, len(removals)), make([]error, len(removals))
 	slots := make(chan struct{}, mostLooks)

@@ -104,7 +104,7 @@ func (b *Brake) recordNone(ctx context.Context, pools *fleet) error {
 	return errors.Join(errs...)
 }
 
-// rank orders false before true.
+// rank returns a sort key that orders false before true.
 func rank(is bool) int {
 	if is {
 		return 1

@@ -25,8 +25,8 @@ type edit struct {
 	Remove bool     `json:"remove,omitempty"`
 }
 
-// digest identifies the input of the mappings: the spec, and the annotations that represent parts of it. Status and
-// the rest of the metadata change frequently and are not included.
+// digest returns a hash of the input of the mappings: the spec, and the annotations that represent parts of it.
+// Status and the rest of the metadata change frequently and are not included.
 func digest(object map[string]any) string {
 	notes := map[string]any{}
 	for _, key := range meaningful {
@@ -95,7 +95,7 @@ func keep(object map[string]any, key string, edits []edit) {
 	annotate(object, key, string(text))
 }
 
-// take removes and parses the annotation. An annotation that cannot be parsed is treated as absent.
+// take removes the annotation and returns its content. An annotation that cannot be parsed is treated as absent.
 func take(object map[string]any, key string) complement {
 	text, ok := annotation(object, key)
 	if !ok {

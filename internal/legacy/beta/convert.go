@@ -118,7 +118,7 @@ func (c Converter) FromV1(object map[string]any) (map[string]any, error) {
 	return beta, nil
 }
 
-// newer maps to v1, and records what the reverse mapping would not restore.
+// newer returns the object in v1, with a record of what the reverse mapping would not restore.
 func (c Converter) newer(m mapping, group string, beta map[string]any) map[string]any {
 	now := runtime.DeepCopyJSON(beta)
 	m.to(c, now)
@@ -130,7 +130,7 @@ func (c Converter) newer(m mapping, group string, beta map[string]any) map[strin
 	return now
 }
 
-// older maps to v1beta1, and restores what was recorded.
+// older returns the object in v1beta1, with everything restored that was recorded.
 func older(m mapping, group string, now map[string]any) map[string]any {
 	beta := runtime.DeepCopyJSON(now)
 	kept := take(beta, AnnotationV1Beta1)

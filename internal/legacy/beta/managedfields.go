@@ -77,7 +77,8 @@ func fieldsInV1(kind string, set *metav1.FieldsV1, family bool) *metav1.FieldsV1
 	return metav1.NewFieldsV1(string(raw))
 }
 
-// cut removes a field, and parents without remaining fields, from a set.
+// cut removes a field, and parents without remaining fields, from a set. It returns the removed value and whether it
+// was present.
 func cut(tree map[string]any, path []string) (any, bool) {
 	name := "f:" + path[0]
 	if len(path) == 1 {

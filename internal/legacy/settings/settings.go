@@ -149,12 +149,13 @@ func tags(c *Cluster, v string) {
 // TagPrefix was the prefix of a tag's key until v0.24.
 const TagPrefix = "aws.tags."
 
-// FromConfigMap reads the data of the ConfigMap. Empty values count as absent.
+// FromConfigMap returns the settings in the data of the ConfigMap. Empty values count as absent.
 func FromConfigMap(data map[string]string) Old {
 	return read(data, ofConfigMap, "ConfigMap "+ConfigMap+": ")
 }
 
-// FromEnvironment reads the variables with old names. It calls lookup for each. Empty values count as absent.
+// FromEnvironment returns the settings in variables with old names. It calls lookup for each. Empty values count as
+// absent.
 func FromEnvironment(lookup func(name string) string) Old {
 	given := map[string]string{}
 	for name := range ofEnvironment {
