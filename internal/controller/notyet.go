@@ -4,4 +4,5 @@ package controller
 // helps.
 type NotYetError struct{ Reason string }
 
+// Error returns the reason.
 func (e *NotYetError) Error() string { return "not yet: " + e.Reason }

@@ -30,6 +30,7 @@ type NotNowError struct {
 	Message string
 }
 
+// Error returns the message.
 func (e *NotNowError) Error() string { return e.Message }
 
 // createClaim creates a claim from its pool and the plan.

@@ -66,6 +66,7 @@ type ExpiredError struct {
 	Holder string
 }
 
+// Error returns the age of the Lease, or its other holder.
 func (e *ExpiredError) Error() string {
 	if e.Holder != "" {
 		return fmt.Sprintf("nothing is written any more: %s leads", e.Holder)

@@ -30,6 +30,7 @@ type lock struct {
 // NotHolderError means that a Lease is not released, because another process holds it.
 type NotHolderError struct{ Holder string }
 
+// Error returns the holder of the Lease.
 func (e *NotHolderError) Error() string {
 	return fmt.Sprintf("the lease is not given back: %s holds it", e.Holder)
 }

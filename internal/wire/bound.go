@@ -21,6 +21,7 @@ type Fault struct {
 	Why   string
 }
 
+// String returns the object, the field and the reason.
 func (f Fault) String() string {
 	return fmt.Sprintf("%s %s: %s: %s", f.Kind, f.Name, f.Field, f.Why)
 }

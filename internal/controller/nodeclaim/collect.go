@@ -26,8 +26,9 @@ import (
 const CollectorName = "nodeclaim.garbagecollection"
 
 // Collector removes objects whose counterpart is gone: claims whose machine is gone, machines whose claim is gone,
-// and claims whose node is gone. A machine without a claim is left after a lost response of the cloud and costs
-// money. A claim without a node is left when the finalizers of a node are removed and the node is deleted.
+// and claims whose node is gone. Upstream Karpenter removes the first in its core and the second in its providers. A
+// machine without a claim is left after a lost response of the cloud and costs money. A claim without a node is left
+// when the finalizers of a node are removed and the node is deleted.
 type Collector struct {
 	// Client reads nodes from the cache and deletes claims.
 	Client client.Client

@@ -115,6 +115,6 @@ func TestUnstampedIsQuiet(t *testing.T) {
 	}
 	a.tell(ctx, claim, nil)
 	if n := testutil.CollectAndCount(a.Metrics.NodeClaimsUnjudged); n != 0 || len(lines) > 0 {
-		t.Errorf("afterwards %d counts, log %q", n, lines)
+		t.Errorf("afterward %d counts, log %q", n, lines)
 	}
 }
