@@ -5,9 +5,10 @@
 //	        cloud.Examiner (a provider's own findings; optional)
 //
 // Gather reads, and changes nothing: objects by lists, permissions by access reviews, the clock of the API server by
-// the Date header of a response, the conversion of older versions by creations in dry-run mode. Anything that may not
-// be read is recorded, because the absence of findings must not suggest that an unreadable part is healthy. Examine
-// is a function of the facts: a list of small checks, each with its own codes, which run one after the other.
+// the Date header of a response, the conversion of older versions by creations in dry-run mode. Anything that the
+// doctor has no permission to read is recorded, because the absence of findings must not suggest that an unreadable
+// part is healthy. Examine is a function of the facts: a list of small checks, each with its own codes, which run one
+// after the other.
 //
 // Rights is the only table of the permissions that the controller needs. The doctor checks whether they are granted.
 // Tests compare the table with the chart's roles and with the actual requests of the controller.

@@ -266,7 +266,7 @@ func (e *eksctlGroup) subnets(cluster string) {
 }
 
 // securityGroups sets those with the cluster's tag, of which EKS creates one and eksctl one per group, and those with
-// IDs in the file. A group without its own security groups gets only the latter, if it had no others.
+// IDs in the file. A group with withLocal: false gets only the latter, if those are all of its security groups.
 func (e *eksctlGroup) securityGroups(cluster string) {
 	off := func(field string) bool { return text(e.field("securityGroups", field)) == "false" }
 	shared, ids := texts(at(e.root, "vpc", "sharedNodeSecurityGroup")), texts(e.field("securityGroups", "attachIDs"))

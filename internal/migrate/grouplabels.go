@@ -155,8 +155,8 @@ func (g *nodeGroup) carry(asked selections) {
 	}
 }
 
-// missed reports labels of the group's nodes that those of the pool will not have, if pods require them or a user set
-// them.
+// missed handles a label of the group's nodes that the pool does not have. The pool gets it if pods require it and
+// all nodes of the group have it. Otherwise the label is reported, if pods require it or a user set it.
 func (g *nodeGroup) missed(name string, asked selections) {
 	if _, carried := g.labels[name]; carried || g.refused[name] != "" {
 		return

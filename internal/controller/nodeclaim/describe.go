@@ -19,7 +19,7 @@ func describeMetadata(claim *karpv1.NodeClaim, machine *cloud.Machine) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[classLabel(claim)] = claim.Spec.NodeClassRef.Name // manually created claims may not have it
+	labels[classLabel(claim)] = claim.Spec.NodeClassRef.Name // manually created claims may lack it
 	maps.Copy(labels, claim.Labels)
 	claim.Labels = labels
 	if len(machine.Annotations) > 0 {

@@ -50,7 +50,7 @@ type Brake struct {
 	paused map[string]string
 	// latched holds the scopes that were paused when this process started.
 	latched map[string]bool
-	blind   bool // Leases may not be read; this has been logged
+	blind   bool // the permission to read Leases is missing; this has been logged
 }
 
 // sighting is a case, with the times of its first and last report.

@@ -36,7 +36,7 @@ func (b *Brake) readLease(ctx context.Context, node string, facts *NodeFacts) er
 	return nil
 }
 
-// tellBlind logs once that Leases may not be read.
+// tellBlind logs once that the permission to read Leases is missing.
 func (b *Brake) tellBlind(ctx context.Context, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

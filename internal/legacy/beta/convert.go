@@ -46,7 +46,7 @@ type Converter struct {
 }
 
 // Convert returns the object in another version of its group. apiVersion is that of v1 or v1beta1. Convert does not
-// modify the object, and the result may share data with it. An error means that the kind or a version is not
+// modify the object, and the result shares no data with it. An error means that the kind or a version is not
 // supported.
 func (c Converter) Convert(object map[string]any, apiVersion string) (map[string]any, error) {
 	has, _ := object["apiVersion"].(string)
