@@ -16,11 +16,11 @@ import (
 // clocksApart is the largest expected difference between the clocks of the cloud and of the API server.
 const clocksApart = time.Minute
 
-// mistakenClaims returns the claims whose status.providerID names a machine of another claim, keyed by the provider
-// ID of the machine that was launched for them. Three facts identify such a claim: the record of its own machine
-// names the claim, no claim shows that machine, and the record of the machine that the claim shows does not name the
-// claim. Only a manual edit creates such a claim. A second machine of a claim that shows the first one is a leak and
-// is not included.
+// mistakenClaims returns the claims whose status.providerID names a machine that was not launched for them, keyed by
+// the provider ID of the machine that was. Three facts identify such a claim: the record of its own machine names the
+// claim, no claim shows that machine, and the record of the machine that the claim shows does not name the claim.
+// Only a manual edit creates such a claim. A second machine of a claim that shows the first one is a leak and is not
+// included.
 func mistakenClaims(machines []cloud.Machine, claims []karpv1.NodeClaim) map[string]*karpv1.NodeClaim {
 	shown, byName := map[string]bool{}, make(map[string]*karpv1.NodeClaim, len(claims))
 	for i := range claims {
