@@ -159,6 +159,12 @@ bench: build ## speed, price, growth and memory of plans, as docs/performance.md
 	KARPENTER_WORKLOADS=$(CURDIR)/bin/workloads $(GO) test -run '^$$' -bench 'WhatIf|Sweep|Propose|Naive/cluster-500' -benchmem -benchtime 0.3s -timeout 30m ./internal/engine/disruption/
 	bin/bench -binary bin/karpenter $(BENCH_ARGS)
 
+# Moving or renaming code changes no answer to a workload and no decision of a history. A change of behavior writes the files again.
+.PHONY: digests
+digests: build ## compare hashes of plans and of random histories with those in the repository (DIGEST_ARGS=-update writes them)
+	$(GO) -C test run ./bench digest -binary $(CURDIR)/bin/karpenter $(DIGEST_ARGS) $(CURDIR)/test/bench/testdata/digests
+	$(GO) test ./internal/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
+
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (optional: needs a network)
 	@mkdir -p bin

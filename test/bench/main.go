@@ -5,6 +5,7 @@
 //	go -C test run ./bench workload NAME FOLDER     only write a workload
 //	go -C test run ./bench check FOLDER ANSWER      only judge an answer
 //	go -C test run ./bench bound FOLDER             only bound the price
+//	go -C test run ./bench digest FILE              compare the hashes of all answers with a file (make digests)
 //
 // It generates its inputs (package workload), runs the binary as a child process and reads the child's resource usage
 // from the operating system, so that it does not depend on the binary's own statistics:
@@ -46,6 +47,8 @@ func run(args []string, out io.Writer) error {
 			return checkAnswer(args[1:], out)
 		case "bound":
 			return boundPrice(args[1:], out)
+		case "digest":
+			return digest(args[1:], out)
 		case spawnVerb:
 			return spawn(args[1:])
 		case decodeVerb:
