@@ -88,6 +88,9 @@ func catalogueFile(t *testing.T) string {
 // emptyLabel is a label of the empty nodes; its value is the case.
 const emptyLabel = "e2e.example.org/empty"
 
+// poolOfEmpty is a label of the empty nodes; its value is the NodePool.
+const poolOfEmpty = "e2e.example.org/empty-of"
+
 // mostTried is the number of refused pods of a wave that are tried.
 const mostTried = 5
 
@@ -153,7 +156,7 @@ func (a *agreement) fresh(p *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// emptyNodes returns nodes of every kind that the pools can launch.
+// emptyNodes returns nodes of every kind that the pools can launch, as far as a pod of the world can tell them apart.
 func (a *agreement) emptyNodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := range a.world.pools {
@@ -168,7 +171,54 @@ func (a *agreement) emptyNodes() []*corev1.Node {
 			}
 		}
 	}
-	return nodes
+	return a.largest(nodes)
+}
+
+// largest leaves out nodes beside which there is one of the same pool and the same zone that has no less capacity, and the
+// same values of all labels that pods of the world name: kube-scheduler binds a pod to one of the latter if it binds it to
+// one of the former. Volumes name zones.
+func (a *agreement) largest(nodes []*corev1.Node) []*corev1.Node {
+	named := a.namedLabels()
+	alike := func(n, m *corev1.Node) bool {
+		for key, value := range n.Labels {
+			if key != corev1.LabelHostname && (key == corev1.LabelTopologyZone || named(key)) && m.Labels[key] != value {
+				return false
+			}
+		}
+		return n.Labels[poolOfEmpty] == m.Labels[poolOfEmpty]
+	}
+	covers := func(n, m *corev1.Node) bool {
+		return n.Status.Capacity.Cpu().Cmp(*m.Status.Capacity.Cpu()) >= 0 && n.Status.Capacity.Memory().Cmp(*m.Status.Capacity.Memory()) >= 0
+	}
+	slices.SortStableFunc(nodes, func(n, m *corev1.Node) int {
+		return cmp.Or(m.Status.Capacity.Cpu().Cmp(*n.Status.Capacity.Cpu()), m.Status.Capacity.Memory().Cmp(*n.Status.Capacity.Memory()))
+	})
+	var kept []*corev1.Node
+	for _, n := range nodes {
+		if !slices.ContainsFunc(kept, func(k *corev1.Node) bool { return alike(n, k) && covers(k, n) }) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// namedLabels returns a function that reports whether a pod of the world names the label: in a selector, an affinity or a
+// spread constraint.
+func (a *agreement) namedLabels() func(key string) bool {
+	var specs []byte
+	for _, wave := range a.world.waves {
+		for _, w := range wave {
+			for _, p := range w.pods() {
+				spec, err := json.Marshal(p.Spec)
+				if err != nil {
+					a.t.Fatal(err)
+				}
+				specs = append(specs, spec...)
+			}
+		}
+	}
+	text := string(specs)
+	return func(key string) bool { return strings.Contains(text, strconv.Quote(key)) }
 }
 
 func emptyNode(pool *karpv1.NodePool, k kind, zone, capacityType string) *corev1.Node {
@@ -182,7 +232,7 @@ func emptyNode(pool *karpv1.NodePool, k kind, zone, capacityType string) *corev1
 		corev1.LabelHostname: node.Name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: capacityType,
 		corev1.LabelArchStable: k.arch, corev1.LabelOSStable: "linux", corev1.LabelInstanceTypeStable: k.name(),
 	})
-	node.Labels[emptyLabel] = node.Labels[caseLabel]
+	node.Labels[emptyLabel], node.Labels[poolOfEmpty] = node.Labels[caseLabel], pool.Name
 	node.Spec.Taints = pool.Spec.Template.Spec.Taints
 	node.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(k.cpus, resource.DecimalSI),
