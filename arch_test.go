@@ -150,7 +150,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/aws/call",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/...", "github.com/aws/aws-sdk-go-v2/service/..."},
-		because: "a call is a call, whatever service it is of and whoever makes it",
+		because: "a call is the same for every service and every caller",
 	},
 	{
 		from:    "./internal/cloud/aws/discovery",
@@ -223,13 +223,13 @@ var importRules = []importRule{
 		from:    "./internal/controller/nodeclaim",
 		never:   []string{"./internal/engine/..."},
 		through: true,
-		because: "a claim's life is the same whoever planned it",
+		because: "the life of a claim does not depend on what planned it",
 	},
 	{
 		from:    "./internal/controller/node",
 		never:   []string{"./internal/engine/..."},
 		through: true,
-		because: "a node's end is the same whoever decided it",
+		because: "the removal of a node does not depend on what decided it",
 	},
 	{
 		from:    "./internal/controller/removal",
@@ -259,12 +259,12 @@ var importRules = []importRule{
 		from:    "./internal/migrate",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
 		except:  []string{"./internal/legacy/..."},
-		because: "manifests in, manifests out: whoever has files or a cluster reads them, and what a version means is known in package legacy",
+		because: "manifests in, manifests out: the caller reads files or a cluster, and package legacy knows what a version means",
 	},
 	{
 		from:    "./internal/admission",
 		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/..."},
-		because: "what an API server would say follows from the object and the definitions: whoever has objects reads them",
+		because: "what an API server would answer follows from the object and the definitions, which the caller reads",
 	},
 	{
 		from:    "./internal/controller/...",
@@ -276,7 +276,7 @@ var importRules = []importRule{
 		from:    "./internal/legacy/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
-		because: "a table of names is for whoever reads or writes manifests: the controllers and the verbs alike",
+		because: "controllers and commands that read or write manifests share one table of names",
 	},
 	{
 		from:    "./internal/controller/oldnames",
@@ -310,7 +310,7 @@ var importRules = []importRule{
 		from:    "./internal/conversion",
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/legacy/beta"},
-		because: "older versions are served whatever is bought and from whom",
+		because: "older versions are served whatever is launched and by which provider",
 	},
 	{
 		from:    "./internal/legacy/beta",

@@ -36,7 +36,7 @@ spec:
 // instead are what a value is replaced by, in turn.
 var instead = []any{nil, int64(5), 0.5, int64(-1), "x", "", true, []any{}, []any{int64(5)}, map[string]any{}, map[string]any{"a": int64(5)}, map[string]any{"a": "b"}}
 
-// variants gives an object with each value below its top replaced, left out, and joined by one that nobody knows.
+// variants gives an object with each value below its top replaced, left out, and joined by an unknown one.
 func variants(value any, path string, give func(path string)) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -25,7 +25,7 @@ func testMigrated(t *testing.T, s *server) {
 		t.Fatalf("%d migrated manifests, %v", len(paths), err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
-	if err := s.Create(t.Context(), account); err == nil { // nobody else makes it where there are no controllers
+	if err := s.Create(t.Context(), account); err == nil { // no controller runs that creates it
 		t.Cleanup(func() {
 			if err := s.Delete(context.Background(), account); err != nil {
 				t.Errorf("deleting the service account: %v", err)

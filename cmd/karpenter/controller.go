@@ -35,7 +35,7 @@ func newControllerCommand() *cobra.Command {
 	o := newControllerOptions()
 	command := &cobra.Command{
 		Use:   "controller",
-		Short: "Run the controller: buy nodes for pending pods, and let go those that nobody needs",
+		Short: "Run the controller: launch nodes for unschedulable pods and remove nodes that are no longer needed",
 		Long: `Run the controller against a cluster that has the CRDs installed.
 
 Every flag can be given by an environment variable too, named like the flag in

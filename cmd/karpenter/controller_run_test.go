@@ -121,7 +121,7 @@ func otherProviderIsTold(t *testing.T, s *sandbox.Sandbox) {
 	if err := api.Status().Patch(t.Context(), pool, client.MergeFrom(earlier)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pool is told to be nobody's", func() bool {
+	eventually(t, "the pool is reported as foreign", func() bool {
 		return api.Get(t.Context(), client.ObjectKeyFromObject(pool), pool) == nil && pool.Condition(karpv1.ConditionNodeClassReady).IsFalse()
 	})
 	const why = "node classes of the kind EC2NodeClass.karpenter.k8s.aws are not of the cloud provider of the running controller (kwok)"

@@ -253,7 +253,7 @@ func unready(pool *karpv1.NodePool) string {
 	case len(open) > 0:
 		return "not looked at yet: " + strings.Join(open, ", ")
 	}
-	return "nobody has looked at it yet"
+	return "not checked yet"
 }
 
 func (d *demo) connect(ctx context.Context) error {

@@ -119,7 +119,7 @@ The bill
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("bill (-want +got):\n%s", diff)
 	}
-	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "stray", Name: "stray"}, Spec: corev1.PodSpec{NodeName: "nobody's"}}, false)
+	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "stray", Name: "stray"}, Spec: corev1.PodSpec{NodeName: "unmanaged"}}, false)
 	if _, err := d.printBill("The bill"); err == nil || !strings.Contains(err.Error(), "stray") {
 		t.Errorf("a pod on a node without a price: got %v, want an error that names it", err)
 	}
@@ -217,7 +217,7 @@ func TestDemoWords(t *testing.T) {
 		conditions []status.Condition
 		want       string
 	}{
-		{nil, "nobody has looked at it yet"},
+		{nil, "not checked yet"},
 		{[]status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionUnknown}, {Type: karpv1.ConditionNodeClassReady, Status: metav1.ConditionUnknown},
 			{Type: karpv1.ConditionValidationSucceeded, Status: metav1.ConditionTrue}}, "not looked at yet: NodeClassReady"},
 		{[]status.Condition{{Type: karpv1.ConditionNodeClassReady, Status: metav1.ConditionFalse, Message: "there is none"},

@@ -52,13 +52,13 @@ func doctorCommandAt(now func() time.Time) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find out what is wrong with an installation, and what would put it right",
-		Long: `Looks at a live installation, and changes nothing: permissions, CRDs, pools and node classes, the leader, the clocks,
-claims that are stuck, finalisers that nobody takes off, PodDisruptionBudgets that hold up drains, and webhooks that
+		Long: `Examines a live installation, and changes nothing: permissions, CRDs, pools and node classes, the leader, the clocks,
+claims that are stuck, finalizers that are not removed, PodDisruptionBudgets that block drains, and webhooks that
 would refuse what the controller writes; and, with --cluster-name, AWS: permissions, queue, subnets, security groups,
-images, roles, tags. Prints what is wrong and what would put it right.
+images, roles, tags. Prints what is wrong and how to fix it.
 
-Permissions are those of whoever asks; --service-account asks about the controller's. Run in the controller's pod
-(kubectl exec), it takes provider and leader election from the controller's environment.
+By default, the permissions of the current user are examined; --service-account examines those of the controller. In the
+controller's pod (kubectl exec), provider and leader election are taken from the controller's environment.
 
 The exit code is 1 when something was found.`,
 		Example: "  karpenter doctor --cloud-provider=kwok\n  karpenter doctor --service-account karpenter/karpenter\n  kubectl -n karpenter exec deploy/karpenter -- karpenter doctor -o json",
@@ -75,7 +75,7 @@ func (c *consultation) addFlags(flags *pflag.FlagSet) {
 	c.live.connection.addFlags(flags)
 	c.live.addNamespace(flags, "namespace that the controller is installed in (default: wherever it is found)")
 	flags.StringVarP(&c.output, "output", "o", "text", "text or json")
-	flags.StringVar(&c.account, "service-account", "", "the controller's, as NAMESPACE/NAME: ask for its permissions (default: those of whoever asks)")
+	flags.StringVar(&c.account, "service-account", "", "the controller's, as NAMESPACE/NAME: examine its permissions (default: those of the current user)")
 	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a claim may take to become a node, and to go")
 	c.fromVariables = pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.fromVariables.StringVar(&c.live.cloudProvider, "cloud-provider", "", "that of the controller: aws or kwok (default: that of the controller's Deployment, else of the pools' node classes)")

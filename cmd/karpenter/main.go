@@ -46,7 +46,7 @@ func main() {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "karpenter",
-		Short:         "Buys nodes for pods that wait, and lets those go that nobody needs",
+		Short:         "Launches nodes for unschedulable pods and removes nodes that are no longer needed",
 		Version:       programVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -49,11 +49,11 @@ func TestStatusOfPDBsInFiles(t *testing.T) {
 		"two available":         {selects + ", minAvailable: 2", allowance{5, 2, 3, 1}},
 		"half available":        {selects + ", minAvailable: 33%", allowance{6, 2, 3, 1}},
 		"nothing said":          {selects, allowance{0, 0, 3, 0}},
-		"nobody selected":       {"selector: {matchLabels: {app: none}}, minAvailable: 0", allowance{}},
+		"no pod selected":       {"selector: {matchLabels: {app: none}}, minAvailable: 0", allowance{}},
 		"no selector":           {"maxUnavailable: 1", allowance{}},
-		"everybody":             {"selector: {}, minAvailable: 1", allowance{7, 1, 5, 4}},
+		"all pods":              {"selector: {}, minAvailable: 1", allowance{7, 1, 5, 4}},
 		"by expression":         {"selector: {matchExpressions: [{key: app, operator: In, values: [alone, other]}]}, minAvailable: 1", allowance{2, 1, 2, 1}},
-		"controlled by nobody":  {"selector: {matchLabels: {app: alone}}, maxUnavailable: 1", allowance{0, 0, 1, 0}},
+		"without a controller":  {"selector: {matchLabels: {app: alone}}, maxUnavailable: 1", allowance{0, 0, 1, 0}},
 		"a status of their own": {selects + ", maxUnavailable: 1}\nstatus: {observedGeneration: 0, disruptionsAllowed: 7", allowance{0, 0, 0, 7}},
 	} {
 		t.Run(name, func(t *testing.T) {

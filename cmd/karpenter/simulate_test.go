@@ -395,7 +395,7 @@ func TestSimulateInvents(t *testing.T) {
 	}{
 		{"a pool of AWS", map[string]string{"pool.yaml": pool}, nil, false},
 		{"a pool of AWS, and kwok is said", map[string]string{"pool.yaml": pool}, []string{"--cloud-provider=kwok"}, true},
-		{"a pool of nobody", map[string]string{"pool.yaml": poolYAML}, nil, false},
+		{"a pool without a provider", map[string]string{"pool.yaml": poolYAML}, nil, false},
 		{"types from a file", map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

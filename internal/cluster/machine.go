@@ -226,7 +226,7 @@ func (s *Store) describe(u *unit) outcome {
 		out.add(s, spec)
 		// The node is managed, but its claim cannot be found.
 		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" {
-			out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so nobody can tell its claim; pods may run on it, and it is never taken away"})
+			out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so its claim is unknown; pods may run on it, and it is never removed"})
 		}
 	}
 	_, doubles := m.Twins()

@@ -60,7 +60,7 @@ func TestMachines(t *testing.T) {
 		{"registered node without a machine", []client.Object{nodeAt(t, "n", "2", "1", "", registered)}, "n()initialized", "Node n spec.providerID"},
 		{"two nodes of one machine", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1(c)registered", "Node n2 spec.providerID"},
 		{"two nodes, the claim names one", []client.Object{named, nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n2(c)registered", "Node n1 spec.providerID"},
-		{"two nodes of one machine that nobody claims", []client.Object{nodeAt(t, "n1", "2", "1", "id-1", ""), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1()initialized n2()initialized", "Node n2 spec.providerID"},
+		{"two nodes of one unclaimed machine", []client.Object{nodeAt(t, "n1", "2", "1", "id-1", ""), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1()initialized n2()initialized", "Node n2 spec.providerID"},
 		{"two claims of one machine", []client.Object{claimAt(t, "a", "1", "1", "id-1", young), claimAt(t, "b", "2", "1", "id-1", ""), nodeAt(t, "n", "3", "1", "id-1", registered)}, "n(b)registered", "NodeClaim a status.providerID"},
 		{"an older claim whose provider ID was edited", []client.Object{claimAt(t, "a", "1", "1", "id-1", ""), claimAt(t, "b", "2", "1", "id-1", young), owned}, "n(b)registered", "NodeClaim a status.providerID"},
 		{"a foreign node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-2", "")}, "c()initialized", "NodeClaim c metadata.name"},

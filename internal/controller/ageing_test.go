@@ -27,7 +27,7 @@ func TestAgeing(t *testing.T) {
 		run  func(*testing.T, *apiServer)
 	}{
 		{"every kind of drift comes and goes", testDrift},
-		{"what nobody can tell leaves the condition", testDriftInDoubt},
+		{"an unknown result leaves the condition", testDriftInDoubt},
 		{"fifty machines drift at once", testManyDrift},
 		{"quiet for consolidateAfter", testConsolidatable},
 		{"expired claims go", testExpires},
@@ -165,7 +165,7 @@ func testDriftInDoubt(t *testing.T, s *apiServer) {
 	w.cloud.sell(nil, small())
 	w.untilNo(first, karpv1.ConditionDrifted)
 	w.untilNo(second, karpv1.ConditionDrifted)
-	w.until("nobody is in doubt", func() bool { return testutil.CollectAndCount(w.metrics.NodeClaimsUnjudged) == 0 })
+	w.until("no claim is in doubt", func() bool { return testutil.CollectAndCount(w.metrics.NodeClaimsUnjudged) == 0 })
 }
 
 func testManyDrift(t *testing.T, s *apiServer) {

@@ -27,7 +27,7 @@ func TestDrain(t *testing.T) {
 		{"at the deadline everything goes", testForcedAtDeadline},
 		{"no grace at all", testNoGrace},
 		{"a deadline that is already written down", testDeadlineOfRepair},
-		{"a deadline nobody can read", testUnreadableDeadline},
+		{"an unreadable deadline", testUnreadableDeadline},
 		{"two budgets", testTwoBudgets},
 		{"a pod told before with too much time", testToldBefore},
 		{"protection that ends", testProtectionEnds},

@@ -74,7 +74,7 @@ func TestControllers(t *testing.T) {
 		{"a node removed by force may come back", testNodeComesBack},
 		{"the pool's label is put back", testPoolLabel},
 		{"a pool's conditions", testPoolConditions},
-		{"a pool that nobody looks after", testPoolOfNobody},
+		{"a pool without a controller", testPoolOfNobody},
 		{"two providers side by side", testPoolsSideBySide},
 		{"a pool's counts", testPoolCounts},
 		{"hashes of another version are stamped again", testPoolHash},
@@ -495,9 +495,9 @@ func testGarbage(t *testing.T, s *apiServer) {
 	lost, node := w.running("lost")
 	kept, _ := w.running("kept")
 	talking, _ := w.running("talking")
-	old := machine("memory:///old", "nobody", time.Now().Add(-time.Hour))
-	young := machine("memory:///young", "nobody", time.Now())
-	ageless := machine("memory:///ageless", "nobody", time.Time{})
+	old := machine("memory:///old", "absent", time.Now().Add(-time.Hour))
+	young := machine("memory:///young", "absent", time.Now())
+	ageless := machine("memory:///ageless", "absent", time.Time{})
 	for _, m := range []*cloud.Machine{old, young, ageless} {
 		w.cloud.put(m)
 	}

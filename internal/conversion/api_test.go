@@ -188,7 +188,7 @@ func testServerSideApply(w *world) {
 		w.until("fields are managed in v1", func() error { return older(w.mustIn("v1", o)) })
 	}
 	// Fields that the owner omits are removed, also where v1 has them elsewhere. Fields of other owners are kept.
-	w.must(w.apply(strings.ReplaceAll(pool, "NAME", "applied")+"  weight: 3\n", "applied", "somebody"))
+	w.must(w.apply(strings.ReplaceAll(pool, "NAME", "applied")+"  weight: 3\n", "applied", "another-manager"))
 	without := strings.ReplaceAll(strings.ReplaceAll(betaPool, "  limits: {cpu: 1000}\n", ""), ", expireAfter: 24h", "")
 	w.must(w.apply(without, "applied", "gitops"))
 	now := w.mustIn("v1", object)
@@ -225,7 +225,7 @@ func testDown(w *world) {
 	if len(w.mustIn("v1", object).GetManagedFields()) < 2 {
 		w.t.Error("the managers of the fields are lost")
 	}
-	w.must(w.apply(pool+"  weight: 3\n", "down", "somebody"))
+	w.must(w.apply(pool+"  weight: 3\n", "down", "another-manager"))
 	w.must(w.Patch(w.t.Context(), now, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"nodes":1}}`))))
 	w.must(w.Delete(w.t.Context(), w.create(pool, "another")))
 }

@@ -63,6 +63,6 @@ func (r *rivals) err(name string) error {
 	if v == nil || v.times < freely || r.now().Sub(v.last) >= quiet {
 		return nil
 	}
-	return fmt.Errorf("the definition %s: somebody else keeps saying that %s converts, and it is put right less and less often: "+
+	return fmt.Errorf("the definition %s: another program repeatedly sets the conversion to %s, and it is corrected less and less often: "+
 		"have one installation only, or have what applies the definition leave out spec.conversion (docs/migrating.md)", name, v.said)
 }

@@ -115,7 +115,7 @@ func (s *Server) mayBeOff(ctx context.Context) error {
 		names = append(names, definition.Name)
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("the conversion webhook is switched off, and objects of %s may be stored in an older version (status.storedVersions), which then nobody can read: "+
+		return fmt.Errorf("the conversion webhook is switched off, and objects of %s may be stored in an older version (status.storedVersions), which cannot be read then: "+
 			"switch it on (--webhook-port=8443; chart: conversion.enabled=true) until the log says that they are rewritten", strings.Join(names, ", "))
 	}
 	return nil

@@ -70,7 +70,7 @@ func found(code, object, problem, fix string) cloud.Finding {
 func unread(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for _, u := range f.Unread {
-		fix := "run the doctor as somebody who may read that: a cluster administrator, or the controller's service account for what is its own"
+		fix := "run the doctor as a user who may read that: a cluster administrator, or the controller's service account for its own objects"
 		if errors.Is(u.Why, errNowhere) {
 			fix = "name it by --service-account or --leader-election-namespace"
 		}

@@ -176,7 +176,7 @@ func (f *Facts) unreachable(namespace, name string) string {
 			}
 		}
 	}
-	return fmt.Sprintf("nobody is ready behind the Service %s/%s", namespace, name)
+	return fmt.Sprintf("the Service %s/%s has no ready endpoint", namespace, name)
 }
 
 // webhook holds what both kinds of admission webhooks have in common.
@@ -213,7 +213,7 @@ func webhooks(f *Facts, _ Options) []cloud.Finding {
 			continue
 		}
 		list = append(list, found(WebhookBroken, w.configuration, fmt.Sprintf("webhook %s is asked about %s and refuses everything, because %s", w.name, written, why),
-			"repair what serves the webhook, or delete "+w.configuration+" if nobody needs it (older versions of Karpenter left such configurations)"))
+			"repair what serves the webhook, or delete "+w.configuration+" if it is not needed (older versions of Karpenter left such configurations)"))
 	}
 	return list
 }

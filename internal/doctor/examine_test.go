@@ -105,10 +105,10 @@ func TestExamineWebhooks(t *testing.T) {
 		{"evictions", "down", "", "pods/eviction", create, admissionv1.Fail, true},
 		{"leases", "down", "coordination.k8s.io", "leases", []admissionv1.OperationType{admissionv1.Update}, admissionv1.Fail, true},
 		{"pods are not created by us", "down", "", "pods", create, admissionv1.Fail, false},
-		{"nobody asks about deployments", "down", "apps", "deployments", all, admissionv1.Fail, false},
+		{"deployments are not matched", "down", "apps", "deployments", all, admissionv1.Fail, false},
 		{"it may fail", "down", "karpenter.sh", "nodeclaims", create, admissionv1.Ignore, false},
 		{"outside of the cluster", "outside", "karpenter.sh", "nodeclaims", create, admissionv1.Fail, false},
-		{"somebody answers", "up", "karpenter.sh", "nodeclaims", create, admissionv1.Fail, false},
+		{"the service answers", "up", "karpenter.sh", "nodeclaims", create, admissionv1.Fail, false},
 	} {
 		f := *ready
 		f.NoElection = true
@@ -197,8 +197,8 @@ func TestConversionIsTried(t *testing.T) {
 		tried, broken bool
 	}{
 		{"converts", "karpenter", authority, nil, true, false},
-		{"nobody listens", "karpenter", authority, errors.New("Internal error occurred: " + refused), true, true},
-		{"nobody answers", "karpenter", authority, context.DeadlineExceeded, true, true},
+		{"connection refused", "karpenter", authority, errors.New("Internal error occurred: " + refused), true, true},
+		{"no answer", "karpenter", authority, context.DeadlineExceeded, true, true},
 		{"may not try", "karpenter", authority, errors.New(`nodepools.karpenter.sh is forbidden: User "reader" cannot create resource "nodepools"`), true, false},
 		{"switched off", switchedOff, authority, errors.New(refused), false, false},
 		{"as installed", "karpenter", nil, errors.New(refused), false, true},

@@ -363,7 +363,7 @@ func testTaint(t *testing.T, b *bench) {
 func testConflict(t *testing.T, b *bench) {
 	stale := b.node("conflict")
 	fresh := stale.DeepCopy()
-	fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "somebody", Effect: corev1.TaintEffectNoExecute})
+	fresh.Spec.Taints = append(fresh.Spec.Taints, corev1.Taint{Key: "foreign", Effect: corev1.TaintEffectNoExecute})
 	if err := b.client.Update(t.Context(), fresh); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestOfTheSameAge(t *testing.T) {
 		using map[string]string
 		want  []string // the classes of plain and dense
 	}{
-		"nobody has it":     {nil, []string{"shared-plain", "shared"}},
+		"no object has it":  {nil, []string{"shared-plain", "shared"}},
 		"plain has it":      {map[string]string{"plain": "shared"}, []string{"shared", "shared-dense"}},
 		"dense has it":      {map[string]string{"dense": "shared"}, []string{"shared-plain", "shared"}},
 		"plain has its own": {map[string]string{"plain": "shared-plain"}, []string{"shared-plain", "shared"}},

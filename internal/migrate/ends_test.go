@@ -14,7 +14,7 @@ func dos(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
 // lineEnds contains texts, and their output.
 var lineEnds = []struct{ name, text, want string }{
-	{"nobody's", dos("a: b\nc: d\n"), dos("a: b\nc: d\n")},
+	{"neither", dos("a: b\nc: d\n"), dos("a: b\nc: d\n")},
 	{"mixed", "a: b\r\nc: d\ne: f\r\n", "a: b\r\nc: d\ne: f\r\n"},
 	{"no end", "a: b\r\nc: d", "a: b\r\nc: d\r\n"},
 	{"two documents", dos("---\na: b\n---\n\nc: d\n"), dos("a: b\n---\nc: d\n")},

@@ -90,7 +90,7 @@ func TestGroupLabels(t *testing.T) {
 		{"roles", "labels: {node-role.kubernetes.io/worker: \"\", kubernetes.io/role: worker}", "", `{"kubernetes.io/role":"worker","node-role.kubernetes.io/worker":""}`, nil, ""},
 		{"what the pool's nodes are in any case", "labels: {kubernetes.io/arch: amd64, node.kubernetes.io/instance-type: m5.large}", "", `null`, nil, ""},
 		{"what they are not", "labels: {kubernetes.io/arch: arm64}", "", `null`, []string{"impossible g.labels[kubernetes.io/arch]"}, "what their machine is"},
-		{"of karpenter, that nobody selects", "labels: {karpenter.sh/a: b}", "", `null`, []string{"impossible g.labels[karpenter.sh/a]"}, "no pod of the input asks for it"},
+		{"of karpenter, that no pod selects", "labels: {karpenter.sh/a: b}", "", `null`, []string{"impossible g.labels[karpenter.sh/a]"}, "no pod of the input asks for it"},
 		{"of karpenter, that pods select", "labels: {karpenter.k8s.aws/a: b}", "nodeSelector: {karpenter.k8s.aws/a: b}", `null`, []string{"impossible g.labels[karpenter.k8s.aws/a]"}, "pods that ask for it (Deployment n/d)"},
 		{"the group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: g}", `{"alpha.eksctl.io/nodegroup-name":"g"}`, []string{"advice g.labels[alpha.eksctl.io/nodegroup-name]"}, "pods ask for it (Deployment n/d)"},
 		{"another group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: h}", `null`, nil, ""},

@@ -304,7 +304,7 @@ func TestSafeToEvict(t *testing.T) {
 		name, in, want string
 		options        Options
 	}{
-		{"nobody asks", in, in, Options{}},
+		{"not requested", in, in, Options{}},
 		{"asked for", in, want, Options{HonourSafeToEvict: true}},
 		{"with a Cluster Autoscaler", in + scaler, want + scaler, Options{}},
 	} {

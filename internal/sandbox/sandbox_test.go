@@ -286,7 +286,7 @@ func TestBadOptions(t *testing.T) {
 		"not a directory":   {Options{DataDir: file, Assets: assets}, "it is not a directory", true},
 		"below a file":      {Options{DataDir: filepath.Join(file, "below"), Assets: assets}, "it is not a directory", true},
 		"cannot be made":    {Options{DataDir: "/proc/sandbox", Assets: assets}, "making it: ", true},
-		"somebody's files":  {Options{DataDir: theirs, Assets: assets}, "it is not empty and not a sandbox (file is in it)", true},
+		"foreign files":     {Options{DataDir: theirs, Assets: assets}, "it is not empty and not a sandbox (file is in it)", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Start(t.Context(), test.options)

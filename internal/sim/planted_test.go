@@ -78,7 +78,7 @@ var planted = map[string]bug{
 		},
 		property: Audited,
 	},
-	"the first claim of a plan is left out, and nobody judges plans": {
+	"the first claim of a plan is left out, and plans are not checked": {
 		plant: func(o *Options) {
 			schedule := o.Schedule
 			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
@@ -89,7 +89,7 @@ var planted = map[string]bug{
 		},
 		property: NoPodStuck, skip: []string{Audited, Deterministic},
 	},
-	"claims for pods that ask something of each other are left out, and nobody judges plans": {
+	"claims for pods that ask something of each other are left out, and plans are not checked": {
 		plant: func(o *Options) {
 			schedule := o.Schedule
 			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {

@@ -23,7 +23,7 @@ var plantedInDisruption = map[string]bug{
 		},
 		property: PDBsHold,
 	},
-	"every node is given up, whoever forbids it": {
+	"every node is given up, whatever forbids it": {
 		plant: giveUp, property: ProtectionHolds, first: 40,
 		skip: []string{PDBsHold, Housed, WithinBudgets, Settles, ComesToRest, NothingLeaked, CommandsEnd, NoPodStuck, StaticStands, Overlooked},
 	},
@@ -90,7 +90,7 @@ var plantedInDisruption = map[string]bug{
 		},
 		property: Settles, first: 5,
 	},
-	"nobody wakes when a node may go": {
+	"nothing wakes when a node may be removed": {
 		plant: func(o *Options) {
 			propose := o.Propose
 			o.Propose = func(s *model.Snapshot, opts disruption.Options) disruption.Proposal {
@@ -101,7 +101,7 @@ var plantedInDisruption = map[string]bug{
 		},
 		property: Overlooked, first: 5,
 	},
-	"nobody waits for pods that were sent": {
+	"nothing waits for pods that were sent": {
 		plant: func(o *Options) {
 			advance := o.Advance
 			o.Advance = func(s *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {

@@ -22,7 +22,7 @@ func TestAdmits(t *testing.T) {
 		want  string // hosts that admit it
 	}{
 		"nothing asked":                    {web(relation{}), nil, "123"},
-		"spread, nobody there":             {bySkew(zone, 1), nil, "123"},
+		"spread, no pod there":             {bySkew(zone, 1), nil, "123"},
 		"spread by zone":                   {bySkew(zone, 1), map[string][]*pod{"1": {web(relation{})}}, "3"},
 		"spread by zone, skew 2":           {bySkew(zone, 2), map[string][]*pod{"1": {web(relation{})}}, "123"},
 		"spread by host":                   {bySkew(name, 1), map[string][]*pod{"1": {web(relation{})}}, "23"},
@@ -33,8 +33,8 @@ func TestAdmits(t *testing.T) {
 		"apart by zone":                    {web(relation{key: zone, apart: "web"}), map[string][]*pod{"1": {leaving}}, "3"},
 		"kept off by others":               {web(relation{}), map[string][]*pod{"2": {{app: "db", relation: relation{key: zone, apart: "web"}}}}, "3"},
 		"near by zone":                     {web(relation{key: zone, near: "db"}), map[string][]*pod{"2": {{app: "db"}}}, "12"},
-		"near, nobody there":               {web(relation{key: zone, near: "db"}), nil, ""},
-		"near its own, nobody there":       {web(relation{key: zone, near: "web"}), nil, "123"},
+		"near, no pod there":               {web(relation{key: zone, near: "db"}), nil, ""},
+		"near its own, no pod there":       {web(relation{key: zone, near: "web"}), nil, "123"},
 		"near its own":                     {web(relation{key: zone, near: "web"}), map[string][]*pod{"3": {web(relation{})}}, "3"},
 	} {
 		hosts := map[string]*host{}

@@ -204,7 +204,7 @@ func (f factory) nodeClaims(m *Metrics) {
 		"condition", "nodepool", "capacity_type", "image_id")
 	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused", "Machines whose involuntary removal is paused because too many were asked for, and machines in dispute during the pause.", "nodepool")
 	m.NodeClaimsDisputed = f.gauge(s, "disputed", "NodeClaims whose machine the cloud cannot find though the node reports.", "nodepool")
-	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims of which nobody can tell whether they have drifted.", "nodepool", "cause")
+	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims for which it is unknown whether they have drifted.", "nodepool", "cause")
 	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",
 		prometheus.ExponentialBuckets(1, 2, 12), "nodepool")
 	m.NodeClaimsInstanceTermination = f.histogram(s, "instance_termination_duration_seconds", "Time the cloud takes to end a machine.",

@@ -122,7 +122,7 @@ func (w *world) awaitOldVersion(t *testing.T) {
 	if err := w.Delete(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the definitions to belong to who applies them, and nobody else", func(ctx context.Context) error {
+	await(t, "the definitions to have the applying manager as their only one", func(ctx context.Context) error {
 		for _, name := range conversion.Definitions() {
 			definition := &apiextensionsv1.CustomResourceDefinition{}
 			if err := w.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {

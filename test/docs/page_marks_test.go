@@ -47,7 +47,7 @@ func fault(b block, tests map[string]bool) string {
 	case kind == "run by":
 		return "there is no test " + what
 	default:
-		return "the mark " + b.mark + " says neither who runs it nor why nobody does"
+		return "the mark " + b.mark + " says neither what runs it nor why nothing does"
 	}
 	return ""
 }

@@ -70,7 +70,7 @@ func (c *cluster) denied() error {
 		return err
 	}
 	if len(log.Allowed) == 0 && c.controller != nil {
-		return fmt.Errorf("%s asked for nothing: the controller was somebody else", account.User())
+		return fmt.Errorf("%s asked for nothing: the controller ran as another user", account.User())
 	}
 	var calls []string
 	for _, call := range log.Denied {

@@ -379,7 +379,7 @@ func (d *dice) nodeExpression() corev1.NodeSelectorRequirement {
 	case 5:
 		return asks(teamLabel, corev1.NodeSelectorOpExists)
 	case 6:
-		return asks("e2e.example.org/nobody-has-this", corev1.NodeSelectorOpDoesNotExist)
+		return asks("e2e.example.org/absent-label", corev1.NodeSelectorOpDoesNotExist)
 	}
 	return asks(karpv1.LabelCapacityType, corev1.NodeSelectorOpIn, karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot)
 }

@@ -34,8 +34,8 @@ func testAWSTools(t *testing.T, w *awsWorld) {
 	await(t, patience, "all pods to run", s.running("app", 4))
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("AWS is queried: %s", r.URL) }))
 	defer silent.Close()
-	nobody := []string{"AWS_ENDPOINT_URL=" + silent.URL, "AWS_EC2_METADATA_DISABLED=true"}
-	s.toldByTop(nobody, "on demand those built in, of us-east-1 on ")
+	silentAWS := []string{"AWS_ENDPOINT_URL=" + silent.URL, "AWS_EC2_METADATA_DISABLED=true"}
+	s.toldByTop(silentAWS, "on demand those built in, of us-east-1 on ")
 	s.toldByTop(w.environment, "on demand and spot those of AWS in us-east-1 at ", "--cloud-provider=aws")
 	for _, c := range []struct {
 		arguments []string
@@ -46,7 +46,7 @@ func testAWSTools(t *testing.T, w *awsWorld) {
 		{[]string{"simulate", "--live"}, "prices: on demand those built in, of us-east-1 on "},
 		{[]string{"simulate", "--live", "--disrupt"}, "prices: on demand those built in, of us-east-1 on "},
 	} {
-		if output, err := w.tool(t.Context(), nobody, c.arguments...); err != nil || !strings.Contains(output, c.want) {
+		if output, err := w.tool(t.Context(), silentAWS, c.arguments...); err != nil || !strings.Contains(output, c.want) {
 			t.Errorf("karpenter %v: %v, want %q in\n%s", c.arguments, err, c.want, output)
 		}
 	}

@@ -76,7 +76,7 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 	}
 	// The budget never allows an eviction, but the pods will be deleted at the end of the two minutes: the
 	// replacements are launched at the notice.
-	await(t, patience, "replacements to be there while nobody has been evicted", func(context.Context) error {
+	await(t, patience, "replacements to be there while no pod has been evicted", func(context.Context) error {
 		return s.replaced(taken, len(fleet))
 	})
 	for _, pod := range s.pods("app") {

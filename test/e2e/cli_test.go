@@ -17,8 +17,8 @@ func TestCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	broken := filepath.Join(folder, "broken.yaml")
 	write(t, broken, "clusters: [unclosed")
-	nobody := filepath.Join(folder, "nobody.yaml")
-	write(t, nobody, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+	unreachable := filepath.Join(folder, "unreachable.yaml")
+	write(t, unreachable, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {}}]}`)
 	missing := filepath.Join(folder, "missing.yaml")
 	types := filepath.Join(folder, "types.json")
@@ -37,7 +37,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		{"missing assets", []string{"demo", "--sandbox-assets", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")}, 2, []string{"none"}},
 		{"missing kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", missing}, 2, []string{missing}},
 		{"broken kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", broken}, 2, []string{"kubeconfig"}},
-		{"unreachable API server", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", nobody}, 1, []string{"127.0.0.1:1"}},
+		{"unreachable API server", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", unreachable}, 1, []string{"127.0.0.1:1"}},
 		{"unknown provider", []string{"controller", "--cloud-provider=moon"}, 2, []string{"moon", "kwok"}},
 		{"unknown timer", []string{"controller", "--cloud-provider=kwok", "--timers=nap=1s"}, 2, []string{"nap"}},
 		{"unsupported gate", []string{"controller", "--cloud-provider=kwok", "--feature-gates=NodeOverlay=true"}, 2, []string{"NodeOverlay"}},

@@ -49,7 +49,7 @@ func TestExplain(t *testing.T) {
 	if output, err := explain("gated"); err != nil || output != "pod explained/gated is left alone: spec.schedulingGates: the pod has scheduling gates: example.com/quota\n" {
 		t.Errorf("a gated pod: %v\n%s", err, output)
 	}
-	if _, err := explain("nobody"); err == nil {
+	if _, err := explain("absent"); err == nil {
 		t.Error("a pod that does not exist was explained")
 	}
 }

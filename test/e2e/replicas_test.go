@@ -165,7 +165,7 @@ func (r *replicas) service() {
 		r.mutex.Lock()
 		ends := slices.Clone(r.ends)
 		r.mutex.Unlock()
-		err := errors.New("nobody is behind the Service")
+		err := errors.New("the Service has no endpoint")
 		for _, port := range ends {
 			var connection net.Conn
 			if connection, err = net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
@@ -221,7 +221,7 @@ func (r *replicas) leads(other string) func(context.Context) error {
 			return err
 		}
 		if held := lease.Spec.HolderIdentity; held == nil || *held == "" || *held == other {
-			return errors.New("nobody else leads")
+			return errors.New("no other replica leads")
 		}
 		return nil
 	}

@@ -56,7 +56,7 @@ func TestProtection(t *testing.T) {
 		"the old name, false":   {map[string]string{AnnotationDoNotEvict: "false"}, true, 0, true},
 		"the old name had none": {map[string]string{AnnotationDoNotEvict: "30m"}, true, 0, true},
 		"the new name wins":     {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationDoNotEvict: "true"}, true, 0, false},
-		"of somebody else":      {map[string]string{AnnotationSafeToEvict: "false"}, true, 0, true},
+		"of another controller": {map[string]string{AnnotationSafeToEvict: "false"}, true, 0, true},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}
 		if test.started {

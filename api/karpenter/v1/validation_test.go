@@ -100,7 +100,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What the API server would refuse on each claim is refused on the pool, where somebody sees it.
+// What the API server would refuse on each claim is refused on the pool, where it is visible.
 func TestValidatePoolAsAWhole(t *testing.T) {
 	requirements := func(n int, more ...Requirement) []Requirement {
 		for i := range n {

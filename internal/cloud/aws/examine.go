@@ -171,7 +171,7 @@ func (e *examination) read(ctx context.Context) {
 	var claims karpv1.NodeClaimList
 	for _, list := range []client.ObjectList{&classes, &pools, &claims} {
 		if err := e.opts.Live.List(ctx, list); err != nil {
-			e.found(CannotLook, fmt.Sprintf("%T", list), "run the doctor as somebody who may list them", "cannot be listed: %s", err)
+			e.found(CannotLook, fmt.Sprintf("%T", list), "run the doctor as a user who may list them", "cannot be listed: %s", err)
 		}
 	}
 	e.classes, e.pools = classes.Items, pools.Items

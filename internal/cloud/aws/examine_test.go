@@ -139,7 +139,7 @@ func (w *ward) sicknesses() []sickness {
 		check(w.t, err)
 	}
 	return []sickness{
-		{"nobody answers", []string{"CloudUnreachable aws"}, "AWS does not answer", func() func() {
+		{"no answer", []string{"CloudUnreachable aws"}, "AWS does not answer", func() func() {
 			return w.with(func(o *Options) {
 				o.Clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1,
 					Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})

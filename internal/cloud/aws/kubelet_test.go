@@ -99,7 +99,7 @@ var moves = []struct {
 	{name: "the class has others, which do not count", class: "default", noted: seven, own: settings(8)},
 	{name: "a copy of the class has them", class: "copy"},
 	{name: "a copy has others, which do not count", class: "copy-of-eight", noted: seven},
-	{name: "a copy that nobody has looked at", class: "unseen", fails: "unseen"},
+	{name: "a copy that was not examined", class: "unseen", fails: "unseen"},
 	{name: "a copy that is not there", class: "missing", fails: "not found"},
 	{name: "cannot be read", class: "default", noted: "[]", fails: "want a JSON object"},
 	{name: "taken away", class: "default", want: awsv1.ReasonNodeClassDrift},

@@ -28,6 +28,6 @@ func testNotDrifted(t *testing.T, w World) {
 	}
 	pool.Spec.Template.Spec.NodeClassRef.Name, c.Spec.NodeClassRef.Name = w.Missing.Name, w.Missing.Name
 	if reason, err := detector.Drifted(t.Context(), c, pool); reason != "" || err == nil {
-		t.Errorf("Drifted of a machine whose class is missing: %q, %v, want an error: nobody can tell", reason, err)
+		t.Errorf("Drifted of a machine whose class is missing: %q, %v, want an error: it is unknown", reason, err)
 	}
 }

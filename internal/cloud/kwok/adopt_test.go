@@ -172,10 +172,10 @@ func TestAdoptionIsTriedAgain(t *testing.T) {
 // Nodes that only resemble those of upstream's provider are not changed.
 func TestNoAdoption(t *testing.T) {
 	for name, spoil := range map[string]func(*corev1.Node){
-		"of no class":            func(n *corev1.Node) { delete(n.Labels, "karpenter.kwok.sh/kwoknodeclass") },
-		"of another provider":    func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-1" },
-		"of another name":        func(n *corev1.Node) { n.Spec.ProviderID = "kwok://kwok-other" },
-		"with somebody's record": func(n *corev1.Node) { n.Annotations[AnnotationRecord] = "elsewhere/x" },
+		"of no class":           func(n *corev1.Node) { delete(n.Labels, "karpenter.kwok.sh/kwoknodeclass") },
+		"of another provider":   func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-1" },
+		"of another name":       func(n *corev1.Node) { n.Spec.ProviderID = "kwok://kwok-other" },
+		"with a foreign record": func(n *corev1.Node) { n.Annotations[AnnotationRecord] = "elsewhere/x" },
 	} {
 		node := nodeFrom(t, theirs)
 		spoil(node)

@@ -147,7 +147,7 @@ func TestReadErrors(t *testing.T) {
 		"bad label value":    {replaced(`"p4-gpu"`, `"p4 gpu"`), []string{`labels["perf.example.com/gpu"]: value "p4 gpu"`}},
 		"label of the type":  {replaced(`perf.example.com/gpu`, `topology.kubernetes.io/zone`), []string{`labels["topology.kubernetes.io/zone"]: cannot be set here`}},
 		"negative limit":     {replaced(`25}`, `-1}`), []string{`attachLimits["csi.example.com"]: is -1`, "zero or more"}},
-		"limit of nobody":    {replaced(`"csi.example.com"`, `""`), []string{`attachLimits[""]`, "want a CSI driver"}},
+		"limit of no driver": {replaced(`"csi.example.com"`, `""`), []string{`attachLimits[""]`, "want a CSI driver"}},
 		"no offerings":       {replaced(`[{"zone": "a", "capacityType": "spot", "price": 2.5, "available": true}]`, `[]`), []string{"offerings: are missing"}},
 		"no zone":            {replaced(`"zone": "a", `, ``), []string{`offerings[0]: zone is ""`, "want"}},
 		"bad capacity type":  {replaced(`"spot"`, `"preemptible"`), []string{`offerings[0]: capacity type is "preemptible"`, "want on-demand, spot or reserved"}},

@@ -58,24 +58,24 @@ func TestLifeOfANode(t *testing.T) {
 		from, to string
 		want     func(*life)
 	}{
-		"everything":                   {"", "", func(*life) {}},
-		"initialized":                  {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
-		"not drifted any more":         {`Drifted, status: "True"`, `Drifted, status: "False"`, func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
-		"drifted, no reason":           {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
-		"never":                        {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
-		"age not known":                {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1", func(l *life) { l.ExpiresAt = time.Time{} }},
-		"no end to the drain":          {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
-		"bought for pods":              {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
-		"bought for drift":             {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
-		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
-		"pods came by themselves":      {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "", func(l *life) { l.Sent = time.Time{} }},
-		"pods came nobody knows when":  {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
-		"nobody is expected":           {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "", func(l *life) { l.Due = time.Time{} }},
-		"expected nobody knows when":   {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
+		"everything":                     {"", "", func(*life) {}},
+		"initialized":                    {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
+		"not drifted any more":           {`Drifted, status: "True"`, `Drifted, status: "False"`, func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
+		"drifted, no reason":             {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
+		"never":                          {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"age not known":                  {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"no end to the drain":            {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
+		"bought for pods":                {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
+		"bought for drift":               {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
+		"bought for a pod that leaves":   {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
+		"pods came by themselves":        {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "", func(l *life) { l.Sent = time.Time{} }},
+		"pods came at an unknown time":   {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
+		"no pod is expected":             {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "", func(l *life) { l.Due = time.Time{} }},
+		"expected since an unknown time": {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
 		"reserved for more": {"pods: u1 u2", "pods: u1 u2, karpenter-go.github.io/reserved: u3 u4/set", func(l *life) {
 			l.Promised, l.Owners, l.Reserved = []string{"u1", "u2", "u3", "u4"}, []string{"", "", "", "set"}, []string{"u3", "u4/set"}
 		}},
-		"bought for nobody": {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
+		"launched for no pod": {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(agedText, c.from, c.to, 1)
@@ -135,7 +135,7 @@ func TestPDB(t *testing.T) {
 		"policy of its own":      {"AlwaysAllow", "IfHealthyBudget", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
 		"no policy":              {"unhealthyPodEvictionPolicy: AlwaysAllow", "", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
 		"not healthy":            {"currentHealthy: 3", "currentHealthy: 1", func(p *model.PDBSpec) { p.Healthy = false }},
-		"wants nobody healthy":   {"desiredHealthy: 2", "desiredHealthy: 0", func(p *model.PDBSpec) { p.Healthy = false }},
+		"wants no healthy pod":   {"desiredHealthy: 2", "desiredHealthy: 0", func(p *model.PDBSpec) { p.Healthy = false }},
 		"none unavailable":       {"maxUnavailable: 1", "maxUnavailable: 0", func(p *model.PDBSpec) { p.Blocking = true }},
 		"0% unavailable":         {"maxUnavailable: 1", "maxUnavailable: 0%", func(p *model.PDBSpec) { p.Blocking = true }},
 		"all there are":          {"desiredHealthy: 2", "desiredHealthy: 3", func(p *model.PDBSpec) { p.Full = true }},
@@ -253,7 +253,7 @@ func TestStaticPool(t *testing.T) {
 func TestEndOfADrain(t *testing.T) {
 	const annotations = "  annotations: {"
 	for _, test := range []struct{ name, from, to, want string }{
-		{"nobody deletes it", "", "", ""},
+		{"it is not deleted", "", "", ""},
 		{"deleted", "  uid: c9\n", "  uid: c9\n  deletionTimestamp: \"2026-11-20T10:00:00Z\"\n", "2026-11-20T11:00:00Z"},
 		{"interrupted", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: "2026-11-20T11:02:00+01:00", `, "2026-11-20T10:02:00Z"},
 		{"no time", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: soon, `, ""},

@@ -156,7 +156,7 @@ func TestRejected(t *testing.T) {
 		{"bad value", "spec: {nodeSelector: {team: '-'}}", "spec.nodeSelector[team]", "alphanumeric characters", false, false},
 		{"bound that is no integer", required("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"), path + "[0].matchExpressions[0].values[0]", "an integer", false, false},
 		{"unknown operator", required("[{matchExpressions: [{key: a, operator: Near, values: [x]}]}]"), path + "[0].matchExpressions[0].operator", "supported values", false, false},
-		{"capacity type that nobody sells", "spec: {nodeSelector: {karpenter.sh/capacity-type: free}}", "spec.nodeSelector[karpenter.sh/capacity-type]", "on-demand", false, false},
+		{"capacity type without offerings", "spec: {nodeSelector: {karpenter.sh/capacity-type: free}}", "spec.nodeSelector[karpenter.sh/capacity-type]", "on-demand", false, false},
 		{"fields", required("[{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]"), "", "", false, false},
 		{"fields of every term", required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [m]}, {key: metadata.name, operator: In, values: [n]}]}]"), path + "[0].matchFields", "use matchExpressions", false, false},
 		{"fields that leave nodes out", required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [n]}]}]"), "", "", false, false},
@@ -215,7 +215,7 @@ func TestBoundPods(t *testing.T) {
 		{"daemon", daemon, hostPort, false, true, false},
 		{"must be placed anew and cannot", "name: a", device, true, false, true},
 		{"must be placed anew and can", "name: a", hostPort, true, false, false},
-		{"leaving, nobody asks where to", leaving, device, false, false, false},
+		{"leaving, with no destination requested", leaving, device, false, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -298,7 +298,7 @@ func TestReadWriteOncePod(t *testing.T) {
 		others  []*corev1.Pod
 		refused string
 	}{
-		{"nobody else", pod("a", "1", ""), nil, ""},
+		{"no other pod", pod("a", "1", ""), nil, ""},
 		{"one on a node has it", pod("a", "1", ""), []*corev1.Pod{pod("b", "2", "n")}, "pod b has it"},
 		{"an elder one waits, too", pod("b", "2", ""), []*corev1.Pod{pod("a", "1", "")}, ""},
 		{"the first of several, in any order", pod("c", "3", ""), []*corev1.Pod{pod("b", "2", "n"), pod("a", "1", "n")}, "pod a has it"},

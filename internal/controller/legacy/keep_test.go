@@ -94,7 +94,7 @@ spec: {template: {spec: {requirements: [], nodeClassRef: {group: karpenter.k8s.a
 	w.stays("moving")
 
 	w.must(w.Delete(w.t.Context(), &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}}))
-	w.until("nobody needs the class, and it is gone", func() bool { return !w.read("moving", &awsv1.EC2NodeClass{}) })
+	w.until("the class is unused, and it is gone", func() bool { return !w.read("moving", &awsv1.EC2NodeClass{}) })
 }
 
 // takenOver verifies that a template whose name a Provisioner's class has gets the class when the Provisioner has

@@ -779,7 +779,7 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	for name, change := range map[string]func(*world, *model.NodeSpec){
 		"consolidateAfter": func(w *world, _ *model.NodeSpec) { w.pool.ConsolidateAfter = 13 * time.Second },
-		"nobody has come for a minute": func(w *world, n *model.NodeSpec) {
+		"no pod has come for a minute": func(w *world, n *model.NodeSpec) {
 			w.pool.ConsolidateAfter, n.ExpectingSince = 0, noon.Add(13*time.Second-plan.Arrival)
 		},
 	} {

@@ -28,7 +28,7 @@ func TestClassReadiness(t *testing.T) {
 		{"terminating", class{found: true, terminating: true}, karpv1.ReasonNodeClassTerminating},
 		{"not ready", class{found: true, unready: &cloud.NodeClassNotReadyError{Reason: "NoSubnets"}}, "NoSubnets"},
 		{"not ready, no word why", class{found: true, unready: &cloud.NodeClassNotReadyError{}}, karpv1.ReasonNodeClassReadinessUnknown},
-		{"nobody knows", class{found: true, unready: errors.New("timeout")}, karpv1.ReasonNodeClassReadinessUnknown},
+		{"unknown", class{found: true, unready: errors.New("timeout")}, karpv1.ReasonNodeClassReadinessUnknown},
 		{"ready", class{found: true}, karpv1.ConditionNodeClassReady},
 	} {
 		got := classReadiness(test.class)

@@ -57,28 +57,28 @@ func TestForeign(t *testing.T) {
 		served, ready string
 	}
 	const (
-		fine, nobody     = "True NodeClassReady", "False OtherProvider"
+		fine, foreign    = "True NodeClassReady", "False OtherProvider"
 		asked, told, let = "Unknown Asked", "False NotAnswered", "True TakenBack"
 	)
 	for name, c := range map[string]struct {
 		restarts bool // before each step
 		steps    []step
 	}{
-		"nobody answers": {steps: []step{
-			{0, nil, patience, asked, fine}, {20 * time.Second, nil, 40 * time.Second, asked, fine}, {patience, nil, 0, told, nobody}, {2 * patience, nil, 0, told, nobody},
+		"no answer": {steps: []step{
+			{0, nil, patience, asked, fine}, {20 * time.Second, nil, 40 * time.Second, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, nil, 0, told, foreign},
 		}},
 		"its owner comes": {steps: []step{
-			{0, nil, patience, asked, fine}, {patience, nil, 0, told, nobody}, {2 * patience, answers, patience, asked, fine},
+			{0, nil, patience, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, answers, patience, asked, fine},
 			{2*patience + time.Second, answers, afterAnswer*patience - time.Second, "", fine},
 		}},
 		"its owner is of another program": {steps: []step{
-			{0, nil, patience, asked, fine}, {patience, nil, 0, told, nobody}, {2 * patience, writes, afterTakeBack * patience, let, fine},
+			{0, nil, patience, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, writes, afterTakeBack * patience, let, fine},
 			{100 * patience, writes, (afterTakeBack - 98) * patience, let, fine}, {(2 + afterTakeBack) * patience, nil, patience, asked, fine},
-			{(3 + afterTakeBack) * patience, nil, 0, told, nobody},
+			{(3 + afterTakeBack) * patience, nil, 0, told, foreign},
 		}},
 		"its owner is of another program, and we are started again": {true, []step{
 			{0, nil, patience, asked, fine}, {time.Minute, nil, patience, asked, fine}, // the new process does not know since when
-			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(nobodys(pool, "aws")) }, 0, told, nobody},
+			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(nobodys(pool, "aws")) }, 0, told, foreign},
 			{3 * patience, writes, afterTakeBack * patience, let, fine},
 			{4 * patience, nil, (afterTakeBack - 1) * patience, let, fine}, {5 * patience, nil, (afterTakeBack - 2) * patience, let, fine},
 			{(3 + afterTakeBack) * patience, nil, patience, asked, fine},
@@ -88,7 +88,7 @@ func TestForeign(t *testing.T) {
 			{patience, nil, (afterAnswer - 1) * patience, "", fine}, {afterAnswer * patience, nil, patience, asked, fine},
 		}},
 		"asked by a process before us": {steps: []step{
-			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, asked, fine}, {patience, nil, 0, told, nobody},
+			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, asked, fine}, {patience, nil, 0, told, foreign},
 		}},
 		"taken back at a time to come": {steps: []step{
 			{0, func(pool *karpv1.NodePool) { note(pool, takenBack(), start.Add(1000*time.Hour)) }, patience, asked, fine},

@@ -124,8 +124,8 @@ func TestMutations(t *testing.T) {
 		{"a pod is placed twice", func(_ *model.Snapshot, p *plan.Provision) {
 			p.Placed = append(p.Placed, plan.Placement{Node: "inflight", Pods: p.Claims[0].Pods[:1]})
 		}, "answers default/web"},
-		{"a pod nobody knows", func(_ *model.Snapshot, p *plan.Provision) {
-			p.Refused[0].Pods = append(slices.Clone(p.Refused[0].Pods), &model.Pod{Shape: &model.Shape{}, UID: "nobody"})
+		{"an unknown pod", func(_ *model.Snapshot, p *plan.Provision) {
+			p.Refused[0].Pods = append(slices.Clone(p.Refused[0].Pods), &model.Pod{Shape: &model.Shape{}, UID: "unknown"})
 		}, "stranger"},
 		{"a pod that was set aside is placed", func(snap *model.Snapshot, p *plan.Provision) {
 			p.Refused = slices.DeleteFunc(p.Refused, func(r plan.Refusal) bool { return r.Pods[0].Name == "odd" })
@@ -197,7 +197,7 @@ func TestMutations(t *testing.T) {
 		}, "options plain-"},
 		{"requests that are too small", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Requests = amounts(100, gi, 1) }, "requests plain-"},
 		{"requests that are too large", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Requests[0].Value += 250 }, "requests plain-"},
-		{"a claim for nobody", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Pods = nil }, "empty plain-"},
+		{"a claim for no pod", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Pods = nil }, "empty plain-"},
 		{"a special type", func(_ *model.Snapshot, p *plan.Provision) {
 			replace(&p.Claims[0], model.LabelType, in(model.LabelType, "gpu-8"))
 			p.Claims[0].Options = []plan.Option{{Type: "gpu-8", Zone: "a", CapacityType: "spot", Price: 80_000_000}}

@@ -44,7 +44,7 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 		j.blame("options", c.Name, "has %d options, want 1 to %d", len(c.Options), plan.MaxTypes)
 		return
 	case len(c.Pods) == 0:
-		j.blame("empty", c.Name, "is bought for nobody")
+		j.blame("empty", c.Name, "is launched for no pod")
 	}
 	for _, pod := range shapes(c.Pods) {
 		if taint, no := untolerated(pool.Taints, pod.Tolerations); no {
@@ -179,7 +179,7 @@ func (j *judge) special(pool *model.PoolSpec, c *plan.NewClaim) {
 			return
 		}
 	}
-	j.blame("special", c.Name, "nobody asks for %s", c.Options[at].Type)
+	j.blame("special", c.Name, "no pod requests %s", c.Options[at].Type)
 }
 
 func (j *judge) asksSpecial(pool *model.PoolSpec, pod *model.Pod) bool {

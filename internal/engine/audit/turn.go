@@ -165,16 +165,16 @@ func (j *judge) turn(r *room, pod *model.Pod, s *spot) {
 		j.spread(pod, s, &pod.Spread[rules.hard[i]], c)
 	}
 	if rules.near != nil && !rules.allNear(s) && !(rules.alone() && rules.attractsItself && rules.everyKey(s)) {
-		j.blame("affinity", pod.Key(), "finds nobody on %s at its turn that its affinity asks for", s.name)
+		j.blame("affinity", pod.Key(), "finds no pod on %s at its turn that its affinity requires", s.name)
 	}
 	for i, c := range rules.apart {
 		if c.mayHold(s, rules.apartKeys[i]) {
-			j.blame("anti-affinity", pod.Key(), "finds somebody in %s of %s at its turn that it keeps away from", rules.apartKeys[i], s.name)
+			j.blame("anti-affinity", pod.Key(), "finds a pod in %s of %s at its turn that its anti-affinity excludes", rules.apartKeys[i], s.name)
 		}
 	}
 	for _, c := range r.carriers {
 		if c.term(pod) && c.mayHold(s, c.keys[0]) {
-			j.blame("inverse", pod.Key(), "finds somebody in %s of %s at its turn that keeps away from it", c.keys[0], s.name)
+			j.blame("inverse", pod.Key(), "finds a pod in %s of %s at its turn whose anti-affinity excludes it", c.keys[0], s.name)
 		}
 	}
 }

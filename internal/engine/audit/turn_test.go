@@ -166,7 +166,7 @@ func TestTurns(t *testing.T) {
 			pod("0", "a", "web", spread(zone, 1, "web", func(s *model.Spread) { s.HonorTaints = true })), ""},
 		{"a node without another topology key does not count", newStage().node("a", za, "rack=1").node("b", zb).bound("x", "a", "web").
 			pod("0", "a", "web", spread(zone, 1, "web"), spread("rack", 5, "web")), ""},
-		{"an empty selector counts nobody", zones().bound("x", "a", "web").bound("y", "a", "web").
+		{"an empty selector counts no pod", zones().bound("x", "a", "web").bound("y", "a", "web").
 			pod("0", "a", "web", func(p *model.PodSpec) { p.Spread = []model.Spread{{Key: zone, MaxSkew: 1}} }), ""},
 		{"soft spread is a wish", zones().bound("x", "a", "web").pod("0", "a", "web", spread(zone, 1, "web", func(s *model.Spread) { s.Soft = true })), ""},
 		{"hostname spread", zones().pod("0", "a", "web", spread(host, 1, "web")).pod("1", "a", "web", spread(host, 1, "web")), "spread default/1"},
@@ -260,7 +260,7 @@ func TestVolumes(t *testing.T) {
 		"beyond it":                 {limited(1).bound("x", "n", "x", volume("x", false)).pod("0", "n", "web", volume("y", false)), "resources n"},
 		"shared with a bound pod":   {limited(1).bound("x", "n", "x", volume("s", true)).pod("0", "n", "web", volume("s", true)), ""},
 		"two shared ones":           {limited(1).bound("x", "n", "x", volume("s", true)).pod("0", "n", "web", volume("t", true)), "resources n"},
-		"nobody says a limit":       {newStage().node("n").pod("0", "n", "web", volume("x", false)), ""},
+		"without a limit":           {newStage().node("n").pod("0", "n", "web", volume("x", false)), ""},
 		"where the volume is":       {limited(2).pod("0", "n", "web", in("a", "b")), ""},
 		"where the volume is not":   {limited(2).pod("0", "n", "web", in("b")), "labels n"},
 		"affinity and volume agree": {limited(2).pod("0", "n", "web", requires(zone, "a"), in("a")), ""},
@@ -291,16 +291,16 @@ func TestNewNodes(t *testing.T) {
 		shop
 		want string
 	}{
-		"as it should be":                   {shop{zones: []string{"a"}}, ""},
-		"a heavier pool could":              {shop{weight: 10, zones: []string{"a"}}, "weight light-0"},
-		"a heavier pool that is avoided":    {shop{weight: 10, zones: []string{"a"}, changes: []change{func(p *model.PodSpec) { p.Preferred = []model.Preference{{Weight: 1}} }}}, ""},
-		"too few types":                     {shop{minimum: 3, zones: []string{"a"}}, "minValues light-0"},
-		"enough types":                      {shop{minimum: 2, zones: []string{"a"}}, ""},
-		"one reservation for two":           {shop{reserved: 1, zones: []string{"a"}}, "reservation light-1"},
-		"two reservations for two":          {shop{reserved: 2, zones: []string{"a"}}, ""},
-		"spread over a zone that is open":   {shop{zones: []string{"a", "b"}, changes: []change{spread(zone, 1, "web")}}, "spread default/1"},
-		"spread over zones, nobody is open": {shop{zones: []string{"a"}, changes: []change{spread(zone, 2, "web")}}, ""},
-		"anti-affinity in an open zone":     {shop{zones: []string{"a", "b"}, changes: []change{apart(zone, "web")}}, "anti-affinity default/1"},
+		"as it should be":                 {shop{zones: []string{"a"}}, ""},
+		"a heavier pool could":            {shop{weight: 10, zones: []string{"a"}}, "weight light-0"},
+		"a heavier pool that is avoided":  {shop{weight: 10, zones: []string{"a"}, changes: []change{func(p *model.PodSpec) { p.Preferred = []model.Preference{{Weight: 1}} }}}, ""},
+		"too few types":                   {shop{minimum: 3, zones: []string{"a"}}, "minValues light-0"},
+		"enough types":                    {shop{minimum: 2, zones: []string{"a"}}, ""},
+		"one reservation for two":         {shop{reserved: 1, zones: []string{"a"}}, "reservation light-1"},
+		"two reservations for two":        {shop{reserved: 2, zones: []string{"a"}}, ""},
+		"spread over a zone that is open": {shop{zones: []string{"a", "b"}, changes: []change{spread(zone, 1, "web")}}, "spread default/1"},
+		"spread over zones, none is open": {shop{zones: []string{"a"}, changes: []change{spread(zone, 2, "web")}}, ""},
+		"anti-affinity in an open zone":   {shop{zones: []string{"a", "b"}, changes: []change{apart(zone, "web")}}, "anti-affinity default/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ct := "spot"

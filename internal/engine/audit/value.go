@@ -134,7 +134,7 @@ func (w vocabulary) everything(key string) []value {
 			all[strconv.FormatInt(n+1, 10)] = true
 		}
 	}
-	word := "nobody-mentions-this"
+	word := "not-mentioned-anywhere"
 	for mentioned[word] {
 		word += "-"
 	}

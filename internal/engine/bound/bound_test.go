@@ -259,7 +259,7 @@ func TestWorked(t *testing.T) {
 		world       world
 		price, cost int64 // thousandths of a USD
 	}{
-		{"nobody", world{}, 0, 0},
+		{"no pods", world{}, 0, 0},
 		{"one pod, one small node", world{pods: pods(1, nil)}, 100, 105},
 		{"a whole pod a node: two do not share a small one", world{pods: pods(2, nil)}, 200, 210},
 		{"six fill a large node, which is cheaper than six small ones", world{pods: pods(6, nil)}, 400, 405},

@@ -268,7 +268,7 @@ func TestPropose(t *testing.T) {
 			keep d: nominated
 			keep e: taken
 			next in 5s`},
-		{"An empty node that a pending pod has its place on stays, though nobody was promised it; the others go.", `
+		{"An empty node that a pending pod has its place on is kept, though it is promised to no pod; the others are removed.", `
 			pool p after=0s
 			node a pool=p
 			node b pool=p
@@ -365,8 +365,8 @@ func TestRoomThatIsSpokenFor(t *testing.T) {
 		"pod x node=a",
 	}
 	for _, c := range []struct{ intent, there, want string }{
-		{"nobody has come", "node b pool=p type=small age=5m sent=10s", "keep a: no saving\nkeep b: expecting\nnext in 50s\n"},
-		{"somebody has come", "node b pool=p type=small quiet=5s sent=10s", "delete b because Empty (empty)\nkeep a: no saving\n"},
+		{"no pod has come", "node b pool=p type=small age=5m sent=10s", "keep a: no saving\nkeep b: expecting\nnext in 50s\n"},
+		{"a pod has come", "node b pool=p type=small quiet=5s sent=10s", "delete b because Empty (empty)\nkeep a: no saving\n"},
 	} {
 		proposal := disruption.Propose(tell(t, append(world[:len(world):len(world)], c.there)), disruption.Options{})
 		if diff := cmp.Diff(c.want, say(proposal)); diff != "" {

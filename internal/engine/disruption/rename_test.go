@@ -46,9 +46,9 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 	for _, reason := range []plan.Reason{plan.Drifted, plan.Underutilized} {
 		for where, want := range map[string]plan.Landing{
-			"nowhere":            {},
-			"on another node":    {Claim: "claim-other", ClaimUID: "uid-claim-other"},
-			"on somebody's node": {Node: "other", NodeUID: "uid-other"},
+			"nowhere":           {},
+			"on another node":   {Claim: "claim-other", ClaimUID: "uid-claim-other"},
+			"on a foreign node": {Node: "other", NodeUID: "uid-other"},
 		} {
 			room := where != "nowhere"
 			if !room && reason == plan.Underutilized {

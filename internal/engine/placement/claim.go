@@ -25,7 +25,7 @@ func (r *run) claim(b *bin) plan.NewClaim {
 	m := b.market
 	said := r.said(b)
 	c := plan.NewClaim{Pool: m.pool.Name, PoolUID: m.pool.UID, Labels: said.labels, Options: said.options,
-		Requirements: said.requirements, MinValuesRelaxed: said.relaxed, Requests: r.requests(said, b), Pods: b.everybody()}
+		Requirements: said.requirements, MinValuesRelaxed: said.relaxed, Requests: r.requests(said, b), Pods: b.allPods()}
 	c.Name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(name string) bool {
 		return r.names[name] || r.snap.Claim(name) != nil
 	})

@@ -222,7 +222,7 @@ func (r *run) leaveSpecial(b *bin, gone map[*model.Pod]bool) {
 	}) {
 		return
 	}
-	for _, p := range b.everybody() {
+	for _, p := range b.allPods() {
 		gone[p] = true
 	}
 	b.lose(gone)
@@ -389,8 +389,8 @@ func (rs *rules) minds(other *rules) bool {
 	return false
 }
 
-// everybody lists the pods of a place.
-func (p *place) everybody() []*model.Pod {
+// allPods lists the pods of a place.
+func (p *place) allPods() []*model.Pod {
 	pods := make([]*model.Pod, 0, p.population())
 	for _, s := range p.shares {
 		pods = append(pods, s.pods...)

@@ -325,7 +325,7 @@ func (t *task) hasAnother() bool {
 func (r *run) listPlacements() {
 	for _, t := range r.nodes {
 		if len(t.shares) > 0 {
-			r.result.Placed = append(r.result.Placed, plan.Placement{Node: t.node.Name, Pods: t.everybody()})
+			r.result.Placed = append(r.result.Placed, plan.Placement{Node: t.node.Name, Pods: t.allPods()})
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 		has  func(*world)
 		want plan.Code
 	}{
-		{"bought for nobody who moves", func(w *world) { bought(w) }, plan.OK},
+		{"launched for no pod that moves", func(w *world) { bought(w) }, plan.OK},
 		{"the node of its pod is deleted", func(w *world) { bought(w); w.nodes["c1"].Deleting = true }, plan.NodeNominated},
 		{"the node of its pod is in a command that may come to nothing", func(w *world) { bought(w); command(w, plan.Proposed, "other") }, plan.OK},
 		{"the node of its pod is in a command that buys", func(w *world) { bought(w); command(w, plan.Launching, "other") }, plan.NodeNominated},
@@ -38,7 +38,7 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 			w.pods[0].ProtectedUntil = model.Forever
 		}, plan.OK},
 		{"it is a replacement", func(w *world) { command(w, plan.Proposed, "c0") }, plan.NodeNominated},
-		{"it is a replacement, and nobody knows for whom", func(w *world) { command(w, plan.Draining, "c0"); w.nodes["c1"].Deleting = true }, plan.NodeNominated},
+		{"it is a replacement for unknown pods", func(w *world) { command(w, plan.Draining, "c0"); w.nodes["c1"].Deleting = true }, plan.NodeNominated},
 		{"another node is a replacement", func(w *world) { command(w, plan.Draining, "c2") }, plan.OK},
 		{"a command sends pods there", func(w *world) { landing(w, plan.Proposed, "uid-c0") }, plan.NodeNominated},
 		{"a command sends pods elsewhere", func(w *world) { landing(w, plan.Proposed, "uid-c2") }, plan.OK},

@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 		"static, underused":    {plan.Underutilized, func(w *world) { w.pools[0].Static, w.pools[0].Policy = true, "Balanced" }, plan.NodeStatic},
 		"static, drifted":      {plan.Drifted, func(w *world) { w.pools[0].Static = true; w.nodes["c0"].Drifted = "x" }, plan.OK},
 		"static, expired":      {plan.Expired, func(w *world) { w.pools[0].Static = true }, plan.OK},
-		"budget of nobody": {plan.Expired, func(w *world) {
+		"budget of no reason": {plan.Expired, func(w *world) {
 			w.pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted", "Empty", "Underutilized"}}}
 		}, plan.OK},
 		"budget of all":        {plan.Expired, func(w *world) { w.pools[0].Budgets = []model.Budget{{Count: 0}} }, plan.BudgetExhausted},

@@ -16,9 +16,9 @@ func TestEmptyNodeExpectsPods(t *testing.T) {
 		change func(*model.NodeSpec)
 		kept   time.Duration
 	}{
-		"pods were sent":       {func(*model.NodeSpec) {}, plan.Arrival},
-		"nobody was":           {func(n *model.NodeSpec) { n.ExpectingSince = time.Time{} }, 0},
-		"somebody left before": {func(n *model.NodeSpec) { n.LastPodEvent = noon.Add(-time.Minute) }, plan.Arrival},
+		"pods were sent":    {func(*model.NodeSpec) {}, plan.Arrival},
+		"no pod was":        {func(n *model.NodeSpec) { n.ExpectingSince = time.Time{} }, 0},
+		"a pod left before": {func(n *model.NodeSpec) { n.LastPodEvent = noon.Add(-time.Minute) }, plan.Arrival},
 		"they came and left": {func(n *model.NodeSpec) {
 			n.LastPodEvent = noon.Add(time.Second)
 			n.InitializedAt = noon.Add(-time.Hour)
@@ -164,18 +164,18 @@ func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 	for _, c := range []string{"c0", "c1"} {
 		w.nodes[c].Command, w.nodes[c].Disrupted, w.nodes[c].Deleting = cmd.Encode(), true, true
 	}
-	const both, nobody = sentToC2 + "\n" + sentToR, ""
+	const both, none = sentToC2 + "\n" + sentToR, ""
 	for _, s := range []struct {
 		after  time.Duration
 		change func()
 		want   string
 	}{
 		{0, func() {}, both},
-		{time.Hour, func() {}, nobody},
+		{time.Hour, func() {}, none},
 		{time.Hour, func() { w.nodes["c0"].LastPodEvent = noon.Add(59 * time.Minute) }, both},
-		{time.Hour + time.Minute, func() {}, nobody},
+		{time.Hour + time.Minute, func() {}, none},
 		{time.Hour + 70*time.Second, func() { w.nodes["c1"].LastPodEvent = noon.Add(time.Hour + 65*time.Second) }, both},
-		{time.Hour + 80*time.Second, func() { w.nodes["c1"].LastPodEvent = noon.Add(time.Hour + 80*time.Second) }, nobody},
+		{time.Hour + 80*time.Second, func() { w.nodes["c1"].LastPodEvent = noon.Add(time.Hour + 80*time.Second) }, none},
 		{time.Hour + 101*time.Second, func() { delete(w.nodes, "c0") }, both},
 		{2 * time.Hour, func() { delete(w.nodes, "c1") }, both},
 		// another process
@@ -209,19 +209,19 @@ func TestNoticesWithoutACommand(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"as it is":               {func(*world) {}, sentToC2},
-		"it may not go now":      {func(w *world) { w.guard("web-0", 0); w.nodes["c2"].ExpectingSince = noon.Add(-time.Hour) }, ""},
-		"and nobody was told":    {func(w *world) { w.guard("web-0", 0) }, sentToC2},
-		"in flight":              {func(w *world) { w.nodes["c2"].Stage = model.Launching }, sentToC2},
-		"told just now":          {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-30 * time.Second) }, ""},
-		"told a while ago":       {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-31 * time.Second) }, sentToC2},
-		"nobody leaves":          {func(w *world) { w.nodes["c0"].Deleting = false }, ""},
-		"leaves too":             {func(w *world) { w.nodes["c2"].Deleting = true }, ""},
-		"a command sees to it":   {func(w *world) { cmd := w.command("c0"); w.nodes["c0"].Command = cmd.Encode() }, ""},
-		"the pod may not leave":  {func(w *world) { w.pods[0].ProtectedUntil = model.Forever }, ""},
-		"the pod is gone":        {func(w *world) { w.pods = w.pods[1:] }, ""},
-		"the pod is a daemon's":  {func(w *world) { w.pods[0].Daemon, w.pods[0].Reschedulable = true, false }, ""},
-		"the claim is not known": {func(w *world) { w.nodes["c2"].Claim, w.nodes["c2"].ClaimUID = "", "" }, ""},
+		"as it is":                 {func(*world) {}, sentToC2},
+		"it may not go now":        {func(w *world) { w.guard("web-0", 0); w.nodes["c2"].ExpectingSince = noon.Add(-time.Hour) }, ""},
+		"and nothing was recorded": {func(w *world) { w.guard("web-0", 0) }, sentToC2},
+		"in flight":                {func(w *world) { w.nodes["c2"].Stage = model.Launching }, sentToC2},
+		"told just now":            {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-30 * time.Second) }, ""},
+		"told a while ago":         {func(w *world) { w.nodes["c2"].ExpectingSince = noon.Add(-31 * time.Second) }, sentToC2},
+		"no node leaves":           {func(w *world) { w.nodes["c0"].Deleting = false }, ""},
+		"leaves too":               {func(w *world) { w.nodes["c2"].Deleting = true }, ""},
+		"a command sees to it":     {func(w *world) { cmd := w.command("c0"); w.nodes["c0"].Command = cmd.Encode() }, ""},
+		"the pod may not leave":    {func(w *world) { w.pods[0].ProtectedUntil = model.Forever }, ""},
+		"the pod is gone":          {func(w *world) { w.pods = w.pods[1:] }, ""},
+		"the pod is a daemon's":    {func(w *world) { w.pods[0].Daemon, w.pods[0].Reschedulable = true, false }, ""},
+		"the claim is not known":   {func(w *world) { w.nodes["c2"].Claim, w.nodes["c2"].ClaimUID = "", "" }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := leaving()

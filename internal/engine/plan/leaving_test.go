@@ -274,7 +274,7 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 		{"two PDBs, at the end", func(w *world) { deleting(w); w.nodes["c0"].DrainEnds = noon },
 			[]model.PDBSpec{pdb("a", func(*model.PDBSpec) {}), pdb("b", func(*model.PDBSpec) {})}, true},
 		{"protected until now", func(w *world) { deleting(w); w.pods[0].ProtectedUntil = noon }, nil, true},
-		{"nobody starts it again", func(w *world) { deleting(w); w.pods[0].Reschedulable = false }, nil, false},
+		{"no controller recreates it", func(w *world) { deleting(w); w.pods[0].Reschedulable = false }, nil, false},
 		{"a PDB that allows nothing now", deleting, []model.PDBSpec{pdb("a", func(*model.PDBSpec) {})}, true},
 		{"a PDB that never does", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
 		{"a PDB that wants all there are", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full = true })}, false},

@@ -87,7 +87,7 @@ func TestNominations(t *testing.T) {
 		Placed: []plan.Placement{
 			{Node: "n0", Pods: pods("stays", "comes", "moves", "bound-since")},
 			{Node: "c-coming", Pods: pods("promised-since", "stray")},
-			{Node: "gone", Pods: pods("nobody")},
+			{Node: "gone", Pods: pods("absent")},
 		},
 		Claims:  []plan.NewClaim{{Name: "c-new", Pods: pods("bought")}, {Name: "c-late", Pods: pods("registered-since")}},
 		Refused: []plan.Refusal{{Pods: pods("refused")}, {Pods: pods("invalid")}},
@@ -166,7 +166,7 @@ func TestPromisesOfSpreadPods(t *testing.T) {
 		"one by host":                             {pods: three(hosts), oneZone: true, want: nominated("a"), beyond: 2},
 		"who has it keeps it":                     {pods: []*model.Pod{pod("a", "web", "", strict), pod("b", "web", "n0", strict)}, beyond: 1},
 		"of two who have it one keeps it":         {pods: []*model.Pod{pod("a", "web", "n0", strict), pod("b", "web", "n0", strict)}, want: "clear the nomination of pod default/b", beyond: 1},
-		"soft constraints keep nobody out":        {pods: []*model.Pod{pod("a", "soft", "", shape(soft)), pod("b", "soft", "", shape(soft))}, want: nominated("a", "b")},
+		"soft constraints exclude no pod":         {pods: []*model.Pod{pod("a", "soft", "", shape(soft)), pod("b", "soft", "", shape(soft))}, want: nominated("a", "b")},
 		"others do":                               {pods: []*model.Pod{pod("a", "web", "", strict), pod("b", "else", "", plain)}, want: nominated("a", "b")},
 		"who is only counted is in the way":       {pods: []*model.Pod{pod("a", "web", "", plain), pod("b", "else", "", two)}, want: nominated("a"), beyond: 1},
 		"and who counts is":                       {pods: []*model.Pod{pod("a", "else", "", two), pod("b", "web", "", plain)}, want: nominated("a"), beyond: 1},

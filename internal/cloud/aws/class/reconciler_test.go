@@ -70,14 +70,14 @@ func TestNothingFound(t *testing.T) {
 		expect(t, "nothing", class, awsv1.ConditionValidationSucceeded, "False DependenciesNotReady")
 		expect(t, "nothing", class, "Ready", "False UnhealthyDependents")
 		w.AWS.AddImage("mine", "x86_64", nowhere)
-		w.AWS.AddRole("/", "Nobody")
+		w.AWS.AddRole("/", "Missing")
 		w.Pass(time.Minute)
 		class = w.reconciled(ctx)
 		expect(t, "an image was made", class, awsv1.ConditionAMIsReady, "True AMIsReady")
 		expect(t, "the role was made", class, awsv1.ConditionInstanceProfileReady, "True InstanceProfileReady")
 	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		family := awsv1.FamilyAL2023
-		class.Spec = awsv1.EC2NodeClassSpec{Role: "Nobody", AMIFamily: &family, SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: nowhere}},
+		class.Spec = awsv1.EC2NodeClassSpec{Role: "Missing", AMIFamily: &family, SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: nowhere}},
 			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: nowhere}}, AMISelectorTerms: []awsv1.AMISelectorTerm{{Tags: nowhere}}}
 	}))
 }

@@ -157,16 +157,16 @@ func TestProfileRoles(t *testing.T) {
 		}
 	})
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role = "Nobody" })
+		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role = "Missing" })
 		var missing *RoleNotFoundError
-		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || !strings.Contains(err.Error(), `"Nobody"`) {
+		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || !strings.Contains(err.Error(), `"Missing"`) {
 			t.Errorf("a role that does not exist: %v, want a *RoleNotFoundError", err)
 		}
 		w.Observed = nil
 		if _, err := w.Profiles.Ensure(ctx, class); !errors.As(err, &missing) || len(w.Observed) != 0 {
 			t.Errorf("called again immediately: %v, %v", err, w.Observed)
 		}
-		w.AWS.AddRole("/", "Nobody")
+		w.AWS.AddRole("/", "Missing")
 		w.Pass(time.Minute)
 		w.ensured(ctx, class)
 		own := "mine"

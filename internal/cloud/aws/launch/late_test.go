@@ -21,7 +21,7 @@ func (w *world) warm(ctx context.Context, teams ...string) {
 	for _, team := range teams {
 		w.class.Spec.Tags = map[string]string{"team": team}
 		l := w.launcher()
-		p, err := newPlan(w.order("nobody"), "us-east-1")
+		p, err := newPlan(w.order("absent"), "us-east-1")
 		w.must(err)
 		for _, v := range p.variants {
 			w.must(l.ensure(ctx, p.templates[v]))

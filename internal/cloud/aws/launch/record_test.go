@@ -89,7 +89,7 @@ func TestAnnotationsNoRecord(t *testing.T) {
 		{"its record cannot be read", spoilt, nil, true},
 		{"it is not valid", claim, apierrors.NewInvalid(kind, "claim", nil), true},
 		{"it goes at that moment", claim, apierrors.NewNotFound(schema.GroupResource{Resource: "nodeclaims"}, "claim"), true},
-		{"somebody else writes it", claim, apierrors.NewConflict(schema.GroupResource{Resource: "nodeclaims"}, "claim", nil), false},
+		{"another process writes it", claim, apierrors.NewConflict(schema.GroupResource{Resource: "nodeclaims"}, "claim", nil), false},
 		{"the API server is busy", claim, apierrors.NewTooManyRequests("busy", 1), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

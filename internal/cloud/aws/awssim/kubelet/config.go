@@ -38,7 +38,7 @@ func Read(family string, text []byte) (Config, error) {
 	case "bottlerocket":
 		err = c.bottlerocket(text)
 	default:
-		return c, fmt.Errorf("nobody knows what an image of family %q does with its user data", family)
+		return c, fmt.Errorf("it is unknown what an image of family %q does with its user data", family)
 	}
 	if err != nil {
 		return c, err

@@ -101,19 +101,19 @@ func TestParse(t *testing.T) {
 
 func TestParseMalformed(t *testing.T) {
 	for name, test := range map[string]struct{ body, why string }{
-		"nothing":                       {"", "reading an event: unexpected end of JSON input"},
-		"half of one":                   {ec2Event(spotWarning, about(""))[:120], "reading an event: unexpected end of JSON input"},
-		"a text":                        {"hello", "reading an event: invalid character"},
-		"a number":                      {"7", "reading an event: json: cannot unmarshal number"},
-		"null":                          {"null", "no source and no detail-type"},
-		"an object of somebody else":    {`{"hello":"world"}`, "no source and no detail-type"},
-		"a topic's that is no event":    {wrap(t, "hello"), "reading an event: invalid character"},
-		"a warning without an instance": {ec2Event(spotWarning, `{"instance-action":"terminate"}`), `instance-id "": must be like i-0123456789abcdef0`},
-		"an instance that cannot be":    {ec2Event(rebalanceWord, `{"instance-id":"i-xyz"}`), `reading the detail of "EC2 Instance Rebalance Recommendation": instance-id "i-xyz"`},
-		"an id of another type":         {ec2Event(spotWarning, `{"instance-id":7}`), "cannot unmarshal number"},
-		"no detail":                     {ec2Event(spotWarning, "null"), `instance-id ""`},
-		"a change to no state":          {ec2Event(stateWord, about("")), "state is missing"},
-		"entities of another type":      {health(`,"affectedEntities":"all"`), "cannot unmarshal string"},
+		"nothing":                         {"", "reading an event: unexpected end of JSON input"},
+		"half of one":                     {ec2Event(spotWarning, about(""))[:120], "reading an event: unexpected end of JSON input"},
+		"a text":                          {"hello", "reading an event: invalid character"},
+		"a number":                        {"7", "reading an event: json: cannot unmarshal number"},
+		"null":                            {"null", "no source and no detail-type"},
+		"an object of another controller": {`{"hello":"world"}`, "no source and no detail-type"},
+		"a topic's that is no event":      {wrap(t, "hello"), "reading an event: invalid character"},
+		"a warning without an instance":   {ec2Event(spotWarning, `{"instance-action":"terminate"}`), `instance-id "": must be like i-0123456789abcdef0`},
+		"an instance that cannot be":      {ec2Event(rebalanceWord, `{"instance-id":"i-xyz"}`), `reading the detail of "EC2 Instance Rebalance Recommendation": instance-id "i-xyz"`},
+		"an id of another type":           {ec2Event(spotWarning, `{"instance-id":7}`), "cannot unmarshal number"},
+		"no detail":                       {ec2Event(spotWarning, "null"), `instance-id ""`},
+		"a change to no state":            {ec2Event(stateWord, about("")), "state is missing"},
+		"entities of another type":        {health(`,"affectedEntities":"all"`), "cannot unmarshal string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(test.body)
