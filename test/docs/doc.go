@@ -1,4 +1,4 @@
-// Package docs tests the commands and manifests in README.md and docs/.
+// Package docs tests the commands and manifests in the pages at the root and in docs/.
 //
 //	page --> blocks of code, each with a mark above it: what runs it, or why nothing does
 //	           |

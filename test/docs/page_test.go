@@ -27,7 +27,7 @@ var anyFence = regexp.MustCompile("(?m)^[ \t>]*(?:```|~~~)")
 func pages(t testing.TB) []string {
 	t.Helper()
 	var names []string
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/reference/*.md", "docs/adr/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "docs/adr/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("there is no %s: %v", pattern, err)
