@@ -29,12 +29,12 @@ Generated from the constants of the API types and of the providers (` + "`make r
 meaning of its keys is unchanged; what begins with ` + "`karpenter-go.github.io/`" + ` is ours.
 `
 
-// sections are the kinds of keys, by how their constants begin.
+// sections lists the sections of the page: a title, and the name prefix of the constants in it.
 var sections = []struct{ title, prefix string }{
 	{"Annotations", "Annotation"}, {"Labels", "Label"}, {"Taints", "TaintKey"}, {"Finalisers", "Finalizer"},
 }
 
-// key is a constant.
+// key is one constant with its value and its description.
 type key struct{ name, value, says string }
 
 func TestReferenceOfAnnotations(t *testing.T) {
@@ -59,11 +59,11 @@ func TestReferenceOfAnnotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(b.String(), string(got)); diff != "" {
-		t.Errorf("%s is not what the code says (make reference), -code +page:\n%s", page, diff)
+		t.Errorf("%s does not match the code (run make reference), -code +page:\n%s", page, diff)
 	}
 }
 
-// keysOf reads the exported constants that are keys, by value.
+// keysOf returns the exported constants that are keys, ordered by value.
 func keysOf(t *testing.T, folders ...string) []key {
 	t.Helper()
 	r := reader{files: token.NewFileSet(), values: map[string]string{"corev1.PodDeletionCost": corev1.PodDeletionCost, "corev1.LabelNodeExcludeBalancers": corev1.LabelNodeExcludeBalancers}}
@@ -86,7 +86,7 @@ func keysOf(t *testing.T, folders ...string) []key {
 				}
 			}
 		}
-		for range 3 { // a constant may be made of one that comes later
+		for range 3 { // a constant may refer to a later one
 			for _, group := range groups {
 				r.read(group, says)
 			}
@@ -95,7 +95,7 @@ func keysOf(t *testing.T, folders ...string) []key {
 	var keys []key
 	for at, comment := range says {
 		_, name, _ := strings.Cut(at, " ")
-		r.values[name] = r.values[at] // of two packages, its own
+		r.values[name] = r.values[at] // if two packages have the name, the value of its own package
 		keys = append(keys, key{name, r.values[at], without(r.values[at], spelled(comment, r.values))})
 	}
 	if len(keys) < 40 {
@@ -104,24 +104,25 @@ func keysOf(t *testing.T, folders ...string) []key {
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(strings.Compare(a.value, b.value), strings.Compare(a.name, b.name), strings.Compare(a.says, b.says))
 	})
-	// What several constants say stands once in a section; another section may have it too.
+	// A comment that several constants share is listed once per section.
 	return slices.CompactFunc(keys, func(a, b key) bool { return a.value == b.value && sectionOf(a.name) == sectionOf(b.name) })
 }
 
-// sectionOf is the place of a constant's section; -1 if it has none.
+// sectionOf returns the index of the constant's section, or -1 if it has none.
 func sectionOf(name string) int {
 	return slices.IndexFunc(sections, func(s struct{ title, prefix string }) bool { return strings.HasPrefix(name, s.prefix) })
 }
 
-// reader knows the values of constants: by name, those of one package by folder and name, those of Kubernetes and of
-// karpv1 as code writes them.
+// reader holds the values of constants: by name, by directory and name for those of one package, and by
+// qualified name for those of Kubernetes and karpv1.
 type reader struct {
 	files  *token.FileSet
 	values map[string]string
 	local  string
 }
 
-// read reads a group. A constant without a comment shares that of the one on the line before it.
+// read evaluates a group of constants. A constant without a comment shares the comment of the constant on the
+// previous line.
 func (r *reader) read(group *ast.GenDecl, says map[string]string) {
 	comment, line := group.Doc.Text(), 0
 	for _, spec := range group.Specs {
@@ -171,7 +172,7 @@ func (r *reader) valueOf(e ast.Expr) (string, bool) {
 // identifier matches a constant's name in a comment.
 var identifier = regexp.MustCompile(`\b(Annotation|Label|TaintKey|Finalizer)[A-Z]\w*\b`)
 
-// without is a comment without the key that it begins with.
+// without returns a comment without its leading key.
 func without(value, comment string) string {
 	rest, found := strings.CutPrefix(comment, "`"+value+"`")
 	if rest = strings.TrimLeft(rest, ", "); !found || rest == "" || strings.HasPrefix(rest, "and ") {
@@ -180,7 +181,7 @@ func without(value, comment string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// spelled is a comment on one line, with the keys in place of their constants.
+// spelled returns a comment as one line, with the names of constants replaced by their values.
 func spelled(comment string, values map[string]string) string {
 	return identifier.ReplaceAllStringFunc(strings.Join(strings.Fields(comment), " "), func(name string) string {
 		if value, known := values[name]; known {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// richPool has most of what a pool can have.
+// richPool sets most fields of a pool.
 const richPool = `
 apiVersion: karpenter.sh/v1
 kind: NodePool
@@ -33,17 +33,18 @@ spec:
       nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
 `
 
-// instead are what a value is replaced by, in turn.
+// instead lists the values that replace a value, one per variant.
 var instead = []any{nil, int64(5), 0.5, int64(-1), "x", "", true, []any{}, []any{int64(5)}, map[string]any{}, map[string]any{"a": int64(5)}, map[string]any{"a": "b"}}
 
-// variants gives an object with each value below its top replaced, left out, and joined by an unknown one.
+// variants yields the object once per change: each nested value is replaced, removed, or extended by an unknown
+// field.
 func variants(value any, path string, give func(path string)) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			below := path + "." + name
 			if below == ".apiVersion" || below == ".kind" {
-				continue // they say where the object is sent
+				continue // they address the request
 			}
 			was := value[name]
 			for i, other := range instead {
@@ -70,7 +71,7 @@ func variants(value any, path string, give func(path string)) {
 	}
 }
 
-// testAdmission holds that package admission refuses what the server refuses, and nothing else, whatever is wrong where.
+// testAdmission checks that package admission rejects exactly the variants that the server rejects.
 func testAdmission(t *testing.T, s *server) {
 	unhurried := rest.CopyConfig(s.config)
 	unhurried.QPS = -1
@@ -103,13 +104,13 @@ func testAdmission(t *testing.T, s *server) {
 				accepted++
 			}
 			if (err == nil) != (len(refusals) == 0) {
-				t.Errorf("%s: the server says %v, package admission %q", variant, err, refusals)
+				t.Errorf("%s: the server returns %v, package admission %q", variant, err, refusals)
 			}
 		}
 		agree("as it is")
 		variants(object, "", agree)
 		if tried < 20 || accepted < 3 || accepted == tried {
-			t.Errorf("%s: %d of %d variants were accepted: they try too little", test.resource, accepted, tried)
+			t.Errorf("%s: %d of %d variants were accepted: the variants test too little", test.resource, accepted, tried)
 		}
 		t.Logf("%s: %d variants, %d accepted", test.resource, tried, accepted)
 	}

@@ -31,7 +31,7 @@ spec:
 
 func ec2(spec string) string { return "spec: {" + spec + "}" }
 
-// manyTags is a map of n tags.
+// manyTags returns a map of n tags.
 func manyTags(n int) string {
 	var tags []string
 	for i := range n {
@@ -77,7 +77,7 @@ var ec2SelectorRules = []schemaRule{
 	{"placement group: id", ec2(`placementGroupSelector: {id: pg-1}`), ec2(`placementGroupSelector: {id: pg1}`), "id"},
 }
 
-// ami is a class of another family whose images are selected by the terms.
+// ami returns a class of another family whose images are selected by the terms.
 func ami(terms string) string { return ec2(`amiFamily: AL2, amiSelectorTerms: [` + terms + `]`) }
 
 var ec2ImageRules = []schemaRule{
@@ -104,7 +104,7 @@ var ec2ImageRules = []schemaRule{
 	{"families", ec2(`amiFamily: Windows2022, amiSelectorTerms: [{alias: windows2022@latest}]`), ec2(`amiFamily: Ubuntu`), "Unsupported value"},
 }
 
-// disk is a class with one disk.
+// disk returns a class with one disk.
 func disk(volume string) string { return ec2(`blockDeviceMappings: [{ebs: {` + volume + `}}]`) }
 
 var ec2MachineRules = []schemaRule{
@@ -151,7 +151,7 @@ var ec2MachineRules = []schemaRule{
 	{"prefixes", ec2(`ipPrefixCount: 0`), ec2(`ipPrefixCount: -1`), "ipPrefixCount"},
 }
 
-// interfaces is a class with n network interfaces on card 0, and more.
+// interfaces returns a class with n network interfaces on card 0, and more.
 func interfaces(n int, more ...string) string {
 	var all []string
 	for i := range n {
@@ -189,7 +189,7 @@ func testEC2NodeClassSchema(t *testing.T, s *server) {
 	}
 }
 
-// sizeRules has the borders of each unit. 18Ti and 29Ti are here because Karpenter refuses them.
+// sizeRules contains the limits of each unit. It includes 18Ti and 29Ti because Karpenter rejects them.
 func sizeRules() []schemaRule {
 	var rules []schemaRule
 	for _, sizes := range [][2]string{
@@ -220,7 +220,7 @@ func testEC2NodeClassDefaults(t *testing.T, s *server) {
 	}
 }
 
-// integersAlike compares integers of YAML with integers of JSON.
+// integersAlike treats integers from YAML and from JSON as equal.
 var integersAlike = cmp.FilterValues(func(a, b any) bool { return number(a) && number(b) },
 	cmp.Comparer(func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }))
 
@@ -273,8 +273,8 @@ spec:
     registryPullQPS: 20
 `
 
-// Our types know every field that the definition keeps, and a patch computed from them, which is how classes are
-// written, leaves the text of the spec alone.
+// The Go types declare every field that the definition keeps. Classes are written with patches computed from
+// these types, and such a patch does not change the text of the spec.
 func testEC2NodeClassRoundTrip(t *testing.T, s *server) {
 	stored := s.create(t, goodEC2Class, fullEC2Class)
 	if diff := cmp.Diff(merged(t, goodEC2Class, fullEC2Class).Object["spec"], stored.Object["spec"], integersAlike); diff != "" {
@@ -299,7 +299,7 @@ func testEC2NodeClassRoundTrip(t *testing.T, s *server) {
 	if diff := cmp.Diff(stored.Object["spec"], after.Object["spec"]); diff != "" {
 		t.Errorf("spec after a patch (-before +after):\n%s", diff)
 	}
-	// Whole updates keep every field too, if not every spelling.
+	// Full updates also keep every field, but not every spelling.
 	if err := s.Update(t.Context(), class, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func asMap(t *testing.T, class *awsv1.EC2NodeClass) map[string]any {
 	return parse(t, string(data))
 }
 
-// fieldsOf is the value with all leaves replaced by true.
+// fieldsOf returns the value with all leaves replaced by true.
 func fieldsOf(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -359,7 +359,7 @@ func testEC2NodeClassStatus(t *testing.T, s *server) {
 	for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady,
 		awsv1.ConditionInstanceProfileReady, awsv1.ConditionPlacementGroupReady, awsv1.ConditionValidationSucceeded} {
 		if class.Condition(status.ConditionReady).IsTrue() {
-			t.Errorf("Ready before %s", condition)
+			t.Errorf("Ready is True before %s", condition)
 		}
 		class.StatusConditions().SetTrue(condition)
 	}
@@ -375,14 +375,15 @@ func testEC2NodeClassStatus(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	for i := range want.Conditions {
-		want.Conditions[i].LastTransitionTime = class.Status.Conditions[i].LastTransitionTime // stored in whole seconds
+		want.Conditions[i].LastTransitionTime = class.Status.Conditions[i].LastTransitionTime // stored with a resolution of one second
 	}
 	if diff := cmp.Diff(*want, class.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
 
-// One definition of pools serves all providers: what one of them guards is what its vocabulary has.
+// One definition of NodePools serves all providers: the keys in the rule of a provider equal its well-known
+// labels.
 func TestGuardedLabelsAreTheVocabulary(t *testing.T) {
 	text, err := crds.Files.ReadFile("karpenter.sh_nodepools.yaml")
 	if err != nil {
@@ -391,10 +392,10 @@ func TestGuardedLabelsAreTheVocabulary(t *testing.T) {
 	definition := strings.Join(strings.Fields(string(text)), " ")
 	for _, label := range awsv1.WellKnownLabels() {
 		if named := strings.Contains(definition, "''"+label+"''") || strings.Contains(definition, "'"+label+"'"); named != strings.HasPrefix(label, awsv1.Group+"/") {
-			t.Errorf("%s: named in the definition of pools: %t", label, named)
+			t.Errorf("%s: contained in the definition of NodePools: %t", label, named)
 		}
 	}
 	if guarded, known := strings.Count(definition, "'"+awsv1.Group+"/"), len(awsv1.WellKnownLabels())-1; guarded != 4*known {
-		t.Errorf("the definition of pools names %d labels of %s, want %d twice in each of two versions", guarded, awsv1.Group, known)
+		t.Errorf("the definition of NodePools contains %d labels of %s, want %d twice in each of two versions", guarded, awsv1.Group, known)
 	}
 }

@@ -15,17 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// migrated is what internal/migrate makes of the matrix of manifests, as its tests hold it.
+// migrated is the output of internal/migrate for the matrix of manifests, as stored by its tests.
 const migrated = "../../internal/migrate/testdata"
 
-// testMigrated gives the API server what `karpenter migrate` printed: all of it is valid, without an unknown field.
+// testMigrated creates the output of `karpenter migrate` through the API server: all of it is valid and has no
+// unknown fields.
 func testMigrated(t *testing.T, s *server) {
 	paths, err := filepath.Glob(filepath.Join(migrated, "*.yaml"))
 	if err != nil || len(paths) < 40 {
 		t.Fatalf("%d migrated manifests, %v", len(paths), err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
-	if err := s.Create(t.Context(), account); err == nil { // no controller runs that creates it
+	if err := s.Create(t.Context(), account); err == nil { // no controller is running that would create it
 		t.Cleanup(func() {
 			if err := s.Delete(context.Background(), account); err != nil {
 				t.Errorf("deleting the service account: %v", err)
@@ -49,7 +50,7 @@ func testMigrated(t *testing.T, s *server) {
 			} else if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
-			if len(object.Object) == 0 { // comments
+			if len(object.Object) == 0 { // only comments
 				continue
 			}
 			if namespaced(object.GetKind()) {

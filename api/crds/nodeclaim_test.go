@@ -73,7 +73,7 @@ func testNodeClaimDefaults(t *testing.T, s *server) {
 	}
 }
 
-// A claim that we write with our types is accepted as it is, with its status after it.
+// A claim that is written with the Go types is accepted unchanged, and so is its status.
 func testNodeClaimFromGo(t *testing.T, s *server) {
 	claim := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "from-go"},

@@ -207,7 +207,7 @@ template: {spec: {expireAfter: 720h, requirements: [], nodeClassRef: {group: kar
 	}
 }
 
-// Reading an object into our types and writing it back must not change it.
+// Decoding an object into the Go types and writing it back must not change it.
 func testNodePoolRoundTrip(t *testing.T, s *server) {
 	stored := s.create(t, goodPool, `
 metadata: {name: round-trip}
@@ -236,7 +236,7 @@ spec:
 		t.Errorf("spec after a round trip (-before +after):\n%s", diff)
 	}
 	if stored.GetGeneration() != after.GetGeneration() {
-		t.Errorf("generation went from %d to %d", stored.GetGeneration(), after.GetGeneration())
+		t.Errorf("generation changed from %d to %d", stored.GetGeneration(), after.GetGeneration())
 	}
 }
 
@@ -256,7 +256,7 @@ func testNodePoolScale(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	if scale.Spec.Replicas != 2 || scale.Status.Replicas != 1 || scale.Status.Selector != "" {
-		t.Errorf("scale is %+v, want 2 replicas wanted, 1 there, no selector", scale)
+		t.Errorf("scale is %+v, want 2 desired replicas, 1 actual replica, no selector", scale)
 	}
 	scale.Spec.Replicas = 5
 	if err := s.SubResource("scale").Update(t.Context(), pool, client.WithSubResourceBody(scale)); err != nil {

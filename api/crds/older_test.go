@@ -21,8 +21,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy"
 )
 
-// olderManifests are written as people wrote them, invalid fields included. Each is accepted with strict validation, as
-// kubectl asks for, and kept whole.
+// olderManifests are realistic manifests, including invalid fields. Each is accepted with strict validation,
+// which kubectl requests by default, and is stored completely.
 var olderManifests = []struct{ name, text string }{
 	{"v1alpha3", `
 apiVersion: karpenter.sh/v1alpha3
@@ -88,7 +88,7 @@ func testOlderManifestsAreKeptWhole(t *testing.T, s *server) {
 			}
 			stored := &unstructured.Unstructured{}
 			stored.SetGroupVersionKind(written.GroupVersionKind())
-			if written.GetKind() == karpv1alpha5.Kind { // as the controller reads it
+			if written.GetKind() == karpv1alpha5.Kind { // as the controller decodes it
 				stored.SetGroupVersionKind(karpv1alpha5.GroupVersion.WithKind(karpv1alpha5.Kind))
 			}
 			if err := s.Get(t.Context(), client.ObjectKeyFromObject(object), stored); err != nil {
@@ -98,21 +98,21 @@ func testOlderManifestsAreKeptWhole(t *testing.T, s *server) {
 				t.Errorf("spec (-written +stored):\n%s", diff)
 			}
 			if got := legacy.WrittenVersion(stored); got != version {
-				t.Errorf("written as %s, taken for %s", version, got)
+				t.Errorf("written as %s, detected as %s", version, got)
 			}
-			// A small edit of another manager in the newest version changes nothing about that.
+			// A small edit by another field manager in the newest version does not change the result.
 			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"weight":3}}`))
 			if err := s.Patch(t.Context(), stored, patch, client.FieldOwner("kubectl-edit")); err != nil {
 				t.Fatal(err)
 			}
 			if got := legacy.WrittenVersion(stored); got != version && spec != nil {
-				t.Errorf("after an edit in %s: written as %s, taken for %s", stored.GetAPIVersion(), version, got)
+				t.Errorf("after an edit in %s: written as %s, detected as %s", stored.GetAPIVersion(), version, got)
 			}
 		})
 	}
 }
 
-// plainJSON is a value as JSON has it: numbers are of one type.
+// plainJSON returns the value after a JSON round trip, so that all numbers have one type.
 func plainJSON(t *testing.T, value any) any {
 	t.Helper()
 	data, err := json.Marshal(value)
@@ -126,7 +126,7 @@ func plainJSON(t *testing.T, value any) any {
 	return plain
 }
 
-// Server-side apply in an old version keeps the record of it.
+// Server-side apply in an old version keeps the record of that version.
 func testOlderManifestsAreApplied(t *testing.T, s *server) {
 	const text = `{"apiVersion":"karpenter.sh/v1alpha3","kind":"Provisioner","metadata":{"name":"applied"},"spec":{"cluster":{"name":"a","endpoint":"b"},"zones":["z"]}}`
 	object := &unstructured.Unstructured{}
@@ -138,11 +138,11 @@ func testOlderManifestsAreApplied(t *testing.T, s *server) {
 		}
 	}
 	if got := legacy.WrittenVersion(object); got != "v1alpha3" {
-		t.Errorf("taken for %s", got)
+		t.Errorf("detected as %s", got)
 	}
 }
 
-// The table of kubectl get is the same in all versions, and made of the status.
+// The table of kubectl get is the same in all versions, and is based on the status.
 func testOlderPrinterColumns(t *testing.T, s *server) {
 	p := s.create(t, olderManifests[2].text, `metadata: {name: printed}`)
 	status := `{type: Ready, status: "True", reason: A, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}`
@@ -159,7 +159,7 @@ func testOlderPrinterColumns(t *testing.T, s *server) {
 	}
 }
 
-// cells are those of the one row of the table that the server makes of an object, by column.
+// cells returns, by column, the cells of the single row of the object's table.
 func cells(t *testing.T, config *rest.Config, path string) map[string]any {
 	t.Helper()
 	data, err := kubernetes.NewForConfigOrDie(config).RESTClient().Get().AbsPath(path).
@@ -181,7 +181,7 @@ func cells(t *testing.T, config *rest.Config, path string) map[string]any {
 	return row
 }
 
-// What older manifests become is accepted: the golden files of package legacy are tried.
+// The API server accepts the results of translating older manifests: the golden files of package legacy.
 func testTranslationsAreAccepted(t *testing.T, s *server) {
 	files, err := filepath.Glob("../../internal/legacy/testdata/*.txtar")
 	if err != nil || len(files) == 0 {

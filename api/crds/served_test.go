@@ -39,7 +39,7 @@ func testKWOKNodeClassIsReadyFromTheStart(t *testing.T, s *server) {
 	}
 }
 
-// What discovery says: this is what makes kubectl's names and "kubectl get karpenter" work.
+// Discovery provides kubectl's short names and "kubectl get karpenter".
 func testDiscovery(t *testing.T, s *server) {
 	type resource struct {
 		Kind       string
@@ -74,8 +74,7 @@ func testDiscovery(t *testing.T, s *server) {
 	}
 }
 
-// The table that the server makes for kubectl get; -o wide shows the columns of
-// priority 1 too.
+// The table that the server returns for kubectl get. With -o wide, it also has the columns of priority 1.
 func testPrinterColumns(t *testing.T, s *server) {
 	type column struct {
 		Name     string

@@ -22,11 +22,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 )
 
-// A server is a real kube-apiserver with our definitions installed.
+// A server is a real kube-apiserver with the definitions of this package installed.
 type server struct {
 	client.Client
 	config *rest.Config
-	twin   *admission.Server // must refuse what the server refuses, and nothing else
+	twin   *admission.Server // must reject exactly what the server rejects
 }
 
 func start(t *testing.T) *server {
@@ -53,7 +53,7 @@ func start(t *testing.T) *server {
 	return &server{api, config, twin}
 }
 
-// All tests share one server: starting it takes longer than all of them.
+// All tests share one server, because its start takes longer than all tests.
 func TestDefinitions(t *testing.T) {
 	s := start(t)
 	for _, test := range []struct {
@@ -90,20 +90,20 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// A schemaRule is one rule of a definition, with a change to a good object that keeps
-// it and one that breaks it.
+// A schemaRule is one rule of a definition, with a change to a valid object that satisfies the rule and one
+// that violates it.
 type schemaRule struct {
 	name string
-	pass string // YAML merged over the good object
+	pass string // YAML merged into the valid object
 	fail string
 	want string // part of the server's message for fail
 }
 
-// check creates both objects without keeping them.
+// check creates both objects in dry-run mode.
 func (r schemaRule) check(t *testing.T, s *server, good string) {
 	t.Helper()
 	if err := s.Create(t.Context(), merged(t, good, r.pass), client.DryRunAll); err != nil {
-		t.Errorf("object that keeps the rule: %v", err)
+		t.Errorf("object that satisfies the rule: %v", err)
 	}
 	err := s.Create(t.Context(), merged(t, good, r.fail), client.DryRunAll)
 	wantInvalid(t, err, r.want)
@@ -113,12 +113,12 @@ func (r schemaRule) check(t *testing.T, s *server, good string) {
 			t.Fatal(err)
 		}
 		if (len(refusals) == 0) != want {
-			t.Errorf("package admission refuses %s: %q", change, refusals)
+			t.Errorf("package admission rejects %s: %q", change, refusals)
 		}
 	}
 }
 
-// An updateRule is a rule about changes: first is stored, then changed in both ways.
+// An updateRule is a rule about updates. The object first is stored and then changed in both ways.
 type updateRule struct {
 	name  string
 	first string
@@ -131,7 +131,7 @@ func (r updateRule) check(t *testing.T, s *server, good string) {
 	t.Helper()
 	stored := s.create(t, good, r.first)
 	if err := s.Update(t.Context(), overlaid(t, stored, r.pass), client.DryRunAll); err != nil {
-		t.Errorf("change that keeps the rule: %v", err)
+		t.Errorf("change that satisfies the rule: %v", err)
 	}
 	err := s.Update(t.Context(), overlaid(t, stored, r.fail), client.DryRunAll)
 	wantInvalid(t, err, r.want)
@@ -140,16 +140,15 @@ func (r updateRule) check(t *testing.T, s *server, good string) {
 func wantInvalid(t *testing.T, err error, want string) {
 	t.Helper()
 	if !apierrors.IsInvalid(err) {
-		t.Errorf("object that breaks the rule: got error %v, want one of kind Invalid", err)
+		t.Errorf("object that violates the rule: got error %v, want one of kind Invalid", err)
 		return
 	}
 	if !strings.Contains(err.Error(), want) {
-		t.Errorf("object that breaks the rule: got error %q, want it to mention %q", err, want)
+		t.Errorf("object that violates the rule: got error %q, want it to mention %q", err, want)
 	}
 }
 
-// create stores the object, takes it away at the end of the test, and returns it as
-// the server has it.
+// create stores the object, deletes it at the end of the test, and returns the stored object.
 func (s *server) create(t *testing.T, good, change string) *unstructured.Unstructured {
 	t.Helper()
 	object := merged(t, good, change)
@@ -157,7 +156,7 @@ func (s *server) create(t *testing.T, good, change string) *unstructured.Unstruc
 		t.Fatalf("creating %s: %v", object.GetName(), err)
 	}
 	t.Cleanup(func() {
-		// The test's own context has ended by now.
+		// The context of the test is already canceled at this point.
 		if err := s.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
 			t.Errorf("deleting %s: %v", object.GetName(), err)
 		}
@@ -171,8 +170,8 @@ func merged(t *testing.T, good, change string) *unstructured.Unstructured {
 	return overlaid(t, object, change)
 }
 
-// overlaid is a copy of the object with the change merged as a JSON merge patch does:
-// null removes, lists are replaced.
+// overlaid returns a copy of the object with the change applied as a JSON merge patch: null removes a field,
+// and lists are replaced.
 func overlaid(t *testing.T, object *unstructured.Unstructured, change string) *unstructured.Unstructured {
 	t.Helper()
 	copied := object.DeepCopy()
@@ -204,7 +203,7 @@ func parse(t *testing.T, text string) map[string]any {
 	return fields
 }
 
-// patchStatus merges a change into the stored object's status.
+// patchStatus merges a change into the status of the stored object.
 func (s *server) patchStatus(t *testing.T, stored *unstructured.Unstructured, status string, opts ...client.SubResourcePatchOption) error {
 	t.Helper()
 	patch, err := yaml.YAMLToJSON([]byte("status: " + status))

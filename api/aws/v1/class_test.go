@@ -21,7 +21,7 @@ func TestScheme(t *testing.T) {
 	}
 	for _, kind := range []string{Kind, Kind + "List"} {
 		if !scheme.Recognizes(GroupVersion.WithKind(kind)) {
-			t.Errorf("the scheme does not know %s", kind)
+			t.Errorf("the scheme does not contain %s", kind)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestNotYetActedOn(t *testing.T) {
 		t.Errorf("not yet acted on (-want +got):\n%s", diff)
 	}
 	if _, ok := Reserved(class.Spec.Kubelet.KubeReserved)["memory"]; ok {
-		t.Error("an expression is taken for an amount")
+		t.Error("an expression is returned as an amount")
 	}
 	if got := Reserved(class.Spec.Kubelet.KubeReserved)["cpu"]; got.Cmp(resource.MustParse("100m")) != 0 {
 		t.Errorf("kubeReserved cpu is %s, want 100m", got.String())
@@ -134,18 +134,19 @@ func TestKubeletKeepsUnknownFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(written) != text {
-		t.Errorf("kubelet is written as\n%s, want\n%s", written, text)
+		t.Errorf("kubelet is encoded as\n%s, want\n%s", written, text)
 	}
 	again, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(again) != text {
-		t.Errorf("kubelet of Go is written as\n%s, want\n%s", again, text)
+		t.Errorf("kubelet built in Go is encoded as\n%s, want\n%s", again, text)
 	}
 }
 
-// Other definitions of the CRD let any value pass. It must not make the list of classes unreadable, nor get lost.
+// CRDs of other implementations accept any value. Such a value must not make the list of classes unreadable,
+// and must not be lost.
 func TestKubeletKeepsValuesOfOtherTypes(t *testing.T) {
 	for _, text := range []string{`{"maxPods":{}}`, `{"maxPods":1.5}`, `{"podsPerCore":"many"}`, `{"podsPerCore":99999999999}`, `{"clusterDNS":"10.0.0.10"}`,
 		`{"evictionHard":{"memory.available":5}}`, `{"evictionSoftGracePeriod":"1m"}`, `{"cpuCFSQuota":"yes","podsPerCore":4}`} {
@@ -155,14 +156,14 @@ func TestKubeletKeepsValuesOfOtherTypes(t *testing.T) {
 			continue
 		}
 		if len(kubelet.Other) != 1 || len(kubelet.Mistyped()) != 1 {
-			t.Errorf("%s: other fields are %v, want the one of another type", text, kubelet.Other)
+			t.Errorf("%s: other fields are %v, want the field with the wrong type", text, kubelet.Other)
 		}
 		if written, err := json.Marshal(kubelet); err != nil || string(written) != text {
-			t.Errorf("%s: is written as %s (%v)", text, written, err)
+			t.Errorf("%s: encoded as %s (%v)", text, written, err)
 		}
 	}
 	if err := json.Unmarshal([]byte(`[]`), &KubeletConfiguration{}); err == nil {
-		t.Error("a list is taken for a configuration")
+		t.Error("a list is accepted as a configuration")
 	}
 }
 

@@ -1,37 +1,37 @@
 package v1
 
-// Condition types of an EC2NodeClass. Ready is true when the first six are.
+// Condition types of an EC2NodeClass. Ready is True when the first six are True.
 const (
-	ConditionAMIsReady                 = "AMIsReady"                 // an image is found
-	ConditionSubnetsReady              = "SubnetsReady"              // a subnet is found
-	ConditionSecurityGroupsReady       = "SecurityGroupsReady"       // a security group is found
-	ConditionInstanceProfileReady      = "InstanceProfileReady"      // the instance profile is known, or made
-	ConditionPlacementGroupReady       = "PlacementGroupReady"       // none is asked for, or it is found
-	ConditionValidationSucceeded       = "ValidationSucceeded"       // AWS would accept what we are to ask for
-	ConditionCapacityReservationsReady = "CapacityReservationsReady" // they could be listed, if there were none
+	ConditionAMIsReady                 = "AMIsReady"                 // an image matches the selector terms
+	ConditionSubnetsReady              = "SubnetsReady"              // a subnet matches the selector terms
+	ConditionSecurityGroupsReady       = "SecurityGroupsReady"       // a security group matches the selector terms
+	ConditionInstanceProfileReady      = "InstanceProfileReady"      // the instance profile is specified, or created for the role
+	ConditionPlacementGroupReady       = "PlacementGroupReady"       // the class selects no placement group, or it exists
+	ConditionValidationSucceeded       = "ValidationSucceeded"       // AWS would accept the launch requests
+	ConditionCapacityReservationsReady = "CapacityReservationsReady" // the capacity reservations could be listed, even if there are none
 )
 
-// Reasons of the conditions of discovery.
+// Reasons of the discovery conditions.
 const (
 	ReasonSubnetsNotFound                = "SubnetsNotFound"
 	ReasonSecurityGroupsNotFound         = "SecurityGroupsNotFound"
 	ReasonAMINotFound                    = "AMINotFound"
-	ReasonUnsupportedAlias               = "UnsupportedAlias" // not for this version of Kubernetes
+	ReasonUnsupportedAlias               = "UnsupportedAlias" // of an alias without images for this Kubernetes version
 	ReasonPlacementGroupNotFound         = "PlacementGroupNotFound"
 	ReasonPlacementGroupResolutionFailed = "PlacementGroupResolutionFailed"
-	ReasonNotYetActedOn                  = "NotYetActedOn" // ours: a field is accepted and does nothing
+	ReasonNotYetActedOn                  = "NotYetActedOn" // own: a field is accepted but not yet implemented
 )
 
 // Reasons of ConditionValidationSucceeded.
 const (
 	ReasonClusterCIDRResolutionFailed         = "ClusterCIDRResolutionFailed"
 	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"
-	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration" // not on this family of images
+	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration" // not supported by this image family
 	ReasonKubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
-	ReasonInvalidUserData                     = "InvalidUserData"      // ours: found before anything is launched
-	ReasonUnknownUserDataField                = "UnknownUserDataField" // ours, and the condition is true: the node ignores a field
+	ReasonInvalidUserData                     = "InvalidUserData"      // own: detected before any launch
+	ReasonUnknownUserDataField                = "UnknownUserDataField" // own; the condition is True: the node ignores a field
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
@@ -39,7 +39,7 @@ const (
 	ReasonInstanceProfileNotFound             = "InstanceProfileNotFound"
 )
 
-// Reasons of the condition Drifted of claims of this provider, in the order in which they are looked for.
+// Reasons of the condition Drifted of this provider's claims, in the order of the checks.
 const (
 	ReasonNodeClassDrift           = "NodeClassDrift" // the drift hash differs
 	ReasonAMIDrift                 = "AMIDrift"

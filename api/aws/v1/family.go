@@ -2,7 +2,7 @@ package v1
 
 import "strings"
 
-// Family is a family of images, which are told in the same way to join a cluster.
+// Family is an image family. Instances of one family use the same bootstrap method to join a cluster.
 // +kubebuilder:validation:Enum:={AL2,AL2023,Bottlerocket,Custom,Windows2019,Windows2022,Windows2025}
 type Family string
 
@@ -11,22 +11,22 @@ const (
 	FamilyAL2          Family = "AL2"          // Amazon Linux 2
 	FamilyAL2023       Family = "AL2023"       // Amazon Linux 2023
 	FamilyBottlerocket Family = "Bottlerocket" //
-	FamilyCustom       Family = "Custom"       // the user data of the class is all there is
+	FamilyCustom       Family = "Custom"       // only the user data of the class is used
 	FamilyWindows2019  Family = "Windows2019"  //
 	FamilyWindows2022  Family = "Windows2022"  //
 	FamilyWindows2025  Family = "Windows2025"  //
 )
 
-// Families are all families, in alphabetical order.
+// Families returns all families in alphabetical order.
 func Families() []Family {
 	return []Family{FamilyAL2, FamilyAL2023, FamilyBottlerocket, FamilyCustom, FamilyWindows2019, FamilyWindows2022, FamilyWindows2025}
 }
 
-// Windows says whether machines of the family run Windows.
+// Windows reports whether instances of the family run Windows.
 func (f Family) Windows() bool { return strings.HasPrefix(string(f), "Windows") }
 
-// AliasParts are the family and the version of an alias such as al2023@latest; ok is false when the term has no alias,
-// or one that the CRD would have refused.
+// AliasParts returns the family and the version of an alias such as al2023@latest. ok is false if the term has
+// no alias, or an alias that the CRD would reject.
 func (t AMISelectorTerm) AliasParts() (family Family, version string, ok bool) {
 	name, version, ok := strings.Cut(t.Alias, "@")
 	if !ok || version == "" {
@@ -40,7 +40,7 @@ func (t AMISelectorTerm) AliasParts() (family Family, version string, ok bool) {
 	return "", "", false
 }
 
-// Alias is the family and the version of the class's alias; ok is false when it has none.
+// Alias returns the family and the version of the class's alias. ok is false if it has none.
 func (c *EC2NodeClass) Alias() (family Family, version string, ok bool) {
 	for _, term := range c.Spec.AMISelectorTerms {
 		if family, version, ok = term.AliasParts(); ok {
@@ -50,8 +50,8 @@ func (c *EC2NodeClass) Alias() (family Family, version string, ok bool) {
 	return "", "", false
 }
 
-// Family is the class's amiFamily or, if unset, the family of its alias. It is empty for an object that the CRD would
-// have refused.
+// Family returns the class's amiFamily or, if unset, the family of its alias. It returns "" for an object that
+// the CRD would reject.
 func (c *EC2NodeClass) Family() Family {
 	if c.Spec.AMIFamily != nil {
 		return *c.Spec.AMIFamily

@@ -8,21 +8,21 @@ import (
 	"github.com/mitchellh/hashstructure/v2"
 )
 
-// HashVersion names the way Hash computes, in AnnotationNodeClassHashVersion. Hashes of different versions are never
-// compared: a class and its claims that carry another version (also one of another implementation) are stamped again
-// instead of being taken for drifted. It changes whenever Hash gives another result for some class, which includes a
-// new default of a hashed field.
+// HashVersion is the version of Hash, the value of AnnotationNodeClassHashVersion. Hashes of different versions
+// are never compared. If a class or its claims have another version, including one of another implementation,
+// their annotations are rewritten, and the claims do not count as drifted. HashVersion changes whenever Hash
+// returns another result for some class, for example because of a new default of a hashed field.
 const HashVersion = "karpenter-go-v2"
 
-// hashedSpec is what the drift hash sees of a class. It is a type of its own, so that the API types can change without
-// changing the hash. Names of types and fields are part of the hash. Left out on purpose:
+// hashedSpec is the input of the drift hash. It is a separate type, so that the API types can change without changing
+// the hash. Names of types and fields are part of the hash. It omits on purpose:
 //
-//   - the selectors of subnets, security groups, images and capacity reservations: what they find has drift checks of
-//     its own;
-//   - amiFamily as written: the family that follows from it counts, so that writing the alias's family down is no change;
+//   - the selectors of subnets, security groups, images and capacity reservations, because their results have their own
+//     drift checks;
+//   - amiFamily as written. The resulting family is hashed, so writing the family of the alias explicitly is no change;
 //   - ipPrefixCount, as in Karpenter;
-//   - the cluster's CA bundle, which is not part of the class: running nodes have what the cluster gave them, and
-//     replacing all of a fleet because a certificate was rotated is worse than waiting for it to expire.
+//   - the cluster's CA bundle, which is not part of the class. Running nodes keep the bundle of their launch. Replacing
+//     a whole fleet because of a rotated certificate is worse than waiting for the nodes to expire.
 type hashedSpec struct {
 	Family                   string
 	PlacementGroupName       string
@@ -56,7 +56,7 @@ type hashedBlockDevice struct {
 }
 
 type hashedInterface struct {
-	NetworkCardIndex, DeviceIndex string // decimal: the number 0 would be left out
+	NetworkCardIndex, DeviceIndex string // decimal text, because the hash omits the number 0
 	InterfaceType                 string
 }
 
@@ -65,14 +65,15 @@ type hashedMetadata struct {
 	HTTPPutResponseHopLimit                    int64
 }
 
-// Hash is the drift hash of the class: a decimal uint64 that changes when, and only when, machines made before and
-// after would differ in something that is written in the class and has no drift check of its own. The order of disks
-// and network interfaces and the spelling of amounts ("1Ti", "1024Gi") do not matter, and an empty map, list or text is
-// like an absent one.
+// Hash returns the drift hash of the class: a decimal uint64. It changes if and only if instances launched
+// before and after would differ in a field of the class that has no drift check of its own. The order of disks
+// and network interfaces and the spelling of amounts ("1Ti", "1024Gi") do not matter. An empty map, list or
+// text equals an absent one.
 func (c *EC2NodeClass) Hash() string {
 	sum, err := hashstructure.Hash(c.hashed(), hashstructure.FormatV2, &hashstructure.HashOptions{IgnoreZeroValue: true, ZeroNil: true})
 	if err != nil {
-		// The input has only strings, integers, booleans, maps and lists of them.
+		// The input consists of strings, integers, booleans, and maps and lists of them, so hashing cannot
+		// fail.
 		panic("hashing an EC2NodeClass: " + err.Error())
 	}
 	return strconv.FormatUint(sum, 10)
@@ -134,14 +135,15 @@ func (m BlockDeviceMapping) hashed() hashedBlockDevice {
 	return hashed
 }
 
-// canonical is the configuration as JSON with sorted keys and no blanks; empty without any field.
+// canonical returns the configuration as JSON with sorted keys and without whitespace, or "" if no field is
+// set.
 func (k *KubeletConfiguration) canonical() string {
 	if k == nil {
 		return ""
 	}
 	text, err := json.Marshal(*k)
 	if err != nil {
-		// Only for a Go value that no JSON gives: Other with a field that is not JSON.
+		// This happens only for a value that was built in Go: Other with a field that is not valid JSON.
 		panic("hashing a kubelet configuration: " + err.Error())
 	}
 	if string(text) == "{}" {
@@ -150,7 +152,7 @@ func (k *KubeletConfiguration) canonical() string {
 	return string(text)
 }
 
-// value is what p points to, or the zero value.
+// value returns the value that p points to, or the zero value.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

@@ -47,11 +47,11 @@ func hashedClass() *EC2NodeClass {
 	}
 }
 
-// These numbers change only together with HashVersion; otherwise an upgrade of this program would replace every node of
-// a fleet.
+// These values change only together with HashVersion. Otherwise an upgrade of the controller would replace
+// every node of a fleet.
 func TestHashIsStable(t *testing.T) {
 	if HashVersion != "karpenter-go-v2" {
-		t.Fatalf("hash version is %s: put the new hashes into this test", HashVersion)
+		t.Fatalf("hash version is %s: update the hashes in this test", HashVersion)
 	}
 	for _, test := range []struct {
 		name  string
@@ -166,7 +166,7 @@ func TestHashIgnoresTheRest(t *testing.T) {
 			unset.Spec.DetailedMonitoring = nil
 			c.Spec.DetailedMonitoring = new(false)
 			if c.Hash() != unset.Hash() {
-				t.Error("detailedMonitoring: false hashes unlike an absent one")
+				t.Error("detailedMonitoring: false has another hash than an absent one")
 			}
 			c.Spec.DetailedMonitoring = new(true)
 		}},
@@ -176,7 +176,7 @@ func TestHashIgnoresTheRest(t *testing.T) {
 		class := hashedClass()
 		test.change(class)
 		if got := class.Hash(); got != want {
-			t.Errorf("%s: hash went from %s to %s", test.name, want, got)
+			t.Errorf("%s: hash changed from %s to %s", test.name, want, got)
 		}
 	}
 	empty := &EC2NodeClass{Spec: EC2NodeClassSpec{Tags: map[string]string{}, UserData: new(""), Kubelet: &KubeletConfiguration{}, BlockDeviceMappings: []BlockDeviceMapping{}, NetworkInterfaces: []NetworkInterface{}}}
@@ -185,7 +185,7 @@ func TestHashIgnoresTheRest(t *testing.T) {
 	}
 }
 
-// A class that is read from the API server hashes as one that is built in Go.
+// A class that is read from the API server has the same hash as one that is built in Go.
 func TestHashOfJSON(t *testing.T) {
 	text, err := json.Marshal(hashedClass())
 	if err != nil {
@@ -196,6 +196,6 @@ func TestHashOfJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := read.Hash(), hashedClass().Hash(); got != want {
-		t.Errorf("hash went from %s to %s by way of JSON", want, got)
+		t.Errorf("hash changed from %s to %s after a JSON round trip", want, got)
 	}
 }

@@ -1,7 +1,7 @@
 package v1
 
-// NotYetActedOn are the fields of the spec that the class sets, and that are accepted but do nothing yet, in a fixed
-// order: paths from the spec on. Whoever shows the class's status says so.
+// NotYetActedOn returns the fields that the class sets and that are accepted but not yet implemented, as paths
+// relative to the spec, in a fixed order. They are reported with the class's status.
 func (c *EC2NodeClass) NotYetActedOn() []string {
 	var fields []string
 	if len(c.Spec.CapacityReservationSelectorTerms) > 0 {
@@ -11,7 +11,7 @@ func (c *EC2NodeClass) NotYetActedOn() []string {
 		fields = append(fields, "placementGroupSelector")
 	}
 	if c.Family().Windows() {
-		fields = append(fields, "amiFamily") // also if it is that of the alias
+		fields = append(fields, "amiFamily") // also if the family is that of the alias
 	}
 	return append(fields, c.Spec.Kubelet.Expressions()...)
 }

@@ -15,85 +15,90 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// KubeletConfiguration is a part of the kubelet's own configuration, kubelet.config.k8s.io/v1beta1
-// (https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/). The named fields change what a node can
-// hold, or are given to every family of images; the others are passed on as they are to families that take a whole
-// configuration (AL2023).
+// KubeletConfiguration is a subset of the kubelet's configuration, kubelet.config.k8s.io/v1beta1
+// (https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/). The named fields affect the capacity of a
+// node, or are supported by every image family. Other fields are passed unchanged to image families that accept a
+// complete configuration (AL2023).
 //
-// MaxPods and the values of KubeReserved and SystemReserved may also be CEL expressions; those are accepted, and not
-// yet acted on.
+// MaxPods and the values of KubeReserved and SystemReserved may also be CEL expressions. Expressions are accepted, but
+// not yet implemented.
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:message="imageGCHighThresholdPercent must be greater than imageGCLowThresholdPercent",rule="!has(self.imageGCHighThresholdPercent) || !has(self.imageGCLowThresholdPercent) || self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent"
 // +kubebuilder:validation:XValidation:message="each key of evictionSoft needs one in evictionSoftGracePeriod",rule="!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod) && k in self.evictionSoftGracePeriod)"
 // +kubebuilder:validation:XValidation:message="each key of evictionSoftGracePeriod needs one in evictionSoft",rule="!has(self.evictionSoftGracePeriod) || self.evictionSoftGracePeriod.all(k, has(self.evictionSoft) && k in self.evictionSoft)"
 type KubeletConfiguration struct {
-	// ClusterDNS are the addresses of the cluster's DNS servers. Unset: that of the
-	// service kube-dns.
+	// ClusterDNS lists the addresses of the cluster's DNS servers. Unset: the address of the Service kube-dns.
 	// +listType=atomic
 	// +optional
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
-	// MaxPods is the greatest number of pods on a node. Unset: as many as it has addresses
-	// for.
+	// MaxPods is the maximum number of pods on a node. Unset: limited by the number of IP addresses of the
+	// instance type.
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:message="maxPods must be zero or greater",rule="type(self) == string || self >= 0"
 	// +optional
 	MaxPods *intstr.IntOrString `json:"maxPods,omitempty"`
-	// PodsPerCore is the greatest number of pods per vCPU; zero is no limit.
+	// PodsPerCore is the maximum number of pods per vCPU. 0: no limit.
 	// +kubebuilder:validation:Minimum:=0
 	// +optional
 	PodsPerCore *int32 `json:"podsPerCore,omitempty"`
-	// SystemReserved are amounts kept for daemons of the operating system.
+	// SystemReserved is the amount of each resource that is reserved for system daemons. Keys: cpu, memory,
+	// ephemeral-storage, pid.
 	// +kubebuilder:validation:XValidation:message="keys of systemReserved are cpu, memory, ephemeral-storage and pid",rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])"
 	// +kubebuilder:validation:XValidation:message="values of systemReserved must not be negative",rule="self.all(k, !self[k].startsWith('-'))"
 	// +optional
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
-	// KubeReserved are amounts kept for the kubelet and the container runtime.
+	// KubeReserved is the amount of each resource that is reserved for the kubelet and the container runtime.
+	// Keys: cpu, memory, ephemeral-storage, pid.
 	// +kubebuilder:validation:XValidation:message="keys of kubeReserved are cpu, memory, ephemeral-storage and pid",rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage', 'pid'])"
 	// +kubebuilder:validation:XValidation:message="values of kubeReserved must not be negative",rule="self.all(k, !self[k].startsWith('-'))"
 	// +optional
 	KubeReserved map[string]string `json:"kubeReserved,omitempty"`
-	// EvictionHard are amounts, or percentages, below which the kubelet evicts at once.
+	// EvictionHard maps eviction signals to amounts or percentages. Below them, the kubelet evicts pods
+	// immediately.
 	// +kubebuilder:validation:XValidation:message="keys of evictionHard are memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available",rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available'])"
 	// +optional
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
-	// EvictionSoft are amounts, or percentages, below which the kubelet evicts after the
-	// time in EvictionSoftGracePeriod.
+	// EvictionSoft maps eviction signals to amounts or percentages. Below them, the kubelet evicts pods after
+	// the time in evictionSoftGracePeriod.
 	// +kubebuilder:validation:XValidation:message="keys of evictionSoft are memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available",rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available'])"
 	// +optional
 	EvictionSoft map[string]string `json:"evictionSoft,omitempty"`
-	// EvictionSoftGracePeriod are the times ("1m30s") for EvictionSoft.
+	// EvictionSoftGracePeriod maps each eviction signal of evictionSoft to a duration ("1m30s").
 	// +kubebuilder:validation:XValidation:message="values of evictionSoftGracePeriod must be durations such as 1m30s, and not negative",rule="self.all(k, duration(self[k]) >= duration('0s'))"
 	// +kubebuilder:validation:XValidation:message="keys of evictionSoftGracePeriod are memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree and pid.available",rule="self.all(k, k in ['memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available'])"
 	// +optional
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod,omitempty"`
-	// EvictionMaxPodGracePeriod is the longest time in seconds that a pod gets to end when
-	// a soft limit evicts it.
+	// EvictionMaxPodGracePeriod is the maximum grace period, in seconds, of a pod that is evicted by a soft
+	// eviction threshold.
 	// +optional
 	EvictionMaxPodGracePeriod *int32 `json:"evictionMaxPodGracePeriod,omitempty"`
-	// ImageGCHighThresholdPercent of disk usage above which images are removed.
+	// ImageGCHighThresholdPercent is the percentage of disk usage above which the kubelet deletes unused
+	// images, 0 to 100.
 	// +kubebuilder:validation:Minimum:=0
 	// +kubebuilder:validation:Maximum:=100
 	// +optional
 	ImageGCHighThresholdPercent *int32 `json:"imageGCHighThresholdPercent,omitempty"`
-	// ImageGCLowThresholdPercent of disk usage down to which images are removed.
+	// ImageGCLowThresholdPercent is the percentage of disk usage at which the kubelet stops deleting unused
+	// images, 0 to 100.
 	// +kubebuilder:validation:Minimum:=0
 	// +kubebuilder:validation:Maximum:=100
 	// +optional
 	ImageGCLowThresholdPercent *int32 `json:"imageGCLowThresholdPercent,omitempty"`
-	// CPUCFSQuota says whether CPU limits of containers are enforced.
+	// CPUCFSQuota enables the enforcement of the CPU limits of containers.
 	// +optional
 	CPUCFSQuota *bool `json:"cpuCFSQuota,omitempty"`
 
-	// Other are all further fields, by name, and named ones whose value is of another type: definitions of the CRD other
-	// than ours let those pass, and one class that cannot be read would make all classes unreadable.
+	// Other holds all other fields by name, and named fields whose value has the wrong type. CRDs of other
+	// implementations accept such values, and one class that cannot be decoded would make the whole list of
+	// classes unreadable.
 	Other map[string]apiextensionsv1.JSON `json:"-"`
 }
 
-// namedKubelet are the named fields without the methods of KubeletConfiguration.
+// namedKubelet has the named fields without the methods of KubeletConfiguration.
 // +kubebuilder:object:generate=false
 type namedKubelet KubeletConfiguration
 
-// UnmarshalJSON reads the named fields, and keeps the others in Other.
+// UnmarshalJSON decodes the named fields, and keeps the others in Other.
 func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -116,7 +121,7 @@ func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// read sets one named field, or leaves all as it was.
+// read decodes one named field. On an error it changes nothing.
 func (k *KubeletConfiguration) read(name string, value json.RawMessage) error {
 	field, err := json.Marshal(map[string]json.RawMessage{name: value})
 	if err != nil {
@@ -130,7 +135,8 @@ func (k *KubeletConfiguration) read(name string, value json.RawMessage) error {
 	return nil
 }
 
-// Mistyped are the named fields that are in Other, because their values are of another type, sorted.
+// Mistyped returns the sorted names of the named fields that are in Other because their values have the wrong
+// type.
 func (k *KubeletConfiguration) Mistyped() []string {
 	var names []string
 	for _, name := range namedFields {
@@ -142,14 +148,14 @@ func (k *KubeletConfiguration) Mistyped() []string {
 	return names
 }
 
-// namedFields are the wire names of the named fields; a test compares them with the type.
+// namedFields lists the wire names of the named fields. A test compares them with the type.
 var namedFields = [...]string{
 	"clusterDNS", "maxPods", "podsPerCore", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft",
 	"evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent",
 	"cpuCFSQuota",
 }
 
-// MarshalJSON writes all fields, ordered by name.
+// MarshalJSON encodes all fields, ordered by name.
 func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	fields, err := k.Fields()
 	if err != nil {
@@ -158,13 +164,13 @@ func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// Fields are all fields that are set, by wire name, as encoding/json decodes them (numbers as json.Number). A named
-// field counts, should Other have one of its name.
+// Fields returns all fields that are set, by wire name, as encoding/json decodes them (numbers as json.Number).
+// If Other has a field with the name of a named field, the named field applies.
 func (k KubeletConfiguration) Fields() (map[string]any, error) {
 	fields := map[string]any{}
 	for name, value := range k.Other {
 		var decoded any
-		if len(value.Raw) == 0 { // null, as it is decoded
+		if len(value.Raw) == 0 { // null in JSON
 			fields[name] = nil
 			continue
 		}
@@ -191,7 +197,7 @@ func decode(data []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-// MaxPodsNumber is MaxPods, when it is set to a number and not to an expression.
+// MaxPodsNumber returns MaxPods if it is a number. ok is false if it is unset or an expression.
 func (k *KubeletConfiguration) MaxPodsNumber() (pods int32, ok bool) {
 	switch {
 	case k == nil || k.MaxPods == nil:
@@ -203,7 +209,7 @@ func (k *KubeletConfiguration) MaxPodsNumber() (pods int32, ok bool) {
 	return int32(number), err == nil && number >= 0
 }
 
-// Reserved are the entries of KubeReserved or SystemReserved that are amounts; those that are expressions are left out.
+// Reserved returns the entries of KubeReserved or SystemReserved that are amounts. It omits expressions.
 func Reserved(entries map[string]string) map[string]resource.Quantity {
 	amounts := map[string]resource.Quantity{}
 	for name, text := range entries {
@@ -214,7 +220,8 @@ func Reserved(entries map[string]string) map[string]resource.Quantity {
 	return amounts
 }
 
-// Expressions are the paths, from the spec on, of settings that are not numbers or amounts but CEL expressions, sorted.
+// Expressions returns the sorted paths, relative to the spec, of settings that are CEL expressions instead of
+// numbers or amounts.
 func (k *KubeletConfiguration) Expressions() []string {
 	if k == nil {
 		return nil

@@ -1,12 +1,13 @@
 package v1
 
-// Labels of nodes. One that does not apply to an instance type is absent from its nodes. Amounts are decimal integers.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html is the source of most.
+// Labels of nodes. A label that does not apply to an instance type is absent from its nodes. Amounts are
+// decimal integers. Most values are from
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html.
 const (
-	// LabelNodeClass names the EC2NodeClass.
+	// LabelNodeClass is the name of the EC2NodeClass.
 	LabelNodeClass = Group + "/ec2nodeclass"
 
-	LabelInstanceCategory   = Group + "/instance-category"   // the letters that the type begins with: c of c6gn.4xlarge
+	LabelInstanceCategory   = Group + "/instance-category"   // the first letters of the type: c of c6gn.4xlarge
 	LabelInstanceGeneration = Group + "/instance-generation" // 6 of c6gn.4xlarge
 	LabelInstanceFamily     = Group + "/instance-family"     // c6gn of c6gn.4xlarge
 	LabelInstanceSize       = Group + "/instance-size"       // 4xlarge of c6gn.4xlarge
@@ -15,18 +16,18 @@ const (
 	LabelInstanceCPUManufacturer          = Group + "/instance-cpu-manufacturer"                // aws, intel, amd
 	LabelInstanceCPUClockSpeed            = Group + "/instance-cpu-sustained-clock-speed-mhz"   // MHz
 	LabelInstanceMemory                   = Group + "/instance-memory"                          // MiB
-	LabelInstanceEBSBandwidth             = Group + "/instance-ebs-bandwidth"                   // Mbit/s at most
-	LabelInstanceNetworkBandwidth         = Group + "/instance-network-bandwidth"               // Mbit/s at all times
-	LabelInstanceLocalNVMe                = Group + "/instance-local-nvme"                      // GB of instance store
+	LabelInstanceEBSBandwidth             = Group + "/instance-ebs-bandwidth"                   // Mbit/s, maximum
+	LabelInstanceNetworkBandwidth         = Group + "/instance-network-bandwidth"               // Mbit/s, baseline
+	LabelInstanceLocalNVMe                = Group + "/instance-local-nvme"                      // GB of instance store volumes
 	LabelInstanceHypervisor               = Group + "/instance-hypervisor"                      // nitro, xen or, on metal, empty
 	LabelInstanceEncryptionInTransit      = Group + "/instance-encryption-in-transit-supported" // true or false
 	LabelInstanceCapabilityFlex           = Group + "/instance-capability-flex"                 // true or false
 	LabelInstanceTenancy                  = Group + "/instance-tenancy"                         // TenancyDefault or TenancyDedicated
-	LabelNitroSandbox                     = Group + "/nitro-sandbox"                            // true or false: Nitro enclaves
+	LabelNitroSandbox                     = Group + "/nitro-sandbox"                            // true or false: Nitro Enclaves
 	LabelInstanceGPUName                  = Group + "/instance-gpu-name"                        // t4, a100
 	LabelInstanceGPUManufacturer          = Group + "/instance-gpu-manufacturer"                // nvidia, amd
 	LabelInstanceGPUCount                 = Group + "/instance-gpu-count"                       //
-	LabelInstanceGPUMemory                = Group + "/instance-gpu-memory"                      // MiB of one
+	LabelInstanceGPUMemory                = Group + "/instance-gpu-memory"                      // MiB of one GPU
 	LabelInstanceAcceleratorName          = Group + "/instance-accelerator-name"                // inferentia
 	LabelInstanceAcceleratorManufacturer  = Group + "/instance-accelerator-manufacturer"        // aws
 	LabelInstanceAcceleratorCount         = Group + "/instance-accelerator-count"               //
@@ -36,9 +37,9 @@ const (
 	LabelPlacementGroupID                 = Group + "/placement-group-id"                       //
 	LabelPlacementGroupPartition          = Group + "/placement-group-partition"                // 1 to 7
 
-	// LabelZoneID is the id of the availability zone, the same in all accounts.
+	// LabelZoneID is the ID of the availability zone, which is the same in all accounts.
 	LabelZoneID = "topology.k8s.aws/zone-id"
-	// LabelEBSZone is another name of topology.kubernetes.io/zone, which volumes of the EBS driver carry.
+	// LabelEBSZone is an alias of topology.kubernetes.io/zone. The EBS CSI driver sets it on volumes.
 	LabelEBSZone = "topology.ebs.csi.aws.com/zone"
 )
 
@@ -48,7 +49,8 @@ const (
 	TenancyDedicated = "dedicated"
 )
 
-// WellKnownLabels are the labels of this provider that a pod may require although its pool does not mention them.
+// WellKnownLabels returns the labels of this provider that a pod may require even if its pool does not mention
+// them.
 func WellKnownLabels() []string {
 	return []string{
 		LabelNodeClass,
@@ -66,32 +68,34 @@ func WellKnownLabels() []string {
 
 // Annotations.
 const (
-	// AnnotationNodeClassHash is the class's drift hash; AnnotationNodeClassHashVersion says which HashVersion made it. On
-	// classes and claims.
+	// AnnotationNodeClassHash is the drift hash of the class. AnnotationNodeClassHashVersion is the version of
+	// the hash function. Both are set on classes and claims.
 	AnnotationNodeClassHash        = Group + "/ec2nodeclass-hash"
 	AnnotationNodeClassHashVersion = Group + "/ec2nodeclass-hash-version"
-	// AnnotationInstanceProfile, on a claim, is the name of the instance profile that its machine was launched with.
+	// AnnotationInstanceProfile, on a claim, is the name of the instance profile of its instance.
 	AnnotationInstanceProfile = Group + "/instance-profile-name"
-	// AnnotationTagged and AnnotationClusterNameTagged, on a claim, say "true" once its instance has the tags Name and
-	// karpenter.sh/nodeclaim, and eks:eks-cluster-name.
+	// AnnotationTagged and AnnotationClusterNameTagged, on a claim, are "true" when its instance has the tags
+	// Name and karpenter.sh/nodeclaim, or the tag eks:eks-cluster-name, respectively.
 	AnnotationTagged            = Group + "/tagged"
 	AnnotationClusterNameTagged = "compatibility." + Group + "/cluster-name-tagged"
-	// AnnotationOpenReservations, on a class, is "true" if its machines may start in open capacity reservations that match them.
-	// Ours. Without it they do so only while the feature gate ReservedCapacity is off.
+	// AnnotationOpenReservations, on a class, is "true" if its instances may use matching open capacity
+	// reservations. Without it they use them only while the feature gate ReservedCapacity is off. Only this
+	// implementation defines it.
 	AnnotationOpenReservations = "karpenter-go.github.io/open-reservations"
 )
 
-// FinalizerTermination keeps a class in the API until no claim uses it and what was made for it in AWS is gone.
+// FinalizerTermination keeps a class in the API until no claim uses it and the AWS resources created for it are
+// deleted.
 const FinalizerTermination = Group + "/termination"
 
-// Keys of the tags of what we make in AWS. Users may not set them.
+// Keys of the tags of the AWS resources that Karpenter creates. Users cannot set them, except Name.
 const (
 	TagCluster       = "eks:eks-cluster-name"   // the cluster's name
-	TagClusterPrefix = "kubernetes.io/cluster/" // with the cluster's name behind; the value is owned
+	TagClusterPrefix = "kubernetes.io/cluster/" // followed by the cluster's name; the value is "owned"
 	TagNodePool      = "karpenter.sh/nodepool"  // the pool's name
 	TagNodeClaim     = "karpenter.sh/nodeclaim" // the claim's name
 	TagNodeClass     = Group + "/ec2nodeclass"  // the class's name
-	TagName          = "Name"                   // the node's name, unless the class has this tag
+	TagName          = "Name"                   // the node's name, unless the class sets this tag
 )
 
 // Extended resources of nodes.

@@ -9,7 +9,7 @@ import (
 // Group is the API group of EC2NodeClass, and the domain of the AWS provider's labels.
 const Group = "karpenter.k8s.aws"
 
-// Kind is the kind that a NodePool's nodeClassRef names.
+// Kind is the kind in a NodePool's nodeClassRef.
 const Kind = "EC2NodeClass"
 
 var (

@@ -1,8 +1,8 @@
 package v1
 
-// SubnetSelectorTerm matches subnets that have all the tags, or the id.
+// SubnetSelectorTerm matches subnets by all tags or by ID.
 type SubnetSelectorTerm struct {
-	// Tags that the subnet has; the value * stands for any value.
+	// Tags of the subnet. All must match. The value * matches any value.
 	// +kubebuilder:validation:XValidation:message="tag keys and values must not be empty",rule="self.all(k, k != '' && self[k] != '')"
 	// +kubebuilder:validation:MaxProperties:=20
 	// +optional
@@ -13,9 +13,9 @@ type SubnetSelectorTerm struct {
 	ID string `json:"id,omitempty"`
 }
 
-// SecurityGroupSelectorTerm matches security groups that have all the tags, or the id, or the name.
+// SecurityGroupSelectorTerm matches security groups by all tags, by ID or by name.
 type SecurityGroupSelectorTerm struct {
-	// Tags that the security group has; the value * stands for any value.
+	// Tags of the security group. All must match. The value * matches any value.
 	// +kubebuilder:validation:XValidation:message="tag keys and values must not be empty",rule="self.all(k, k != '' && self[k] != '')"
 	// +kubebuilder:validation:MaxProperties:=20
 	// +optional
@@ -24,14 +24,14 @@ type SecurityGroupSelectorTerm struct {
 	// +kubebuilder:validation:Pattern:=`^sg-[0-9a-z]+$`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the security group, which is not its tag Name.
+	// Name of the security group. This is not its tag Name.
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// CapacityReservationSelectorTerm matches capacity reservations that have all that it names.
+// CapacityReservationSelectorTerm matches capacity reservations by all fields that are set.
 type CapacityReservationSelectorTerm struct {
-	// Tags that the reservation has; the value * stands for any value.
+	// Tags of the reservation. All must match. The value * matches any value.
 	// +kubebuilder:validation:XValidation:message="tag keys and values must not be empty",rule="self.all(k, k != '' && self[k] != '')"
 	// +kubebuilder:validation:MaxProperties:=20
 	// +optional
@@ -40,18 +40,18 @@ type CapacityReservationSelectorTerm struct {
 	// +kubebuilder:validation:Pattern:=`^cr-[0-9a-z]+$`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// OwnerID is the account that owns the reservation: 12 digits.
+	// OwnerID is the ID of the account that owns the reservation: 12 digits.
 	// +kubebuilder:validation:Pattern:=`^[0-9]{12}$`
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
-	// InstanceMatchCriteria says whether machines use the reservation by being like it
-	// (open) or by naming it (targeted).
+	// InstanceMatchCriteria is open for reservations that all instances with matching attributes use, or
+	// targeted for reservations that only instances that name them use.
 	// +kubebuilder:validation:Enum:={open,targeted}
 	// +optional
 	InstanceMatchCriteria string `json:"instanceMatchCriteria,omitempty"`
 }
 
-// PlacementGroupSelector names one placement group.
+// PlacementGroupSelector selects one placement group.
 type PlacementGroupSelector struct {
 	// Name of the placement group.
 	// +kubebuilder:validation:MinLength:=1
@@ -63,18 +63,18 @@ type PlacementGroupSelector struct {
 	ID string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm matches machine images that have all that it names.
+// AMISelectorTerm matches machine images by all fields that are set.
 type AMISelectorTerm struct {
-	// Alias is an image recommended by AWS: a family, @ and a version or latest, for
-	// example al2023@latest or bottlerocket@v1.20.4. Families: al2, al2023, bottlerocket,
-	// windows2019, windows2022, windows2025; those of Windows have latest only.
+	// Alias selects an image that AWS recommends: family@version or family@latest, for example al2023@latest or
+	// bottlerocket@v1.20.4. Families: al2, al2023, bottlerocket, windows2019, windows2022, windows2025. The
+	// Windows families support latest only.
 	// +kubebuilder:validation:XValidation:message="alias must be family@version, such as al2023@latest",rule="self.matches('^[a-zA-Z0-9]+@.+$')"
 	// +kubebuilder:validation:XValidation:message="the family of alias must be al2, al2023, bottlerocket, windows2019, windows2022 or windows2025",rule="self.find('^[^@]+') in ['al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025']"
 	// +kubebuilder:validation:XValidation:message="the version of a Windows alias must be latest",rule="!self.startsWith('windows') || self.matches('^windows[0-9]+@latest$')"
 	// +kubebuilder:validation:MaxLength:=30
 	// +optional
 	Alias string `json:"alias,omitempty"`
-	// Tags that the image has; the value * stands for any value.
+	// Tags of the image. All must match. The value * matches any value.
 	// +kubebuilder:validation:XValidation:message="tag keys and values must not be empty",rule="self.all(k, k != '' && self[k] != '')"
 	// +kubebuilder:validation:MaxProperties:=20
 	// +optional
@@ -83,14 +83,14 @@ type AMISelectorTerm struct {
 	// +kubebuilder:validation:Pattern:=`^ami-[0-9a-z]+$`
 	// +optional
 	ID string `json:"id,omitempty"`
-	// Name of the image, in which * stands for any text. It is not the tag Name.
+	// Name of the image, where * matches any text. This is not its tag Name.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Owner of the image: an account id, self, amazon or another alias. Unset: self and
-	// amazon for names, any for tags.
+	// Owner of the image: an account ID, self, amazon or another alias. Unset: self and amazon for names, any
+	// owner for tags.
 	// +optional
 	Owner string `json:"owner,omitempty"`
-	// SSMParameter is the name or ARN of a Systems Manager parameter that holds an image id.
+	// SSMParameter is the name or ARN of a Systems Manager parameter that holds an image ID.
 	// +optional
 	SSMParameter string `json:"ssmParameter,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
-// Kind is the kind of AWSNodeTemplates.
+// Kind is the kind of an AWSNodeTemplate.
 const Kind = "AWSNodeTemplate"
 
 var (
@@ -30,8 +30,9 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// AWSNodeTemplate is what an EC2NodeClass was before v1beta1. It becomes an EC2NodeClass, which it owns; its status tells
-// what has no counterpart today. Write an EC2NodeClass instead: karpenter migrate shows it.
+// AWSNodeTemplate is the predecessor of EC2NodeClass before v1beta1. The controller translates it to an
+// EC2NodeClass, which it owns. Its status lists what cannot be translated. Use an EC2NodeClass instead:
+// karpenter migrate prints it.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=awsnodetemplates,scope=Cluster,categories=karpenter
@@ -44,13 +45,13 @@ type AWSNodeTemplate struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what the owner wants.
+	// Spec is the desired state.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +nullable
 	// +optional
 	Spec *apiextensionsv1.JSON `json:"spec,omitempty"`
-	// Status is what the object has become.
+	// Status is the result of the translation.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status AWSNodeTemplateStatus `json:"status,omitempty"`
@@ -64,40 +65,40 @@ type AWSNodeTemplateList struct {
 	Items           []AWSNodeTemplate `json:"items"`
 }
 
-// AWSNodeTemplateStatus is what an AWSNodeTemplate has become, and what was found for it.
+// AWSNodeTemplateStatus is the result of the translation of an AWSNodeTemplate.
 type AWSNodeTemplateStatus struct {
 	karpv1alpha5.Translation `json:",inline"`
-	// NodeClass is the name of the EC2NodeClass that it became.
+	// NodeClass is the name of the EC2NodeClass that the AWSNodeTemplate is translated to.
 	// +optional
 	NodeClass string `json:"nodeClass,omitempty"`
-	// Subnets that the selector has found.
+	// Subnets that match the selector.
 	// +listType=atomic
 	// +optional
 	Subnets []Subnet `json:"subnets,omitempty"`
-	// SecurityGroups that the selector has found.
+	// SecurityGroups that match the selector.
 	// +listType=atomic
 	// +optional
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
-	// AMIs that are launched.
+	// AMIs that are used for launches.
 	// +listType=atomic
 	// +optional
 	AMIs []AMI `json:"amis,omitempty"`
 }
 
-// Subnet is one that machines may be in.
+// Subnet is a subnet for launches.
 type Subnet struct {
 	ID   string `json:"id"`
 	Zone string `json:"zone"`
 }
 
-// SecurityGroup is one that machines have.
+// SecurityGroup is a security group of the instances.
 type SecurityGroup struct {
 	ID string `json:"id"`
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// AMI is an image, and the nodes that it is for.
+// AMI is a machine image, with requirements on the labels of the instances that can run it.
 type AMI struct {
 	ID string `json:"id"`
 	// +optional
@@ -107,7 +108,7 @@ type AMI struct {
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
 }
 
-// StatusConditions is the set of the object's conditions, rooted at Ready.
+// StatusConditions returns the object's conditions, with Ready as the root.
 func (t *AWSNodeTemplate) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions(karpv1alpha5.ConditionApplied, karpv1alpha5.ConditionNodeClassReady).For(t, opts...)
 }

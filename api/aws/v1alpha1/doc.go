@@ -1,9 +1,10 @@
-// Package v1alpha1 is the AWSNodeTemplate of karpenter.k8s.aws, as manifests of 2022 and 2023 have it. Its schema refuses
-// and prunes nothing: an object is kept as it was written.
+// Package v1alpha1 holds the wire type AWSNodeTemplate of the API group karpenter.k8s.aws, which manifests from 2022
+// and 2023 use. Its schema rejects and prunes nothing: an object is stored as written.
 //
-//	AWSNodeTemplate --internal/controller/legacy--> EC2NodeClass, which it owns
+//	AWSNodeTemplate --internal/controller/legacy--> EC2NodeClass, owned by it
 //
-// Only the status is typed: it is ours, with what its version documented. Package internal/legacy reads the spec.
+// Only the status is typed. This controller writes it, with the fields that the version documented. Package
+// internal/legacy parses the spec.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.k8s.aws

@@ -1,11 +1,12 @@
-// Package v1beta1 holds the wire type of the API group karpenter.k8s.aws, version v1beta1: EC2NodeClass as manifests from
-// 2023 and 2024 have it. It is served beside v1 and never stored; internal/legacy/beta converts.
+// Package v1beta1 holds the wire type EC2NodeClass of the API group karpenter.k8s.aws, version v1beta1, which manifests
+// from 2023 and 2024 use. It is served beside v1 and never stored. internal/legacy/beta converts it.
 //
-// Two things differ from v1: amiSelectorTerms may be left out, which means the recommended images of amiFamily, and
-// amiFamily may be Ubuntu. Instance metadata travels two hops by default. What v1 has and v1beta1 never had is here under
-// its names of v1 (aliases, kubelet, capacity reservations ...), so that it can be read, edited and written back.
+// It differs from v1 in three ways: amiSelectorTerms is optional and defaults to the recommended images of amiFamily,
+// amiFamily may be Ubuntu, and the default hop limit of instance metadata is 2. Fields of v1 that v1beta1 never had
+// (aliases, kubelet, capacity reservations ...) are part of the type under their v1 names, so that objects can be read,
+// edited and written back without loss.
 //
-// It must not know how versions are converted.
+// The package does not know how versions are converted.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.k8s.aws

@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of the text of a quantity. resource.ParseQuantity computes powers of ten of any exponent: 1e-100000000 takes minutes,
-// and 1e-1000000000 practically for ever.
+// Bounds of the text of a quantity. resource.ParseQuantity computes powers of ten of any exponent: 1e-100000000
+// takes minutes, and 1e-1000000000 practically never ends.
 const (
-	// LongestQuantity is how many bytes a quantity may have.
+	// LongestQuantity is the maximum length of a quantity in bytes.
 	LongestQuantity = 64
-	// exponentDigits is how many digits its exponent may have.
+	// exponentDigits is the maximum number of digits of its exponent.
 	exponentDigits = 3
 )
 
-// BoundQuantity is nil for a text that resource.ParseQuantity reads, or refuses, in next to no time.
+// BoundQuantity returns an error for a text that resource.ParseQuantity may need a long time to parse.
 func BoundQuantity(text string) error {
 	if len(text) > LongestQuantity {
 		return fmt.Errorf("a quantity of %d characters, want at most %d", len(text), LongestQuantity)
@@ -31,7 +31,7 @@ func BoundQuantity(text string) error {
 	return nil
 }
 
-// ParseQuantity is resource.ParseQuantity of a bounded text.
+// ParseQuantity calls resource.ParseQuantity if BoundQuantity accepts the text.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if err := BoundQuantity(text); err != nil {
 		return resource.Quantity{}, err

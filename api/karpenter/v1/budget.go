@@ -10,13 +10,13 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// AppliesTo says whether the budget is about this reason.
+// AppliesTo reports whether the budget applies to the reason.
 func (b *Budget) AppliesTo(reason DisruptionReason) bool {
 	return b.Reasons == nil || slices.Contains(b.Reasons, reason)
 }
 
-// Active says whether the budget counts at the time now: always without a schedule,
-// else for the duration that follows each hit of the schedule, in UTC.
+// Active reports whether the budget applies at the time now. Without a schedule it always applies. Otherwise it
+// applies for the duration after each time of the schedule, in UTC.
 func (b *Budget) Active(now time.Time) (bool, error) {
 	if b.Schedule == nil && b.Duration == nil {
 		return true, nil
@@ -33,11 +33,11 @@ func (b *Budget) Active(now time.Time) (bool, error) {
 	return !hit.IsZero() && !hit.After(now), nil
 }
 
-// mostWindows bounds the windows in a row that Changes looks at.
+// mostWindows is the maximum number of consecutive windows that Changes examines.
 const mostWindows = 50
 
-// Changes is when Active turns next after now, zero when nothing will turn it. A budget whose windows follow each other
-// without a gap is said to turn at the end of one of them; asked then, it is active still.
+// Changes returns the next time after now at which Active changes, or zero if it never changes. For a budget
+// with gapless windows, it may return the end of a window at which the budget is still active.
 func (b *Budget) Changes(now time.Time) (time.Time, error) {
 	active, err := b.Active(now)
 	if err != nil || b.Schedule == nil {
@@ -62,8 +62,8 @@ func (b *Budget) Changes(now time.Time) (time.Time, error) {
 	return hit.Add(b.Duration.Duration), nil
 }
 
-// Allowed is the number of nodes out of total that the budget lets be in disruption
-// together; a percentage is rounded up.
+// Allowed returns the number of nodes out of total that the budget allows to be disrupted at the same time. A
+// percentage is rounded up.
 func (b *Budget) Allowed(total int) (int, error) {
 	digits, percent := strings.CutSuffix(b.Nodes, "%")
 	n, err := strconv.Atoi(digits)
@@ -76,7 +76,7 @@ func (b *Budget) Allowed(total int) (int, error) {
 	return n, nil
 }
 
-// parseSchedule reads a cron expression in UTC.
+// parseSchedule parses a cron expression in UTC.
 func parseSchedule(text string) (cron.Schedule, error) {
 	schedule, err := cron.ParseStandard("TZ=UTC " + text)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestBudgetActive(t *testing.T) {
-	// A Wednesday.
+	// The date is a Wednesday.
 	at := func(hour, minute, second int) time.Time {
 		return time.Date(2026, 1, 7, hour, minute, second, 0, time.UTC)
 	}
@@ -73,11 +73,11 @@ func TestBudgetChanges(t *testing.T) {
 		t.Errorf("always active: %v and error %v, want a time after its first window", got, err)
 	}
 	if _, err := (&Budget{Schedule: new("x"), Duration: spell(time.Hour)}).Changes(at(7, 0, 0)); err == nil {
-		t.Error("no error for a schedule that is none")
+		t.Error("no error for an invalid schedule")
 	}
 }
 
-// TestBudgetChangesIsWhenItTurns compares with asking every minute.
+// TestBudgetChangesIsWhenItTurns compares Changes with calling Active for every minute.
 func TestBudgetChangesIsWhenItTurns(t *testing.T) {
 	for _, schedule := range []string{"0 9 * * 1-5", "*/20 8-10 * * *", "15 3,4 * * *"} {
 		for _, minutes := range []int{10, 20, 25, 60, 90} {
@@ -122,7 +122,7 @@ func TestBudgetAppliesTo(t *testing.T) {
 		{nil, true}, {[]DisruptionReason{DisruptionEmpty, DisruptionDrifted}, true}, {[]DisruptionReason{DisruptionDrifted}, false},
 	} {
 		if got := (&Budget{Reasons: test.reasons}).AppliesTo(DisruptionEmpty); got != test.want {
-			t.Errorf("reasons %v, asked for Empty: got %v", test.reasons, got)
+			t.Errorf("reasons %v applied to Empty: got %v", test.reasons, got)
 		}
 	}
 }

@@ -1,26 +1,26 @@
 package v1
 
-// Condition types of a NodePool. Ready is true when the first two are; the others inform.
+// Condition types of a NodePool. Ready is True when the first two are True. The others are informational.
 const (
 	ConditionValidationSucceeded     = "ValidationSucceeded"     // the pool passes Validate
 	ConditionNodeClassReady          = "NodeClassReady"          // the node class exists and is Ready
-	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recent launches became nodes
-	ConditionReplacementsHealthy     = "ReplacementsHealthy"     // ours: False while a reason of disruption backs off because replacements fail
-	ConditionServed                  = "Served"                  // ours, on pools of another provider: whether its controller runs, as far as one asked
+	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recently launched machines registered as nodes
+	ConditionReplacementsHealthy     = "ReplacementsHealthy"     // own: False while disruption for some reason backs off because replacements fail
+	ConditionServed                  = "Served"                  // own, on pools of another provider: whether a controller of that provider runs
 )
 
-// Condition types of a NodeClaim. Ready is true when the first three are.
+// Condition types of a NodeClaim. Ready is True when the first three are True.
 const (
 	ConditionLaunched             = "Launched"             // the provider has started a machine
 	ConditionRegistered           = "Registered"           // its node has joined the cluster
 	ConditionInitialized          = "Initialized"          // the node is ready for pods
-	ConditionConsolidatable       = "Consolidatable"       // quiet for as long as the pool's consolidateAfter
-	ConditionDrifted              = "Drifted"              // not what its pool now says
-	ConditionDisruptionReason     = "DisruptionReason"     // being disrupted; the reason is a DisruptionReason
-	ConditionDrained              = "Drained"              // the node's pods are gone
-	ConditionVolumesDetached      = "VolumesDetached"      // no volume holds the node back
-	ConditionInstanceTerminating  = "InstanceTerminating"  // the provider has accepted the end of the machine
-	ConditionConsistentStateFound = "ConsistentStateFound" // the node has the shape that was promised
+	ConditionConsolidatable       = "Consolidatable"       // no pod was added or removed during the pool's consolidateAfter
+	ConditionDrifted              = "Drifted"              // the node no longer matches its pool
+	ConditionDisruptionReason     = "DisruptionReason"     // the node is being disrupted; the reason is a DisruptionReason
+	ConditionDrained              = "Drained"              // the node's pods are deleted
+	ConditionVolumesDetached      = "VolumesDetached"      // no attached volume blocks the termination
+	ConditionInstanceTerminating  = "InstanceTerminating"  // the provider has accepted the termination of the machine
+	ConditionConsistentStateFound = "ConsistentStateFound" // the node has the expected capacity
 )
 
 // Reasons of conditions of a NodePool.
@@ -32,10 +32,10 @@ const (
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
 	ReasonRegistrationFailed        = "RegistrationFailed"
 	ReasonReplacementsFailed        = "ReplacementsFailed" // of ReplacementsHealthy, False
-	ReasonOtherProvider             = "OtherProvider"      // ours: no controller of the node class's provider runs
+	ReasonOtherProvider             = "OtherProvider"      // own: no controller of the node class's provider runs
 	ReasonAsked                     = "Asked"              // of Served, Unknown
-	ReasonNotAnswered               = "NotAnswered"        // of Served, False: nobody took the question away
-	ReasonTakenBack                 = "TakenBack"          // of Served, True: the owner wrote NodeClassReady again, without a word
+	ReasonNotAnswered               = "NotAnswered"        // of Served, False: no controller removed the condition in time
+	ReasonTakenBack                 = "TakenBack"          // of Served, True: another implementation overwrote NodeClassReady and left Served
 )
 
 // Reasons of conditions of a NodeClaim.
@@ -45,7 +45,7 @@ const (
 	ReasonNodeNotFound                  = "NodeNotFound"
 	ReasonRegistrationHookPending       = "RegistrationHookPending"
 	ReasonMultipleNodesFound            = "MultipleNodesFound"
-	ReasonMachineTaken                  = "MachineTaken" // ours: another claim shows the same providerID
+	ReasonMachineTaken                  = "MachineTaken" // own: another claim has the same providerID
 	ReasonNodeNotReady                  = "NodeNotReady"
 	ReasonStartupTaintsExist            = "StartupTaintsExist"
 	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"
@@ -57,12 +57,13 @@ const (
 	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"
 )
 
-// ReasonTerminationFailed is the reason of InstanceTerminating, Unknown, when the provider gives none.
+// ReasonTerminationFailed is the reason of InstanceTerminating, status Unknown, if the provider returns no
+// reason.
 const ReasonTerminationFailed = "TerminationFailed"
 
 // Reasons of the condition Drifted that do not come from a provider.
 const (
 	ReasonNodePoolDrifted      = "NodePoolDrifted"      // the drift hash differs
-	ReasonRequirementsDrifted  = "RequirementsDrifted"  // the labels no longer satisfy the pool's requirements
+	ReasonRequirementsDrifted  = "RequirementsDrifted"  // the node's labels no longer satisfy the pool's requirements
 	ReasonInstanceTypeNotFound = "InstanceTypeNotFound" // the instance type is no longer offered
 )

@@ -2,9 +2,9 @@ package v1
 
 import "time"
 
-// DrainEnds is when the drain of the claim's node ends by force: as AnnotationTerminationTimestamp says, else, once the
-// claim is being deleted, as its terminationGracePeriod does; zero for never. readable is false for an annotation that is
-// no time (RFC 3339).
+// DrainEnds returns the time at which the drain of the claim's node ends by force: the value of
+// AnnotationTerminationTimestamp, or, if the claim is being deleted, the end of its terminationGracePeriod. It
+// returns zero for never. readable is false if the annotation is not a time in the format RFC 3339.
 func (c *NodeClaim) DrainEnds() (at time.Time, readable bool) {
 	text, noted := c.Annotations[AnnotationTerminationTimestamp]
 	if noted {

@@ -1,27 +1,27 @@
-// Package v1 holds the wire types of the API group karpenter.sh, version v1:
-// NodePool, what its owner wants nodes to look like, and NodeClaim, one machine
-// asked for. They are compatible with Karpenter's API: same names, defaults and
-// validation, so that existing manifests apply unchanged.
+// Package v1 holds the wire types of the API group karpenter.sh, version v1. A NodePool
+// describes the nodes that may be launched. A NodeClaim requests one machine. The types
+// are compatible with Karpenter's API (https://karpenter.sh/docs/concepts/): names,
+// defaults and validation are the same, so existing manifests apply unchanged.
 //
 //	NodePool --template--> NodeClaim --launch--> Machine --registers--> Node
-//	 (users write)         (we write)            (the cloud)            (the kubelet)
+//	 (users)               (controller)          (cloud)               (kubelet)
 //
-// What is here:
+// Contents:
 //
 //   - the types with their CRD markers (nodepool.go, nodeclaim.go, shared.go);
 //     api/crds holds the CustomResourceDefinitions generated from them;
-//   - the vocabulary: labels, annotations, taints, finalizer (labels.go) and
-//     condition types and reasons (conditions.go);
-//   - pure functions of one object: the drift hash (hash.go), the validation that
-//     a schema cannot express (validation.go), when a budget is active (budget.go).
+//   - labels, annotations, taints and finalizers (labels.go), condition types and
+//     reasons (conditions.go);
+//   - pure functions of one object: the drift hash (hash.go), validation that a schema
+//     cannot express (validation.go), and the active times of a budget (budget.go).
 //
-// Durations keep the bytes that the user wrote (duration.go), because a GitOps tool
-// compares them. Sets that a cloud provider extends (well-known labels, restricted
-// domains, aliases) are values of type LabelRules and travel as arguments; nothing
+// Durations keep the bytes that they were read from (duration.go), because GitOps tools
+// compare them. Sets that a cloud provider extends (well-known labels, restricted
+// domains, aliases) are values of type LabelRules and are passed as arguments. No state
 // in this package changes after start-up.
 //
-// It must not know the cluster, the engine, any provider, or the time: functions
-// that need the time take it as an argument. Nothing here does I/O.
+// The package does not depend on the cluster, the engine, a provider or the clock:
+// functions that need the time take it as an argument. The package does no I/O.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.sh

@@ -8,34 +8,32 @@ import (
 	"time"
 )
 
-// Never is the wire form of "no duration": do not expire, do not consolidate.
+// Never is the wire form of an absent duration: no expiration, no consolidation.
 const Never = "Never"
 
-// NillableDuration is a duration that may be Never, which is the nil Duration.
-// A value that was read keeps its text and is written back byte for byte ("720h"
-// does not become "720h0m0s"). The Go zero value is written as Never.
+// NillableDuration is a duration, or Never, which is the nil Duration. A parsed value keeps its text and is
+// written back byte for byte: "720h" does not become "720h0m0s". The Go zero value is written as Never.
 // +kubebuilder:validation:Type:="string"
 type NillableDuration struct {
-	// Duration is nil for Never. A text beyond the range of time.Duration (292
-	// years) is the largest time.Duration.
+	// Duration is nil for Never. For a text beyond the range of time.Duration (292 years) it is the maximum
+	// time.Duration.
 	*time.Duration
 
-	// Raw is the JSON string as it was read, quotes included. It is written back
-	// as long as it is not empty: set it to nil after changing Duration, or build
-	// a new value with DurationOf.
+	// Raw is the JSON string as it was read, with quotes. It is written back unless it is empty. After changing
+	// Duration, set Raw to nil, or build a new value with DurationOf.
 	Raw []byte
 }
 
-// DurationOf is a NillableDuration of d; d should be a whole number of seconds,
-// because the API accepts hours, minutes and seconds only.
+// DurationOf returns the NillableDuration of d. d should be a whole number of seconds, because the API accepts
+// hours, minutes and seconds only.
 func DurationOf(d time.Duration) NillableDuration {
 	return NillableDuration{Duration: &d}
 }
 
-// NeverDuration is the NillableDuration that is written as Never.
+// NeverDuration returns the NillableDuration that is written as Never.
 func NeverDuration() NillableDuration { return NillableDuration{} }
 
-// ParseDuration reads "Never" or hours, minutes and seconds such as "1h30m".
+// ParseDuration parses "Never", or hours, minutes and seconds such as "1h30m".
 func ParseDuration(text string) (NillableDuration, error) {
 	raw, err := json.Marshal(text)
 	if err != nil {
@@ -48,10 +46,10 @@ func ParseDuration(text string) (NillableDuration, error) {
 	return d, nil
 }
 
-// IsNever says whether the duration is absent.
+// IsNever reports whether the duration is absent.
 func (d NillableDuration) IsNever() bool { return d.Duration == nil }
 
-// String is the wire form without quotes.
+// String returns the wire form without quotes.
 func (d NillableDuration) String() string {
 	var text string
 	if len(d.Raw) > 0 && json.Unmarshal(d.Raw, &text) == nil {
@@ -63,7 +61,7 @@ func (d NillableDuration) String() string {
 	return d.Duration.String()
 }
 
-// Equal says whether both mean the same length of time, whatever their text.
+// Equal reports whether both have the same length, regardless of their text.
 func (d NillableDuration) Equal(other NillableDuration) bool {
 	if d.Duration == nil || other.Duration == nil {
 		return d.Duration == other.Duration
@@ -71,7 +69,7 @@ func (d NillableDuration) Equal(other NillableDuration) bool {
 	return *d.Duration == *other.Duration
 }
 
-// MarshalJSON writes the text that was read, else the duration, else "Never".
+// MarshalJSON writes the text that was read. Without one it writes the duration, or "Never".
 func (d NillableDuration) MarshalJSON() ([]byte, error) {
 	if len(d.Raw) > 0 {
 		return d.Raw, nil
@@ -79,12 +77,12 @@ func (d NillableDuration) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.String())
 }
 
-// unsignedDuration is what the CRD schema accepts apart from Never.
+// unsignedDuration matches what the CRD schema accepts, except Never.
 var unsignedDuration = regexp.MustCompile(`^([0-9]+(s|m|h))+$`)
 
-// UnmarshalJSON reads "Never", or a duration as time.ParseDuration does, and keeps
-// the bytes. A number too large for time.Duration is not an error: one such object
-// in the API must not make a whole list unreadable.
+// UnmarshalJSON parses "Never", or a duration of the syntax of time.ParseDuration, and keeps the bytes. A
+// duration beyond the range of time.Duration is not an error: one such object in the API must not make a whole
+// list unreadable.
 func (d *NillableDuration) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

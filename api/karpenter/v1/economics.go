@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The largest amounts that the economic annotations of a pool may have; more is taken for a slip, and would not fit
-// the arithmetic.
+// The maximum values of a pool's consolidation annotations. Larger values are probably mistakes and could
+// overflow the arithmetic.
 const (
 	maxPayback   = 365 * 24 * time.Hour
 	maxNodePrice = 1e9 // USD per hour
@@ -16,24 +16,25 @@ const (
 	maxMinSaving = 1e6 // USD per hour
 )
 
-// The errors of these functions say of the text what it should have been; they do not repeat it.
+// Errors of these functions state the expected format. They do not repeat the text.
 
-// ParseNodePrice reads the value of AnnotationNodeOverheadPrice, USD per hour.
+// ParseNodePrice parses the value of AnnotationNodeOverheadPrice, in USD per hour.
 func ParseNodePrice(text string) (float64, error) {
 	return parseMoney(text, maxNodePrice, "USD per hour, zero or more, such as 0.005")
 }
 
-// ParseMovePrice reads the value of AnnotationMovePrice, USD per unit of eviction cost: an ordinary pod costs one.
+// ParseMovePrice parses the value of AnnotationMovePrice, in USD per unit of eviction cost. An ordinary pod has
+// an eviction cost of one.
 func ParseMovePrice(text string) (float64, error) {
 	return parseMoney(text, maxMovePrice, "USD per pod that is moved, zero to 1000, such as 0.001")
 }
 
-// ParseMinSaving reads the value of AnnotationMinSaving, USD per hour.
+// ParseMinSaving parses the value of AnnotationMinSaving, in USD per hour.
 func ParseMinSaving(text string) (float64, error) {
 	return parseMoney(text, maxMinSaving, "USD per hour, zero to 1000000, such as 0.01")
 }
 
-// ParsePayback reads the value of AnnotationPayback.
+// ParsePayback parses the value of AnnotationPayback.
 func ParsePayback(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > maxPayback {
@@ -42,10 +43,10 @@ func ParsePayback(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseMinStay reads the value of AnnotationMinStay.
+// ParseMinStay parses the value of AnnotationMinStay.
 func ParseMinStay(text string) (time.Duration, error) { return ParsePayback(text) }
 
-// ParseMaxSpotShare reads the value of AnnotationMaxSpotShare, percent.
+// ParseMaxSpotShare parses the value of AnnotationMaxSpotShare, in percent.
 func ParseMaxSpotShare(text string) (int64, error) {
 	percent, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)
 	if err != nil || percent < 1 || percent > 100 {

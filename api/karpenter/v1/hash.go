@@ -7,19 +7,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// HashVersion names the way Hash computes, in AnnotationNodePoolHashVersion. Hashes of
-// different versions are never compared: a pool and its claims that carry another
-// version (also one of another implementation) are stamped again instead of being
-// taken for drifted. It changes whenever Hash gives another result for some pool,
-// which includes a new default of a hashed field.
+// HashVersion is the version of Hash, the value of AnnotationNodePoolHashVersion. Hashes of different versions
+// are never compared. If a pool or its claims have another version, including one of another implementation,
+// their annotations are rewritten, and the claims do not count as drifted. HashVersion changes whenever Hash
+// returns another result for some pool, for example because of a new default of a hashed field.
 const HashVersion = "karpenter-go-v3"
 
-// hashedTemplate is what the drift hash sees of a template. It is a type of its own, so
-// that the API types can change without changing the hash. Names of types and fields
-// are part of the hash. Left out on purpose: requirements, which have a drift check of
-// their own; the name of the node class and AnnotationKubelet, because only the provider
-// can tell whether machines of another class, or with settings that stand elsewhere,
-// would differ (cloud.DriftDetector); and everything else outside the template.
+// hashedTemplate is the input of the drift hash. It is a separate type, so that the API types can change
+// without changing the hash. Names of types and fields are part of the hash. It omits on purpose: requirements,
+// which have their own drift check; the name of the node class and AnnotationKubelet, because only the provider
+// can decide whether machines of another class, or with settings stored elsewhere, would differ
+// (cloud.DriftDetector); and all fields outside the template.
 type hashedTemplate struct {
 	Labels                 map[string]string
 	Annotations            map[string]string
@@ -36,11 +34,10 @@ type hashedTaint struct {
 	TimeAdded          *int64 // seconds since 1970
 }
 
-// Hash is the drift hash of the pool: a decimal uint64 that changes when, and only
-// when, nodes made from the template before and after would differ in labels,
-// annotations, taints, kind of node class, termination grace period or expiry. The order
-// of taints and the spelling of durations ("60m", "1h") do not matter, and an empty map
-// or list is like an absent one.
+// Hash returns the drift hash of the pool: a decimal uint64. It changes if and only if nodes created from the
+// template before and after would differ in labels, annotations, taints, kind of node class, termination grace
+// period or expiration. The order of taints and the spelling of durations ("60m", "1h") do not matter. An empty
+// map or list equals an absent one.
 func (p *NodePool) Hash() string {
 	template := p.Spec.Template
 	input := hashedTemplate{
@@ -59,7 +56,7 @@ func (p *NodePool) Hash() string {
 	}
 	sum, err := hashstructure.Hash(input, hashstructure.FormatV2, &hashstructure.HashOptions{IgnoreZeroValue: true, ZeroNil: true})
 	if err != nil {
-		// The input has only strings, integers, maps and lists of them.
+		// The input consists of strings, integers, and maps and lists of them, so hashing cannot fail.
 		panic("hashing a NodePool template: " + err.Error())
 	}
 	return strconv.FormatUint(sum, 10)

@@ -33,11 +33,11 @@ func hashedPool() *NodePool {
 	}
 }
 
-// These numbers change only together with HashVersion; otherwise an upgrade of this
-// program would replace every node of a fleet.
+// These values change only together with HashVersion. Otherwise an upgrade of the controller would replace
+// every node of a fleet.
 func TestHashIsStable(t *testing.T) {
 	if HashVersion != "karpenter-go-v3" {
-		t.Fatalf("hash version is %s: put the new hashes into this test", HashVersion)
+		t.Fatalf("hash version is %s: update the hashes in this test", HashVersion)
 	}
 	for _, test := range []struct {
 		name string
@@ -129,7 +129,7 @@ func TestHashIgnoresTheRest(t *testing.T) {
 		pool := hashedPool()
 		test.change(pool)
 		if got := pool.Hash(); got != want {
-			t.Errorf("%s: hash went from %s to %s", test.name, want, got)
+			t.Errorf("%s: hash changed from %s to %s", test.name, want, got)
 		}
 	}
 	empty := &NodePool{}

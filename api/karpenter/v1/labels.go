@@ -8,28 +8,28 @@ import (
 
 // Labels of claims and nodes.
 const (
-	// LabelNodePool names the pool that owns a claim and its node.
+	// LabelNodePool is the name of the NodePool that owns the claim and its node.
 	LabelNodePool = Group + "/nodepool"
-	// LabelCapacityType is how the machine is bought: one of the capacity types below.
+	// LabelCapacityType is the capacity type of the machine: on-demand, spot or reserved.
 	LabelCapacityType = Group + "/capacity-type"
 	// LabelRegistered is "true" on a node that has been matched with its claim.
 	LabelRegistered = Group + "/registered"
 	// LabelInitialized is "true" on a node that is ready for its pods.
 	LabelInitialized = Group + "/initialized"
-	// LabelDoNotSyncTaints is "true" on a node whose taints its bootstrap has set:
-	// registration does not copy those of the claim.
+	// LabelDoNotSyncTaints is "true" on a node whose bootstrap process sets its taints. Registration does not
+	// copy the claim's taints to such a node.
 	LabelDoNotSyncTaints = Group + "/do-not-sync-taints"
-	// LabelExcludeBalancers takes a node out of external load balancers; we set it to
-	// ExcludeBalancersValue while the node is terminating.
+	// LabelExcludeBalancers excludes a node from external load balancers. Karpenter sets it to "karpenter"
+	// while the node is terminating.
 	LabelExcludeBalancers = corev1.LabelNodeExcludeBalancers
 	ExcludeBalancersValue = "karpenter"
 )
 
 // Values of LabelCapacityType.
 const (
-	CapacityTypeOnDemand = "on-demand" // at any time, at list price
-	CapacityTypeSpot     = "spot"      // cheaper, may be taken back
-	CapacityTypeReserved = "reserved"  // paid for already
+	CapacityTypeOnDemand = "on-demand" // not interruptible, at list price
+	CapacityTypeSpot     = "spot"      // at a lower price, interruptible by the cloud provider
+	CapacityTypeReserved = "reserved"  // prepaid, in a capacity reservation
 )
 
 // Values of the label kubernetes.io/arch.
@@ -38,60 +38,69 @@ const (
 	ArchitectureARM64 = "arm64"
 )
 
-// Annotations of the API: other tools and users know them.
+// Annotations of Karpenter's API, which users and other tools also know.
 const (
-	// AnnotationDoNotDisrupt is "true", or on a pod a positive Go duration, and forbids
-	// voluntary disruption.
+	// AnnotationDoNotDisrupt blocks voluntary disruption of a node or pod. The value is "true", or on a pod
+	// also a positive Go duration, which counts from the pod's start.
 	AnnotationDoNotDisrupt = Group + "/do-not-disrupt"
-	// AnnotationNodePoolHash is the pool's drift hash; AnnotationNodePoolHashVersion says
-	// which HashVersion made it. On pools and claims.
+	// AnnotationNodePoolHash is the drift hash of a pool's template. AnnotationNodePoolHashVersion is the
+	// version of the hash function. Both are set on pools and claims.
 	AnnotationNodePoolHash        = Group + "/nodepool-hash"
 	AnnotationNodePoolHashVersion = Group + "/nodepool-hash-version"
-	// AnnotationTerminationTimestamp is the time (RFC 3339) at which draining ends, on claims.
+	// AnnotationTerminationTimestamp, on a claim, is the time (RFC 3339) at which draining ends. The remaining
+	// pods are deleted at that time.
 	AnnotationTerminationTimestamp = Group + "/nodeclaim-termination-timestamp"
-	// AnnotationMinValuesRelaxed says whether minValues were lowered to launch the claim.
+	// AnnotationMinValuesRelaxed, on a claim, is "true" if minValues were lowered to launch its machine, else
+	// "false".
 	AnnotationMinValuesRelaxed = Group + "/nodeclaim-min-values-relaxed"
-	// AnnotationRequestedDRADrivers lists the device drivers that the claim's pods wait
-	// for, sorted, separated by commas.
+	// AnnotationRequestedDRADrivers, on a claim, lists the device drivers (DRA) that its pods need, sorted and
+	// separated by commas.
 	AnnotationRequestedDRADrivers = Group + "/requested-dra-drivers"
-	// AnnotationPriceOverlayApplied and AnnotationCapacityOverlayApplied are "true" on
-	// claims whose instance types carry a NodeOverlay.
+	// AnnotationPriceOverlayApplied and AnnotationCapacityOverlayApplied are "true" on claims whose instance
+	// types are modified by a NodeOverlay.
 	AnnotationPriceOverlayApplied    = Group + "/price-overlay-applied"
 	AnnotationCapacityOverlayApplied = Group + "/capacity-overlay-applied"
-	// AnnotationDoNotEvict, on a pod, and AnnotationDoNotConsolidate, on a node, are what AnnotationDoNotDisrupt was called
-	// before v1beta1; "true" is the only value that they had. They count where today's name is absent.
+	// AnnotationDoNotEvict, on a pod, and AnnotationDoNotConsolidate, on a node, are the names of
+	// AnnotationDoNotDisrupt before v1beta1. Their only value is "true". They are read where
+	// AnnotationDoNotDisrupt is absent.
 	AnnotationDoNotEvict       = Group + "/do-not-evict"
 	AnnotationDoNotConsolidate = Group + "/do-not-consolidate"
-	// AnnotationSafeToEvict is what the Cluster Autoscaler goes by: "false" on a pod keeps its node.
+	// AnnotationSafeToEvict is an annotation of the Cluster Autoscaler: "false" on a pod protects its node from
+	// removal.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-	// AnnotationKubelet, on a pool or claim, are kubelet settings (JSON) that count in place of those of its node class. They
-	// come from spec.template.spec.kubelet or spec.kubelet of v1beta1.
+	// AnnotationKubelet, on a pool or claim, holds kubelet settings (JSON) that replace those of the node
+	// class. Conversion from v1beta1 writes it from spec.template.spec.kubelet of a pool or spec.kubelet of a
+	// claim.
 	AnnotationKubelet = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
-	// AnnotationPodDeletionCost is read from pods: a number, higher is costlier to evict.
+	// AnnotationPodDeletionCost, on a pod, is a number. Pods with a higher number cost more to evict.
 	AnnotationPodDeletionCost = corev1.PodDeletionCost
 )
 
-// OwnAnnotationPrefix begins the annotations that only this implementation knows.
+// OwnAnnotationPrefix is the prefix of annotations that only this implementation defines.
 const OwnAnnotationPrefix = "karpenter-go.github.io/"
 
-// AnnotationCommand holds the disruption command that a claim takes part in, as JSON.
+// AnnotationCommand, on a claim, is the disruption command that the claim is part of, as JSON.
 const AnnotationCommand = OwnAnnotationPrefix + "command"
 
-// AnnotationUnreadable names a field that could not be read in bounded work, such as a quantity with an exponent of ten digits. It is put
-// on the object as it is read, and never written.
+// AnnotationUnreadable names a field that cannot be parsed in bounded time, such as a quantity with a ten-digit
+// exponent. The controller adds it to the object in memory when it reads the object, and never writes it to the
+// API.
 const AnnotationUnreadable = OwnAnnotationPrefix + "unreadable"
 
-// AnnotationNodeOverheadPrice, on a pool, is what each of its nodes costs beyond its price, in decimal USD per hour.
+// AnnotationNodeOverheadPrice, on a pool, is the cost of each node in addition to its price, in USD per hour,
+// as a decimal number.
 const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
 
-// AnnotationMaxSpotShare, on a pool, is the greatest part of its spot capacity (of its vCPUs), in percent, that may be of one
-// instance type in one zone: what one interruption takes at a time.
+// AnnotationMaxSpotShare, on a pool, is the maximum share of the pool's spot capacity, in percent of its vCPUs,
+// that one instance type in one zone may have. It limits the capacity that one interruption of a spot capacity
+// pool removes.
 const AnnotationMaxSpotShare = OwnAnnotationPrefix + "max-spot-share"
 
-// The economics of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) over which what a
-// change saves must exceed the price of the disruption; AnnotationMovePrice that price per unit of eviction cost, in
-// decimal USD; AnnotationMinSaving the least saving, in decimal USD per hour. AnnotationMinStay is how long (a duration) a
-// node that a consolidation launched, or sent pods to, is not consolidated; without it, AnnotationPayback says so too.
+// Settings of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) within which the
+// savings of a change must exceed the cost of its disruption. AnnotationMovePrice is that cost in USD per unit
+// of eviction cost, as a decimal number. AnnotationMinSaving is the minimum saving in USD per hour, as a
+// decimal number. AnnotationMinStay is the time (a duration) for which a node is not consolidated after
+// consolidation has launched it or moved pods to it. It defaults to AnnotationPayback.
 const (
 	AnnotationMinStay   = OwnAnnotationPrefix + "min-stay"
 	AnnotationPayback   = OwnAnnotationPrefix + "payback"
@@ -99,42 +108,45 @@ const (
 	AnnotationMinSaving = OwnAnnotationPrefix + "min-saving"
 )
 
-// AnnotationBoughtBy, on a claim, is why it was created, as in metrics: "provisioned", "underutilized", "drifted" ...
+// AnnotationBoughtBy, on a claim, is the reason why it was created, with the same values as in metrics:
+// "provisioned", "underutilized", "drifted" ...
 const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
 
-// AnnotationConsolidated, on a claim, is when a consolidation last sent pods to its node (RFC 3339): they are not moved again
-// before that has paid back.
+// AnnotationConsolidated, on a claim, is the last time (RFC 3339) at which consolidation moved pods to its
+// node. The pods are not moved again until that move has paid for itself.
 const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"
 
-// AnnotationExpecting, on a claim, is when pods that had to leave their nodes were last sent to its node (RFC 3339): for a
-// minute the node is not taken for empty before somebody has come.
+// AnnotationExpecting, on a claim, is the last time (RFC 3339) at which pods evicted from other nodes were
+// assigned to its node. For one minute, the node does not count as empty while it waits for the first of them.
 const AnnotationExpecting = OwnAnnotationPrefix + "expecting"
 
-// AnnotationBackoff, on a NodePool, says for which reasons of disruption replacements failed, how often in a row and when
-// last (JSON): the reason backs off. To remove it is to try again at once.
+// AnnotationBackoff, on a NodePool, records the disruption reasons for which replacements failed: the number of
+// consecutive failures and the time of the last one (JSON). Disruption for these reasons backs off. Remove the
+// annotation to retry at once.
 const AnnotationBackoff = OwnAnnotationPrefix + "disruption-backoff"
 
-// AnnotationLaunchBackoff, on a NodePool, says for which controllers of pods launches wait, because nodes that were launched
-// for their pods did not come to run them: until when, and what became of the nodes (JSON). To remove it is to try again at
-// once.
+// AnnotationLaunchBackoff, on a NodePool, records the pod controllers (owners such as ReplicaSets) for which
+// launches are delayed, because the nodes launched for their pods never ran them. It holds the end of the delay
+// and the outcome for the nodes (JSON). Remove the annotation to retry at once.
 const AnnotationLaunchBackoff = OwnAnnotationPrefix + "launch-backoff"
 
-// AnnotationPods holds the UIDs of the pods that a claim was created for, separated by spaces, so that they are planned
-// onto it again after a restart of the controller. Once the node is initialized it tells whether what the node was
-// bought for is still there.
+// AnnotationPods, on a claim, holds the UIDs of the pods that the claim was created for, separated by spaces.
+// After a restart, the controller assigns these pods to the claim again. After the node is initialized, the
+// annotation shows whether the pods that the node was launched for still exist.
 const AnnotationPods = OwnAnnotationPrefix + "pods"
 
-// AnnotationReserved, on a claim, holds the UIDs of the pods that the newest plan puts onto its node beside those that the claim was
-// created for and those that are nominated, separated by spaces. A pod that a newer claim was created for too is among them. A plan
-// made after a restart of the controller finds their places by it.
+// AnnotationReserved, on a claim, holds the UIDs of the pods that the latest plan assigns to its node,
+// separated by spaces, except those in AnnotationPods and those that are nominated. It includes pods that a
+// newer claim was also created for. After a restart, the controller restores the assignments from it.
 const AnnotationReserved = OwnAnnotationPrefix + "reserved"
 
-// AnnotationRepair, on a claim that is about to be deleted because its node is unhealthy, is the node's condition. The
-// claim's AnnotationTerminationTimestamp is then ours, to take back if the node recovers before the deletion.
+// AnnotationRepair, on a claim, is the node condition because of which the claim is about to be deleted: the
+// node is unhealthy. The claim's AnnotationTerminationTimestamp was then set by node repair, and is removed if
+// the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
 
-// WrittenOnClaims reports whether the annotation is one that the controller itself writes on claims, to remember what it does with
-// them. The template of a pool does not set it.
+// WrittenOnClaims reports whether the controller itself writes the annotation on claims to store its state.
+// Such annotations are not taken from the template of a pool.
 func WrittenOnClaims(key string) bool {
 	switch key {
 	case AnnotationTerminationTimestamp, AnnotationCommand, AnnotationUnreadable, AnnotationBoughtBy, AnnotationConsolidated,
@@ -144,47 +156,52 @@ func WrittenOnClaims(key string) bool {
 	return false
 }
 
-// AnnotationRemovals, on a pool, is how many of its machines were removed in each of the last minutes though neither a user nor
-// a plan asked for it: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1". AnnotationRemovalsPaused says that such removals are
-// paused, because too many were asked for: "nodepool" or "fleet", which names what the machines were counted in.
+// AnnotationRemovals, on a pool, is the number of its machines removed per minute, over the last minutes, that
+// neither a user nor a plan requested: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1".
+// AnnotationRemovalsPaused is set while such removals are paused because there were too many requests. Its
+// value is the scope of the count: "nodepool" or "fleet".
 const (
 	AnnotationRemovals       = OwnAnnotationPrefix + "removals"
 	AnnotationRemovalsPaused = OwnAnnotationPrefix + "removals-paused"
 )
 
-// AnnotationRemovalsAllowedUntil, on a pool, is a time (RFC 3339) that the operator sets: until then removals that neither a
-// user nor a plan asked for are not paused.
+// AnnotationRemovalsAllowedUntil, on a pool, is a time (RFC 3339) that the operator sets. Until then, removals
+// that neither a user nor a plan requested are not paused.
 const AnnotationRemovalsAllowedUntil = OwnAnnotationPrefix + "removals-allowed-until"
 
-// AnnotationMadeFrom, on a pool or a node class, names the older object that it is made from and kept as: "Provisioner/default".
+// AnnotationMadeFrom, on a pool or a node class, is the kind and name of the older object that it is generated
+// from: "Provisioner/default". The controller keeps it in sync with that object.
 const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
 
-// FinalizerMadeFrom keeps an older object in the API until what was made from it is let go of: owned for the garbage collector
-// to delete, or free of it for good.
+// FinalizerMadeFrom keeps an older object in the API until the objects generated from it are released: the
+// garbage collector deletes the objects that it owns, or, if the older object is deleted without its
+// dependents, they are separated from it permanently.
 const FinalizerMadeFrom = OwnAnnotationPrefix + "made-from"
 
-// FinalizerTermination keeps a claim or a node in the API until its machine is gone.
+// FinalizerTermination keeps a claim or a node in the API until its machine is terminated.
 const FinalizerTermination = Group + "/termination"
 
-// Keys of the taints that we set or remove.
+// Keys of the taints that Karpenter sets or removes.
 const (
-	TaintKeyDisrupted    = Group + "/disrupted"
+	// TaintKeyDisrupted is the key of the taint of nodes that are being removed.
+	TaintKeyDisrupted = Group + "/disrupted"
+	// TaintKeyUnregistered is the key of the taint of nodes that are not registered yet.
 	TaintKeyUnregistered = Group + "/unregistered"
 )
 
-// DisruptedTaint keeps new pods off a node that is being removed.
+// DisruptedTaint returns the taint that prevents new pods from being scheduled to a node that is being removed.
 func DisruptedTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintKeyDisrupted, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// UnregisteredTaint is set by a node's bootstrap and removed when we register it.
+// UnregisteredTaint returns the taint that a node's bootstrap process sets and registration removes.
 func UnregisteredTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintKeyUnregistered, Effect: corev1.TaintEffectNoExecute}
 }
 
-// KnownEphemeralTaint says whether a starting node carries this taint for a while and
-// Kubernetes or we remove it: planning ignores such taints until the node is
-// initialized, and initialization waits for their end. Values are not compared.
+// KnownEphemeralTaint reports whether a starting node carries the taint temporarily until Kubernetes or
+// Karpenter removes it. Planning ignores such taints until the node is initialized, and initialization waits
+// for their removal. Values of taints are not compared.
 func KnownEphemeralTaint(taint corev1.Taint) bool {
 	if strings.HasPrefix(taint.Key, ReadinessTaintPrefix) {
 		return true
@@ -207,9 +224,9 @@ func knownEphemeralTaints() [5]corev1.Taint {
 	}
 }
 
-// NotReadyTaint reports whether Kubernetes or the cloud controller keeps a taint on a node
-// until it can run pods, and takes it off itself. Unlike KnownEphemeralTaint it leaves aside
-// Karpenter's own taint and those of node readiness rules.
+// NotReadyTaint reports whether Kubernetes or the cloud controller sets the taint on a node until the node can
+// run pods, and removes it afterwards. Unlike KnownEphemeralTaint, it does not include Karpenter's own taint or
+// those of node readiness rules.
 func NotReadyTaint(taint corev1.Taint) bool {
 	switch taint.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, TaintKeyExternalCloudProvider:
@@ -218,15 +235,15 @@ func NotReadyTaint(taint corev1.Taint) bool {
 	return false
 }
 
-// TaintKeyExternalCloudProvider is set by a kubelet that waits for its cloud controller.
+// TaintKeyExternalCloudProvider is the key of the taint of a kubelet that waits for its cloud controller.
 const TaintKeyExternalCloudProvider = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// ReadinessTaintPrefix begins the keys of taints that node readiness rules put on a
-// node and take off when their condition holds.
+// ReadinessTaintPrefix is the prefix of the keys of taints that node readiness rules set on a node and remove
+// when their condition holds.
 const ReadinessTaintPrefix = "readiness.k8s.io/"
 
-// NodeClassLabel is the key of the label that names the node class of a claim and its
-// node, for example karpenter.kwok.sh/kwoknodeclass.
+// NodeClassLabel returns the key of the label that names the node class of a claim and its node, for example
+// karpenter.kwok.sh/kwoknodeclass.
 func NodeClassLabel(group, kind string) string {
 	return group + "/" + strings.ToLower(kind)
 }

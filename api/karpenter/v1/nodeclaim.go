@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeClaim asks for one machine and follows it until it is gone.
+// NodeClaim requests one machine and tracks it until the machine is terminated.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=nodeclaims,scope=Cluster,categories=karpenter
@@ -26,11 +26,11 @@ type NodeClaim struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is asked for. It cannot change.
+	// Spec describes the requested machine. The spec is immutable.
 	// +kubebuilder:validation:XValidation:message="spec is immutable",rule="self == oldSelf"
 	// +required
 	Spec NodeClaimSpec `json:"spec"`
-	// Status is what has been observed.
+	// Status is the observed state.
 	// +optional
 	Status NodeClaimStatus `json:"status,omitempty"`
 }
@@ -43,19 +43,18 @@ type NodeClaimList struct {
 	Items           []NodeClaim `json:"items"`
 }
 
-// NodeClaimSpec is what a machine must be like.
+// NodeClaimSpec describes the requested machine and its node.
 type NodeClaimSpec struct {
-	// Taints that the node carries for as long as it lives.
+	// Taints of the node. Karpenter sets them when the node registers. Pods must tolerate them.
 	// +listType=atomic
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// StartupTaints that the node carries until somebody else removes them. The node is
-	// not initialized before they are gone.
+	// StartupTaints of the node, which another component removes when the node is ready for pods. The node is
+	// not initialized until they are removed.
 	// +listType=atomic
 	// +optional
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
-	// Requirements that the machine and its node satisfy, all of them. The list may be
-	// empty, but must be there.
+	// Requirements on the labels of the node. All of them must hold. The list is required, and may be empty.
 	// +kubebuilder:validation:MaxItems:=100
 	// +kubebuilder:validation:XValidation:message="operator In needs at least one value",rule="self.all(x, x.operator != 'In' || (has(x.values) && size(x.values) > 0))"
 	// +kubebuilder:validation:XValidation:message="operators Gt, Lt, Gte and Lte need exactly one value, an integer that is zero or greater",rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && size(x.values) == 1 && x.values[0].matches('^[0-9]+$') && int(x.values[0]) >= 0))"
@@ -63,22 +62,23 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []Requirement `json:"requirements"`
-	// Resources that the machine must offer.
+	// Resources that the machine must provide.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty"`
-	// NodeClassRef names the node class that says how the machine is made.
+	// NodeClassRef names the node class, which configures the machine for its cloud provider.
 	// +required
 	NodeClassRef NodeClassReference `json:"nodeClassRef"`
-	// TerminationGracePeriod is the longest time between the deletion of the claim and the
-	// end of its machine, in hours, minutes and seconds ("1h30m"). When it is over,
-	// pods are removed against their disruption budgets. Unset: wait for as long as it takes.
+	// TerminationGracePeriod is the maximum time between the deletion of the claim and the termination of its
+	// machine, in hours, minutes and seconds ("1h30m"). When it has elapsed, the remaining pods are deleted
+	// even if their PodDisruptionBudgets or the annotation karpenter.sh/do-not-disrupt block their eviction.
+	// Unset: no limit.
 	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type:="string"
 	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is the age at which the claim is deleted, in hours, minutes and seconds
-	// ("720h"), or Never.
+	// ExpireAfter is the age at which the claim is deleted, in hours, minutes and seconds ("720h"), or Never.
+	// Defaults to 720h.
 	// +kubebuilder:default:="720h"
 	// +kubebuilder:validation:Pattern:=`^(([0-9]+(s|m|h))+|Never)$`
 	// +kubebuilder:validation:Type:="string"
@@ -86,51 +86,53 @@ type NodeClaimSpec struct {
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }
 
-// ResourceRequirements is what a machine must offer.
+// ResourceRequirements describes the resources that a machine must provide.
 type ResourceRequirements struct {
-	// Requests is the least amount of each resource, by name: the sum of what the planned
-	// pods and the daemons of the node ask for.
+	// Requests is the minimum amount of each resource, by name: the sum of the requests of the planned pods and
+	// of the node's DaemonSet pods.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 }
 
-// NodeClaimStatus is what has been observed about a machine.
+// NodeClaimStatus is the observed state of a claim and its machine.
 type NodeClaimStatus struct {
-	// NodeName is the name of the node, once it has registered.
+	// NodeName is the name of the node. Set when the node has registered.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// ProviderID is the provider's name of the machine, as in the node's spec.providerID.
+	// ProviderID is the cloud provider's ID of the machine. It equals the node's spec.providerID.
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// ImageID is the image that the machine runs.
+	// ImageID is the ID of the machine's image.
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
-	// Capacity is what the machine has in total, by resource name, as the provider estimates it.
+	// Capacity is the total amount of each resource of the machine, by resource name, as estimated by the
+	// provider.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// Allocatable is what the machine offers to pods, by resource name, as the provider estimates it.
+	// Allocatable is the amount of each resource that is available to pods, by resource name, as estimated by
+	// the provider.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// Conditions: Ready is true when Launched, Registered and Initialized are.
+	// Conditions of the claim. Ready is True when Launched, Registered and Initialized are True.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []status.Condition `json:"conditions,omitempty"`
-	// LastPodEventTime is when a pod was last bound to or removed from the node.
+	// LastPodEventTime is the last time at which a pod was bound to the node or removed from it.
 	// +optional
 	LastPodEventTime metav1.Time `json:"lastPodEventTime,omitempty,omitzero"`
 }
 
-// StatusConditions is the set of the claim's conditions, rooted at Ready.
-// Those that are missing are added to the object as Unknown: an object that a cache shares is read with Condition.
+// StatusConditions returns the claim's conditions, with Ready as the root. It adds missing conditions to the
+// object as Unknown. For an object from a shared cache, use Condition instead.
 func (c *NodeClaim) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions(ConditionLaunched, ConditionRegistered, ConditionInitialized).For(c, opts...)
 }
 
-// Condition is the claim's condition of a type as StatusConditions shows it, or nil. It leaves the claim as it is, so it is the
-// way to read an object that a cache shares.
+// Condition returns the claim's condition of the given type as StatusConditions returns it, or nil. It does not
+// modify the claim, so it is safe for objects from a shared cache.
 func (c *NodeClaim) Condition(conditionType string) *status.Condition {
-	unshared := *c // conditions that are added go to a slice of their own
+	unshared := *c // added conditions go to a separate slice
 	return unshared.StatusConditions().Get(conditionType)
 }
 

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DaemonPod reports whether a DaemonSet made the pod: one is on every node that admits it, and goes with its node.
+// DaemonPod reports whether a DaemonSet created the pod. A DaemonSet creates one pod on every node that admits
+// it, and the pod is removed with its node.
 func DaemonPod(pod *corev1.Pod) bool {
 	for i := range pod.OwnerReferences {
 		if o := &pod.OwnerReferences[i]; o.Kind == "DaemonSet" && strings.HasPrefix(o.APIVersion, "apps/") {
@@ -18,7 +19,8 @@ func DaemonPod(pod *corev1.Pod) bool {
 	return false
 }
 
-// MirrorPod reports whether the kubelet made the pod from a file on the machine; it goes with the machine.
+// MirrorPod reports whether the kubelet created the pod from a manifest file on the machine (a static pod). It
+// is removed with the machine.
 func MirrorPod(pod *corev1.Pod) bool {
 	for i := range pod.OwnerReferences {
 		if o := &pod.OwnerReferences[i]; o.Kind == "Node" && o.APIVersion == "v1" {
@@ -28,43 +30,46 @@ func MirrorPod(pod *corev1.Pod) bool {
 	return false
 }
 
-// EndedPod reports whether the pod has run to its end: it uses nothing any more.
+// EndedPod reports whether the pod has terminated. It uses no resources anymore.
 func EndedPod(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Protection is what a pod's annotation karpenter.sh/do-not-disrupt says, or one of those that ProtectionRules read in its
-// place. The zero value protects nothing.
+// Protection is the effect of a pod's annotation karpenter.sh/do-not-disrupt, or of an annotation that
+// ProtectionRules accept in its place. The zero value protects nothing.
 //
 // +kubebuilder:object:generate=false
 type Protection struct {
-	// By is the annotation that says so, empty if there is none.
+	// By is the annotation that protects the pod, or "" if there is none.
 	By string
-	// Forever is set by "true", by a duration as long as the pod has not started, and by one that is too long to count.
+	// Forever is set for "true", for a duration while the pod has not started, and for a duration that
+	// overflows time.Duration.
 	Forever bool
-	// Until is the end of a duration from the pod's start.
+	// Until is the end of the protection: the pod's start plus the duration.
 	Until time.Time
 }
 
-// durationForm is what time.ParseDuration reads, of any length and not negative.
+// durationForm matches the non-negative durations of the syntax of time.ParseDuration, of any length.
 var durationForm = regexp.MustCompile(`^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// ProtectionRules say which annotations protect a pod, beside karpenter.sh/do-not-disrupt. The zero value adds that
-// annotation's old name, karpenter.sh/do-not-evict.
+// ProtectionRules define which annotations protect a pod in addition to karpenter.sh/do-not-disrupt. The zero
+// value adds the old name of that annotation, karpenter.sh/do-not-evict.
 //
 // +kubebuilder:object:generate=false
 type ProtectionRules struct {
-	// SafeToEvict: the Cluster Autoscaler's cluster-autoscaler.kubernetes.io/safe-to-evict protects too, when it is "false".
+	// SafeToEvict enables the Cluster Autoscaler's annotation: cluster-autoscaler.kubernetes.io/safe-to-evict:
+	// "false" also protects a pod.
 	SafeToEvict bool
 }
 
-// ProtectionOf is what the zero ProtectionRules say of a pod.
+// ProtectionOf returns the protection of a pod under the zero ProtectionRules.
 func ProtectionOf(pod *corev1.Pod) (p Protection, valid bool) { return ProtectionRules{}.Of(pod) }
 
-// Of reads the annotation karpenter.sh/do-not-disrupt: "true", or a positive duration from the pod's start. valid is false
-// for a value that is neither: a duration of more than time.Duration holds, some 292 years, protects for ever, because that
-// is what was meant; anything else protects nothing. Where that annotation is absent, the others of the rules count: they
-// protect for ever or not at all, and are always valid.
+// Of returns the protection of a pod. It reads the annotation karpenter.sh/do-not-disrupt: "true", or a
+// positive duration from the pod's start. valid is false for any other value. A duration that overflows
+// time.Duration (about 292 years) is invalid and protects forever, because that is the intent. Any other
+// invalid value protects nothing. If the annotation is absent, the other annotations of the rules apply. They
+// protect forever or not at all, and are always valid.
 func (r ProtectionRules) Of(pod *corev1.Pod) (p Protection, valid bool) {
 	text, there := pod.Annotations[AnnotationDoNotDisrupt]
 	switch {
@@ -95,8 +100,8 @@ func duration(text string, pod *corev1.Pod) (p Protection, valid bool) {
 	return p, true
 }
 
-// ProtectedNode reports whether the annotations, of a node or of its claim, forbid voluntary disruption:
-// karpenter.sh/do-not-disrupt, or where that is absent its old name, karpenter.sh/do-not-consolidate, is "true".
+// ProtectedNode reports whether the annotations of a node or its claim block voluntary disruption: if
+// karpenter.sh/do-not-disrupt, or in its absence its old name karpenter.sh/do-not-consolidate, is "true".
 func ProtectedNode(annotations map[string]string) bool {
 	text, there := annotations[AnnotationDoNotDisrupt]
 	if !there {
@@ -105,10 +110,10 @@ func ProtectedNode(annotations map[string]string) bool {
 	return text == "true"
 }
 
-// Holds reports whether the pod is protected now.
+// Holds reports whether the pod is protected at the given time.
 func (p Protection) Holds(now time.Time) bool { return p.Forever || now.Before(p.Until) }
 
-// ReadyCondition is the node's condition Ready; nil as long as its kubelet has not reported.
+// ReadyCondition returns the node's condition Ready, or nil until its kubelet reports it.
 func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -118,8 +123,8 @@ func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// OwnsNode reports whether the node was registered as the node of this claim: its owner references name the claim by UID.
-// Unlike the provider ID, nothing but registration writes that reference.
+// OwnsNode reports whether the node was registered as the node of this claim: an owner reference of the node
+// has the UID of the claim. Unlike the provider ID, this reference is written by registration only.
 func OwnsNode(claim *NodeClaim, node *corev1.Node) bool {
 	for _, owner := range node.OwnerReferences {
 		if owner.UID == claim.UID && owner.UID != "" {
@@ -129,7 +134,7 @@ func OwnsNode(claim *NodeClaim, node *corev1.Node) bool {
 	return false
 }
 
-// NodeReady reports whether the kubelet says that the node is ready.
+// NodeReady reports whether the node's condition Ready is True.
 func NodeReady(node *corev1.Node) bool {
 	c := ReadyCondition(node)
 	return c != nil && c.Status == corev1.ConditionTrue

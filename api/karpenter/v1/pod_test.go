@@ -37,7 +37,7 @@ func TestProtection(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		started     bool
-		until       time.Duration // from the start; negative for ever
+		until       time.Duration // since the start of the pod; negative: forever
 		valid       bool
 	}{
 		"none":                  {nil, true, 0, true},
@@ -74,7 +74,7 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// What the Cluster Autoscaler goes by counts where that was asked for, and do-not-disrupt before it.
+// The Cluster Autoscaler's annotation applies only if it is enabled, and do-not-disrupt takes precedence.
 func TestSafeToEvict(t *testing.T) {
 	rules := ProtectionRules{SafeToEvict: true}
 	for name, test := range map[string]struct {
@@ -90,7 +90,7 @@ func TestSafeToEvict(t *testing.T) {
 	} {
 		p, _ := rules.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}})
 		if p.By != test.by || p.Forever != test.forever {
-			t.Errorf("%s: %+v, want by %q, for ever %t", name, p, test.by, test.forever)
+			t.Errorf("%s: %+v, want by %q, forever %t", name, p, test.by, test.forever)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestProtectedNode(t *testing.T) {
 func TestNodeReady(t *testing.T) {
 	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue}}}}
 	if NodeReady(node) || ReadyCondition(node) != nil {
-		t.Error("a node that does not say so is ready")
+		t.Error("a node without the condition Ready is ready, want not ready")
 	}
 	for status, want := range map[corev1.ConditionStatus]bool{corev1.ConditionTrue: true, corev1.ConditionFalse: false, corev1.ConditionUnknown: false} {
 		ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: status}

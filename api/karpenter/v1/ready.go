@@ -8,11 +8,12 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 )
 
-// unhealthy is the message that the condition Ready gets from the conditions that it depends on: "A=False, B=Unknown".
+// unhealthy matches the message of the condition Ready that lists the conditions it depends on: "A=False,
+// B=Unknown".
 var unhealthy = regexp.MustCompile(`^\w+=(True|False|Unknown)(, \w+=(True|False|Unknown))*$`)
 
-// WithReasons adds to the message of the condition Ready, where that only names the conditions that Ready waits for, what these
-// say themselves: "NodeClassReady=False: there is no node class default".
+// WithReasons extends the message of the condition Ready. If the message only lists the conditions that Ready
+// depends on, it appends their messages: "NodeClassReady=False: there is no node class default".
 func WithReasons(conditions []status.Condition) []status.Condition {
 	at := slices.IndexFunc(conditions, func(c status.Condition) bool { return c.Type == status.ConditionReady })
 	if at < 0 || !unhealthy.MatchString(conditions[at].Message) {

@@ -7,7 +7,7 @@ import (
 	"github.com/awslabs/operatorpkg/status"
 )
 
-// Ready says why, not only which conditions it waits for, and follows what these say.
+// The message of Ready includes the messages of the conditions that it depends on, and follows their changes.
 func TestReadySaysWhy(t *testing.T) {
 	pool := &NodePool{}
 	conditions := pool.StatusConditions()
@@ -35,7 +35,8 @@ func TestReadySaysWhy(t *testing.T) {
 	}
 }
 
-// An object of a cache is read by many at a time: reading a condition leaves it as it is, also where conditions are missing.
+// Objects of a cache are read concurrently. Reading a condition must not modify the object, even if conditions
+// are missing.
 func TestConditionChangesNothing(t *testing.T) {
 	claim := &NodeClaim{}
 	claim.StatusConditions().SetTrue(ConditionLaunched)
@@ -47,9 +48,9 @@ func TestConditionChangesNothing(t *testing.T) {
 		}
 	}
 	if claim.Condition(ConditionDrifted) != nil {
-		t.Error("Drifted is there, want nil: nothing sets it")
+		t.Error("Drifted exists, want nil: nothing sets it")
 	}
 	if !reflect.DeepEqual(claim, before) {
-		t.Errorf("reading made %+v of %+v", claim.Status.Conditions, before.Status.Conditions)
+		t.Errorf("after reading, conditions are %+v, want %+v", claim.Status.Conditions, before.Status.Conditions)
 	}
 }

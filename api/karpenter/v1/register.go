@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of NodePool and NodeClaim, and the domain of our labels.
+// Group is the API group of NodePool and NodeClaim, and the domain of Karpenter's labels.
 const Group = "karpenter.sh"
 
 var (

@@ -9,44 +9,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ResourceNodes is the key of NodePoolSpec.Limits and NodePoolStatus.Resources that
-// counts nodes.
+// ResourceNodes is the key of NodePoolSpec.Limits and NodePoolStatus.Resources for the number of nodes.
 const ResourceNodes corev1.ResourceName = "nodes"
 
-// WellKnownResources are the resources that every machine has.
+// WellKnownResources returns the resources that every machine has.
 func WellKnownResources() []corev1.ResourceName {
 	return []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
 }
 
-// WellKnownCapacityTypes are the values of LabelCapacityType.
+// WellKnownCapacityTypes returns the values of LabelCapacityType.
 func WellKnownCapacityTypes() []string {
 	return []string{CapacityTypeOnDemand, CapacityTypeReserved, CapacityTypeSpot}
 }
 
-// WellKnownArchitectures are the values of the label kubernetes.io/arch.
+// WellKnownArchitectures returns the values of the label kubernetes.io/arch.
 func WellKnownArchitectures() []string { return []string{ArchitectureAMD64, ArchitectureARM64} }
 
-// OfferingLabels are the well-known labels that belong to an offering of an instance
-// type, not to the type.
+// OfferingLabels returns the well-known labels that belong to an offering of an instance type, not to the type.
 func OfferingLabels() []string { return []string{corev1.LabelTopologyZone, LabelCapacityType} }
 
-// LabelRules says which labels have a meaning that we know, which ones users may not
-// touch, and which ones are other names. It is a value: CoreRules has what is true for
-// every provider, With adds what one provider declares.
+// LabelRules defines which labels are well-known, which ones users may not set, and which ones are aliases.
+// CoreRules returns the rules of all providers. With adds the rules of one provider.
 type LabelRules struct {
-	// WellKnown labels are understood by us or by the provider. A pod may require one
-	// that its pool does not mention.
+	// WellKnown lists the labels that Karpenter or the provider interprets. A pod may require such a label even
+	// if its pool does not mention it.
 	WellKnown []string
-	// RestrictedDomains and their sub-domains hold labels that users may neither set
-	// nor require, apart from the well-known ones.
+	// RestrictedDomains and their subdomains hold labels that users may neither set nor require, except the
+	// well-known ones.
 	RestrictedDomains []string
-	// Aliases maps older names of labels to today's.
+	// Aliases maps older names of labels to their current names.
 	Aliases map[string]string
-	// ValueAliases maps a label (by today's name) to other spellings of its values.
+	// ValueAliases maps a label (by its current name) to other spellings of its values.
 	ValueAliases map[string]map[string]string
 }
 
-// CoreRules are the rules that hold for every provider.
+// CoreRules returns the rules that apply to every provider.
 func CoreRules() LabelRules {
 	return LabelRules{
 		WellKnown: []string{
@@ -70,8 +67,8 @@ func CoreRules() LabelRules {
 	}
 }
 
-// With is the union of r and more; where both name one alias, that of more counts.
-// Neither is changed, and the result shares nothing with them.
+// With returns the union of r and more. If both define an alias, that of more applies. It modifies neither, and
+// the result shares no memory with them.
 func (r LabelRules) With(more LabelRules) LabelRules {
 	union := LabelRules{
 		WellKnown:         sortedUnion(r.WellKnown, more.WellKnown),
@@ -97,7 +94,7 @@ func sortedUnion(a, b []string) []string {
 	return slices.Compact(union)
 }
 
-// Key is today's name of a label.
+// Key returns the current name of a label.
 func (r LabelRules) Key(key string) string {
 	if today, ok := r.Aliases[key]; ok {
 		return today
@@ -105,7 +102,7 @@ func (r LabelRules) Key(key string) string {
 	return key
 }
 
-// Value is the usual spelling of a value of a label; key is today's name.
+// Value returns the canonical spelling of a label's value. key is the current name of the label.
 func (r LabelRules) Value(key, value string) string {
 	if usual, ok := r.ValueAliases[key][value]; ok {
 		return usual
@@ -113,11 +110,11 @@ func (r LabelRules) Value(key, value string) string {
 	return value
 }
 
-// IsWellKnown says whether the label, by today's name, is well-known.
+// IsWellKnown reports whether the label, by its current name, is well-known.
 func (r LabelRules) IsWellKnown(key string) bool { return slices.Contains(r.WellKnown, key) }
 
-// Restriction says why users may neither set nor require the label, by today's name,
-// and what they may use instead. It is empty for a label that is free.
+// Restriction returns why users may neither set nor require the label, by its current name, and which labels
+// they may use instead. It returns "" for a label without restrictions.
 func (r LabelRules) Restriction(key string) string {
 	if r.IsWellKnown(key) {
 		return ""
@@ -134,7 +131,7 @@ func (r LabelRules) Restriction(key string) string {
 	return ""
 }
 
-// allowedIn lists the well-known labels of a restricted domain.
+// allowedIn lists the well-known labels of a restricted domain, for a message.
 func (r LabelRules) allowedIn(restricted string) string {
 	var allowed []string
 	for _, key := range r.WellKnown {

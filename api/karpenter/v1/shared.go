@@ -14,22 +14,21 @@ const (
 	OperatorDoesNotExist Operator = "DoesNotExist" // the label is absent
 	OperatorGt           Operator = "Gt"           // greater than the one value
 	OperatorLt           Operator = "Lt"           // less than the one value
-	OperatorGte          Operator = "Gte"          // the one value or greater
-	OperatorLte          Operator = "Lte"          // the one value or less
+	OperatorGte          Operator = "Gte"          // greater than or equal to the one value
+	OperatorLte          Operator = "Lte"          // less than or equal to the one value
 )
 
-// Requirement restricts one label of the nodes to be launched. Several requirements
-// on one key must all hold.
+// Requirement restricts one label of the nodes to launch. Several requirements on one key must all hold.
 type Requirement struct {
-	// Key of the label that the nodes are selected by.
+	// Key of the label.
 	// +kubebuilder:validation:MaxLength:=316
 	// +kubebuilder:validation:Pattern:=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:message="a label of the domain karpenter.sh cannot be required, except karpenter.sh/capacity-type and karpenter.sh/nodepool",rule="self in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !self.matches('^[^/]*karpenter[.]sh(/|$)')"
 	// +kubebuilder:validation:XValidation:message="the label kubernetes.io/hostname cannot be required",rule="self != 'kubernetes.io/hostname'"
 	// +required
 	Key string `json:"key"`
-	// Operator that relates the label to the values: In, NotIn, Exists, DoesNotExist, or
-	// Gt, Lt, Gte, Lte, which compare integers.
+	// Operator that relates the label to the values: In, NotIn, Exists, DoesNotExist, or Gt, Lt, Gte and Lte,
+	// which compare integers.
 	// +required
 	Operator Operator `json:"operator"`
 	// Values of the label: at least one for In; exactly one integer, zero or greater,
@@ -39,23 +38,22 @@ type Requirement struct {
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitempty"`
-	// MinValues is the least number of different values of this label that the instance
-	// types offered to the cloud must have between them. Alpha.
+	// MinValues is the minimum number of distinct values of this label among the instance types of a launch
+	// request. Alpha.
 	// +kubebuilder:validation:Minimum:=1
 	// +kubebuilder:validation:Maximum:=50
 	// +optional
 	MinValues *int `json:"minValues,omitempty"`
 }
 
-// RequirementOf is the Requirement that a pod's node selector term states.
+// RequirementOf converts a requirement of a pod's node selector term.
 func RequirementOf(r corev1.NodeSelectorRequirement) Requirement {
 	return Requirement{Key: r.Key, Operator: Operator(r.Operator), Values: r.Values}
 }
 
-// NodeClassReference names the provider's object that says how nodes are made there:
-// images, networks, identities.
+// NodeClassReference names the provider's object that configures nodes: images, networks, identities.
 type NodeClassReference struct {
-	// Group of the API of the node class, for example karpenter.kwok.sh.
+	// Group is the API group of the node class, for example karpenter.kwok.sh.
 	// +kubebuilder:validation:Pattern:=`^[^/]*$`
 	// +kubebuilder:validation:XValidation:message="group must not be empty",rule="self != ''"
 	// +required

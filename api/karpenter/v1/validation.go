@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate checks what the schema of the CRD cannot: each error names the field, the
-// wrong value and what would be right. An empty list means that nodes can be launched
-// from the pool. The rules include those of the provider.
+// Validate checks what the schema of the CRD cannot express. Each error names the field, the invalid value and
+// the expected one. An empty list means that nodes can be launched from the pool. The rules include those of
+// the provider.
 func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 	template := field.NewPath("spec", "template")
 	spec := template.Child("spec")
@@ -31,8 +31,8 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 	)
 }
 
-// ValidateBudgets checks what the schema leaves open about budgets, their schedules above all. An error forbids every
-// disruption of the pool's nodes, and keeps nobody from launching more.
+// ValidateBudgets checks what the schema cannot express about budgets, mainly their schedules. An error blocks
+// every disruption of the pool's nodes. It does not block launches.
 func ValidateBudgets(pool *NodePool) field.ErrorList {
 	var errs field.ErrorList
 	for i := range pool.Spec.Disruption.Budgets {
@@ -55,7 +55,7 @@ func deref(text *string) string {
 	return *text
 }
 
-// validateEconomics checks the annotations that say what things cost.
+// validateEconomics checks the annotations that configure costs.
 func validateEconomics(annotations map[string]string) field.ErrorList {
 	money := func(parse func(string) (float64, error)) func(string) error {
 		return func(text string) error { _, err := parse(text); return err }
@@ -81,7 +81,7 @@ func validateEconomics(annotations map[string]string) field.ErrorList {
 	return errs
 }
 
-// validateOwnLabels checks the names that become values of labels of claims and nodes.
+// validateOwnLabels checks the names that become label values of claims and nodes.
 func validateOwnLabels(pool *NodePool) field.ErrorList {
 	class := pool.Spec.Template.Spec.NodeClassRef
 	var errs field.ErrorList
@@ -100,7 +100,7 @@ func validateOwnLabels(pool *NodePool) field.ErrorList {
 	return errs
 }
 
-// validateReadable refuses a pool of which a field was replaced because it cannot be read.
+// validateReadable rejects a pool with a field that was replaced because it cannot be parsed.
 func validateReadable(annotations map[string]string) field.ErrorList {
 	if what := annotations[AnnotationUnreadable]; what != "" {
 		path, why, _ := strings.Cut(what, ": ")
@@ -119,11 +119,11 @@ func validateLimits(limits corev1.ResourceList) field.ErrorList {
 	return errs
 }
 
-// claimRequirements is how many requirements the CRD lets a claim have.
+// claimRequirements is the maximum number of requirements of a claim that the CRD allows.
 const claimRequirements = 100
 
-// validateClaimSize refuses a pool whose every claim would have too many requirements: those of the pool, its labels
-// and what we add. A claim has a requirement or more per key; its pods may add keys.
+// validateClaimSize rejects a pool whose claims would all have too many requirements: those of the pool, its
+// labels and those that Karpenter adds. A claim has at least one requirement per key. Its pods may add keys.
 func validateClaimSize(path *field.Path, template *NodeClaimTemplate, rules LabelRules) field.ErrorList {
 	class := template.Spec.NodeClassRef
 	keys := map[string]bool{LabelNodePool: true, LabelCapacityType: true, corev1.LabelInstanceTypeStable: true, NodeClassLabel(class.Group, class.Kind): true}
@@ -169,8 +169,8 @@ func validateLabelKey(path *field.Path, key string, rules LabelRules) field.Erro
 	return errs
 }
 
-// validateName checks what Kubernetes calls a qualified name: an optional DNS subdomain
-// and a slash, then at most 63 characters.
+// validateName checks a Kubernetes qualified name: an optional DNS subdomain and a slash, then at most 63
+// characters.
 func validateName(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "a name such as example.com/team or team")}
@@ -190,8 +190,8 @@ func validateLabelValue(path *field.Path, value string) field.ErrorList {
 	return errs
 }
 
-// validateTaints checks both lists together, because a node cannot carry two taints of
-// one key and effect.
+// validateTaints checks both lists together, because a node cannot have two taints with the same key and
+// effect.
 func validateTaints(spec *field.Path, template *NodeClaimTemplateSpec) field.ErrorList {
 	type identity struct {
 		key    string
@@ -240,9 +240,8 @@ func validatePoolRequirements(path *field.Path, requirements []Requirement, rule
 	return errs
 }
 
-// ValidateRequirements checks requirements wherever they come from: a pool, a claim, or
-// a pod's node selector and required node affinity (RequirementOf). Errors carry the
-// path of the list that was given.
+// ValidateRequirements checks the requirements of a pool, of a claim, or of a pod's node selector and required
+// node affinity (RequirementOf). Errors contain the given path of the list.
 func ValidateRequirements(path *field.Path, requirements []Requirement, rules LabelRules) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range requirements {
@@ -297,8 +296,8 @@ func validateBound(path *field.Path, r Requirement) field.ErrorList {
 	return nil
 }
 
-// validateKnownValues checks In requirements on labels whose values are all known. Other
-// values beside a known one do no harm. The operator has been validated.
+// validateKnownValues checks In requirements on labels whose values are all known. Unknown values beside a
+// known one are allowed. The operator is already validated.
 func validateKnownValues(path *field.Path, r Requirement) field.ErrorList {
 	if r.Key != LabelCapacityType || r.Operator != OperatorIn {
 		return nil

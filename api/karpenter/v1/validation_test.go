@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// testRules are the core's, with those of a provider.
+// testRules are the core rules together with those of a provider.
 func testRules() LabelRules {
 	return CoreRules().With(LabelRules{
 		WellKnown:         []string{"cloud.example.com/size"},
@@ -100,7 +100,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What the API server would refuse on each claim is refused on the pool, where it is visible.
+// Errors that the API server would report for each claim are reported for the pool, where they are visible.
 func TestValidatePoolAsAWhole(t *testing.T) {
 	requirements := func(n int, more ...Requirement) []Requirement {
 		for i := range n {
@@ -145,7 +145,7 @@ func TestValidatePoolAsAWhole(t *testing.T) {
 	}
 }
 
-// The message is what the user reads in the pool's condition.
+// Users see this message in the pool's condition.
 func TestValidateMessage(t *testing.T) {
 	pool := &NodePool{}
 	pool.Spec.Template.Spec.Requirements = []Requirement{

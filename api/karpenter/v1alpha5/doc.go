@@ -1,11 +1,12 @@
-// Package v1alpha5 is the Provisioner of karpenter.sh, as manifests of 2021 to 2023 have it. The definition serves it as
-// v1alpha3, v1alpha4 and v1alpha5, all with one schema that refuses and prunes nothing: an object is kept as it was written,
-// and which version that was is known from metadata.managedFields.
+// Package v1alpha5 holds the wire type Provisioner of the API group karpenter.sh, which manifests from 2021 to 2023
+// use. The CustomResourceDefinition serves it as v1alpha3, v1alpha4 and v1alpha5. All versions share one schema, which
+// rejects and prunes nothing: an object is stored as written. metadata.managedFields shows in which version it was
+// written.
 //
-//	Provisioner --internal/controller/legacy--> NodePool and node class, which it owns
+//	Provisioner --internal/controller/legacy--> NodePool and node class, owned by it
 //
-// Only the status is typed: it is ours. The spec is untyped, because package internal/legacy reads what is there, valid or
-// not, and tells what it makes of it.
+// Only the status is typed. This controller writes it. The spec is untyped, because package internal/legacy parses
+// any spec, valid or not, and reports its translation.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.sh

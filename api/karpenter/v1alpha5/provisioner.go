@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Kind is the kind of Provisioners.
+// Kind is the kind of a Provisioner.
 const Kind = "Provisioner"
 
 var (
@@ -29,9 +29,9 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Provisioner is what a NodePool was before v1beta1, often together with how machines are made. It becomes a NodePool and,
-// unless it names an AWSNodeTemplate, a node class, which it owns; its status tells what has no counterpart today.
-// Write a NodePool instead: karpenter migrate shows it.
+// Provisioner is the predecessor of NodePool before v1beta1, and often also configures instances. The
+// controller translates it to a NodePool and, unless it references an AWSNodeTemplate, to a node class. It owns
+// both. Its status lists what cannot be translated. Use a NodePool instead: karpenter migrate prints it.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=provisioners,scope=Cluster,categories=karpenter
@@ -46,13 +46,13 @@ type Provisioner struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what the owner wants, in the words of v1alpha3, v1alpha4 or v1alpha5.
+	// Spec is the desired state, in the format of v1alpha3, v1alpha4 or v1alpha5.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +nullable
 	// +optional
 	Spec *apiextensionsv1.JSON `json:"spec,omitempty"`
-	// Status is what the object has become.
+	// Status is the result of the translation.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status ProvisionerStatus `json:"status,omitempty"`
@@ -66,68 +66,68 @@ type ProvisionerList struct {
 	Items           []Provisioner `json:"items"`
 }
 
-// ProvisionerStatus is what a Provisioner has become.
+// ProvisionerStatus is the result of the translation of a Provisioner.
 type ProvisionerStatus struct {
 	Translation `json:",inline"`
-	// NodePool is the name of the NodePool that it became.
+	// NodePool is the name of the NodePool that the Provisioner is translated to.
 	// +optional
 	NodePool string `json:"nodePool,omitempty"`
-	// NodeClass is the kind and the name of the node class that the NodePool names.
+	// NodeClass is the kind and the name of the NodePool's node class.
 	// +optional
 	NodeClass string `json:"nodeClass,omitempty"`
-	// Resources is the sum of the capacity of the NodePool's nodes.
+	// Resources is the total capacity of the NodePool's nodes, by resource name.
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// Translation is what could and could not be said of an older object today.
+// Translation describes how an older object is translated to the current API.
 type Translation struct {
-	// Version is the one that most of the spec was written in.
+	// Version is the API version in which most of the spec was written.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Notes are the fields that are said differently today, or not at all.
+	// Notes lists the fields that the current API expresses differently or not at all.
 	// +listType=atomic
 	// +optional
 	Notes []Note `json:"notes,omitempty"`
-	// Conditions: Ready, Active, Applied, Translated, and NodePoolReady or NodeClassReady.
+	// Conditions of the object: Ready, Active, Applied, Translated, and NodePoolReady or NodeClassReady.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []status.Condition `json:"conditions,omitempty"`
 }
 
-// Note is what became of one field.
+// Note describes the translation of one field.
 type Note struct {
 	// Field is the path of the field in this object.
 	Field string `json:"field"`
-	// Effect is what happened to it: carried, defaulted, repaired, changed or impossible.
+	// Effect is the result for the field: carried, defaulted, repaired, changed or impossible.
 	Effect string `json:"effect"`
-	// To is the path of what it became, in the NodePool unless it begins with another kind.
+	// To is the path of the resulting field. It is in the NodePool unless it begins with another kind.
 	// +optional
 	To string `json:"to,omitempty"`
-	// Reason says why, and what to do if its meaning is lost.
+	// Reason explains the effect, and what to do if the meaning of the field is lost.
 	Reason string `json:"reason"`
 }
 
-// Condition types of older objects. Ready is true when all but Translated and Active are.
+// Condition types of older objects. Ready is True when all except Translated and Active are True.
 const (
-	ConditionActive         = "Active"         // of Provisioners, as their versions documented it: the same as Ready
-	ConditionTranslated     = "Translated"     // everything that the object says could be said today
-	ConditionApplied        = "Applied"        // what it became is in the API
+	ConditionActive         = "Active"         // of Provisioners: the same as Ready; documented by their versions
+	ConditionTranslated     = "Translated"     // all fields of the object could be translated
+	ConditionApplied        = "Applied"        // the resulting objects exist in the API
 	ConditionNodePoolReady  = "NodePoolReady"  // of Provisioners: the NodePool is Ready
 	ConditionNodeClassReady = "NodeClassReady" // of AWSNodeTemplates: the EC2NodeClass is Ready
 )
 
 // Reasons of these conditions.
 const (
-	ReasonPartsLost   = "PartsLost"   // of Translated: notes of the effect impossible say which
-	ReasonNameTaken   = "NameTaken"   // of Applied: an object of this name is there that was not made from this one
-	ReasonRefused     = "Refused"     // of Applied: the API server refuses what the object became
-	ReasonNotMade     = "NotMade"     // of NodeClassReady: no class could be made
-	ReasonNotObserved = "NotObserved" // of NodePoolReady and NodeClassReady: nobody has said yet
+	ReasonPartsLost   = "PartsLost"   // of Translated: the notes with the effect impossible list the fields
+	ReasonNameTaken   = "NameTaken"   // of Applied: an object with this name exists that was not generated from this one
+	ReasonRefused     = "Refused"     // of Applied: the API server rejects the resulting object
+	ReasonNotMade     = "NotMade"     // of NodeClassReady: no class could be generated
+	ReasonNotObserved = "NotObserved" // of NodePoolReady and NodeClassReady: the condition is not reported yet
 )
 
-// StatusConditions is the set of the object's conditions, rooted at Ready.
+// StatusConditions returns the object's conditions, with Ready as the root.
 func (p *Provisioner) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions(ConditionApplied, ConditionNodePoolReady).For(p, opts...)
 }

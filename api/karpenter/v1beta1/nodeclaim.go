@@ -7,7 +7,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// NodeClaim asks for one machine and follows it until it is gone.
+// NodeClaim requests one machine and tracks it until the machine is terminated.
 // +kubebuilder:object:root=true
 // +kubebuilder:deprecatedversion:warning="karpenter.sh/v1beta1 NodeClaim is converted to karpenter.sh/v1"
 // +kubebuilder:resource:path=nodeclaims,scope=Cluster,categories=karpenter
@@ -24,11 +24,11 @@ type NodeClaim struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what is asked for. It cannot change.
+	// Spec describes the requested machine. The spec is immutable.
 	// +kubebuilder:validation:XValidation:message="spec is immutable",rule="self == oldSelf"
 	// +required
 	Spec NodeClaimSpec `json:"spec"`
-	// Status is what has been observed.
+	// Status is the observed state.
 	// +optional
 	Status karpv1.NodeClaimStatus `json:"status,omitempty"`
 }
@@ -41,19 +41,18 @@ type NodeClaimList struct {
 	Items           []NodeClaim `json:"items"`
 }
 
-// NodeClaimSpec is what a machine must be like.
+// NodeClaimSpec describes the requested machine and its node.
 type NodeClaimSpec struct {
-	// Taints that the node carries for as long as it lives.
+	// Taints of the node. Karpenter sets them when the node registers. Pods must tolerate them.
 	// +listType=atomic
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// StartupTaints that the node carries until somebody else removes them. The node is
-	// not initialized before they are gone.
+	// StartupTaints of the node, which another component removes when the node is ready for pods. The node is
+	// not initialized until they are removed.
 	// +listType=atomic
 	// +optional
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
-	// Requirements that the machine and its node satisfy, all of them. The list may be
-	// empty, but must be there.
+	// Requirements on the labels of the node. All of them must hold. The list is required, and may be empty.
 	// +kubebuilder:validation:MaxItems:=100
 	// +kubebuilder:validation:XValidation:message="operator In needs at least one value",rule="self.all(x, x.operator != 'In' || (has(x.values) && size(x.values) > 0))"
 	// +kubebuilder:validation:XValidation:message="operators Gt, Lt, Gte and Lte need exactly one value, an integer that is zero or greater",rule="self.all(x, !(x.operator in ['Gt', 'Lt', 'Gte', 'Lte']) || (has(x.values) && size(x.values) == 1 && x.values[0].matches('^[0-9]+$') && int(x.values[0]) >= 0))"
@@ -61,24 +60,24 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	// +required
 	Requirements []karpv1.Requirement `json:"requirements"`
-	// Resources that the machine must offer.
+	// Resources that the machine must provide.
 	// +optional
 	Resources karpv1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeClassRef names the node class that says how the machine is made.
+	// NodeClassRef names the node class, which configures the machine for its cloud provider.
 	// +required
 	NodeClassRef NodeClassReference `json:"nodeClassRef"`
-	// Kubelet is configuration of the kubelet. It wins over that of the node class.
+	// Kubelet is configuration of the kubelet. It replaces that of the node class.
 	// +optional
 	Kubelet *KubeletConfiguration `json:"kubelet,omitempty"`
-	// TerminationGracePeriod is as in karpenter.sh/v1: the longest time between the deletion
-	// of the claim and the end of its machine.
+	// TerminationGracePeriod is the maximum time between the deletion of the claim and the termination of its
+	// machine, as in karpenter.sh/v1.
 	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type:="string"
 	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
-	// ExpireAfter is as in karpenter.sh/v1: the age at which the claim is deleted. Unset: as
-	// its NodePool says.
+	// ExpireAfter is the age at which the claim is deleted, as in karpenter.sh/v1. Unset: the value of its
+	// NodePool.
 	// +kubebuilder:validation:Pattern:=`^(([0-9]+(s|m|h))+|Never)$`
 	// +kubebuilder:validation:Type:="string"
 	// +optional

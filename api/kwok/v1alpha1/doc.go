@@ -1,15 +1,15 @@
 // Package v1alpha1 holds the wire types of the API group karpenter.kwok.sh, version
-// v1alpha1: KWOKNodeClass, the node class of the kwok provider, whose machines are
-// simulated and whose kubelets are played by kwok's controller.
+// v1alpha1. KWOKNodeClass is the node class of the kwok provider. Its machines are
+// simulated, and kwok's controller simulates their kubelets.
 //
 //	NodePool.spec.template.spec.nodeClassRef --> KWOKNodeClass
-//	                                             (how late do nodes appear?)
+//	                                             (registration delay of nodes)
 //
-// The CRD generated from it (api/crds) makes every class Ready from the start: its
-// status has a default, because there is no cloud account to wait for.
+// The CRD generated from it (api/crds) makes every class Ready immediately: its status
+// has a default, because there is no cloud account to wait for.
 //
-// It must not know the provider that reads it, the engine, or any other group.
-// Nothing here does I/O.
+// The package does not depend on the provider that reads it, the engine or any other API
+// group. It does no I/O.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.kwok.sh

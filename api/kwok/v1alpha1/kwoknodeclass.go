@@ -12,7 +12,7 @@ import (
 // Group is the API group of KWOKNodeClass, and the domain of the kwok provider's labels.
 const Group = "karpenter.kwok.sh"
 
-// Kind is the kind that a NodePool's nodeClassRef names.
+// Kind is the kind in a NodePool's nodeClassRef.
 const Kind = "KWOKNodeClass"
 
 var (
@@ -30,7 +30,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// KWOKNodeClass says how simulated nodes are made.
+// KWOKNodeClass configures simulated nodes.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=kwoknodeclasses,scope=Cluster,categories=karpenter,shortName={kwoknc,kwokncs}
@@ -39,11 +39,10 @@ type KWOKNodeClass struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// Spec is what the owner of the class wants.
+	// Spec is the desired state.
 	// +optional
 	Spec KWOKNodeClassSpec `json:"spec,omitempty"`
-	// Status is what has been observed. There is nothing that a simulated class waits
-	// for: it is Ready from the start.
+	// Status is the observed state. A simulated class has no dependencies, so it is Ready immediately.
 	// +kubebuilder:default:={conditions: {{type: "Ready", status: "True", reason: "Ready", message: "", lastTransitionTime: "2024-01-01T00:00:00Z"}}}
 	// +optional
 	Status KWOKNodeClassStatus `json:"status,omitempty"`
@@ -57,10 +56,10 @@ type KWOKNodeClassList struct {
 	Items           []KWOKNodeClass `json:"items"`
 }
 
-// KWOKNodeClassSpec is what the owner of the class wants.
+// KWOKNodeClassSpec is the desired state of a class.
 type KWOKNodeClassSpec struct {
-	// NodeRegistrationDelay is the time from the launch of a machine to the appearance of
-	// its node, in hours, minutes and seconds ("30s"). Unset: at once.
+	// NodeRegistrationDelay is the time between the launch of a machine and the creation of its node, in hours,
+	// minutes and seconds ("30s"). Unset: no delay.
 	// +kubebuilder:validation:Pattern:=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type:="string"
 	// +kubebuilder:validation:XValidation:message="must be shorter than 292 years",rule="duration(self) >= duration('0s')"
@@ -68,16 +67,16 @@ type KWOKNodeClassSpec struct {
 	NodeRegistrationDelay *metav1.Duration `json:"nodeRegistrationDelay,omitempty"`
 }
 
-// KWOKNodeClassStatus is what has been observed about the class.
+// KWOKNodeClassStatus is the observed state of a class.
 type KWOKNodeClassStatus struct {
-	// Conditions: Ready says whether machines can be launched.
+	// Conditions of the class. Ready is True if machines can be launched.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []status.Condition `json:"conditions,omitempty"`
 }
 
-// StatusConditions is the set of the class's conditions: Ready, without dependents.
+// StatusConditions returns the class's conditions: only Ready, which depends on no other condition.
 func (c *KWOKNodeClass) StatusConditions(opts ...status.ForOption) status.ConditionSet {
 	return status.NewReadyConditions().For(c, opts...)
 }

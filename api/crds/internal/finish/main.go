@@ -1,18 +1,18 @@
 // Command finish completes the CustomResourceDefinitions that controller-gen has
-// written, in place, with what its markers cannot say:
+// written, in place, with rules that its markers cannot express:
 //
-//   - about types that are not ours: taints (patterns, effects) and, on NodeClaims,
+//   - for types of other modules: taints (patterns, effects) and, on NodeClaims,
 //     conditions (a reason may be empty);
-//   - about the values of a map: template labels;
-//   - about the label domains of providers: one definition serves all of them, so a
-//     provider's rule speaks of its own domain only;
-//   - about older versions: who converts them.
+//   - for the values of a map: template labels;
+//   - for the label domains of providers: one definition serves all providers, so the
+//     rule of a provider applies to its own domain only;
+//   - for older versions: the conversion webhook.
 //
-// It takes the directory of the definitions and changes every *.yaml there; running it
-// again changes nothing. A kind or a property that is not where it is expected is an
-// error: a silent skip would lose a validation rule.
+// Its argument is the directory of the definitions. It rewrites every *.yaml file there
+// and is idempotent. A missing kind or property is an error, because skipping it silently
+// would lose a validation rule.
 //
-// It must not know the Go types; it sees schemas only.
+// It does not know the Go types. It only handles schemas.
 package main
 
 import (
@@ -88,10 +88,10 @@ func finish(file string) (kind string, err error) {
 	return kind, os.WriteFile(file, text, 0o644)
 }
 
-// conversion sends objects of the older versions to the webhook in the controller. The service is that of the chart under
-// its usual names; the controller puts in the one that it really has, and the authority that its certificate is of. Before
-// that, and wherever no controller answers, the older versions are refused: copied as they are, as the strategy None does,
-// they would lose every field that is elsewhere today.
+// conversion configures the conversion webhook of the controller for older versions. The service has the
+// default names of the chart. The controller replaces it by its actual service, and adds the CA of its
+// certificate. Until then, and wherever no controller responds, requests for the older versions fail. The
+// strategy None would copy them unchanged, which would lose every field that v1 has elsewhere.
 func conversion() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,
@@ -104,7 +104,7 @@ func conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// marshal leaves out the status, which belongs to the API server.
+// marshal encodes the definition without its status, which belongs to the API server.
 func marshal(definition *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	data, err := json.Marshal(definition)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 )
 
-// generated is the text of the checked-in definitions by file name.
+// generated returns the text of the checked-in definitions, by file name.
 func generated(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := crds.Files.ReadDir(".")
@@ -29,7 +29,7 @@ func generated(t *testing.T) map[string]string {
 	return files
 }
 
-// written is a directory that holds the files.
+// written returns a directory that holds the files.
 func written(t *testing.T, files map[string]string) string {
 	t.Helper()
 	directory := t.TempDir()

@@ -10,10 +10,10 @@ import (
 
 type schema = apiextensionsv1.JSONSchemaProps
 
-// A rule completes one schema of a kind's root schema.
+// A rule completes one schema within the root schema of a kind.
 type rule func(root *schema) error
 
-// rulesOf says which rules a kind gets.
+// rulesOf maps each kind to its rules.
 var rulesOf = map[string][]rule{
 	"NodePool": {
 		at("spec.template.metadata.labels", labelValues),
@@ -46,10 +46,12 @@ var rulesOf = map[string][]rule{
 	},
 }
 
-// alsoServed are versions that are served as they are written, with the schema of the version that is stored.
+// alsoServed lists, by kind, versions that are served without conversion and with the schema of the stored
+// version.
 var alsoServed = map[string][]string{"Provisioner": {"v1alpha3", "v1alpha4"}}
 
-// serveAlso adds those versions, once. Nothing is converted between them: they have one schema, which keeps everything.
+// serveAlso adds these versions, once. Nothing is converted between them, because they share one schema, which
+// keeps all fields.
 func serveAlso(definition *apiextensionsv1.CustomResourceDefinition, names []string) {
 	stored := definition.Spec.Versions[len(definition.Spec.Versions)-1]
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
@@ -61,21 +63,22 @@ func serveAlso(definition *apiextensionsv1.CustomResourceDefinition, names []str
 	definition.Spec.Versions = append(versions, stored)
 }
 
-// keepUnknown keeps fields that the schema does not name.
+// keepUnknown preserves fields that the schema does not declare.
 func keepUnknown(root *schema) error {
 	root.XPreserveUnknownFields = new(true)
 	return nil
 }
 
-// Patterns of Kubernetes' names: a qualified name with an optional DNS subdomain in
-// front, and a label value, which may be empty.
+// Patterns of Kubernetes names: a qualified name with an optional DNS subdomain as its prefix, and a label
+// value, which may be empty.
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	labelValue    = `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 )
 
-// Patterns of quantities: what controller-gen writes, and what a quantity may be. An exponent of ten digits takes for ever to parse; other
-// exponents than whole numbers are no quantities for Kubernetes either.
+// Patterns of quantities: the one that controller-gen writes, and the one that is accepted. Parsing an exponent
+// of ten digits practically never ends. Exponents that are not integers are no valid quantities for Kubernetes
+// either.
 const (
 	anyQuantity     = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 	boundedQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,3}))?$`
@@ -104,8 +107,8 @@ func quantities(s *schema) error {
 	return nil
 }
 
-// A provider has a label domain, of which users may require some keys only. If it guards
-// labels, a pool's template can set no others either.
+// A provider has a label domain in which users may require only some keys. If guardsLabels is set, the template
+// of a pool can also set only these keys.
 type provider struct {
 	domain       string
 	guardsLabels bool
@@ -125,7 +128,7 @@ var providers = []provider{
 	}},
 }
 
-// at is the rule that applies change to the schema at a dotted path of properties.
+// at returns the rule that applies change to the schema at a dotted path of properties.
 func at(path string, change rule) rule {
 	return func(root *schema) error {
 		if err := edit(root, strings.Split(path, "."), change); err != nil {
@@ -135,8 +138,8 @@ func at(path string, change rule) rule {
 	}
 }
 
-// edit applies change to the named descendant; properties are values in a map, so each
-// changed one is put back.
+// edit applies change to the named descendant. Properties are values in a map, so each modified one is written
+// back.
 func edit(s *schema, path []string, change rule) error {
 	if len(path) == 0 {
 		return change(s)
@@ -212,8 +215,7 @@ func conditions(s *schema) error {
 	return nil
 }
 
-// reasonMayBeEmpty accepts conditions of claims that older versions wrote without a
-// reason or a message.
+// reasonMayBeEmpty accepts conditions of claims without a reason or a message, which older versions wrote.
 func reasonMayBeEmpty(s *schema) error {
 	item, err := items(s)
 	if err != nil {
@@ -250,7 +252,8 @@ func providerLabels(s *schema) error {
 	return nil
 }
 
-// permits is a CEL expression: the variable is not a key of the provider's domain, or one that users may name.
+// permits returns a CEL expression that is true if the variable is not a key of the provider's domain, or is
+// one that users may set.
 func (p provider) permits(variable string) string {
 	var allowed []string
 	for _, key := range p.keys {
