@@ -8,7 +8,7 @@ const (
 	ConditionInstanceProfileReady      = "InstanceProfileReady"      // the instance profile is specified, or created for the role
 	ConditionPlacementGroupReady       = "PlacementGroupReady"       // the class selects no placement group, or it exists
 	ConditionValidationSucceeded       = "ValidationSucceeded"       // AWS would accept the launch requests
-	ConditionCapacityReservationsReady = "CapacityReservationsReady" // the capacity reservations could be listed, even if there are none
+	ConditionCapacityReservationsReady = "CapacityReservationsReady" // capacity reservations can be listed, even if there are none
 )
 
 // Reasons of the discovery conditions.
@@ -19,7 +19,7 @@ const (
 	ReasonUnsupportedAlias               = "UnsupportedAlias" // of an alias without images for this Kubernetes version
 	ReasonPlacementGroupNotFound         = "PlacementGroupNotFound"
 	ReasonPlacementGroupResolutionFailed = "PlacementGroupResolutionFailed"
-	ReasonNotYetActedOn                  = "NotYetActedOn" // own: a field is accepted but not yet implemented
+	ReasonNotYetActedOn                  = "NotYetActedOn" // not upstream: a field is accepted but not yet implemented
 )
 
 // Reasons of ConditionValidationSucceeded.
@@ -30,8 +30,8 @@ const (
 	ReasonKubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
-	ReasonInvalidUserData                     = "InvalidUserData"      // own: detected before any launch
-	ReasonUnknownUserDataField                = "UnknownUserDataField" // own; the condition is True: the node ignores a field
+	ReasonInvalidUserData                     = "InvalidUserData"      // not upstream: detected before any launch
+	ReasonUnknownUserDataField                = "UnknownUserDataField" // not upstream; the condition is True: the node ignores a field
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"

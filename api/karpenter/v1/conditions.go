@@ -5,8 +5,8 @@ const (
 	ConditionValidationSucceeded     = "ValidationSucceeded"     // the pool passes Validate
 	ConditionNodeClassReady          = "NodeClassReady"          // the node class exists and is Ready
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recently launched machines registered as nodes
-	ConditionReplacementsHealthy     = "ReplacementsHealthy"     // own: False while disruption for some reason backs off because replacements fail
-	ConditionServed                  = "Served"                  // own, on pools of another provider: whether a controller of that provider runs
+	ConditionReplacementsHealthy     = "ReplacementsHealthy"     // not upstream: False while failed replacements delay disruption
+	ConditionServed                  = "Served"                  // not upstream: whether the controller of another provider runs
 )
 
 // Condition types of a NodeClaim. Ready is True when the first three are True.
@@ -32,10 +32,10 @@ const (
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
 	ReasonRegistrationFailed        = "RegistrationFailed"
 	ReasonReplacementsFailed        = "ReplacementsFailed" // of ReplacementsHealthy, False
-	ReasonOtherProvider             = "OtherProvider"      // own: no controller of the node class's provider runs
+	ReasonOtherProvider             = "OtherProvider"      // not upstream: no controller of the node class's provider runs
 	ReasonAsked                     = "Asked"              // of Served, Unknown
 	ReasonNotAnswered               = "NotAnswered"        // of Served, False: no controller removed the condition in time
-	ReasonTakenBack                 = "TakenBack"          // of Served, True: another implementation overwrote NodeClassReady and left Served
+	ReasonTakenBack                 = "TakenBack"          // of Served, True: another implementation overwrote NodeClassReady
 )
 
 // Reasons of conditions of a NodeClaim.
@@ -45,7 +45,7 @@ const (
 	ReasonNodeNotFound                  = "NodeNotFound"
 	ReasonRegistrationHookPending       = "RegistrationHookPending"
 	ReasonMultipleNodesFound            = "MultipleNodesFound"
-	ReasonMachineTaken                  = "MachineTaken" // own: another claim has the same providerID
+	ReasonMachineTaken                  = "MachineTaken" // not upstream: another claim has the same providerID
 	ReasonNodeNotReady                  = "NodeNotReady"
 	ReasonStartupTaintsExist            = "StartupTaintsExist"
 	ReasonKnownEphemeralTaintsExist     = "KnownEphemeralTaintsExist"

@@ -144,7 +144,7 @@ type ConsolidationPolicy string
 
 // The consolidation policies.
 const (
-	ConsolidateWhenEmpty                ConsolidationPolicy = "WhenEmpty"                // only empty nodes
+	ConsolidateWhenEmpty                ConsolidationPolicy = "WhenEmpty"                // only nodes without pods to move
 	ConsolidateWhenEmptyOrUnderutilized ConsolidationPolicy = "WhenEmptyOrUnderutilized" // whenever it reduces cost
 	ConsolidateBalanced                 ConsolidationPolicy = "Balanced"                 // when the saving outweighs the disruption
 )
@@ -155,7 +155,7 @@ type DisruptionReason string
 
 // The reasons that a budget may name.
 const (
-	DisruptionUnderutilized DisruptionReason = "Underutilized" // the pods fit on other or cheaper nodes
+	DisruptionUnderutilized DisruptionReason = "Underutilized" // the pods fit on other nodes at a lower cost
 	DisruptionEmpty         DisruptionReason = "Empty"         // no pod needs the node
 	DisruptionDrifted       DisruptionReason = "Drifted"       // the node no longer matches its pool
 )
@@ -169,8 +169,8 @@ type Disruption struct {
 	// +kubebuilder:validation:Type:="string"
 	// +optional
 	ConsolidateAfter NillableDuration `json:"consolidateAfter,omitempty"`
-	// ConsolidationPolicy selects the nodes that may be consolidated. WhenEmpty: only empty nodes.
-	// WhenEmptyOrUnderutilized: all nodes, whenever it reduces cost. Balanced: all nodes, when the saving
+	// ConsolidationPolicy selects the nodes that may be consolidated. WhenEmpty: only nodes without pods to
+	// move. WhenEmptyOrUnderutilized: all nodes, whenever it reduces cost. Balanced: all nodes, when the saving
 	// outweighs the disruption. Defaults to WhenEmptyOrUnderutilized.
 	// +kubebuilder:default:="WhenEmptyOrUnderutilized"
 	// +optional

@@ -119,7 +119,7 @@ type ConsolidationPolicy string
 
 // The consolidation policies.
 const (
-	ConsolidateWhenEmpty         ConsolidationPolicy = "WhenEmpty"         // only empty nodes
+	ConsolidateWhenEmpty         ConsolidationPolicy = "WhenEmpty"         // only nodes without pods to move
 	ConsolidateWhenUnderutilized ConsolidationPolicy = "WhenUnderutilized" // whenever it reduces cost
 	ConsolidateBalanced          ConsolidationPolicy = "Balanced"          // as in karpenter.sh/v1
 )
@@ -133,9 +133,9 @@ type Disruption struct {
 	// +kubebuilder:validation:Type:="string"
 	// +optional
 	ConsolidateAfter *karpv1.NillableDuration `json:"consolidateAfter,omitempty"`
-	// ConsolidationPolicy selects the nodes that may be consolidated. WhenEmpty: only empty nodes.
-	// WhenUnderutilized: all nodes, whenever it reduces cost. Balanced: as in karpenter.sh/v1. Defaults to
-	// WhenUnderutilized.
+	// ConsolidationPolicy selects the nodes that may be consolidated. WhenEmpty: only nodes without pods to
+	// move. WhenUnderutilized: all nodes, whenever it reduces cost. Balanced: as in karpenter.sh/v1. Defaults
+	// to WhenUnderutilized.
 	// +kubebuilder:default:="WhenUnderutilized"
 	// +optional
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
