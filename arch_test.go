@@ -658,7 +658,7 @@ func (p *purity) packageOf(x ast.Expr) (string, bool) {
 	return imported.Imported().Path(), true
 }
 
-// TestImportRulesBite breaks each rule once in a small graph, and checks that the rest of the graph is accepted.
+// TestImportRulesBite breaks rules of each form in a small graph, and checks that the rest of the graph is accepted.
 func TestImportRulesBite(t *testing.T) {
 	fine := imports{
 		"./internal/engine/bitset":    {"math/bits", "iter"},

@@ -16,8 +16,8 @@
 //   - For a rule about a list or a mapping, the refusal names the members that break the rule. They are found by
 //     leaving out the other members.
 //
-// Compiling the rules takes about 100 ms and a few MB. A Server compiles them at the first object of a kind. The
-// controller does not contain this package; arch_test.go enforces that.
+// Compiling the rules takes about 100 ms and a few MB. A Server compiles them at the first object of a kind. Packages of
+// the controller do not import this package; arch_test.go enforces that.
 //
 // The package must not read files or clusters, and has no knowledge of what fields mean.
 package admission

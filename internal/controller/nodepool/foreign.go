@@ -123,7 +123,7 @@ func nobodyAnswered() status.Condition {
 }
 
 func takenBack() status.Condition {
-	return status.Condition{Status: metav1.ConditionTrue, Reason: karpv1.ReasonTakenBack, Message: "the condition NotAnswered was removed by hand; the question is asked again after a day"}
+	return status.Condition{Status: metav1.ConditionTrue, Reason: karpv1.ReasonTakenBack, Message: "another controller set NodeClassReady again and left this condition; the question is asked again after a day"}
 }
 
 const whoRuns = "a controller of another cloud provider asks whether a controller of this NodePool's provider runs; the latter removes this condition"

@@ -26,11 +26,11 @@ import (
 //	              (untaint, clear the reason, then the annotation)
 //
 // A command that moves pods to reduce cost is written and then waits for Guard.Validation, without a visible effect on
-// its nodes. After that wait, and again before the first deletion, Guard.Judge checks it. Every step calls Guard.Admit.
-// Draining cannot be reverted: the claims are being deleted, and Kubernetes has no undelete. State that the cluster
-// shows is not stored a second time: tainted nodes, existing replacements and deleted claims are visible. So only
-// launching is written over proposed in the annotation: from then on a missing replacement means "lost" instead of "not
-// yet created".
+// its nodes. After that wait, and again before the first deletion, Guard.Judge checks it. Steps that taint nodes or
+// delete claims call Guard.Admit first. Draining cannot be reverted: the claims are being deleted, and Kubernetes has no
+// undelete. State that the cluster shows is not stored a second time: tainted nodes, existing replacements and deleted
+// claims are visible. So only launching is written over proposed in the annotation: from then on a missing replacement
+// means "lost" instead of "not yet created".
 type Phase string
 
 // The phases of a command.
