@@ -66,42 +66,29 @@ bin/gotestsum: tools/go.mod
 .PHONY: check
 check: generated vet staticcheck lint race test ## everything that must hold before a commit lands
 
-# tools/golangci.mod pins golangci-lint apart from the other tools, whose versions its 200 modules would change. It is
-# not part of make lint yet: .golangci.yaml says why.
+# tools/golangci.mod pins golangci-lint apart from the other tools, whose versions its 200 modules would change.
 LANGUAGE_ARGS ?=
-REVIVE := bin/revive -config tools/revive.toml -formatter friendly -set_exit_status
 .PHONY: lint
-lint: bin/misspell bin/revive ## spelling, doc comments of exported names, excluded words, long lines
+lint: bin/misspell bin/golangci-lint ## excluded words, long lines, spelling, doc comments of exported names, imports by layer
 	$(GO) -C tools run ./language -root .. -limits language/limits.txt $(LANGUAGE_ARGS)
-	@git ls-files '*.go' ':!*/zz_generated*' | xargs bin/misspell -error -locale US -source go -i $$(grep -v '^#' tools/misspell.txt | paste -sd,)
 	@git ls-files '*.md' | xargs bin/misspell -error -locale US -i $$(grep -v '^#' tools/misspell.txt | paste -sd,)
-	$(REVIVE) ./...
+	bin/golangci-lint run ./...
+	cd test && ../bin/golangci-lint run -c ../.golangci.yaml ./...
+	cd tools && ../bin/golangci-lint run -c ../.golangci.yaml ./...
 
 bin/misspell: tools/go.mod
 	@mkdir -p bin
 	$(GO) -C tools build -o ../bin/misspell github.com/golangci/misspell/cmd/misspell
 
-bin/revive: tools/go.mod
-	@mkdir -p bin
-	$(GO) -C tools build -o ../bin/revive github.com/mgechev/revive
-
-.PHONY: errorlint
-errorlint: ## errors that are compared, asserted or formatted without errors.Is, errors.As and %w
-	@mkdir -p bin
-	$(GO) -C tools build -o ../bin/errorlint github.com/polyfloyd/go-errorlint
-	bin/errorlint ./...
-	cd test && ../bin/errorlint ./...
-
 bin/golangci-lint: tools/golangci.mod
 	@echo 'building golangci-lint: 1,200 packages, several minutes the first time' >&2
 	@mkdir -p bin
-	$(GO) -C tools build -modfile=golangci.mod -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	$(GO) -C tools build -trimpath -modfile=golangci.mod -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-.PHONY: golangci
-golangci: bin/golangci-lint ## golangci-lint with .golangci.yaml, in all modules but the sandbox
-	bin/golangci-lint run ./...
-	cd test && ../bin/golangci-lint run -c ../.golangci.yaml ./...
-	cd tools && ../bin/golangci-lint run -c ../.golangci.yaml ./...
+.PHONY: errorlint
+errorlint: bin/golangci-lint ## errors that are compared, asserted or formatted without errors.Is, errors.As and %w
+	bin/golangci-lint run --enable-only=errorlint ./...
+	cd test && ../bin/golangci-lint run -c ../.golangci.yaml --enable-only=errorlint ./...
 
 # .ci/release says what it writes, and why goreleaser is not used.
 .PHONY: release

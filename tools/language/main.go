@@ -99,7 +99,7 @@ func run(root, path, list string, update bool) error {
 		return err
 	}
 	if !update {
-		fmt.Printf("language: fewer occurrences than %s allows: write the lower limits with `make lint LANGUAGE_ARGS=-update`\n", filepath.Base(path))
+		fmt.Printf("language: fewer than %s allows: `make lint LANGUAGE_ARGS=-update` writes the limits\n", filepath.Base(path))
 		return nil
 	}
 	return os.WriteFile(path, []byte(formatLimits(lower)), 0o644)
@@ -231,7 +231,7 @@ func parseLimits(text string) (map[string]int, error) {
 }
 
 func formatLimits(limits map[string]int) string {
-	text := "# How many excluded words each kind of text may have, and how many long lines of Go. Numbers only fall; the goal is 0. See main.go.\n"
+	text := "# How many excluded words and long lines each kind of text may have. Numbers only fall; the goal is 0. See main.go.\n"
 	for _, kind := range kinds {
 		text += fmt.Sprintf("%s %d\n", kind, limits[kind])
 	}
