@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +43,7 @@ type world struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	sink   *events.FakeRecorder
+	log    controllerLog
 	// between is called before the controller reads an object by its name. Nil means no call.
 	between func(context.Context, client.Reader, client.Object) error
 }
@@ -78,7 +79,7 @@ func (w *world) startWith(settings legacy.Settings) (stop func()) {
 func (w *world) startUnserved(settings legacy.Settings) (stop func(), r *controllerlegacy.Reconciler) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(w.config, ctrl.Options{
-		Scheme: w.scheme, Logger: logr.Discard(), Metrics: server.Options{BindAddress: "0"},
+		Scheme: w.scheme, Logger: funcr.New(w.log.add, funcr.Options{LogTimestamp: true, Verbosity: 1}), Metrics: server.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	w.must(err)
@@ -106,6 +107,24 @@ func (w *world) startUnserved(settings legacy.Settings) (stop func(), r *control
 	return stop, r
 }
 
+// controllerLog is the log of a controller, for the case that the test fails.
+type controllerLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *controllerLog) add(prefix, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, prefix+" "+line)
+}
+
+func (l *controllerLog) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
 func (w *world) must(err error) {
 	w.t.Helper()
 	if err != nil {
@@ -130,7 +149,7 @@ func (w *world) until(what string, right func() bool) {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return right(), nil })
 	if err != nil {
-		w.t.Fatalf("not reached: %s", what)
+		w.t.Fatalf("not reached: %s; the controller's log:\n%s", what, w.log.text())
 	}
 }
 
