@@ -62,30 +62,45 @@ func digests(binary string) ([]string, error) {
 	var lines []string
 	for _, name := range digested {
 		for seed := 1; seed <= 3; seed++ {
-			set, err := workload.Named(name, seed)
+			some, err := digestsOf(binary, name, seed)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
 			}
-			folder, err := os.MkdirTemp("", "digest-")
-			if err != nil {
-				return nil, err
-			}
-			defer os.RemoveAll(folder)
-			if err := set.Write(folder); err != nil {
-				return nil, err
-			}
-			modes := [][]string{nil}
-			if strings.HasPrefix(name, "cluster-") {
-				modes = append(modes, []string{"--disrupt", "--until-stable"})
-			}
-			for _, mode := range modes {
-				sum, err := answerHash(binary, folder, mode)
-				if err != nil {
-					return nil, fmt.Errorf("%s, seed %d: %w", name, seed, err)
-				}
-				lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s seed %d %s", sum, name, seed, strings.Join(mode, " "))))
-			}
+			lines = append(lines, some...)
 		}
+	}
+	return lines, nil
+}
+
+// digestsOf returns the lines of one workload. A cluster without pending pods has nothing to plan, only nodes to disrupt.
+func digestsOf(binary, name string, seed int) ([]string, error) {
+	set, err := workload.Named(name, seed)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "digest-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	if err := set.Write(folder); err != nil {
+		return nil, err
+	}
+	var modes [][]string
+	cluster := strings.HasPrefix(name, "cluster-")
+	if !cluster || strings.Contains(name, "-pending-") {
+		modes = append(modes, nil)
+	}
+	if cluster {
+		modes = append(modes, []string{"--disrupt", "--until-stable"})
+	}
+	var lines []string
+	for _, mode := range modes {
+		sum, err := answerHash(binary, folder, mode)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s seed %d %s", sum, name, seed, strings.Join(mode, " "))))
 	}
 	return lines, nil
 }
