@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
 # topology, relaxation, whole plans and histories; what convert, the captures, the providers and migrate read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/migrate/... ./internal/sim/... ./internal/wire/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/compat/... ./internal/migrate/... ./internal/testing/sim/... ./internal/wire/...
 
 # The oldest and the newest Kubernetes version that the chart, the README and karpenter doctor claim, and all of them but the
 # default, which make test runs on.
@@ -131,10 +131,10 @@ staticcheck:
 
 .PHONY: race
 race:
-	$(GO) test -race -timeout 20m ./internal/engine/... ./internal/sim/...
+	$(GO) test -race -timeout 20m ./internal/engine/... ./internal/testing/sim/...
 
 # The API tests read KUBEBUILDER_ASSETS, as the end-to-end tests do. One control plane is built per version, 4 to 10 minutes each.
-VERSIONED ?= ./api/... ./internal/cluster ./internal/execute ./internal/controller/... ./internal/conversion ./internal/sandbox/...
+VERSIONED ?= ./api/... ./internal/cluster ./internal/execute ./internal/controller/... ./internal/compat/webhook ./internal/compat/controllers/... ./internal/sandbox/...
 .PHONY: versions
 versions: build ## core end-to-end cases, API tests and agreement on other Kubernetes versions (VERSIONS="1.33 1.37")
 	@failed=0; for version in $(VERSIONS); do \
@@ -159,12 +159,12 @@ scale: sandbox ## CPU and memory of the controller by size (SCALE=100 LOADED=100
 .PHONY: nightly
 nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzing, long histories (hours)
 	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 240m -v ./e2e/...
-	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m -v -run 'Histories$$' ./internal/sim # 10,000, 1,000 with preemption, 300 with a cloud that answers wrongly
+	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m -v -run 'Histories$$' ./internal/testing/sim # 10,000, 1,000 with preemption, 300 with a cloud that answers wrongly
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/engine/...
-	$(GO) test ./internal/sim
+	$(GO) test ./internal/testing/sim
 	$(MAKE) versions VERSIONS="$(ALL_VERSIONS)"
 	$(MAKE) fuzz
-	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/legacy/beta # conversion: nothing may be lost on the way
+	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/compat/v1beta1 # conversion: nothing may be lost on the way
 
 # Of each fuzzer that is killed 100 MB and more would stay in the folder for temporary files.
 .PHONY: fuzz
@@ -196,7 +196,7 @@ bench: build ## speed, price, growth and memory of plans, as docs/performance.md
 .PHONY: digests
 digests: build ## compare hashes of plans and of random histories with those in the repository (DIGEST_ARGS=-update writes them)
 	$(GO) -C test run ./bench digest -binary $(CURDIR)/bin/karpenter $(DIGEST_ARGS) $(CURDIR)/test/bench/testdata/digests
-	$(GO) test ./internal/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
+	$(GO) test ./internal/testing/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
 
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (optional: needs a network)

@@ -81,7 +81,12 @@ var importRules = []importRule{
 		because: "a snapshot is what is; what to do about it builds on it",
 	},
 	{
-		from:    "./internal/engine/audit",
+		from:    "./internal/testing/audit",
+		only:    append([]string{"./internal/engine/..."}, pureStandard...),
+		because: "the judge of plans maps values to a verdict, like the engine",
+	},
+	{
+		from:    "./internal/testing/audit",
 		never:   []string{"./internal/engine/placement"},
 		through: true,
 		because: "a judge that shares code with the judged shares its mistakes",
@@ -120,26 +125,26 @@ var importRules = []importRule{
 		because: "provider and simulator share these facts and nothing else: with code in between they would share its mistakes",
 	},
 	{
-		from:    "./internal/cloud/aws/awssim",
+		from:    "./internal/testing/awssim",
 		never:   []string{"./...", "github.com/aws/...", "sigs.k8s.io/...", "k8s.io/api/...", "k8s.io/client-go/..."},
 		except:  []string{"./internal/cloud/aws/catalog"},
 		because: "the simulated AWS judges the provider: what they shared they would agree on, right or wrong",
 	},
 	{
-		from:    "./internal/cloud/aws/awssim/kubelet",
+		from:    "./internal/testing/awssim/kubelet",
 		never:   []string{"./...", "github.com/aws/..."},
-		except:  []string{"./internal/cloud/aws/awssim"},
+		except:  []string{"./internal/testing/awssim"},
 		because: "simulated kubelets judge the user data that the provider writes: they read it in their own ways",
 	},
 	{
-		from:    "./internal/cloud/aws/awstest",
+		from:    "./internal/testing/awstest",
 		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
-		except:  []string{"./internal/cloud/aws/awssim", "./internal/cloud/aws/call"},
+		except:  []string{"./internal/testing/awssim", "./internal/cloud/aws/call"},
 		because: "the tests of every part of the provider use it: it can be about none of them",
 	},
 	{
 		from:    "./internal/cloud/aws",
-		never:   []string{"./internal/cloud/aws/awssim/...", "./internal/cloud/aws/awstest", "./internal/cloud/kwok"},
+		never:   []string{"./internal/testing/awssim/...", "./internal/testing/awstest", "./internal/cloud/kwok"},
 		because: "the provider meets the simulator over the wire only, as it meets AWS",
 	},
 	{
@@ -245,41 +250,41 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
-		from:    "./internal/controller/legacy",
+		from:    "./internal/compat/controllers/provisioner",
 		never:   []string{"./internal/engine/...", "./internal/cloud/..."},
 		because: "older objects become pools and classes; what those mean to planning and to a cloud is told by them",
 	},
 	{
-		from:    "./internal/legacy",
+		from:    "./internal/compat/v1alpha5",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
-		except:  []string{"./internal/legacy/names", "./internal/wire"},
+		except:  []string{"./internal/compat/names", "./internal/wire"},
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
 	},
 	{
 		from:    "./internal/migrate",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
-		except:  []string{"./internal/legacy/..."},
-		because: "manifests in, manifests out: the caller reads files or a cluster, and package legacy knows what a version means",
+		except:  []string{"./internal/compat/v1alpha5", "./internal/compat/v1beta1", "./internal/compat/settings", "./internal/compat/names"},
+		because: "manifests in, manifests out: the caller reads files or a cluster, and the packages of compat know what a version means",
 	},
 	{
-		from:    "./internal/admission",
+		from:    "./internal/compat/admission",
 		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/..."},
 		because: "what an API server would answer follows from the object and the definitions, which the caller reads",
 	},
 	{
 		from:    "./internal/controller/...",
-		never:   []string{"./internal/admission"},
+		never:   []string{"./internal/compat/admission"},
 		through: true,
 		because: "a controller has an API server to ask, and no memory for compiled rules",
 	},
 	{
-		from:    "./internal/legacy/names",
+		from:    "./internal/compat/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
 		because: "controllers and commands that read or write manifests share one table of names",
 	},
 	{
-		from:    "./internal/controller/oldnames",
+		from:    "./internal/compat/controllers/nodelabel",
 		never:   []string{"./internal/engine/..."},
 		through: true,
 		because: "labels follow from what pods say and nodes are, not from what is planned",
@@ -307,13 +312,13 @@ var importRules = []importRule{
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{
-		from:    "./internal/conversion",
+		from:    "./internal/compat/webhook",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/legacy/beta"},
+		except:  []string{"./internal/compat/v1beta1"},
 		because: "older versions are served whatever is launched and by which provider",
 	},
 	{
-		from:    "./internal/legacy/beta",
+		from:    "./internal/compat/v1beta1",
 		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
 		except:  []string{"./api/karpenter/v1"},
 		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",
@@ -499,7 +504,7 @@ func sourceViolations(files map[string]string) []string {
 			found = append(found, fmt.Sprintf("%s: package %s: name a package for the noun that it is about", name, file.Name))
 		}
 		found = append(found, sharedReads(fset, name, file)...)
-		if dir := path.Dir(name); strings.HasPrefix(dir, "internal/engine") {
+		if dir := path.Dir(name); strings.HasPrefix(dir, "internal/engine") || dir == "internal/testing/audit" {
 			engine[dir] = append(engine[dir], file)
 		}
 	}
@@ -666,7 +671,7 @@ func TestImportRulesBite(t *testing.T) {
 		"./internal/engine/label":     {"./internal/engine/bitset", "strings"},
 		"./internal/engine/model":     {"./internal/engine/label", "time", "encoding/binary"},
 		"./internal/engine/plan":      {"./internal/engine/model"},
-		"./internal/engine/audit":     {"./internal/engine/plan", "fmt"},
+		"./internal/testing/audit":    {"./internal/engine/plan", "fmt"},
 		"./internal/engine/placement": {"./internal/engine/plan", "sync"},
 		"./internal/cluster":          {"./internal/cluster/convert", "sigs.k8s.io/controller-runtime/pkg/client"},
 		"./internal/cluster/convert":  {"./internal/engine/model", "k8s.io/api/core/v1"},
@@ -697,9 +702,9 @@ func TestImportRulesBite(t *testing.T) {
 		{"./internal/engine/quantity", "./internal/engine/bitset", nil, "./internal/engine/quantity -> ./internal/engine/bitset: forb"},
 		{"./internal/engine/label", "./internal/engine/quantity", nil, "./internal/engine/label -> ./internal/engine/quantity: forb"},
 		{"./internal/engine/model", "./internal/engine/plan", nil, "./internal/engine/model -> ./internal/engine/plan: forb"},
-		{"./internal/engine/audit", "./internal/engine/placement", nil, "./internal/engine/audit -> ./internal/engine/placement: forb"},
-		{"./internal/engine/audit", "./internal/engine/explain", imports{"./internal/engine/explain": {"./internal/engine/placement"}},
-			"./internal/engine/audit -> ./internal/engine/explain -> ./internal/engine/placement: forb"},
+		{"./internal/testing/audit", "./internal/engine/placement", nil, "./internal/testing/audit -> ./internal/engine/placement: forb"},
+		{"./internal/testing/audit", "./internal/engine/explain", imports{"./internal/engine/explain": {"./internal/engine/placement"}},
+			"./internal/testing/audit -> ./internal/engine/explain -> ./internal/engine/placement: forb"},
 		{"./internal/cluster/convert", "k8s.io/client-go/rest", nil, "./internal/cluster/convert -> k8s.io/client-go/rest: forb"},
 		{"./internal/cluster/convert", "net", nil, "./internal/cluster/convert -> net: forb"},
 		{"./internal/cloud", "./internal/engine/label", nil, "./internal/cloud -> ./internal/engine/label: forb"},

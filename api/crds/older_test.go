@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
-	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
 // olderManifests are realistic manifests, including invalid fields. Each is accepted with strict validation,
@@ -97,7 +97,7 @@ func testOlderManifestsAreKeptWhole(t *testing.T, s *server) {
 			if diff := cmp.Diff(plainJSON(t, spec), plainJSON(t, stored.Object["spec"])); diff != "" {
 				t.Errorf("spec (-written +stored):\n%s", diff)
 			}
-			if got := legacy.WrittenVersion(stored); got != version {
+			if got := v1alpha5.WrittenVersion(stored); got != version {
 				t.Errorf("written as %s, detected as %s", version, got)
 			}
 			// A small edit by another field manager in the newest version does not change the result.
@@ -105,7 +105,7 @@ func testOlderManifestsAreKeptWhole(t *testing.T, s *server) {
 			if err := s.Patch(t.Context(), stored, patch, client.FieldOwner("kubectl-edit")); err != nil {
 				t.Fatal(err)
 			}
-			if got := legacy.WrittenVersion(stored); got != version && spec != nil {
+			if got := v1alpha5.WrittenVersion(stored); got != version && spec != nil {
 				t.Errorf("after an edit in %s: written as %s, detected as %s", stored.GetAPIVersion(), version, got)
 			}
 		})
@@ -137,7 +137,7 @@ func testOlderManifestsAreApplied(t *testing.T, s *server) {
 			t.Fatal(err)
 		}
 	}
-	if got := legacy.WrittenVersion(object); got != "v1alpha3" {
+	if got := v1alpha5.WrittenVersion(object); got != "v1alpha3" {
 		t.Errorf("detected as %s", got)
 	}
 }
@@ -181,9 +181,9 @@ func cells(t *testing.T, config *rest.Config, path string) map[string]any {
 	return row
 }
 
-// The API server accepts the results of translating older manifests: the golden files of package legacy.
+// The API server accepts the results of translating older manifests: the golden files of package v1alpha5.
 func testTranslationsAreAccepted(t *testing.T, s *server) {
-	files, err := filepath.Glob("../../internal/legacy/testdata/*.txtar")
+	files, err := filepath.Glob("../../internal/compat/v1alpha5/testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/admission"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 // A server is a real kube-apiserver with the definitions of this package installed.

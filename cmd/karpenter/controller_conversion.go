@@ -9,16 +9,16 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 )
 
 // beforeCaches is a runnable that runs on every replica, before caches are filled. The manager starts only webhooks
 // that early.
 type beforeCaches struct {
-	webhook.Server // for its type; the manager calls none of its methods
-	start          func(context.Context) error
+	crwebhook.Server // for its type; the manager calls none of its methods
+	start            func(context.Context) error
 }
 
 // NeedLeaderElection returns false, because the API server may call any replica.
@@ -47,7 +47,7 @@ func (w *wiring) addConversion() error {
 	if err != nil {
 		return fmt.Errorf("setting up the conversion webhook: %w", err)
 	}
-	server := &conversion.Server{
+	server := &webhook.Server{
 		Client: api, Namespace: ownNamespace(""), Service: w.o.service, ServicePort: w.o.servicePort, Port: w.o.webhookPort, SecretNamespace: ownNamespace(w.o.electionNamespace),
 		Clock: w.clock, Log: log,
 	}
@@ -57,7 +57,7 @@ func (w *wiring) addConversion() error {
 	if err := w.mgr.Add(beforeCaches{start: server.Start}); err != nil || w.o.webhookPort == 0 {
 		return err
 	}
-	storage := &conversion.Storage{Client: api, Classes: w.o.cloudProvider == "aws", Clock: w.clock, Log: log}
+	storage := &webhook.Storage{Client: api, Classes: w.o.cloudProvider == "aws", Clock: w.clock, Log: log}
 	return w.mgr.Add(manager.RunnableFunc(storage.Start))
 }
 

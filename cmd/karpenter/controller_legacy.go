@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
-	controllerlegacy "github.com/karpenter-go/karpenter/internal/controller/legacy"
-	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/compat/controllers/provisioner"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
 // addLegacy starts the controller of Provisioners and AWSNodeTemplates, and notifies it when their definitions are
@@ -30,7 +30,7 @@ func (w *wiring) addLegacy(ctx context.Context) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	log := w.mgr.GetLogger().WithName(controllerlegacy.Name)
+	log := w.mgr.GetLogger().WithName(provisioner.Name)
 	log.Info("not all older kinds are served by the API server, and until they are nothing is made from older objects; nothing else depends on them", "missing", missing)
 	return w.mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		err := wait.PollUntilContextCancel(ctx, w.o.timers.ClassRecheck, false, func(ctx context.Context) (bool, error) {
@@ -49,7 +49,7 @@ func (w *wiring) addLegacy(ctx context.Context) error {
 }
 
 // serveLegacy passes the kinds that are served to the controller, and returns the others.
-func (w *wiring) serveLegacy(ctx context.Context, older *controllerlegacy.Reconciler, kinds []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error) {
+func (w *wiring) serveLegacy(ctx context.Context, older *provisioner.Reconciler, kinds []schema.GroupVersionKind) (missing []schema.GroupVersionKind, err error) {
 	for i, kind := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -68,8 +68,8 @@ func (w *wiring) serveLegacy(ctx context.Context, older *controllerlegacy.Reconc
 	return missing, nil
 }
 
-func (w *wiring) legacy() *controllerlegacy.Reconciler {
-	return &controllerlegacy.Reconciler{
+func (w *wiring) legacy() *provisioner.Reconciler {
+	return &provisioner.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Recorder: w.recorder, Timers: w.o.timers, Settings: w.legacySettings,
 		Simulated: w.o.cloudProvider == "kwok",
 	}
@@ -79,9 +79,9 @@ func (w *wiring) legacy() *controllerlegacy.Reconciler {
 const manyPods = 110
 
 // legacySettings returns the settings that older objects do not contain themselves.
-func (w *wiring) legacySettings(ctx context.Context) legacy.Settings {
+func (w *wiring) legacySettings(ctx context.Context) v1alpha5.Settings {
 	before := w.o.older.cluster
-	s := legacy.Settings{
+	s := v1alpha5.Settings{
 		Kwok: w.o.cloudProvider == "kwok", ClusterName: w.o.aws.clusterName, DefaultInstanceProfile: w.o.aws.instanceProfile,
 		Tags: before.Tags, Drift: before.Drift,
 	}

@@ -13,7 +13,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+	"github.com/karpenter-go/karpenter/internal/compat/settings"
 )
 
 // This file reads settings by their names before v1: environment variables, and the ConfigMap

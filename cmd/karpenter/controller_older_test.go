@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+	"github.com/karpenter-go/karpenter/internal/compat/settings"
 )
 
 // optionsOf returns the options of a command line and an environment, before settings are read from the cluster.

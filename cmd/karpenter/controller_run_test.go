@@ -24,7 +24,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 // TestControllerRuns checks the verb on a real API server. Without CRDs it ends with a clear error. With them it

@@ -26,10 +26,10 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/internal/doctor"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 // clinic is an API server with an installation that has no problems, apart from the missing controller.
@@ -52,7 +52,7 @@ func newClinic(t *testing.T) *clinic {
 	}
 	for _, d := range definitions { // no running controller would convert
 		if d.Spec.Conversion != nil {
-			d.Spec.Conversion.Webhook.ClientConfig.Service.Name = conversion.SwitchedOff
+			d.Spec.Conversion.Webhook.ClientConfig.Service.Name = webhook.SwitchedOff
 		}
 	}
 	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
@@ -308,7 +308,7 @@ func (c *clinic) illnesses() []illness {
 		{codes: "ConversionBroken", about: "no controller has said that it converts", fall: func() func() {
 			d := definition()
 			service := func() *apiextensionsv1.ServiceReference { return d.Spec.Conversion.Webhook.ClientConfig.Service }
-			return c.edit(d, func() { service().Name = "karpenter" }, func() { service().Name = conversion.SwitchedOff })
+			return c.edit(d, func() { service().Name = "karpenter" }, func() { service().Name = webhook.SwitchedOff })
 		}},
 		{codes: "ConversionBroken", about: "older versions are refused on purpose", fall: func() func() {
 			d := definition()

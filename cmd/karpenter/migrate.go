@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/karpenter-go/karpenter/internal/admission"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 

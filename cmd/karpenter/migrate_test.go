@@ -15,7 +15,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/migrate"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 const todaysPool = `apiVersion: karpenter.sh/v1

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
 )
 
 // awsSim holds the flags of "sandbox aws-sim".

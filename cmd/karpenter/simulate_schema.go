@@ -13,7 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/karpenter-go/karpenter/internal/admission"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
 // violations returns the errors of the API server about an object of Karpenter's kinds: values that are out of range,

@@ -44,8 +44,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/removal"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 const className = "default"

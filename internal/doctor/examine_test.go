@@ -34,8 +34,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
-	"github.com/karpenter-go/karpenter/internal/conversion"
-	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -161,19 +161,19 @@ func TestTrialsCanBeConverted(t *testing.T) {
 		if err := json.Unmarshal([]byte(trial), &object); err != nil {
 			t.Fatalf("%s: %v", definition, err)
 		}
-		if pool := beta.PoolToAsk(object); pool != "" {
+		if pool := v1beta1.PoolToAsk(object); pool != "" {
 			t.Errorf("%s: pool %s is read", definition, pool)
 		}
 		from, _ := object["apiVersion"].(string)
 		for _, to := range []string{strings.TrimSuffix(from, "beta1"), from} {
-			converted, err := beta.Converter{}.Convert(object, to)
+			converted, err := v1beta1.Converter{}.Convert(object, to)
 			if err != nil || converted["apiVersion"] != to || converted["spec"] == nil {
 				t.Fatalf("%s: to %s: %v, %v", definition, to, converted, err)
 			}
 			object = converted
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(conversion.Definitions())), slices.Sorted(maps.Keys(trials))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(webhook.Definitions())), slices.Sorted(maps.Keys(trials))); diff != "" {
 		t.Errorf("-definitions that are converted +trials:\n%s", diff)
 	}
 }

@@ -31,8 +31,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/execute"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 // written records what the executor passed to the store.

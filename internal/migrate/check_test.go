@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/admission"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
 // judge returns the check by the definitions, as the command does.

@@ -12,8 +12,8 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy"
-	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
 )
 
 // toV1 converts an object of v1beta1. The formatting is kept as far as the meaning is unchanged.
@@ -26,7 +26,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 	}
 	before, _ := wire(r.root).(map[string]any)
 	groupAsVersion(before)
-	after, err := beta.Converter{Expiry: expiry}.ToV1(before)
+	after, err := v1beta1.Converter{Expiry: expiry}.ToV1(before)
 	if err != nil {
 		r.note(Impossible, "", "%s", err)
 		return
@@ -40,7 +40,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 			return
 		}
 	}
-	for _, annotation := range []string{beta.AnnotationNodeClassReference, beta.AnnotationUbuntu, beta.AnnotationV1Beta1} {
+	for _, annotation := range []string{v1beta1.AnnotationNodeClassReference, v1beta1.AnnotationUbuntu, v1beta1.AnnotationV1Beta1} {
 		unstructured.RemoveNestedField(after, "metadata", "annotations", annotation)
 	}
 	if annotations, _, _ := unstructured.NestedMap(after, "metadata", "annotations"); len(annotations) == 0 {
@@ -63,7 +63,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 	}
 	r.root, r.anew = reshape(r.root, want), true
 	if kubelet != nil { // with its comments; kubelets moves it to the class
-		take(r.root, "metadata", "annotations", beta.AnnotationKubelet)
+		take(r.root, "metadata", "annotations", v1beta1.AnnotationKubelet)
 		prune(r.root, "metadata", "annotations")
 		put(r.root, kubelet, "spec", "template", "spec", "kubelet")
 	}
@@ -106,7 +106,7 @@ func (r *repair) describeImages(before, after map[string]any) {
 	terms, _, _ := unstructured.NestedSlice(before, "spec", "amiSelectorTerms")
 	switch {
 	case family == "Ubuntu" && len(terms) == 0:
-		r.note(Impossible, "spec.amiFamily", "v1 has no images of Ubuntu: name one in spec.amiSelectorTerms in place of %s", beta.NoImage)
+		r.note(Impossible, "spec.amiFamily", "v1 has no images of Ubuntu: name one in spec.amiSelectorTerms in place of %s", v1beta1.NoImage)
 	case family == "Ubuntu":
 		r.note(Changed, "spec.amiFamily", "Ubuntu's machines join as those of AL2 do; the images stay")
 	case family == string(awsv1.FamilyCustom) && len(terms) == 0:
@@ -167,7 +167,7 @@ func (m *migration) translate() {
 	var items []*item
 	var objects []*unstructured.Unstructured
 	for _, i := range m.items {
-		if !i.is(karpv1.Group, legacy.KindProvisioner) && !i.is(awsv1.Group, legacy.KindAWSNodeTemplate) {
+		if !i.is(karpv1.Group, v1alpha5.KindProvisioner) && !i.is(awsv1.Group, v1alpha5.KindAWSNodeTemplate) {
 			continue
 		}
 		content, ok := wire(i.root).(map[string]any)
@@ -177,16 +177,16 @@ func (m *migration) translate() {
 		}
 		items, objects = append(items, i), append(objects, &unstructured.Unstructured{Object: content})
 	}
-	for n, result := range legacy.Translate(objects, m.legacySettings()) {
+	for n, result := range v1alpha5.Translate(objects, m.legacySettings()) {
 		items[n].translated(result)
 	}
 }
 
-// outcomes maps the effects of package legacy to outcomes of this package.
-var outcomes = map[legacy.Effect]Outcome{legacy.Carried: Changed, legacy.Defaulted: Defaulted, legacy.Repaired: Repaired, legacy.Changed: Changed, legacy.Impossible: Impossible}
+// outcomes maps the effects of package v1alpha5 to outcomes of this package.
+var outcomes = map[v1alpha5.Effect]Outcome{v1alpha5.Carried: Changed, v1alpha5.Defaulted: Defaulted, v1alpha5.Repaired: Repaired, v1alpha5.Changed: Changed, v1alpha5.Impossible: Impossible}
 
 // translated replaces an older object by its results.
-func (i *item) translated(result legacy.Result) {
+func (i *item) translated(result v1alpha5.Result) {
 	before := Entry{Notes: slices.Clone(i.Notes)}
 	for _, n := range result.Notes {
 		if before.told(n.Field) {

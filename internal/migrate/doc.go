@@ -6,8 +6,8 @@
 //	                     +--> settings of the cluster (values, ConfigMap) ------+
 //	                     +--> Cluster Autoscaler, node groups --propose--> NodePools, EC2NodeClasses
 //
-// The semantics of older objects are in other packages: package legacy has those of Provisioners and
-// AWSNodeTemplates, legacy/beta those of v1beta1, and legacy/names those of labels and annotations. This package
+// The semantics of older objects are in other packages: package compat/v1alpha5 has those of Provisioners and
+// AWSNodeTemplates, compat/v1beta1 those of v1beta1, and compat/names those of labels and annotations. This package
 // handles what files contain beyond objects:
 //
 //   - Comments, order and style. A document is a tree of YAML nodes (node.go). The result for an object is computed

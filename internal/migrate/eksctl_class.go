@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
 // eksctlClass creates the class of a group. The subnets and security groups are those that eksctl creates for the
@@ -137,7 +137,7 @@ func (e *eksctlGroup) newest(f family, written string) family {
 		e.remark(Impossible, "amiFamily", "no alias is of FIPS images: bottlerocket@latest is named; select those by spec.amiSelectorTerms with ssmParameter, and amiFamily: Bottlerocket")
 		e.special = true
 	}
-	if f.name == awsv1.FamilyAL2 && e.minor() >= legacy.FirstWithoutAL2 {
+	if f.name == awsv1.FamilyAL2 && e.minor() >= v1alpha5.FirstWithoutAL2 {
 		e.remark(Changed, "amiFamily", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", e.minor())
 		return families["AmazonLinux2023"]
 	}
@@ -330,7 +330,7 @@ func (e *eksctlGroup) tags() {
 		case ofTemplate:
 			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not name: if something else gives it to them, write it into spec.template of the pool", tag, value, kind)
 		case strings.HasPrefix(tag, "k8s.io/cluster-autoscaler/"):
-		case legacy.ReservedTag(tag):
+		case v1alpha5.ReservedTag(tag):
 			e.remark(Advice, "tags", "%s is set by karpenter, and is left out", tag)
 		default:
 			set(e.class, scalar(value), "tags", tag)

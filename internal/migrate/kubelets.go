@@ -8,7 +8,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
 )
 
 // This file moves kubelet settings, which belonged to the pool, to the class: a class that pools use with different
@@ -30,7 +30,7 @@ func (m *migration) kubelets() {
 				users[class] = append(users[class], user{i, i.kubelet()})
 			} else if i.kubelet() != nil {
 				i.note(Changed, "spec.template.spec.kubelet", "is left out: only an EC2NodeClass has kubelet settings")
-				take(i.root, "metadata", "annotations", beta.AnnotationKubelet)
+				take(i.root, "metadata", "annotations", v1beta1.AnnotationKubelet)
 				prune(i.root, "metadata", "annotations")
 				i.anew = true
 			}
@@ -62,7 +62,7 @@ func (m *migration) kubelets() {
 // kubelet removes a pool's settings and returns them: the field, or the result of a conversion.
 func (i *item) kubelet() *yaml.Node {
 	field := take(i.root, "spec", "template", "spec", "kubelet")
-	noted := text(at(i.root, "metadata", "annotations", beta.AnnotationKubelet))
+	noted := text(at(i.root, "metadata", "annotations", v1beta1.AnnotationKubelet))
 	if field != nil {
 		i.anew = true
 	}
@@ -85,12 +85,12 @@ func (i *item) kubelet() *yaml.Node {
 // keepKubelet keeps the settings in the annotation that the controller reads.
 func (u user) keepKubelet() {
 	compact, err := json.Marshal(plain(u.kubelet))
-	if err != nil || text(at(u.root, "metadata", "annotations", beta.AnnotationKubelet)) == string(compact) {
+	if err != nil || text(at(u.root, "metadata", "annotations", v1beta1.AnnotationKubelet)) == string(compact) {
 		return
 	}
 	annotation := scalar(string(compact))
 	annotation.HeadComment = comments(u.kubelet)
-	put(u.root, annotation, "metadata", "annotations", beta.AnnotationKubelet)
+	put(u.root, annotation, "metadata", "annotations", v1beta1.AnnotationKubelet)
 	u.anew = true
 	class := text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name"))
 	u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
@@ -138,7 +138,7 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 		if u.kubelet == nil {
 			continue
 		}
-		take(u.root, "metadata", "annotations", beta.AnnotationKubelet)
+		take(u.root, "metadata", "annotations", v1beta1.AnnotationKubelet)
 		prune(u.root, "metadata", "annotations")
 		u.anew = true
 		class := i.name
@@ -161,7 +161,7 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
 		}
 		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
-		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s on the pool, which goes before the class's settings: take it away before you change those", beta.AnnotationKubelet)
+		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s on the pool, which goes before the class's settings: take it away before you change those", v1beta1.AnnotationKubelet)
 	}
 	return changed
 }

@@ -9,8 +9,8 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/legacy"
-	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+	"github.com/karpenter-go/karpenter/internal/compat/settings"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
 // Options contains information that is not in manifests.
@@ -352,8 +352,8 @@ func (r *repair) lastApplied() bool {
 }
 
 // legacySettings returns the settings as input for the translation.
-func (m *migration) legacySettings() legacy.Settings {
-	s := legacy.Settings{
+func (m *migration) legacySettings() v1alpha5.Settings {
+	s := v1alpha5.Settings{
 		Kwok: m.options.Kwok, ClusterName: m.settings.clusterName, KubernetesMinor: m.options.KubernetesMinor,
 		DefaultInstanceProfile: m.settings.defaultInstanceProfile, Tags: m.settings.tags, Drift: m.settings.drift,
 	}

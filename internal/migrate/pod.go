@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy/names"
+	"github.com/karpenter-go/karpenter/internal/compat/names"
 )
 
 // safeToEvict is the annotation of pods for the Cluster Autoscaler. With "false", it does not remove their node

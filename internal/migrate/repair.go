@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy/names"
+	"github.com/karpenter-go/karpenter/internal/compat/names"
 )
 
 // This file repairs common mistakes in manifests, each in one function. The result is an object in the form of its

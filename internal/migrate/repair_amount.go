@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy/names"
+	"github.com/karpenter-go/karpenter/internal/compat/names"
 )
 
 // This file repairs durations, policies, budgets, numbers and amounts of pools.

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
 // class repairs an EC2NodeClass.
@@ -63,7 +63,7 @@ func (r *repair) selector(field, kind string) {
 		r.note(Impossible, "spec."+field, "has values that are not of JSON")
 		return
 	}
-	spec, notes := legacy.SelectorTerms(map[string]any{field: content})
+	spec, notes := v1alpha5.SelectorTerms(map[string]any{field: content})
 	want, err := nodeOf(map[string]any{"subnet": spec.SubnetSelectorTerms, "securityGroup": spec.SecurityGroupSelectorTerms, "ami": spec.AMISelectorTerms}[kind])
 	if err != nil {
 		r.note(Impossible, "spec."+field, "%s", err)
@@ -254,7 +254,7 @@ func (r *repair) truthOf(node *yaml.Node, path string) {
 func (r *repair) ownTags() {
 	tags := r.find("spec.tags")
 	for _, name := range fields(tags) {
-		if legacy.ReservedTag(name) {
+		if v1alpha5.ReservedTag(name) {
 			take(tags, name)
 			r.repaired("spec.tags."+name, "is set by karpenter and cannot be set")
 		}
@@ -306,7 +306,7 @@ func (r *repair) images() {
 // supported replaces images that do not exist for the cluster's version.
 func (r *repair) supported(minor int) {
 	alias := at(firstOf(r.find("spec.amiSelectorTerms")), "alias")
-	if minor < legacy.FirstWithoutAL2 || !strings.HasPrefix(text(alias), "al2@") {
+	if minor < v1alpha5.FirstWithoutAL2 || !strings.HasPrefix(text(alias), "al2@") {
 		return
 	}
 	alias.Value = "al2023@latest"

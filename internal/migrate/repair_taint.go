@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/karpenter-go/karpenter/internal/legacy"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
 // taintText matches a taint in the notation of kubectl: key=value:effect, or key:effect.
@@ -37,7 +37,7 @@ func (r *repair) taints(list *yaml.Node, path string) {
 		if quote(at(taint, "value")) {
 			r.repaired(where+".value", "is a text, in quotes")
 		}
-		if older := text(at(r.root, "kind")) == legacy.KindProvisioner; !older && text(at(taint, "effect")) == "" { // for those, the translation sets NoSchedule
+		if older := text(at(r.root, "kind")) == v1alpha5.KindProvisioner; !older && text(at(taint, "effect")) == "" { // for those, the translation sets NoSchedule
 			r.note(Impossible, where+".effect", "is missing: NoSchedule, PreferNoSchedule or NoExecute")
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
-	"github.com/karpenter-go/karpenter/internal/legacy"
-	"github.com/karpenter-go/karpenter/internal/legacy/beta"
+	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
 )
 
 // fleet holds pools and classes of v1, as an API returns them.
@@ -77,10 +77,10 @@ func served(t *testing.T, stream string) fleet {
 		}
 		u := &unstructured.Unstructured{Object: object}
 		switch {
-		case legacy.Translates(u):
+		case v1alpha5.Translates(u):
 			old = append(old, u)
 		case strings.HasSuffix(u.GetAPIVersion(), "/v1beta1"):
-			converted, err := beta.Converter{}.ToV1(object)
+			converted, err := v1beta1.Converter{}.ToV1(object)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func served(t *testing.T, stream string) fleet {
 			f.add(t, object)
 		}
 	}
-	for _, result := range legacy.Translate(old, legacy.Settings{}) {
+	for _, result := range v1alpha5.Translate(old, v1alpha5.Settings{}) {
 		if result.Pool != nil {
 			f.pools[result.Pool.Name] = result.Pool
 		}
@@ -147,7 +147,7 @@ func TestAppliedOverRunningNodes(t *testing.T) {
 			if class := strings.Index(printed, "\nkind: EC2NodeClass"); class > strings.Index(printed, "\nkind: NodePool") && name != "two provisioners" {
 				t.Errorf("a pool is printed before the class that has its settings now:\n%s", printed)
 			}
-			if strings.Contains(printed, beta.AnnotationKubelet) != (name == "class not printed") {
+			if strings.Contains(printed, v1beta1.AnnotationKubelet) != (name == "class not printed") {
 				t.Errorf("the settings belong to the classes:\n%s", printed)
 			}
 		})

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+	"github.com/karpenter-go/karpenter/internal/compat/settings"
 )
 
 // This file migrates values of the Helm chart. The chart charts/karpenter itself accepts older names

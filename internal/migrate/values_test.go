@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/karpenter-go/karpenter/internal/legacy/settings"
+	"github.com/karpenter-go/karpenter/internal/compat/settings"
 )
 
 // TestValuesAgreeWithTheChart compares the tables with those of the chart, which itself reads older values.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 const poolText = `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","spec":{"template":{"spec":{"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"default"},

@@ -8,15 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
 // TestRights compares the chart's roles with the table of the controller's permissions, which `karpenter doctor`
 // uses. The roles grant exactly these, plus the finalizers that some clusters require.
 func TestRights(t *testing.T) {
-	if doctor.SwitchedOff != conversion.SwitchedOff {
-		t.Errorf("the doctor expects the switch %s for the webhook, the controller has %s", doctor.SwitchedOff, conversion.SwitchedOff)
+	if doctor.SwitchedOff != webhook.SwitchedOff {
+		t.Errorf("the doctor expects the switch %s for the webhook, the controller has %s", doctor.SwitchedOff, webhook.SwitchedOff)
 	}
 	for _, c := range []struct {
 		name, provider string

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/test/permission"
 	"github.com/karpenter-go/karpenter/test/rendering"
 )
@@ -123,7 +123,7 @@ func (w *world) awaitOldVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the definitions to have the applying manager as their only one", func(ctx context.Context) error {
-		for _, name := range conversion.Definitions() {
+		for _, name := range webhook.Definitions() {
 			definition := &apiextensionsv1.CustomResourceDefinition{}
 			if err := w.Get(ctx, types.NamespacedName{Name: name}, definition); err != nil {
 				return err

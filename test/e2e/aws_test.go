@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim/kubelet"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
 )
 
 // awsWorld is a cluster whose machines are instances of a simulated AWS. The controller runs with

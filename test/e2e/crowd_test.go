@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/internal/sandbox"
 )
 
@@ -258,7 +258,7 @@ func TestFlood(t *testing.T) {
 	l := apiOnly(t)
 	s := l.stage("bystander")
 	l.runController(t, filepath.Join(artefacts, "flood.log"), "--karpenter-service=karpenter", "--webhook-port="+strconv.Itoa(ports[0]))
-	f := newFlood(fmt.Sprintf("https://127.0.0.1:%d%s", ports[0], conversion.Path))
+	f := newFlood(fmt.Sprintf("https://127.0.0.1:%d%s", ports[0], webhook.Path))
 	await(t, patience, "the webhook to answer", f.answers)
 	alone := s.pace(l, 0)
 	t.Logf("without a flood: %s", alone)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 )
 
 // limitedMemory is the controller's memory limit in TestLimited.
@@ -42,7 +42,7 @@ func TestLimited(t *testing.T) {
 	t.Logf("ready after %.1f s and %.1f s of CPU, %d MiB at most, %s", time.Since(begun).Seconds(), start.cpu, start.peak>>20, group)
 	l.settle()
 	l.stay(nodes, nodes)
-	f := newFlood(fmt.Sprintf("https://127.0.0.1:%d%s", ports[0], conversion.Path))
+	f := newFlood(fmt.Sprintf("https://127.0.0.1:%d%s", ports[0], webhook.Path))
 	await(t, patience, "the webhook to answer", f.answers)
 	stop := f.start(t.Context())
 	idle(20 * time.Second)

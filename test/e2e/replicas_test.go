@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/conversion"
+	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 )
 
 // poolDefinition is the definition of the objects in the cases of v1beta1.
@@ -289,7 +289,7 @@ func (r *replicas) storedIn(version string) func(context.Context) error {
 // forget removes entries from the Secret of the webhook's certificate, and makes the replicas read it.
 func (r *replicas) forget(entries ...string) {
 	r.t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: conversion.SecretName}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: webhook.SecretName}}
 	r.patch(secret, `{"data":{"`+strings.Join(entries, `":null,"`)+`":null}}`)
 	api, definition, err := r.definition(r.t.Context())
 	if err != nil {

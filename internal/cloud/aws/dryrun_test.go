@@ -10,8 +10,8 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // A policy of the organization that allows the launches leaves the class ready. One that denies them makes it unready.

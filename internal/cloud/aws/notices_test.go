@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // A decision is applied to the claim that it is about, and not to another claim of the same name.

@@ -22,8 +22,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/cloudtest"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/cloudtest"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 // TestProvider starts one control plane for all tests that need a real API server.

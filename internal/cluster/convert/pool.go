@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/compat/names"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-	"github.com/karpenter-go/karpenter/internal/legacy/names"
 )
 
 // Pool converts a pool, except for the fields that depend on the time and on the provider: AddCatalogue and Budgets

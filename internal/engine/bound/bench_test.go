@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/convert/converttest"
 	"github.com/karpenter-go/karpenter/internal/engine/bound"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/testing/converttest"
 )
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

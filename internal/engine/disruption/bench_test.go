@@ -3,10 +3,10 @@ package disruption_test
 import (
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/convert/converttest"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/testing/converttest"
 )
 
 // The benchmarks need KARPENTER_WORKLOADS, a folder of workloads with nodes (go -C test run ./bench workload

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/convert/converttest"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/testing/converttest"
 )
 
 // halfUsed returns a fleet of nodes of many sizes, about half used by pods of many sizes. Some of the pods spread

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/convert/converttest"
-	"github.com/karpenter-go/karpenter/internal/engine/audit"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/testing/audit"
+	"github.com/karpenter-go/karpenter/internal/testing/converttest"
 )
 
 // The benchmarks time Schedule alone, on an existing snapshot. They report the cost of the plan in USD per hour, the

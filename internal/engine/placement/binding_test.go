@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/engine/audit"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/testing/audit"
 )
 
 // TestPlansWhilePodsAreBound repeats the plan while the pods of the first plan are bound, in its order, to the launched

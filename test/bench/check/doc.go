@@ -17,7 +17,7 @@
 // Not judged are preferences, DaemonSets, volumes, host ports, resource claims, minValues, and namespace selectors
 // other than by name.
 //
-// The package shares no code with the engine or with engine/audit, which judges plans inside the product. It reads
+// The package shares no code with the engine or with testing/audit, which judges plans inside the product. It reads
 // the files that a user could have written and the answer that a user would see, so it also finds errors of input and
 // output.
 package check

@@ -23,10 +23,10 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
-	"github.com/karpenter-go/karpenter/internal/sandbox/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awstest"
+	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
 // TestManager checks, with a real API server that validates writes by the schema, that a class becomes ready and is

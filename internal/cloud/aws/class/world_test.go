@@ -13,9 +13,9 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awstest"
 )
 
 // world is a class in an API, a simulated AWS that does not throttle, and the reconciler for both.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 func TestQueries(t *testing.T) {

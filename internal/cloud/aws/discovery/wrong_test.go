@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // With an endpoint that ignores filters, or returns unusual pages, a class finds the same resources, and no foreign

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awstest"
 )
 
 // A notice arrives two minutes before the machine is reclaimed. Its claim is deleted within a second, with the

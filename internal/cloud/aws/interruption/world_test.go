@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awstest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awstest"
 )
 
 // world is a simulated AWS with some machines, each with a claim that is deleted when a decision requires it, and a

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // warm creates launch templates for classes with these team tags, and waits until EC2 shows them. The class has the

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // TestOnDemand checks that each type in the price list gets its price, including bare metal.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/awssim"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // TestRounds checks that each round runs immediately and after its period, and that a failing one is retried with

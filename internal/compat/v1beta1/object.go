@@ -1,0 +1,81 @@
+package v1beta1
+
+import (
+	"encoding/json"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// child returns the object at a path, or nil if there is none. It shares data with its parent.
+func child(object map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		next, ok := object[name].(map[string]any)
+		if !ok {
+			return nil
+		}
+		object = next
+	}
+	return object
+}
+
+// text returns a string field, or an empty string.
+func text(object map[string]any, name string) string {
+	s, _ := object[name].(string)
+	return s
+}
+
+func annotationsOf(object map[string]any) map[string]any {
+	return child(object, "metadata", "annotations")
+}
+
+func annotation(object map[string]any, key string) (string, bool) {
+	s, ok := annotationsOf(object)[key].(string)
+	return s, ok
+}
+
+// annotate sets an annotation. It replaces metadata of an unexpected form, which the API server does not pass.
+func annotate(object map[string]any, key, value string) {
+	metadata := child(object, "metadata")
+	if metadata == nil {
+		metadata = map[string]any{}
+		object["metadata"] = metadata
+	}
+	annotations := child(metadata, "annotations")
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[key] = value
+}
+
+func unannotate(object map[string]any, key string) {
+	if annotations := annotationsOf(object); annotations != nil {
+		delete(annotations, key)
+	}
+}
+
+// tidy removes an empty map of annotations, as the API server does, and returns the object.
+func tidy(object map[string]any) map[string]any {
+	if annotations := annotationsOf(object); annotations != nil && len(annotations) == 0 {
+		delete(child(object, "metadata"), "annotations")
+	}
+	return object
+}
+
+// written returns a value as JSON.
+func written(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return "" // decoded input can always be encoded again
+	}
+	return string(data)
+}
+
+// object parses a JSON object. It returns nil if the text is not one.
+func object(text string) map[string]any {
+	var fields map[string]any
+	if utiljson.Unmarshal([]byte(text), &fields) != nil {
+		return nil
+	}
+	return fields
+}

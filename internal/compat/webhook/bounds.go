@@ -1,0 +1,237 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+)
+
+// These constants bound the cost of one request. Any client that reaches the port may send one, so nothing here
+// depends on the claims of a client.
+const (
+	// longestReview, in bytes, bounds one request. The API server sends a list as a whole. Thousands of objects in an
+	// older version are a tenth of this.
+	longestReview = 64 << 20
+	// longestObject, in bytes, bounds one object. The limit of etcd is 1.5 MiB by default.
+	longestObject = 3 << 20
+	// shortReview, in bytes, is the longest request that is read without waiting for a place: one object, nearly
+	// always.
+	shortReview = 64 << 10
+	// longReviews is how many longer requests are read concurrently.
+	longReviews = 4
+	// waiting is the maximum number of concurrent requests. Further requests are refused at once.
+	waiting = 256
+	// cheapObject and dearness bound the memory cost of an object: the first in bytes, the second as a multiple of
+	// its length.
+	cheapObject, dearness = 3 << 20, 3
+	// longestText, in bytes, bounds the part of a client's text in a response or in the log.
+	longestText = 256
+	// longestTime bounds one request. The API server itself waits for 30 s.
+	longestTime = 30 * time.Second
+	// mostConnections and connectionsOfOne bound the open connections: in total, and per address.
+	mostConnections, connectionsOfOne = 128, 32
+)
+
+// errBusy refuses a request because of other requests in progress. The API server's clients retry.
+var errBusy = errors.New("too many conversions are under way; try again")
+
+// tooLongError refuses an object because of its length or its cost.
+type tooLongError struct{ what string }
+
+func (e *tooLongError) Error() string { return e.what }
+
+// short returns a text of a client, truncated to longestText.
+func short(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestText-len("...")], "") + "..."
+}
+
+// cost estimates the memory in bytes that reading, converting and writing an object allocates, from its text: maps
+// cost most, then values. Text inside of strings counts too, because annotations contain JSON that is parsed as well.
+func cost(raw []byte) int {
+	maps, empty := bytes.Count(raw, []byte("{")), bytes.Count(raw, []byte("{}"))
+	lists, values := bytes.Count(raw, []byte("[")), bytes.Count(raw, []byte(","))
+	return 4*len(raw) + 2500*(maps-empty) + 500*empty + 350*(lists+values)
+}
+
+// affordable returns nil for an object that may be converted.
+func affordable(raw []byte) error {
+	if len(raw) > longestObject {
+		return &tooLongError{fmt.Sprintf("an object has %d bytes, want at most %d", len(raw), longestObject)}
+	}
+	if c, most := cost(raw)-4*len(raw), max(cheapObject, dearness*len(raw)); c > most {
+		return &tooLongError{fmt.Sprintf("an object of %d bytes has so many fields that converting it would take %d bytes, want at most %d", len(raw), c, most)}
+	}
+	return nil
+}
+
+// gate bounds the total cost of all requests. The zero value is not ready to use.
+type gate struct {
+	under chan struct{} // requests in progress
+	long  chan struct{} // those that are longer than shortReview
+	turn  chan struct{} // the one object that is being converted
+	room  room          // memory of the readers
+}
+
+func newGate() *gate {
+	return &gate{
+		under: make(chan struct{}, waiting), long: make(chan struct{}, longReviews), turn: make(chan struct{}, 1),
+		room: room{left: roomOf(debug.SetMemoryLimit(-1))},
+	}
+}
+
+// roomOf returns how many bytes of requests may be held, given the soft memory limit of the process.
+func roomOf(limit int64) int64 { return min(max(limit/16, 16<<20), 64<<20) }
+
+// pass is a long request's place among those that are read concurrently.
+type pass struct {
+	places chan struct{} // nil for a short request
+	leave  func()
+}
+
+func (p *pass) enter(ctx context.Context) (err error) {
+	p.leave = func() {}
+	if p.places != nil {
+		if p.leave, err = take(ctx, p.places); err != nil {
+			p.leave = func() {}
+		}
+	}
+	return err
+}
+
+// take waits for a place in a channel, and returns a function that releases it. It returns an error if the context
+// ends before.
+func take(ctx context.Context, places chan struct{}) (release func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errBusy, ctx.Err())
+	}
+}
+
+// room is a budget of bytes. Taking from it never waits: readers that wait for each other while they hold what they
+// have read would deadlock.
+type room struct {
+	lock sync.Mutex
+	left int64
+}
+
+func (r *room) take(n int64) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if n > r.left {
+		return false
+	}
+	r.left -= n
+	return true
+}
+
+func (r *room) give(n int64) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.left += n
+}
+
+// meter reads a request for a decoder that buffers its input until a value is complete. It takes the bytes that the
+// decoder's buffer may need from the room, and ends a value that is too long.
+type meter struct {
+	from io.Reader
+	room *room
+	size int64 // of the current value, as read so far
+	held int64 // taken from the room
+}
+
+// decoderGrows bounds the length of a decoder's buffer, with the copy of the value, as a multiple of its content.
+const decoderGrows = 3
+
+// next marks the beginning of a value. The input that the decoder has read beyond the last value is less than one
+// read.
+func (m *meter) next() { m.size = 0 }
+
+func (m *meter) Read(p []byte) (int, error) {
+	if m.size > longestObject {
+		return 0, &tooLongError{fmt.Sprintf("an object has more than %d bytes", longestObject)}
+	}
+	p = p[:min(len(p), 32<<10)]
+	if more := decoderGrows*(m.size+int64(len(p))) - m.held; more > 0 {
+		if !m.room.take(more) {
+			return 0, errBusy
+		}
+		m.held += more
+	}
+	n, err := m.from.Read(p)
+	m.size += int64(n)
+	return n, err
+}
+
+func (m *meter) close() { m.room.give(m.held) }
+
+// crowd is a listener that bounds the open connections. Connections beyond the limit are closed at once, and not
+// queued: a client that holds connections open must not delay those of the API server.
+type crowd struct {
+	net.Listener
+	lock sync.Mutex
+	all  int
+	of   map[string]int // by address
+}
+
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+		if err != nil {
+			host = conn.RemoteAddr().String()
+		}
+		if c.enter(host) {
+			return &counted{Conn: conn, leave: sync.OnceFunc(func() { c.leave(host) })}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func (c *crowd) enter(host string) bool {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.all >= mostConnections || c.of[host] >= connectionsOfOne {
+		return false
+	}
+	if c.of == nil {
+		c.of = map[string]int{}
+	}
+	c.all++
+	c.of[host]++
+	return true
+}
+
+func (c *crowd) leave(host string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.all--
+	if c.of[host]--; c.of[host] == 0 {
+		delete(c.of, host)
+	}
+}
+
+// counted is a connection that is counted until it is closed.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+func (c *counted) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

@@ -1,0 +1,85 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deaf is an API server that does not respond.
+type deaf struct{ client.Reader }
+
+func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no answer")
+}
+
+func TestReview(t *testing.T) {
+	r := newReviewer(deaf{}, time.Now, logr.Discard())
+	review := func(version, objects string) string {
+		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"` + version + `","objects":` + objects + `}}`
+	}
+	for _, test := range []struct {
+		name, body string
+		code       int
+		result     string // part of the error; empty for success
+		objects    int
+	}{
+		{"none", review("karpenter.sh/v1", `[]`), 200, "", 0},
+		{"a pool", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"a"},"spec":{}}]`), 200, "", 1},
+		{"without metadata, as pruning leaves it", review("karpenter.sh/v1beta1", `[{"apiVersion":"karpenter.sh/v1","kind":"NodePool"}]`), 200, "", 1},
+		{"another kind", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"Provisioner"}]`), 200, "want a NodePool", 0},
+		{"no object", review("karpenter.sh/v1", `[1]`), 200, "reading an object", 0},
+		{"a claim whose pool cannot be asked", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodeClaim","metadata":{"labels":{"karpenter.sh/nodepool":"a"}},"spec":{}}]`),
+			200, "asking when claims expire", 0},
+		{"the second of two is wrong", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},{"kind":"x"}]`), 200, "want a NodePool", 1},
+		{"fields that nothing reads", `{"kind":"ConversionReview","x":[{"request":1}],"request":{"y":{},"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":null,"z":[]}}`, 200, "", 0},
+		{"one long text", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"`+strings.Repeat("é", 1<<20)+`"}]`), 200, "converting é", 0},
+		{"an object that is too long", review("karpenter.sh/v1", `["`+strings.Repeat("a", longestObject+100<<10)+`"]`), 413, "", 0},
+		{"a field that is too long", `{"kind":"` + strings.Repeat("a", 5<<20) + `"}`, 413, "", 0},
+		{"a version that is too long", review(strings.Repeat("a", 300), `[]`), 413, "", 0},
+		{"objects before the version", `{"request":{"uid":"1","objects":[{}]}}`, 400, "", 0},
+		{"cut off", strings.TrimSuffix(review("karpenter.sh/v1", `[]`), "}}"), 400, "", 0},
+		{"cut off after an object", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},`)[:140+len("apiVersion")], 400, "", 0},
+		{"too many brackets", review("karpenter.sh/v1", `[`+strings.Repeat("[", 20000)), 400, "", 0},
+		{"a list", `[]`, 400, "", 0},
+		{"two requests", `{"request":{"uid":"1"},"request":{"uid":"2"}}`, 400, "", 0},
+		{"no request", `{}`, 400, "", 0},
+		{"no JSON", `a`, 400, "", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(test.body)))
+			if w.Code != test.code {
+				t.Fatalf("code %d, want %d: %s", w.Code, test.code, short(w.Body.String()))
+			}
+			if got := w.Body.Len(); test.objects == 0 && got > 2*longestText+200 {
+				t.Errorf("the response to an invalid request has %d bytes", got)
+			}
+			if test.code != http.StatusOK {
+				return
+			}
+			answer := &apiextensionsv1.ConversionReview{}
+			if err := json.Unmarshal(w.Body.Bytes(), answer); err != nil {
+				t.Fatal(err)
+			}
+			got := answer.Response
+			if got.UID != "1" || len(got.ConvertedObjects) != test.objects || !strings.Contains(got.Result.Message, test.result) || (got.Result.Status == "Success") != (test.result == "") {
+				t.Errorf("got %s, want %d objects and the failure %q", w.Body, test.objects, test.result)
+			}
+			for _, object := range got.ConvertedObjects {
+				if !strings.Contains(string(object.Raw), `"metadata":{`) {
+					t.Errorf("there is no metadata in %s", object.Raw)
+				}
+			}
+		})
+	}
+}

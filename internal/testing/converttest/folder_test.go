@@ -1,0 +1,39 @@
+package converttest_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/testing/converttest"
+)
+
+func TestSnapshot(t *testing.T) {
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"instance-types.json": `{"instanceTypes": [{"name": "m.large", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "8Gi", "pods": "29"},
+			"offerings": [{"zone": "a", "capacityType": "spot", "price": 0.1}]}]}`,
+		"nodepools.json": `{"items": [{"metadata": {"name": "default", "uid": "1"}, "spec": {"template": {"spec": {
+			"nodeClassRef": {"group": "example.com", "kind": "Any", "name": "any"}, "requirements": []}}}}]}`,
+		"pods.json": `{"items": [
+			{"metadata": {"name": "a", "namespace": "default", "uid": "2"}, "spec": {"containers": [{"name": "c"}]},
+			 "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}}]}`,
+		"nodes.json":      `{"items": [{"metadata": {"name": "n", "uid": "3"}}]}`,
+		"bound-pods.json": `{"items": [{"metadata": {"name": "b", "namespace": "default", "uid": "4"}, "spec": {"nodeName": "n", "containers": [{"name": "c"}]}}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snap := converttest.Snapshot(t, folder, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	if len(snap.Pools) != 1 || snap.Pools[0].Blocked != nil || snap.Pools[0].Types.Len() != 1 {
+		t.Errorf("pools %v, want one with one type", snap.Pools)
+	}
+	if len(snap.Groups) != 1 || len(snap.Groups[0].Pods) != 1 {
+		t.Errorf("groups %v, want one of one pod", snap.Groups)
+	}
+	if len(snap.Nodes) != 1 || len(snap.Nodes[0].Pods) != 1 {
+		t.Errorf("nodes %v, want one with one pod", snap.Nodes)
+	}
+}

@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/testing/audit"
+	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
+)
+
+// Options holds the decision functions of the process. Production returns the production functions; tests replace one
+// by a broken one, to check that a property detects it.
+type Options struct {
+	// Schedule plans with the seats of the last plan of the process; nil before the first.
+	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
+	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
+	// Reserve returns the reservations on claims for the parts of a plan that nothing else in the API records.
+	Reserve func(*model.Snapshot, *plan.Provision) []plan.Action
+	Propose func(*model.Snapshot, disruption.Options) disruption.Proposal
+	Resume  func(*model.Snapshot, ...plan.Command) []plan.Command
+	// Advance takes one step of every command, in order, with shared budgets.
+	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
+	// Static returns the missing and surplus nodes of static pools.
+	Static  func(*model.Snapshot) disruption.Standing
+	Orphans func(*model.Snapshot) []plan.Action
+	// Notices returns the annotations for claims that await pods of nodes being removed without a command.
+	Notices func(*model.Snapshot) []plan.Action
+	// Audit returns the problems of a plan.
+	Audit func(*model.Snapshot, *plan.Provision) []string
+	// Forget reports whether the own write to the object is dropped: the process then knows only what the watch has
+	// shown.
+	Forget func(object string) bool
+	// Removals wraps the view of the world by the production controllers that remove machines, and their writes.
+	Removals func(removals.World) removals.World
+	// Skip lists properties that are not checked, so that a bug that violates several is reported by another.
+	Skip []string
+}
+
+// Stepped is a command after one step, and the writes of the step.
+type Stepped struct {
+	Command plan.Command
+	Actions []plan.Action
+}
+
+// Production returns the functions that the controller runs.
+func Production() Options {
+	return Options{
+		Schedule:       schedule,
+		CheckProvision: plan.CheckProvision,
+		Reserve:        plan.Reservations,
+		Propose:        disruption.Propose,
+		Resume:         plan.Resume,
+		Advance:        advance,
+		Static:         disruption.Static,
+		Orphans:        plan.Orphans,
+		Notices:        plan.Notices,
+		Audit:          problems,
+	}
+}
+
+func schedule(snap *model.Snapshot, last *plan.Provision) *plan.Provision {
+	return placement.Schedule(plan.Reseated(plan.Ahead(snap), last), placement.Options{})
+}
+
+func advance(snap *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {
+	guard := plan.NewGuard(snap)
+	guard.Judge = disruption.Judge(snap, opts)
+	return stepAll(guard, commands)
+}
+
+func stepAll(guard *plan.Guard, commands []plan.Command) []Stepped {
+	steps := make([]Stepped, len(commands))
+	for i, c := range commands {
+		steps[i].Command, steps[i].Actions = guard.Step(c)
+	}
+	return steps
+}
+
+func problems(snap *model.Snapshot, p *plan.Provision) []string {
+	var texts []string
+	for _, problem := range audit.Provision(plan.Ahead(snap), p) {
+		texts = append(texts, problem.String())
+	}
+	return texts
+}
+
+func (o *Options) remember(written object) bool {
+	return o.Forget == nil || !o.Forget(written.key().name)
+}
