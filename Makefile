@@ -198,6 +198,10 @@ digests: build ## compare hashes of plans and of random histories with those in 
 	$(GO) -C test run ./bench digest -binary $(CURDIR)/bin/karpenter $(DIGEST_ARGS) $(CURDIR)/test/bench/testdata/digests
 	$(GO) test ./internal/testing/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
 
+.PHONY: measure
+measure: ## sizes, names and dependencies of the code, beside those of the commit that docs/measures.md names
+	@$(GO) -C tools run ./measure -root .. -before measure/before.json $(MEASURE_ARGS)
+
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (optional: needs a network)
 	@mkdir -p bin

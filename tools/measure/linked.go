@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+const module = "github.com/karpenter-go/karpenter"
+
+// operators are the roots of packages that the controller does not need: they are for the machine of an operator or a
+// developer.
+var operators = []string{
+	"internal/migrate", "internal/top", "internal/offline", "internal/sandbox", "internal/testing", "internal/compat/admission",
+	"internal/cloud/aws/awssim", "internal/admission", "github.com/charmbracelet", "golang.org/x/term",
+}
+
+// dependencies returns what the go command says about cmd/karpenter in root.
+func dependencies(root string) ([]measure, error) {
+	cmd := exec.Command("go", "list", "-deps", "./cmd/karpenter")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("go list in %s: %w\n%s", root, err, exit.Stderr)
+	} else if err != nil {
+		return nil, fmt.Errorf("go list in %s: %w", root, err)
+	}
+	var foreign []string
+	all := strings.Fields(string(out))
+	for _, pkg := range all {
+		short := strings.TrimPrefix(pkg, module+"/")
+		for _, prefix := range operators {
+			if short == prefix || strings.HasPrefix(short, prefix+"/") {
+				foreign = append(foreign, short)
+			}
+		}
+	}
+	return []measure{
+		{Name: "packages linked into the controller", Value: fmt.Sprint(len(all))},
+		{Name: "of these for operators and tests only", Value: fmt.Sprint(len(foreign)), Detail: strings.Join(foreign, " ")},
+	}, nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// files is a small repository that has one case of each measure, and its neighbor that does not count.
+var files = map[string]string{
+	"go.mod":              "module " + module + "\n\ngo 1.26.0\n",
+	"page.md":             "nobody reads this\n",
+	"cmd/karpenter/a.go":  "package main\n\nimport _ \"" + module + "/internal/top\"\n\nfunc main() { used() }\n",
+	"cmd/karpenter/b.go":  "package main\n\nfunc used() { twice(); twice() }\n\nfunc twice() {}\n",
+	"internal/top/top.go": "// Package top is for somebody.\npackage top\n",
+	"internal/engine/x/x.go": `package x
+
+type part struct{}
+
+func (part) one() {}
+func (p *part) two() { p.one() }
+
+type whole struct{ *part }
+
+type other struct{ p *part }
+
+func six(a, b, c, d, e, f int) {}
+` + "func long() {" + strings.Repeat("\n", 60) + "}\n",
+	"internal/engine/x/x_test.go": `package x
+
+import "testing"
+
+func FuzzX(f *testing.F) {}
+
+func TestX(t *testing.T) {
+	a, b, c := true, true, true
+	if a && (b || c) {
+		t.Errorf("one of three")
+	}
+	if a || b {
+		t.Errorf("one of two")
+	}
+	if a && b && c {
+		t.Log("no error")
+	}
+}
+`,
+	"internal/engine/x/testdata/fuzz/FuzzX/1": "go test fuzz v1\n",
+}
+
+func TestMeasures(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
+		if out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	numbers := filepath.Join(root, "numbers.json")
+	if err := run(&strings.Builder{}, root, "", numbers, true); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(&out, root, numbers, "", false); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"functions over 60 lines":                                   "1",
+		"functions over 5 parameters":                               "1",
+		"nobody, somebody and the like in .go":                      "1",
+		"nobody, somebody and the like in .md":                      "1",
+		"most methods of a type":                                    "2",
+		"files of that type":                                        "1",
+		"structs of the engine that embed another of their package": "1",
+		"unexported functions used once, from another file":         "16.7 %", // used, of used twice one two six long
+		"tests: `if` with three or more conditions and one error":   "1",
+		"fuzz targets, files of their corpora":                      "1, 1",
+		"of these for operators and tests only":                     "1",
+	} {
+		if got := row(out.String(), name); got != want+" "+want {
+			t.Errorf("%s: before and now are %q, want twice %q", name, got, want)
+		}
+	}
+}
+
+// row returns the numbers of a measure in a table, with single spaces.
+func row(table, name string) string {
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.TrimSpace(cells[1]) == name {
+			return strings.TrimSpace(cells[2]) + " " + strings.TrimSpace(cells[3])
+		}
+	}
+	return ""
+}
