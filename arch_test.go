@@ -143,6 +143,22 @@ var importRules = []importRule{
 		because: "the tests of every part of the provider use it: it can be about none of them",
 	},
 	{
+		from:    "./internal/testing/sandbox",
+		never:   []string{"./...", "sigs.k8s.io/..."},
+		because: "a control plane of Kubernetes is the same whatever runs on it",
+	},
+	{
+		from:    "./internal/testing/scratch",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "a folder for temporary data is the same whatever is in it",
+	},
+	{
+		from:    "./internal/testing/sandboxtest",
+		never:   []string{"./..."},
+		except:  []string{"./internal/testing/sandbox", "./internal/testing/scratch"},
+		because: "the tests of every package use it: it can be about none of them",
+	},
+	{
 		from:    "./internal/cloud/aws",
 		never:   []string{"./internal/testing/awssim/...", "./internal/testing/awstest", "./internal/cloud/kwok"},
 		because: "the provider meets the simulator over the wire only, as it meets AWS",

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
+	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
+	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 	"github.com/karpenter-go/karpenter/test/bench/bound"
 	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"

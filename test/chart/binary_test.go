@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
+	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 )
 
 var built struct {

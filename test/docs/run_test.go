@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
+	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 )
 
 // desk is an environment for running commands: an empty folder with the needed parts of a clone, bin/karpenter on the

@@ -27,8 +27,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/sandbox"
-	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
+	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 	"github.com/karpenter-go/karpenter/test/permission"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
 // TestSlowEtcd stops etcd for 3 s, continues it for half a second, and so on for a minute, as with a disk that takes

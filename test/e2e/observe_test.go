@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
 // TestOlderServer runs in the conditions of older clusters: an API server without streaming lists (feature gate

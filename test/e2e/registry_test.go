@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox"
+	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
 // registry accesses what kube-apiserver stores in etcd: objects under /registry/. They are read and written through

@@ -23,8 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 
-	"github.com/karpenter-go/karpenter/internal/sandbox"
-	"github.com/karpenter-go/karpenter/internal/sandbox/scratch"
+	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 )
 
 // Options configures a test's cluster.
