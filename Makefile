@@ -102,10 +102,23 @@ image: ## build the container image for amd64 and arm64 into bin/image
 	$(GO) -C tools run ./image -source .. -out ../bin/image -release $(VERSION) $(IMAGE_ARGS)
 
 .PHONY: generate
-generate: ## write the deep copies and CRDs again, those of the charts too
+generate: ## write the deep copies, CRDs and the reference of their fields again
 	$(GO) generate ./api/...
 	cp api/crds/*.yaml charts/karpenter/crds/
 	cp api/crds/*.yaml charts/karpenter-crd/files/
+	@$(MAKE) --no-print-directory fields
+
+# A page per group version: names of types repeat between versions.
+API_PACKAGES := karpenter/v1 karpenter/v1beta1 karpenter/v1alpha5 aws/v1 aws/v1beta1 aws/v1alpha1 kwok/v1alpha1
+
+.PHONY: fields
+fields: bin/crd-ref-docs
+	@for p in $(API_PACKAGES); do bin/crd-ref-docs --log-level=ERROR --source-path=api/$$p --config=tools/fieldref/config.yaml \
+		--templates-dir=tools/fieldref --renderer=markdown --output-path=docs/reference/api/$$(echo $$p | tr / -).md || exit 1; done
+
+bin/crd-ref-docs: tools/go.mod
+	@mkdir -p bin
+	$(GO) -C tools build -o ../bin/crd-ref-docs github.com/elastic/crd-ref-docs
 
 .PHONY: reference
 reference: ## write docs/reference and the texts that docs hold again
@@ -113,7 +126,7 @@ reference: ## write docs/reference and the texts that docs hold again
 
 .PHONY: generated
 generated: generate
-	@git diff --exit-code -- api charts || { echo "make generate changed api/: commit what it wrote"; exit 1; }
+	@git diff --exit-code -- api charts docs/reference/api || { echo "make generate changed files: commit what it wrote"; exit 1; }
 
 .PHONY: vet
 vet:
