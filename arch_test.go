@@ -229,9 +229,45 @@ var importRules = []importRule{
 		because: "the executor carries out any plan; of package cloud it has the notation of amounts, and no provider",
 	},
 	{
-		from:    "./internal/controller/loop",
-		never:   []string{"./internal/cloud/..."},
-		because: "the loops see machines as nodes of a snapshot, whatever cloud they are of",
+		from: "./internal/controller/provision",
+		never: []string{"./internal/cloud/...", "./internal/engine/disruption", "./internal/controller/disrupt",
+			"./internal/controller/static"},
+		because: "the loop launches what a plan says; a machine is a node of a snapshot, whatever its cloud",
+	},
+	{
+		from: "./internal/controller/disrupt",
+		never: []string{"./internal/cloud/...", "./internal/engine/placement", "./internal/controller/provision",
+			"./internal/controller/static"},
+		because: "the loop advances commands; a machine is a node of a snapshot, whatever its cloud",
+	},
+	{
+		from: "./internal/controller/static",
+		never: []string{"./internal/cloud/...", "./internal/engine/placement", "./internal/controller/provision",
+			"./internal/controller/disrupt"},
+		because: "the number of nodes of a static pool does not depend on pods",
+	},
+	{
+		from:    "./internal/controller/batch",
+		never:   []string{"./..."},
+		because: "how long a loop waits does not depend on what it decides",
+	},
+	{
+		from:    "./internal/controller/decisions",
+		never:   []string{"./..."},
+		except:  []string{"./internal/engine/disruption", "./internal/engine/model", "./internal/engine/plan"},
+		because: "a decision is recorded as the engine's data; the loop that made it is not needed to read it",
+	},
+	{
+		from:    "./internal/controller/rejected",
+		never:   []string{"./..."},
+		except:  []string{"./internal/cluster", "./internal/telemetry"},
+		because: "the mirror rejects objects, and this package only reports them",
+	},
+	{
+		from:    "./internal/testing/loopcluster",
+		never:   []string{"./..."},
+		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity", "./internal/execute"},
+		because: "the tests of all loops share this cluster, so it knows none of them",
 	},
 	{
 		from:    "./internal/controller/census",

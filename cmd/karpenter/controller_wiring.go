@@ -38,11 +38,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/compat/controllers/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/decisions"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
+	"github.com/karpenter-go/karpenter/internal/controller/rejected"
 	"github.com/karpenter-go/karpenter/internal/controller/removal"
+	"github.com/karpenter-go/karpenter/internal/controller/static"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -69,10 +73,10 @@ type wiring struct {
 	provider cloud.Provider
 	store    *cluster.Store
 	executor *execute.Executor
-	history  *loop.History
+	history  *decisions.History
 	clock    clock.RealClock
 	// departures notifies the provision loop of pods that have been removed from nodes.
-	departures loop.Departures
+	departures provision.Departures
 	causes     execute.Causes
 	config     *rest.Config
 	// leading rejects writes once the Lease has expired.
@@ -90,7 +94,7 @@ type wiring struct {
 //	manager: cache --> store --> loops --> executor --> API
 //	           \--> controllers (pool, claim, node) --> provider
 func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
-	w := &wiring{o: o, history: loop.NewHistory(2 * keptRecords), stock: make(chan struct{}, 1)}
+	w := &wiring{o: o, history: decisions.NewHistory(2 * keptRecords), stock: make(chan struct{}, 1)}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -136,11 +140,11 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	if err := w.addExecutor(config); err != nil {
 		return nil, err
 	}
-	provision, err := w.addLoops(nominates(o.podPlacement, server))
+	provisioner, err := w.addLoops(nominates(o.podPlacement, server))
 	if err != nil {
 		return nil, err
 	}
-	if err := w.addControllers(provision); err != nil {
+	if err := w.addControllers(provisioner); err != nil {
 		return nil, err
 	}
 	return w.mgr, w.addLegacy(ctx)
@@ -342,7 +346,7 @@ func (w *wiring) disruption() disruption.Options {
 }
 
 // addLoops adds the loops and returns the one that knows the pods that each node was launched for.
-func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
+func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 	log := w.mgr.GetLogger()
 	log.Info("choosing how pods are placed", "nominate", nominate)
 	snapshot := func() *model.Snapshot {
@@ -350,7 +354,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		w.newest.Store(snap)
 		return snap
 	}
-	provision := &loop.Provision{
+	provisioner := &provision.Loop{
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Refusal:  explain.Refusal, Barren: explain.PoolBarren,
@@ -360,7 +364,7 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("provisioner"),
 	}
-	disrupt := &loop.Disrupt{
+	disrupter := &disrupt.Loop{
 		Snapshot: snapshot, Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
 			opts := w.disruption()
 			opts.NoSearch = !search
@@ -371,17 +375,17 @@ func (w *wiring) addLoops(nominate bool) (*loop.Provision, error) {
 		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
 		History: w.history, Log: log.WithName("disruption"),
 	}
-	static := &loop.Static{
-		Snapshot: snapshot, Actor: w.executor, On: w.o.on["StaticCapacity"], Why: explain.Verdict,
+	replicas := &static.Loop{
+		Snapshot: snapshot, Writer: w.executor, On: w.o.on["StaticCapacity"], Why: explain.Verdict,
 		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged),
 		Timers:  w.o.timers, Clock: w.clock, Recorder: w.recorder, Log: log.WithName("static"),
 	}
-	aside := &loop.Aside{
+	rejections := &rejected.Reporter{
 		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),
 	}
-	return provision, errors.Join(
-		w.mgr.Add(w.whenSynced(provision.Start)), w.mgr.Add(w.whenSynced(disrupt.Start)), w.mgr.Add(w.whenSynced(static.Start)),
-		w.mgr.Add(w.whenSynced(aside.Start)), w.mgr.Add(w.whenSynced(w.watchBound)))
+	return provisioner, errors.Join(
+		w.mgr.Add(w.whenSynced(provisioner.Start)), w.mgr.Add(w.whenSynced(disrupter.Start)), w.mgr.Add(w.whenSynced(replicas.Start)),
+		w.mgr.Add(w.whenSynced(rejections.Start)), w.mgr.Add(w.whenSynced(w.watchBound)))
 }
 
 // whenSynced starts a loop on the leader once the store has seen the whole cluster.
@@ -400,7 +404,7 @@ type part interface {
 	SetupWithManager(manager.Manager) error
 }
 
-func (w *wiring) addControllers(provision *loop.Provision) error {
+func (w *wiring) addControllers(provisioner *provision.Loop) error {
 	health, timers := nodepool.NewHealth(), w.o.timers
 	brake, err := w.brake()
 	if err != nil {
@@ -411,7 +415,7 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		old,
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provision.NominateFor), Attempted: health.Record,
+			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provisioner.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
@@ -430,12 +434,12 @@ func (w *wiring) addControllers(provision *loop.Provision) error {
 		&nodeclaim.Protections{Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers},
 		&nodepool.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
-			Barren: newTypeless(w.provider, w.store.Vocabulary()).why, BackingOff: loop.BackingOff,
+			Barren: newTypeless(w.provider, w.store.Vocabulary()).why, BackingOff: disrupt.BackingOff,
 		},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, Seat: provision.Seat, Protection: w.o.protection(), Reports: brake.Reports, Ahead: w.skew.Ahead,
+			Timers: timers, Clock: w.clock, Seat: provisioner.Seat, Protection: w.o.protection(), Reports: brake.Reports, Ahead: w.skew.Ahead,
 		},
 	}
 	for _, p := range append(parts, w.repair(brake)...) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 var _ flag.Value = &controller.Timers{}
@@ -50,5 +51,14 @@ func TestTimersAreAllNamed(t *testing.T) {
 	var back controller.Timers
 	if err := back.Set(production.String()); err != nil || back != production {
 		t.Errorf("read back %s (%v), want %s", back.String(), err, production.String())
+	}
+}
+
+// TestTimesOfTheEngine verifies that the two durations that the engine defines, for use without a controller, equal
+// the controller's.
+func TestTimesOfTheEngine(t *testing.T) {
+	timers := controller.Production()
+	if timers.CordonQuiet != plan.CordonQuiet || timers.CommandTimeout != plan.CommandTimeout {
+		t.Errorf("%s and %s, want %s and %s", timers.CordonQuiet, timers.CommandTimeout, plan.CordonQuiet, plan.CommandTimeout)
 	}
 }

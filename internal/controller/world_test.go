@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
@@ -30,16 +32,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
-
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
@@ -179,7 +178,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	w.brake = brake
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
-		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health, BackingOff: loop.BackingOff},
+		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health, BackingOff: disrupt.BackingOff},
 		&nodepool.Counter{Client: mgr.GetClient(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers},
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,

@@ -1,9 +1,14 @@
 package telemetry
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 )
@@ -54,5 +59,25 @@ func (p *Passes) Collect(to chan<- prometheus.Metric) {
 			seconds = began.clock.Since(began.at).Seconds()
 		}
 		to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, seconds, controller)
+	}
+}
+
+// PlanID is the log key of the ID of a pass. The exemplars of the histograms of pass durations have the same ID.
+const PlanID = "planID"
+
+// slow is the duration from which on a pass is logged even without a result, so that a pass that is seen in a
+// histogram can be found in the log.
+const slow = time.Second
+
+// PassID derives an ID of a pass from the loop, its start time and the version of its snapshot.
+func PassID(loop string, began time.Time, version uint64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", loop, began.UnixNano(), version))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:12]
+}
+
+// LogSlow logs that the decision of a pass took long.
+func LogSlow(log logr.Logger, took time.Duration) {
+	if took >= slow {
+		log.Info("deciding took long", "seconds", took.Seconds())
 	}
 }

@@ -20,11 +20,12 @@
 //   - Objects have the fields that decisions read. The versions of one API are one counter; the watch of each kind
 //     lags independently, and may coalesce as a relist does. There is no admission, and priority preemption only in
 //     histories from the seed Preempting on (preempt.go).
-//   - The loops follow controller/loop: batch, snapshot, schedule, check, write; resume, propose, step, write; static
-//     pools. A plan keeps the seats of the previous one, which is lost with the process. The loops share one lock, so
-//     a process writes one plan action at a time. Claims and nodes are reconciled concurrently from the watch's
-//     objects, with optimistic locks, as in controller/nodeclaim and controller/node: launch, register, initialize,
-//     liveness, drift, expiry, drain, terminate, finalize, collect garbage. Startup taints do not exist.
+//   - The loops follow controller/provision, disrupt and static: batch, snapshot, schedule, check, write; resume,
+//     propose, step, write; static pools. A plan keeps the seats of the previous one, which is lost with the process.
+//     The loops share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled
+//     concurrently from the watch's objects, with optimistic locks, as in controller/nodeclaim and controller/node:
+//     launch, register, initialize, liveness, drift, expiry, drain, terminate, finalize, collect garbage. Startup
+//     taints do not exist.
 //   - In worlds from the seeds Witnessed and Wide on, the garbage collector, node repair and the brake on involuntary
 //     removals are those of production (package removals, removing.go). In a fifth of these worlds the cloud gives
 //     wrong replies (lies.go): involuntary.go has the properties. In other worlds garbage collection is a model, and

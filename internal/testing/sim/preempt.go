@@ -191,7 +191,7 @@ func (w *world) heldBack(p *pod) bool {
 	})
 }
 
-// restrain applies the brake of the provision loop (controller/loop).
+// restrain applies the brake of the provision loop (controller/provision).
 func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	if p.w.setting.preemption == nil {
 		return decided

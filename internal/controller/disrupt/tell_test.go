@@ -1,4 +1,4 @@
-package loop_test
+package disrupt_test
 
 import (
 	"regexp"
@@ -12,11 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
 
 // shop is the catalog with the offerings of the nodes a and b.
@@ -25,16 +26,16 @@ var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t", Offerings: [
 
 // consolidating returns a loop over the nodes a and b of a Balanced pool, each with a pod. It proposes once to
 // replace a.
-func consolidating(w *world) *loopAndEvents {
-	w.pool.Policy, w.pool.ConsolidateAfter, w.pool.Catalogue = "Balanced", 0, shop
+func consolidating(w *loopcluster.Cluster) *loopAndEvents {
+	w.Pool.Policy, w.Pool.ConsolidateAfter, w.Pool.Catalogue = "Balanced", 0, shop
 	for _, name := range []string{"a", "b"} {
-		w.node(name, model.Initialized).Labels = map[string]string{model.LabelPool: "p", model.LabelType: "t", model.LabelZone: "z", model.LabelCapacityType: "spot"}
-		w.bound("on-"+name, name)
-		w.pods["uid-on-"+name].EvictionCost = 1000
+		w.Node(name, model.Initialized).Labels = map[string]string{model.LabelPool: "p", model.LabelType: "t", model.LabelZone: "z", model.LabelCapacityType: "spot"}
+		w.Bound("on-"+name, name)
+		w.Pods["uid-on-"+name].EvictionCost = 1000
 	}
-	d := w.disrupt()
-	l := &loopAndEvents{Disrupt: d, sink: events.NewFakeRecorder(50)}
-	d.Recorder = telemetry.NewRecorder(l.sink, w.clock)
+	d := newLoop(w)
+	l := &loopAndEvents{Loop: d, sink: events.NewFakeRecorder(50)}
+	d.Recorder = telemetry.NewRecorder(l.sink, w.Clock)
 	d.Log = funcr.NewJSON(func(line string) {
 		l.lines = append(l.lines, regexp.MustCompile(`"commandID":"[a-z0-9]*",`).ReplaceAllString(line, ""))
 	}, funcr.Options{})
@@ -54,24 +55,24 @@ func consolidating(w *world) *loopAndEvents {
 }
 
 type loopAndEvents struct {
-	*loop.Disrupt
+	*disrupt.Loop
 	sink *events.FakeRecorder
 	// lines are the lines of the log at level info.
 	lines []string
 }
 
 // step advances the clock and ticks. It returns the events since the last step, each once.
-func (l *loopAndEvents) step(t *testing.T, w *world, d time.Duration) []string {
+func (l *loopAndEvents) step(t *testing.T, w *loopcluster.Cluster, d time.Duration) []string {
 	t.Helper()
-	w.clock.Step(d)
+	w.Clock.Step(d)
 	l.Tick(t.Context())
-	list := emitted(l.sink)
+	list := loopcluster.Emitted(l.sink)
 	slices.Sort(list)
 	return slices.Compact(list) // those of the node and the claim
 }
 
 func TestDisruptTellsOfConsolidation(t *testing.T) {
-	w := newWorld()
+	w := loopcluster.New()
 	l := consolidating(w)
 	const kept = "Normal Unconsolidatable ScoreTooLow: the policy Balanced wants a score of 0.5 or more, and to remove node b has 0.25; the node costs 733.65 USD a month"
 	for i, c := range []struct {
@@ -117,12 +118,12 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 // TestDisruptTellsWhatWasDropped verifies that the reason for which a command was dropped between decision and
 // execution is reported, in one of four words.
 func TestDisruptTellsWhatWasDropped(t *testing.T) {
-	for want, spoil := range map[string]func(*world){
-		"Consolidation dropped (churn): node a is protected by the annotation": func(w *world) { w.nodes["c-a"].DoNotDisrupt = true },
-		"Consolidation dropped (budget): the pool's budget allows 0 nodes":     func(w *world) { w.pool.Budgets = []model.Budget{{Count: 0}} },
-		"Consolidation dropped (churn): node a is promised to pods":            func(w *world) { w.nodes["c-a"].NominatedUntil = w.clock.Now().Add(time.Hour) },
+	for want, spoil := range map[string]func(*loopcluster.Cluster){
+		"Consolidation dropped (churn): node a is protected by the annotation": func(w *loopcluster.Cluster) { w.Nodes["c-a"].DoNotDisrupt = true },
+		"Consolidation dropped (budget): the pool's budget allows 0 nodes":     func(w *loopcluster.Cluster) { w.Pool.Budgets = []model.Budget{{Count: 0}} },
+		"Consolidation dropped (churn): node a is promised to pods":            func(w *loopcluster.Cluster) { w.Nodes["c-a"].NominatedUntil = w.Clock.Now().Add(time.Hour) },
 	} {
-		w := newWorld()
+		w := loopcluster.New()
 		l := consolidating(w)
 		l.step(t, w, 0)
 		spoil(w)

@@ -1,4 +1,4 @@
-package loop_test
+package provision_test
 
 import (
 	"context"
@@ -17,39 +17,40 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
 
 // mixture is a plan with unlimited pods (see plan.Order) on nodes a and b and three limited pods on node c, all of
 // them closed.
 type mixture struct {
-	*world
+	*loopcluster.Cluster
 	t *testing.T
-	p *loop.Provision
+	p *provision.Loop
 }
 
 func newMixture(t *testing.T) *mixture {
-	w := newWorld()
+	w := loopcluster.New()
 	placed := map[string][]string{"a": {"db-a"}, "b": {"db-b"}, "c": {"web-0", "web-1", "web-2"}}
 	for node, pods := range placed {
-		n := w.node(node, model.Launched)
+		n := w.Node(node, model.Launched)
 		n.Labels = map[string]string{model.LabelPool: "p", model.LabelZone: node}
 		for _, pod := range pods {
-			w.pending(pod, "")
+			w.Pending(pod, "")
 			if node == "c" {
-				w.pods["uid-"+pod].Labels = map[string]string{"app": "web"}
-				w.pods["uid-"+pod].Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Selector: model.Selector{
+				w.Pods["uid-"+pod].Labels = map[string]string{"app": "web"}
+				w.Pods["uid-"+pod].Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Selector: model.Selector{
 					Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}}}
 			}
 		}
 	}
-	p := w.provision(func(snap *model.Snapshot) *plan.Provision {
-		return &plan.Provision{Placed: []plan.Placement{{Node: "a", Pods: podsOf(snap, "db-a")}, {Node: "b", Pods: podsOf(snap, "db-b")},
-			{Node: "c", Pods: podsOf(snap, "web-0", "web-1", "web-2")}}}
+	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
+		return &plan.Provision{Placed: []plan.Placement{{Node: "a", Pods: loopcluster.PodsOf(snap, "db-a")}, {Node: "b", Pods: loopcluster.PodsOf(snap, "db-b")},
+			{Node: "c", Pods: loopcluster.PodsOf(snap, "web-0", "web-1", "web-2")}}}
 	})
 	return &mixture{w, t, p}
 }
@@ -67,12 +68,12 @@ func (m *mixture) asks(node string, taints ...corev1.Taint) bool {
 }
 
 func (m *mixture) opens(node string) {
-	m.nodes["c-"+node].Stage = model.Registered
+	m.Nodes["c-"+node].Stage = model.Registered
 	m.changed()
 }
 
 // changed advances the clock beyond the time for which nodes share an order.
-func (m *mixture) changed() { m.clock.Step(m.p.Timers.HookRetry) }
+func (m *mixture) changed() { m.Clock.Step(m.p.Timers.HookRetry) }
 
 // may checks which nodes may open.
 func (m *mixture) may(when string, want map[string]bool) {
@@ -92,28 +93,28 @@ func (m *mixture) may(when string, want map[string]bool) {
 func TestNominateForInOrder(t *testing.T) {
 	m := newMixture(t)
 	m.may("at first", map[string]bool{"c": false, "b": true, "a": false})
-	if got := m.pods["uid-db-a"].Nominated; got != "a" {
+	if got := m.Pods["uid-db-a"].Nominated; got != "a" {
 		t.Errorf("before the first node opens, the pod of another node is nominated to %q, want its node", got)
 	}
 	m.may("a node is opening", map[string]bool{"c": false, "a": false, "b": true}) // b again, after a conflict
 	m.opens("b")
 	m.may("its pods were not tried yet", map[string]bool{"c": false, "a": false})
-	for _, pod := range m.pods { // kube-scheduler has tried all
+	for _, pod := range m.Pods { // kube-scheduler has tried all
 		pod.Nominated = ""
 	}
 	m.changed()
 	m.may("tried", map[string]bool{"a": true, "c": false})
 	m.opens("a")
 	for _, pod := range []string{"db-a", "db-b"} {
-		if got := m.pods["uid-"+pod].Nominated; got == "" {
+		if got := m.Pods["uid-"+pod].Nominated; got == "" {
 			t.Errorf("pod %s is not nominated again", pod)
 		}
-		m.pods["uid-"+pod].Nominated = ""
+		m.Pods["uid-"+pod].Nominated = ""
 	}
 	m.may("the last of the others is just open", map[string]bool{"c": false})
-	m.clock.Step(m.p.Timers.OpeningPause)
+	m.Clock.Step(m.p.Timers.OpeningPause)
 	m.may("those of the others are open", map[string]bool{"c": true})
-	if m.pods["uid-db-a"].Nominated != "a" || m.pods["uid-db-b"].Nominated != "b" {
+	if m.Pods["uid-db-a"].Nominated != "a" || m.Pods["uid-db-b"].Nominated != "b" {
 		t.Error("the unlimited pods are not nominated when the last node opens")
 	}
 }
@@ -124,7 +125,7 @@ func TestNominateForObservesWithoutOrder(t *testing.T) {
 	m := newMixture(t)
 	m.p.Nominate = false
 	m.may("at first", map[string]bool{"a": true, "b": true, "c": true})
-	want(t, m.world, "")
+	loopcluster.Expect(t, m.Cluster, "")
 }
 
 // TestNominateForWaitsForATime verifies that the timers bound the wait for nodes that do not register and for a node
@@ -132,16 +133,16 @@ func TestNominateForObservesWithoutOrder(t *testing.T) {
 func TestNominateForWaitsForATime(t *testing.T) {
 	m := newMixture(t)
 	m.may("at first", map[string]bool{"c": false})
-	m.clock.Step(m.p.Timers.Opening - time.Millisecond)
+	m.Clock.Step(m.p.Timers.Opening - time.Millisecond)
 	m.may("soon", map[string]bool{"c": false})
-	m.clock.Step(time.Millisecond)
+	m.Clock.Step(time.Millisecond)
 	m.may("in time", map[string]bool{"c": true})
 	m.may("again, after a conflict", map[string]bool{"c": true})
 
 	m = newMixture(t)
 	unready := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	other := karpv1.DisruptedTaint()
-	if m.asks("a", unready) || m.pods["uid-db-a"].Nominated != "" {
+	if m.asks("a", unready) || m.Pods["uid-db-a"].Nominated != "" {
 		t.Error("a node that is not ready opens, or its pods are nominated already")
 	}
 	if !m.asks("a", other) {
@@ -149,7 +150,7 @@ func TestNominateForWaitsForATime(t *testing.T) {
 	}
 	m = newMixture(t)
 	m.asks("a", unready)
-	m.clock.Step(m.p.Timers.OpeningUnready)
+	m.Clock.Step(m.p.Timers.OpeningUnready)
 	if !m.asks("a", unready) {
 		t.Error("a node that is not ready waits forever")
 	}
@@ -157,7 +158,7 @@ func TestNominateForWaitsForATime(t *testing.T) {
 
 // counting counts the writes of each nomination, and concurrent calls.
 type counting struct {
-	loop.Writer
+	provision.Writer
 	mu            sync.Mutex
 	running, most int
 	nominated     map[string]int
@@ -189,28 +190,28 @@ func TestNominateForManyNodesThatWait(t *testing.T) {
 	m := newMixture(t)
 	schedule, plans, looks := m.p.Schedule, atomic.Int32{}, atomic.Int32{}
 	for i := range 16 {
-		n := m.node(fmt.Sprint("d", i), model.Launched)
+		n := m.Node(fmt.Sprint("d", i), model.Launched)
 		n.Labels = map[string]string{model.LabelPool: "p", model.LabelZone: "d"}
-		m.pending(fmt.Sprint("d-", i), "")
+		m.Pending(fmt.Sprint("d-", i), "")
 	}
 	for i := range 500 {
-		m.pending(fmt.Sprint("refused-", i), "")
+		m.Pending(fmt.Sprint("refused-", i), "")
 	}
 	m.p.Schedule = func(snap *model.Snapshot) *plan.Provision {
 		plans.Add(1)
 		decided := schedule(snap)
 		for i := range 16 {
-			decided.Placed = append(decided.Placed, plan.Placement{Node: fmt.Sprint("d", i), Pods: podsOf(snap, fmt.Sprint("d-", i))})
+			decided.Placed = append(decided.Placed, plan.Placement{Node: fmt.Sprint("d", i), Pods: loopcluster.PodsOf(snap, fmt.Sprint("d-", i))})
 		}
 		return decided
 	}
-	writer := &counting{Writer: m.world, nominated: map[string]int{}}
-	m.p.Writer, m.p.Snapshot = writer, func() *model.Snapshot { looks.Add(1); return m.world.Snapshot() }
+	writer := &counting{Writer: m.Cluster, nominated: map[string]int{}}
+	m.p.Writer, m.p.Snapshot = writer, func() *model.Snapshot { looks.Add(1); return m.Cluster.Snapshot() }
 	if !m.asks("a") {
 		t.Fatal("the first node does not open")
 	}
 	m.opens("a")
-	m.pods["uid-db-a"].Nominated = "" // kube-scheduler tried it without success
+	m.Pods["uid-db-a"].Nominated = "" // kube-scheduler tried it without success
 	before := looks.Load()
 	clear(writer.nominated)
 	var group errgroup.Group
@@ -231,15 +232,15 @@ func TestNominateForManyNodesThatWait(t *testing.T) {
 	}
 	m.changed()
 	for range 40 { // all others open in the end
-		m.clock.Step(m.p.Timers.Opening)
+		m.Clock.Step(m.p.Timers.Opening)
 		for i := range 16 {
-			if node := fmt.Sprint("d", i); m.nodes["c-"+node].Stage < model.Registered && m.asks(node) {
+			if node := fmt.Sprint("d", i); m.Nodes["c-"+node].Stage < model.Registered && m.asks(node) {
 				m.opens(node)
 			}
 		}
 	}
 	for i := range 16 {
-		if m.nodes[fmt.Sprint("c-d", i)].Stage < model.Registered {
+		if m.Nodes[fmt.Sprint("c-d", i)].Stage < model.Registered {
 			t.Errorf("node d%d does not open", i)
 		}
 	}

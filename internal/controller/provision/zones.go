@@ -1,4 +1,4 @@
-package loop
+package provision
 
 import (
 	"slices"

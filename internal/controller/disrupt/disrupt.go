@@ -1,4 +1,4 @@
-package loop
+package disrupt
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/batch"
+	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -22,8 +24,8 @@ import (
 // mostSteps bounds the steps that a command takes within one tick. The whole lifecycle of a command has fewer.
 const mostSteps = 8
 
-// Disrupt is the loop that removes and replaces nodes. Set the exported fields before Start.
-type Disrupt struct {
+// Loop is the loop that removes and replaces nodes. Set the exported fields before Start.
+type Loop struct {
 	Snapshot func() *model.Snapshot
 	// Propose decides. Without search, it omits the search for a cheaper set of nodes.
 	Propose func(snap *model.Snapshot, search bool) disruption.Proposal
@@ -40,7 +42,7 @@ type Disrupt struct {
 	Clock    clock.WithTicker
 	Metrics  *telemetry.Metrics
 	Recorder *telemetry.Recorder
-	History  *History
+	History  *decisions.History
 	Log      logr.Logger
 
 	// told holds, by node, the last logged reason why it is kept.
@@ -65,12 +67,12 @@ const restShare = 10
 const disrupter = "disruption"
 
 // Start runs the loop until the context ends. It never returns an error: the next tick retries whatever failed.
-func (d *Disrupt) Start(ctx context.Context) error {
+func (d *Loop) Start(ctx context.Context) error {
 	for {
 		// 1. Wait for the timer, for the time at which a node may be removed, or for a change.
-		rang, ok := wait(ctx, d.Clock, d.pause(), d.Changed, nil)
-		if rang != nil {
-			ok = batch(ctx, d.Clock, d.Changed, window{idle: d.Timers.BatchIdle, longest: d.Timers.BatchIdle})
+		received, ok := batch.Wait(ctx, d.Clock, d.pause(), d.Changed, nil)
+		if received != nil {
+			ok = batch.End(ctx, d.Clock, d.Changed, batch.Window{Idle: d.Timers.BatchIdle, Longest: d.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil
@@ -79,7 +81,7 @@ func (d *Disrupt) Start(ctx context.Context) error {
 	}
 }
 
-func (d *Disrupt) pause() time.Duration {
+func (d *Loop) pause() time.Duration {
 	pause := d.Timers.DisruptionPoll
 	if len(d.known) > 0 {
 		pause = min(pause, d.Timers.CommandRetry)
@@ -92,14 +94,14 @@ func (d *Disrupt) pause() time.Duration {
 
 // due reports whether there is anything to decide, because something changed since the last decision or the time has
 // come, and whether to search as well.
-func (d *Disrupt) due(snap *model.Snapshot) (decide, search bool) {
+func (d *Loop) due(snap *model.Snapshot) (decide, search bool) {
 	timely := !d.next.IsZero() && !snap.Now.Before(d.next)
 	search = !snap.Now.Before(d.resting) && (d.version == 0 || snap.Version != d.version || timely)
 	return search || timely || snap.Version != d.seen, search
 }
 
 // Tick runs one pass.
-func (d *Disrupt) Tick(ctx context.Context) {
+func (d *Loop) Tick(ctx context.Context) {
 	// 2. Take a snapshot.
 	snap := d.Snapshot()
 	// 3. Resume the commands in progress, also those from before a restart.
@@ -124,16 +126,16 @@ func (d *Disrupt) Tick(ctx context.Context) {
 
 // decide proposes commands, and records and reports the decision. The reasons why nodes in use are kept are only
 // reported after a search.
-func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
+func (d *Loop) decide(snap *model.Snapshot, search bool) []plan.Command {
 	began := d.Clock.Now()
 	proposal := d.pass(snap, search)
 	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
-	id := passID(disrupter, began, snap.Version)
-	log := d.Log.WithValues(planID, id)
-	logSlow(log, took)
+	id := telemetry.PassID(disrupter, began, snap.Version)
+	log := d.Log.WithValues(telemetry.PlanID, id)
+	telemetry.LogSlow(log, took)
 	d.next, d.seen = proposal.Next, snap.Version
-	d.History.Add(Record{Snapshot: snap, Proposal: &proposal})
+	d.History.Add(decisions.Record{Snapshot: snap, Proposal: &proposal})
 	d.blocked(snap, proposal)
 	if search {
 		d.version, d.resting = snap.Version, d.Clock.Now().Add(restShare*took)
@@ -152,14 +154,14 @@ func (d *Disrupt) decide(snap *model.Snapshot, search bool) []plan.Command {
 }
 
 // pass returns the proposed commands, and exports the duration of the pass in progress.
-func (d *Disrupt) pass(snap *model.Snapshot, search bool) disruption.Proposal {
+func (d *Loop) pass(snap *model.Snapshot, search bool) disruption.Proposal {
 	defer d.Metrics.Passes.Begin(disrupter, d.Clock)()
 	return d.Propose(snap, search)
 }
 
 // advance steps the commands until no further step is possible now, and returns those that are still in progress. The
 // commands from index resumed on are new.
-func (d *Disrupt) advance(ctx context.Context, commands []plan.Command, resumed int) []plan.Command {
+func (d *Loop) advance(ctx context.Context, commands []plan.Command, resumed int) []plan.Command {
 	var under []plan.Command
 	fresh := map[string]bool{}
 	for _, command := range commands[resumed:] {
@@ -183,7 +185,7 @@ func (d *Disrupt) advance(ctx context.Context, commands []plan.Command, resumed 
 	return append(under, commands...)
 }
 
-func (d *Disrupt) logFailures(a execute.Advanced) bool {
+func (d *Loop) logFailures(a execute.Advanced) bool {
 	failures := execute.Failures(a.Outcomes)
 	for _, o := range failures {
 		d.Log.Error(o.Err, "carrying out a command", "commandID", a.Command.ID)
@@ -192,7 +194,7 @@ func (d *Disrupt) logFailures(a execute.Advanced) bool {
 }
 
 // observe counts and logs the result of one step of a command. first marks the first step.
-func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first bool) {
+func (d *Loop) observe(before plan.Command, after execute.Advanced, first bool) {
 	c := after.Command
 	decision, reason, method := c.Decision(), strings.ToLower(string(c.Reason)), c.Method
 	abandoned := c.Phase == plan.Abandoned && before.Phase != plan.Abandoned
@@ -215,7 +217,7 @@ func (d *Disrupt) observe(before plan.Command, after execute.Advanced, first boo
 
 // logCommand logs, at level info, that nodes are cordoned for removal, with the destination of their pods, and that
 // this is undone. The claims that the command creates and deletes have their own log lines.
-func (d *Disrupt) logCommand(before, c plan.Command, first bool) {
+func (d *Loop) logCommand(before, c plan.Command, first bool) {
 	log := d.Log.WithValues("commandID", c.ID, "reason", c.Reason, "decision", c.Decision(), "nodes", nodesOf(c))
 	switch {
 	case before.Phase == c.Phase && !first:
@@ -251,7 +253,7 @@ func nodesOf(c plan.Command) []string {
 }
 
 // measure sets the gauges.
-func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, took time.Duration, id string) {
+func (d *Loop) measure(snap *model.Snapshot, proposal disruption.Proposal, took time.Duration, id string) {
 	looked, method := plan.Empty, disruption.MethodEmpty
 	if proposal.Eligible[plan.Underutilized] > 0 {
 		looked, method = plan.Underutilized, disruption.MethodMulti
@@ -275,7 +277,7 @@ func (d *Disrupt) measure(snap *model.Snapshot, proposal disruption.Proposal, to
 
 // blocked emits events for nodes that a user or a PodDisruptionBudget protects, and for pools whose budgets keep a
 // node that could be removed.
-func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
+func (d *Loop) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	told := map[string]bool{}
 	for _, kept := range proposal.Kept {
 		switch kept.Verdict.Code {
@@ -289,7 +291,7 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 		case plan.BudgetExhausted, plan.BudgetUnreadable:
 			if pool := snap.Pool(kept.Pool); pool != nil && !told[kept.Pool] {
 				told[kept.Pool] = true
-				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(poolObject(pool), karpv1.DisruptionReason(kept.Reason)))
+				d.Recorder.Emit(telemetry.PoolDisruptionBlocked(telemetry.PoolObject(pool.Name, pool.UID), karpv1.DisruptionReason(kept.Reason)))
 			}
 		}
 	}
@@ -297,22 +299,22 @@ func (d *Disrupt) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 
 // backingOff reports that nodes of the pool are temporarily not replaced for the reason. The text stays the same
 // until the next failure, so that one event covers the pause.
-func (d *Disrupt) backingOff(snap *model.Snapshot, pool *model.Pool, reason plan.Reason) {
+func (d *Loop) backingOff(snap *model.Snapshot, pool *model.Pool, reason plan.Reason) {
 	b, until, failing := plan.BackoffOf(pool.PoolSpec, reason, snap.Now)
 	if !failing {
 		return
 	}
 	switch reason {
 	case plan.Drifted:
-		d.Recorder.Emit(telemetry.DriftBackoff(poolObject(pool), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
+		d.Recorder.Emit(telemetry.DriftBackoff(telemetry.PoolObject(pool.Name, pool.UID), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	case plan.Underutilized:
-		d.Recorder.Emit(telemetry.ConsolidationBackoff(poolObject(pool), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
+		d.Recorder.Emit(telemetry.ConsolidationBackoff(telemetry.PoolObject(pool.Name, pool.UID), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	case plan.Expired:
-		d.Recorder.Emit(telemetry.ExpirationBackoff(poolObject(pool), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
+		d.Recorder.Emit(telemetry.ExpirationBackoff(telemetry.PoolObject(pool.Name, pool.UID), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	}
 }
 
-func (d *Disrupt) protected(snap *model.Snapshot, kept disruption.Kept) {
+func (d *Loop) protected(snap *model.Snapshot, kept disruption.Kept) {
 	n := snap.Node(kept.Node)
 	if d.Why == nil || n == nil {
 		return

@@ -1,4 +1,4 @@
-package loop_test
+package rejected_test
 
 import (
 	"testing"
@@ -9,9 +9,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/karpenter-go/karpenter/internal/cluster"
-	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/rejected"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
 
 // TestAsideIsNamed verifies that each claim and node that is set aside is reported once, with field and reason, again
@@ -19,9 +20,9 @@ import (
 func TestAsideIsNamed(t *testing.T) {
 	var list []cluster.SetAside
 	sink, lines := events.NewFakeRecorder(10), 0
-	a := &loop.Aside{
+	a := &rejected.Reporter{
 		List:     func() []cluster.SetAside { return list },
-		Recorder: telemetry.NewRecorder(sink, clocktesting.NewFakePassiveClock(noon)),
+		Recorder: telemetry.NewRecorder(sink, clocktesting.NewFakePassiveClock(loopcluster.Noon)),
 		Log:      funcr.New(func(string, string) { lines++ }, funcr.Options{}),
 	}
 	claim := cluster.SetAside{Kind: "NodeClaim", Name: "c", UID: "u", Why: model.Rejection{Field: "spec.requirements[0].operator", Reason: "is not known"}}
@@ -44,7 +45,7 @@ func TestAsideIsNamed(t *testing.T) {
 	} {
 		list, lines = step.list, 0
 		a.Tick()
-		if diff := cmp.Diff(step.events, emitted(sink)); diff != "" || lines != step.lines {
+		if diff := cmp.Diff(step.events, loopcluster.Emitted(sink)); diff != "" || lines != step.lines {
 			t.Errorf("%s: %d lines in the log, want %d; events (-want +got):\n%s", step.name, lines, step.lines, diff)
 		}
 	}

@@ -1,4 +1,4 @@
-package loop
+package provision
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/batch"
+	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -24,9 +24,9 @@ import (
 // provisioner is the value of the label controller of scheduling metrics.
 const provisioner = "provisioner"
 
-// Provision is the loop that launches nodes for pending pods, and for pods that will be pending because their nodes
+// Loop is the loop that launches nodes for pending pods, and for pods that will be pending because their nodes
 // are being removed. Set the exported fields before Start.
-type Provision struct {
+type Loop struct {
 	Snapshot func() *model.Snapshot
 	Schedule func(*model.Snapshot) *plan.Provision
 	// Refusal describes in words why pods are unschedulable.
@@ -57,7 +57,7 @@ type Provision struct {
 	Clock    clock.WithTicker
 	Metrics  *telemetry.Metrics
 	Recorder *telemetry.Recorder
-	History  *History
+	History  *decisions.History
 	Log      logr.Logger
 
 	// retries counts consecutive ticks with failed or unfinished work.
@@ -99,7 +99,7 @@ type Provision struct {
 }
 
 // Start runs the loop until the context ends. It never returns an error: the next tick retries whatever failed.
-func (p *Provision) Start(ctx context.Context) error {
+func (p *Loop) Start(ctx context.Context) error {
 	for p.await(ctx) {
 		p.Tick(ctx)
 	}
@@ -107,28 +107,28 @@ func (p *Provision) Start(ctx context.Context) error {
 }
 
 // await is step 1: it waits for a batch of pods, or for the timer. It returns false when the context ended.
-func (p *Provision) await(ctx context.Context) bool {
+func (p *Loop) await(ctx context.Context) bool {
 	moved := p.Moved
 	if p.beyond == 0 {
 		moved = nil
 	}
-	rang, ok := wait(ctx, p.Clock, p.pause(), p.Pending, moved)
+	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, moved)
 	p.since = p.Clock.Now()
 	switch {
-	case !ok || rang == nil:
+	case !ok || received == nil:
 		return ok
-	case rang == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
-		return batch(ctx, p.Clock, p.Pending, window{idle: p.Timers.BatchIdle, longest: p.Timers.BatchIdle})
+	case received == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
+		return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchIdle})
 	}
 	var look arrivals
-	return batch(ctx, p.Clock, p.Pending, window{idle: p.Timers.BatchIdle, longest: p.Timers.BatchMax,
-		enough: func() bool { return look.settled(p.Snapshot(), p.seen) }})
+	return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax,
+		Enough: func() bool { return look.settled(p.Snapshot(), p.seen) }})
 }
 
 // pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
 // whose work budget did not suffice, it equals the duration of the decision, so that planning uses at most half of
 // one CPU.
-func (p *Provision) pause() time.Duration {
+func (p *Loop) pause() time.Duration {
 	if p.unfinished {
 		return min(max(p.took, p.Timers.BatchIdle), p.Timers.PodRetrigger)
 	}
@@ -139,16 +139,16 @@ func (p *Provision) pause() time.Duration {
 }
 
 // Tick runs one pass.
-func (p *Provision) Tick(ctx context.Context) {
+func (p *Loop) Tick(ctx context.Context) {
 	began := p.Clock.Now()
 	// 2. Take a snapshot, and 3. decide.
 	snap, from, whole := p.pass()
 	decided := p.restrain(ctx, snap, whole)
 	at := work{since: p.since, began: began, decided: p.Clock.Now()}
-	id := passID(provisioner, began, snap.Version)
-	log := p.Log.WithValues(planID, id)
+	id := telemetry.PassID(provisioner, began, snap.Version)
+	log := p.Log.WithValues(telemetry.PlanID, id)
 	p.measure(snap, decided, at.decided.Sub(began), id)
-	logSlow(log, at.decided.Sub(began))
+	telemetry.LogSlow(log, at.decided.Sub(began))
 	// 4. Check again on the newest snapshot, and execute.
 	done, all := p.write(ctx, decided)
 	p.brake.Launched(snap.Now, created(done))
@@ -159,20 +159,20 @@ func (p *Provision) Tick(ctx context.Context) {
 	nominations := p.nominate(ctx, done.Plan)
 	p.promise(done.Plan)
 	// 6. Record.
-	p.History.Add(Record{Snapshot: from, Provision: whole})
+	p.History.Add(decisions.Record{Snapshot: from, Provision: whole})
 	p.report(log, done, nominations)
 	p.announce(log, snap, done.Plan)
 	p.logWork(log, done, at)
 }
 
 // pass returns a plan with its snapshots (see decide), and exports the duration of the pass in progress.
-func (p *Provision) pass() (snap, from *model.Snapshot, decided *plan.Provision) {
+func (p *Loop) pass() (snap, from *model.Snapshot, decided *plan.Provision) {
 	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
 	return p.decide()
 }
 
 // nominate makes the pods' nominations match the plan, and returns the outcomes of the writes.
-func (p *Provision) nominate(ctx context.Context, decided *plan.Provision) []execute.Outcome {
+func (p *Loop) nominate(ctx context.Context, decided *plan.Provision) []execute.Outcome {
 	if !p.Nominate {
 		return nil
 	}
@@ -186,7 +186,7 @@ type work struct{ since, began, decided, done time.Time }
 
 // logWork logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
 // created.
-func (p *Provision) logWork(log logr.Logger, done execute.Provisioned, at work) {
+func (p *Loop) logWork(log logr.Logger, done execute.Provisioned, at work) {
 	created := len(done.Outcomes) - len(execute.Failures(done.Outcomes))
 	if created == 0 {
 		return
@@ -199,7 +199,7 @@ func (p *Provision) logWork(log logr.Logger, done execute.Provisioned, at work) 
 		"batchSeconds", at.began.Sub(at.since).Seconds(), "scheduleSeconds", at.decided.Sub(at.began).Seconds(), "createSeconds", at.done.Sub(at.decided).Seconds())
 }
 
-func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration, id string) {
+func (p *Loop) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration, id string) {
 	telemetry.ObserveExample(p.Metrics.SchedulingDuration.WithLabelValues(provisioner), took.Seconds(), telemetry.ExemplarPlan, id)
 	p.Metrics.ClusterStateNodes.Set(float64(len(snap.Nodes)))
 	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
@@ -228,7 +228,7 @@ func (p *Provision) measure(snap *model.Snapshot, decided *plan.Provision, took 
 
 // measureZones sets the series of zones in which pods must be placed now, and deletes those of other zones. At no
 // moment do series disappear that exist both before and after.
-func (p *Provision) measureZones(counts map[string]int) {
+func (p *Loop) measureZones(counts map[string]int) {
 	for zone, n := range counts {
 		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
 	}
@@ -242,7 +242,7 @@ func (p *Provision) measureZones(counts map[string]int) {
 
 // remember records since when pods are planned, and drops pods that no longer exist: pods of the plan may be gone
 // since its snapshot.
-func (p *Provision) remember(decided *plan.Provision) {
+func (p *Loop) remember(decided *plan.Provision) {
 	newest, at := p.Snapshot(), p.Clock.Now()
 	for _, pod := range plan.Waiting(decided.Order) {
 		p.Metrics.Waits.Planned(pod.UID, at)
@@ -265,7 +265,7 @@ func (p *Provision) remember(decided *plan.Provision) {
 }
 
 // promise temporarily protects nodes onto which pods were planned from disruption.
-func (p *Provision) promise(decided *plan.Provision) {
+func (p *Loop) promise(decided *plan.Provision) {
 	if p.Promise == nil {
 		return
 	}
@@ -275,7 +275,7 @@ func (p *Provision) promise(decided *plan.Provision) {
 }
 
 // report logs the results, and decides whether to retry soon.
-func (p *Provision) report(log logr.Logger, done execute.Provisioned, nominations []execute.Outcome) {
+func (p *Loop) report(log logr.Logger, done execute.Provisioned, nominations []execute.Outcome) {
 	undone := slices.Concat(execute.Failures(done.Outcomes), execute.Failures(done.Reserved), execute.Failures(nominations))
 	for _, o := range undone {
 		var notNow *execute.NotNowError
@@ -296,7 +296,7 @@ func (p *Provision) report(log logr.Logger, done execute.Provisioned, nomination
 
 // announce emits the events about pods: the target of pods that need no new node, and the reason why others are
 // unschedulable. It also emits events about pools from which no node can be launched for any pod.
-func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *plan.Provision) {
+func (p *Loop) announce(log logr.Logger, snap *model.Snapshot, decided *plan.Provision) {
 	if len(decided.Refused) > 0 {
 		p.barren(snap)
 	}
@@ -309,7 +309,7 @@ func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *pla
 			}
 		}
 		for _, pod := range plan.Waiting(placed.Pods) {
-			p.Recorder.Emit(telemetry.Nominated(execute.PodReference(pod), claim, node))
+			p.Recorder.Emit(telemetry.Nominated(telemetry.PodObject(pod.Namespace, pod.Name, pod.UID), claim, node))
 		}
 	}
 	before := p.logged
@@ -320,28 +320,25 @@ func (p *Provision) announce(log logr.Logger, snap *model.Snapshot, decided *pla
 }
 
 // barren reports pools whose requirements exclude all instance types.
-func (p *Provision) barren(snap *model.Snapshot) {
+func (p *Loop) barren(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
 		why := p.Barren(snap, pool)
 		if why == "" {
 			continue
 		}
-		p.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(&karpv1.NodePool{
-			TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-			ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
-		}, why))
+		p.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(telemetry.PoolObject(pool.Name, pool.UID), why))
 	}
 }
 
 // explain reports why pods are unschedulable: in an event for each pod, and in the log once for all, and not again
 // while it is unchanged.
-func (p *Provision) explain(log logr.Logger, snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
+func (p *Loop) explain(log logr.Logger, snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
 	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
 		return
 	}
 	why := p.Refusal(snap, refusal)
 	for _, pod := range refusal.Pods {
-		p.Recorder.Emit(telemetry.FailedScheduling(execute.PodReference(pod), why))
+		p.Recorder.Emit(telemetry.FailedScheduling(telemetry.PodObject(pod.Namespace, pod.Name, pod.UID), why))
 	}
 	if p.Reasons == nil {
 		return

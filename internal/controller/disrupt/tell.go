@@ -1,4 +1,4 @@
-package loop
+package disrupt
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
@@ -35,7 +33,7 @@ func passing(code plan.Code) bool {
 
 // tellKept reports for every node that is kept the reason: in a gauge, in the log when it changes, and in an event
 // where an obstacle requires action, the most expensive nodes first.
-func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
+func (d *Loop) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 	type obstacle struct {
 		node    *model.Node
 		verdict plan.Verdict
@@ -76,7 +74,7 @@ func (d *Disrupt) tellKept(snap *model.Snapshot, proposal disruption.Proposal) {
 }
 
 // tellScores counts the evaluated commands, and reports those that the policy Balanced approves.
-func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal) {
+func (d *Loop) tellScores(snap *model.Snapshot, proposal disruption.Proposal) {
 	var commands []plan.Command
 	for _, c := range proposal.Commands {
 		if c.Reason == plan.Underutilized {
@@ -103,10 +101,10 @@ func (d *Disrupt) tellScores(snap *model.Snapshot, proposal disruption.Proposal)
 	}
 }
 
-func (d *Disrupt) approved(snap *model.Snapshot, c plan.Command, s disruption.Share) {
+func (d *Loop) approved(snap *model.Snapshot, c plan.Command, s disruption.Share) {
 	b := telemetry.Balance{Score: s.Score, Least: disruption.LeastScore, Saving: 100 * s.Saving, Disruption: 100 * s.Disruption}
 	if len(c.Candidates) > 1 {
-		d.Recorder.Emit(telemetry.ConsolidationApproved(poolObject(snap.Pool(s.Pool)), b))
+		d.Recorder.Emit(telemetry.ConsolidationApproved(telemetry.PoolObject(s.Pool, snap.Pool(s.Pool).UID), b))
 		return
 	}
 	node, claim := candidateObjects(c.Candidates[0])
@@ -114,7 +112,7 @@ func (d *Disrupt) approved(snap *model.Snapshot, c plan.Command, s disruption.Sh
 }
 
 // tellCommand reports the progress of a command. first marks the first step.
-func (d *Disrupt) tellCommand(before, c plan.Command, first bool) {
+func (d *Loop) tellCommand(before, c plan.Command, first bool) {
 	saving := explain.USD(c.Worth.Saving)
 	for _, candidate := range c.Candidates {
 		node, claim := candidateObjects(candidate)
@@ -134,7 +132,7 @@ func (d *Disrupt) tellCommand(before, c plan.Command, first bool) {
 }
 
 // tellReplacements reports the claims for which a command waits. fresh means that they were just created.
-func (d *Disrupt) tellReplacements(c plan.Command, fresh bool) {
+func (d *Loop) tellReplacements(c plan.Command, fresh bool) {
 	snap := d.Snapshot()
 	for i := range c.Replacements {
 		n := snap.Claim(c.Replacements[i].Name)
@@ -243,12 +241,5 @@ func objectsOf(n *model.Node) (*corev1.Node, *karpv1.NodeClaim) {
 }
 
 func candidateObjects(c plan.Candidate) (*corev1.Node, *karpv1.NodeClaim) {
-	return &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: c.Node, UID: types.UID(c.NodeUID)}},
-		&karpv1.NodeClaim{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodeClaim"},
-			ObjectMeta: metav1.ObjectMeta{Name: c.Claim, UID: types.UID(c.ClaimUID)}}
-}
-
-func poolObject(pool *model.Pool) *karpv1.NodePool {
-	return &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-		ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)}}
+	return telemetry.NodeObject(c.Node, c.NodeUID), telemetry.ClaimObject(c.Claim, c.ClaimUID)
 }

@@ -1,4 +1,4 @@
-package loop_test
+package provision_test
 
 import (
 	"context"
@@ -13,39 +13,40 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
 
 // TestProvisionBatchesByNamespace verifies that a batch ends when no more pods are created in one namespace, although
 // they still are in another.
 func TestProvisionBatchesByNamespace(t *testing.T) {
-	w := newWorld()
-	passes := ticks{make(chan time.Time, 10)}
+	w := loopcluster.New()
+	passes := loopcluster.NewTicks()
 	bell := make(chan struct{}, 1)
-	p := w.provision(func(*model.Snapshot) *plan.Provision {
-		passes.to <- w.clock.Now()
+	p := newLoop(w, func(*model.Snapshot) *plan.Provision {
+		passes.Add(w.Clock.Now())
 		return &plan.Provision{}
 	})
 	p.Pending = bell
-	asleep := started(t, w.clock, p.Start)
+	asleep := loopcluster.Started(t, w.Clock, p.Start)
 	asleep()
-	begin := w.clock.Now()
-	w.mu.Lock()
-	w.pending("harmless", "")
-	w.pods["uid-harmless"].Namespace = "other"
-	w.mu.Unlock()
+	begin := w.Clock.Now()
+	w.Lock()
+	w.Pending("harmless", "")
+	w.Pods["uid-harmless"].Namespace = "other"
+	w.Unlock()
 	for i := range 5 {
-		w.mu.Lock()
-		w.pending(fmt.Sprint("p", i), "")
-		w.mu.Unlock()
+		w.Lock()
+		w.Pending(fmt.Sprint("p", i), "")
+		w.Unlock()
 		bell <- struct{}{}
-		until(t, "the bell is heard", func() bool { return len(bell) == 0 })
-		waitForTimers(t, w.clock, 3)
-		w.clock.Step(900 * time.Millisecond)
-		if len(passes.to) > 0 {
+		loopcluster.Until(t, "the bell is heard", func() bool { return len(bell) == 0 })
+		loopcluster.WaitForTimers(t, w.Clock, 3)
+		w.Clock.Step(900 * time.Millisecond)
+		if passes.Len() > 0 {
 			break
 		}
 	}
-	if at := passes.next(t).Sub(begin); at > 3*time.Second {
+	if at := passes.Next(t).Sub(begin); at > 3*time.Second {
 		t.Errorf("pass %s after the first event, want one as soon as no other pod was created in the small namespace for a second", at)
 	}
 }
@@ -56,13 +57,13 @@ func TestProvisionBatchesByNamespace(t *testing.T) {
 func TestProvisionWritesInTurns(t *testing.T) {
 	const many = 150
 	for _, late := range []bool{false, true} {
-		w := newWorld()
+		w := loopcluster.New()
 		for i := range many {
-			w.pending(fmt.Sprintf("a%03d", i), "")
+			w.Pending(fmt.Sprintf("a%03d", i), "")
 		}
-		w.pending("b", "")
-		w.pods["uid-b"].Namespace = "small"
-		p := w.provision(func(snap *model.Snapshot) *plan.Provision {
+		w.Pending("b", "")
+		w.Pods["uid-b"].Namespace = "small"
+		p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
 			decided := &plan.Provision{}
 			for _, g := range snap.Groups {
 				for _, pod := range g.Pods {
@@ -71,8 +72,8 @@ func TestProvisionWritesInTurns(t *testing.T) {
 				}
 			}
 			if late {
-				w.pending("late", "")
-				w.pods["uid-late"].Namespace = "late"
+				w.Pending("late", "")
+				w.Pods["uid-late"].Namespace = "late"
 			}
 			return decided
 		})
@@ -81,10 +82,10 @@ func TestProvisionWritesInTurns(t *testing.T) {
 		if late {
 			all = 100
 		}
-		if len(w.nodes) != all {
-			t.Errorf("late %v: %d claims, want %d", late, len(w.nodes), all)
+		if len(w.Nodes) != all {
+			t.Errorf("late %v: %d claims, want %d", late, len(w.Nodes), all)
 		}
-		if at := slices.IndexFunc(w.log, func(l string) bool { return strings.HasSuffix(l, "claim-b") || strings.Contains(l, "claim-b ") }); at < 0 || at > 2 {
+		if at := slices.IndexFunc(w.Log, func(l string) bool { return strings.HasSuffix(l, "claim-b") || strings.Contains(l, "claim-b ") }); at < 0 || at > 2 {
 			t.Errorf("late %v: the claim of the small namespace was created at place %d, want it among the first", late, at)
 		}
 	}
@@ -92,7 +93,7 @@ func TestProvisionWritesInTurns(t *testing.T) {
 
 // killed is a writer whose process ends after a number of portions: later writes are dropped.
 type killed struct {
-	*world
+	*loopcluster.Cluster
 	portions int
 }
 
@@ -100,7 +101,7 @@ func (k *killed) Provision(ctx context.Context, newest func() *model.Snapshot, p
 	if k.portions--; k.portions < 0 {
 		return execute.Provisioned{Plan: &plan.Provision{}}
 	}
-	return k.world.Provision(ctx, newest, p)
+	return k.Cluster.Provision(ctx, newest, p)
 }
 
 // TestProvisionReservesBeforeTurns covers a process that is killed between two portions of a plan. It leaves the
@@ -109,32 +110,32 @@ func (k *killed) Provision(ctx context.Context, newest func() *model.Snapshot, p
 func TestProvisionReservesBeforeTurns(t *testing.T) {
 	const many = 250
 	for portions := 1; portions <= 3; portions++ {
-		w := newWorld()
-		w.node("coming", model.Launched)
-		w.nodes["c-coming"].ReservedFor = []string{"uid-p000", "uid-p249", "uid-stays"}
+		w := loopcluster.New()
+		w.Node("coming", model.Launched)
+		w.Nodes["c-coming"].ReservedFor = []string{"uid-p000", "uid-p249", "uid-stays"}
 		for i := range many {
-			w.pending(fmt.Sprintf("p%03d", i), "")
+			w.Pending(fmt.Sprintf("p%03d", i), "")
 		}
 		for _, joins := range []string{"stays", "joins"} {
-			w.pending(joins, "")
+			w.Pending(joins, "")
 		}
-		p := w.provision(func(snap *model.Snapshot) *plan.Provision {
-			decided := &plan.Provision{Placed: []plan.Placement{{Node: "coming", Pods: podsOf(snap, "stays", "joins")}}}
+		p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
+			decided := &plan.Provision{Placed: []plan.Placement{{Node: "coming", Pods: loopcluster.PodsOf(snap, "stays", "joins")}}}
 			for _, g := range snap.Groups {
 				decided.Order = append(decided.Order, g.Pods...)
 			}
 			for i := range many {
 				name := fmt.Sprintf("p%03d", i)
-				decided.Claims = append(decided.Claims, plan.NewClaim{Name: "claim-" + name, Pool: "p", PoolUID: "pool-uid", Pods: podsOf(snap, name)})
+				decided.Claims = append(decided.Claims, plan.NewClaim{Name: "claim-" + name, Pool: "p", PoolUID: "pool-uid", Pods: loopcluster.PodsOf(snap, name)})
 			}
 			return decided
 		})
 		p.Writer = &killed{w, portions}
 		p.Tick(t.Context())
-		if n := len(w.nodes) - 1; n != min(100*portions, many) {
+		if n := len(w.Nodes) - 1; n != min(100*portions, many) {
 			t.Errorf("%d claims after %d portions", n, portions)
 		}
-		reserved := slices.Sorted(slices.Values(w.nodes["c-coming"].ReservedFor))
+		reserved := slices.Sorted(slices.Values(w.Nodes["c-coming"].ReservedFor))
 		if diff := cmp.Diff([]string{"uid-joins", "uid-stays"}, reserved); diff != "" {
 			t.Errorf("reserved after %d portions (-want +got):\n%s", portions, diff)
 		}

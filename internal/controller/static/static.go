@@ -1,4 +1,10 @@
-package loop
+// Package static contains the loop that keeps the number of nodes of static pools. Each tick consists of: decide on
+// the newest snapshot and execute at once, report, wait.
+//
+//	channel, timer --> Loop.Tick --Writer.Act--> disruption.Static --> plan.Action --> claims
+//
+// It makes no decisions itself. It must not depend on any provider.
+package static
 
 import (
 	"context"
@@ -6,12 +12,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/batch"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -19,23 +23,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Actor decides on the newest snapshot and executes the decision before any other decision. It is the executor.
-type Actor interface {
+// Writer decides on the newest snapshot and executes the decision before any other decision. It is the executor.
+type Writer interface {
 	Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []execute.Outcome
 }
 
-var _ Actor = (*execute.Executor)(nil)
+var _ Writer = (*execute.Executor)(nil)
 
-// Static maintains the number of nodes of static pools. It is the third loop, for pools that do not follow pods. Its
+// Loop maintains the number of nodes of static pools. It is the third loop, for pools that do not follow pods. Its
 // pass has no separate check, because a decision is so cheap that it is made where the other loops check. Set the
 // exported fields before Start.
 //
 // A claim that fails early (its launch was refused, for example) frees its name, and the next claim of the pool would
 // get the same name. It is not created again for Timers.StaticRetry, so that a pool without available nodes does not
 // cause constant launches.
-type Static struct {
+type Loop struct {
 	Snapshot func() *model.Snapshot
-	Actor    Actor
+	Writer   Writer
 	// On is the feature gate StaticCapacity. Without it, pools with replicas are not managed, and an event reports
 	// it.
 	On bool
@@ -56,12 +60,12 @@ type Static struct {
 }
 
 // Start runs the loop until the context ends.
-func (s *Static) Start(ctx context.Context) error {
+func (s *Loop) Start(ctx context.Context) error {
 	for {
 		s.Tick(ctx)
-		rang, ok := wait(ctx, s.Clock, s.pause(), s.Changed, nil)
-		if rang != nil {
-			ok = batch(ctx, s.Clock, s.Changed, window{idle: s.Timers.BatchIdle, longest: s.Timers.BatchIdle})
+		received, ok := batch.Wait(ctx, s.Clock, s.pause(), s.Changed, nil)
+		if received != nil {
+			ok = batch.End(ctx, s.Clock, s.Changed, batch.Window{Idle: s.Timers.BatchIdle, Longest: s.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil
@@ -69,7 +73,7 @@ func (s *Static) Start(ctx context.Context) error {
 	}
 }
 
-func (s *Static) pause() time.Duration {
+func (s *Loop) pause() time.Duration {
 	if s.short {
 		return min(s.Timers.StaticRetry, s.Timers.StaticResync)
 	}
@@ -77,14 +81,14 @@ func (s *Static) pause() time.Duration {
 }
 
 // Tick runs one pass.
-func (s *Static) Tick(ctx context.Context) {
+func (s *Loop) Tick(ctx context.Context) {
 	if !s.On {
 		s.ignore()
 		return
 	}
 	var snap *model.Snapshot
 	var decided disruption.Standing
-	outcomes := s.Actor.Act(ctx, s.Snapshot, func(newest *model.Snapshot) []plan.Action {
+	outcomes := s.Writer.Act(ctx, s.Snapshot, func(newest *model.Snapshot) []plan.Action {
 		snap, decided = newest, disruption.Static(newest)
 		s.short = len(decided.Short) > 0
 		decided.Create = s.spared(decided.Create)
@@ -92,13 +96,13 @@ func (s *Static) Tick(ctx context.Context) {
 	})
 	s.report(outcomes)
 	for _, short := range decided.Short {
-		s.Recorder.Emit(telemetry.StaticPoolShort(poolReference(snap.Pool(short.Pool)), short.Missing, s.Why(snap, short.Verdict)))
+		s.Recorder.Emit(telemetry.StaticPoolShort(telemetry.PoolObject(short.Pool, snap.Pool(short.Pool).UID), short.Missing, s.Why(snap, short.Verdict)))
 	}
 }
 
 // spared returns the claims without those that were created recently and are gone again, and records the returned
 // ones as created now.
-func (s *Static) spared(claims []plan.NewClaim) []plan.NewClaim {
+func (s *Loop) spared(claims []plan.NewClaim) []plan.NewClaim {
 	now := s.Clock.Now()
 	for name, at := range s.made {
 		if now.Sub(at) >= s.Timers.StaticRetry {
@@ -120,7 +124,7 @@ func (s *Static) spared(claims []plan.NewClaim) []plan.NewClaim {
 	return create
 }
 
-func (s *Static) report(outcomes []execute.Outcome) {
+func (s *Loop) report(outcomes []execute.Outcome) {
 	for _, o := range outcomes {
 		var notNow *execute.NotNowError
 		switch {
@@ -137,18 +141,10 @@ func (s *Static) report(outcomes []execute.Outcome) {
 }
 
 // ignore reports static pools while the feature gate is off.
-func (s *Static) ignore() {
+func (s *Loop) ignore() {
 	for _, pool := range s.Snapshot().Pools {
 		if pool.Static && !(pool.Blocked != nil && pool.Blocked.Silent) {
-			s.Recorder.Emit(telemetry.StaticPoolIgnored(poolReference(pool)))
+			s.Recorder.Emit(telemetry.StaticPoolIgnored(telemetry.PoolObject(pool.Name, pool.UID)))
 		}
-	}
-}
-
-// poolReference returns the fields of a pool that an event about it needs.
-func poolReference(pool *model.Pool) *karpv1.NodePool {
-	return &karpv1.NodePool{
-		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-		ObjectMeta: metav1.ObjectMeta{Name: pool.Name, UID: types.UID(pool.UID)},
 	}
 }

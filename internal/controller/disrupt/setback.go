@@ -1,4 +1,4 @@
-package loop
+package disrupt
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type setback struct {
 }
 
 // setBack records that the command was dropped.
-func (d *Disrupt) setBack(c plan.Command) {
+func (d *Loop) setBack(c plan.Command) {
 	if d.setbacks == nil {
 		d.setbacks = map[string]setback{}
 	}
@@ -31,7 +31,7 @@ func (d *Disrupt) setBack(c plan.Command) {
 
 // holdBack removes the commands from the proposal that failed recently. Their nodes are reported as kept for the
 // reason of the failure, and the proposal is repeated when the pause is over.
-func (d *Disrupt) holdBack(snap *model.Snapshot, p *disruption.Proposal) {
+func (d *Loop) holdBack(snap *model.Snapshot, p *disruption.Proposal) {
 	for claim, s := range d.setbacks {
 		if !snap.Now.Before(s.at.Add(d.Timers.StaticRetry)) {
 			delete(d.setbacks, claim)

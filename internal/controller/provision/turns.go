@@ -1,4 +1,4 @@
-package loop
+package provision
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 const claimsAtOnce = 100
 
 // write creates the claims of the plan, and reports whether all were written.
-func (p *Provision) write(ctx context.Context, decided *plan.Provision) (done execute.Provisioned, all bool) {
+func (p *Loop) write(ctx context.Context, decided *plan.Provision) (done execute.Provisioned, all bool) {
 	if len(decided.Claims) <= claimsAtOnce {
 		return p.Writer.Provision(ctx, p.Snapshot, decided), true
 	}

@@ -1,4 +1,4 @@
-package loop
+package provision
 
 import (
 	"context"
@@ -58,7 +58,7 @@ const orderShared = 4
 
 // opens nominates pods to the node of the claim and returns nil if the node may open, or an error with the reason of
 // the wait.
-func (p *Provision) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+func (p *Loop) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	targets := p.planned()
 	order, opening := p.opening(claim, node)
 	if opening == nil {
@@ -81,7 +81,7 @@ func (p *Provision) opens(ctx context.Context, claim *karpv1.NodeClaim, node *co
 
 // opening returns the order of the nodes of the plan and the state of the claim's node in it. It returns nil if the
 // node may open at once.
-func (p *Provision) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.Order, *plan.Opening) {
+func (p *Loop) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.Order, *plan.Opening) {
 	o := &p.openings
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,7 +110,7 @@ func (o *openings) actions(ask func() []plan.Action) []plan.Action {
 
 // promiseMeanwhile nominates pods while the node of the claim waits: to the open nodes of the plan, or to the node
 // itself if it may be the first. Only one of the waiting nodes does so at a time. The others do not wait for it.
-func (p *Provision) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order) {
+func (p *Loop) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order) {
 	o := &p.openings
 	if !o.writing.TryLock() {
 		return
@@ -140,7 +140,7 @@ func (p *Provision) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClai
 // turn returns nil when the node of the claim may open, and otherwise the reason of the wait (see plan.Order). The
 // wait is bounded by Timers.Opening when the node is ready and no other opens meanwhile, by Timers.OpeningUnready
 // when it is not ready, and by Timers.OpeningMax in total.
-func (p *Provision) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order, opening *plan.Opening) error {
+func (p *Loop) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order, opening *plan.Opening) error {
 	o := &p.openings
 	o.mu.Lock()
 	defer o.mu.Unlock()

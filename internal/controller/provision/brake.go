@@ -1,4 +1,4 @@
-package loop
+package provision
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func (d *Departures) take() []model.Departure {
 
 // restrain evaluates the results of earlier launches, and returns the plan without the claims that have to wait
 // (plan.Brake).
-func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
+func (p *Loop) restrain(ctx context.Context, snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	p.brake.Replanned(snap, decided)
 	for _, pool := range snap.Pools { // the PromQL function increase() misses a counter's first value
 		p.Metrics.SchedulerLaunchesHeld.WithLabelValues(pool.Name)
@@ -59,7 +59,7 @@ func (p *Provision) restrain(ctx context.Context, snap *model.Snapshot, decided 
 }
 
 // tellUnwritten logs how many pauses are in memory only, when the number changes.
-func (p *Provision) tellUnwritten(now int) {
+func (p *Loop) tellUnwritten(now int) {
 	before := p.unwritten
 	p.unwritten = now
 	switch {
@@ -73,7 +73,7 @@ func (p *Provision) tellUnwritten(now int) {
 
 // tellHold logs a pause that begins, once it is written to its pool, and pauses that could not be written or removed.
 // plan.Brake retries those.
-func (p *Provision) tellHold(o execute.Outcome) {
+func (p *Loop) tellHold(o execute.Outcome) {
 	hold, begins := o.Action.(plan.HoldLaunches)
 	switch {
 	case o.Err != nil && begins:

@@ -1,4 +1,4 @@
-package loop
+package provision
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // the places of the previous plan. It stores the places of the new plan. Only one plan is computed at a time, so that
 // an older one never replaces a newer one. snap is the current snapshot, and from is the snapshot from which the plan
 // was computed.
-func (p *Provision) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
+func (p *Loop) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap = p.Snapshot()
@@ -47,7 +47,7 @@ func running(targets plan.Targets) map[types.UID]string {
 
 // Seat returns the claim or node that the latest plan assigns to a pod which still runs on a node that is being
 // removed. It returns an empty string if there is none or there is no plan yet.
-func (p *Provision) Seat(pod types.UID) string {
+func (p *Loop) Seat(pod types.UID) string {
 	seats := p.seats.Load()
 	if seats == nil {
 		return ""
@@ -57,7 +57,7 @@ func (p *Provision) Seat(pod types.UID) string {
 
 // planned returns the placements of the latest plan. Before the first plan, as after a restart, one is computed: with
 // its claims in flight, the result is the same plan as before. Concurrent callers share the computation.
-func (p *Provision) planned() plan.Targets {
+func (p *Loop) planned() plan.Targets {
 	if known := p.targets.Load(); known != nil {
 		return *known
 	}
@@ -73,7 +73,7 @@ func (p *Provision) planned() plan.Targets {
 // and its taint still keeps pods off. It returns when the nominations are written, or with an error when some could
 // not be written: the caller retries a limited number of times. A *controller.NotYetError means that other nodes of
 // the plan must accept pods first: the caller retries until it is gone.
-func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
+func (p *Loop) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if !p.Nominate {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (p *Provision) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, no
 }
 
 // promiseNode writes the missing nominations when the node is about to accept pods.
-func (p *Provision) promiseNode(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
+func (p *Loop) promiseNode(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
 	var errs []error
 	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {
 		errs = append(errs, o.Err)

@@ -1,4 +1,7 @@
-package loop
+// Package decisions keeps the last decisions of the loops with their inputs, for captures and for the debug pages.
+//
+// It must not depend on any loop.
+package decisions
 
 import (
 	"slices"

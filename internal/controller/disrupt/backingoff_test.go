@@ -1,4 +1,4 @@
-package loop_test
+package disrupt_test
 
 import (
 	"strings"
@@ -9,13 +9,14 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/internal/controller/loop"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
 
 func TestBackingOff(t *testing.T) {
-	noted := convert.WithBackoff("", "Drifted", &model.Backoff{Reason: "Drifted", Failures: 3, At: noon, Why: "claim a is gone: no capacity"})
-	noted = convert.WithBackoff(noted, "Expired", &model.Backoff{Reason: "Expired", Failures: 1, At: noon.Add(30 * time.Minute)})
+	noted := convert.WithBackoff("", "Drifted", &model.Backoff{Reason: "Drifted", Failures: 3, At: loopcluster.Noon, Why: "claim a is gone: no capacity"})
+	noted = convert.WithBackoff(noted, "Expired", &model.Backoff{Reason: "Expired", Failures: 1, At: loopcluster.Noon.Add(30 * time.Minute)})
 	for _, c := range []struct {
 		annotation string
 		after      time.Duration
@@ -28,7 +29,7 @@ func TestBackingOff(t *testing.T) {
 		{noted, 2 * time.Hour, nil},
 	} {
 		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{karpv1.AnnotationBackoff: c.annotation}}}
-		got := loop.BackingOff(pool, noon.Add(c.after))
+		got := disrupt.BackingOff(pool, loopcluster.Noon.Add(c.after))
 		if n := strings.Count(got, "replacements failed"); n != len(c.says)-strings.Count(strings.Join(c.says, ""), "the last") {
 			t.Errorf("after %v: %q, want %d reasons", c.after, got, len(c.says))
 		}

@@ -1,0 +1,69 @@
+// Package batch makes a loop wait for its next pass.
+//
+//	channel, other channel, timer --Wait--> what ended the wait --End--> the events have stopped for a while
+//
+// It does not know what the channels announce, and must not depend on any loop.
+package batch
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Wait blocks until one of the channels receives or the pause is over. It returns the channel that received, or nil
+// after the pause. ok is false when the context ended. A nil channel never receives.
+func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, other <-chan struct{}) (received <-chan struct{}, ok bool) {
+	timer := clk.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case <-one:
+		return one, true
+	case <-other:
+		return other, true
+	case <-timer.C():
+		return nil, true
+	}
+}
+
+// Window is the duration of a batch: it ends when the channel was silent for Idle, when Longest has passed, or when
+// Enough, if set, returns true. Enough is called once in each idle interval.
+type Window struct {
+	Idle, Longest time.Duration
+	Enough        func() bool
+}
+
+// End waits, after the first event on the channel, for the end of the batch. It returns false when the context
+// ended.
+func End(ctx context.Context, clk clock.WithTicker, events <-chan struct{}, w Window) bool {
+	end := clk.NewTimer(w.Longest)
+	defer end.Stop()
+	var check <-chan time.Time
+	if w.Enough != nil && w.Longest > w.Idle {
+		ticker := clk.NewTicker(w.Idle)
+		defer ticker.Stop()
+		check = ticker.C()
+	}
+	silence := clk.NewTimer(w.Idle)
+	defer func() { silence.Stop() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-events:
+			silence.Stop()
+			silence = clk.NewTimer(w.Idle)
+		case <-check:
+			if w.Enough() {
+				return true
+			}
+		case <-silence.C():
+			return true
+		case <-end.C():
+			return true
+		}
+	}
+}

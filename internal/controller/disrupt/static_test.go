@@ -1,0 +1,112 @@
+package disrupt_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/static"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
+)
+
+// TestStaticDriftLife verifies that drifted nodes of a static pool are replaced in waves. While the two loops run
+// concurrently, there are never fewer ready nodes than the pool specifies, never more than the budget adds, and
+// nothing is launched twice.
+func TestStaticDriftLife(t *testing.T) {
+	w := loopcluster.New()
+	w.Static(3)
+	w.Pool.Budgets = []model.Budget{{Count: 1}}
+	for i := range 3 {
+		n := w.Node(fmt.Sprint("old-", i), model.Initialized)
+		n.Drifted, n.DriftedSince = "NodePoolDrifted", loopcluster.Noon.Add(time.Duration(i)*time.Second)
+	}
+	s := &static.Loop{Snapshot: w.Snapshot, Writer: w, On: true, Timers: controller.Production(), Clock: w.Clock,
+		Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) }}
+	d := newLoop(w)
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
+		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+		return disruption.Proposal{Commands: commands, Kept: kept}
+	}
+	created := 0
+	for round := range 40 {
+		d.Tick(t.Context())
+		s.Tick(t.Context())
+		created += strings.Count(w.Took(), "create claim")
+		ready := 0
+		for _, n := range w.Nodes {
+			if n.Stage == model.Initialized && !n.Deleting {
+				ready++
+			}
+		}
+		if ready < 3 || len(w.Nodes) > 4 {
+			t.Fatalf("round %d: %d nodes are ready of %d, want 3 or 4", round, ready, len(w.Nodes))
+		}
+		if round%3 == 2 {
+			settle(w)
+		}
+		w.Clock.Step(2 * time.Second)
+	}
+	if created != 3 {
+		t.Errorf("%d claims were created for 3 drifted nodes", created)
+	}
+	for claim, n := range w.Nodes {
+		if n.Drifted != "" || n.Disrupted || n.Command != "" {
+			t.Errorf("remaining: %s drifted %q, tainted %v, command %q", claim, n.Drifted, n.Disrupted, n.Command)
+		}
+	}
+}
+
+// settle simulates what happens meanwhile: deleted claims disappear, and created ones become nodes.
+func settle(w *loopcluster.Cluster) {
+	w.Lock()
+	defer w.Unlock()
+	for claim, n := range w.Nodes {
+		if n.Deleting {
+			delete(w.Nodes, claim)
+			continue
+		}
+		if n.Stage != model.Initialized {
+			n.Stage, n.UID, n.Ready, n.InitializedAt = model.Initialized, "uid-"+n.Name, true, w.Clock.Now()
+			n.Capacity = []quantity.Amount{{Name: "pods", Value: 10}}
+			n.Allocatable, n.Labels = n.Capacity, map[string]string{model.LabelPool: "p"}
+		}
+	}
+}
+
+// TestStaticDriftSetBack verifies that while the replacement of a drifted node of a static pool is refused, another
+// one is requested once per retry period, not at once.
+func TestStaticDriftSetBack(t *testing.T) {
+	w := loopcluster.New()
+	w.Static(1)
+	n := w.Node("old", model.Initialized)
+	n.Drifted, n.DriftedSince = "NodePoolDrifted", loopcluster.Noon
+	d := newLoop(w)
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
+		return disruption.Propose(snap, disruption.Options{Static: true})
+	}
+	created := 0
+	for i := range int(2 * d.Timers.StaticRetry / time.Second) {
+		w.Pending(fmt.Sprint("news-", i), "") // constant changes
+		d.Tick(t.Context())
+		if log := w.Took(); strings.Contains(log, "create claim") {
+			created++
+			w.Lock()
+			for claim := range w.Nodes { // the provider has none
+				if claim != n.Claim {
+					delete(w.Nodes, claim)
+				}
+			}
+			w.Unlock()
+		}
+		w.Clock.Step(time.Second)
+	}
+	if created != 2 {
+		t.Errorf("%d replacements were requested in two retry periods, want 2", created)
+	}
+}

@@ -1,0 +1,37 @@
+// Package provision contains the loop that launches nodes for pending pods. Each tick consists of: wait, snapshot,
+// decide, check and execute, record.
+//
+//	channel: a pod is pending --batch--> Loop.Tick
+//	                                       Snapshot
+//	                                       plan.Ahead, Schedule (placement)
+//	                                       Writer.Provision
+//	                                       nominations, events
+//	                                       decisions.History
+//
+// The loop keeps no state that a restart would lose: plans can be computed again. Memory only saves work, such as
+// which pods were seen before.
+//
+// Nominations. Pods that are planned onto a managed node get its name in status.nominatedNodeName, so that
+// kube-scheduler binds them there. For a node that is being launched, this happens in NominateFor, which the
+// nodeclaim controller calls after the node has registered and before it removes the taint that keeps pods off the
+// node. The next tick clears this controller's nominations that no longer match the plan.
+//
+// The package makes no decisions about pods or nodes itself and writes only through its Writer. It must not depend on
+// any provider, nor on the other loops.
+package provision
+
+import (
+	"context"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+)
+
+// Writer executes the decisions of the loop. It is the executor, or a simulated cluster.
+type Writer interface {
+	Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned
+	Do(ctx context.Context, actions []plan.Action) []execute.Outcome
+}
+
+var _ Writer = (*execute.Executor)(nil)

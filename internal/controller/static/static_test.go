@@ -1,0 +1,108 @@
+package static_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/static"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
+)
+
+func newStatic(w *loopcluster.Cluster, on bool) (*static.Loop, *events.FakeRecorder) {
+	sink := events.NewFakeRecorder(20)
+	return &static.Loop{
+		Snapshot: w.Snapshot, Writer: w, On: on, Timers: controller.Production(), Clock: w.Clock, Recorder: telemetry.NewRecorder(sink, w.Clock),
+		Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) },
+	}, sink
+}
+
+// TestStaticTick verifies that the loop scales a pool up and down, creates nothing twice, and does not constantly
+// retry a pool whose claims fail.
+func TestStaticTick(t *testing.T) {
+	w := loopcluster.New()
+	w.Static(2)
+	s, _ := newStatic(w, true)
+	did := func() []string {
+		s.Tick(t.Context())
+		text := w.Took()
+		if text == "" {
+			return nil
+		}
+		return strings.Split(text, "\n")
+	}
+	first := did()
+	if len(first) != 2 || !strings.HasPrefix(first[0], "create claim p-") || first[0] == first[1] {
+		t.Fatalf("from zero to two: %q", first)
+	}
+	if again := did(); again != nil {
+		t.Errorf("with two claims in flight: %q", again)
+	}
+	lost := strings.TrimPrefix(first[0], "create claim ")
+	delete(w.Nodes, lost) // its launch was refused
+	if again := did(); again != nil {
+		t.Errorf("at once after a claim failed: %q", again)
+	}
+	w.Clock.Step(30 * time.Second)
+	if again := did(); len(again) != 1 || again[0] != first[0] {
+		t.Errorf("30 s after a claim failed: %q, want %q", again, first[0])
+	}
+	w.Pool.Replicas = 0
+	if down := did(); len(down) != 2 || !strings.HasPrefix(down[0], "delete claim p-") {
+		t.Errorf("to zero: %q", down)
+	}
+	if again := did(); again != nil {
+		t.Errorf("to zero, again: %q", again)
+	}
+}
+
+// TestStaticComesBack verifies that a pool at its limit is checked more often than one with the desired number of
+// nodes, and gets an event.
+func TestStaticComesBack(t *testing.T) {
+	w := loopcluster.New()
+	w.Static(2)
+	w.Pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 1}}
+	s, sink := newStatic(w, true)
+	asleep := loopcluster.Started(t, w.Clock, s.Start)
+	asleep()
+	if got := w.Took(); strings.Count(got, "create claim") != 1 {
+		t.Errorf("with room for one: %q", got)
+	}
+	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("StaticPoolShort Nodes that spec.replicas asks for and that are not bought: 1: code %d", plan.NodeLimitReached)) {
+		t.Errorf("events %q", got)
+	}
+	w.Lock()
+	w.Pool.Limits = nil
+	w.Unlock()
+	w.Clock.Step(30 * time.Second)
+	loopcluster.Until(t, "the second claim", func() bool { return strings.Contains(w.Took(), "create claim") })
+}
+
+// TestStaticGate verifies that without the feature gate a static pool is not changed, and gets an event with the
+// reason.
+func TestStaticGate(t *testing.T) {
+	w := loopcluster.New()
+	w.Static(2)
+	s, sink := newStatic(w, false)
+	s.Tick(t.Context())
+	if got := w.Took(); got != "" {
+		t.Errorf("actions %q", got)
+	}
+	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0], "StaticPoolIgnored") || !strings.Contains(got[0], "StaticCapacity") {
+		t.Errorf("events %q", got)
+	}
+	w.Pool.Static = false
+	w.Clock.Step(2 * time.Hour)
+	s.Tick(t.Context())
+	if got := loopcluster.Emitted(sink); len(got) != 0 {
+		t.Errorf("for a pool that is not static: %q", got)
+	}
+}

@@ -1,0 +1,188 @@
+// Package loopcluster is an in-memory cluster for the tests of the loops (controller/provision, disrupt and static).
+//
+//	loop --Snapshot--> Cluster --> model.Builder
+//	loop --Provision, Advance, Do, Act--> Cluster: executes at once, records the action as text
+//
+// It must not depend on the loops: each of their tests builds its loop over a Cluster.
+package loopcluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/execute"
+)
+
+// Noon is the time at which the clock of a new cluster starts.
+var Noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// Cluster is an in-memory cluster that executes actions at once, and can refuse some.
+type Cluster struct {
+	mu    sync.Mutex
+	Clock *clocktesting.FakeClock
+	Nodes map[string]*model.NodeSpec // by claim
+	Pods  map[string]*model.PodSpec  // by UID
+	Pool  model.PoolSpec
+	// Refuse makes actions fail whose text contains it, when it is not empty.
+	Refuse string
+	// Log holds the actions since the last call of Took.
+	Log []string
+}
+
+// Lock keeps loops in other goroutines from reading or changing the cluster until Unlock.
+func (c *Cluster) Lock() { c.mu.Lock() }
+
+// Unlock ends what Lock began.
+func (c *Cluster) Unlock() { c.mu.Unlock() }
+
+// New returns a cluster with one pool and no nodes.
+func New() *Cluster {
+	return &Cluster{
+		Clock: clocktesting.NewFakeClock(Noon), Nodes: map[string]*model.NodeSpec{}, Pods: map[string]*model.PodSpec{},
+		Pool: model.PoolSpec{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second},
+	}
+}
+
+// Node adds a node of the pool with its claim.
+func (c *Cluster) Node(name string, stage model.Stage) *model.NodeSpec {
+	n := &model.NodeSpec{Name: name, UID: "uid-" + name, Claim: "c-" + name, ClaimUID: "uid-c-" + name, Pool: "p", Stage: stage,
+		InitializedAt: Noon, Ready: true, Labels: map[string]string{model.LabelPool: "p"},
+		Capacity: []quantity.Amount{{Name: "pods", Value: 10}}, Allocatable: []quantity.Amount{{Name: "pods", Value: 10}}}
+	c.Nodes[n.Claim] = n
+	return n
+}
+
+// Pending adds a pending pod.
+func (c *Cluster) Pending(name, nominated string) {
+	c.Pods["uid-"+name] = &model.PodSpec{UID: "uid-" + name, Namespace: "default", Name: name, Nominated: nominated, Requests: []quantity.Amount{{Name: "pods", Value: 1}}}
+}
+
+// Bound adds a pod that runs on the node.
+func (c *Cluster) Bound(name, node string) {
+	c.Pending(name, "")
+	c.Pods["uid-"+name].State, c.Pods["uid-"+name].Node, c.Pods["uid-"+name].Reschedulable = model.Bound, node, true
+}
+
+// Snapshot returns the current state.
+func (c *Cluster) Snapshot() *model.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := model.NewBuilder()
+	b.UpsertPool(c.Pool)
+	for _, n := range c.Nodes {
+		b.UpsertNode(*n)
+	}
+	for _, p := range c.Pods {
+		b.UpsertPod(*p)
+	}
+	return b.Snapshot(c.Clock.Now())
+}
+
+// Provision creates the claims of a plan, as the executor does.
+func (c *Cluster) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
+	snap := newest()
+	kept, dropped := plan.CheckProvision(snap, p)
+	reserved := c.Do(ctx, plan.Reservations(snap, kept))
+	var actions []plan.Action
+	for _, claim := range kept.Claims {
+		actions = append(actions, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
+	}
+	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: c.Do(ctx, actions), Reserved: reserved}
+}
+
+// Advance takes one step of each command, as the executor does.
+func (c *Cluster) Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []execute.Advanced {
+	guard := plan.NewGuard(newest())
+	advanced := make([]execute.Advanced, len(commands))
+	for i, command := range commands {
+		next, actions := guard.Step(command)
+		advanced[i] = execute.Advanced{Command: next, Outcomes: c.Do(ctx, actions)}
+	}
+	return advanced
+}
+
+// Do executes the actions.
+func (c *Cluster) Do(_ context.Context, actions []plan.Action) []execute.Outcome {
+	outcomes := make([]execute.Outcome, len(actions))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, action := range actions {
+		outcomes[i] = execute.Outcome{Action: action}
+		text := action.String()
+		if c.Refuse != "" && strings.Contains(text, c.Refuse) {
+			outcomes[i].Err = errors.New("refused")
+			text += " (refused)"
+		} else {
+			c.do(action)
+		}
+		if cmd, ok := action.(plan.WriteCommand); ok {
+			text = strings.ReplaceAll(text, cmd.Command.ID, "ID")
+		}
+		c.Log = append(c.Log, text)
+	}
+	return outcomes
+}
+
+func (c *Cluster) do(action plan.Action) {
+	switch a := action.(type) {
+	case plan.TaintNode:
+		c.Nodes["c-"+a.Node].Disrupted = true
+	case plan.UntaintNode:
+		c.Nodes["c-"+a.Node].Disrupted = false
+	case plan.WriteCommand:
+		c.Nodes[a.Claim].Command = a.Command.Encode()
+	case plan.ClearCommand:
+		c.Nodes[a.Claim].Command = ""
+	case plan.CreateClaim:
+		c.Nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name, Pool: "p", Stage: model.Launching}
+	case plan.DeleteClaim:
+		c.Nodes[a.Claim].Deleting = true
+	case plan.MarkExpecting:
+		c.Nodes[a.Claim].ExpectingSince = a.At
+	case plan.ReservePods:
+		c.Nodes[a.Claim].ReservedFor = a.Pods
+	case plan.HoldLaunches:
+		c.Pool.Holds = []model.LaunchHold{a.Hold}
+	case plan.ReleaseLaunches:
+		c.Pool.Holds = nil
+	case plan.NominatePod:
+		c.Pods[a.UID].Nominated = a.Node
+	case plan.ClearNomination:
+		c.Pods[a.UID].Nominated = ""
+	}
+}
+
+// Took returns the actions since the last call, sorted.
+func (c *Cluster) Took() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.Sort(c.Log)
+	text := strings.Join(c.Log, "\n")
+	c.Log = nil
+	return text
+}
+
+// Act executes what is decided on the newest snapshot.
+func (c *Cluster) Act(ctx context.Context, newest func() *model.Snapshot, decide func(*model.Snapshot) []plan.Action) []execute.Outcome {
+	return c.Do(ctx, decide(newest()))
+}
+
+// Static makes the pool static and gives it an available offering.
+func (c *Cluster) Static(replicas int64) {
+	amounts := []quantity.Amount{{Name: "pods", Value: 10}}
+	c.Pool.Static, c.Pool.Replicas, c.Pool.Blocked = true, replicas, model.StaticBlock()
+	c.Pool.Catalogue = &model.Catalogue{Types: []model.InstanceType{{Name: "m", Capacity: amounts, Allocatable: amounts,
+		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"m"}}},
+		Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: 1, Available: true}}}},
+		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
+}
