@@ -35,7 +35,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
+	conversion "github.com/karpenter-go/karpenter/internal/compat/webhook"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -173,7 +173,7 @@ func TestTrialsCanBeConverted(t *testing.T) {
 			object = converted
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(webhook.Definitions())), slices.Sorted(maps.Keys(trials))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(conversion.Definitions())), slices.Sorted(maps.Keys(trials))); diff != "" {
 		t.Errorf("-definitions that are converted +trials:\n%s", diff)
 	}
 }
