@@ -357,12 +357,14 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 	provisioner := &provision.Loop{
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
-		Refusal:  explain.Refusal, Barren: explain.PoolBarren,
-		Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
-		Writer:  w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
+		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
 		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
-		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
-		History: w.history, Log: log.WithName("provisioner"),
+		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, History: w.history,
+		Report: provision.Reporter{
+			Refusal: explain.Refusal, Barren: explain.PoolBarren,
+			Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
+			Metrics: w.metrics, Recorder: w.recorder, Log: log.WithName("provisioner"),
+		},
 	}
 	disrupter := &disrupt.Loop{
 		Snapshot: snapshot, Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
@@ -370,15 +372,15 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 			opts.NoSearch = !search
 			return disruption.Propose(snap, opts)
 		},
-		Options: w.disruption(), Why: explain.Verdict, Writer: w.executor,
+		Writer:  w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
-		Timers:  w.o.timers, Clock: w.clock, Metrics: w.metrics, Recorder: w.recorder,
-		History: w.history, Log: log.WithName("disruption"),
+		Timers:  w.o.timers, Clock: w.clock, History: w.history,
+		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder, Log: log.WithName("disruption")},
 	}
 	replicas := &static.Loop{
-		Snapshot: snapshot, Writer: w.executor, On: w.o.on["StaticCapacity"], Why: explain.Verdict,
-		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged),
-		Timers:  w.o.timers, Clock: w.clock, Recorder: w.recorder, Log: log.WithName("static"),
+		Snapshot: snapshot, Writer: w.executor, On: w.o.on["StaticCapacity"],
+		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged), Timers: w.o.timers, Clock: w.clock,
+		Report: static.Reporter{Why: explain.Verdict, Recorder: w.recorder, Log: log.WithName("static")},
 	}
 	rejections := &rejected.Reporter{
 		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),

@@ -25,7 +25,7 @@ func newLoop(w *loopcluster.Cluster) *disrupt.Loop {
 		Snapshot: w.Snapshot, Propose: func(s *model.Snapshot, _ bool) disruption.Proposal {
 			return disruption.Propose(s, disruption.Options{})
 		}, Writer: w, Timers: controller.Production(), Clock: w.Clock,
-		Metrics: telemetry.New(prometheus.NewRegistry()), History: decisions.NewHistory(3),
+		Report: disrupt.Reporter{Metrics: telemetry.New(prometheus.NewRegistry())}, History: decisions.NewHistory(3),
 	}
 }
 
@@ -48,18 +48,18 @@ func TestDisruptLife(t *testing.T) {
 	delete(w.Nodes, "c-a")
 	d.Tick(t.Context())
 	loopcluster.Expect(t, w, "")
-	if n := testutil.ToFloat64(d.Metrics.DisruptionDecisions.WithLabelValues("delete", "empty", "empty")); n != 1 {
+	if n := testutil.ToFloat64(d.Report.Metrics.DisruptionDecisions.WithLabelValues("delete", "empty", "empty")); n != 1 {
 		t.Errorf("%v decisions, want 1", n)
 	}
-	if n := testutil.ToFloat64(d.Metrics.DisruptionDecisionsByPool.WithLabelValues("p", "delete", "empty", "empty")); n != 1 {
+	if n := testutil.ToFloat64(d.Report.Metrics.DisruptionDecisionsByPool.WithLabelValues("p", "delete", "empty", "empty")); n != 1 {
 		t.Errorf("%v decisions about pool p, want 1", n)
 	}
 	w.Node("broken", model.Initialized).Ready = false
 	d.Tick(t.Context())
-	if n := testutil.ToFloat64(d.Metrics.NodePoolsConsumingBudgets.WithLabelValues("p", "Empty")); n != 1 {
+	if n := testutil.ToFloat64(d.Report.Metrics.NodePoolsConsumingBudgets.WithLabelValues("p", "Empty")); n != 1 {
 		t.Errorf("%v nodes consume the budgets, want the one that is not ready", n)
 	}
-	if n := testutil.ToFloat64(d.Metrics.NodePoolsAllowedDisruptions.WithLabelValues("p", "Empty")); n != 1 {
+	if n := testutil.ToFloat64(d.Report.Metrics.NodePoolsAllowedDisruptions.WithLabelValues("p", "Empty")); n != 1 {
 		t.Errorf("%v nodes may be disrupted, want the 1 that remains", n)
 	}
 }
@@ -105,7 +105,7 @@ func TestDisruptRollsBackAndCleansUp(t *testing.T) {
 	w.Clock.Step(2 * time.Second)
 	d.Tick(t.Context())
 	loopcluster.Expect(t, w, "clear the command on claim c-a\nclear the disruption reason on claim c-a\nuntaint node a")
-	if n := testutil.ToFloat64(d.Metrics.DisruptionQueueFailures.WithLabelValues("delete", "empty", "empty")); n != 1 {
+	if n := testutil.ToFloat64(d.Report.Metrics.DisruptionQueueFailures.WithLabelValues("delete", "empty", "empty")); n != 1 {
 		t.Errorf("%v commands rolled back, want 1", n)
 	}
 }
@@ -119,8 +119,8 @@ func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
 	w.Clock.Step(time.Minute)
 	d := newLoop(w)
 	sink := events.NewFakeRecorder(20)
-	d.Recorder = telemetry.NewRecorder(sink, w.Clock)
-	d.Why = func(_ *model.Snapshot, v plan.Verdict) string { return "because of " + v.Node }
+	d.Report.Recorder = telemetry.NewRecorder(sink, w.Clock)
+	d.Report.Why = func(_ *model.Snapshot, v plan.Verdict) string { return "because of " + v.Node }
 	d.Tick(t.Context())
 	d.Tick(t.Context()) // no change
 	wanted := []string{

@@ -1,12 +1,16 @@
 // Package disrupt contains the loop that removes and replaces nodes. Each tick consists of: wait, snapshot, decide,
-// check and execute, record.
+// check and execute, record. The steps are numbered in Tick (disrupt.go). The Reporter (report.go, kept.go) tells what
+// they decide and do.
 //
 //	channel, timer --> Loop.Tick
 //	                     Snapshot
 //	                     plan.Resume, disruption.Propose
-//	                     Writer.Advance, repeatedly
-//	                     orphaned taints, events
 //	                     decisions.History
+//	                     Writer.Advance, repeatedly
+//	                     orphaned taints, expected pods
+//	                       | decision, step
+//	                       v
+//	                     Reporter: metrics, events, log
 //
 // The loop keeps no state that a restart would lose: commands in progress are stored on the claims. Memory only saves
 // work, such as how far each command has advanced.

@@ -27,7 +27,7 @@ func TestStaticDriftLife(t *testing.T) {
 		n.Drifted, n.DriftedSince = "NodePoolDrifted", loopcluster.Noon.Add(time.Duration(i)*time.Second)
 	}
 	s := &static.Loop{Snapshot: w.Snapshot, Writer: w, On: true, Timers: controller.Production(), Clock: w.Clock,
-		Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) }}
+		Report: static.Reporter{Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) }}}
 	d := newLoop(w)
 	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
 		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))

@@ -24,7 +24,7 @@ func TestProvisionEndsALoop(t *testing.T) {
 	w := loopcluster.New()
 	p := newLoop(w, claimForEachPod)
 	sink := events.NewFakeRecorder(100)
-	p.Recorder, p.Refusal = telemetry.NewRecorder(sink, w.Clock), explain.Refusal
+	p.Report.Recorder, p.Report.Refusal = telemetry.NewRecorder(sink, w.Clock), explain.Refusal
 	p.Left = &provision.Departures{}
 	created := 0
 	for i := range 30 { // ten seconds each
@@ -34,7 +34,7 @@ func TestProvisionEndsALoop(t *testing.T) {
 	if created < 5 || created > 7 {
 		t.Errorf("%d claims were created in five minutes, want four, and one after each of two or three pauses", created)
 	}
-	if n := testutil.ToFloat64(p.Metrics.SchedulerLaunchesHeld.WithLabelValues("p")); n < 2 || n > 3 {
+	if n := testutil.ToFloat64(p.Report.Metrics.SchedulerLaunchesHeld.WithLabelValues("p")); n < 2 || n > 3 {
 		t.Errorf("%v pauses were counted, want 2 or 3", n)
 	}
 	told := strings.Join(loopcluster.Emitted(sink), "\n")
@@ -51,7 +51,7 @@ func TestProvisionTellsOfPauses(t *testing.T) {
 	w := loopcluster.New()
 	p := newLoop(w, func(*model.Snapshot) *plan.Provision { return &plan.Provision{} })
 	var lines []string
-	p.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	p.Report.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
 	said := func(words string) bool {
 		text := strings.Join(lines, "\n")
 		lines = nil
@@ -86,7 +86,7 @@ func TestProvisionTellsOfUnwrittenPauses(t *testing.T) {
 	p := newLoop(w, claimForEachPod)
 	p.Left = &provision.Departures{}
 	var lines []string
-	p.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	p.Report.Log = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
 	w.Refuse = "note on pool"
 	for i := range 5 {
 		preempts(t, w, p, fmt.Sprintf("web-%d", i))

@@ -1,12 +1,17 @@
 // Package provision contains the loop that launches nodes for pending pods. Each tick consists of: wait, snapshot,
-// decide, check and execute, record.
+// decide, check and execute, record. The steps are numbered in Tick (provision.go). The Reporter (report.go) tells what
+// they decide and do.
 //
 //	channel: a pod is pending --batch--> Loop.Tick
 //	                                       Snapshot
 //	                                       plan.Ahead, Schedule (placement)
+//	                                       plan.Brake takes out claims that have to wait
 //	                                       Writer.Provision
-//	                                       nominations, events
+//	                                       nominations
 //	                                       decisions.History
+//	                                         | pass: input, decisions, results
+//	                                         v
+//	                                       Reporter: metrics, events, log
 //
 // The loop keeps no state that a restart would lose: plans can be computed again. Memory only saves work, such as
 // which pods were seen before.

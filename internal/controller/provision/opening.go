@@ -132,9 +132,7 @@ func (p *Loop) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, no
 		return
 	}
 	defer o.outdate(order)
-	for _, failed := range execute.Failures(p.Writer.Do(ctx, missing)) {
-		p.Log.V(1).Info("nominating a pod before its node opens", "action", failed.Action.String(), "error", failed.Err.Error())
-	}
+	p.Report.notNominated(execute.Failures(p.Writer.Do(ctx, missing)))
 }
 
 // turn returns nil when the node of the claim may open, and otherwise the reason of the wait (see plan.Order). The

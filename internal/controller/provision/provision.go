@@ -2,13 +2,11 @@ package provision
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -21,21 +19,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// provisioner is the value of the label controller of scheduling metrics.
-const provisioner = "provisioner"
-
 // Loop is the loop that launches nodes for pending pods, and for pods that will be pending because their nodes
 // are being removed. Set the exported fields before Start.
 type Loop struct {
 	Snapshot func() *model.Snapshot
 	Schedule func(*model.Snapshot) *plan.Provision
-	// Refusal describes in words why pods are unschedulable.
-	Refusal func(*model.Snapshot, plan.Refusal) string
-	// Barren returns the requirement of a pool that excludes all instance types, or "" if there is none.
-	Barren func(*model.Snapshot, *model.Pool) string
-	// Reasons returns the same as data for the log. It may be nil: then the log does not contain it.
-	Reasons func(*model.Snapshot, plan.Refusal) any
-	Writer  Writer
+	Writer   Writer
 	// Pending receives when pods became pending, when the removal of a node begins, or when a change may make pending
 	// pods schedulable. A buffer of one element is sufficient.
 	Pending <-chan struct{}
@@ -53,24 +42,18 @@ type Loop struct {
 	// is nil for a source that is complete from the start. Start is not called before that, NominateFor may be.
 	WaitForSync func(context.Context) bool
 
-	Timers   controller.Timers
-	Clock    clock.WithTicker
-	Metrics  *telemetry.Metrics
-	Recorder *telemetry.Recorder
-	History  *decisions.History
-	Log      logr.Logger
+	Timers  controller.Timers
+	Clock   clock.WithTicker
+	History *decisions.History
+	// Report tells what is decided and done.
+	Report Reporter
 
 	// retries counts consecutive ticks with failed or unfinished work.
 	retries int
 	// since is when the batch began.
 	since time.Time
-	// logged holds the refusals of the last tick as they were logged.
-	logged map[string]bool
 	// seen holds the pods of the last tick.
 	seen map[string]bool
-
-	// zones counts the pods of the last tick by required zone.
-	zones map[string]int
 
 	// beyond is how many pods the last tick could not nominate, because the node has the maximum number of
 	// nominations.
@@ -82,8 +65,6 @@ type Loop struct {
 	took       time.Duration
 	// brake ends launch loops.
 	brake plan.Brake
-	// unwritten is how many of its pauses were not written to a NodePool at the last tick.
-	unwritten int
 
 	// openings tracks the nodes that wait until they may accept pods.
 	openings openings
@@ -138,130 +119,117 @@ func (p *Loop) pause() time.Duration {
 	return min(p.Timers.Retry<<min(p.retries-1, 10), p.Timers.PodRetrigger)
 }
 
+// pass is one tick: its input, what is decided, and the results.
+type pass struct {
+	id string
+	// since and began are the start and the end of the batch. decided and executed are the times after these steps.
+	since, began, decided, executed time.Time
+	// snap is the current snapshot. from is the one that the plan was computed from (see decide).
+	snap, from *model.Snapshot
+	// whole is the plan. plan is the part of it that is executed now.
+	whole, plan *plan.Provision
+	// unseen is the number of pending pods that no earlier tick has seen.
+	unseen int
+	// pauses holds the results of writing the pauses of launches that begin or end. unwritten is the number of pauses
+	// that are in memory only.
+	pauses    []execute.Outcome
+	unwritten int
+	// newest is a snapshot from after the decision.
+	newest *model.Snapshot
+	// done holds the created claims. all reports that no portion of them is left to the next tick.
+	done        execute.Provisioned
+	all         bool
+	nominations []execute.Outcome
+}
+
 // Tick runs one pass.
 func (p *Loop) Tick(ctx context.Context) {
-	began := p.Clock.Now()
-	// 2. Take a snapshot, and 3. decide.
-	snap, from, whole := p.pass()
-	decided := p.restrain(ctx, snap, whole)
-	at := work{since: p.since, began: began, decided: p.Clock.Now()}
-	id := telemetry.PassID(provisioner, began, snap.Version)
-	log := p.Log.WithValues(telemetry.PlanID, id)
-	p.measure(snap, decided, at.decided.Sub(began), id)
-	telemetry.LogSlow(log, at.decided.Sub(began))
-	// 4. Check again on the newest snapshot, and execute.
-	done, all := p.write(ctx, decided)
-	p.brake.Launched(snap.Now, created(done))
-	at.done = p.Clock.Now()
-	p.unfinished, p.took = !all || decided.Unfinished(), at.decided.Sub(began)
+	// 2. Take a snapshot, and compute a plan.
+	t := p.schedule()
+	// 3. Take claims out of the plan that have to wait.
+	p.restrain(ctx, t)
+	p.Report.decided(t)
+	// 4. Check again on the newest snapshot, and create the claims.
+	p.create(ctx, t)
 	// 5. Nominate pods to existing nodes, and clear nominations that no longer hold: for the part of the plan that was
 	// still valid, in the current state of the cluster.
-	nominations := p.nominate(ctx, done.Plan)
-	p.promise(done.Plan)
-	// 6. Record.
-	p.History.Add(decisions.Record{Snapshot: from, Provision: whole})
-	p.report(log, done, nominations)
-	p.announce(log, snap, done.Plan)
-	p.logWork(log, done, at)
+	p.nominate(ctx, t)
+	p.promise(t.done.Plan)
+	// 6. Record, and decide when to continue.
+	p.History.Add(decisions.Record{Snapshot: t.from, Provision: t.whole})
+	p.unfinished, p.took = !t.all || t.plan.Unfinished(), t.decided.Sub(t.began)
+	p.retries++
+	if len(t.failures()) == 0 && len(t.done.Dropped) == 0 {
+		p.retries = 0
+	}
+	p.Report.executed(t)
 }
 
-// pass returns a plan with its snapshots (see decide), and exports the duration of the pass in progress.
-func (p *Loop) pass() (snap, from *model.Snapshot, decided *plan.Provision) {
-	defer p.Metrics.Passes.Begin(provisioner, p.Clock)()
-	return p.decide()
-}
-
-// nominate makes the pods' nominations match the plan, and returns the outcomes of the writes.
-func (p *Loop) nominate(ctx context.Context, decided *plan.Provision) []execute.Outcome {
-	if !p.Nominate {
-		return nil
-	}
-	actions, beyond := plan.Nominations(p.Snapshot(), decided)
-	p.beyond = beyond
-	return p.Writer.Do(ctx, actions)
-}
-
-// work records when a pass reached its steps: start of the batch, end of the batch, plan computed, plan executed.
-type work struct{ since, began, decided, done time.Time }
-
-// logWork logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
-// created.
-func (p *Loop) logWork(log logr.Logger, done execute.Provisioned, at work) {
-	created := len(done.Outcomes) - len(execute.Failures(done.Outcomes))
-	if created == 0 {
-		return
-	}
-	pods := 0
-	for i := range done.Plan.Claims {
-		pods += len(done.Plan.Claims[i].Pods)
-	}
-	log.Info("created nodeclaims", "nodeclaims", created, "pods", pods, "decidedAt", at.decided.UTC().Format(time.RFC3339Nano),
-		"batchSeconds", at.began.Sub(at.since).Seconds(), "scheduleSeconds", at.decided.Sub(at.began).Seconds(), "createSeconds", at.done.Sub(at.decided).Seconds())
-}
-
-func (p *Loop) measure(snap *model.Snapshot, decided *plan.Provision, took time.Duration, id string) {
-	telemetry.ObserveExample(p.Metrics.SchedulingDuration.WithLabelValues(provisioner), took.Seconds(), telemetry.ExemplarPlan, id)
-	p.Metrics.ClusterStateNodes.Set(float64(len(snap.Nodes)))
-	p.Metrics.SchedulerIgnoredPods.Set(float64(len(snap.Rejected)))
-	refused := 0
-	for _, r := range decided.Refused {
-		if r.Verdict.Rejection == nil || r.Verdict.Code == plan.PoolBlocked || r.Verdict.Code == plan.LaunchesHeld { // other refusals are counted as ignored
-			refused += len(plan.Waiting(r.Pods))
-		}
-	}
-	p.Metrics.SchedulerUnschedulablePods.WithLabelValues(provisioner).Set(float64(refused))
-	// A pod was first seen when its batch began, which is at most the length of the window too early.
-	waited, now, seen := p.Clock.Since(p.since).Seconds(), map[string]bool{}, p.seen
-	for _, g := range snap.Groups {
+// schedule begins a pass with a plan.
+func (p *Loop) schedule() *pass {
+	t := &pass{since: p.since, began: p.Clock.Now()}
+	end := p.Report.begin(p.Clock)
+	t.snap, t.from, t.whole = p.decide()
+	end()
+	t.id = telemetry.PassID(provisioner, t.began, t.snap.Version)
+	now := map[string]bool{}
+	for _, g := range t.snap.Groups {
 		for _, pod := range g.Pods {
 			now[pod.UID] = true
-			if !seen[pod.UID] {
-				p.Metrics.PodsSchedulingDecision.Observe(waited)
+			if !p.seen[pod.UID] {
+				t.unseen++
 			}
 		}
 	}
 	p.seen = now
-	p.Metrics.SchedulerQueueDepth.WithLabelValues(provisioner).Set(float64(len(now)))
-	p.measureZones(pendingByZone(snap))
-	p.remember(decided)
+	return t
 }
 
-// measureZones sets the series of zones in which pods must be placed now, and deletes those of other zones. At no
-// moment do series disappear that exist both before and after.
-func (p *Loop) measureZones(counts map[string]int) {
-	for zone, n := range counts {
-		p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
+// restrain evaluates the results of earlier launches, and takes the claims out of the plan that have to wait
+// (plan.Brake).
+func (p *Loop) restrain(ctx context.Context, t *pass) {
+	p.brake.Replanned(t.snap, t.whole)
+	newest := t.snap
+	if actions := p.brake.Look(t.snap, p.Left.take()); len(actions) > 0 {
+		t.pauses = p.Writer.Do(ctx, actions)
+		newest = p.Snapshot()
 	}
-	for zone := range p.zones {
-		if _, still := counts[zone]; !still {
-			p.Metrics.SchedulerPendingByZone.DeleteLabelValues(provisioner, zone)
-		}
-	}
-	p.zones = counts
+	t.unwritten = p.brake.Unwritten(newest)
+	t.plan = p.brake.Restrain(newest, t.whole)
+	t.decided, t.newest = p.Clock.Now(), p.Snapshot()
 }
 
-// remember records since when pods are planned, and drops pods that no longer exist: pods of the plan may be gone
-// since its snapshot.
-func (p *Loop) remember(decided *plan.Provision) {
-	newest, at := p.Snapshot(), p.Clock.Now()
-	for _, pod := range plan.Waiting(decided.Order) {
-		p.Metrics.Waits.Planned(pod.UID, at)
+// create creates the claims of the plan.
+func (p *Loop) create(ctx context.Context, t *pass) {
+	t.done, t.all = p.write(ctx, t.plan)
+	p.brake.Launched(t.snap.Now, t.created())
+	t.executed = p.Clock.Now()
+}
+
+// created returns the claims that now exist in the API.
+func (t *pass) created() []plan.NewClaim {
+	var claims []plan.NewClaim
+	for i, o := range t.done.Outcomes {
+		if o.Err == nil {
+			claims = append(claims, t.done.Plan.Claims[i])
+		}
 	}
-	p.Metrics.Waits.Keep(func(yield func(string) bool) {
-		each := func(pods []*model.Pod) bool {
-			return !slices.ContainsFunc(pods, func(pod *model.Pod) bool { return !yield(pod.UID) })
-		}
-		for _, g := range newest.Groups {
-			if !each(g.Pods) {
-				return
-			}
-		}
-		for _, n := range newest.Nodes {
-			if !each(n.Pods) {
-				return
-			}
-		}
-	})
+	return claims
+}
+
+// failures returns the writes that failed.
+func (t *pass) failures() []execute.Outcome {
+	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.done.Reserved), execute.Failures(t.nominations))
+}
+
+// nominate makes the pods' nominations match the plan.
+func (p *Loop) nominate(ctx context.Context, t *pass) {
+	if !p.Nominate {
+		return
+	}
+	actions, beyond := plan.Nominations(p.Snapshot(), t.done.Plan)
+	p.beyond = beyond
+	t.nominations = p.Writer.Do(ctx, actions)
 }
 
 // promise temporarily protects nodes onto which pods were planned from disruption.
@@ -272,80 +240,4 @@ func (p *Loop) promise(decided *plan.Provision) {
 	for _, placed := range decided.Placed {
 		p.Promise(placed.Node, p.Clock.Now().Add(p.Timers.Nomination))
 	}
-}
-
-// report logs the results, and decides whether to retry soon.
-func (p *Loop) report(log logr.Logger, done execute.Provisioned, nominations []execute.Outcome) {
-	undone := slices.Concat(execute.Failures(done.Outcomes), execute.Failures(done.Reserved), execute.Failures(nominations))
-	for _, o := range undone {
-		var notNow *execute.NotNowError
-		if errors.As(o.Err, &notNow) {
-			log.Info("the plan has to wait", "reason", o.Err.Error())
-			continue
-		}
-		log.Error(o.Err, "carrying out the plan")
-	}
-	for _, d := range done.Dropped {
-		log.Info("claim of the plan is no longer right", "nodeClaim", d.Claim, "nodePool", d.Pool, "code", d.Verdict.Code)
-	}
-	p.retries++
-	if len(undone) == 0 && len(done.Dropped) == 0 {
-		p.retries = 0
-	}
-}
-
-// announce emits the events about pods: the target of pods that need no new node, and the reason why others are
-// unschedulable. It also emits events about pools from which no node can be launched for any pod.
-func (p *Loop) announce(log logr.Logger, snap *model.Snapshot, decided *plan.Provision) {
-	if len(decided.Refused) > 0 {
-		p.barren(snap)
-	}
-	for _, placed := range decided.Placed {
-		claim, node := "", placed.Node
-		if n := snap.Node(placed.Node); n != nil {
-			claim = n.Claim
-			if n.Stage < model.Registered {
-				node = ""
-			}
-		}
-		for _, pod := range plan.Waiting(placed.Pods) {
-			p.Recorder.Emit(telemetry.Nominated(telemetry.PodObject(pod.Namespace, pod.Name, pod.UID), claim, node))
-		}
-	}
-	before := p.logged
-	p.logged = map[string]bool{}
-	for _, refusal := range decided.Refused {
-		p.explain(log, snap, refusal, before)
-	}
-}
-
-// barren reports pools whose requirements exclude all instance types.
-func (p *Loop) barren(snap *model.Snapshot) {
-	for _, pool := range snap.Pools {
-		why := p.Barren(snap, pool)
-		if why == "" {
-			continue
-		}
-		p.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(telemetry.PoolObject(pool.Name, pool.UID), why))
-	}
-}
-
-// explain reports why pods are unschedulable: in an event for each pod, and in the log once for all, and not again
-// while it is unchanged.
-func (p *Loop) explain(log logr.Logger, snap *model.Snapshot, refusal plan.Refusal, before map[string]bool) {
-	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
-		return
-	}
-	why := p.Refusal(snap, refusal)
-	for _, pod := range refusal.Pods {
-		p.Recorder.Emit(telemetry.FailedScheduling(telemetry.PodObject(pod.Namespace, pod.Name, pod.UID), why))
-	}
-	if p.Reasons == nil {
-		return
-	}
-	id := refusal.Pods[0].UID + " " + why
-	if !before[id] && !p.logged[id] {
-		log.Info("pods have no place", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", p.Reasons(snap, refusal))
-	}
-	p.logged[id] = true
 }

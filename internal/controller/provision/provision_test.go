@@ -35,8 +35,9 @@ import (
 func newLoop(w *loopcluster.Cluster, schedule func(*model.Snapshot) *plan.Provision) *provision.Loop {
 	return &provision.Loop{
 		Snapshot: w.Snapshot, Schedule: schedule, Writer: w, Nominate: true,
-		Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) }, Barren: explain.PoolBarren,
-		Timers: controller.Production(), Clock: w.Clock, Metrics: telemetry.New(prometheus.NewRegistry()), History: decisions.NewHistory(3),
+		Timers: controller.Production(), Clock: w.Clock, History: decisions.NewHistory(3),
+		Report: provision.Reporter{Metrics: telemetry.New(prometheus.NewRegistry()), Barren: explain.PoolBarren,
+			Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) }},
 	}
 }
 
@@ -56,20 +57,20 @@ func TestProvisionForgetsPodsThatWent(t *testing.T) {
 		return schedule(snap)
 	}
 	p.Tick(t.Context())
-	if _, waits := p.Metrics.Waits.Since("uid-gone"); waits {
+	if _, waits := p.Report.Metrics.Waits.Since("uid-gone"); waits {
 		t.Error("a pod that was deleted during planning waits forever")
 	}
-	if _, waits := p.Metrics.Waits.Since("uid-stays"); !waits {
+	if _, waits := p.Report.Metrics.Waits.Since("uid-stays"); !waits {
 		t.Error("a pod that was planned does not wait")
 	}
 	w.Bound("stays", "here")
 	p.Tick(t.Context())
-	if _, waits := p.Metrics.Waits.Since("uid-stays"); !waits {
+	if _, waits := p.Report.Metrics.Waits.Since("uid-stays"); !waits {
 		t.Error("a pod that does not run yet does not wait")
 	}
 	delete(w.Pods, "uid-stays")
 	p.Tick(t.Context())
-	if _, waits := p.Metrics.Waits.Since("uid-stays"); waits {
+	if _, waits := p.Report.Metrics.Waits.Since("uid-stays"); waits {
 		t.Error("a deleted pod waits")
 	}
 }
@@ -92,7 +93,7 @@ func TestProvisionTick(t *testing.T) {
 	}
 	p := newLoop(w, schedule)
 	sink := events.NewFakeRecorder(20)
-	p.Recorder = telemetry.NewRecorder(sink, w.Clock)
+	p.Report.Recorder = telemetry.NewRecorder(sink, w.Clock)
 	promised := map[string]time.Time{}
 	p.Promise = func(node string, until time.Time) { promised[node] = until }
 	p.Tick(t.Context())
@@ -107,7 +108,7 @@ reserve claim c-coming for 1 pods`)
 	if got := loopcluster.Emitted(sink); len(got) != 3 || !strings.Contains(got[0]+got[1], "node/here") || !strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)) {
 		t.Errorf("events %q", got)
 	}
-	if n := testutil.ToFloat64(p.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner")); n != 1 {
+	if n := testutil.ToFloat64(p.Report.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner")); n != 1 {
 		t.Errorf("%v pods unschedulable, want 1", n)
 	}
 	if records := p.History.Records(); len(records) != 1 || len(records[0].Provision.Claims) != 1 {
@@ -148,10 +149,10 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
 		return &plan.Provision{Refused: []plan.Refusal{{Pods: loopcluster.PodsOf(snap, "a", "b"), Verdict: plan.Verdict{Code: code}}}}
 	})
-	p.Recorder = telemetry.NewRecorder(events.NewFakeRecorder(20), w.Clock)
-	p.Reasons = func(_ *model.Snapshot, r plan.Refusal) any { return map[string]plan.Code{"code": r.Verdict.Code} }
+	p.Report.Recorder = telemetry.NewRecorder(events.NewFakeRecorder(20), w.Clock)
+	p.Report.Reasons = func(_ *model.Snapshot, r plan.Refusal) any { return map[string]plan.Code{"code": r.Verdict.Code} }
 	var lines []string
-	p.Log = funcr.NewJSON(func(line string) {
+	p.Report.Log = funcr.NewJSON(func(line string) {
 		lines = append(lines, regexp.MustCompile(`"planID":"[a-z2-7]{12}"`).ReplaceAllString(line, `"planID":"ID"`))
 	}, funcr.Options{})
 	for _, code = range []plan.Code{plan.NoPools, plan.NoPools, plan.PodInvalid, plan.PodInvalid} {
@@ -311,7 +312,7 @@ func TestProvisionTellsOfBarrenPools(t *testing.T) {
 			return &plan.Provision{Refused: []plan.Refusal{{Verdict: plan.Verdict{Code: plan.NoPools}}}}
 		})
 		sink := events.NewFakeRecorder(5)
-		p.Recorder = telemetry.NewRecorder(sink, w.Clock)
+		p.Report.Recorder = telemetry.NewRecorder(sink, w.Clock)
 		p.Tick(t.Context())
 		if diff := cmp.Diff(want, loopcluster.Emitted(sink)); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", requirement, diff)
@@ -333,7 +334,7 @@ func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 	})
 	p.Tick(t.Context())
 	loopcluster.Expect(t, w, "clear the nomination of pod default/odd")
-	ignored, refused := testutil.ToFloat64(p.Metrics.SchedulerIgnoredPods), testutil.ToFloat64(p.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner"))
+	ignored, refused := testutil.ToFloat64(p.Report.Metrics.SchedulerIgnoredPods), testutil.ToFloat64(p.Report.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner"))
 	if ignored != 1 || refused != 0 {
 		t.Errorf("%v pods ignored and %v unschedulable, want 1 and 0", ignored, refused)
 	}
@@ -464,7 +465,7 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 		}
 	})
 	sink := events.NewFakeRecorder(20)
-	p.Recorder = telemetry.NewRecorder(sink, w.Clock)
+	p.Report.Recorder = telemetry.NewRecorder(sink, w.Clock)
 	promised := 0
 	p.Promise = func(string, time.Time) { promised++ }
 	p.Tick(t.Context())

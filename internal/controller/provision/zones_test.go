@@ -48,7 +48,7 @@ func TestPendingByZone(t *testing.T) {
 // TestMeasureZones verifies that series of zones that no pod requires any more end, those of other zones remain, and
 // none is missing while they are set.
 func TestMeasureZones(t *testing.T) {
-	p := &Loop{Metrics: telemetry.New(prometheus.NewRegistry())}
+	p := &Reporter{Metrics: telemetry.New(prometheus.NewRegistry())}
 	p.Metrics.SchedulerPendingByZone.WithLabelValues("other", "a").Set(7)
 	p.measureZones(map[string]int{"a": 1, "b": 2})
 	b := p.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, "b")

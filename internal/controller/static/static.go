@@ -2,16 +2,17 @@
 // the newest snapshot and execute at once, report, wait.
 //
 //	channel, timer --> Loop.Tick --Writer.Act--> disruption.Static --> plan.Action --> claims
+//	                     | outcomes
+//	                     v
+//	                   Reporter: events, log (report.go)
 //
 // It makes no decisions itself. It must not depend on any provider.
 package static
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 
 	"github.com/karpenter-go/karpenter/internal/controller"
@@ -20,7 +21,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
-	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // Writer decides on the newest snapshot and executes the decision before any other decision. It is the executor.
@@ -43,15 +43,13 @@ type Loop struct {
 	// On is the feature gate StaticCapacity. Without it, pools with replicas are not managed, and an event reports
 	// it.
 	On bool
-	// Why describes in words why a pool does not get its nodes.
-	Why func(*model.Snapshot, plan.Verdict) string
 	// Changed receives when pools or nodes changed. It may be nil: then only the timer triggers a pass.
 	Changed <-chan struct{}
 
-	Timers   controller.Timers
-	Clock    clock.WithTicker
-	Recorder *telemetry.Recorder
-	Log      logr.Logger
+	Timers controller.Timers
+	Clock  clock.WithTicker
+	// Report tells what is decided and done.
+	Report Reporter
 
 	// made records when claims were last created, by name.
 	made map[string]time.Time
@@ -83,9 +81,10 @@ func (s *Loop) pause() time.Duration {
 // Tick runs one pass.
 func (s *Loop) Tick(ctx context.Context) {
 	if !s.On {
-		s.ignore()
+		s.Report.ignored(s.Snapshot())
 		return
 	}
+	// 1. Decide on the newest snapshot, and execute.
 	var snap *model.Snapshot
 	var decided disruption.Standing
 	outcomes := s.Writer.Act(ctx, s.Snapshot, func(newest *model.Snapshot) []plan.Action {
@@ -94,10 +93,11 @@ func (s *Loop) Tick(ctx context.Context) {
 		decided.Create = s.spared(decided.Create)
 		return decided.Actions()
 	})
-	s.report(outcomes)
-	for _, short := range decided.Short {
-		s.Recorder.Emit(telemetry.StaticPoolShort(telemetry.PoolObject(short.Pool, snap.Pool(short.Pool).UID), short.Missing, s.Why(snap, short.Verdict)))
-	}
+	// 2. Decide when to continue.
+	s.short = s.short || len(execute.Failures(outcomes)) > 0
+	// 3. Tell.
+	s.Report.executed(outcomes)
+	s.Report.short(snap, decided.Short)
 }
 
 // spared returns the claims without those that were created recently and are gone again, and records the returned
@@ -122,29 +122,4 @@ func (s *Loop) spared(claims []plan.NewClaim) []plan.NewClaim {
 		create = append(create, c)
 	}
 	return create
-}
-
-func (s *Loop) report(outcomes []execute.Outcome) {
-	for _, o := range outcomes {
-		var notNow *execute.NotNowError
-		switch {
-		case o.Err == nil:
-			s.Log.Info("keeping the number of nodes of a static pool", "action", o.Action.String())
-		case errors.As(o.Err, &notNow):
-			s.short = true
-			s.Log.Info("a static pool has to wait", "reason", o.Err.Error())
-		default:
-			s.short = true
-			s.Log.Error(o.Err, "keeping the number of nodes of a static pool")
-		}
-	}
-}
-
-// ignore reports static pools while the feature gate is off.
-func (s *Loop) ignore() {
-	for _, pool := range s.Snapshot().Pools {
-		if pool.Static && !(pool.Blocked != nil && pool.Blocked.Silent) {
-			s.Recorder.Emit(telemetry.StaticPoolIgnored(telemetry.PoolObject(pool.Name, pool.UID)))
-		}
-	}
 }

@@ -20,8 +20,9 @@ import (
 func newStatic(w *loopcluster.Cluster, on bool) (*static.Loop, *events.FakeRecorder) {
 	sink := events.NewFakeRecorder(20)
 	return &static.Loop{
-		Snapshot: w.Snapshot, Writer: w, On: on, Timers: controller.Production(), Clock: w.Clock, Recorder: telemetry.NewRecorder(sink, w.Clock),
-		Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) },
+		Snapshot: w.Snapshot, Writer: w, On: on, Timers: controller.Production(), Clock: w.Clock,
+		Report: static.Reporter{Recorder: telemetry.NewRecorder(sink, w.Clock),
+			Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) }},
 	}, sink
 }
 

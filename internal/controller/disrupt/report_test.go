@@ -35,8 +35,8 @@ func consolidating(w *loopcluster.Cluster) *loopAndEvents {
 	}
 	d := newLoop(w)
 	l := &loopAndEvents{Loop: d, sink: events.NewFakeRecorder(50)}
-	d.Recorder = telemetry.NewRecorder(l.sink, w.Clock)
-	d.Log = funcr.NewJSON(func(line string) {
+	d.Report.Recorder = telemetry.NewRecorder(l.sink, w.Clock)
+	d.Report.Log = funcr.NewJSON(func(line string) {
 		l.lines = append(l.lines, regexp.MustCompile(`"commandID":"[a-z0-9]*",`).ReplaceAllString(line, ""))
 	}, funcr.Options{})
 	proposed := false
@@ -101,7 +101,7 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 	}, l.lines); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
-	m := l.Metrics
+	m := l.Report.Metrics
 	for _, decision := range []string{"approved", "rejected"} {
 		if n := testutil.ToFloat64(m.ConsolidationMoves.WithLabelValues(decision, "p", "balanced")); n < 1 {
 			t.Errorf("%v moves %s", n, decision)

@@ -1,0 +1,259 @@
+package provision
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+import ()
+
+// provisioner is the value of the label controller of scheduling metrics.
+const provisioner = "provisioner"
+
+// Reporter tells what the loop decides and does: in metrics, in events on pods and pools, and in the log. It decides
+// nothing. Set the exported fields before the loop starts.
+type Reporter struct {
+	// Refusal describes in words why pods are unschedulable.
+	Refusal func(*model.Snapshot, plan.Refusal) string
+	// Barren returns the requirement of a pool that excludes all instance types, or "" if there is none.
+	Barren func(*model.Snapshot, *model.Pool) string
+	// Reasons returns the same as Refusal as data for the log. It may be nil: then the log does not contain it.
+	Reasons  func(*model.Snapshot, plan.Refusal) any
+	Metrics  *telemetry.Metrics
+	Recorder *telemetry.Recorder
+	Log      logr.Logger
+
+	// logged holds the refusals of the last tick as they were logged.
+	logged map[string]bool
+	// zones counts the pods of the last tick by required zone.
+	zones map[string]int
+	// unwritten is how many pauses of launches were in memory only at the last tick.
+	unwritten int
+}
+
+// begin exports the duration of the decision in progress. Call the returned function when it ends.
+func (r *Reporter) begin(by clock.PassiveClock) (end func()) {
+	return r.Metrics.Passes.Begin(provisioner, by)
+}
+
+// decided reports a plan before it is executed.
+func (r *Reporter) decided(t *pass) {
+	for _, pool := range t.snap.Pools { // the PromQL function increase() misses a counter's first value
+		r.Metrics.SchedulerLaunchesHeld.WithLabelValues(pool.Name)
+	}
+	for _, o := range t.pauses {
+		r.pause(o)
+	}
+	r.unwrittenPauses(t.unwritten)
+	r.measure(t)
+	telemetry.LogSlow(r.log(t), t.decided.Sub(t.began))
+}
+
+// executed reports the results of a pass.
+func (r *Reporter) executed(t *pass) {
+	r.undone(t)
+	r.pods(t)
+	r.created(t)
+}
+
+// log returns the log with the ID of the pass.
+func (r *Reporter) log(t *pass) logr.Logger { return r.Log.WithValues(telemetry.PlanID, t.id) }
+
+// pause logs a pause of launches that begins, once it is written to its pool, and pauses that could not be written or
+// removed. plan.Brake retries those.
+func (r *Reporter) pause(o execute.Outcome) {
+	hold, begins := o.Action.(plan.HoldLaunches)
+	switch {
+	case o.Err != nil && begins:
+		r.Log.Error(o.Err, "noting on a NodePool that launches wait", "nodepool", hold.Pool, "controller", hold.Hold.Name)
+	case o.Err != nil:
+		r.Log.Error(o.Err, "taking a pause of launches that is over off its NodePool", "action", o.Action.String())
+	case begins:
+		r.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
+		r.Log.Info("launches for the pods of a controller wait: earlier nodes did not come to run them", "controller", hold.Hold.Name,
+			"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)
+	}
+}
+
+// unwrittenPauses logs how many pauses are in memory only, when the number changes.
+func (r *Reporter) unwrittenPauses(now int) {
+	before := r.unwritten
+	r.unwritten = now
+	switch {
+	case now == before:
+	case now == 0:
+		r.Log.Info("the pauses of launches that were in memory only are on their NodePools, or over", "controllers", before)
+	default:
+		r.Log.Info("pauses of launches are in memory only: they could not be written, or their NodePool has no room for more", "controllers", now)
+	}
+}
+
+func (r *Reporter) measure(t *pass) {
+	telemetry.ObserveExample(r.Metrics.SchedulingDuration.WithLabelValues(provisioner), t.decided.Sub(t.began).Seconds(), telemetry.ExemplarPlan, t.id)
+	r.Metrics.ClusterStateNodes.Set(float64(len(t.snap.Nodes)))
+	r.Metrics.SchedulerIgnoredPods.Set(float64(len(t.snap.Rejected)))
+	refused := 0
+	for _, refusal := range t.plan.Refused {
+		// Pods of other refusals with a rejection are counted as ignored.
+		if v := refusal.Verdict; v.Rejection == nil || v.Code == plan.PoolBlocked || v.Code == plan.LaunchesHeld {
+			refused += len(plan.Waiting(refusal.Pods))
+		}
+	}
+	r.Metrics.SchedulerUnschedulablePods.WithLabelValues(provisioner).Set(float64(refused))
+	// A pod was first seen when its batch began, which is at most the length of the window too early.
+	waited := t.decided.Sub(t.since).Seconds()
+	for range t.unseen {
+		r.Metrics.PodsSchedulingDecision.Observe(waited)
+	}
+	queued := 0
+	for _, g := range t.snap.Groups {
+		queued += len(g.Pods)
+	}
+	r.Metrics.SchedulerQueueDepth.WithLabelValues(provisioner).Set(float64(queued))
+	r.measureZones(pendingByZone(t.snap))
+	r.measureWaits(t)
+}
+
+// measureZones sets the series of zones in which pods must be placed now, and deletes those of other zones. At no
+// moment do series disappear that exist both before and after.
+func (r *Reporter) measureZones(counts map[string]int) {
+	for zone, n := range counts {
+		r.Metrics.SchedulerPendingByZone.WithLabelValues(provisioner, zone).Set(float64(n))
+	}
+	for zone := range r.zones {
+		if _, still := counts[zone]; !still {
+			r.Metrics.SchedulerPendingByZone.DeleteLabelValues(provisioner, zone)
+		}
+	}
+	r.zones = counts
+}
+
+// measureWaits records since when pods are planned, and drops pods that no longer exist: pods of the plan may be gone
+// since its snapshot.
+func (r *Reporter) measureWaits(t *pass) {
+	for _, pod := range plan.Waiting(t.plan.Order) {
+		r.Metrics.Waits.Planned(pod.UID, t.decided)
+	}
+	r.Metrics.Waits.Keep(func(yield func(string) bool) {
+		each := func(pods []*model.Pod) bool {
+			return !slices.ContainsFunc(pods, func(pod *model.Pod) bool { return !yield(pod.UID) })
+		}
+		for _, g := range t.newest.Groups {
+			if !each(g.Pods) {
+				return
+			}
+		}
+		for _, n := range t.newest.Nodes {
+			if !each(n.Pods) {
+				return
+			}
+		}
+	})
+}
+
+// undone logs the parts of a plan that were not executed.
+func (r *Reporter) undone(t *pass) {
+	log := r.log(t)
+	for _, o := range t.failures() {
+		var notNow *execute.NotNowError
+		if errors.As(o.Err, &notNow) {
+			log.Info("the plan has to wait", "reason", o.Err.Error())
+			continue
+		}
+		log.Error(o.Err, "carrying out the plan")
+	}
+	for _, d := range t.done.Dropped {
+		log.Info("claim of the plan is no longer right", "nodeClaim", d.Claim, "nodePool", d.Pool, "code", d.Verdict.Code)
+	}
+}
+
+// pods emits the events about pods: the target of pods that need no new node, and the reason why others are
+// unschedulable. It also emits events about pools from which no node can be launched for any pod.
+func (r *Reporter) pods(t *pass) {
+	if len(t.done.Plan.Refused) > 0 {
+		r.barren(t.snap)
+	}
+	for _, placed := range t.done.Plan.Placed {
+		claim, node := "", placed.Node
+		if n := t.snap.Node(placed.Node); n != nil {
+			claim = n.Claim
+			if n.Stage < model.Registered {
+				node = ""
+			}
+		}
+		for _, pod := range plan.Waiting(placed.Pods) {
+			r.Recorder.Emit(telemetry.Nominated(podObject(pod), claim, node))
+		}
+	}
+	before := r.logged
+	r.logged = map[string]bool{}
+	for _, refusal := range t.done.Plan.Refused {
+		r.refused(t, refusal, before)
+	}
+}
+
+func podObject(pod *model.Pod) *corev1.Pod {
+	return telemetry.PodObject(pod.Namespace, pod.Name, pod.UID)
+}
+
+// barren reports pools whose requirements exclude all instance types.
+func (r *Reporter) barren(snap *model.Snapshot) {
+	for _, pool := range snap.Pools {
+		if why := r.Barren(snap, pool); why != "" {
+			r.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(telemetry.PoolObject(pool.Name, pool.UID), why))
+		}
+	}
+}
+
+// refused reports why pods are unschedulable: in an event for each pod, and in the log once for all, and not again
+// while it is unchanged.
+func (r *Reporter) refused(t *pass, refusal plan.Refusal, before map[string]bool) {
+	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
+		return
+	}
+	why := r.Refusal(t.snap, refusal)
+	for _, pod := range refusal.Pods {
+		r.Recorder.Emit(telemetry.FailedScheduling(podObject(pod), why))
+	}
+	if r.Reasons == nil {
+		return
+	}
+	id := refusal.Pods[0].UID + " " + why
+	if !before[id] && !r.logged[id] {
+		r.log(t).Info("pods have no place", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", r.Reasons(t.snap, refusal))
+	}
+	r.logged[id] = true
+}
+
+// created logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
+// created.
+func (r *Reporter) created(t *pass) {
+	created := len(t.created())
+	if created == 0 {
+		return
+	}
+	pods := 0
+	for i := range t.done.Plan.Claims {
+		pods += len(t.done.Plan.Claims[i].Pods)
+	}
+	r.log(t).Info("created nodeclaims", "nodeclaims", created, "pods", pods, "decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
+		"batchSeconds", t.began.Sub(t.since).Seconds(), "scheduleSeconds", t.decided.Sub(t.began).Seconds(),
+		"createSeconds", t.executed.Sub(t.decided).Seconds())
+}
+
+// notNominated logs nominations that were not written while their node waits. Another attempt follows.
+func (r *Reporter) notNominated(failures []execute.Outcome) {
+	for _, failed := range failures {
+		r.Log.V(1).Info("nominating a pod before its node opens", "action", failed.Action.String(), "error", failed.Err.Error())
+	}
+}
