@@ -353,6 +353,17 @@ var importRules = []importRule{
 		because: "whether this process may write follows from its Lease and the clocks alone",
 	},
 	{
+		from:    "./internal/cli",
+		never:   []string{"./..."},
+		except:  []string{"./internal/engine/explain", "./internal/telemetry"},
+		because: "usage, exit codes and versions are the same for every program, whatever its commands do",
+	},
+	{
+		from:    "./internal/gates",
+		only:    pureStandard,
+		because: "which feature gates there are does not depend on what they switch",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",

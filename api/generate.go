@@ -1,5 +1,5 @@
 // Package api is the root of the wire types: one directory per API group, one per version
-// in it. The package itself only holds the commands that generate the deep copies next to
+// in it. The package itself only holds a scheme with all kinds, and the commands that generate the deep copies next to
 // the types, and the CustomResourceDefinitions in api/crds, from the markers in those
 // directories:
 //

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +24,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
@@ -42,7 +41,7 @@ Every flag can be given by an environment variable too, named like the flag in
 capitals with underscores: --metrics-port is METRICS_PORT. A flag wins over its
 variable; a variable that is empty counts as not set. The cluster is the one that
 --kubeconfig or KUBECONFIG names, or the one that the program runs in.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := o.read(command.Flags()); err != nil {
 				return err
@@ -59,7 +58,7 @@ variable; a variable that is empty counts as not set. The cluster is the one tha
 // read reads the flags and the environment. Settings that only the cluster holds are added by readOlder.
 func (o *controllerOptions) read(flags *pflag.FlagSet) error {
 	o.commandLine(flags)
-	if err := fromEnvironment(flags); err != nil {
+	if err := cli.FromEnvironment(flags); err != nil {
 		return err
 	}
 	if err := o.takeEnvironment(os.Getenv); err != nil {
@@ -145,10 +144,10 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	rules.ExplicitPath = o.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, nil, usageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
+		return nil, nil, cli.UsageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
 	}
 	if err != nil {
-		return nil, nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "karpenter/" + programVersion()
@@ -158,7 +157,7 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	brief.Timeout = connectTimeout
 	client, err := discovery.NewDiscoveryClientForConfig(brief)
 	if err != nil {
-		return nil, nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	server, err := client.ServerVersion()
 	if err != nil {
@@ -176,27 +175,5 @@ func (o *controllerOptions) boundWire(next http.RoundTripper) http.RoundTripper 
 	return wire.Transport(next, o.unreadable.fault)
 }
 
-// serverVersion returns a function that queries the API server's version, such as v1.36.1.
-func serverVersion(config *rest.Config) (func(context.Context) (string, error), error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("setting up the question for the version of Kubernetes: %w", err)
-	}
-	return func(context.Context) (string, error) {
-		server, err := client.ServerVersion()
-		if err != nil {
-			return "", err
-		}
-		return server.GitVersion, nil
-	}, nil
-}
-
-// programVersion returns the version that the program was built from: the release, the module's version, or else the
-// commit.
-func programVersion() string {
-	version := telemetry.VersionOf(release)
-	if version != "(devel)" { // Go's value for a build of a working copy
-		return version
-	}
-	return strings.TrimSuffix("devel-"+commit(), "-")
-}
+// programVersion returns the version that the program was built from.
+func programVersion() string { return cli.Version(release) }

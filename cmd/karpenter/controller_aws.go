@@ -4,19 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
@@ -59,18 +55,6 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
 }
 
-// addFlagsOfDoctor adds the flags that determine which resources must exist in AWS.
-func (a *awsOptions) addFlagsOfDoctor(f *pflag.FlagSet) {
-	const same = ", as the controller has it"
-	f.StringVar(&a.clusterName, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it AWS is not looked at")
-	f.StringVar(&a.clusterEndpoint, "cluster-endpoint", "", "aws: URL of the API server that nodes are told"+same)
-	f.StringVar(&a.caBundle, "cluster-ca-bundle", "", "aws: certificates of the API server that nodes are told"+same)
-	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
-	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
-	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
-	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
-}
-
 // errNoClusterName may be resolved by settings of versions before v1, which are stored in the cluster.
 var errNoClusterName = errors.New("--cluster-name is missing")
 
@@ -78,18 +62,18 @@ var errNoClusterName = errors.New("--cluster-name is missing")
 func (a *awsOptions) check() (notes []string, err error) {
 	switch {
 	case a.clusterName == "":
-		return nil, usageErrorf("%w: want the name of the EKS cluster (or the variable CLUSTER_NAME)", errNoClusterName)
+		return nil, cli.UsageErrorf("%w: want the name of the EKS cluster (or the variable CLUSTER_NAME)", errNoClusterName)
 	case !(a.memoryOverhead >= 0 && a.memoryOverhead < 1):
-		return nil, usageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", a.memoryOverhead)
+		return nil, cli.UsageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", a.memoryOverhead)
 	case a.reservedENIs < 0:
-		return nil, usageErrorf("--reserved-enis is %d, want 0 or more", a.reservedENIs)
+		return nil, cli.UsageErrorf("--reserved-enis is %d, want 0 or more", a.reservedENIs)
 	case a.amiRefresh < leastRefresh || a.subnetRefresh < leastRefresh:
-		return nil, usageErrorf("--ami-refresh-interval and --subnet-refresh-interval are %s and %s, want %s or more", a.amiRefresh, a.subnetRefresh, leastRefresh)
+		return nil, cli.UsageErrorf("--ami-refresh-interval and --subnet-refresh-interval are %s and %s, want %s or more", a.amiRefresh, a.subnetRefresh, leastRefresh)
 	case a.clusterEndpoint != "" && !strings.HasPrefix(a.clusterEndpoint, "https://"):
-		return nil, usageErrorf("--cluster-endpoint is %q, want a URL that begins with https://", a.clusterEndpoint)
+		return nil, cli.UsageErrorf("--cluster-endpoint is %q, want a URL that begins with https://", a.clusterEndpoint)
 	}
 	if _, err := base64.StdEncoding.DecodeString(a.caBundle); err != nil {
-		return nil, usageErrorf("--cluster-ca-bundle is not base64: want PEM in base64: %w", err)
+		return nil, cli.UsageErrorf("--cluster-ca-bundle is not base64: want PEM in base64: %w", err)
 	}
 	if a.zonalShift {
 		notes = append(notes, "--enable-zonal-shift is on, which is accepted and not yet acted on")
@@ -107,7 +91,7 @@ func (a *awsOptions) readGates() (notes []string, err error) {
 		on, err := strconv.ParseBool(value)
 		switch {
 		case err != nil:
-			return nil, usageErrorf("--aws-feature-gates: %q, want Name=true or Name=false", item)
+			return nil, cli.UsageErrorf("--aws-feature-gates: %q, want Name=true or Name=false", item)
 		case name != "NodeClassCEL":
 			notes = append(notes, "AWS feature gate "+name+" is not known and ignored")
 		case on:
@@ -128,7 +112,8 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err := w.o.insist(ctx, "the source of AWS credentials", func() error { return aws.Credentials(ctx, cfg) }); err != nil {
 		return err
 	}
-	kubernetes, err := a.kubernetes(w.config, w.mgr.GetAPIReader())
+	asked := discovery.Kubernetes{FromEKS: a.eksControlPlane, Endpoint: a.clusterEndpoint, CABundle: a.caBundle}
+	kubernetes, err := aws.KubernetesOf(asked, w.config, w.mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
@@ -141,7 +126,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	provider, err := aws.New(aws.Options{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
-		IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: w.o.off("ReservedCapacity"), Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
+		IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: w.o.on.Off("ReservedCapacity"), Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
 		Clock: w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),
 	})
 	if err != nil {
@@ -168,38 +153,10 @@ func ownNamespace(given string) string {
 	if given != "" {
 		return given
 	}
-	if own, err := os.ReadFile(namespaceFile); err == nil && len(own) > 0 {
+	if own, err := os.ReadFile(cli.NamespaceFile); err == nil && len(own) > 0 {
 		return strings.TrimSpace(string(own))
 	}
 	return "kube-system"
-}
-
-// kubernetes returns the facts about the cluster that the API server provides.
-func (a *awsOptions) kubernetes(config *rest.Config, reader client.Reader) (discovery.Kubernetes, error) {
-	asked := discovery.Kubernetes{FromEKS: a.eksControlPlane, Endpoint: a.clusterEndpoint, CABundle: a.caBundle}
-	if asked.CABundle == "" {
-		bundle := config.CAData
-		if len(bundle) == 0 && config.CAFile != "" {
-			var err error
-			if bundle, err = os.ReadFile(config.CAFile); err != nil {
-				return asked, fmt.Errorf("reading the certificates that nodes are told: %w", err)
-			}
-		}
-		asked.CABundle = base64.StdEncoding.EncodeToString(bundle)
-	}
-	var err error
-	if asked.Version, err = serverVersion(config); err != nil {
-		return asked, err
-	}
-	asked.DNS = func(ctx context.Context) (string, error) {
-		service := &corev1.Service{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, service)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return "", nil // the image decides
-		}
-		return service.Spec.ClusterIP, err
-	}
-	return asked, nil
 }
 
 // restock requests that all catalogs are read again. It does not wait.

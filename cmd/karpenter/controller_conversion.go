@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/karpenter-go/karpenter/api"
 	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 )
 
@@ -36,7 +37,7 @@ func (w *wiring) addConversion() error {
 		log.Info("v1beta1 of NodePool, NodeClaim and EC2NodeClass is not converted here: --karpenter-service does not name the Service by which the API server would find the webhook. v1 is not concerned")
 		return nil
 	}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		return err
 	}

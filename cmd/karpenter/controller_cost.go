@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -47,6 +48,6 @@ func (w *wiring) price(claim *karpv1.NodeClaim) float64 {
 
 // bound returns a lower bound of the price of nodes for the pods on managed nodes, in nano-USD per hour.
 func (w *wiring) bound(snap *model.Snapshot) int64 {
-	least, _ := leastCost(snap, w.disruption(), func(n *model.Node) bool { return n.Ours() })
+	least, _ := disruption.LeastCost(snap, w.disruption(), func(n *model.Node) bool { return n.Ours() })
 	return least
 }

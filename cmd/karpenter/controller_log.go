@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -10,6 +9,8 @@ import (
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // newControllerLog returns the log, in JSON or for a console, in one style. flush writes buffered lines.
@@ -17,7 +18,7 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 	level := zapcore.InfoLevel
 	if o.logLevel != "" {
 		if level, err = zapcore.ParseLevel(o.logLevel); err != nil {
-			return logr.Logger{}, nil, usageErrorf("--log-level: %w", err)
+			return logr.Logger{}, nil, cli.UsageErrorf("--log-level: %w", err)
 		}
 	}
 	callerKey := ""
@@ -38,11 +39,11 @@ func newControllerLog(o *controllerOptions) (log logr.Logger, flush func(), err 
 		ErrorOutputPaths: strings.Split(o.errorOutput, ","),
 	}
 	if config.Encoding == encodingJSON {
-		config.InitialFields = buildFields(commit())
+		config.InitialFields = buildFields(cli.Commit())
 	}
 	built, err := config.Build(zap.WrapCore(sampleTrouble))
 	if err != nil {
-		return logr.Logger{}, nil, usageErrorf("opening the log (--log-output-paths, --log-error-output-paths): %w", err)
+		return logr.Logger{}, nil, cli.UsageErrorf("opening the log (--log-output-paths, --log-error-output-paths): %w", err)
 	}
 	return inOneStyle(zapr.NewLogger(built)).WithName("controller"), func() { _ = built.Sync() }, nil
 }
@@ -83,23 +84,4 @@ func buildFields(commit string) map[string]any {
 		return nil
 	}
 	return map[string]any{"commit": commit}
-}
-
-// commit returns the revision that the program was built from: seven characters, and "-dirty" if the working tree had
-// changes. It is empty if the program was built with -buildvcs=false or outside a repository.
-func commit() string {
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	revision, suffix := "", ""
-	for _, setting := range build.Settings {
-		switch {
-		case setting.Key == "vcs.revision":
-			revision = setting.Value[:min(7, len(setting.Value))]
-		case setting.Key == "vcs.modified" && setting.Value == "true":
-			suffix = "-dirty"
-		}
-	}
-	return revision + suffix
 }

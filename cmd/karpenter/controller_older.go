@@ -13,6 +13,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/compat/settings"
 )
 
@@ -109,7 +110,7 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 		if len(instead) > 0 {
 			away = "say it by " + strings.Join(instead, ", ") + " with a value that is not the default, or by a flag, or " + away
 		}
-		return usageErrorf("%s: %s (mend it, %s)", where, strings.Join(problems, "; "), away)
+		return cli.UsageErrorf("%s: %s (mend it, %s)", where, strings.Join(problems, "; "), away)
 	}
 	for _, s := range old.Settings {
 		flag := o.flags.Lookup(s.Flag)
@@ -120,7 +121,7 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 			continue
 		}
 		if err := o.flags.Set(s.Flag, s.Value); err != nil {
-			return usageErrorf("%s is %q: %w", s.From, s.Value, err)
+			return cli.UsageErrorf("%s is %q: %w", s.From, s.Value, err)
 		}
 	}
 	o.older.cluster = joined(o.older.cluster, old.Cluster)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/gates"
 )
 
 // controllerOptions holds the flags of the controller verb. Names, environment variables and defaults are those of
@@ -81,7 +81,7 @@ type controllerOptions struct {
 	timersText string
 	timers     controller.Timers
 	// on holds the enabled feature gates.
-	on map[string]bool
+	on gates.Set
 	// notes are log lines about options that were given and have no effect.
 	notes []string
 	// flags is the flag set that the options were read from; older holds the settings that were given by names of
@@ -170,30 +170,6 @@ func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	}
 }
 
-// fromEnvironment sets the flags that were not given from their environment variables. Hidden flags have no
-// variables. A value that cannot be parsed is an error, unlike upstream, which silently uses the default.
-func fromEnvironment(flags *pflag.FlagSet) error {
-	var wrong error
-	flags.VisitAll(func(flag *pflag.Flag) {
-		name := strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		value := os.Getenv(name)
-		if value == "" || flag.Changed || flag.Hidden || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
-			return
-		}
-		err := flags.Set(flag.Name, value)
-		if flag.Value.Type() == "bool" && value != "true" && value != "false" {
-			err = fmt.Errorf("want true or false")
-		}
-		switch want := wantOf(flag); {
-		case err != nil && want != "":
-			wrong = usageErrorf("environment variable %s is %q, want %s", name, value, want)
-		case err != nil:
-			wrong = usageErrorf("environment variable %s is %q: %w", name, value, err)
-		}
-	})
-	return wrong
-}
-
 // protection returns the annotations by which pods are protected.
 func (o *controllerOptions) protection() karpv1.ProtectionRules {
 	return karpv1.ProtectionRules{SafeToEvict: o.safeToEvict}
@@ -213,36 +189,36 @@ func (o *controllerOptions) complete() error {
 		{"min-values-policy", o.minValuesPolicy, []string{"Strict", "BestEffort"}},
 	} {
 		if !slices.Contains(choice.allowed, choice.value) {
-			return usageErrorf("--%s is %q, want %s", choice.flag, choice.value, strings.TrimPrefix(strings.Join(choice.allowed, ", "), ", "))
+			return cli.UsageErrorf("--%s is %q, want %s", choice.flag, choice.value, strings.TrimPrefix(strings.Join(choice.allowed, ", "), ", "))
 		}
 	}
 	switch {
 	case !o.ignoreDRA:
-		return usageErrorf("--ignore-dra-requests is false: device allocation is not supported; leave it true, then pods with resource claims stay pending with an event that says so")
+		return cli.UsageErrorf("--ignore-dra-requests is false: device allocation is not supported; leave it true, then pods with resource claims stay pending with an event that says so")
 	case o.qps <= 0 || o.burst <= 0:
-		return usageErrorf("--kube-client-qps and --kube-client-burst are %v and %d, want positive numbers", o.qps, o.burst)
+		return cli.UsageErrorf("--kube-client-qps and --kube-client-burst are %v and %d, want positive numbers", o.qps, o.burst)
 	case o.batchIdle <= 0 || o.batchMax < o.batchIdle:
-		return usageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
+		return cli.UsageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
 	case o.validation < 0 || o.validation > longestValidation:
-		return usageErrorf("--disruption-validation is %s, want zero to %s", o.validation, longestValidation)
+		return cli.UsageErrorf("--disruption-validation is %s, want zero to %s", o.validation, longestValidation)
 	case o.workBudget < 0:
-		return usageErrorf("--work-budget is %d, want zero or more", o.workBudget)
+		return cli.UsageErrorf("--work-budget is %d, want zero or more", o.workBudget)
 	case o.electionLease < 2*time.Second:
-		return usageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
+		return cli.UsageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
 	case o.memoryLimit != -1 && o.memoryLimit < leastMemory:
-		return usageErrorf("--memory-limit is %d bytes, want at least %d (64Mi), or -1 for none", o.memoryLimit, leastMemory)
+		return cli.UsageErrorf("--memory-limit is %d bytes, want at least %d (64Mi), or -1 for none", o.memoryLimit, leastMemory)
 	}
 	for flag, delay := range map[string]time.Duration{
 		"launch-delay": o.kwok.launch, "registration-delay": o.kwok.registration, "termination-delay": o.kwok.termination,
 		"repair-toleration": o.kwok.repair,
 	} {
 		if delay < 0 {
-			return usageErrorf("--kwok-%s is %s, want zero or more", flag, delay)
+			return cli.UsageErrorf("--kwok-%s is %s, want zero or more", flag, delay)
 		}
 	}
 	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort, "webhook-port": o.webhookPort} {
 		if port < 0 || port > 65535 {
-			return usageErrorf("--%s is %d, want 0 to 65535", flag, port)
+			return cli.UsageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
 	return errors.Join(o.readService(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
@@ -256,7 +232,7 @@ func (o *controllerOptions) readService() error {
 	}
 	number, err := strconv.Atoi(port)
 	if err != nil || name == "" || number < 1 || number > 65535 {
-		return usageErrorf("--karpenter-service is %q, want the name of a Service, or NAME:PORT with a port from 1 to 65535", o.service)
+		return cli.UsageErrorf("--karpenter-service is %q, want the name of a Service, or NAME:PORT with a port from 1 to 65535", o.service)
 	}
 	o.service, o.servicePort = name, number
 	return nil
@@ -277,10 +253,10 @@ func (o *controllerOptions) readPlacement() error {
 	o.placement = placement.Options{IgnorePreferences: o.preferencePolicy == "Ignore", RelaxMinValues: o.minValuesPolicy == "BestEffort", WorkBudget: o.workBudget}
 	var err error
 	if o.placement.NodePrice, err = convert.NodePrice(o.nodePriceText); err != nil {
-		return usageErrorf("--node-overhead-price: %w", err)
+		return cli.UsageErrorf("--node-overhead-price: %w", err)
 	}
 	if o.defaultSpread, err = convert.ParseSchedulerConfig(o.schedulerConfig); err != nil {
-		return usageErrorf("--scheduler-config: %w", err)
+		return cli.UsageErrorf("--scheduler-config: %w", err)
 	}
 	return nil
 }
@@ -290,12 +266,14 @@ func (o *controllerOptions) setTimers() error {
 	o.timers.BatchIdle, o.timers.BatchMax, o.timers.Validation = o.batchIdle, o.batchMax, o.validation
 	o.timers.Nomination = max(2*o.batchMax, 10*time.Second)
 	if err := o.timers.Set(o.timersText); err != nil {
-		return usageErrorf("--timers: %w", err)
+		return cli.UsageErrorf("--timers: %w", err)
 	}
 	return nil
 }
 
 func (o *controllerOptions) readGates() (err error) {
-	o.on, o.notes, err = readGates(o.featureGates)
-	return err
+	if o.on, o.notes, err = gates.Read(o.featureGates); err != nil {
+		return cli.UsageErrorf("%w", err)
+	}
+	return nil
 }

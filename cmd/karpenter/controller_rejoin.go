@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // A leader that cannot renew its Lease because the API server is unreachable must stop at once: another process may
@@ -142,7 +144,7 @@ func untilAnswered(ctx context.Context, log logr.Logger, try func() error) error
 		if err == nil {
 			return true, nil
 		}
-		var usage *usageError
+		var usage *cli.UsageError
 		if errors.As(err, &usage) {
 			return false, err
 		}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // TestElectionIdentity checks that the identity of the election is that of the previous program, if there was one.
@@ -142,7 +144,7 @@ func TestInsist(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
-	wrong := usageErrorf("there is no such region")
+	wrong := cli.UsageErrorf("there is no such region")
 	if err := o.insist(t.Context(), "EC2", func() error { return wrong }); !errors.Is(err, wrong) {
 		t.Errorf("an error that waiting does not resolve gives %v", err)
 	}

@@ -19,10 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
@@ -93,7 +95,7 @@ func otherProviderIsTold(t *testing.T, s *sandbox.Sandbox) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,7 @@ func olderKindsComeLater(t *testing.T, config *rest.Config, definitions []*apiex
 	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
 		t.Fatal(err)
 	}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +188,7 @@ func runVerb(ctx context.Context, arguments []string) (code int, stderr string) 
 	var buffer bytes.Buffer
 	root.SetErr(&buffer)
 	root.SetArgs(arguments)
-	code = run(ctx, root)
+	code = cli.Run(ctx, root)
 	return code, buffer.String()
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
@@ -30,7 +31,7 @@ func readOptions(t *testing.T, environment map[string]string, arguments ...strin
 	if err := flags.Parse(arguments); err != nil {
 		return nil, err
 	}
-	if err := fromEnvironment(flags); err != nil {
+	if err := cli.FromEnvironment(flags); err != nil {
 		return nil, err
 	}
 	return o, o.complete()
@@ -86,7 +87,7 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	if !o.on["NodeRepair"] || !o.on["SpotToSpotConsolidation"] || o.on["NodeOverlay"] || o.on["StaticCapacity"] {
 		t.Errorf("enabled gates: %v", o.on)
 	}
-	if o.off("ReservedCapacity") || !o.off("NodeOverlay") || o.off("StaticCapacity") {
+	if o.on.Off("ReservedCapacity") || !o.on.Off("NodeOverlay") || o.on.Off("StaticCapacity") {
 		t.Errorf("off is true for an enabled or unset gate, or false for a disabled one: %v", o.on)
 	}
 }
@@ -175,7 +176,7 @@ func TestControllerRefuses(t *testing.T) {
 			var stderr bytes.Buffer
 			root.SetErr(&stderr)
 			root.SetArgs(arguments)
-			code := run(t.Context(), root)
+			code := cli.Run(t.Context(), root)
 			text := stderr.String()
 			if code != 2 || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 {
 				t.Errorf("code %d, message %q; want 2 and one line with %q", code, text, c.want)
@@ -196,7 +197,7 @@ func TestControllerWithoutCluster(t *testing.T) {
 	var stderr bytes.Buffer
 	root.SetErr(&stderr)
 	root.SetArgs([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + kubeconfig, "--health-probe-port=0", "--metrics-port=0", "--webhook-port=0"})
-	if code := run(t.Context(), root); code != 1 || !strings.Contains(stderr.String(), "reaching the API server at https://127.0.0.1:1: ") || strings.Count(stderr.String(), "\n") != 1 {
+	if code := cli.Run(t.Context(), root); code != 1 || !strings.Contains(stderr.String(), "reaching the API server at https://127.0.0.1:1: ") || strings.Count(stderr.String(), "\n") != 1 {
 		t.Errorf("code %d, message %q", code, stderr.String())
 	}
 }
@@ -248,7 +249,7 @@ func TestControllerLog(t *testing.T) {
 		if err := json.Unmarshal(line, &entry); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if commit() != "" { // a test is built without version information unless -buildvcs says otherwise
+		if cli.Commit() != "" { // a test is built without version information unless -buildvcs says otherwise
 			wantKeys = slices.Sorted(slices.Values(append(wantKeys, "commit")))
 		}
 		if diff := cmp.Diff(wantKeys, slices.Sorted(maps.Keys(entry))); diff != "" {
@@ -268,7 +269,7 @@ func TestHiddenFlagsHaveNoVariable(t *testing.T) {
 	o := newControllerOptions()
 	flags := pflag.NewFlagSet("controller", pflag.ContinueOnError)
 	o.addFlags(flags)
-	if err := fromEnvironment(flags); err != nil {
+	if err := cli.FromEnvironment(flags); err != nil {
 		t.Fatal(err)
 	}
 	if o.timersText != "" || o.metricsPort != 9090 {
@@ -282,7 +283,7 @@ func TestVersion(t *testing.T) {
 		var out strings.Builder
 		root.SetOut(&out)
 		root.SetArgs(arguments)
-		if code := run(t.Context(), root); code != 0 || !strings.HasPrefix(out.String(), "karpenter version ") {
+		if code := cli.Run(t.Context(), root); code != 0 || !strings.HasPrefix(out.String(), "karpenter version ") {
 			t.Errorf("%v: exit code %d, printed %q", arguments, code, out.String())
 		}
 	}

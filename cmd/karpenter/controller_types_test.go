@@ -9,6 +9,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
@@ -52,17 +53,17 @@ func TestTypeless(t *testing.T) {
 		types []cloud.InstanceType
 		want  string
 	}{
-		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all, none + plural(len(all), "instance type") + "; did you mean m5.large?"},
+		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all, none + cli.Plural(len(all), "instance type") + "; did you mean m5.large?"},
 		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all[:1], none + "1 instance type"},
 		{poolOf(2, "node.kubernetes.io/instance-type", "m5.large"), all, ""},
-		{poolOf(3, "beta.kubernetes.io/arch", "s390x"), all, "the pool's own requirement kubernetes.io/arch In [s390x] leaves none of " + plural(len(all), "instance type") + "; instance types have amd64 and arm64"},
+		{poolOf(3, "beta.kubernetes.io/arch", "s390x"), all, "the pool's own requirement kubernetes.io/arch In [s390x] leaves none of " + cli.Plural(len(all), "instance type") + "; instance types have amd64 and arm64"},
 		{poolOf(4, "karpenter.k8s.aws/instance-cpu", "4"), all, ""},
 		{poolOf(5, "node.kubernetes.io/instance-type", "p3.8xlarge", "p3.16xlarge"), all,
-			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] leaves none of " + plural(len(all), "instance type") + "; no instance type of the family p3 is available here"},
+			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] leaves none of " + cli.Plural(len(all), "instance type") + "; no instance type of the family p3 is available here"},
 		{poolOf(6, "example.com/team", "a"), all, ""},
 		{poolOf(8, "topology.kubernetes.io/zone", "us-east-1a"), all, ""},
 		{poolOf(9, "failure-domain.beta.kubernetes.io/zone", "us-west-2a"), all,
-			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] leaves none of " + plural(len(all), "instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
+			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] leaves none of " + cli.Plural(len(all), "instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
 		{poolOf(7, "node.kubernetes.io/instance-type", "m5.lrge"), nil, ""},
 	} {
 		provider.types = c.types

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster"
@@ -51,7 +52,7 @@ func loose(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
 func TestUnreadableIsNamed(t *testing.T) {
 	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: loose(t)})
 	config.WarningHandler = rest.NoWarnings{}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

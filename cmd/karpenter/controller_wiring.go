@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,12 +26,10 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
+	"github.com/karpenter-go/karpenter/api"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
-	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/apitime"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
@@ -95,7 +92,7 @@ type wiring struct {
 //	           \--> controllers (pool, claim, node) --> provider
 func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
 	w := &wiring{o: o, history: decisions.NewHistory(2 * keptRecords), stock: make(chan struct{}, 1)}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +147,6 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	return w.mgr, w.addLegacy(ctx)
 }
 
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme), awsv1.AddToScheme(scheme),
-		karpv1alpha5.AddToScheme(scheme), awsv1alpha1.AddToScheme(scheme))
-}
-
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	o := w.o
 	renew, retry, shutdown := o.electionRenewal(), o.electionLease*2/15, 8*time.Second
@@ -178,13 +169,10 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 	}
 }
 
-// namespaceFile is a file that contains, inside a cluster, the namespace that the program runs in.
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 // electionNamespace returns the namespace of the Lease: the given one, else, outside a cluster, kube-system. Inside a
 // cluster the empty name means the program's own namespace.
 func electionNamespace(given string) string {
-	if _, err := os.Stat(namespaceFile); given == "" && err != nil {
+	if _, err := os.Stat(cli.NamespaceFile); given == "" && err != nil {
 		return "kube-system"
 	}
 	return given
@@ -233,7 +221,7 @@ func (w *wiring) addProvider(ctx context.Context) error {
 	case "aws":
 		return w.addAWS(ctx)
 	}
-	return usageErrorf("--cloud-provider is %q, want aws or kwok", w.o.cloudProvider)
+	return cli.UsageErrorf("--cloud-provider is %q, want aws or kwok", w.o.cloudProvider)
 }
 
 func (w *wiring) addKwok() error {
@@ -245,16 +233,16 @@ func (w *wiring) addKwok() error {
 	if path := w.o.instanceTypesFile; path != "" {
 		file, err := os.Open(path)
 		if err != nil {
-			return usageErrorf("--instance-types-file-path: %w", err)
+			return cli.UsageErrorf("--instance-types-file-path: %w", err)
 		}
 		defer file.Close()
 		if options.Types, options.ProviderLabels, err = kwok.ReadInstanceTypes(file, path); err != nil {
-			return usageErrorf("--instance-types-file-path: %w", err)
+			return cli.UsageErrorf("--instance-types-file-path: %w", err)
 		}
 	}
 	provider, err := kwok.New(options)
 	if err != nil {
-		return usageErrorf("setting up kwok: %w", err)
+		return cli.UsageErrorf("setting up kwok: %w", err)
 	}
 	w.provider = provider
 	return errors.Join(w.mgr.Add(provider), w.mgr.Add(everywhere(w.followStock)))

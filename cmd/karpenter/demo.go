@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
@@ -52,13 +53,13 @@ EC2 takes half of them back, and a new image is released; it fails if pods run e
 only after the two minutes of the notice, or a budget is exceeded.
 
 The data directory holds the logs; every demo begins with an empty cluster.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.check(); err != nil {
 				return err
 			}
 			if command.Flags().Changed("replicas") && options.story == consolidationStoryName {
-				return usageErrorf("--replicas is for the story %s", scaleStoryName)
+				return cli.UsageErrorf("--replicas is for the story %s", scaleStoryName)
 			}
 			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its own log
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -85,28 +86,28 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 func (o *demoOptions) check() error {
 	const most = 5000
 	if o.replicas < 1 || o.replicas > most {
-		return usageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
+		return cli.UsageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
 	}
 	if _, known := stories()[o.story]; !known || o.story == awsStoryName {
-		return usageErrorf("--story is %q, want %s", o.story, storyNames())
+		return cli.UsageErrorf("--story is %q, want %s", o.story, storyNames())
 	}
 	switch {
 	case o.cloud != "" && o.cloud != "kwok" && o.cloud != "aws":
-		return usageErrorf("--cloud-provider is %q, want kwok or aws", o.cloud)
+		return cli.UsageErrorf("--cloud-provider is %q, want kwok or aws", o.cloud)
 	case o.cloud == "aws" && o.story != scaleStoryName:
-		return usageErrorf("--story %s is for --cloud-provider kwok", o.story)
+		return cli.UsageErrorf("--story %s is for --cloud-provider kwok", o.story)
 	case o.cloud == "aws" && o.keep:
-		return usageErrorf("--keep is for --cloud-provider kwok: the simulated AWS ends with the demo")
+		return cli.UsageErrorf("--keep is for --cloud-provider kwok: the simulated AWS ends with the demo")
 	}
 	if o.keep && o.story != scaleStoryName {
-		return usageErrorf("--keep is for the story %s", scaleStoryName)
+		return cli.UsageErrorf("--keep is for the story %s", scaleStoryName)
 	}
 	if o.dataDir == "" {
-		return usageErrorf("--data-dir is empty, want a directory")
+		return cli.UsageErrorf("--data-dir is empty, want a directory")
 	}
 	var err error
 	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
-		return usageErrorf("--data-dir: %w", err)
+		return cli.UsageErrorf("--data-dir: %w", err)
 	}
 	if o.cloud == "aws" {
 		o.story = awsStoryName
@@ -138,7 +139,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 	}()
 	tell := stories()[d.story]
-	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", cmp.Or(tell.opening, plural(d.replicas, "pod")), filepath.Join(d.dataDir, "logs"))
+	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", cmp.Or(tell.opening, cli.Plural(d.replicas, "pod")), filepath.Join(d.dataDir, "logs"))
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (string, error)
@@ -181,7 +182,7 @@ func (d *demo) before(tell story) func(context.Context) (string, error) {
 
 // failed returns an error with the step and the log to read.
 func (d *demo) failed(step string, err error) error {
-	var usage *usageError
+	var usage *cli.UsageError
 	var directory *sandbox.DirectoryError
 	if errors.As(err, &usage) || errors.As(err, &directory) {
 		return err
@@ -219,15 +220,15 @@ func (d *demo) stop() {
 }
 
 func (d *demo) scaleUp(ctx context.Context) error {
-	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %s of 100m CPU and 256Mi\n\n", demoDeployment, plural(d.replicas, "replica"))
+	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %s of 100m CPU and 256Mi\n\n", demoDeployment, cli.Plural(d.replicas, "replica"))
 	if err := d.scale(ctx, d.replicas); err != nil {
 		return err
 	}
 	patience := 2*time.Minute + time.Duration(d.replicas)*100*time.Millisecond
-	err := d.await(ctx, patience, plural(d.replicas, "pod")+" to run", func() (bool, string) {
+	err := d.await(ctx, patience, cli.Plural(d.replicas, "pod")+" to run", func() (bool, string) {
 		h := d.history
 		return h.count(podRunning) >= d.replicas && h.count(claimInitialized) >= h.count(claimCreated),
-			fmt.Sprintf("%s pending, %d bound, %d running; %s", plural(h.count(podPending), "pod"), h.count(podBound), h.count(podRunning), plural(h.count(claimCreated), "claim"))
+			fmt.Sprintf("%s pending, %d bound, %d running; %s", cli.Plural(h.count(podPending), "pod"), h.count(podBound), h.count(podRunning), cli.Plural(h.count(claimCreated), "claim"))
 	})
 	if err != nil {
 		return err
@@ -246,11 +247,11 @@ func (d *demo) scaleUp(ctx context.Context) error {
 func leaving(pods, cordoned, nodes int) string {
 	switch {
 	case pods > 0:
-		return plural(pods, "pod") + " left"
+		return cli.Plural(pods, "pod") + " left"
 	case cordoned == 0:
 		return "the pods are gone, the pool's 30 s pass"
 	}
-	return plural(nodes, "node") + " left, " + plural(cordoned, "node") + " cordoned"
+	return cli.Plural(nodes, "node") + " left, " + cli.Plural(cordoned, "node") + " cordoned"
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
@@ -259,7 +260,7 @@ func (d *demo) scaleDown(ctx context.Context) error {
 		return err
 	}
 	claims := len(d.claimsNow())
-	err := d.await(ctx, 3*time.Minute, plural(claims, "node")+" to leave", func() (bool, string) {
+	err := d.await(ctx, 3*time.Minute, cli.Plural(claims, "node")+" to leave", func() (bool, string) {
 		pods, remaining, nodes := d.history.present()
 		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0, leaving(len(pods), d.history.since(nodeCordoned, d.scaled).count, len(nodes))
 	})

@@ -15,6 +15,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
 )
@@ -104,7 +105,7 @@ const noticeAhead = 2 * time.Minute
 func (d *demo) interruptHalf(ctx context.Context) error {
 	alive := slices.DeleteFunc(d.aws.sim.Instances(), func(i awssim.Instance) bool { return i.State != "running" || i.CapacityType != karpv1.CapacityTypeSpot })
 	taken := alive[:(len(alive)+1)/2]
-	fmt.Fprintf(d.out, "\nInterruption: EC2 takes back %d of %s, and says so two minutes ahead\n\n", len(taken), plural(len(alive), "spot instance"))
+	fmt.Fprintf(d.out, "\nInterruption: EC2 takes back %d of %s, and says so two minutes ahead\n\n", len(taken), cli.Plural(len(alive), "spot instance"))
 	before, bought := len(d.claimsNow()), d.history.count(claimCreated)
 	began := time.Now()
 	d.scaled = began
@@ -118,7 +119,7 @@ func (d *demo) interruptHalf(ctx context.Context) error {
 	err := d.await(ctx, noticeAhead, "all pods to run elsewhere", func() (bool, string) {
 		moved := d.runningElsewhere(machines)
 		left := d.claimsOf(machines)
-		return moved == d.replicas && left == 0, fmt.Sprintf("%d of %s run elsewhere, %s still there", moved, plural(d.replicas, "pod"), plural(left, "taken machine"))
+		return moved == d.replicas && left == 0, fmt.Sprintf("%d of %s run elsewhere, %s still there", moved, cli.Plural(d.replicas, "pod"), cli.Plural(left, "taken machine"))
 	})
 	if err != nil {
 		return err
@@ -154,14 +155,14 @@ func (d *demo) releaseImage(ctx context.Context) error {
 	d.history.watchLeaving()
 	err := d.await(ctx, 2*time.Minute+time.Duration(len(old))*time.Minute, "the fleet to be replaced", func() (bool, string) {
 		left := d.claimsOf(old)
-		return left == 0 && d.runningElsewhere(old) == d.replicas, plural(left, "node") + " of the old image left"
+		return left == 0 && d.runningElsewhere(old) == d.replicas, cli.Plural(left, "node") + " of the old image left"
 	})
 	if err != nil {
 		return err
 	}
 	d.printTimeline(d.rowsSince(began, claimCreated, claimInitialized, nodeCordoned, podGone, podRunning, nodeGone))
 	peak := d.history.peak(demoPool)
-	fmt.Fprintf(d.out, "\n  %s were replaced in %.1f s, at most %d at a time.\n", plural(len(old), "node"), time.Since(began).Seconds(), peak.leaving)
+	fmt.Fprintf(d.out, "\n  %s were replaced in %.1f s, at most %d at a time.\n", cli.Plural(len(old), "node"), time.Since(began).Seconds(), peak.leaving)
 	if most := (peak.nodes + 9) / 10; peak.leaving > most {
 		return fmt.Errorf("%d nodes were leaving at a time, and the budget of 10%% of %d allows %d", peak.leaving, peak.nodes, most)
 	}

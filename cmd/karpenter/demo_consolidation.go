@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 //go:embed demo_consolidation.yaml
@@ -74,9 +75,9 @@ func (d *demo) consolidate(ctx context.Context) error {
 	if err := d.scale(ctx, pods); err != nil {
 		return err
 	}
-	err = d.await(ctx, 2*time.Minute, plural(pods, "pod")+" to be left", func() (bool, string) {
+	err = d.await(ctx, 2*time.Minute, cli.Plural(pods, "pod")+" to be left", func() (bool, string) {
 		there, _, _ := d.history.present()
-		return len(there) == pods, plural(len(there), "pod") + " left"
+		return len(there) == pods, cli.Plural(len(there), "pod") + " left"
 	})
 	if err != nil {
 		return err
@@ -113,16 +114,16 @@ func (d *demo) buildFleet(ctx context.Context) (int, error) {
 		if err := d.scale(ctx, sum); err != nil {
 			return 0, err
 		}
-		err := d.await(ctx, 4*time.Minute, plural(sum, "pod")+" to run", func() (bool, string) {
+		err := d.await(ctx, 4*time.Minute, cli.Plural(sum, "pod")+" to run", func() (bool, string) {
 			h := d.history
 			return h.count(podRunning) >= sum && h.count(claimInitialized) >= h.count(claimCreated),
-				fmt.Sprintf("%d running, %s", h.count(podRunning), plural(h.count(claimCreated), "claim"))
+				fmt.Sprintf("%d running, %s", h.count(podRunning), cli.Plural(h.count(claimCreated), "claim"))
 		})
 		if err != nil {
 			return 0, err
 		}
 		d.progress.clear()
-		fmt.Fprintf(d.out, "  pool %-11s%6.1f s   %s more, %s so far\n", wave.pool, time.Since(began).Seconds(), plural(wave.pods, "pod"), plural(d.history.count(claimCreated), "node"))
+		fmt.Fprintf(d.out, "  pool %-11s%6.1f s   %s more, %s so far\n", wave.pool, time.Since(began).Seconds(), cli.Plural(wave.pods, "pod"), cli.Plural(d.history.count(claimCreated), "node"))
 	}
 	return sum, nil
 }
@@ -183,9 +184,9 @@ func (d *demo) printPlan(ctx context.Context) error {
 	}
 	answer := decision.answer()
 	d.planned = answer.After.PricePerHour
-	fmt.Fprintf(d.out, "\nThe plan: %s until nothing is left to save, %s of each pool at a time. Prices and savings in USD per hour\n\n", plural(len(answer.Steps), "step"), openText)
+	fmt.Fprintf(d.out, "\nThe plan: %s until nothing is left to save, %s of each pool at a time. Prices and savings in USD per hour\n\n", cli.Plural(len(answer.Steps), "step"), openText)
 	d.printSteps(answer)
-	fmt.Fprintf(d.out, "\n  %s become %d, %.4f USD/hour become %.4f; no arrangement costs less than %.4f.\n", plural(answer.Before.Nodes, "node"), answer.After.Nodes,
+	fmt.Fprintf(d.out, "\n  %s become %d, %.4f USD/hour become %.4f; no arrangement costs less than %.4f.\n", cli.Plural(answer.Before.Nodes, "node"), answer.After.Nodes,
 		answer.Before.PricePerHour, answer.After.PricePerHour, answer.LowerBoundPerHour)
 	return nil
 }
@@ -257,7 +258,7 @@ func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func
 			return false, err.Error()
 		}
 		return budget.Status.ObservedGeneration >= generation && done(budget.Status.DisruptionsAllowed),
-			plural(int(budget.Status.DisruptionsAllowed), "eviction") + " allowed"
+			cli.Plural(int(budget.Status.DisruptionsAllowed), "eviction") + " allowed"
 	})
 }
 
@@ -267,7 +268,7 @@ func (d *demo) carryOut(ctx context.Context, pods int) error {
 	err := d.awaitAnswer(ctx, 10*time.Minute, "the fleet to be as cheap as it can be", func(now *disruptDecision) (bool, string) {
 		leaving, running := d.history.leavingNow(), d.history.runningNow()
 		done := leaving == 0 && running == pods && len(now.steps) == 0 && now.idleUntil().IsZero() && !now.underWay()
-		return done, fmt.Sprintf("%s leaving, %d of %d pods running, %s", plural(leaving, "node"), running, pods, now.ahead())
+		return done, fmt.Sprintf("%s leaving, %d of %d pods running, %s", cli.Plural(leaving, "node"), running, pods, now.ahead())
 	})
 	if err != nil {
 		return err
@@ -284,7 +285,7 @@ func (d *demo) carryOut(ctx context.Context, pods int) error {
 func (d *disruptDecision) ahead() string {
 	switch next := d.idleUntil(); {
 	case len(d.steps) > 0:
-		return plural(len(d.steps), "step") + " may begin"
+		return cli.Plural(len(d.steps), "step") + " may begin"
 	case d.underWay():
 		return "the steps that have begun go on"
 	case !next.IsZero():
@@ -308,7 +309,7 @@ func (d *demo) judge(pods int, before, after float64) error {
 	moved := d.history.restarts(d.scaled)
 	var broken []string
 	if moved.pending > 0 {
-		broken = append(broken, plural(moved.pending, "pod")+" had no place for a while")
+		broken = append(broken, cli.Plural(moved.pending, "pod")+" had no place for a while")
 	}
 	for _, wave := range consolidationWaves {
 		peak := d.history.peak(wave.pool)
@@ -326,7 +327,7 @@ func (d *demo) judge(pods int, before, after float64) error {
 		return fmt.Errorf("it does not hold: %s", strings.Join(broken, "; "))
 	}
 	fmt.Fprintf(d.out, "\n  %s of %s, and none waited for a node: %.1f s at most from being created to running.\n"+
-		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of every pool.\n", plural(moved.count, "move"), plural(pods, "pod"), moved.longest.Seconds(), before, after, 100*(1-after/before))
+		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of every pool.\n", cli.Plural(moved.count, "move"), cli.Plural(pods, "pod"), moved.longest.Seconds(), before, after, 100*(1-after/before))
 	return nil
 }
 

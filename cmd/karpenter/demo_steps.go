@@ -31,6 +31,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
@@ -142,7 +143,7 @@ func (d *demo) clearDataDir() error {
 	}
 	if _, err := os.Stat(filepath.Join(d.dataDir, "etcd")); err == nil {
 		if _, err := os.Stat(d.marker()); err != nil {
-			return usageErrorf("--data-dir %s holds a cluster that no demo made; want a new directory", d.dataDir)
+			return cli.UsageErrorf("--data-dir %s holds a cluster that no demo made; want a new directory", d.dataDir)
 		}
 		if err := os.RemoveAll(filepath.Join(d.dataDir, "etcd")); err != nil {
 			return fmt.Errorf("removing the cluster of the last demo: %w", err)

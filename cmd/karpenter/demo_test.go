@@ -19,6 +19,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
@@ -164,7 +165,7 @@ func TestDemoEmptiesItsOwnDirectoryOnly(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(data, 0o700), os.Remove(d.marker())); err != nil {
 		t.Fatal(err)
 	}
-	var usage *usageError
+	var usage *cli.UsageError
 	if err := d.clearDataDir(); !errors.As(err, &usage) {
 		t.Errorf("a directory that no demo made: got %v, want a usage error", err)
 	}

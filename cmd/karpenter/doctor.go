@@ -19,10 +19,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
@@ -32,7 +35,7 @@ const mostSkew = 10 * time.Second
 // consultation holds the flags of the verb.
 type consultation struct {
 	live          liveOptions
-	aws           awsOptions
+	aws           awsSettings
 	output        string
 	account       string
 	noElection    bool
@@ -41,6 +44,24 @@ type consultation struct {
 	patience      time.Duration
 	fromVariables *pflag.FlagSet
 	now           func() time.Time
+}
+
+// awsSettings are the settings of the controller that determine which resources must exist in AWS.
+type awsSettings struct {
+	discovery.Kubernetes
+	cluster, queue        string
+	isolatedVPC, noDryRun bool
+}
+
+func (a *awsSettings) addFlags(f *pflag.FlagSet) {
+	const same = ", as the controller has it"
+	f.StringVar(&a.cluster, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it AWS is not looked at")
+	f.StringVar(&a.Endpoint, "cluster-endpoint", "", "aws: URL of the API server that nodes are told"+same)
+	f.StringVar(&a.CABundle, "cluster-ca-bundle", "", "aws: certificates of the API server that nodes are told"+same)
+	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
+	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
+	f.BoolVar(&a.FromEKS, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
+	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
 }
 
 // newDoctorCommand returns the verb that diagnoses an installation.
@@ -62,7 +83,7 @@ controller's pod (kubectl exec), provider and leader election are taken from the
 
 The exit code is 1 when something was found.`,
 		Example: "  karpenter doctor --cloud-provider=kwok\n  karpenter doctor --service-account karpenter/karpenter\n  kubectl -n karpenter exec deploy/karpenter -- karpenter doctor -o json",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.run(command.Context(), command.OutOrStdout())
 		},
@@ -82,24 +103,24 @@ func (c *consultation) addFlags(flags *pflag.FlagSet) {
 	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "as the controller has it")
 	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "as the controller has it (default: wherever the Lease is)")
-	c.aws.addFlagsOfDoctor(c.fromVariables)
+	c.aws.addFlags(c.fromVariables)
 	flags.AddFlagSet(c.fromVariables)
 }
 
 func (c *consultation) check() error {
-	if err := fromEnvironment(c.fromVariables); err != nil {
+	if err := cli.FromEnvironment(c.fromVariables); err != nil {
 		return err
 	}
 	namespace, name, both := strings.Cut(c.account, "/")
 	switch {
 	case c.output != "text" && c.output != "json":
-		return usageErrorf("--output is %q, want text or json", c.output)
+		return cli.UsageErrorf("--output is %q, want text or json", c.output)
 	case !slices.Contains([]string{"", "aws", "kwok"}, c.live.cloudProvider):
-		return usageErrorf("--cloud-provider is %q, want aws or kwok", c.live.cloudProvider)
+		return cli.UsageErrorf("--cloud-provider is %q, want aws or kwok", c.live.cloudProvider)
 	case c.account != "" && (!both || namespace == "" || name == ""):
-		return usageErrorf("--service-account is %q, want NAMESPACE/NAME", c.account)
+		return cli.UsageErrorf("--service-account is %q, want NAMESPACE/NAME", c.account)
 	case c.patience < 0:
-		return usageErrorf("--patience is %s, want zero or more", c.patience)
+		return cli.UsageErrorf("--patience is %s, want zero or more", c.patience)
 	}
 	return nil
 }
@@ -134,7 +155,7 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 		_, err = io.WriteString(out, report.Text())
 	}
 	if err == nil && len(report.Findings) > 0 {
-		err = fmt.Errorf("found %s", plural(len(report.Findings), "problem"))
+		err = fmt.Errorf("found %s", cli.Plural(len(report.Findings), "problem"))
 	}
 	return err
 }
@@ -145,7 +166,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +176,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 	config.WarningHandler = rest.NoWarnings{} // for example about deprecated v1beta1, when its conversion is tested
 	reader, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	s := &doctor.Source{
 		Client: reader, Config: config, Now: c.now, Account: c.account,
@@ -165,7 +186,7 @@ func (c *consultation) source() (*doctor.Source, error) {
 		s.LeaseName = ""
 	}
 	// Inside a cluster, the program examines its own cluster unless a flag selects another one.
-	if text, err := os.ReadFile(namespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" {
+	if text, err := os.ReadFile(cli.NamespaceFile); err == nil && c.live.kubeconfig == "" && c.live.context == "" {
 		s.Namespace = strings.TrimSpace(string(text))
 	}
 	s.Expected, err = crds.Definitions()
@@ -178,7 +199,7 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 	if !slices.Contains(facts.Providers, "aws") {
 		return nil, "" // simulated nodes have no cloud
 	}
-	if c.aws.clusterName == "" {
+	if c.aws.cluster == "" {
 		return nil, "did not look into AWS: give --cluster-name" + named(facts) + ", and credentials as the controller has them, or run the doctor in the controller's pod"
 	}
 	cannot := func(err error) ([]cloud.Finding, string) {
@@ -188,18 +209,18 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 	if err != nil {
 		return cannot(err)
 	}
-	kubernetes, err := c.aws.kubernetes(source.Config, source.Client)
+	kubernetes, err := aws.KubernetesOf(c.aws.Kubernetes, source.Config, source.Client)
 	if err != nil {
 		return cannot(err)
 	}
 	provider, err := aws.New(aws.Options{
-		Client: source.Client, Live: source.Client, Clients: aws.ClientsOf(cfg), Kubernetes: kubernetes, Cluster: c.aws.clusterName, Region: cfg.Region, Queue: c.aws.queue,
+		Client: source.Client, Live: source.Client, Clients: aws.ClientsOf(cfg), Kubernetes: kubernetes, Cluster: c.aws.cluster, Region: cfg.Region, Queue: c.aws.queue,
 		IsolatedVPC: c.aws.isolatedVPC, NoDryRun: c.aws.noDryRun,
 	})
 	if err != nil {
 		return cannot(err)
 	}
-	looked := "looked into AWS too: cluster " + c.aws.clusterName + " in " + cfg.Region
+	looked := "looked into AWS too: cluster " + c.aws.cluster + " in " + cfg.Region
 	if c.aws.queue == "" {
 		return provider.Examine(ctx), looked + "; no interruption queue (--interruption-queue)"
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -58,7 +59,7 @@ func newClinic(t *testing.T) *clinic {
 	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
 		t.Fatal(err)
 	}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}

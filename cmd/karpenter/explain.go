@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -80,7 +81,7 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	case !full:
 		name = e.live.home() + "/" + name
 	case e.live.namespace != "" && namespace != e.live.namespace:
-		return usageErrorf("pod %s is not in --namespace %s: give one of them", name, e.live.namespace)
+		return cli.UsageErrorf("pod %s is not in --namespace %s: give one of them", name, e.live.namespace)
 	}
 	w, err := e.world(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (e *explanation) world(ctx context.Context) (*world, error) { return e.worl
 // worldAt reads the cluster as of a time.
 func (e *explanation) worldAt(ctx context.Context, now time.Time) (*world, error) {
 	if e.output != "text" && e.output != "json" {
-		return nil, usageErrorf("--output is %q, want text or json", e.output)
+		return nil, cli.UsageErrorf("--output is %q, want text or json", e.output)
 	}
 	if err := errors.Join(e.live.check(), e.policy.check()); err != nil {
 		return nil, err
@@ -216,7 +217,7 @@ func (o *podOutcome) text() string {
 	case "NewNode":
 		n := o.NewNode
 		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would do there\n%s",
-			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, plural(len(n.Pods), "pod"), plural(len(n.InstanceTypes), "type"), pricesAre(o.PriceSource))
+			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, cli.Plural(len(n.Pods), "pod"), cli.Plural(len(n.InstanceTypes), "type"), pricesAre(o.PriceSource))
 	}
 	verb := "has no place"
 	if o.Outcome == "Ignored" {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // newExplainCommand returns the verb that explains what happens to an object of a live cluster. Objects are named as
@@ -46,10 +46,10 @@ func explainNamed(command *cobra.Command, arguments []string) error {
 	}
 	what := arguments[0]
 	if strings.HasPrefix(what, "-") {
-		return usageErrorf("nothing to explain: want pod, node or pool, and a name")
+		return cli.UsageErrorf("nothing to explain: want pod, node or pool, and a name")
 	}
 	kind, _, _ := strings.Cut(what, "/")
-	return usageErrorf("%q is not known, want pod, node or pool%s", kind, didYouMean(kind, kindsOf(command)))
+	return cli.UsageErrorf("%q is not known, want pod, node or pool%s", kind, cli.DidYouMean(kind, kindsOf(command)))
 }
 
 // kindsOf returns all names of the kinds that can be explained.
@@ -65,7 +65,7 @@ func kindsOf(command *cobra.Command) []string {
 func oneName(want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) != 1 {
-			return usageErrorf("%d arguments, want one: %s", len(arguments), want)
+			return cli.UsageErrorf("%d arguments, want one: %s", len(arguments), want)
 		}
 		return nil
 	}
@@ -79,14 +79,6 @@ func bareName(command *cobra.Command, name string) string {
 		return rest
 	}
 	return name
-}
-
-// didYouMean completes an error about a name that is similar to a known one.
-func didYouMean(name string, known []string) string {
-	if meant := explain.Nearest(name, known); meant != "" {
-		return "; did you mean " + meant + "?"
-	}
-	return ""
 }
 
 // mostNamed is the maximum number of pods that an error names.
@@ -116,12 +108,12 @@ func (o *objects) podsLike(name string) string {
 	case len(elsewhere) > 0:
 		return "; there is " + fewNames(elsewhere)
 	}
-	return didYouMean(bare, near)
+	return cli.DidYouMean(bare, near)
 }
 
 func fewNames(names []string) string {
 	if len(names) <= mostNamed {
 		return strings.Join(names, ", ")
 	}
-	return strings.Join(names[:mostNamed], ", ") + " and " + plural(len(names)-mostNamed, "other")
+	return strings.Join(names[:mostNamed], ", ") + " and " + cli.Plural(len(names)-mostNamed, "other")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -134,7 +135,7 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	known := w.nodeNames() // before the model changes
 	outcome := w.disrupt(&e.policy, 1).nodeOutcome(name)
 	if outcome == nil {
-		return fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
+		return fmt.Errorf("there is no node %s, and no claim of that name%s", name, cli.DidYouMean(name, known))
 	}
 	if outcome.NodeClaim != "" {
 		outcome.RemovalsPaused = w.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
@@ -295,7 +296,7 @@ func (o *nodeOutcome) text() string {
 		b.WriteString(removalsPaused(o.RemovalsPaused, o.NodePool))
 	}
 	if o.PodsToMove > 0 {
-		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)
+		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", cli.Plural(o.PodsToMove, "pod"), o.MovePrice)
 	}
 	o.writeReasons(&b)
 	if o.Drifted != "" {
@@ -332,7 +333,7 @@ func (o *nodeOutcome) writeStep(b *strings.Builder) {
 		return
 	}
 	s := o.Step
-	fmt.Fprintf(b, ": %s, %s out, in %s, %s moved, %s\n", s.Reason, names(s.Remove), additions(s.Add), plural(s.Moved, "pod"), savingPerHour(s.Saving))
+	fmt.Fprintf(b, ": %s, %s out, in %s, %s moved, %s\n", s.Reason, names(s.Remove), additions(s.Add), cli.Plural(s.Moved, "pod"), savingPerHour(s.Saving))
 }
 
 func (o *nodeOutcome) writeAlone(b *strings.Builder) {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -124,7 +125,7 @@ func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) e
 		for _, p := range w.pools {
 			names = append(names, p.object.Name)
 		}
-		return fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
+		return fmt.Errorf("there is no pool %s%s", name, cli.DidYouMean(name, names))
 	}
 	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return e.print(outcome, out)
@@ -162,7 +163,7 @@ func (d *disruptDecision) poolOutcome(name string) *poolOutcome {
 		o.Static = &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
 	}
 	o.fleetFigures = fleetFigures{len(nodes), usd(price), usd(cost)}
-	price, cost = leastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
+	price, cost = disruption.LeastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
 	o.LowerBoundPerHour, o.LowerBoundCostPerHour = usd(price), usd(cost)
 	o.addBudgets(d.first, pool)
 	o.addRollout(d.first, nodes)
@@ -270,7 +271,7 @@ func (d *disruptDecision) keptCounts(pool string) []keptCount {
 
 func (o *poolOutcome) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pool %s: %s for %.4f USD per hour, %.4f with what nodes cost beyond their price", o.NodePool, plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour)
+	fmt.Fprintf(&b, "pool %s: %s for %.4f USD per hour, %.4f with what nodes cost beyond their price", o.NodePool, cli.Plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour)
 	if o.NotReady > 0 {
 		fmt.Fprintf(&b, "; %d not ready", o.NotReady)
 	}
@@ -283,18 +284,18 @@ func (o *poolOutcome) text() string {
 		fmt.Fprintf(&b, "  no plan makes it less than %.4f USD per hour, %.4f with what nodes cost beyond their price, while nodes that stay by rule stay\n", o.LowerBoundPerHour, o.LowerBoundCostPerHour)
 	}
 	if s := o.Static; s != nil && s.Kept {
-		fmt.Fprintf(&b, "  has a fixed number of nodes: %s of %s\n", plural(o.Nodes, "node"), plural(int(s.Replicas), "replica"))
+		fmt.Fprintf(&b, "  has a fixed number of nodes: %s of %s\n", cli.Plural(o.Nodes, "node"), cli.Plural(int(s.Replicas), "replica"))
 	} else if s != nil {
 		fmt.Fprintf(&b, "  has %s, and none of them is kept while the feature gate StaticCapacity is off: give --feature-gates as the controller has them; "+
-			"settings.featureGates.staticCapacity of the chart switches it on\n", plural(int(s.Replicas), "replica"))
+			"settings.featureGates.staticCapacity of the chart switches it on\n", cli.Plural(int(s.Replicas), "replica"))
 	}
 	o.writeBudgets(&b)
 	o.writeRollout(&b)
 	if len(o.Steps) > 0 {
-		fmt.Fprintf(&b, "  %s would be begun now: %s\n", plural(len(o.Steps), "step"), savingPerHour(o.Saving))
+		fmt.Fprintf(&b, "  %s would be begun now: %s\n", cli.Plural(len(o.Steps), "step"), savingPerHour(o.Saving))
 	}
 	for _, k := range o.Kept {
-		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)), k.For, k.CostPerHour, k.Message)
+		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", cli.Plural(len(k.Nodes), "node"), verb(len(k.Nodes)), k.For, k.CostPerHour, k.Message)
 		if k.ChangesAt != nil {
 			fmt.Fprintf(&b, "    may change at %s\n", k.ChangesAt.UTC().Format(time.RFC3339))
 		}
@@ -327,10 +328,10 @@ func (o *poolOutcome) writeBudgets(b *strings.Builder) {
 		}
 	}
 	if o.Budgets[0].Leaving > 0 {
-		fmt.Fprintf(b, "; %s not ready, being deleted or in a command", plural(int(o.Budgets[0].Leaving), "node"))
+		fmt.Fprintf(b, "; %s not ready, being deleted or in a command", cli.Plural(int(o.Budgets[0].Leaving), "node"))
 	}
 	if o.Terminating > 0 {
-		fmt.Fprintf(b, "; %s being terminated, which no longer count", plural(o.Terminating, "node"))
+		fmt.Fprintf(b, "; %s being terminated, which no longer count", cli.Plural(o.Terminating, "node"))
 	}
 	b.WriteByte('\n')
 	if o.Changes != nil {
@@ -341,19 +342,19 @@ func (o *poolOutcome) writeBudgets(b *strings.Builder) {
 func (o *poolOutcome) writeRollout(b *strings.Builder) {
 	r := &o.Rollout
 	if r.Current < o.Nodes {
-		fmt.Fprintf(b, "  %d of %s are what the pool says\n", r.Current, plural(o.Nodes, "node"))
+		fmt.Fprintf(b, "  %d of %s are what the pool says\n", r.Current, cli.Plural(o.Nodes, "node"))
 	}
 	for _, c := range r.Drifted {
-		fmt.Fprintf(b, "    %s drifted, %s: %s", plural(len(c.Nodes), "node"), c.Reason, names(c.Nodes))
+		fmt.Fprintf(b, "    %s drifted, %s: %s", cli.Plural(len(c.Nodes), "node"), c.Reason, names(c.Nodes))
 		if c.Since != nil {
 			fmt.Fprintf(b, ", the first at %s", c.Since.UTC().Format(time.RFC3339))
 		}
 		b.WriteByte('\n')
 	}
 	if r.Due > 0 {
-		fmt.Fprintf(b, "  %s due for renewal before expireAfter ends\n", plural(r.Due, "node"))
+		fmt.Fprintf(b, "  %s due for renewal before expireAfter ends\n", cli.Plural(r.Due, "node"))
 	}
 	for _, c := range r.UnderWay {
-		fmt.Fprintf(b, "  %s leaving: %s, phase %s\n", plural(c.Nodes, "node"), c.Reason, c.Phase)
+		fmt.Fprintf(b, "  %s leaving: %s, phase %s\n", cli.Plural(c.Nodes, "node"), c.Reason, c.Phase)
 	}
 }

@@ -7,8 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // wordsCluster is a pool with nodes that are cordoned, empty and being removed, and a pod that waits for its volume.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // argumentsVariable names an environment variable that makes TestAsProgram run the program with these arguments, one
@@ -22,7 +24,7 @@ func TestAsProgram(t *testing.T) {
 	}
 	root := newRootCommand()
 	root.SetArgs(strings.Split(arguments, "\n"))
-	os.Exit(run(t.Context(), root))
+	os.Exit(cli.Run(t.Context(), root))
 }
 
 // program runs the program as a process, and returns its output and its peak resident memory in MiB.

@@ -20,9 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
@@ -48,11 +50,11 @@ func (l *liveOptions) addFlags(flags *pflag.FlagSet) {
 func (l *liveOptions) check() error {
 	switch {
 	case !slices.Contains([]string{"", "kwok", "aws"}, l.cloudProvider):
-		return usageErrorf("--cloud-provider is %q, want kwok or aws", l.cloudProvider)
+		return cli.UsageErrorf("--cloud-provider is %q, want kwok or aws", l.cloudProvider)
 	case !(l.memoryOverhead >= 0 && l.memoryOverhead < 1):
-		return usageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", l.memoryOverhead)
+		return cli.UsageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", l.memoryOverhead)
 	case l.reservedENIs < 0:
-		return usageErrorf("--reserved-enis is %d, want 0 or more", l.reservedENIs)
+		return cli.UsageErrorf("--reserved-enis is %d, want 0 or more", l.reservedENIs)
 	}
 	return nil
 }
@@ -91,13 +93,13 @@ func (l *liveOptions) connect() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := newScheme()
+	scheme, err := api.NewScheme()
 	if err != nil {
 		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: liveKinds()})
 	if err != nil {
-		return nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
@@ -43,10 +44,10 @@ func (c *connection) loader() clientcmd.ClientConfig {
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
-		return nil, usageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
+		return nil, cli.UsageErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
 	}
 	if err != nil {
-		return nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "karpenter/" + programVersion()

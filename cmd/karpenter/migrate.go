@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
@@ -60,7 +61,7 @@ The exit code is 0 when everything was carried over, 1 when something is impossi
 bad input; where a file of a folder cannot be read, the rest is printed too. With --check nothing is printed but the
 report, and the exit code is 1 when anything would change too.`,
 		Example: "  karpenter migrate -f provisioners.yaml > nodepools.yaml\n  karpenter migrate -f manifests/ --check\n  karpenter migrate --live --values values.yaml > today.yaml\n  karpenter migrate -f values.yaml > new-values.yaml\n  kubectl -n kube-system get deploy cluster-autoscaler -o yaml | karpenter migrate -f - -f cluster.yaml",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return o.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
@@ -89,24 +90,24 @@ func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 func (o *migrateOptions) verify() (minor int, err error) {
 	switch {
 	case len(o.files) == 0 && !o.live:
-		return 0, usageErrorf("nothing to read: give -f FILE, -f DIR, -f - or --live")
+		return 0, cli.UsageErrorf("nothing to read: give -f FILE, -f DIR, -f - or --live")
 	case !slices.Contains([]string{"", "aws", "kwok"}, o.cloudProvider):
-		return 0, usageErrorf("--cloud-provider is %q, want aws or kwok", o.cloudProvider)
+		return 0, cli.UsageErrorf("--cloud-provider is %q, want aws or kwok", o.cloudProvider)
 	case o.kubeconfig != "" && !o.live:
-		return 0, usageErrorf("--kubeconfig is for --live")
+		return 0, cli.UsageErrorf("--kubeconfig is for --live")
 	case o.context != "" && !o.live:
-		return 0, usageErrorf("--context is for --live")
+		return 0, cli.UsageErrorf("--context is for --live")
 	case o.namespace != "" && !o.live:
-		return 0, usageErrorf("--namespace is for --live")
+		return 0, cli.UsageErrorf("--namespace is for --live")
 	case o.workloads && !o.live:
-		return 0, usageErrorf("--workloads is for --live: workloads in files are always printed")
+		return 0, cli.UsageErrorf("--workloads is for --live: workloads in files are always printed")
 	case o.kubernetes == "":
 		return 0, nil
 	}
 	_, after, found := strings.Cut(strings.TrimPrefix(o.kubernetes, "v"), ".")
 	text, _, _ := strings.Cut(after, ".")
 	if minor, err = strconv.Atoi(strings.TrimSuffix(text, "+")); !found || err != nil {
-		return 0, usageErrorf("--kubernetes-version is %q, want a version such as 1.34", o.kubernetes)
+		return 0, cli.UsageErrorf("--kubernetes-version is %q, want a version such as 1.34", o.kubernetes)
 	}
 	return minor, nil
 }
@@ -188,9 +189,9 @@ func (o *migrateOptions) write(result migrate.Result, unread int, out, problems 
 	}
 	switch {
 	case unread > 0:
-		return usageErrorf("%s could not be read, see the report", plural(unread, "file"))
+		return cli.UsageErrorf("%s could not be read, see the report", cli.Plural(unread, "file"))
 	case impossible > 0:
-		return fmt.Errorf("%s impossible, see the report", plural(impossible, "thing")+map[bool]string{true: " is", false: " are"}[impossible == 1])
+		return fmt.Errorf("%s impossible, see the report", cli.Plural(impossible, "thing")+map[bool]string{true: " is", false: " are"}[impossible == 1])
 	case o.check && result.Changed:
 		return errors.New("manifests would change, see the report")
 	}
@@ -216,7 +217,7 @@ func (o *migrateOptions) read(in io.Reader) (files []migrate.File, unread migrat
 		if path == "-" {
 			data, err := readText(in, 0, largestFile)
 			if err != nil {
-				return nil, nil, usageErrorf("standard input: %w", err)
+				return nil, nil, cli.UsageErrorf("standard input: %w", err)
 			}
 			files = append(files, migrate.File{Name: "standard input", Text: data})
 			continue
@@ -233,7 +234,7 @@ func (o *migrateOptions) read(in io.Reader) (files []migrate.File, unread migrat
 			case folder:
 				unread = append(unread, &migrate.Entry{Origin: filepath.ToSlash(path), Object: "file", Notes: []migrate.Note{{Outcome: migrate.Impossible, Text: "cannot be read: " + err.Error()}}})
 			default:
-				return nil, nil, usageErrorf("reading manifests: %w", err)
+				return nil, nil, cli.UsageErrorf("reading manifests: %w", err)
 			}
 		}
 	}
@@ -244,14 +245,14 @@ func (o *migrateOptions) read(in io.Reader) (files []migrate.File, unread migrat
 func manifestsAt(path string) (paths []string, folder bool, err error) {
 	about, err := os.Stat(path)
 	if err != nil {
-		return nil, false, usageErrorf("reading manifests: %w", readable(err))
+		return nil, false, cli.UsageErrorf("reading manifests: %w", readable(err))
 	}
 	if !about.IsDir() {
 		return []string{path}, false, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, false, usageErrorf("reading manifests: %w", readable(err))
+		return nil, false, cli.UsageErrorf("reading manifests: %w", readable(err))
 	}
 	for _, entry := range entries {
 		if file := filepath.Join(path, entry.Name()); plainFile(file) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
@@ -259,7 +260,7 @@ func manifestsAt(path string) (paths []string, folder bool, err error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, false, usageErrorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path)
+		return nil, false, cli.UsageErrorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path)
 	}
 	return paths, true, nil
 }

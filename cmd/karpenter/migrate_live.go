@@ -20,6 +20,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
@@ -61,11 +62,11 @@ func readCluster(ctx context.Context, to *connection) (*clusterContents, error) 
 	}
 	c, err := client.New(config, client.Options{})
 	if err != nil {
-		return nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	asked, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, usageErrorf("reading the kubeconfig: %w", err)
+		return nil, cli.UsageErrorf("reading the kubeconfig: %w", err)
 	}
 	version, err := asked.ServerVersion()
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/migrate"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
@@ -79,7 +79,7 @@ func TestMigrateFiles(t *testing.T) {
 			if err != nil {
 				said += err.Error()
 			}
-			if got := codeOf(err); got != test.code {
+			if got := cli.ExitCode(err); got != test.code {
 				t.Errorf("it ended with %d (%v), want %d", got, err, test.code)
 			}
 			for _, text := range test.prints {
@@ -109,7 +109,7 @@ func TestMigrateDangling(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, said, err := runBoth(t, "", "migrate", "-f", folder)
-	if code := codeOf(err); code != 2 || !strings.Contains(err.Error(), "1 file could not be read") {
+	if code := cli.ExitCode(err); code != 2 || !strings.Contains(err.Error(), "1 file could not be read") {
 		t.Errorf("it ended with %d (%v), want 2", code, err)
 	}
 	if want := todaysPool + "---\n# last\n"; out != want {
@@ -118,18 +118,6 @@ func TestMigrateDangling(t *testing.T) {
 	if !strings.Contains(said, "b.yaml") || !strings.Contains(said, "cannot be read") {
 		t.Errorf("it reported\n%s", said)
 	}
-}
-
-// codeOf returns the exit code of main for an error.
-func codeOf(err error) int {
-	var usage *usageError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &usage):
-		return 2
-	}
-	return 1
 }
 
 // checkBeside checks the values and the report that were written to files.

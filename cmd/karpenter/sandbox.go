@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
@@ -30,7 +31,7 @@ The data directory identifies the sandbox: two directories are two sandboxes. It
 holds certificates, ports, etcd's data, the kubeconfig and the logs
 (logs/<component>.log); "down" keeps it, and the next "up" goes on from there. A
 Node with the annotation kwok.x-k8s.io/node=fake becomes Ready and runs pods.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	group.AddCommand(newSandboxUp(), newSandboxDown(), newSandboxStatus(), newSandboxKubeconfig(), newSandboxAssets(), newSandboxSupervise(), newSandboxAWS())
@@ -64,10 +65,10 @@ func newSandboxUp() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start the sandbox and return when it is ready",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.ReadyTimeout <= 0 {
-				return usageErrorf("--timeout is %s, want a positive time such as 2m", options.ReadyTimeout)
+				return cli.UsageErrorf("--timeout is %s, want a positive time such as 2m", options.ReadyTimeout)
 			}
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -144,7 +145,7 @@ func newSandboxDown() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "down",
 		Short: "Stop the sandbox; its data stays",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ran, err := sandbox.Down(command.Context(), dataDir)
 			if err != nil {
@@ -167,7 +168,7 @@ func newSandboxStatus() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Tell whether the sandbox runs (exit code 0) or not (1), and why",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			status, err := sandbox.ReadStatus(dataDir)
 			if err != nil {
@@ -208,7 +209,7 @@ func newSandboxKubeconfig() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the administrator's kubeconfig of the sandbox",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			path, err := sandbox.Kubeconfig(dataDir)
 			if err != nil {
@@ -233,7 +234,7 @@ func newSandboxAssets() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "assets",
 		Short: "Find or build the control plane's executables and print their folder",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -257,7 +258,7 @@ func newSandboxSupervise() *cobra.Command {
 		Use:    "supervise",
 		Short:  "Run a sandbox that `up` prepared",
 		Hidden: true,
-		Args:   noArguments,
+		Args:   cli.NoArguments,
 		RunE:   func(*cobra.Command, []string) error { return sandbox.Supervise(dataDir) },
 	}
 	dataDirFlag(command, &dataDir)
@@ -270,20 +271,9 @@ func findAssets(ctx context.Context, options sandbox.AssetsOptions) (string, err
 	found, err := sandbox.Assets(ctx, options)
 	var version *sandbox.VersionError
 	if err != nil && (options.Folder != "" || errors.As(err, &version)) {
-		return "", usageErrorf("%w", err)
+		return "", cli.UsageErrorf("%w", err)
 	}
 	return found, err
-}
-
-func noArguments(command *cobra.Command, arguments []string) error {
-	if len(arguments) > 0 {
-		var verbs []string
-		for _, c := range command.Commands() {
-			verbs = append(append(verbs, c.Name()), c.Aliases...)
-		}
-		return usageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], didYouMean(arguments[0], verbs), command.CommandPath())
-	}
-	return nil
 }
 
 func progressTo(out io.Writer) func(string) {

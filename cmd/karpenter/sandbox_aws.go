@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
 )
@@ -45,7 +46,7 @@ never joins; standard error says why.
 
 POST /_admin/VERB with JSON breaks things, GET /_admin/instances tells what runs;
 an unknown VERB lists all of them.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
@@ -69,10 +70,10 @@ an unknown VERB lists all of them.`,
 // run serves requests until ctx ends.
 func (s awsSim) run(ctx context.Context, out io.Writer) error {
 	if s.options.Scarcity < 0 || s.options.Scarcity > 1 {
-		return usageErrorf("--scarcity is %g, want 0 to 1", s.options.Scarcity)
+		return cli.UsageErrorf("--scarcity is %g, want 0 to 1", s.options.Scarcity)
 	}
 	if s.options.Lag < 0 {
-		return usageErrorf("--lag is %s, want a time such as 2s", s.options.Lag)
+		return cli.UsageErrorf("--lag is %s, want a time such as 2s", s.options.Lag)
 	}
 	if s.noLimits {
 		s.options.Limits = map[string]awssim.Limit{}
@@ -84,7 +85,7 @@ func (s awsSim) run(ctx context.Context, out io.Writer) error {
 	}
 	cloud, err := awssim.New(s.options)
 	if err != nil {
-		return usageErrorf("%w", err)
+		return cli.UsageErrorf("%w", err)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
 	if err != nil {
@@ -98,10 +99,10 @@ func (s awsSim) run(ctx context.Context, out io.Writer) error {
 func (s *awsSim) join() error {
 	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 	if err != nil {
-		return usageErrorf("--kubeconfig: %w", err)
+		return cli.UsageErrorf("--kubeconfig: %w", err)
 	}
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return usageErrorf("--kubeconfig: %w", err)
+		return cli.UsageErrorf("--kubeconfig: %w", err)
 	}
 	joined, err := client.New(config, client.Options{})
 	if err != nil {

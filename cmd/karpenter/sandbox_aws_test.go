@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // TestAWSSim checks that the verb prints its address, serves requests there, and ends on request.
@@ -18,7 +20,7 @@ func TestAWSSim(t *testing.T) {
 	root.SetOut(writer)
 	root.SetArgs([]string{"sandbox", "aws-sim", "--listen", "127.0.0.1:0", "--region", "eu-west-1"})
 	code := make(chan int)
-	go func() { code <- run(ctx, root) }()
+	go func() { code <- cli.Run(ctx, root) }()
 	line := make([]byte, 200)
 	n, err := reader.Read(line)
 	if err != nil {
@@ -49,7 +51,7 @@ func TestAWSSimUsage(t *testing.T) {
 		root.SetOut(io.Discard)
 		root.SetErr(io.Discard)
 		root.SetArgs(append([]string{"sandbox", "aws-sim"}, arguments...))
-		if got := run(t.Context(), root); got != 2 {
+		if got := cli.Run(t.Context(), root); got != 2 {
 			t.Errorf("%v: exit code %d, want 2", arguments, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
@@ -67,7 +68,7 @@ func TestSandboxExitCodes(t *testing.T) {
 			root.SetOut(&stdout)
 			root.SetErr(&stderr)
 			root.SetArgs(test.arguments)
-			if code := run(context.Background(), root); code != test.code {
+			if code := cli.Run(context.Background(), root); code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
 			if !strings.Contains(stdout.String(), test.stdout) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/gates"
 )
 
 // simulation holds the flags of the verb.
@@ -75,11 +76,11 @@ What cannot be read is reported on standard error; the rest is decided and print
 			"  kubectl get nodepools,pods,nodes -A -o json | karpenter simulate -f - -o json\n" +
 			"  karpenter simulate --live -f changed-pool.yaml --capture what-if.json\n" +
 			"  karpenter simulate --live --disrupt --until-stable --payback 24h",
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			for _, name := range []string{"payback", "min-stay", "move-price", "min-saving"} {
 				if !s.disrupt && command.Flags().Changed(name) {
-					return usageErrorf("--%s is about --disrupt, which is not given", name)
+					return cli.UsageErrorf("--%s is about --disrupt, which is not given", name)
 				}
 			}
 			return s.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
@@ -125,21 +126,21 @@ func (p *policy) addDisruptFlags(flags *pflag.FlagSet) {
 func (p *policy) check() error {
 	switch {
 	case p.preferences != "Respect" && p.preferences != "Ignore":
-		return usageErrorf("--preference-policy is %q, want Respect or Ignore", p.preferences)
+		return cli.UsageErrorf("--preference-policy is %q, want Respect or Ignore", p.preferences)
 	case p.minValues != "Strict" && p.minValues != "BestEffort":
-		return usageErrorf("--min-values-policy is %q, want Strict or BestEffort", p.minValues)
+		return cli.UsageErrorf("--min-values-policy is %q, want Strict or BestEffort", p.minValues)
 	case !(p.nodePrice >= 0) || p.nodePrice > 1e6:
-		return usageErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.nodePrice)
+		return cli.UsageErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.nodePrice)
 	case p.packingEffort < 1 || p.packingEffort > 1000:
-		return usageErrorf("--packing-effort is %d, want 1 to 1000", p.packingEffort)
+		return cli.UsageErrorf("--packing-effort is %d, want 1 to 1000", p.packingEffort)
 	case p.workBudget < 0:
-		return usageErrorf("--work-budget is %d, want zero or more", p.workBudget)
+		return cli.UsageErrorf("--work-budget is %d, want zero or more", p.workBudget)
 	}
 	if _, err := convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
-		return usageErrorf("--scheduler-config: %w", err)
+		return cli.UsageErrorf("--scheduler-config: %w", err)
 	}
-	if _, _, err := readGates(p.featureGates); err != nil {
-		return err
+	if _, _, err := gates.Read(p.featureGates); err != nil {
+		return cli.UsageErrorf("%w", err)
 	}
 	return p.economics.check()
 }
@@ -159,17 +160,17 @@ func usd(nano int64) float64 { return float64(nano) / model.Nano }
 func (s *simulation) check() error {
 	switch {
 	case len(s.manifests) == 0 && !s.fromCluster:
-		return usageErrorf("no manifests: name files or folders with -f, - for standard input, or read a cluster with --live")
+		return cli.UsageErrorf("no manifests: name files or folders with -f, - for standard input, or read a cluster with --live")
 	case s.output != "text" && s.output != "json":
-		return usageErrorf("--output is %q, want text or json", s.output)
+		return cli.UsageErrorf("--output is %q, want text or json", s.output)
 	case s.repeat < 1:
-		return usageErrorf("--repeat is %d, want 1 or more", s.repeat)
+		return cli.UsageErrorf("--repeat is %d, want 1 or more", s.repeat)
 	case s.maxPods < 1:
-		return usageErrorf("--max-pods is %d, want 1 or more", s.maxPods)
+		return cli.UsageErrorf("--max-pods is %d, want 1 or more", s.maxPods)
 	case s.policy.untilStable && !s.disrupt:
-		return usageErrorf("--until-stable is about --disrupt, which is not given")
+		return cli.UsageErrorf("--until-stable is about --disrupt, which is not given")
 	case s.failUnschedulable && s.disrupt:
-		return usageErrorf("--fail-on-unschedulable is about pods that wait, and --disrupt about nodes: want one of them")
+		return cli.UsageErrorf("--fail-on-unschedulable is about pods that wait, and --disrupt about nodes: want one of them")
 	}
 	if err := s.live.check(); err != nil {
 		return err
@@ -287,14 +288,14 @@ func newWorld(o *objects, now string, p policy) (*world, error) {
 	if now != "" {
 		t, err := time.Parse(time.RFC3339, now)
 		if err != nil {
-			return nil, usageErrorf("--now is %q, want a time such as 2026-01-31T12:00:00Z", now)
+			return nil, cli.UsageErrorf("--now is %q, want a time such as 2026-01-31T12:00:00Z", now)
 		}
 		w.now = t
 	}
 	w.now = w.now.UTC()
 	var err error
 	if w.defaultSpread, err = convert.ParseSchedulerConfig(p.schedulerConfig); err != nil {
-		return nil, usageErrorf("--scheduler-config: %w", err)
+		return nil, cli.UsageErrorf("--scheduler-config: %w", err)
 	}
 	w.prepare()
 	return w, nil
@@ -335,7 +336,7 @@ func unreadable(problems []error, progress io.Writer) error {
 	for _, problem := range problems[:last] {
 		fmt.Fprintln(progress, "karpenter:", oneLine(problem))
 	}
-	return &usageError{errors.New(oneLine(problems[last]))}
+	return cli.UsageErrorf("%s", oneLine(problems[last]))
 }
 
 // writeFile writes the data to a file.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // A capture is one decision with all its inputs, so that it can be reproduced elsewhere.
@@ -151,7 +153,7 @@ func newReplayCommand() *cobra.Command {
 exit code is 0 when the answer is the same byte for byte, apart from the statistics, and 1 when it is not.`,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 {
-				return usageErrorf("%d arguments, want one: the file of the capture", len(arguments))
+				return cli.UsageErrorf("%d arguments, want one: the file of the capture", len(arguments))
 			}
 			return nil
 		},
@@ -166,11 +168,11 @@ exit code is 0 when the answer is the same byte for byte, apart from the statist
 func replay(path string, out, progress io.Writer) error {
 	data, err := readTextFile(path)
 	if err != nil {
-		return usageErrorf("reading the capture: %w", err)
+		return cli.UsageErrorf("reading the capture: %w", err)
 	}
 	document, err := parseCapture(data)
 	if err != nil {
-		return usageErrorf("%s: %w", path, err)
+		return cli.UsageErrorf("%s: %w", path, err)
 	}
 	o, err := newObjects()
 	if err != nil {
@@ -178,7 +180,7 @@ func replay(path string, out, progress io.Writer) error {
 	}
 	p := document.Options.policy()
 	if err := p.check(); err != nil {
-		return usageErrorf("%s: options: %w", path, err)
+		return cli.UsageErrorf("%s: options: %w", path, err)
 	}
 	if o.mostPods = document.Options.MaxPods; o.mostPods == 0 {
 		o.mostPods = mostPods
@@ -195,7 +197,7 @@ func replay(path string, out, progress io.Writer) error {
 	}
 	before, differs, err := compareAnswers(document.Answer, fresh)
 	if err != nil {
-		return usageErrorf("%s: answer: %w", path, err)
+		return cli.UsageErrorf("%s: answer: %w", path, err)
 	}
 	if len(differs) > 0 {
 		return fmt.Errorf("%s: the answer is another one now: %s; it was: %s; what differs: %s; karpenter simulate -f %s%s shows it",
@@ -217,7 +219,7 @@ func (s *simulation) question() string {
 }
 
 func (a *answer) brief() string {
-	return fmt.Sprintf("%s for %.4f USD per hour, %s without a place", plural(len(a.Nodes), "new node"), a.PricePerHour, plural(len(a.Unschedulable), "pod"))
+	return fmt.Sprintf("%s for %.4f USD per hour, %s without a place", cli.Plural(len(a.Nodes), "new node"), a.PricePerHour, cli.Plural(len(a.Unschedulable), "pod"))
 }
 
 // compareAnswers returns the fields in which a recorded answer and a new one differ in any byte, except statistics.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // captured runs simulate with --capture and returns the file.
@@ -65,7 +67,7 @@ func TestReplay(t *testing.T) {
 		"missing":               {filepath.Join(folder, "none.json"), true, "none.json: no such file"},
 	} {
 		_, err := runProgram(t, "", "replay", c.file)
-		var usage *usageError
+		var usage *cli.UsageError
 		switch {
 		case c.want == "" && err != nil, c.want != "" && err == nil:
 			t.Errorf("%s: got error %v", name, err)

@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/gates"
 )
 
 // economics are the required savings of a consolidation, from flags, for pools that do not set them.
@@ -30,13 +32,13 @@ func (e *economics) check() error {
 	money := func(v float64) bool { return v >= 0 && v <= 1e6 }
 	switch {
 	case e.payback < 0:
-		return usageErrorf("--payback is %v, want a duration such as 1h, zero or more", e.payback)
+		return cli.UsageErrorf("--payback is %v, want a duration such as 1h, zero or more", e.payback)
 	case e.minStay < 0:
-		return usageErrorf("--min-stay is %v, want a duration such as 1h, zero or more", e.minStay)
+		return cli.UsageErrorf("--min-stay is %v, want a duration such as 1h, zero or more", e.minStay)
 	case !money(e.movePrice):
-		return usageErrorf("--move-price is %v, want USD, zero or more", e.movePrice)
+		return cli.UsageErrorf("--move-price is %v, want USD, zero or more", e.movePrice)
 	case !money(e.minSaving):
-		return usageErrorf("--min-saving is %v, want USD per hour, zero or more", e.minSaving)
+		return cli.UsageErrorf("--min-saving is %v, want USD per hour, zero or more", e.minSaving)
 	}
 	return nil
 }
@@ -137,7 +139,7 @@ type decidedStep struct {
 
 // disruptOptions converts the policy to options of the engine.
 func (p *policy) disruptOptions() disruption.Options {
-	on, _, _ := readGates(p.featureGates) // validated before
+	on, _, _ := gates.Read(p.featureGates) // validated before
 	opts := disruption.Options{Placement: p.options(), Economics: p.economics.options(), SpotToSpot: on["SpotToSpotConsolidation"], Static: on["StaticCapacity"]}
 	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // what-ifs are not limited
 	return opts
@@ -215,7 +217,7 @@ func (d *disruptDecision) answer() *disruptAnswer {
 		}
 	}
 	a.Kept = keptNodes(d.last, d.proposal.Kept)
-	price, cost := leastCost(d.first, d.opts, func(*model.Node) bool { return true })
+	price, cost := disruption.LeastCost(d.first, d.opts, func(*model.Node) bool { return true })
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	return a
 }

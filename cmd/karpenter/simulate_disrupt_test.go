@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // disruptPool allows the removal of any node at any time, within the given budget.
@@ -243,7 +245,7 @@ func TestDisruptFlags(t *testing.T) {
 		`--payback is "soon", want a dur`:   {"--disrupt", "--payback", "soon"},
 	} {
 		_, err := simulate(t, "", append(arguments, "-f", folder)...)
-		var usage *usageError
+		var usage *cli.UsageError
 		if err == nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %q", arguments, err, want)
 		}

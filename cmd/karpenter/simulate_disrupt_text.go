@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // This file prints the answer of --disrupt as text: the steps in their order, the kept nodes by their reasons, and
@@ -109,7 +111,7 @@ func (a *disruptAnswer) writeKept(b *strings.Builder) {
 		if l.count == 1 {
 			fmt.Fprintf(b, "STAYS %s\n", l.first.Node)
 		} else {
-			fmt.Fprintf(b, "STAY %s such as %s\n", plural(l.count, "node"), l.first.Node)
+			fmt.Fprintf(b, "STAY %s such as %s\n", cli.Plural(l.count, "node"), l.first.Node)
 		}
 		for k, r := range l.first.Reasons {
 			fmt.Fprintf(b, "  %s: %s\n", r.title(), ofAll(l.reasons[k]))
@@ -129,14 +131,14 @@ func (r *keptReason) title() string {
 }
 
 func (a *disruptAnswer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s %s %d, price %.4f USD per hour becomes %.4f, cost %.4f becomes %.4f\n", plural(len(a.Steps), "step"),
-		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour, a.Before.CostPerHour, a.After.CostPerHour)
+	fmt.Fprintf(b, "%s: %s %s %d, price %.4f USD per hour becomes %.4f, cost %.4f becomes %.4f\n", cli.Plural(len(a.Steps), "step"),
+		cli.Plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour, a.Before.CostPerHour, a.After.CostPerHour)
 	if a.UnderWay > 0 {
-		fmt.Fprintf(b, "%s in commands that were begun before: no step is about them, and the figures count them as they are\n", plural(a.UnderWay, "node"))
+		fmt.Fprintf(b, "%s in commands that were begun before: no step is about them, and the figures count them as they are\n", cli.Plural(a.UnderWay, "node"))
 	}
 	moved, saved := a.moves()
 	if moved > 0 {
-		fmt.Fprintf(b, "%s moved", plural(moved, "pod"))
+		fmt.Fprintf(b, "%s moved", cli.Plural(moved, "pod"))
 		if saved > 0 {
 			fmt.Fprintf(b, ", %.1f for each USD per hour saved", float64(moved)/saved)
 		}
@@ -165,6 +167,6 @@ func become(n int) string {
 }
 
 func (a *disruptAnswer) brief() string {
-	return fmt.Sprintf("%s, %s %s %d, cost %.4f USD per hour becomes %.4f", plural(len(a.Steps), "step"), plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
+	return fmt.Sprintf("%s, %s %s %d, cost %.4f USD per hour becomes %.4f", cli.Plural(len(a.Steps), "step"), cli.Plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
 		a.Before.CostPerHour, a.After.CostPerHour)
 }

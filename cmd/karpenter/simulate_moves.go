@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -75,7 +76,7 @@ func (s *disruptionStep) writeMoves(b *strings.Builder, number int) {
 	}
 	for i, w := range ways {
 		if i == fewWays {
-			fmt.Fprintf(b, "STEP %d between %s of nodes more: -o json names them\n", number, plural(len(ways)-fewWays, "pair"))
+			fmt.Fprintf(b, "STEP %d between %s of nodes more: -o json names them\n", number, cli.Plural(len(ways)-fewWays, "pair"))
 			return
 		}
 		fmt.Fprintf(b, "STEP %d from %s to %s: %s\n", number, w.from, cmp.Or(bought[w.to], w.to), names(w.pods))

@@ -25,6 +25,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
@@ -325,7 +326,7 @@ func (o *objects) passOver(kind schema.GroupVersionKind) {
 func (o *objects) ignored() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(o.passed)) {
-		lines = append(lines, plural(o.passed[kind], "object")+" of kind "+kind)
+		lines = append(lines, cli.Plural(o.passed[kind], "object")+" of kind "+kind)
 	}
 	return lines
 }

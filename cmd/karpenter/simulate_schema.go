@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
@@ -59,7 +60,7 @@ func (c *schemaCheck) check(path string, schema *apiextensionsv1.JSONSchemaProps
 		}
 	case []any:
 		if schema.MaxItems != nil && int64(len(value)) > *schema.MaxItems {
-			c.add(path, "has %s, want at most %d", plural(len(value), "member"), *schema.MaxItems)
+			c.add(path, "has %s, want at most %d", cli.Plural(len(value), "member"), *schema.MaxItems)
 		}
 		for i := range value {
 			if schema.Items != nil && schema.Items.Schema != nil {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 const poolYAML = `apiVersion: karpenter.sh/v1
@@ -311,7 +313,7 @@ func TestSimulateText(t *testing.T) {
 func TestSimulateFailOnUnschedulable(t *testing.T) {
 	folder := files(t, map[string]string{"web.yaml": webYAML})
 	out, err := simulate(t, "", "-f", folder, "--fail-on-unschedulable")
-	var usage *usageError
+	var usage *cli.UsageError
 	if err == nil || errors.As(err, &usage) || err.Error() != "3 of 3 pods have no place" || !strings.Contains(out, "there is no node pool") {
 		t.Errorf("error %v, output\n%s", err, out)
 	}
@@ -327,7 +329,7 @@ func TestSimulateBoundsWorkloads(t *testing.T) {
 	set := "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "web", "db", "replicas: 3", "replicas: 2000000000").Replace(webYAML)
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML + job + set})
 	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-o", "json")
-	var usage *usageError
+	var usage *cli.UsageError
 	var a answer
 	if !errors.As(err, &usage) || json.Unmarshal([]byte(out), &a) != nil || a.Pods.New != 3 {
 		t.Fatalf("%v, output\n%s", err, out)
@@ -487,7 +489,7 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 		"pools.yaml": strings.NewReplacer("name: default}\nspec", "name: odd}\nspec", "operator: In", "operator: Near").Replace(poolYAML),
 	})
 	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-f", filepath.Join(folder, "none"), "-o", "json")
-	var usage *usageError
+	var usage *cli.UsageError
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v, want a usage error", err)
 	}
@@ -713,7 +715,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"good.yaml", "-f", at("good.yaml")}, []string{"good.yaml"}},
 	} {
 		out, err := simulate(t, "", c.arguments...)
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) {
 			t.Errorf("%v: got error %v and output %q, want a usage error", c.arguments, err, out)
 			continue

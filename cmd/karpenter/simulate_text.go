@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -154,7 +155,7 @@ func (a *answer) writeSummary(b *strings.Builder) {
 		flying = fmt.Sprintf(" %d on nodes that are bought and on their way,", a.Pods.InFlight)
 	}
 	fmt.Fprintf(b, "%s: %d on %s, %d on nodes that exist,%s %d without a place\n",
-		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing-a.Pods.InFlight, flying, a.Pods.Unschedulable)
+		cli.Plural(a.Pods.Total, "pod"), a.Pods.New, cli.Plural(len(a.Nodes), "new node"), a.Pods.Existing-a.Pods.InFlight, flying, a.Pods.Unschedulable)
 	defer func() { b.WriteString(pricesAre(a.PriceSource)) }()
 	if len(a.Nodes) == 0 {
 		return
@@ -165,7 +166,7 @@ func (a *answer) writeSummary(b *strings.Builder) {
 	}
 	slices.Sort(flexible)
 	fmt.Fprintf(b, "price %.4f USD per hour, cost %.4f with what nodes cost beyond their price; %s to choose from per node (median)\n",
-		a.PricePerHour, a.CostPerHour, plural(flexible[len(flexible)/2], "type"))
+		a.PricePerHour, a.CostPerHour, cli.Plural(flexible[len(flexible)/2], "type"))
 	switch gap := 100 * (1 - a.LowerBoundCostPerHour/a.CostPerHour); {
 	case a.LowerBoundCostPerHour <= 0:
 	case gap < 0.05:
@@ -177,7 +178,7 @@ func (a *answer) writeSummary(b *strings.Builder) {
 		fmt.Fprintf(b, "of the spot capacity of pool %s, %s in %s has %d%% then; the pool allows %d%% (max-spot-share)\n", s.NodePool, s.InstanceType, s.Zone, s.Percent, s.MaxPercent)
 	}
 	if a.Preferences != nil {
-		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)
+		fmt.Fprintf(b, "preferences of pods cost %s more, %.4f USD per hour (--preference-policy=Ignore)\n", cli.Plural(a.Preferences.Nodes, "node"), a.Preferences.CostPerHour)
 	}
 }
 
@@ -194,13 +195,6 @@ func onItsWay(inFlight bool) string {
 		return " (bought, on its way)"
 	}
 	return ""
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // chosen lists labels as kubectl does, - for none.

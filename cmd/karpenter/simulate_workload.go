@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // workload is an object that creates pods from a template.
@@ -110,7 +112,7 @@ func (o *objects) expand(w *workload, there podIndex) {
 	alive := there.alive(w)
 	if room := o.mostPods - len(o.pods); w.replicas-len(alive) > room {
 		o.problem(fmt.Errorf("%s: %s: is %d, and %s more may be had, want less or a larger --max-pods; no pod of it is decided about",
-			w.origin, w.field, w.replicas, plural(max(0, room), "pod")))
+			w.origin, w.field, w.replicas, cli.Plural(max(0, room), "pod")))
 		return
 	}
 	for _, ordinal := range w.missing(alive) {

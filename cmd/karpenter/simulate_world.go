@@ -14,6 +14,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
@@ -78,11 +79,11 @@ func (o *objects) typesOn(path string) error {
 func readTypes(path string) ([]cloud.InstanceType, []string, error) {
 	data, err := readTextFile(path)
 	if err != nil {
-		return nil, nil, usageErrorf("reading instance types: %w", err)
+		return nil, nil, cli.UsageErrorf("reading instance types: %w", err)
 	}
 	types, labels, err := kwok.ReadInstanceTypes(bytes.NewReader(data), path)
 	if err != nil {
-		return nil, nil, &usageError{err}
+		return nil, nil, cli.UsageErrorf("%w", err)
 	}
 	return types, labels, nil
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -55,7 +57,7 @@ s sorts by the next column, r reverses; / filters, escape drops the filter; q le
 
 With --once, or where standard output is no terminal, the whole is printed once, as plain text.`,
 		Example: "  karpenter top\n  karpenter top --once --sort price\n  karpenter top -o json",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return v.run(command.Context(), command.InOrStdin(), command.OutOrStdout())
 		},
@@ -78,11 +80,11 @@ func (v *view) addFlags(flags *pflag.FlagSet) {
 func (v *view) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	switch {
 	case v.everywhere && v.live.namespace != "":
-		return usageErrorf("--all-namespaces and --namespace %s: give one of them", v.live.namespace)
+		return cli.UsageErrorf("--all-namespaces and --namespace %s: give one of them", v.live.namespace)
 	case v.interval < leastInterval:
-		return usageErrorf("--interval is %s, want 1s or more", v.interval)
+		return cli.UsageErrorf("--interval is %s, want 1s or more", v.interval)
 	case !slices.Contains(top.Orders(), v.sort):
-		return usageErrorf("--sort is %q, want %s", v.sort, strings.Join(top.Orders(), ", "))
+		return cli.UsageErrorf("--sort is %q, want %s", v.sort, strings.Join(top.Orders(), ", "))
 	}
 	if v.output == "text" && !v.once && isTerminal(out) {
 		program := top.Program{Read: v.read, Interval: v.interval, In: in, Out: out, Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
@@ -128,7 +130,7 @@ func (v *view) read(ctx context.Context) (*top.Fleet, error) {
 		}
 	}
 	fleet.CPU, fleet.Memory = share(used, usable, quantity.CPU), share(used, usable, quantity.Memory)
-	least, _ := leastCost(d.snap, v.policy.disruptOptions(), func(*model.Node) bool { return true })
+	least, _ := disruption.LeastCost(d.snap, v.policy.disruptOptions(), func(*model.Node) bool { return true })
 	fleet.PricePerHour, fleet.LowerBoundPerHour = usd(price), usd(least)
 	return fleet, nil
 }

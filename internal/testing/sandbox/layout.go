@@ -38,6 +38,9 @@ func (e *DirectoryError) Error() string {
 	return fmt.Sprintf("data directory %q: %s", e.DataDir, e.Problem)
 }
 
+// ExitCode returns the exit code of a program that was called with this directory: its usage is invalid.
+func (e *DirectoryError) ExitCode() int { return 2 }
+
 // CheckDataDir returns a *DirectoryError for a path that is not a directory, and for a directory with content that is
 // not a sandbox's: a sandbox would write among unrelated files. It changes nothing.
 func CheckDataDir(dataDir string) error {

@@ -1,10 +1,9 @@
-package main
+package disruption
 
 import (
 	"math"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bound"
-	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -13,10 +12,10 @@ import (
 // measured fleets.
 const boundWork = 100_000_000
 
-// leastCost returns lower bounds of the price and the cost of the given nodes for any plan, in nano-USD per hour.
+// LeastCost returns lower bounds of the price and the cost of the given nodes for any plan, in nano-USD per hour.
 // Nodes that must be kept count as they are. The pods of the others are packed anew, onto any available offering and
 // the free room of kept nodes. Budgets, the prices of moves, time-dependent limits and pending pods are ignored.
-func leastCost(snap *model.Snapshot, opts disruption.Options, about func(*model.Node) bool) (price, cost int64) {
+func LeastCost(snap *model.Snapshot, opts Options, about func(*model.Node) bool) (price, cost int64) {
 	guard := plan.NewGuard(snap)
 	guard.MinStay = opts.MinStay
 	var going []string
@@ -53,7 +52,7 @@ func mayGo(guard *plan.Guard, n *model.Node, snap *model.Snapshot) bool {
 	if n.Drifted != "" {
 		reasons = append(reasons, plan.Drifted)
 	}
-	if from := disruption.RenewFrom(n); !from.IsZero() && !from.After(snap.Now) {
+	if from := RenewFrom(n); !from.IsZero() && !from.After(snap.Now) {
 		reasons = append(reasons, plan.Expired)
 	}
 	for _, reason := range reasons {

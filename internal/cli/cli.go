@@ -1,0 +1,162 @@
+// Package cli holds what the command lines of all programs share: how a command ends, how flags are read and how
+// invalid usage is reported.
+//
+//	cobra command --Run--> exit code: 0 success, 2 invalid usage or input, 1 any other error
+//	                       standard error: one line
+//
+// It must not know what a command does.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+)
+
+// NamespaceFile is a file that contains, inside a cluster, the namespace that the program runs in.
+const NamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Root completes a root command. Without arguments it prints its help.
+func Root(root *cobra.Command) *cobra.Command {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Args = NoArguments
+	root.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		return UsageErrorf("%w (see `%s --help`)", flagProblem(err), command.CommandPath())
+	})
+	root.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(command.OutOrStdout(), root.Name(), "version", root.Version)
+			return err
+		},
+	})
+	return root
+}
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, root *cobra.Command) int {
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintf(root.ErrOrStderr(), "%s: %s\n", root.CommandPath(), strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return ExitCode(err)
+}
+
+// ExitCode returns the exit code of a program that ends with the error. Errors of any package determine theirs by a
+// method ExitCode.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return 1
+}
+
+// UsageError reports invalid input: a wrong flag, argument or file.
+type UsageError struct{ err error }
+
+// UsageErrorf returns a UsageError with a message like that of fmt.Errorf.
+func UsageErrorf(format string, arguments ...any) error {
+	return &UsageError{fmt.Errorf(format, arguments...)}
+}
+
+func (e *UsageError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error that the message contains.
+func (e *UsageError) Unwrap() error { return e.err }
+
+// ExitCode implements the interface that function ExitCode reads.
+func (e *UsageError) ExitCode() int { return 2 }
+
+// NoArguments accepts no arguments. A name that is similar to a verb is suggested.
+func NoArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) > 0 {
+		var verbs []string
+		for _, c := range command.Commands() {
+			verbs = append(append(verbs, c.Name()), c.Aliases...)
+		}
+		return UsageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], DidYouMean(arguments[0], verbs), command.CommandPath())
+	}
+	return nil
+}
+
+// DidYouMean completes an error about a name that is similar to a known one.
+func DidYouMean(name string, known []string) string {
+	if meant := explain.Nearest(name, known); meant != "" {
+		return "; did you mean " + meant + "?"
+	}
+	return ""
+}
+
+// Plural returns a number of things: "1 node", "2 nodes".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// FromEnvironment sets the flags that were not given from their environment variables. Hidden flags have no
+// variables. A value that cannot be parsed is an error, unlike upstream, which silently uses the default.
+func FromEnvironment(flags *pflag.FlagSet) error {
+	var wrong error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		name := strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		value := os.Getenv(name)
+		if value == "" || flag.Changed || flag.Hidden || flag.Name == "kubeconfig" || flag.Name == "help" || wrong != nil {
+			return
+		}
+		err := flags.Set(flag.Name, value)
+		if flag.Value.Type() == "bool" && value != "true" && value != "false" {
+			err = fmt.Errorf("want true or false")
+		}
+		switch want := wantOf(flag); {
+		case err != nil && want != "":
+			wrong = UsageErrorf("environment variable %s is %q, want %s", name, value, want)
+		case err != nil:
+			wrong = UsageErrorf("environment variable %s is %q: %w", name, value, err)
+		}
+	})
+	return wrong
+}
+
+// flagProblem describes which values a flag accepts, for a value that does not have the flag's type.
+func flagProblem(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	if want := wantOf(invalid.GetFlag()); want != "" {
+		return fmt.Errorf("--%s is %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	}
+	return err
+}
+
+// wantOf describes the values of a flag; "" if its type does not define them.
+func wantOf(flag *pflag.Flag) string {
+	switch flag.Value.Type() {
+	case "int", "int32", "int64":
+		return "a whole number"
+	case "float32", "float64":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 500ms, 30s or 1h30m"
+	}
+	return ""
+}

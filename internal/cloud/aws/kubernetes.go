@@ -1,0 +1,58 @@
+package aws
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clientdiscovery "k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+)
+
+// KubernetesOf completes the settings by the facts about the cluster that its API server provides.
+func KubernetesOf(asked discovery.Kubernetes, config *rest.Config, reader client.Reader) (discovery.Kubernetes, error) {
+	if asked.CABundle == "" {
+		bundle := config.CAData
+		if len(bundle) == 0 && config.CAFile != "" {
+			var err error
+			if bundle, err = os.ReadFile(config.CAFile); err != nil {
+				return asked, fmt.Errorf("reading the certificates that nodes are told: %w", err)
+			}
+		}
+		asked.CABundle = base64.StdEncoding.EncodeToString(bundle)
+	}
+	var err error
+	if asked.Version, err = serverVersion(config); err != nil {
+		return asked, err
+	}
+	asked.DNS = func(ctx context.Context) (string, error) {
+		service := &corev1.Service{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, service)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return "", nil // the image decides
+		}
+		return service.Spec.ClusterIP, err
+	}
+	return asked, nil
+}
+
+// serverVersion returns a function that queries the API server's version, such as v1.36.1.
+func serverVersion(config *rest.Config) (func(context.Context) (string, error), error) {
+	client, err := clientdiscovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the question for the version of Kubernetes: %w", err)
+	}
+	return func(context.Context) (string, error) {
+		server, err := client.ServerVersion()
+		if err != nil {
+			return "", err
+		}
+		return server.GitVersion, nil
+	}, nil
+}
