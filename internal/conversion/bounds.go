@@ -34,7 +34,7 @@ const (
 	requestsOfOne, longReviewsOfOne = connectionsOfOne, longReviews / 2
 	// leastRate, in bytes per second, is the rate at which a client must send a request, and patience is how long a
 	// client may be behind. A client that sends nothing is refused after that time.
-	leastRate, patience = 256 << 10, 3 * time.Second
+	leastRate, patience = 256 << 10, 5 * time.Second
 	// cheapObject and dearness bound the memory cost of an object: the first in bytes, the second as a multiple of
 	// its length.
 	cheapObject, dearness = 3 << 20, 3

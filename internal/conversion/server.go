@@ -54,9 +54,9 @@ type Server struct {
 // SecretName is the name of the Secret with the certificate.
 const SecretName = "karpenter-conversion"
 
-// Start serves until the context ends. Failures are logged and retried: clients of v1 do not need the webhook, and
-// must not lose their controller because of it. The only error is about objects that cannot be read while the webhook
-// is disabled.
+// Start serves until the context ends. Failures are logged and retried: clients of v1 do not need the webhook once all
+// objects are stored in v1, and must not lose their controller because of it. The only error is about objects that
+// cannot be read while the webhook is disabled.
 func (s *Server) Start(ctx context.Context) error {
 	s.wake = make(chan struct{}, 1)
 	if s.Look <= 0 {
@@ -87,7 +87,7 @@ func (s *Server) Start(ctx context.Context) error {
 	for {
 		err := s.settle(ctx)
 		if err != nil && err.Error() != said && ctx.Err() == nil {
-			s.Log.Error(err, "older versions of NodePool, NodeClaim and EC2NodeClass cannot be converted; v1 is not concerned")
+			s.Log.Error(err, "older versions of NodePool, NodeClaim and EC2NodeClass cannot be converted; v1 needs no conversion once all objects are stored in it")
 		}
 		if said = ""; err != nil {
 			said = err.Error()
