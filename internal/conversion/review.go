@@ -35,8 +35,8 @@ func newReviewer(api client.Reader, now func() time.Time, log logr.Logger) *revi
 }
 
 // ServeHTTP converts the objects that the API server sends. A request counts for its address from its beginning, and
-// takes a place among the requests of all when its first bytes have arrived: a client that sends nothing keeps nobody
-// out.
+// takes a place among the requests of all when its first bytes have arrived: a client that sends nothing keeps no
+// other out.
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	controls := http.NewResponseController(w)
 	turnAway := func(err error) {

@@ -87,7 +87,8 @@ func (s *Server) Start(ctx context.Context) error {
 	for {
 		err := s.settle(ctx)
 		if err != nil && err.Error() != said && ctx.Err() == nil {
-			s.Log.Error(err, "older versions of NodePool, NodeClaim and EC2NodeClass cannot be converted; v1 needs no conversion once all objects are stored in it")
+			s.Log.Error(err, "older versions of NodePool, NodeClaim and EC2NodeClass cannot be converted; "+
+				"v1 needs no conversion once all objects are stored in it")
 		}
 		if said = ""; err != nil {
 			said = err.Error()
@@ -195,7 +196,8 @@ func (s *Server) bounded(handler http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler: handler, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: longestTime, WriteTimeout: longestTime + 5*time.Second,
+		Handler: handler, Protocols: &protocols,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: longestTime, WriteTimeout: longestTime + 5*time.Second,
 		IdleTimeout: 90 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog:  log.New(io.Discard, "", 0), // of handshakes: the API server reports its own
 		TLSConfig: settings,

@@ -71,7 +71,8 @@ func TestIdleRequests(t *testing.T) {
 			for arrived.Load()+refused.Load() < 300 {
 				time.Sleep(time.Millisecond)
 			}
-			if code, text, err := send(ctx, from("127.0.0.2"), url, strings.NewReader(reviewOf(poolWith(`"a"`)))); err != nil || code != http.StatusOK || !strings.Contains(text, `"status":"Success"`) {
+			code, text, err := send(ctx, from("127.0.0.2"), url, strings.NewReader(reviewOf(poolWith(`"a"`))))
+			if err != nil || code != http.StatusOK || !strings.Contains(text, `"status":"Success"`) {
 				t.Errorf("a valid request of another address: %d, %v: %s", code, err, short(text))
 			}
 			cancel()
@@ -111,7 +112,7 @@ func asServed(t *testing.T, handler http.Handler) string {
 // TestServedProtocol verifies that a connection has one request at a time, also of clients that prefer HTTP/2.
 func TestServedProtocol(t *testing.T) {
 	url := asServed(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
-	if _, text, err := send(t.Context(), from("127.0.0.1"), url, http.NoBody); err != nil || text != "HTTP/1.1" {
+	if _, text, err := send(t.Context(), from("127.0.0.1"), url, strings.NewReader("")); err != nil || text != "HTTP/1.1" {
 		t.Errorf("%q (%v), want HTTP/1.1", text, err)
 	}
 }

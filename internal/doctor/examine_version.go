@@ -22,11 +22,13 @@ func kubernetes(f *Facts, _ Options) []cloud.Finding {
 		return nil
 	case major == 1 && minor < OldestKubernetes:
 		return []cloud.Finding{found(KubernetesUntried, "cluster/kubernetes",
-			fmt.Sprintf("the API server is Kubernetes %s; the oldest version that this controller was run on is 1.%d", f.Kubernetes, OldestKubernetes),
+			fmt.Sprintf("the API server is Kubernetes %s; the oldest version that this controller was run on is 1.%d",
+				f.Kubernetes, OldestKubernetes),
 			"upgrade the cluster")}
 	default:
 		return []cloud.Finding{found(KubernetesUntried, "cluster/kubernetes",
-			fmt.Sprintf("the API server is Kubernetes %s; the newest version that this controller was run on is 1.%d", f.Kubernetes, NewestKubernetes),
+			fmt.Sprintf("the API server is Kubernetes %s; the newest version that this controller was run on is 1.%d",
+				f.Kubernetes, NewestKubernetes),
 			"upgrade the controller to a version that is tested on it")}
 	}
 }

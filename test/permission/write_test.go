@@ -16,13 +16,15 @@ import (
 func TestWrites(t *testing.T) {
 	line := func(verb, resource, token string, code int) string {
 		return fmt.Sprintf(`{"verb":%q,"user":{"username":"u","extra":{"authentication.kubernetes.io/credential-id":["JTI=%s"]}},`+
-			`"objectRef":{"resource":%q,"name":"n"},"responseStatus":{"code":%d},"requestReceivedTimestamp":"2026-01-01T12:00:00.5Z","annotations":{"authorization.k8s.io/decision":"allow"}}`,
+			`"objectRef":{"resource":%q,"name":"n"},"responseStatus":{"code":%d},`+
+			`"requestReceivedTimestamp":"2026-01-01T12:00:00.5Z","annotations":{"authorization.k8s.io/decision":"allow"}}`,
 			verb, token, resource, code)
 	}
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := []string{
 		line("create", "nodeclaims", "one", 201), line("patch", "nodes", "other", 200), line("list", "nodes", "one", 200),
-		line("patch", "nodes", "one", 409), line("update", "leases", "one", 200), line("create", "events", "one", 201), line("delete", "nodes", "one", 200),
+		line("patch", "nodes", "one", 409), line("update", "leases", "one", 200), line("create", "events", "one", 201),
+		line("delete", "nodes", "one", 200),
 	}
 	if err := os.WriteFile(path, []byte(strings.Join(log, "\n")), 0o600); err != nil {
 		t.Fatal(err)

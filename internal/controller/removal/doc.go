@@ -1,7 +1,7 @@
 // Package removal decides whether a machine may be removed that neither a user nor a plan requested to remove. There
 // are two witnesses for a machine: the cloud, and the machine's node, whose kubelet renews a Lease in the namespace
-// kube-node-lease. A node reports whether it is ready or not. Either can be wrong: an API endpoint that drops a filter, credentials of another account, or the
-// wrong region return "not found" for running machines.
+// kube-node-lease. A node reports whether it is ready or not. Either can be wrong: an API endpoint that drops a filter,
+// credentials of another account, or the wrong region return "not found" for running machines.
 //
 //	collector (missing machines, strays) --+                        +--> Remove
 //	node repair (conditions) --------------+--> Brake.Ask --> Rule -+--> Keep  the node still reports
