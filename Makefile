@@ -11,8 +11,8 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZ_MINUTES ?= 30
 FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/compat/... ./internal/migrate/... ./internal/testing/sim/... ./internal/wire/...
 
-# The oldest and the newest Kubernetes version that the chart, the README and karpenter doctor claim, and all of them but the
-# default, which make test runs on.
+# The oldest and the newest Kubernetes version that the README and karpenter doctor name, and all of them but the default, which
+# make test runs on.
 VERSIONS ?= 1.33 1.37
 ALL_VERSIONS ?= 1.33 1.34 1.35 1.37
 

@@ -132,6 +132,53 @@ func constrainedPods(pods, constraints int, open, constraint, end string) string
 	return text.String()
 }
 
+// hostileAWS is hostileBase with a pool of AWS.
+var hostileAWS = strings.NewReplacer("karpenter.kwok.sh", "karpenter.k8s.aws", "KWOKNodeClass", "EC2NodeClass").Replace(hostileBase)
+
+// TestHostileKeys checks that pods with a few topology keys, each with many values in the catalog of AWS, take little
+// memory and work, and that other pods are still placed.
+func TestHostileKeys(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base.json")
+	if err := os.WriteFile(base, []byte(hostileAWS), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, state := process(t, "simulate", "-f", base)
+	baseline := state.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	const (
+		spread = `{"maxSkew":1,"topologyKey":"karpenter.k8s.aws/%s","whenUnsatisfiable":"DoNotSchedule",
+			"labelSelector":{"matchLabels":{"app":"x"}}}`
+		apart = `{"topologyKey":"karpenter.k8s.aws/%s","namespaceSelector":{},"labelSelector":{}}`
+	)
+	for _, test := range []struct{ name, open, one, end string }{
+		{"spread", `"topologySpreadConstraints":[`, spread, `]`},
+		{"anti-affinity over all namespaces", `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[`, apart, `]}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var rules []string
+			for _, key := range []string{"instance-family", "instance-memory", "instance-ebs-bandwidth", "instance-network-bandwidth"} {
+				rules = append(rules, fmt.Sprintf(test.one, key))
+			}
+			pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"tenant","labels":{"app":"x"}},
+				"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]},
+				"spec":{"containers":[{"name":"a","image":"a","resources":{"requests":{"cpu":"100m"}}}],` +
+				test.open + strings.Join(rules, ",") + test.end + `}}`
+			file := filepath.Join(t.TempDir(), "pods.json")
+			if err := os.WriteFile(file, []byte(pod), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output, state := process(t, "simulate", "-f", base, "-f", file)
+			peak, work := state.SysUsage().(*syscall.Rusage).Maxrss>>10, (state.UserTime() + state.SystemTime()).Seconds()
+			t.Logf("%d MiB beyond %d MiB, %.1f CPU s", peak-baseline, baseline, work)
+			if peak-baseline > 200 || work > 30 {
+				t.Errorf("%d MiB more than for one pod and %.1f CPU s, want at most 200 and 30", peak-baseline, work)
+			}
+			if strings.Contains(output, "NO PLACE") {
+				t.Errorf("a pod is unschedulable:\n%s", output)
+			}
+		})
+	}
+}
+
 // TestHostileConstraints checks that pods with very many constraints between pods take little memory and work, and
 // that other pods are still placed. Tolerations cost only the work to read them, whatever their number.
 func TestHostileConstraints(t *testing.T) {

@@ -134,7 +134,16 @@ func (o *objects) takeCapture(origin string, document *captureDocument) {
 
 // readLive adds an object of a cluster.
 func (o *objects) readLive(origin string, text []byte) {
-	object, _, err := o.decoder.Decode(text, nil, nil)
+	var head objectHead
+	if err := json.Unmarshal(text, &head); err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
+		return
+	}
+	bounded := o.bounded(origin, &head, text)
+	if bounded == nil {
+		return
+	}
+	object, _, err := o.decoder.Decode(bounded, nil, nil)
 	if err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
 		return

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -303,14 +304,31 @@ func (o *objects) read(origin string, text []byte) {
 		return
 	}
 	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
-	switch _, faults, err := wire.Bound(text); {
+	if bounded := o.bounded(origin, &head, text); bounded != nil {
+		o.readObject(origin, &head, bounded)
+	}
+}
+
+// bounded returns the text of an object whose decoding is bounded work, or nil after a problem.
+func (o *objects) bounded(origin string, head *objectHead, text []byte) []byte {
+	bounded, faults, err := wire.Bound(text)
+	switch {
 	case err != nil:
 		o.problem(fmt.Errorf("%s: %w", origin, err))
+		return nil
 	case len(faults) > 0:
-		o.unreadable(origin, &head, faults[0])
-	default:
-		o.readObject(origin, &head, text)
+		o.unreadable(origin, head, faults[0])
+		return nil
+	case bytes.Equal(bounded, text):
+		return text
 	}
+	// The bounded text does not repeat fields. The strict decoder of ordinary objects would report repeated fields.
+	var tree any
+	if repeated, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields); err == nil && len(repeated) > 0 {
+		o.problem(fmt.Errorf("%s: %s", origin, oneLine(repeated[0])))
+		return nil
+	}
+	return bounded
 }
 
 // unreadable sets an object aside whose decoding would take too long.

@@ -49,8 +49,8 @@ func TestVersionIn(t *testing.T) {
 	}
 }
 
-// TestClaimedVersions verifies that the README, the charts, the documentation of the doctor and the Makefile state
-// exactly the versions for which the sandbox can be built.
+// TestClaimedVersions verifies that the README, the charts, the documentation of the doctor and the Makefile name exactly
+// the versions for which the sandbox can be built, and that the README names the default as the tested one.
 func TestClaimedVersions(t *testing.T) {
 	read := func(path string) string {
 		content, err := os.ReadFile("../../" + path)
@@ -61,7 +61,7 @@ func TestClaimedVersions(t *testing.T) {
 	}
 	oldest, newest := fmt.Sprintf("1.%d", OldestKubernetes), fmt.Sprintf("1.%d", NewestKubernetes)
 	for path, want := range map[string]string{
-		"README.md":                       "Kubernetes " + oldest + " to " + newest + " are tested",
+		"README.md":                       "Kubernetes " + oldest + " to " + newest,
 		"docs/doctor.md":                  "outside of " + oldest + " to " + newest,
 		"docs/sandbox.md":                 oldest + " to " + newest,
 		"charts/karpenter/Chart.yaml":     `kubeVersion: ">=` + oldest + `.0-0"`,
@@ -73,6 +73,9 @@ func TestClaimedVersions(t *testing.T) {
 		}
 	}
 	usual := regexp.MustCompile(`k8s\.io/kubernetes v(1\.\d+)\.`).FindStringSubmatch(read("sandbox/go.mod"))[1]
+	if want := "Tested on " + usual; !strings.Contains(read("README.md"), want) {
+		t.Errorf("README.md does not contain %q", want)
+	}
 	var others []string
 	entries, err := os.ReadDir("../../sandbox/kubernetes")
 	if err != nil {

@@ -26,18 +26,6 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %s: %s: %s", f.Kind, f.Name, f.Field, f.Why)
 }
 
-// amountParents lists the fields whose members are quantities, in this project's kinds and in those of Kubernetes.
-var amountParents = []string{
-	"limits", "requests", "capacity", "allocatable", "resources", "overhead", "podFixed", "hard", "used", "default", "defaultRequest", "min", "max",
-	"allocatedResources",
-}
-
-// amountFields lists fields that are quantities themselves.
-var amountFields = []string{"volumeSize", "sizeLimit", "divisor", "maximumVolumeSize"}
-
-// durationFields lists the fields that time.ParseDuration reads. It returns an error for values beyond its range.
-var durationFields = []string{"duration", "terminationGracePeriod", "imageMinimumGCAge", "evictionSoftGracePeriod"}
-
 // longest is the longest duration in whole hours.
 const longest = "2562047h"
 
@@ -46,13 +34,14 @@ const longest = "2562047h"
 const mostDepth = 250
 
 // Bound returns the document with every quantity that cannot be read in bounded work replaced by 0, and the replaced
-// fields. A document without such a quantity, which is nearly every document, is returned unchanged. The error
-// reports a document that is not JSON, or that is nested too deeply.
+// fields. A document without such a quantity, which is nearly every document, is returned unchanged. A suspicious
+// document in which an object repeats a field is returned with the last one only. The error reports a document that is
+// not JSON, or that is nested too deeply.
 func Bound(document []byte) ([]byte, []Fault, error) {
 	if !suspicious(document) {
 		return document, nil, nil
 	}
-	if Depth(document) > mostDepth {
+	if jsonDepth(document) > mostDepth {
 		return nil, nil, fmt.Errorf("objects and lists are nested more than %d deep", mostDepth)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(document))
@@ -61,18 +50,21 @@ func Bound(document []byte) ([]byte, []Fault, error) {
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, nil, err
 	}
-	w := &walk{}
+	w := &walk{known: knownFields()}
 	w.value(nil, tree)
-	if !w.changed {
+	if !w.changed && !repeats(document, tree) {
 		return document, nil, nil
 	}
 	bounded, err := json.Marshal(tree)
-	return bounded, w.faults, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return bounded, w.faults, nil
 }
 
 // suspicious reports whether the text may contain a quantity with a long exponent, a long quantity, or a long
 // duration. That is an e after a digit or a point, followed by more digits than a bounded exponent has, or more
-// digits than any quantity or duration has.
+// digits than any quantity or duration has, or an escaped character of a quantity.
 func suspicious(text []byte) bool {
 	const manyDigits = 7 // 10,000,000 s is less than four months, 10,000,000 h is too long
 	digits := 0
@@ -83,12 +75,24 @@ func suspicious(text []byte) bool {
 			continue
 		case (c == 'e' || c == 'E') && i > 0 && (digits > 0 || text[i-1] == '.') && longExponent(text[i+1:]):
 			return true
+		case c == '\\' && escapesAmount(text[i+1:]):
+			return true
 		case digits >= manyDigits && (c == 's' || c == 'm' || c == 'h') || digits > karpv1.LongestQuantity/2:
 			return true
 		}
 		digits = 0
 	}
 	return digits > karpv1.LongestQuantity/2
+}
+
+// escapesAmount reports whether a text after a backslash is the number of an ASCII character other than <, > and &,
+// which encoders escape. Decoders that encode a document again would turn it into a character of a quantity.
+func escapesAmount(text []byte) bool {
+	if len(text) < 5 || text[0] != 'u' || text[1] != '0' || text[2] != '0' {
+		return false
+	}
+	code := strings.ToLower(string(text[3:5]))
+	return code[0] >= '2' && code[0] <= '7' && code != "26" && code != "3c" && code != "3e"
 }
 
 func longExponent(text []byte) bool {
@@ -101,6 +105,7 @@ func longExponent(text []byte) bool {
 
 // walk traverses a tree and replaces what cannot be read.
 type walk struct {
+	known *fields
 	// object is the innermost object with a kind, or an item of a list. Faults carry its name.
 	object  map[string]any
 	kind    string
@@ -133,14 +138,17 @@ func isObject(path []string) bool {
 }
 
 func (w *walk) fields(path []string, fields map[string]any) {
+	parent := ""
+	if len(path) > 0 {
+		parent = path[len(path)-1]
+	}
+	if w.known.texts[parent] {
+		return
+	}
 	for _, name := range sorted(fields) {
 		at := append(slices.Clone(path), name)
-		parent := ""
-		if len(path) > 0 {
-			parent = path[len(path)-1]
-		}
-		amount := slices.Contains(amountParents, parent) || slices.Contains(amountFields, name)
-		duration := slices.Contains(durationFields, name) || parent == "evictionSoftGracePeriod"
+		amount := w.known.amountMaps[parent] || w.known.amounts[name]
+		duration := w.known.durationMaps[parent] || w.known.durations[name]
 		switch value := fields[name].(type) {
 		case string:
 			if amount {
@@ -159,6 +167,7 @@ func (w *walk) fields(path []string, fields map[string]any) {
 }
 
 func (w *walk) amount(at []string, fields map[string]any, name, value string) {
+	value = strings.TrimSpace(value) // as Quantity.UnmarshalJSON does
 	if strings.Trim(value, "0123456789.+-eEinumkKMGTP") != "" {
 		return // not a quantity: its parser fails at the first invalid character
 	}
@@ -212,9 +221,20 @@ func sorted(fields map[string]any) []string {
 	return names
 }
 
-// Depth returns how deep a JSON or YAML text may be nested, by its brackets, or by the spaces and dashes at the
-// beginnings of its lines. It is an upper bound, because brackets in strings count too.
+// Depth returns how deep the documents of a JSON or YAML text may be nested. For YAML it is an upper bound: by the
+// brackets of a document, in strings too, or by the spaces and dashes at the beginnings of its lines.
 func Depth(text []byte) int {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '{' {
+		return jsonDepth(trimmed)
+	}
+	deepest := 0
+	for document := range bytes.SplitSeq(text, []byte("\n---")) {
+		deepest = max(deepest, yamlDepth(document))
+	}
+	return deepest
+}
+
+func yamlDepth(text []byte) int {
 	deepest, depth, begins := 0, 0, 0
 	inLine := false
 	for _, c := range text {
@@ -236,5 +256,20 @@ func Depth(text []byte) int {
 			depth = max(depth-1, 0)
 		}
 	}
+	return deepest
+}
+
+// jsonDepth returns how deep the values of a JSON text are nested.
+func jsonDepth(text []byte) int {
+	deepest, depth := 0, 0
+	outsideStrings(text, func(c byte) {
+		switch c {
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	})
 	return deepest
 }

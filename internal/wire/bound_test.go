@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -23,6 +25,7 @@ func TestBound(t *testing.T) {
 	}
 	const why = "the quantity 1e-1000000000 has an exponent of 10 digits, want at most 3"
 	long := strings.Repeat("1", 65)
+	brackets := `{"a":"1e1234","b":"` + strings.Repeat(`{[\"`, 300) + `"}`
 	for _, test := range []struct {
 		name, document, want string
 		faults               []Fault
@@ -40,6 +43,32 @@ func TestBound(t *testing.T) {
 			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
 		{"a duration", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999h"}}}`), pool(`{"template":{"spec":{"terminationGracePeriod":"2562047h"}}}`), nil},
 		{"a duration that can be read", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), nil},
+		{"a field of LimitRange",
+			`{"kind":"LimitRange","spec":{"limits":[{"maxLimitRequestRatio":{"cpu":"1e-1000000000"}}]}}`,
+			`{"kind":"LimitRange","spec":{"limits":[{"maxLimitRequestRatio":{"cpu":"0"}}]}}`,
+			[]Fault{{Kind: "LimitRange", Field: "spec.limits.0.maxLimitRequestRatio.cpu", Why: why}}},
+		{"a field of CSIStorageCapacity",
+			`{"capacity":"1e-1000000000","kind":"CSIStorageCapacity"}`,
+			`{"capacity":"0","kind":"CSIStorageCapacity"}`,
+			[]Fault{{Kind: "CSIStorageCapacity", Field: "capacity", Why: why}}},
+		{"blanks",
+			`{"kind":"Pod","spec":{"overhead":{"cpu":" 1e-1000000000\u00a0"}}}`,
+			`{"kind":"Pod","spec":{"overhead":{"cpu":"0"}}}`,
+			[]Fault{{Kind: "Pod", Field: "spec.overhead.cpu", Why: why}}},
+		{"an escaped character",
+			`{"kind":"Pod","spec":{"overhead":{"cpu":"1\u0065-1000000000"}}}`,
+			`{"kind":"Pod","spec":{"overhead":{"cpu":"0"}}}`,
+			[]Fault{{Kind: "Pod", Field: "spec.overhead.cpu", Why: why}}},
+		{"a repeated field",
+			`{"kind":"Pod","spec":{"overhead":{"cpu":"1e-1000000000","cpu":"1"}}}`,
+			`{"kind":"Pod","spec":{"overhead":{"cpu":"1"}}}`, nil},
+		{"a repeated object",
+			`{"kind":"Pod","spec":{"overhead":{"cpu":"1e-1000000000"}},"spec":{}}`,
+			`{"kind":"Pod","spec":{}}`, nil},
+		{"labels that are named like amounts",
+			`{"kind":"Pod","metadata":{"labels":{"capacity":"1e12345","limits":"1e12345"}}}`,
+			`{"kind":"Pod","metadata":{"labels":{"capacity":"1e12345","limits":"1e12345"}}}`, nil},
+		{"brackets in texts", brackets, brackets, nil},
 		{"a size", `{"volumeSize":"1e-1000000000"}`, `{"volumeSize":"0"}`, []Fault{{Field: "volumeSize", Why: why}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -102,10 +131,66 @@ func TestTransport(t *testing.T) {
 	}
 }
 
+// TestTransportFails verifies that a document that cannot be bounded is not passed on.
+func TestTransportFails(t *testing.T) {
+	deep := `{"metadata":{"name":"1e1234"},"spec":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`
+	tripper := Transport(answering{"application/json", deep}, func(Fault) {})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/apis/karpenter.sh/v1/nodepools", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := tripper.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	if len(got) > 0 || err == nil || !strings.Contains(err.Error(), "nested more than 250 deep") {
+		t.Errorf("%d bytes and the error %v, want none and one about the nesting", len(got), err)
+	}
+}
+
+// TestDepth verifies that brackets in texts of JSON do not count, and that those of one YAML document do not count for
+// the next one.
+func TestDepth(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want int
+	}{
+		{`{"a":[{}]}`, 3},
+		{` {"a":"{[{[\"[["}{"b":"{"}`, 1},
+		{"a: '{'\n---\nb: '{['\n---\nc: []\n", 2},
+		{"a:\n- - - b\n", 3},
+	} {
+		if got := Depth([]byte(test.text)); got != test.want {
+			t.Errorf("%q: %d, want %d", test.text, got, test.want)
+		}
+	}
+}
+
+// BenchmarkBound reads a list of 1,000 nodes without a suspicious text, and with one.
+func BenchmarkBound(b *testing.B) {
+	node := `{"metadata":{"name":"node","uid":"c0ffee00-0000-4000-8000-00000000000f","labels":{"topology.kubernetes.io/zone":"a"}},
+		"status":{"capacity":{"cpu":"4","memory":"16074248Ki","pods":"110"},"allocatable":{"cpu":"3920m","memory":"15042056Ki","pods":"110"}}}`
+	list := `{"kind":"NodeList","items":[` + strings.Repeat(node+",", 999) + node + `]}`
+	for name, document := range map[string]string{"ordinary": list, "suspicious": strings.Replace(list, "c0ffee00", "1e123400", 1)} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(document)))
+			for b.Loop() {
+				if _, _, err := Bound([]byte(document)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // FuzzDecode verifies that decoding any document after Bound is bounded work. The measure is the allocated bytes,
 // which grow with all costs of parsing a quantity: powers of ten are numbers as long as their exponents.
 func FuzzDecode(f *testing.F) {
-	for _, text := range []string{"1", "1e3", "1e-1000000000", "1E1000000000", ".1e-99999999", "-1e-999", "1e+0009", "1.e-1000000", "0e-1000000000", "1Ei", "1e", "999999999999h", "+1e-1000000000"} {
+	for _, text := range []string{"1", "1e3", "1e-1000000000", "1E1000000000", ".1e-99999999", "-1e-999",
+		"1e+0009", "1.e-1000000", "0e-1000000000",
+		"1Ei", "1e", "999999999999h", "+1e-1000000000", " 1e-1000000000", "1e-1000000000\t", "\u00a01e-1000000000"} {
 		f.Add(text, true)
 		f.Add(text, false)
 	}
@@ -120,19 +205,35 @@ func FuzzDecode(f *testing.F) {
 			}
 			value = string(encoded)
 		}
-		document := []byte(`{"kind":"NodePool","metadata":{"name":"a"},"spec":{"limits":{"cpu":` + value + `},"template":{"spec":{"expireAfter":"720h","terminationGracePeriod":` + value +
-			`}}},"status":{"resources":{"x":` + value + `}}}`)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		bounded, _, err := Bound(document)
-		if err != nil {
-			return
-		}
-		var pool karpv1.NodePool
-		err = utiljson.Unmarshal(bounded, &pool)
-		runtime.ReadMemStats(&after)
-		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+100*len(document)); got > most {
-			t.Errorf("%d bytes were allocated for a document of %d: %v", got, len(document), err)
+		for _, test := range []struct {
+			document string
+			into     any
+		}{
+			{`{"kind":"NodePool","metadata":{"name":"a"},"status":{"resources":{"x":@}},
+				"spec":{"limits":{"cpu":@},"template":{"spec":{"expireAfter":"720h","terminationGracePeriod":@}}}}`, &karpv1.NodePool{}},
+			{`{"kind":"LimitRange","spec":{"limits":[{"max":{"cpu":@},
+				"maxLimitRequestRatio":{"cpu":@},"default":{"cpu":@}}]}}`, &corev1.LimitRange{}},
+			{`{"kind":"CSIStorageCapacity","capacity":@,"maximumVolumeSize":@}`, &storagev1.CSIStorageCapacity{}},
+			{`{"kind":"Pod","spec":{"overhead":{"cpu":@,"cpu":"1"},
+				"containers":[{"resources":{"requests":{"cpu":@}}}],"volumes":[{"emptyDir":{"sizeLimit":@}}]}}`, &corev1.Pod{}},
+		} {
+			decodeBounded(t, []byte(strings.ReplaceAll(test.document, "@", value)), test.into)
 		}
 	})
+}
+
+// decodeBounded decodes a document after Bound, as a client does.
+func decodeBounded(t *testing.T, document []byte, into any) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	bounded, _, err := Bound(document)
+	if err != nil {
+		return
+	}
+	err = utiljson.Unmarshal(bounded, into)
+	runtime.ReadMemStats(&after)
+	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+100*len(document)); got > most {
+		t.Errorf("%d bytes were allocated for a document of %d: %v", got, len(document), err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -57,17 +58,17 @@ func ours(path string) bool {
 	return false
 }
 
-func (t *transport) bound(document []byte) []byte {
+func (t *transport) bound(document []byte) ([]byte, error) {
 	bounded, faults, err := Bound(document)
 	if err != nil {
-		return document // the client's decoder reports what is wrong with it
+		return nil, fmt.Errorf("reading a response of the API server: %w", err)
 	}
 	for _, fault := range faults {
 		if t.isNews(fault) {
 			t.tell(fault)
 		}
 	}
-	return bounded
+	return bounded, nil
 }
 
 func (t *transport) isNews(fault Fault) bool {
@@ -87,7 +88,7 @@ func (t *transport) isNews(fault Fault) bool {
 type documents struct {
 	body    io.ReadCloser
 	decoder *json.Decoder
-	bound   func([]byte) []byte
+	bound   func([]byte) ([]byte, error)
 	ready   bytes.Reader
 	failed  error
 }
@@ -102,7 +103,12 @@ func (d *documents) Read(p []byte) (int, error) {
 			d.end(err)
 			continue
 		}
-		d.ready.Reset(d.bound(document))
+		bounded, err := d.bound(document)
+		if err != nil {
+			d.failed = err
+			continue
+		}
+		d.ready.Reset(bounded)
 	}
 	return d.ready.Read(p)
 }

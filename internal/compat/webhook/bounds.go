@@ -26,8 +26,15 @@ const (
 	shortReview = 64 << 10
 	// longReviews is how many longer requests are read concurrently.
 	longReviews = 4
-	// waiting is the maximum number of concurrent requests. Further requests are refused at once.
+	// waiting is the maximum number of concurrent requests of which the first bytes have arrived. Further requests are
+	// refused at once.
 	waiting = 256
+	// requestsOfOne and longReviewsOfOne bound the requests of one address: all of them, and those that are longer than
+	// shortReview. An API server has one request per connection.
+	requestsOfOne, longReviewsOfOne = connectionsOfOne, longReviews / 2
+	// leastRate, in bytes per second, is the rate at which a client must send a request, and patience is how long a
+	// client may be behind. A client that sends nothing is refused after that time.
+	leastRate, patience = 256 << 10, 5 * time.Second
 	// cheapObject and dearness bound the memory cost of an object: the first in bytes, the second as a multiple of
 	// its length.
 	cheapObject, dearness = 3 << 20, 3
@@ -76,37 +83,25 @@ func affordable(raw []byte) error {
 
 // gate bounds the total cost of all requests. The zero value is not ready to use.
 type gate struct {
-	under chan struct{} // requests in progress
-	long  chan struct{} // those that are longer than shortReview
-	turn  chan struct{} // the one object that is being converted
-	room  room          // memory of the readers
+	under    chan struct{} // requests in progress
+	long     chan struct{} // those that are longer than shortReview
+	turn     chan struct{} // the one object that is being converted
+	room     room          // memory of the readers
+	shares   shares        // of the addresses
+	most     int64         // of the room
+	patience time.Duration
 }
 
 func newGate() *gate {
+	most := roomOf(debug.SetMemoryLimit(-1))
 	return &gate{
 		under: make(chan struct{}, waiting), long: make(chan struct{}, longReviews), turn: make(chan struct{}, 1),
-		room: room{left: roomOf(debug.SetMemoryLimit(-1))},
+		room: room{left: most}, most: most, patience: patience,
 	}
 }
 
 // roomOf returns how many bytes of requests may be held, given the soft memory limit of the process.
 func roomOf(limit int64) int64 { return min(max(limit/16, 16<<20), 64<<20) }
-
-// pass is a long request's place among those that are read concurrently.
-type pass struct {
-	places chan struct{} // nil for a short request
-	leave  func()
-}
-
-func (p *pass) enter(ctx context.Context) (err error) {
-	p.leave = func() {}
-	if p.places != nil {
-		if p.leave, err = take(ctx, p.places); err != nil {
-			p.leave = func() {}
-		}
-	}
-	return err
-}
 
 // take waits for a place in a channel, and returns a function that releases it. It returns an error if the context
 // ends before.
@@ -143,12 +138,12 @@ func (r *room) give(n int64) {
 }
 
 // meter reads a request for a decoder that buffers its input until a value is complete. It takes the bytes that the
-// decoder's buffer may need from the room, and ends a value that is too long.
+// decoder's buffer may need from the rooms, that of the address and that of all, and ends a value that is too long.
 type meter struct {
-	from io.Reader
-	room *room
-	size int64 // of the current value, as read so far
-	held int64 // taken from the room
+	from      io.Reader
+	own, room *room
+	size      int64 // of the current value, as read so far
+	held      int64 // taken from the rooms
 }
 
 // decoderGrows bounds the length of a decoder's buffer, with the copy of the value, as a multiple of its content.
@@ -164,7 +159,11 @@ func (m *meter) Read(p []byte) (int, error) {
 	}
 	p = p[:min(len(p), 32<<10)]
 	if more := decoderGrows*(m.size+int64(len(p))) - m.held; more > 0 {
+		if !m.own.take(more) {
+			return 0, errBusy
+		}
 		if !m.room.take(more) {
+			m.own.give(more)
 			return 0, errBusy
 		}
 		m.held += more
@@ -174,7 +173,10 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (m *meter) close() { m.room.give(m.held) }
+func (m *meter) close() {
+	m.own.give(m.held)
+	m.room.give(m.held)
+}
 
 // crowd is a listener that bounds the open connections. Connections beyond the limit are closed at once, and not
 // queued: a client that holds connections open must not delay those of the API server.
@@ -191,10 +193,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
-		if err != nil {
-			host = conn.RemoteAddr().String()
-		}
+		host := hostOf(conn.RemoteAddr().String())
 		if c.enter(host) {
 			return &counted{Conn: conn, leave: sync.OnceFunc(func() { c.leave(host) })}, nil
 		}

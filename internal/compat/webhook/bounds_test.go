@@ -199,10 +199,19 @@ func conversionBytes(t *testing.T, raw []byte) int {
 	return int(allocated() - before)
 }
 
-// TestFlood sends hostile requests, from more clients than are served concurrently, and valid ones among them. The
-// heap stays bounded and no more than one object is converted at a time, which leaves the other CPUs to the planner.
+// TestFlood sends hostile requests, more at a time than are read concurrently, and valid ones among them. The heap stays
+// bounded and no more than one object is converted at a time, which leaves the other CPUs to the planner.
 func TestFlood(t *testing.T) {
 	r := newReviewer(deaf{}, time.Now, logr.Discard())
+	var converting, most, conversions atomic.Int64
+	r.single = func(raw []byte, version string, known func(string) (string, bool)) ([]byte, string, error) {
+		conversions.Add(1)
+		now := converting.Add(1)
+		defer converting.Add(-1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+		}
+		return single(raw, version, known)
+	}
 	server := httptest.NewServer(r)
 	defer server.Close()
 	post := func(body string) (int, string, error) {
@@ -246,7 +255,10 @@ func TestFlood(t *testing.T) {
 	if got := int64(peak) - int64(before); got > 100<<20 {
 		t.Errorf("a flood of requests of 2 MiB uses %d bytes", got)
 	}
-	if len(r.gate.under) > 0 || len(r.gate.long) > 0 || len(r.gate.turn) > 0 {
+	if most.Load() != 1 || conversions.Load() < 10 {
+		t.Errorf("of %d conversions, up to %d were in progress at a time, want 1", conversions.Load(), most.Load())
+	}
+	if len(r.gate.under) > 0 || len(r.gate.long) > 0 || len(r.gate.turn) > 0 || len(r.gate.shares.of) > 0 {
 		t.Error("places are taken after all requests have ended")
 	}
 }

@@ -1,12 +1,14 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,40 +26,64 @@ type reviewer struct {
 	expiries *expiries
 	gate     *gate
 	log      logr.Logger
+	// single converts one object. At most one call is in progress.
+	single func(raw []byte, version string, known func(string) (string, bool)) (_ []byte, pool string, _ error)
 }
 
 func newReviewer(api client.Reader, now func() time.Time, log logr.Logger) *reviewer {
-	return &reviewer{expiries: &expiries{client: api, now: now, wait: pauseFor}, gate: newGate(), log: log}
+	return &reviewer{expiries: &expiries{client: api, now: now, wait: pauseFor}, gate: newGate(), log: log, single: single}
 }
 
-// ServeHTTP converts the objects that the API server sends.
+// ServeHTTP converts the objects that the API server sends. A request counts for its address from its beginning, and
+// takes a place among the requests of all when its first bytes have arrived: a client that sends nothing keeps no
+// other out.
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	controls := http.NewResponseController(w)
+	turnAway := func(err error) {
+		_ = controls.SetReadDeadline(time.Now().Add(r.gate.patience)) // for the rest of the body
+		refuse(w, err)
+	}
+	if request.ContentLength > longestReview {
+		turnAway(&tooLongError{fmt.Sprintf("the request has %d bytes, want at most %d", request.ContentLength, longestReview)})
+		return
+	}
+	address := hostOf(request.RemoteAddr)
+	own, ok := r.gate.shares.enter(address, r.gate.most)
+	if !ok {
+		turnAway(errBusy)
+		return
+	}
+	defer r.gate.shares.leave(address)
+	ctx, cancel := context.WithTimeout(request.Context(), longestTime)
+	defer cancel()
+	// With HTTP/1, the response begins while the request is still being read. HTTP/2 always allows that.
+	_ = controls.EnableFullDuplex()
+	from := &paced{from: http.MaxBytesReader(w, request.Body, longestReview), until: controls.SetReadDeadline,
+		end: time.Now().Add(longestTime), spare: r.gate.patience}
+	first := make([]byte, 512)
+	n, err := from.Read(first)
+	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
+		refuse(w, err)
+		return
+	}
 	select {
 	case r.gate.under <- struct{}{}:
 		defer func() { <-r.gate.under }()
 	default:
-		refuse(w, errBusy)
+		turnAway(errBusy)
 		return
 	}
-	if request.ContentLength > longestReview {
-		refuse(w, &tooLongError{fmt.Sprintf("the request has %d bytes, want at most %d", request.ContentLength, longestReview)})
-		return
-	}
-	ctx, cancel := context.WithTimeout(request.Context(), longestTime)
-	defer cancel()
 	place := &pass{}
 	if request.ContentLength < 0 || request.ContentLength > shortReview {
-		place.places = r.gate.long
+		place.places = []chan struct{}{own.long, r.gate.long}
 	}
 	if err := place.enter(ctx); err != nil {
-		refuse(w, err)
+		turnAway(err)
 		return
 	}
 	defer func() { place.leave() }()
-	body := &meter{from: http.MaxBytesReader(w, request.Body, longestReview), room: &r.gate.room}
+	body := &meter{from: io.MultiReader(bytes.NewReader(first[:n]), from), own: &own.room, room: &r.gate.room}
 	defer body.close()
-	// With HTTP/1, the response begins while the request is still being read. HTTP/2 always allows that.
-	_ = http.NewResponseController(w).EnableFullDuplex()
 	r.answer(ctx, w, newReview(body), place)
 }
 
@@ -100,6 +126,8 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, short(err.Error()), http.StatusServiceUnavailable)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		http.Error(w, "the request arrived too slowly", http.StatusRequestTimeout)
 	case errors.As(err, &long), errors.As(err, &longer):
 		http.Error(w, short(err.Error()), http.StatusRequestEntityTooLarge)
 	default:
@@ -139,6 +167,11 @@ func (r *reviewer) inTurn(ctx context.Context, raw []byte, version string, known
 		return nil, "", err
 	}
 	defer release()
+	return r.single(raw, version, known)
+}
+
+// single converts one object. It returns errAsk and the name of a pool if known does not know the pool's expiry.
+func single(raw []byte, version string, known func(string) (string, bool)) (_ []byte, pool string, _ error) {
 	var object map[string]any
 	if err := utiljson.Unmarshal(raw, &object); err != nil {
 		return nil, "", fmt.Errorf("reading an object to be converted: %w", err)

@@ -54,9 +54,9 @@ type Server struct {
 // SecretName is the name of the Secret with the certificate.
 const SecretName = "karpenter-conversion"
 
-// Start serves until the context ends. Failures are logged and retried: clients of v1 do not need the webhook, and
-// must not lose their controller because of it. The only error is about objects that cannot be read while the webhook
-// is disabled.
+// Start serves until the context ends. Failures are logged and retried: clients of v1 do not need the webhook once all
+// objects are stored in v1, and must not lose their controller because of it. The only error is about objects that
+// cannot be read while the webhook is disabled.
 func (s *Server) Start(ctx context.Context) error {
 	s.wake = make(chan struct{}, 1)
 	if s.Look <= 0 {
@@ -87,7 +87,8 @@ func (s *Server) Start(ctx context.Context) error {
 	for {
 		err := s.settle(ctx)
 		if err != nil && err.Error() != said && ctx.Err() == nil {
-			s.Log.Error(err, "older versions of NodePool, NodeClaim and EC2NodeClass cannot be converted; v1 is not concerned")
+			s.Log.Error(err, "older versions of NodePool, NodeClaim and EC2NodeClass cannot be converted; "+
+				"v1 needs no conversion once all objects are stored in it")
 		}
 		if said = ""; err != nil {
 			said = err.Error()
@@ -185,16 +186,19 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 	return nil
 }
 
-// bounded returns a server whose clients cost a bounded amount of memory and time, whatever they send.
+// bounded returns a server whose clients cost a bounded amount of memory and time, whatever they send. It has no HTTP/2,
+// which puts many requests on one connection: API servers call webhooks by HTTP/1.1 (https://issue.k8s.io/75791).
 func (s *Server) bounded(handler http.Handler) *http.Server {
-	settings := &tls.Config{GetCertificate: s.keeper.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	settings := &tls.Config{GetCertificate: s.keeper.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if s.ClientCA != nil {
 		settings.ClientCAs, settings.ClientAuth = s.ClientCA, tls.RequireAndVerifyClientCert
 	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: longestTime, WriteTimeout: longestTime + 5*time.Second,
+		Handler: handler, Protocols: &protocols,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: longestTime, WriteTimeout: longestTime + 5*time.Second,
 		IdleTimeout: 90 * time.Second, MaxHeaderBytes: 16 << 10,
-		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
 		ErrorLog:  log.New(io.Discard, "", 0), // of handshakes: the API server reports its own
 		TLSConfig: settings,
 	}

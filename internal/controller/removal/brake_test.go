@@ -528,39 +528,69 @@ func TestAskFor(t *testing.T) {
 	}
 }
 
-// TestFailingAndNotReady covers machines that all fail the cloud's checks, without a ready node: the witnesses agree,
-// and all are replaced. A machine whose node has not joined yet has one witness only.
+// TestFailingAndNotReady covers machines that all fail the cloud's checks. Where no node reports, the witnesses agree,
+// and all are replaced. A node that is not ready reports, and so does one whose Lease is fresh: such machines exist by
+// both witnesses, and the brake limits their removal. A machine whose node has not joined yet has one witness only.
 func TestFailingAndNotReady(t *testing.T) {
-	for status, want := range map[corev1.ConditionStatus]int{corev1.ConditionTrue: 1, corev1.ConditionFalse: 10, corev1.ConditionUnknown: 10, "": 1} {
-		b := newBench(t, map[string]int{"a": 10})
-		var removals []cloud.Removal
-		for i := range 10 {
-			c := claim("a", i)
-			b.cloud[machine("a", i)] = false
-			if status != "" {
-				c.Status.NodeName = c.Name
-				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: corev1.NodeSpec{ProviderID: machine("a", i)}}
-				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-				if err := b.api.Create(t.Context(), node); err != nil {
-					t.Fatal(err)
-				}
+	for _, test := range []struct {
+		name   string
+		status corev1.ConditionStatus
+		lease  time.Duration // its age; 0: there is none
+		want   int
+	}{
+		{"ready", corev1.ConditionTrue, 0, 1},
+		{"not ready, with a fresh lease", corev1.ConditionFalse, time.Second, 1},
+		{"not ready", corev1.ConditionFalse, 0, 1},
+		{"silent, with a fresh lease", corev1.ConditionUnknown, time.Second, 1},
+		{"silent, with an old lease", corev1.ConditionUnknown, time.Hour, 10},
+		{"silent", corev1.ConditionUnknown, 0, 10},
+		{"not joined", "", 0, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, map[string]int{"a": 10})
+			if removed := b.failingNodes(test.status, test.lease); removed != test.want {
+				t.Errorf("%d of 10 are replaced at once, want %d", removed, test.want)
 			}
-			removals = append(removals, cloud.Removal{Claim: c, Cause: "system_status"})
-		}
-		may, err := b.brake.AskFor(t.Context(), removals)
-		if err != nil {
-			t.Fatal(err)
-		}
-		removed := 0
-		for _, is := range may {
-			if is {
-				removed++
-			}
-		}
-		if removed != want {
-			t.Errorf("Ready=%q: %d of 10 are replaced at once, want %d", status, removed, want)
+		})
+	}
+}
+
+// failingNodes reports ten machines as failing the cloud's checks, whose nodes have the status and a Lease of the age, and
+// returns how many are removed. Without a status, the nodes have not joined.
+func (b *bench) failingNodes(status corev1.ConditionStatus, lease time.Duration) (removed int) {
+	b.t.Helper()
+	create := func(o client.Object) {
+		if err := b.api.Create(b.t.Context(), o); err != nil {
+			b.t.Fatal(err)
 		}
 	}
+	var removals []cloud.Removal
+	for i := range 10 {
+		c := claim("a", i)
+		b.cloud[machine("a", i)] = false
+		if status != "" {
+			c.Status.NodeName = c.Name
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: corev1.NodeSpec{ProviderID: machine("a", i)}}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+			create(node)
+		}
+		if lease > 0 {
+			renewed := metav1.NewMicroTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-lease))
+			create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: c.Name},
+				Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}})
+		}
+		removals = append(removals, cloud.Removal{Claim: c, Cause: "system_status"})
+	}
+	may, err := b.brake.AskFor(b.t.Context(), removals)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, is := range may {
+		if is {
+			removed++
+		}
+	}
+	return removed
 }
 
 // recovered is an API server with ready nodes, whatever the cache contains.
@@ -574,7 +604,7 @@ func (r recovered) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 	return err
 }
 
-// TestFailingAndRecovered verifies that a node that the cache still shows as not ready is read again. A node that has
+// TestFailingAndRecovered verifies that a node that the cache still shows as silent is read again. A node that has
 // recovered counts as a witness for its machine, and one that is gone does not.
 func TestFailingAndRecovered(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -588,29 +618,7 @@ func TestFailingAndRecovered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, map[string]int{"a": 10})
 			b.brake.Live = test.live(b.api)
-			var removals []cloud.Removal
-			for i := range 10 {
-				c := claim("a", i)
-				c.Status.NodeName = c.Name
-				b.cloud[machine("a", i)] = false
-				node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Spec: corev1.NodeSpec{ProviderID: machine("a", i)}}
-				node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
-				if err := b.api.Create(t.Context(), node); err != nil {
-					t.Fatal(err)
-				}
-				removals = append(removals, cloud.Removal{Claim: c, Cause: "system_status"})
-			}
-			may, err := b.brake.AskFor(t.Context(), removals)
-			if err != nil {
-				t.Fatal(err)
-			}
-			removed := 0
-			for _, is := range may {
-				if is {
-					removed++
-				}
-			}
-			if removed != test.want {
+			if removed := b.failingNodes(corev1.ConditionUnknown, 0); removed != test.want {
 				t.Errorf("%d of 10 are replaced at once, want %d", removed, test.want)
 			}
 		})

@@ -1,7 +1,7 @@
 // Package removal decides whether a machine may be removed that neither a user nor a plan requested to remove. There
 // are two witnesses for a machine: the cloud, and the machine's node, whose kubelet renews a Lease in the namespace
-// kube-node-lease. Either can be wrong: an API endpoint that drops a filter, credentials of another account, or the
-// wrong region return "not found" for running machines.
+// kube-node-lease. A node reports whether it is ready or not. Either can be wrong: an API endpoint that drops a filter,
+// credentials of another account, or the wrong region return "not found" for running machines.
 //
 //	collector (missing machines, strays) --+                        +--> Remove
 //	node repair (conditions) --------------+--> Brake.Ask --> Rule -+--> Keep  the node still reports
@@ -10,14 +10,14 @@
 //	cloud     node      verdict
 //	gone      silent    Remove, at once; never counts
 //	gone      reports   Keep; counts as a dispute
-//	failing   not ready Remove, at once; never counts
-//	failing   ready     Remove, rate-limited while the Brake holds because of such machines
+//	failing   silent    Remove, at once; never counts
+//	failing   reports   Remove, rate-limited while the Brake holds because of such machines
 //	running   any       Remove, unless the Brake holds
 //
 // The Brake holds when more than a fifth (and more than three) of the machines of a NodePool, or of all NodePools,
 // are in dispute or were to be removed within the last ten minutes. It releases when that is no longer the case, or
 // for NodePools with the annotation karpenter-go.github.io/removals-allowed-until. It does not apply to machines that
-// both witnesses report as gone, voluntary disruption, expiration, interruption notices with a deadline of the cloud,
+// both witnesses report as lost, voluntary disruption, expiration, interruption notices with a deadline of the cloud,
 // and provisioning. Without any NodePool there is no object to annotate: removals of strays are then rate-limited.
 //
 // Rule (rule.go) and Record (record.go) are functions over values. Brake (brake.go) gathers the facts, evaluates

@@ -130,8 +130,9 @@ func (b *Brake) look(ctx context.Context, r cloud.Removal) (*Case, error) {
 	return c, nil
 }
 
-// failingLiveness returns what the nodes of a machine report that fails the cloud's checks: Gone if none is ready. A
-// machine whose node has not joined yet has no such witness.
+// failingLiveness returns what the nodes of a machine that fails the cloud's checks report: Gone if none of them reports.
+// A kubelet that reports its node as not ready shows a machine that exists, as the cloud does. A machine whose node has
+// not joined yet has no such witness.
 func (b *Brake) failingLiveness(ctx context.Context, claim *karpv1.NodeClaim) (Liveness, error) {
 	if claim.Status.NodeName == "" {
 		return Unknown, nil
@@ -141,22 +142,21 @@ func (b *Brake) failingLiveness(ctx context.Context, claim *karpv1.NodeClaim) (L
 		return Unknown, err
 	}
 	for i := range nodes {
-		fails, err := b.fails(ctx, &nodes[i])
+		silent, err := b.silent(ctx, &nodes[i])
 		if err != nil {
 			return Unknown, err
 		}
-		if !fails {
+		if !silent {
 			return Alive, nil
 		}
 	}
 	return Gone, nil
 }
 
-// fails reports whether a node reports its machine as unusable. Before it returns true, it reads the node from the
-// API server, so that a stale cache does not cause the removal of a node that has recovered.
-func (b *Brake) fails(ctx context.Context, cached *corev1.Node) (bool, error) {
-	facts, err := b.nodeFacts(ctx, cached)
-	if err != nil || !facts.Fails(b.serverTime()) {
+// silent reports whether a node does not report. Before it returns true, it reads the node from the API server, so that
+// a stale cache does not cause the removal of a node that reports again.
+func (b *Brake) silent(ctx context.Context, cached *corev1.Node) (bool, error) {
+	if reports, err := b.Reports(ctx, cached); err != nil || reports {
 		return false, err
 	}
 	node := &corev1.Node{}
@@ -166,8 +166,6 @@ func (b *Brake) fails(ctx context.Context, cached *corev1.Node) (bool, error) {
 		}
 		return false, fmt.Errorf("reading node %s again: %w", cached.Name, err)
 	}
-	if facts, err = b.nodeFacts(ctx, node); err != nil {
-		return false, err
-	}
-	return facts.Fails(b.serverTime()), nil
+	reports, err := b.Reports(ctx, node)
+	return err == nil && !reports, err
 }

@@ -41,7 +41,8 @@ type Case struct {
 	Cloud, Node Liveness
 }
 
-// agreed reports whether both witnesses report the machine as lost: gone, or, for the cloud, failing.
+// agreed reports whether both witnesses report the machine as lost: the node is silent, and the cloud reports the machine
+// as gone or failing. A machine that the cloud reports as failing and whose node reports is alive, and not agreed on.
 func (c Case) agreed() bool { return (c.Cloud == Gone || c.Cloud == Failing) && c.Node == Gone }
 
 // disputed reports whether the cloud cannot find a machine whose node reports.
@@ -254,11 +255,6 @@ type NodeFacts struct {
 // leaseDuration is the duration of a node's Lease that does not specify it: the kubelet's default
 // (nodeLeaseDurationSeconds, https://kubernetes.io/docs/concepts/architecture/leases/).
 const leaseDuration = 40 * time.Second
-
-// Fails reports whether the node reports its machine as unusable too: it is silent, or reports that it is not ready.
-func (n NodeFacts) Fails(now time.Time) bool {
-	return n.Ready == corev1.ConditionFalse || n.Liveness(now) == Gone
-}
 
 // Liveness returns the node's report. The kubelet writes True and False. The node lifecycle controller changes either
 // to Unknown when the kubelet has not reported for node-monitor-grace-period, by its own clock, so that a wrong clock

@@ -63,7 +63,7 @@ func TestRule(t *testing.T) {
 		{"many fail checks of another pool", Facts{Machines: fleet(100, 100), Cases: append(some(90, failing), some(3, Case{Pool: "b", Cloud: Failing, Node: Alive})...), Removed: map[string]int{"a": 10}},
 			Case{Pool: "b", Cloud: Failing, Node: Alive}, Remove},
 		{"many fail checks, and the asked one is ill", Facts{Machines: fleet(100, 0), Cases: append(some(90, failing), some(1, ill)...)}, ill, Hold},
-		{"all fail checks, and no node is ready", Facts{Machines: fleet(100, 0), Cases: some(100, useless)}, useless, Remove},
+		{"all fail checks, and no node reports", Facts{Machines: fleet(100, 0), Cases: some(100, useless)}, useless, Remove},
 		{"the operator allows a pool", Facts{Machines: fleet(10, 0), Cases: some(10, ill), Allowed: map[string]bool{"a": true}}, ill, Remove},
 		{"and not another", Facts{Machines: fleet(10, 10), Cases: some(10, ill), Allowed: map[string]bool{"b": true}}, ill, Hold},
 		{"what is allowed does not hold others", Facts{Machines: fleet(10, 10), Cases: some(10, ill), Allowed: map[string]bool{"a": true}}, Case{Pool: "b", Cloud: Alive}, Remove},

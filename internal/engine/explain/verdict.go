@@ -126,6 +126,10 @@ var sayings = [...]saying{
 	plan.TypesSpared:      {"TypesSpared", says("types with devices are left to pods that ask for some")},
 	plan.NoPlaceFound:     {"NoPlaceFound", says("beside the other pods that wait no place was found")},
 	plan.NotReached:       {"NotReached", says("the work budget was spent before this was reached")},
+	plan.TooManyDomains: {"TooManyDomains", func(o operands) string {
+		return "the topology keys of the constraints between pods have more combinations of values than the limit of " +
+			strconv.FormatInt(o.Have, 10)
+	}},
 
 	plan.HostPortTaken: {"HostPortTaken", func(o operands) string {
 		return "a pod on " + o.node() + " takes host port " + strconv.FormatInt(o.Have, 10)

@@ -136,6 +136,43 @@ func (x *TypeIndex) Narrow(set bitset.Set, row label.Row, k label.Key) bool {
 	return any
 }
 
+// Having returns the types of the set that may have the atom of key k.
+func (x *TypeIndex) Having(set bitset.Set, k label.Key, atom int) bitset.Set {
+	posting := x.postings[k]
+	if posting == nil {
+		return set
+	}
+	kept := bitset.New(x.Len())
+	if posting[atom] != nil {
+		bitset.And(kept, set, posting[atom])
+	}
+	return kept
+}
+
+// KeepAtoms removes from the atoms of key k those that no type of the set may have.
+func (x *TypeIndex) KeepAtoms(atoms, set bitset.Set, k label.Key) {
+	if x.postings[k] == nil {
+		return
+	}
+	from, to := x.space.Span(k)
+	union := make(bitset.Set, to-from)
+	for t := range set.All() {
+		union.OrWith(bitset.Set(x.Rows[t][from:to]))
+	}
+	atoms.AndWith(union)
+}
+
+// Keep returns the classes of the list that permit the atom of key k.
+func (x *TypeIndex) Keep(classes []int, k label.Key, atom int) []int {
+	denies := func(i int) bool {
+		return slices.ContainsFunc(x.Classes[i].atoms, func(a classAtom) bool { return a.key == k && a.atom != atom })
+	}
+	if !slices.ContainsFunc(classes, denies) {
+		return classes
+	}
+	return slices.DeleteFunc(slices.Clone(classes), denies)
+}
+
 // Compatible returns the types whose labels are compatible with the row. It ignores offerings.
 func (x *TypeIndex) Compatible(row label.Row) bitset.Set {
 	set := bitset.Full(x.Len())

@@ -19,7 +19,8 @@ import (
 // domain is a choice: one atom for each key that the task must be pinned to.
 type domain struct {
 	atoms []int
-	rows  []label.Row
+	// rows are the task's rows in the domain, nil if the run keeps too many; see rowsIn.
+	rows []label.Row
 	// room is how many more pods of the group the nodes of the domain may take by their free resources, counted up to
 	// the number of pods.
 	room int
@@ -53,13 +54,17 @@ func (r *run) assign(t *task) []*lot {
 	rest := t.left[:0:0]
 	chooser := r.chooser(t)
 	for i, p := range t.left {
+		if r.spent() {
+			rest, t.unreached = t.left[i:], true
+			break
+		}
 		at := chooser.next()
 		if at < 0 {
 			rest = t.left[i:]
 			break
 		}
 		if lots[at] == nil {
-			lots[at] = &lot{task: t, rows: t.domains[at].rows, to: t.domains[at], first: len(r.order),
+			lots[at] = &lot{task: t, rows: r.rowsIn(t, t.domains[at]), to: t.domains[at], first: len(r.order),
 				expected: t.domains[at].room > 0}
 		}
 		lots[at].left = append(lots[at].left, p)
@@ -90,9 +95,10 @@ func (r *rules) atom(d *domain, key label.Key) int {
 // count adds n pods of the task to the counters of the domain.
 func (r *run) count(t *task, d *domain, n int) {
 	if d.counted == nil {
+		rows := r.rowsIn(t, d)
 		d.counted = make([]membership, len(t.rules.touched))
 		for i, c := range t.rules.touched {
-			d.counted[i] = c.filter.pods(r.snap.Space, d.rows, t.group.Tolerations)
+			d.counted[i] = c.filter.pods(r.snap.Space, rows, t.group.Tolerations)
 		}
 	}
 	for i, c := range t.rules.touched {
@@ -103,20 +109,28 @@ func (r *run) count(t *task, d *domain, n int) {
 }
 
 // domains lists the choices of a task: every combination of atoms that its rows admit and in which a node exists or may
-// be launched.
-func (r *run) domains(t *task) []*domain {
+// be launched. If the budget is spent, the list is incomplete.
+func (r *run) domains(t *task) []*domain { return r.usable(t, r.combinations(t)) }
+
+// usable returns the domains of the tuples of atoms that have capacity for a pod of the task.
+func (r *run) usable(t *task, tuples [][]int) []*domain {
 	var list []*domain
-	for _, atoms := range r.combinations(t) {
-		d := &domain{atoms: atoms, rows: r.pinned(t, atoms), id: idOf(atoms)}
-		if len(d.rows) == 0 {
+	for _, atoms := range tuples {
+		if r.spent() {
+			break
+		}
+		rows := r.pinned(t, atoms)
+		if len(rows) == 0 {
 			continue
 		}
-		d.price, d.buys = r.cheapestFor(t, d)
+		d := &domain{atoms: atoms, id: idOf(atoms)}
+		r.keepRows(d, rows)
+		d.price, d.buys = r.cheapestFor(t, d, rows)
 		list = append(list, d)
 	}
 	r.findRoom(t, list)
 	return slices.DeleteFunc(list, func(d *domain) bool {
-		d.joins = d.room == 0 && !d.buys && r.takesInBin(t, d)
+		d.joins = d.room == 0 && !d.buys && !r.spent() && r.takesInBin(t, d)
 		return d.closed()
 	})
 }
@@ -130,7 +144,7 @@ func (r *run) takesInBin(t *task, d *domain) bool {
 	if len(t.left) == 0 {
 		return false
 	}
-	l := &lot{task: t, left: t.left[:1], rows: d.rows}
+	l := &lot{task: t, left: t.left[:1], rows: r.rowsIn(t, d)}
 	return slices.ContainsFunc(r.bins, func(b *bin) bool {
 		_, some := r.joinedBy(l, b)
 		return some
@@ -143,21 +157,6 @@ func idOf(atoms []int) string {
 		id = binary.AppendUvarint(id, uint64(a))
 	}
 	return string(id)
-}
-
-// combinations returns the product of the atoms that each key may have.
-func (r *run) combinations(t *task) [][]int {
-	product := [][]int{nil}
-	for _, key := range t.rules.pins {
-		var longer [][]int
-		for atom := range r.atomsOf(t, key).All() {
-			for _, atoms := range product {
-				longer = append(longer, append(slices.Clip(slices.Clone(atoms)), atom))
-			}
-		}
-		product = longer
-	}
-	return product
 }
 
 // atomsOf returns the atoms of the key that the task's rows admit and that some node or pool can have.
@@ -227,11 +226,12 @@ func (r *run) findRoom(t *task, domains []*domain) {
 			continue
 		}
 		d.nodes = *list
+		rows := r.rowsIn(t, d)
 		for _, i := range d.nodes {
 			if !r.slack[i].Holds(want) || !t.group.Requests.Fits(r.nodes[i].free) {
 				continue
 			}
-			if d.room = min(d.room+r.roomOn(t, d, r.nodes[i]), math.MaxInt32); d.room >= enough {
+			if d.room = min(d.room+r.roomOn(t, rows, r.nodes[i]), math.MaxInt32); d.room >= enough {
 				break
 			}
 		}
@@ -276,8 +276,8 @@ next:
 
 // roomOn returns how many pods of the task the node may take. The first pod of a self-affine group may make any node
 // its domain.
-func (r *run) roomOn(t *task, d *domain, n *target) int {
-	fit := r.fits(t, d.rows, n)
+func (r *run) roomOn(t *task, rows []label.Row, n *target) int {
+	fit := r.fits(t, rows, n)
 	if fit.Count == 0 && len(t.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
 		fit = r.fitsPlace(t, &n.place, true)
 	}
@@ -295,7 +295,7 @@ func (r *run) sellsIn(m *market, t *task, d *domain) bool {
 }
 
 // cheapestFor returns the price of the cheapest available node in the domain that holds a pod of the task.
-func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
+func (r *run) cheapestFor(t *task, d *domain, rows []label.Row) (int64, bool) {
 	best, found, weight := int64(0), false, int32(0)
 	for _, m := range r.pools {
 		if found && m.pool.Weight < weight {
@@ -306,7 +306,7 @@ func (r *run) cheapestFor(t *task, d *domain) (int64, bool) {
 			continue
 		}
 		weight = m.pool.Weight
-		for _, o := range r.offersTo(m, t, d.rows) {
+		for _, o := range r.offersTo(m, t, rows) {
 			for _, p := range o.front {
 				if m.holds(t.group, p.kind) {
 					if !found || p.price < best {

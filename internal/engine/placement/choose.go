@@ -139,6 +139,7 @@ func (r *run) choose(t *task) int {
 	best, bestCount, bestHomeless, bestLack := -1, 0, 0, 0
 	r.worked(len(t.domains))
 	first := slices.ContainsFunc(t.rules.affinities, func(a affinityRule) bool { return a.first() })
+	defer t.rules.holdFloors(r, t)()
 	for i, d := range t.domains {
 		if d.closed() || t.shut[d.id] || !r.admits(t, d).OK() {
 			continue
@@ -180,6 +181,26 @@ type floor struct {
 	witness, counts, sure int
 	// closed reports that the pods cannot open another domain.
 	closed bool
+	// held: no count changes, so the value is valid whatever the rules are; see holdFloors.
+	held bool
+}
+
+// holdFloors computes the least count of each spread constraint once, for the examination of all domains, in which no
+// count changes. Otherwise rules that permit a domain by other counts would need it again for each domain. The returned
+// function ends this.
+func (r *rules) holdFloors(of *run, t *task) (release func()) {
+	if of.scan || len(t.domains) <= fewDomains {
+		return func() {}
+	}
+	for i := range r.spreads {
+		of.least(t, &r.spreads[i])
+		r.spreads[i].floor.held = true
+	}
+	return func() {
+		for i := range r.spreads {
+			r.spreads[i].floor.held = false
+		}
+	}
 }
 
 type floorKey struct {
@@ -192,6 +213,9 @@ type floorKey struct {
 // least returns the least count of all domains, or 0 when there are fewer than minDomains. Domains are those with a
 // node and, until every pod is placed, those where this pod may get one.
 func (r *run) least(t *task, s *spreadRule) int {
+	if s.floor.held {
+		return s.floor.least
+	}
 	key := floorKey{epoch: s.epoch, boarding: r.boarding, shut: len(t.shut)}
 	if len(t.domains) > 0 {
 		key.domains = t.domains[0]

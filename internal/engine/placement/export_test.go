@@ -1,6 +1,9 @@
 package placement
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -109,4 +112,36 @@ func ScheduleRows(snap *model.Snapshot) (*plan.Provision, map[string]label.Row) 
 		rows[p.Claims[i].Name] = r.resolved(b)
 	}
 	return p, rows
+}
+
+// DomainTwins returns the domains of all tasks with several topology keys, and the domains that result when the whole
+// product of the values is examined.
+func DomainTwins(snap *model.Snapshot) (got, want [][]string) {
+	r := newRun(snap, Options{})
+	r.openPools()
+	r.openNodes()
+	names := func(list []*domain) []string {
+		var all []string
+		for _, d := range list {
+			all = append(all, fmt.Sprint(d.atoms, d.room, d.buys, d.price))
+		}
+		return all
+	}
+	for _, t := range r.queue() {
+		if len(t.rules.pins) < 2 {
+			continue
+		}
+		product := [][]int{nil}
+		for _, key := range t.rules.pins {
+			var longer [][]int
+			for atom := range r.atomsOf(t, key).All() {
+				for _, atoms := range product {
+					longer = append(longer, append(slices.Clip(atoms), atom))
+				}
+			}
+			product = longer
+		}
+		got, want = append(got, names(r.domains(t))), append(want, names(r.usable(t, product)))
+	}
+	return got, want
 }

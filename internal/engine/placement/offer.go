@@ -25,6 +25,9 @@ type offer struct {
 	front []purchase
 }
 
+// mostOffers is the maximum number of cached offers of a pool. Each takes one to two KiB.
+const mostOffers = 64 << 10
+
 // purchase is a type with its cheapest offering.
 type purchase struct {
 	kind  int
@@ -92,7 +95,9 @@ func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
 	o.onSale, o.classes = m.offered(row)
 	o.onSale.AndWith(o.types)
 	o.front = m.front(o)
-	m.offers[key] = o
+	if len(m.offers) < mostOffers {
+		m.offers[key] = o
+	}
 	return o
 }
 

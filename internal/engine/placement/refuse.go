@@ -17,6 +17,8 @@ func (r *run) verdicts(t *task) plan.Refusal {
 	switch {
 	case t.unreached:
 		refusal.Verdict = plan.Verdict{Code: plan.NotReached}
+	case t.crowded:
+		refusal.Verdict = plan.Verdict{Code: plan.TooManyDomains, Have: mostCombinations}
 	case len(t.group.Rows) == 0:
 		refusal.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: t.group.Contradiction}
 	case len(r.snap.Pools) == 0:
@@ -51,6 +53,9 @@ func (r *run) poolVerdict(m *market, t *task, between plan.Verdict) plan.PoolVer
 		if !between.OK() && r.undefined(m, between.Key) {
 			best.Verdict = plan.Verdict{Code: plan.LabelUndefined, Key: between.Key}
 		}
+	}
+	if best.Verdict.OK() && t.cut {
+		best.Verdict = plan.Verdict{Code: plan.TooManyDomains, Have: mostBeside}
 	}
 	if best.Verdict.OK() {
 		best = r.inDomains(m, t, best)
@@ -115,11 +120,15 @@ func (r *run) undefined(m *market, key label.Key) bool {
 // between returns the rule between pods that excludes the task from its domains, OK when none does. Of several rules,
 // it is the one that excludes the most domains. A domain without capacity does not count as admissible.
 func (r *run) between(t *task) plan.Verdict {
+	if t.cut {
+		return plan.Verdict{} // other domains may be admissible
+	}
 	together := len(t.rules.hostAffinities) > 0
 	if together && !r.firstOnAnyHost(t) {
 		return plan.Verdict{Code: plan.AffinityUnmet, Key: t.rules.host}
 	}
 	tally := verdictTally{}
+	defer t.rules.holdFloors(r, t)()
 	for _, d := range t.domains {
 		against := r.against(t, d)
 		if len(against) == 0 && !t.shut[d.id] && !d.closed() {
@@ -159,12 +168,12 @@ func (r *run) against(t *task, d *domain) []plan.Verdict {
 	return all
 }
 
-// inDomains evaluates the pool for the domains that the rules between pods leave: the refusing rule there is the
+// inDomains evaluates the pool for the first domains that the rules between pods leave: the refusing rule there is the
 // reason.
 func (r *run) inDomains(m *market, t *task, otherwise plan.PoolVerdict) plan.PoolVerdict {
 	found := false
-	for _, d := range t.domains {
-		v := r.furthestOf(m, t, d.rows)
+	for _, d := range t.domains[:min(len(t.domains), mostInquired)] {
+		v := r.furthestOf(m, t, r.rowsIn(t, d))
 		if v.Verdict.OK() {
 			continue
 		}

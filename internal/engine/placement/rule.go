@@ -23,8 +23,8 @@ type rules struct {
 	touched []*counter
 	// host is the key of the hostname.
 	host label.Key
-	// pins are the keys that the group's nodes must be pinned to, ascending.
-	pins []label.Key
+	// pins are the keys that the group's nodes must be pinned to, ascending. own are those of the group's constraints.
+	pins, own []label.Key
 
 	hostSpreads    []hostSpread
 	hostAffinities []hostAffinity
@@ -175,6 +175,7 @@ func (c *counters) compileSpread(r *rules, g *model.Group, i int) {
 	f, id := c.filterOf(g, s)
 	r.spreads = append(r.spreads, spreadRule{counter: c.counter(mark, key, f, id), maxSkew: s.MaxSkew, minDomains: s.MinDomains, self: self})
 	r.pin(key)
+	r.own = append(r.own, key)
 }
 
 // filterOf returns the filter of the nodes that the constraint counts, and its key.
@@ -229,6 +230,9 @@ func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
 	t, mark := &g.Terms[i], g.TermMarks[i]
 	self := slices.Contains(g.Matches, mark)
 	if t.Anti {
+		if key, known := c.snap.Space.Lookup(t.Key); known {
+			r.own = append(r.own, key)
+		}
 		c.compileApart(r, mark, t.Key, self)
 		return
 	}
@@ -239,6 +243,7 @@ func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
 	if key, known := c.snap.Space.Lookup(t.Key); known {
 		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self, wish: !t.Required() || t.Together})
 		r.pin(key)
+		r.own = append(r.own, key)
 	}
 }
 

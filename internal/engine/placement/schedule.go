@@ -134,6 +134,8 @@ type run struct {
 	names   map[string]bool
 	scratch scratch
 	result  *plan.Provision
+	// keptRows is how many rows the domains of the tasks keep; combine.go.
+	keptRows int
 
 	mode mode
 	// work is how many evaluations were made; budget.go.

@@ -40,6 +40,8 @@ type task struct {
 	off []answer
 	// domains are the choices of the group, once known.
 	domains []*domain
+	// crowded: there are too many domains to list any. cut: the list is a part of them; combine.go.
+	crowded, cut bool
 }
 
 // lot is a part of a task that goes to one domain: identical pods with identical options.

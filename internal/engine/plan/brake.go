@@ -38,7 +38,8 @@ const (
 // A launch is futile when
 //
 //   - one of the pods it was for is preempted before it has been on a node for a minute,
-//   - its node is removed, registered or not, before any of the pods is bound to it, while one of them is pending,
+//   - its node is removed, registered or not, before any pod of the controller is bound to it, while one of its pods is
+//     pending, or all of them are gone and other pods of the controller are pending (see missed),
 //   - its expireAfter ends it before any of the pods has been on its node for a minute, and pods of the controller are
 //     pending, or
 //   - its node has joined and exists without the pods, and the next launch for the same controller is planned (see
@@ -47,7 +48,9 @@ const (
 // A launch is neither futile nor successful, and is not counted, when
 //
 //   - the cloud refuses it, so that no machine ever existed,
-//   - its pods are deleted or evicted (a Deployment is scaled down, a node is interrupted or drained), or
+//   - its pods are deleted, and no pod of the controller is pending when the node is removed (a Deployment is scaled
+//     down),
+//   - its pods are evicted (a node is interrupted or drained), or
 //   - it is in progress.
 //
 // The claims of one pass count once: a Deployment that is scaled up to many nodes is not a loop. When one of the pods
@@ -98,10 +101,10 @@ type launch struct {
 	at, ended time.Time
 	node      string
 	pods      []string
-	// machine, registered and came report that the machine exists, that its node registered, and that one of the pods
-	// was bound to it.
+	// machine, registered and came report that the machine exists, that its node registered, and that a pod of the
+	// controller was bound to it: one of the pods, or a successor of one.
 	machine, registered, came bool
-	// arrived is when one of the pods was first observed on the node.
+	// arrived is when such a pod was first observed on the node.
 	arrived time.Time
 	// expires is when expireAfter ends the claim, and life is the age of the claim then. Both are zero for never.
 	expires time.Time
@@ -235,19 +238,29 @@ func (b *Brake) leave(now time.Time, left []model.Departure) map[string]bool {
 			served[owner] = true
 			continue
 		}
-		for _, l := range slices.Backward(o.list) {
-			if !slices.Contains(l.pods, d.UID) {
-				continue
-			}
-			if !l.futile {
-				l.fail(now)
-				l.lost, l.node = &d.Priority, d.Node
-				l.fate = fmt.Sprintf("pod %s was preempted on node %s after %s", d.Name, d.Node, d.Ran.Round(time.Second))
-			}
-			break
+		if l := o.launchOf(d); l != nil && !l.futile {
+			l.fail(now)
+			l.lost, l.node = &d.Priority, d.Node
+			l.fate = fmt.Sprintf("pod %s was preempted on node %s after %s", d.Name, d.Node, d.Ran.Round(time.Second))
 		}
 	}
 	return served
+}
+
+// launchOf returns the newest launch for the pod or, for a successor of one that launches were for, the newest launch
+// of its node.
+func (o *launches) launchOf(d model.Departure) *launch {
+	for _, l := range slices.Backward(o.list) {
+		if slices.Contains(l.pods, d.UID) {
+			return l
+		}
+	}
+	for _, l := range slices.Backward(o.list) {
+		if d.Node != "" && l.node == d.Node {
+			return l
+		}
+	}
+	return nil
 }
 
 // look updates the launches from the claims in the snapshot, and counts futile ones.
@@ -261,7 +274,7 @@ func (o *launches) look(w *brakeView, owner string) {
 		n := w.snap.Claim(l.claim)
 		there := n != nil && (l.uid == "" || n.ClaimUID == l.uid)
 		if there {
-			l.see(n, owner, w.snap.Now)
+			o.see(l, n, owner, w.snap.Now)
 		}
 		l.lives(w.snap, n)
 		if there && !n.Deleting {
@@ -274,7 +287,7 @@ func (o *launches) look(w *brakeView, owner string) {
 		if !there && l.uid == "" { // not observed yet, or never: the create may have failed
 			return w.snap.Now.Sub(l.at) > futileWindow
 		}
-		if !l.machine || l.came || !slices.ContainsFunc(l.pods, w.waits) {
+		if !l.machine || l.came || !l.missed(w, owner) {
 			return true
 		}
 		l.fail(w.snap.Now)
@@ -290,14 +303,33 @@ func (o *launches) look(w *brakeView, owner string) {
 // fail marks the launch as futile.
 func (l *launch) fail(now time.Time) { l.futile, l.ended = true, now }
 
-// see updates the progress of a claim.
-func (l *launch) see(n *model.Node, owner string, now time.Time) {
+// see updates the progress of a claim. A pod of the controller that is on the node and that no launch was for is the
+// successor of one: it counts like the pods that launches were for.
+func (o *launches) see(l *launch, n *model.Node, owner string, now time.Time) {
 	l.uid, l.node = n.ClaimUID, n.Name
 	l.machine = l.machine || n.Stage >= model.Launched
 	l.registered = l.registered || n.Stage >= model.Registered
-	if !l.came && slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return ownerOf(p) == owner && slices.Contains(l.pods, p.UID) }) {
-		l.came, l.arrived = true, now
+	for _, p := range n.Pods {
+		if ownerOf(p) != owner {
+			continue
+		}
+		if _, known := o.pods[p.UID]; !known {
+			o.pods[p.UID] = time.Time{}
+		}
+		if !l.came {
+			l.came, l.arrived = true, now
+		}
 	}
+}
+
+// missed reports whether the node was removed while pods of the controller lacked it: one of its pods is pending, or
+// none of them exists and other pods of the controller are pending. A user, or a controller such as that of a Job,
+// replaces pods that are pending for long, and the successors take the reservation of their predecessors.
+func (l *launch) missed(w *brakeView, owner string) bool {
+	if slices.ContainsFunc(l.pods, w.waits) {
+		return true
+	}
+	return w.lacks(owner) && !slices.ContainsFunc(l.pods, func(uid string) bool { return w.onNodes()[uid] })
 }
 
 // explain adds the newest pod of a higher priority on the node to the fate of a launch with a preempted pod.

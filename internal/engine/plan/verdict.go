@@ -67,6 +67,8 @@ const (
 	NoPlaceFound
 	// NotReached: the work budget of the plan was spent before these pods were processed.
 	NotReached
+	// TooManyDomains: the topology keys of the pods' constraints have too many combinations of values (Have: the limit).
+	TooManyDomains
 
 	// HostPortTaken: a pod on the node uses the same host port (Have: the port).
 	HostPortTaken

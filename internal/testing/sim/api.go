@@ -158,7 +158,10 @@ func (b *pdb) copied() object   { c := *b; return &c }
 var (
 	disruptedTaint    = model.Taint{Key: "karpenter.sh/disrupted", Effect: model.NoSchedule}
 	unregisteredTaint = model.Taint{Key: "karpenter.sh/unregistered", Effect: model.NoExecute}
-	// unreachableTaint is set by the node lifecycle controller on nodes with the condition Ready=Unknown.
+	// The node lifecycle controller sets notReadyTaint on nodes with the condition Ready=False, and unreachableTaint on
+	// those with Ready=Unknown. They tell kube-scheduler and the controller that pods cannot use the node: neither
+	// reads the condition for that.
+	notReadyTaint    = model.Taint{Key: "node.kubernetes.io/not-ready", Effect: model.NoSchedule}
 	unreachableTaint = model.Taint{Key: "node.kubernetes.io/unreachable", Effect: model.NoSchedule}
 )
 
@@ -168,6 +171,19 @@ func (n *node) taint(t model.Taint) { n.taints = append(slices.Clone(n.taints), 
 
 func (n *node) untaint(t model.Taint) {
 	n.taints = slices.DeleteFunc(slices.Clone(n.taints), func(other model.Taint) bool { return other == t })
+}
+
+// turn sets the condition Ready, which is Unknown if silent, together with its taint.
+func (n *node) turn(ready, silent bool) {
+	n.ready, n.silent = ready, silent
+	n.untaint(notReadyTaint)
+	n.untaint(unreachableTaint)
+	switch {
+	case silent:
+		n.taint(unreachableTaint)
+	case !ready:
+		n.taint(notReadyTaint)
+	}
 }
 
 // change is one event of a watch; its object is nil if the object with the UID was deleted.

@@ -231,7 +231,7 @@ func (w *world) join(m *machine) {
 	if !m.gone.IsZero() || !m.ending.IsZero() {
 		return
 	}
-	n := &node{meta: meta{name: "node-" + m.id}, provider: m.id, labels: maps.Clone(m.labels), taints: []model.Taint{unregisteredTaint},
+	n := &node{meta: meta{name: "node-" + m.id}, provider: m.id, labels: maps.Clone(m.labels), taints: []model.Taint{unregisteredTaint, notReadyTaint},
 		capacity: m.kind.Capacity, allocatable: m.kind.Allocatable}
 	n.labels[model.LabelHostname] = n.name
 	if w.setting.foreign != nil {
@@ -244,7 +244,7 @@ func (w *world) join(m *machine) {
 	w.say("%s joins as %s", m.id, n.name)
 	w.after(w.between(200*time.Millisecond, 5*time.Second), func() {
 		if m.speaks() {
-			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).ready = true })
+			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).turn(true, false) })
 			w.after(w.between(0, 3*time.Second), func() { w.daemon(n) })
 		}
 	})

@@ -128,8 +128,8 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 		return spec
 	}
 	spec.Labels, spec.Taints = n.labels, n.taints
-	if spec.Stage != model.Initialized && n.silent { // this taint is removed automatically
-		spec.Taints = slices.DeleteFunc(slices.Clone(n.taints), func(t model.Taint) bool { return t == unreachableTaint })
+	if spec.Stage != model.Initialized { // these taints are removed automatically
+		spec.Taints = slices.DeleteFunc(slices.Clone(n.taints), func(t model.Taint) bool { return t == notReadyTaint || t == unreachableTaint })
 	}
 	return spec
 }

@@ -41,6 +41,8 @@
 //   - Budgets have windows, which open and close by the clock; pools, budgets and protections change in between.
 //   - kube-scheduler binds to a random node that fits, to the nominated one if possible, with a small delay after its
 //     decision, so that a taint may be too late. Pods nominated elsewhere reserve their room.
+//     The taint of a node that is not ready or unreachable changes with the condition, without delay. Pods are evicted
+//     only from nodes whose machine or kubelet is gone.
 //   - A machine joins after a while, late, or never; it may vanish. The cloud launches the cheapest available
 //     offering that the claim allows, and replies to a repeated launch of one claim with the first machine.
 //

@@ -218,8 +218,8 @@ func (w *world) silence(n *node, m *machine) {
 		return
 	}
 	w.api.update(n.key(), n.uid, 0, func(o object) {
-		o.(*node).ready, o.(*node).silent, o.(*node).turned = false, true, w.now
-		o.(*node).taint(unreachableTaint)
+		o.(*node).turn(false, true)
+		o.(*node).turned = w.now
 	})
 	for _, p := range w.api.pods() {
 		if p.node == n.name && p.ready {
@@ -251,10 +251,7 @@ func (w *world) unmute(m *machine, n *node) {
 		return
 	}
 	w.say("%s reports again", n.name)
-	w.api.update(n.key(), n.uid, 0, func(o object) {
-		o.(*node).ready, o.(*node).silent = true, false
-		o.(*node).untaint(unreachableTaint)
-	})
+	w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).turn(true, false) })
 	for _, p := range w.api.pods() {
 		if p.node == n.name {
 			w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).ready = true })

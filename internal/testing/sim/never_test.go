@@ -30,3 +30,25 @@ func TestNodesThatNeverRegister(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesThatNeverRegisterForRecreatedPods checks the same for a pod that is replaced every five minutes: when a
+// claim is deleted, the pod that it was launched for is gone, and a successor waits for it.
+func TestNodesThatNeverRegisterForRecreatedPods(t *testing.T) {
+	for seed := range uint64(4) {
+		w := loopOfLaunches(seed, false)
+		w.calm, w.cloud.strange = true, 1000
+		every := time.Duration(2+3*seed) * time.Minute
+		var recreate func()
+		recreate = func() {
+			w.recreate(w.setting.apps[0])
+			w.after(every, recreate)
+		}
+		w.after(every, recreate)
+		for w.failure == nil && w.next(epoch.Add(8*time.Hour)) {
+		}
+		if launched := len(w.cloud.ledger); w.failure != nil || launched < 12 || launched > 20 {
+			t.Errorf("replaced every %v: %d machines in eight hours (%v), want 12 to 20\n%s", every, launched, w.failure,
+				strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		}
+	}
+}

@@ -166,7 +166,7 @@ func (w *world) preemptFor(p *pod, nodes []*node) {
 		return
 	}
 	for _, n := range nodes {
-		if !n.ready || !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
+		if !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
 			continue
 		}
 		victims, ok := w.victims(p, n)

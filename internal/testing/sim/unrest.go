@@ -76,7 +76,7 @@ func (a *app) protection(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// sicken makes a node not ready for a while.
+// sicken sets the condition Ready of a node to False for a while, as its kubelet would.
 func (w *world) sicken(d Disturbance) {
 	nodes := slices.DeleteFunc(w.api.nodes(), func(n *node) bool { return !n.ready })
 	if len(nodes) == 0 {
@@ -84,7 +84,7 @@ func (w *world) sicken(d Disturbance) {
 	}
 	n := nodes[d.Which%len(nodes)]
 	turn := func(ready bool) {
-		w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).ready = ready })
+		w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).turn(ready, false) })
 		for _, p := range w.api.pods() {
 			if p.node == n.name {
 				w.api.update(p.key(), p.uid, 0, func(o object) { o.(*pod).ready = ready })

@@ -226,7 +226,7 @@ func (w *world) schedule() {
 // fits implements kube-scheduler's filters. Pods that are nominated to the node reserve their room against pods of no
 // higher priority.
 func (w *world) fits(p *pod, n *node, pods []*pod) bool {
-	if !n.ready || !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
+	if !n.deleting.IsZero() || !p.wants(n.labels) || !tolerates(p, n.taints) {
 		return false
 	}
 	used := map[string]int64{}
@@ -305,9 +305,9 @@ func (w *world) choose(p *pod, fit []*node) {
 // lostAfter is how long the pods of an unreachable node are kept, according to their default toleration.
 const lostAfter = 5 * time.Minute
 
-// sweep simulates the node lifecycle and garbage collectors of Kubernetes: nodes without a machine become not ready
-// and, unless they have a finalizer, are deleted; so are pods without a node, and finally the pods of a node without
-// a machine.
+// sweep simulates the node lifecycle and garbage collectors of Kubernetes: nodes without a machine become unreachable
+// and, unless they have a finalizer, are deleted; so are pods without a node, and finally the pods of a node without a
+// machine.
 func (w *world) sweep() {
 	w.after(5*time.Second, w.sweep)
 	for _, n := range w.api.nodes() {
@@ -319,7 +319,7 @@ func (w *world) sweep() {
 		case !n.registered:
 			w.api.remove(n.key(), n.uid)
 		case n.ready:
-			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).ready = false })
+			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).turn(false, true) })
 		}
 	}
 	for _, p := range w.api.pods() {

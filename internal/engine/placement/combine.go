@@ -1,0 +1,205 @@
+package placement
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+)
+
+// Combinations of the values of several topology keys.
+//
+// A domain exists if a node is in it, or if an instance type with an offering of some pool can be in it. The product of
+// the values of all keys is far larger: four labels of a catalog have 70 million combinations, and the catalog has a
+// thousand. So the values are combined key by key, and each step keeps the types and offerings that have the values so
+// far. A combination without any is dropped at once.
+//
+// A label that a pool leaves open has no type to restrict it, so two limits remain. A pod whose own constraints have
+// more than mostCombinations is refused. Keys that only other pods' constraints name may add combinations up to
+// mostBeside; beyond that, each combination of the pod's own keys keeps an equal part of them. The pod then chooses
+// among fewer domains, all of which exist. So a constraint over all namespaces does not exclude the pods of others.
+
+const (
+	mostCombinations = 16 << 10
+	mostBeside       = 1 << 10
+	// fewCombinations are domains without cost in the work budget. Each domain beyond that costs domainWork, which
+	// stands for its memory.
+	fewCombinations = 64
+	domainWork      = 32
+	// mostRows is how many rows the domains of a run keep.
+	mostRows = 256 << 10
+	// mostInquired is the maximum number of domains that the reasons of a refusal examine.
+	mostInquired = 64
+	// overrun is how far one portion may exceed twice the budget.
+	overrun = 4 << 20
+)
+
+// spent reports whether the run must not do more work: its part of the budget is spent or, with portions, far more than
+// the whole budget is.
+func (r *run) spent() bool {
+	return r.over() || r.opts.WorkBudget > 0 && r.work > 2*r.opts.WorkBudget+overrun
+}
+
+// combinations returns the tuples of atoms on the pinned keys that the task's rows admit, and that a node or a type of
+// some pool has. They are sorted by the last key first.
+func (r *run) combinations(t *task) [][]int {
+	pins := t.rules.pins
+	asked := make([]bitset.Set, len(pins))
+	for i, key := range pins {
+		asked[i] = r.atomsOf(t, key)
+	}
+	t.crowded, t.cut = false, false
+	if len(pins) == 1 {
+		list := make([][]int, 0, asked[0].Count())
+		for atom := range asked[0].All() {
+			list = append(list, []int{atom})
+		}
+		r.worked(max(0, len(list)-fewCombinations))
+		return list
+	}
+	found := r.tuplesOfNodes(pins, asked)
+	onNodes := len(found)
+	for _, m := range r.pools {
+		if m.pool.Types == nil || !m.pool.Valid || m.pool.Blocked != nil {
+			continue
+		}
+		list, ok := r.combine(t, m, asked)
+		for _, c := range list {
+			found[idOf(c.atoms)] = c.atoms
+		}
+		if !ok || len(found)-onNodes > mostCombinations+mostBeside {
+			t.crowded = !r.spent()
+			return nil
+		}
+	}
+	r.worked(domainWork * max(0, len(found)-onNodes-fewCombinations))
+	return slices.SortedFunc(maps.Values(found), func(a, b []int) int {
+		for i := len(a) - 1; i > 0; i-- {
+			if a[i] != b[i] {
+				return cmp.Compare(a[i], b[i])
+			}
+		}
+		return cmp.Compare(a[0], b[0])
+	})
+}
+
+// tuplesOfNodes returns the tuples of atoms on the keys that nodes have, by their identity; see idOf.
+func (r *run) tuplesOfNodes(keys []label.Key, asked []bitset.Set) map[string][]int {
+	found := map[string][]int{}
+	byID := r.nodesBy(keys)
+	r.worked(max(0, len(byID)-fewCombinations))
+next:
+	for id := range byID {
+		atoms := make([]int, len(keys))
+		rest := []byte(id)
+		for i := range keys {
+			atom, n := binary.Uvarint(rest)
+			if atoms[i], rest = int(atom), rest[n:]; !asked[i].Has(atoms[i]) {
+				continue next
+			}
+		}
+		found[id] = atoms
+	}
+	return found
+}
+
+// combination is atoms on the first keys, and the types and classes of offerings of a pool that have them.
+type combination struct {
+	atoms   []int
+	types   bitset.Set
+	classes []int
+}
+
+// combine returns the combinations of the asked atoms that nodes of the pool can have. It returns false if the pod's
+// own keys have too many, or if the budget is spent.
+func (r *run) combine(t *task, m *market, asked []bitset.Set) ([]combination, bool) {
+	pins := t.rules.pins
+	_, classes := m.pool.Types.Offered(m.pool.Start)
+	list := []combination{{make([]int, len(pins)), m.pool.Eligible, classes}}
+	for _, at := range t.rules.ownFirst() {
+		most := math.MaxInt
+		own := slices.Contains(t.rules.own, pins[at])
+		if !own {
+			most = max(1, mostBeside/len(r.pools)/max(1, len(list)))
+		}
+		var longer []combination
+		for _, c := range list {
+			next, all := r.extend(m, c, at, extension{pins[at], asked[at], most})
+			t.cut = t.cut || !all
+			longer = append(longer, next...)
+			if own && len(longer) > mostCombinations || r.spent() {
+				return nil, false
+			}
+		}
+		list = longer
+	}
+	return list, true
+}
+
+// extension is a key, its admitted atoms, and how many of them a combination may get.
+type extension struct {
+	key   label.Key
+	asked bitset.Set
+	most  int
+}
+
+// extend returns the combinations with one more atom that some type with an available offering has. It returns false
+// if there are more than permitted.
+func (r *run) extend(m *market, c combination, at int, by extension) ([]combination, bool) {
+	index := m.pool.Types
+	from, to := r.snap.Space.Span(by.key)
+	atoms := by.asked.Clone()
+	atoms.AndWith(bitset.Set(m.pool.Start[from:to]))
+	if atoms.Count() > fewCombinations {
+		index.KeepAtoms(atoms, c.types, by.key)
+	}
+	var list []combination
+	for atom := range atoms.All() {
+		r.worked(1)
+		types := index.Having(c.types, by.key, atom)
+		classes := index.Keep(c.classes, by.key, atom)
+		if !slices.ContainsFunc(classes, func(i int) bool { return index.Classes[i].Types.Intersects(types) }) {
+			continue
+		}
+		if len(list) == by.most {
+			return list, false
+		}
+		longer := combination{slices.Clone(c.atoms), types, classes}
+		longer.atoms[at] = atom
+		list = append(list, longer)
+	}
+	return list, true
+}
+
+// ownFirst returns the indexes of the pinned keys: those of the pod's own constraints, then the others.
+func (r *rules) ownFirst() []int {
+	var own, others []int
+	for i, key := range r.pins {
+		if slices.Contains(r.own, key) {
+			own = append(own, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	return append(own, others...)
+}
+
+// rowsIn returns the task's rows in the domain.
+func (r *run) rowsIn(t *task, d *domain) []label.Row {
+	if d.rows != nil {
+		return d.rows
+	}
+	return r.pinned(t, d.atoms)
+}
+
+// keepRows stores the rows of a domain, while the domains of the run have few.
+func (r *run) keepRows(d *domain, rows []label.Row) {
+	if r.keptRows+len(rows) <= mostRows {
+		d.rows = rows
+		r.keptRows += len(rows)
+	}
+}
