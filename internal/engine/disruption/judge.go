@@ -46,31 +46,17 @@ type judgement struct {
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
-	j := &judgement{against: map[string]plan.Verdict{}, future: map[string]*model.Node{}}
-	// 1. Collect the nodes to remove and the claims to launch for them.
-	command, bought := map[string]string{}, map[string]bool{}
-	j.command, j.bought, j.buyer = command, bought, map[string]string{}
-	j.landing = map[string]bool{}
-	commands := plan.Resume(snap)
-	for i := range commands {
-		if commands[i].Phase == plan.Abandoned {
-			continue
-		}
-		for _, c := range commands[i].Candidates {
-			command[c.Node] = commands[i].ID
-		}
-		for _, l := range commands[i].Landing {
-			j.landing[l.ClaimUID] = l.Claim != ""
-		}
-		for k := range commands[i].Replacements {
-			bought[commands[i].Replacements[k].Name] = true
-			j.buyer[commands[i].Replacements[k].Name] = commands[i].ID
-		}
+	j := &judgement{
+		against: map[string]plan.Verdict{}, future: map[string]*model.Node{},
+		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, landing: map[string]bool{},
 	}
+	// 1. Collect the nodes to remove and the claims to launch for them.
+	commands := plan.Resume(snap)
+	awaiting := j.collect(snap, commands)
 	// 2. Pods that are pending or on nodes that are being deleted are placed first, but not on nodes that were
 	// launched for other pods.
 	settled := opts
-	settled.Placement.Closed = func(n *model.Node) bool { return bought[n.Claim] }
+	settled.Placement.Closed = func(n *model.Node) bool { return awaiting[n.Claim] }
 	j.world = settle(snap, settled, func(n *model.Node) bool { return n.Deleting })
 	j.opts = opts
 	// 3. Add the claims that are not launched yet as nodes.
@@ -94,7 +80,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j.snap = j.snap.With(futures...)
 	// 4. All other pods move, to the seats of the commands.
 	for _, n := range j.snap.Nodes {
-		if command[n.Name] != "" {
+		if j.command[n.Name] != "" {
 			j.nodes = append(j.nodes, n)
 		}
 	}
@@ -104,6 +90,35 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	return j
+}
+
+// collect records the candidates, replacements and landings of the commands. It returns the replacements whose pods are
+// still on nodes that are not being deleted. Once all candidates are, the replacements are the places of pods that are
+// pending or about to be: these would otherwise be placed on the room of the pods of other commands.
+func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awaiting map[string]bool) {
+	awaiting = map[string]bool{}
+	for i := range commands {
+		cmd := &commands[i]
+		if cmd.Phase == plan.Abandoned {
+			continue
+		}
+		leaving := true
+		for _, c := range cmd.Candidates {
+			j.command[c.Node] = cmd.ID
+			if n := snap.Node(c.Node); n != nil && !n.Deleting {
+				leaving = false
+			}
+		}
+		for _, l := range cmd.Landing {
+			j.landing[l.ClaimUID] = l.Claim != ""
+		}
+		for k := range cmd.Replacements {
+			name := cmd.Replacements[k].Name
+			j.bought[name], j.buyer[name] = true, cmd.ID
+			awaiting[name] = !leaving
+		}
+	}
+	return awaiting
 }
 
 // fewest returns the commands whose pods have no room. It evaluates them with the planned seats and, if that fails

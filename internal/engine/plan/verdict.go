@@ -67,8 +67,6 @@ const (
 	NoPlaceFound
 	// NotReached: the work budget of the plan was spent before these pods were processed.
 	NotReached
-	// TooManyDomains: the topology keys of the pods' constraints have too many combinations of values (Have: the limit).
-	TooManyDomains
 
 	// HostPortTaken: a pod on the node uses the same host port (Have: the port).
 	HostPortTaken
@@ -171,6 +169,8 @@ const (
 	// happened to the nodes; Have: how many launches; Need: end of the pause, Unix seconds; Pool: the pool that stores
 	// the pause, empty where it is in memory only).
 	LaunchesHeld
+	// TooManyDomains: the topology keys of the pods' constraints have too many combinations of values (Have: the limit).
+	TooManyDomains
 )
 
 // Unpayable is the Need of SavingTooSmall where no saving is enough: moving pods has a price, and the payback time is
