@@ -38,7 +38,8 @@ var sections = []struct{ title, prefix string }{
 type key struct{ name, value, says string }
 
 func TestReferenceOfAnnotations(t *testing.T) {
-	keys := keysOf(t, "./karpenter/v1", "../internal/compat/v1beta1", "./aws/v1", "./kwok/v1alpha1", "../internal/cloud/kwok", "../internal/cloud/aws/launch")
+	keys := keysOf(t, "./karpenter/v1", "../internal/compat/v1beta1", "./aws/v1", "./kwok/v1alpha1",
+		"../internal/cloud/kwok", "../internal/cloud/aws/launch")
 	var b strings.Builder
 	b.WriteString(head)
 	for _, section := range sections {
@@ -66,7 +67,8 @@ func TestReferenceOfAnnotations(t *testing.T) {
 // keysOf returns the exported constants that are keys, ordered by value.
 func keysOf(t *testing.T, folders ...string) []key {
 	t.Helper()
-	r := reader{files: token.NewFileSet(), values: map[string]string{"corev1.PodDeletionCost": corev1.PodDeletionCost, "corev1.LabelNodeExcludeBalancers": corev1.LabelNodeExcludeBalancers}}
+	r := reader{files: token.NewFileSet(), values: map[string]string{"corev1.PodDeletionCost": corev1.PodDeletionCost,
+		"corev1.LabelNodeExcludeBalancers": corev1.LabelNodeExcludeBalancers}}
 	says := map[string]string{}
 	for _, folder := range folders {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))

@@ -55,15 +55,19 @@ func TestChoices(t *testing.T) {
 		claim *karpv1.NodeClaim
 		want  []string
 	}{
-		"anything":                       {claimOf(), []string{"arm/b", "small/a", "small/b", "arm/a", "large/a", "large/b"}},
-		"zone":                           {claimOf(karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn", Values: []string{"a"}}), []string{"arm/b", "small/b", "large/b"}},
-		"arch":                           {claimOf(karpv1.Requirement{Key: corev1.LabelArchStable, Operator: "In", Values: []string{"arm64"}}), []string{"arm/b", "arm/a"}},
-		"capacity type that is not sold": {claimOf(karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"spot"}}), nil},
-		"label that no type has":         {claimOf(karpv1.Requirement{Key: "example.com/gpu", Operator: "Exists"}), nil},
-		"label that no type may have":    {claimOf(karpv1.Requirement{Key: "example.com/gpu", Operator: "NotIn", Values: []string{"x"}}), []string{"arm/b", "small/a", "small/b", "arm/a", "large/a", "large/b"}},
-		"requests":                       {big, []string{"arm/b", "arm/a", "large/a", "large/b"}},
-		"requests too large":             {tooBig, nil},
-		"unknown resource":               {unknown, nil},
+		"anything": {claimOf(), []string{"arm/b", "small/a", "small/b", "arm/a", "large/a", "large/b"}},
+		"zone": {claimOf(karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn",
+			Values: []string{"a"}}), []string{"arm/b", "small/b", "large/b"}},
+		"arch": {claimOf(karpv1.Requirement{Key: corev1.LabelArchStable, Operator: "In",
+			Values: []string{"arm64"}}), []string{"arm/b", "arm/a"}},
+		"capacity type that is not sold": {claimOf(karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In",
+			Values: []string{"spot"}}), nil},
+		"label that no type has": {claimOf(karpv1.Requirement{Key: "example.com/gpu", Operator: "Exists"}), nil},
+		"label that no type may have": {claimOf(karpv1.Requirement{Key: "example.com/gpu", Operator: "NotIn", Values: []string{"x"}}),
+			[]string{"arm/b", "small/a", "small/b", "arm/a", "large/a", "large/b"}},
+		"requests":           {big, []string{"arm/b", "arm/a", "large/a", "large/b"}},
+		"requests too large": {tooBig, nil},
+		"unknown resource":   {unknown, nil},
 	} {
 		types := smallCatalogue()
 		for range 5 {
@@ -107,7 +111,8 @@ func TestAllocatable(t *testing.T) {
 
 func TestAmountsAndBack(t *testing.T) {
 	list := corev1.ResourceList{
-		"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110"), "nvidia.com/gpu": resource.MustParse("8"),
+		"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110"),
+		"nvidia.com/gpu": resource.MustParse("8"),
 	}
 	amounts := Amounts(list)
 	want := map[string]int64{"cpu": 1500, "memory": 4 << 30, "pods": 110, "nvidia.com/gpu": 8}

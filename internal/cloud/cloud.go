@@ -94,7 +94,8 @@ type Declared struct {
 func (d Declared) With(other Declared) Declared {
 	together := Declared{
 		WellKnown: union(d.WellKnown, other.WellKnown), Restricted: union(d.Restricted, other.Restricted),
-		Aliases: maps.Clone(other.Aliases), ValueAliases: map[string]map[string]string{}, ReservationKey: cmp.Or(d.ReservationKey, other.ReservationKey),
+		Aliases: maps.Clone(other.Aliases), ValueAliases: map[string]map[string]string{},
+		ReservationKey:          cmp.Or(d.ReservationKey, other.ReservationKey),
 		UnsupportedTopology:     common(d.UnsupportedTopology, other.UnsupportedTopology),
 		UnsupportedProvisioners: common(d.UnsupportedProvisioners, other.UnsupportedProvisioners),
 	}

@@ -123,7 +123,8 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 			t.Errorf("%v allows some value, want none", c)
 		}
 	}
-	if v := narrowed([]condition{{"Gte", []string{fmt.Sprint(math.MaxInt64)}}, {"NotIn", []string{fmt.Sprint(math.MaxInt64)}}}); v.Meets(AnyValue()) {
+	if v := narrowed([]condition{{"Gte", []string{fmt.Sprint(math.MaxInt64)}},
+		{"NotIn", []string{fmt.Sprint(math.MaxInt64)}}}); v.Meets(AnyValue()) {
 		t.Error("the largest integer is excluded but still allowed")
 	}
 }

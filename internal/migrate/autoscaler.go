@@ -111,7 +111,8 @@ func shareClasses(groups []*nodeGroup) {
 	sharing := map[*nodeGroup][]string{}
 	for n, g := range groups {
 		first := slices.IndexFunc(groups[:n], func(other *nodeGroup) bool {
-			return g.class != nil && other.class != nil && other.className == other.name && !g.special && !other.special && same(g.class, other.class)
+			return g.class != nil && other.class != nil && other.className == other.name && !g.special && !other.special && same(g.class,
+				other.class)
 		})
 		if first >= 0 {
 			g.className = groups[first].name
@@ -252,9 +253,11 @@ func (m *migration) order(groups []*nodeGroup) {
 	for n, g := range sorted {
 		names[n] = g.name
 	}
-	where, last, keep := "on Fargate, or on others that stay (no group here is of Linux and without taints)", "the largest", "keep the nodes that the controller runs on"
+	where, last, keep := "on Fargate, or on others that stay (no group here is of Linux and without taints)",
+		"the largest", "keep the nodes that the controller runs on"
 	if home != nil {
-		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller", "keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
+		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller",
+			"keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
 	}
 	scaler, without := "-n kube-system deployment/cluster-autoscaler", ""
 	if m.scaler != nil && m.scaler.item != nil {
@@ -280,7 +283,8 @@ func homeOf(groups []*nodeGroup) *nodeGroup {
 		if len(g.taints) > 0 || g.os == "windows" {
 			continue
 		}
-		if home == nil || cmp.Or(sign(slices.Contains(home.capacityTypes, "spot"))-sign(slices.Contains(g.capacityTypes, "spot")), g.smaller(home)) > 0 {
+		if home == nil || cmp.Or(sign(slices.Contains(home.capacityTypes, "spot"))-sign(slices.Contains(g.capacityTypes, "spot")),
+			g.smaller(home)) > 0 {
 			home = g
 		}
 	}

@@ -21,12 +21,19 @@ func TestScalerFlags(t *testing.T) {
 		want                flags
 		says                string // in the report
 	}{
-		{"with a sign between", `[./cluster-autoscaler]`, `["--scale-down-unneeded-time=5m", "--v=4"]`, flags{"scale-down-unneeded-time": {"5m"}, "v": {"4"}}, ""},
-		{"as two words", `[/cluster-autoscaler, --scale-down-unneeded-time, 5m]`, `["--nodes", "1:5:web", "--nodes", "0:3:db", "--expander", "priority"]`, flags{"scale-down-unneeded-time": {"5m"}, "nodes": {"1:5:web", "0:3:db"}, "expander": {"priority"}}, ""},
-		{"switches", `[cluster-autoscaler, --scale-down-enabled, --v, "4"]`, `["--balance_similar_node_groups"]`, flags{"scale-down-enabled": {"true"}, "v": {"4"}, "balance-similar-node-groups": {"true"}}, ""},
-		{"a word behind a switch", `[cluster-autoscaler, --scale-down-enabled, "false"]`, `[]`, flags{"scale-down-enabled": {"true"}}, `word "false"`},
-		{"by a shell", `[sh, -c]`, `["exec ./cluster-autoscaler --expander priority \\\n  --nodes='1:5:web' 2>&1"]`, flags{"expander": {"priority"}, "nodes": {"1:5:web"}}, `goes on with "> & 1"`},
-		{"by a shell with a block of lines", `[/bin/bash, -ec, "set -e\n./cluster-autoscaler --expander=random\n"]`, `[]`, flags{"expander": {"random"}}, ""},
+		{"with a sign between", `[./cluster-autoscaler]`, `["--scale-down-unneeded-time=5m", "--v=4"]`,
+			flags{"scale-down-unneeded-time": {"5m"}, "v": {"4"}}, ""},
+		{"as two words", `[/cluster-autoscaler, --scale-down-unneeded-time, 5m]`,
+			`["--nodes", "1:5:web", "--nodes", "0:3:db", "--expander", "priority"]`,
+			flags{"scale-down-unneeded-time": {"5m"}, "nodes": {"1:5:web", "0:3:db"}, "expander": {"priority"}}, ""},
+		{"switches", `[cluster-autoscaler, --scale-down-enabled, --v, "4"]`, `["--balance_similar_node_groups"]`,
+			flags{"scale-down-enabled": {"true"}, "v": {"4"}, "balance-similar-node-groups": {"true"}}, ""},
+		{"a word behind a switch", `[cluster-autoscaler, --scale-down-enabled, "false"]`, `[]`, flags{"scale-down-enabled": {"true"}},
+			`word "false"`},
+		{"by a shell", `[sh, -c]`, `["exec ./cluster-autoscaler --expander priority \\\n  --nodes='1:5:web' 2>&1"]`,
+			flags{"expander": {"priority"}, "nodes": {"1:5:web"}}, `goes on with "> & 1"`},
+		{"by a shell with a block of lines", `[/bin/bash, -ec, "set -e\n./cluster-autoscaler --expander=random\n"]`,
+			`[]`, flags{"expander": {"random"}}, ""},
 		{"a variable", `[cluster-autoscaler, "--nodes=1:5:$(GROUP)"]`, `[]`, flags{}, "variable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -52,7 +59,8 @@ func TestScalerFlags(t *testing.T) {
 // TestAnUnknownScript verifies that nothing is guessed from a script that does not contain the command line.
 func TestAnUnknownScript(t *testing.T) {
 	in := strings.Replace(scaler(`[sh, -c]`, `["/start.sh"]`), "tools/scaler:1", "cluster-autoscaler:v1", 1)
-	if report := Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Report.Text(); !strings.Contains(report, "script that is not understood") {
+	if report := Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Report.Text(); !strings.Contains(report,
+		"script that is not understood") {
 		t.Errorf("the report is\n%s", report)
 	}
 }
@@ -98,7 +106,8 @@ func TestBounds(t *testing.T) {
 
 // TestWindowsDisk verifies that the root disk of Windows has another device name.
 func TestWindowsDisk(t *testing.T) {
-	for family, want := range map[string]string{"WindowsServer2022CoreContainer": "/dev/sda1", "WindowsServer2019FullContainer": "/dev/sda1", "Bottlerocket": "/dev/xvdb", "AmazonLinux2023": "/dev/xvda"} {
+	for family, want := range map[string]string{"WindowsServer2022CoreContainer": "/dev/sda1",
+		"WindowsServer2019FullContainer": "/dev/sda1", "Bottlerocket": "/dev/xvdb", "AmazonLinux2023": "/dev/xvda"} {
 		in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: a}\nmanagedNodeGroups: [{name: g, amiFamily: " + family + ", volumeSize: 100}]\n"
 		if got := string(Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Manifests); !strings.Contains(got, "deviceName: "+want+"\n") {
 			t.Errorf("%s: got\n%s, want the disk %s", family, got, want)

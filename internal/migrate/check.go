@@ -96,7 +96,8 @@ func checked(apiVersion, kind string) bool {
 func (e *Entry) told(field string) bool {
 	for _, n := range e.Notes {
 		said := sinceTemplate(n.Field)
-		if rest, found := strings.CutPrefix(sinceTemplate(field), said); n.Outcome == Impossible && said != "" && found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if rest, found := strings.CutPrefix(sinceTemplate(field),
+			said); n.Outcome == Impossible && said != "" && found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
 	}

@@ -58,30 +58,43 @@ var faulty = []struct {
 	name, text string
 	want       []string // field and part of the text
 }{
-	{"an old label in a pool", poolWith("v1beta1", "", none) + "    metadata:\n      labels: {karpenter.sh/provisioner-name: x}\n", []string{"spec.template.metadata.labels[karpenter.sh/provisioner-name]: a label of the domain karpenter.sh cannot be set"}},
+	{"an old label in a pool", poolWith("v1beta1", "", none) + "    metadata:\n      labels: {karpenter.sh/provisioner-name: x}\n",
+		[]string{"spec.template.metadata.labels[karpenter.sh/provisioner-name]: a label of the domain karpenter.sh cannot be set"}},
 	{"no spec", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: a\n", []string{"spec: is missing"}},
-	{"no values", poolWith("v1", "", "requirements: [{key: a, operator: In, values: []}]"), []string{"spec.template.spec.requirements[0]: operator In needs at least one value"}},
+	{"no values", poolWith("v1", "", "requirements: [{key: a, operator: In, values: []}]"),
+		[]string{"spec.template.spec.requirements[0]: operator In needs at least one value"}},
 	{"name", strings.Replace(poolWith("v1", "", none), "name: a", "name: Bad_Name", 1), []string{`metadata.name: is "Bad_Name"`}},
-	{"two values", poolWith("v1", "", "requirements: [{key: a, operator: Gt, values: ['1', '2']}]"), []string{"spec.template.spec.requirements[0]: operators Gt, Lt, Gte and Lte need exactly one value"}},
-	{"host", poolWith("v1", "", "requirements: [{key: kubernetes.io/hostname, operator: Exists}]"), []string{"spec.template.spec.requirements[0].key: "}},
+	{"two values", poolWith("v1", "", "requirements: [{key: a, operator: Gt, values: ['1', '2']}]"),
+		[]string{"spec.template.spec.requirements[0]: operators Gt, Lt, Gte and Lte need exactly one value"}},
+	{"host", poolWith("v1", "", "requirements: [{key: kubernetes.io/hostname, operator: Exists}]"),
+		[]string{"spec.template.spec.requirements[0].key: "}},
 	{"no metadata", strings.Replace(poolWith("v1", "", none), "metadata:\n  name: a\n", "", 1), []string{"metadata.name: is missing"}},
-	{"a number for a name, and nothing else", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n", []string{"metadata.name: is of type integer", "spec: is missing"}},
-	{"no kind of ours", "apiVersion: karpenter.sh/v1\nkind: NodePools\nmetadata: {name: a}\n", []string{"apiVersion: karpenter.sh/v1 has no kind NodePools"}},
+	{"a number for a name, and nothing else", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n",
+		[]string{"metadata.name: is of type integer", "spec: is missing"}},
+	{"no kind of ours", "apiVersion: karpenter.sh/v1\nkind: NodePools\nmetadata: {name: a}\n",
+		[]string{"apiVersion: karpenter.sh/v1 has no kind NodePools"}},
 	{"another's kind", "apiVersion: example.com/v1\nkind: NodePools\nmetadata: {name: a}\n", nil},
-	{"simulated class", "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: a}\nspec: {many: 5}\n", []string{"spec.many: is not known"}},
+	{"simulated class", "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: a}\nspec: {many: 5}\n",
+		[]string{"spec.many: is not known"}},
 
 	// reported once
 	{"time", poolWith("v1", "", "expireAfter: soon\n"+none), []string{`spec.template.spec.expireAfter: is "soon", want a time`}},
 	{"amount", poolWith("v1", "limits: {cpu: ten}", none), []string{`spec.limits.cpu: is "ten", want an amount`}},
-	{"termination", poolWith("v1", "", "terminationGracePeriod: soon\n"+none), []string{`spec.template.spec.terminationGracePeriod: is "soon", want a time`}},
-	{"no class", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: []}}}\n", []string{"spec.template.spec.nodeClassRef: is missing"}},
-	{"effect of a pool's taint", poolWith("v1", "", "taints: [{key: gpu}]\n"+none), []string{"spec.template.spec.taints[0].effect: is missing"}},
+	{"termination", poolWith("v1", "", "terminationGracePeriod: soon\n"+none),
+		[]string{`spec.template.spec.terminationGracePeriod: is "soon", want a time`}},
+	{"no class", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: []}}}\n",
+		[]string{"spec.template.spec.nodeClassRef: is missing"}},
+	{"effect of a pool's taint", poolWith("v1", "", "taints: [{key: gpu}]\n"+none),
+		[]string{"spec.template.spec.taints[0].effect: is missing"}},
 	{"effect of a Provisioner's taint", provisionerWith("taints: [{key: gpu}]"), nil}, // becomes NoSchedule
 	{"a taint as kubectl has it", provisionerWith("taints: ['gpu=true:NoSchedule']"), nil},
 	{"a taint that is none", provisionerWith("taints: [gpu]"), []string{"spec.taints[0]: is no taint"}},
-	{"a taint of lists", provisionerWith("taints: [{key: a, effect: [b]}]"), []string{"spec.taints[0]: is no taint: its effect must be a text"}},
-	{"a pool's taint of lists", poolWith("v1", "", "taints: [{key: a, effect: [b]}]\n"+none), []string{"spec.template.spec.taints[0]: is no taint: its effect must be a text"}},
-	{"a list for a template", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: [a]}}\n", []string{"spec.template.spec.nodeClassRef: is missing", "spec.template.spec: is of type array, want an object"}},
+	{"a taint of lists", provisionerWith("taints: [{key: a, effect: [b]}]"),
+		[]string{"spec.taints[0]: is no taint: its effect must be a text"}},
+	{"a pool's taint of lists", poolWith("v1", "", "taints: [{key: a, effect: [b]}]\n"+none),
+		[]string{"spec.template.spec.taints[0]: is no taint: its effect must be a text"}},
+	{"a list for a template", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: [a]}}\n",
+		[]string{"spec.template.spec.nodeClassRef: is missing", "spec.template.spec: is of type array, want an object"}},
 	{"amount of a Provisioner", provisionerWith("limits: {resources: {cpu: '1,000'}}"), []string{"spec.limits.resources.cpu: "}},
 }
 
@@ -142,9 +155,11 @@ func TestFaultsByObject(t *testing.T) {
 	group := func(name string, percent, disk int) string {
 		return "  - {name: " + name + ", amiFamily: AmazonLinux2023, instanceType: m5.large, maxSize: 3, iam: {instanceRoleName: r}, volumeSize: " + itoa(disk) + ", kubeletExtraConfig: {imageGCHighThresholdPercent: " + itoa(percent) + "}}\n"
 	}
-	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" + group("a", 200, 80) + group("b", 200, 90) + group("c", 90, 100)
+	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nmanagedNodeGroups:\n" + group("a",
+		200, 80) + group("b", 200, 90) + group("c", 90, 100)
 	const path = "spec.kubelet.imageGCHighThresholdPercent: "
-	compareFaults(t, Run([]File{{Name: "in", Text: []byte(in)}}, Options{Check: judge(t)}), []string{"EC2NodeClass a." + path, "EC2NodeClass b." + path})
+	compareFaults(t, Run([]File{{Name: "in", Text: []byte(in)}}, Options{Check: judge(t)}),
+		[]string{"EC2NodeClass a." + path, "EC2NodeClass b." + path})
 }
 
 // TestPrintedTwice verifies that two objects with one name are reported for this project's kinds only. Other kinds

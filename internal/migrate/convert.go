@@ -31,7 +31,8 @@ func (r *repair) toV1(expiry func(pool string) string) {
 		r.note(Impossible, "", "%s", err)
 		return
 	}
-	if age, found, _ := unstructured.NestedFieldNoCopy(after, "spec", "disruption", "expireAfter"); found && text(at(r.root, "kind")) == "NodePool" {
+	if age, found, _ := unstructured.NestedFieldNoCopy(after, "spec", "disruption",
+		"expireAfter"); found && text(at(r.root, "kind")) == "NodePool" {
 		// The API accepts no pool without a template, so the conversion drops the field then. A manifest may lack a
 		// template.
 		unstructured.RemoveNestedField(after, "spec", "disruption", "expireAfter")
@@ -122,7 +123,8 @@ func (r *repair) describeImages(before, after map[string]any) {
 
 // betaDefaults writes the defaults of v1beta1 explicitly where those of v1 differ.
 func (r *repair) betaDefaults() {
-	for _, option := range []struct{ name, value string }{{"httpEndpoint", awsv1.Enabled}, {"httpProtocolIPv6", awsv1.Disabled}, {"httpTokens", awsv1.HTTPTokensRequired}} {
+	for _, option := range []struct{ name, value string }{{"httpEndpoint", awsv1.Enabled}, {"httpProtocolIPv6", awsv1.Disabled},
+		{"httpTokens", awsv1.HTTPTokensRequired}} {
 		if at(r.root, "spec", "metadataOptions", option.name) == nil && at(r.root, "spec", "metadataOptions") != nil {
 			set(r.root, scalar(option.value), "spec", "metadataOptions", option.name)
 		}
@@ -183,7 +185,8 @@ func (m *migration) translate() {
 }
 
 // outcomes maps the effects of package v1alpha5 to outcomes of this package.
-var outcomes = map[v1alpha5.Effect]Outcome{v1alpha5.Carried: Changed, v1alpha5.Defaulted: Defaulted, v1alpha5.Repaired: Repaired, v1alpha5.Changed: Changed, v1alpha5.Impossible: Impossible}
+var outcomes = map[v1alpha5.Effect]Outcome{v1alpha5.Carried: Changed, v1alpha5.Defaulted: Defaulted,
+	v1alpha5.Repaired: Repaired, v1alpha5.Changed: Changed, v1alpha5.Impossible: Impossible}
 
 // translated replaces an older object by its results.
 func (i *item) translated(result v1alpha5.Result) {
@@ -279,7 +282,8 @@ func relocatePool(root *yaml.Node) {
 			take(root, "spec", "limits")
 		}
 		if move.from == "consolidation" {
-			value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", HeadComment: value.HeadComment, LineComment: joinComments(value.LineComment, comments(at(value, "enabled")))}
+			value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", HeadComment: value.HeadComment,
+				LineComment: joinComments(value.LineComment, comments(at(value, "enabled")))}
 		}
 		put(root, value, append([]string{"spec"}, strings.Split(move.to, ".")...)...)
 	}
@@ -300,7 +304,8 @@ func relocatePool(root *yaml.Node) {
 			value = sequence(value)
 		}
 		set(one, value, "values")
-		set(root, sequence(append(members(at(root, "spec", "template", "spec", "requirements")), one)...), "spec", "template", "spec", "requirements")
+		set(root, sequence(append(members(at(root, "spec", "template", "spec", "requirements")), one)...), "spec",
+			"template", "spec", "requirements")
 	}
 }
 

@@ -17,12 +17,15 @@ func TestNothingIsLost(t *testing.T) {
 		impossible int
 	}{
 		{"JSON, then YAML", "{\"kind\": \"A\"}\n---\nkind: B\n", []string{"document 1", "document 2"}, []string{`{"kind": "A"}`, "kind: B"}, 0},
-		{"YAML, then JSON", "kind: A\n---\n{\"kind\": \"B\"}\n---\nkind: C\n", []string{"document 1", "document 2", "document 3"}, []string{"kind: A", `{"kind": "B"}`, "kind: C"}, 0},
-		{"JSON behind JSON", "{\"kind\": \"A\"} {\"kind\": \"B\"}\n{\n\t\"kind\": \"C\"\n}\n", []string{"document 1", "document 2", "document 3"}, []string{`{"kind": "A"}`, `{"kind": "B"}`, "\t\"kind\": \"C\""}, 0},
+		{"YAML, then JSON", "kind: A\n---\n{\"kind\": \"B\"}\n---\nkind: C\n", []string{"document 1", "document 2", "document 3"},
+			[]string{"kind: A", `{"kind": "B"}`, "kind: C"}, 0},
+		{"JSON behind JSON", "{\"kind\": \"A\"} {\"kind\": \"B\"}\n{\n\t\"kind\": \"C\"\n}\n",
+			[]string{"document 1", "document 2", "document 3"}, []string{`{"kind": "A"}`, `{"kind": "B"}`, "\t\"kind\": \"C\""}, 0},
 		{"JSON, then text", "{\"kind\": \"A\"}\nkind: B\n", []string{"document 1", "document 2"}, []string{`{"kind": "A"}`, "kind: B"}, 0},
 		{"flow YAML, then YAML", "{kind: A}\n---\nkind: B\n", []string{"document 1", "document 2"}, []string{"{kind: A}", "kind: B"}, 0},
 		{"flow YAML behind flow YAML", "{kind: A}\n{kind: B}\n", []string{"document 1"}, []string{"{kind: A}\n{kind: B}\n"}, 1},
-		{"JSON that ends too early", "{\"kind\": \"A\"}\n{\"kind\": \"B\"\n", []string{"document 1", "document 2"}, []string{`{"kind": "A"}`, `{"kind": "B"`}, 1},
+		{"JSON that ends too early", "{\"kind\": \"A\"}\n{\"kind\": \"B\"\n", []string{"document 1", "document 2"},
+			[]string{`{"kind": "A"}`, `{"kind": "B"`}, 1},
 		{"dots between two", "kind: A\n...\nkind: B\n", []string{"document 1", "document 2"}, []string{"kind: A\n---\nkind: B\n"}, 0},
 		{"dots at the end", "kind: A\n...\n---\nkind: B\n...\n", []string{"document 1", "document 2"}, []string{"kind: A\n---\nkind: B\n"}, 0},
 	} {

@@ -146,7 +146,8 @@ func (g *nodeGroup) ofRequirement(name string) (value string, one bool) {
 	if fateOf(name) != ofNode {
 		return "", false
 	}
-	all := map[string][]string{"kubernetes.io/arch": g.archs, "node.kubernetes.io/instance-type": g.types, "topology.kubernetes.io/zone": g.zones, "karpenter.sh/capacity-type": g.capacityTypes}[name]
+	all := map[string][]string{"kubernetes.io/arch": g.archs, "node.kubernetes.io/instance-type": g.types,
+		"topology.kubernetes.io/zone": g.zones, "karpenter.sh/capacity-type": g.capacityTypes}[name]
 	if len(all) != 1 {
 		return "", false
 	}
@@ -160,7 +161,8 @@ var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 func (e *eksctlGroup) readTaints() {
 	add := func(key, value, effect string) {
 		if key == "" || !slices.Contains(effects, effect) {
-			e.remark(Impossible, "taints", "%s cannot be read, want a key and one of the effects %s: it is left out", taintName(key, value, effect), strings.Join(effects, ", "))
+			e.remark(Impossible, "taints", "%s cannot be read, want a key and one of the effects %s: it is left out",
+				taintName(key, value, effect), strings.Join(effects, ", "))
 			return
 		}
 		e.taints = append(e.taints, taint(key, value, effect))
@@ -194,7 +196,8 @@ func (e *eksctlGroup) capacity() {
 	if e.isTrue("spot") {
 		e.capacityTypes = []string{"spot"}
 	}
-	base, share := size(e.field("instancesDistribution", "onDemandBaseCapacity")), size(e.field("instancesDistribution", "onDemandPercentageAboveBaseCapacity"))
+	base, share := size(e.field("instancesDistribution", "onDemandBaseCapacity")),
+		size(e.field("instancesDistribution", "onDemandPercentageAboveBaseCapacity"))
 	if share >= 0 && share < 100 {
 		e.capacityTypes = []string{"spot"}
 		if base > 0 || share > 0 {

@@ -71,10 +71,14 @@ type family struct {
 
 var families = map[string]family{
 	"AmazonLinux2023": {awsv1.FamilyAL2023, "al2023", "/dev/xvda"}, "AmazonLinux2": {awsv1.FamilyAL2, "al2", "/dev/xvda"},
-	"Bottlerocket": {awsv1.FamilyBottlerocket, "bottlerocket", "/dev/xvdb"}, "BottlerocketFips": {awsv1.FamilyBottlerocket, "bottlerocket", "/dev/xvdb"},
-	"WindowsServer2019CoreContainer": {awsv1.FamilyWindows2019, "windows2019", "/dev/sda1"}, "WindowsServer2019FullContainer": {awsv1.FamilyWindows2019, "windows2019", "/dev/sda1"},
-	"WindowsServer2022CoreContainer": {awsv1.FamilyWindows2022, "windows2022", "/dev/sda1"}, "WindowsServer2022FullContainer": {awsv1.FamilyWindows2022, "windows2022", "/dev/sda1"},
-	"WindowsServer2025CoreContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"}, "WindowsServer2025FullContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
+	"Bottlerocket":                   {awsv1.FamilyBottlerocket, "bottlerocket", "/dev/xvdb"},
+	"BottlerocketFips":               {awsv1.FamilyBottlerocket, "bottlerocket", "/dev/xvdb"},
+	"WindowsServer2019CoreContainer": {awsv1.FamilyWindows2019, "windows2019", "/dev/sda1"},
+	"WindowsServer2019FullContainer": {awsv1.FamilyWindows2019, "windows2019", "/dev/sda1"},
+	"WindowsServer2022CoreContainer": {awsv1.FamilyWindows2022, "windows2022", "/dev/sda1"},
+	"WindowsServer2022FullContainer": {awsv1.FamilyWindows2022, "windows2022", "/dev/sda1"},
+	"WindowsServer2025CoreContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
+	"WindowsServer2025FullContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
 }
 
 // image sets the group's images, and returns the family that determines how its machines join the cluster.
@@ -194,7 +198,8 @@ func (e *eksctlGroup) ubuntu(written, release, id string) {
 	const join = "Ubuntu is no family of its own: amiFamily AL2 tells the machine to join by /etc/eks/bootstrap.sh, which Canonical's images for EKS have"
 	if strings.HasPrefix(id, "ami-") {
 		set(term, scalar(id), "id")
-		e.remark(Advice, "amiFamily", "is %s. %s; if %s has none, write amiFamily: Custom, and all that it needs to join into spec.userData", written, join, id)
+		e.remark(Advice, "amiFamily", "is %s. %s; if %s has none, write amiFamily: Custom, and all that it needs to join into spec.userData",
+			written, join, id)
 		return
 	}
 	product, disk, arch := "eks", "ebs-gp2", "amd64"
@@ -281,7 +286,8 @@ func (e *eksctlGroup) securityGroups(cluster string) {
 		terms.Content = append(terms.Content, owned)
 		for _, field := range []string{"withShared", "withLocal"} {
 			if off(field) {
-				e.remark(Impossible, "securityGroups."+field, "is false, and the ids of all security groups that the group has are not in the file: those with the tag %s%s: owned are selected, which may let in more; name the right ones in spec.securityGroupSelectorTerms of the EC2NodeClass", awsv1.TagClusterPrefix, cluster)
+				e.remark(Impossible, "securityGroups."+field,
+					"is false, and the ids of all security groups that the group has are not in the file: those with the tag %s%s: owned are selected, which may let in more; name the right ones in spec.securityGroupSelectorTerms of the EC2NodeClass", awsv1.TagClusterPrefix, cluster)
 				e.special = true
 			}
 		}
@@ -311,7 +317,8 @@ func (e *eksctlGroup) metadataOptions() {
 const tagOfTemplate = "k8s.io/cluster-autoscaler/node-template/"
 
 // ofTypes lists resources that are known for every type, and from the class's disks.
-var ofTypes = []string{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/efa"}
+var ofTypes = []string{"cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu", "amd.com/gpu",
+	"aws.amazon.com/neuron", "vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/efa"}
 
 func (e *eksctlGroup) tags() {
 	for _, tag := range fields(e.field("tags")) {
@@ -326,7 +333,8 @@ func (e *eksctlGroup) tags() {
 		case ofTemplate && kind == "taint" && slices.ContainsFunc(e.taints, func(t *yaml.Node) bool { return text(at(t, "key")) == name }):
 		case ofTemplate && kind == "resources" && slices.Contains(ofTypes, name):
 		case ofTemplate && kind == "resources":
-			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is bought for pods that ask for it", tag, value, name)
+			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is bought for pods that ask for it",
+				tag, value, name)
 		case ofTemplate:
 			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not name: if something else gives it to them, write it into spec.template of the pool", tag, value, kind)
 		case strings.HasPrefix(tag, "k8s.io/cluster-autoscaler/"):

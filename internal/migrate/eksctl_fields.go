@@ -12,35 +12,51 @@ import (
 
 // readFields are migrated, with a note where a part of them is not.
 var readFields = []string{
-	"name", "amiFamily", "ami", "releaseVersion", "instanceType", "instanceTypes", "instancesDistribution", "instanceSelector", "availabilityZones", "labels", "taints",
-	"minSize", "maxSize", "maxInstanceLifetime", "spot", "iam", "tags", "subnets", "privateNetworking", "securityGroups", "maxPodsPerNode", "clusterDNS",
+	"name", "amiFamily", "ami", "releaseVersion", "instanceType", "instanceTypes", "instancesDistribution",
+	"instanceSelector", "availabilityZones", "labels", "taints",
+	"minSize", "maxSize", "maxInstanceLifetime", "spot", "iam", "tags", "subnets", "privateNetworking", "securityGroups",
+	"maxPodsPerNode", "clusterDNS",
 	"kubeletExtraConfig", "disableIMDSv1", "disablePodIMDS", "enableDetailedMonitoring", "instanceName", "instancePrefix",
 	"volumeSize", "volumeType", "volumeName", "volumeEncrypted", "volumeKmsKeyID", "volumeIOPS", "volumeThroughput", "additionalVolumes",
 }
 
 // idleFields are about Auto Scaling groups, stacks and their updates, which pools do not have.
-var idleFields = []string{"desiredCapacity", "asgMetricsCollection", "asgSuspendProcesses", "propagateASGTags", "containerRuntime", "status"}
+var idleFields = []string{"desiredCapacity", "asgMetricsCollection", "asgSuspendProcesses", "propagateASGTags",
+	"containerRuntime", "status"}
 
 // otherFields are not migrated.
 var otherFields = map[string]Note{
-	"preBootstrapCommands":     {Outcome: Impossible, Text: "are not carried over: write them into spec.userData of the EC2NodeClass (a shell script for Amazon Linux; Bottlerocket runs none)"},
-	"overrideBootstrapCommand": {Outcome: Impossible, Text: "is not carried over: machines of the family are told to join by themselves; what is special goes into spec.userData and spec.kubelet of the EC2NodeClass"},
-	"launchTemplate":           {Outcome: Impossible, Text: "is not carried over: say its image, user data, security groups, role, disks and metadata options in the EC2NodeClass"},
-	"bottlerocket":             {Outcome: Impossible, Text: "is not carried over: write its settings as TOML ([settings.kubernetes] ...) into spec.userData of the EC2NodeClass"},
-	"ssh":                      {Outcome: Impossible, Text: "is not carried over: machines have no key; use AWS Systems Manager with the right policy in the role, or add a key by spec.userData"},
-	"placement":                {Outcome: Impossible, Text: "is not carried over: spec.placementGroupSelector of the EC2NodeClass is accepted, but not acted on yet"},
-	"capacityReservation":      {Outcome: Impossible, Text: "is not carried over: spec.capacityReservationSelectorTerms of the EC2NodeClass are accepted, but not acted on yet"},
-	"instanceMarketOptions":    {Outcome: Impossible, Text: "is not carried over: capacity blocks are not bought"},
-	"efaEnabled":               {Outcome: Impossible, Text: "is not carried over: nodes have EFA when pods ask for vpc.amazonaws.com/efa, or by spec.networkInterfaces of the EC2NodeClass"},
-	"outpostARN":               {Outcome: Impossible, Text: "is not carried over: nothing is bought on Outposts"},
-	"localZones":               {Outcome: Impossible, Text: "is not carried over: nothing is bought in Local Zones"},
-	"enclaveEnabled":           {Outcome: Impossible, Text: "is not carried over: machines have no Nitro Enclaves"},
-	"targetGroupARNs":          {Outcome: Impossible, Text: "is not carried over: no node is registered with a target group by us; the AWS Load Balancer Controller does it for Services and Ingresses"},
-	"classicLoadBalancerNames": {Outcome: Impossible, Text: "is not carried over: no node is registered with a load balancer by us; Services of type LoadBalancer do it"},
-	"cpuCredits":               {Outcome: Advice, Text: "is not carried over: the account's default for T types holds (aws ec2 modify-default-credit-specification)"},
-	"ebsOptimized":             {Outcome: Advice, Text: "is not carried over: types of today are so by themselves"},
-	"updateConfig":             {Outcome: Advice, Text: "is how many nodes EKS replaces at a time: spec.disruption.budgets of the NodePool say it"},
-	"nodeRepairConfig":         {Outcome: Advice, Text: "is not carried over: nodes that are unhealthy are replaced with the feature gate NodeRepair"},
+	"preBootstrapCommands": {Outcome: Impossible,
+		Text: "are not carried over: write them into spec.userData of the EC2NodeClass (a shell script for Amazon Linux; Bottlerocket runs none)"},
+	"overrideBootstrapCommand": {Outcome: Impossible,
+		Text: "is not carried over: machines of the family are told to join by themselves; what is special goes into spec.userData and spec.kubelet of the EC2NodeClass"},
+	"launchTemplate": {Outcome: Impossible,
+		Text: "is not carried over: say its image, user data, security groups, role, disks and metadata options in the EC2NodeClass"},
+	"bottlerocket": {Outcome: Impossible,
+		Text: "is not carried over: write its settings as TOML ([settings.kubernetes] ...) into spec.userData of the EC2NodeClass"},
+	"ssh": {Outcome: Impossible,
+		Text: "is not carried over: machines have no key; use AWS Systems Manager with the right policy in the role, or add a key by spec.userData"},
+	"placement": {Outcome: Impossible,
+		Text: "is not carried over: spec.placementGroupSelector of the EC2NodeClass is accepted, but not acted on yet"},
+	"capacityReservation": {Outcome: Impossible,
+		Text: "is not carried over: spec.capacityReservationSelectorTerms of the EC2NodeClass are accepted, but not acted on yet"},
+	"instanceMarketOptions": {Outcome: Impossible, Text: "is not carried over: capacity blocks are not bought"},
+	"efaEnabled": {Outcome: Impossible,
+		Text: "is not carried over: nodes have EFA when pods ask for vpc.amazonaws.com/efa, or by spec.networkInterfaces of the EC2NodeClass"},
+	"outpostARN":     {Outcome: Impossible, Text: "is not carried over: nothing is bought on Outposts"},
+	"localZones":     {Outcome: Impossible, Text: "is not carried over: nothing is bought in Local Zones"},
+	"enclaveEnabled": {Outcome: Impossible, Text: "is not carried over: machines have no Nitro Enclaves"},
+	"targetGroupARNs": {Outcome: Impossible,
+		Text: "is not carried over: no node is registered with a target group by us; the AWS Load Balancer Controller does it for Services and Ingresses"},
+	"classicLoadBalancerNames": {Outcome: Impossible,
+		Text: "is not carried over: no node is registered with a load balancer by us; Services of type LoadBalancer do it"},
+	"cpuCredits": {Outcome: Advice,
+		Text: "is not carried over: the account's default for T types holds (aws ec2 modify-default-credit-specification)"},
+	"ebsOptimized": {Outcome: Advice, Text: "is not carried over: types of today are so by themselves"},
+	"updateConfig": {Outcome: Advice,
+		Text: "is how many nodes EKS replaces at a time: spec.disruption.budgets of the NodePool say it"},
+	"nodeRepairConfig": {Outcome: Advice,
+		Text: "is not carried over: nodes that are unhealthy are replaced with the feature gate NodeRepair"},
 }
 
 // distribution contains notes on fields of instancesDistribution, except the types and the shares.
@@ -53,23 +69,29 @@ var distribution = map[string]string{
 
 // within contains the fields of a group's objects, and of the members of its lists.
 var within = map[string][]string{
-	"iam":                   {"attachPolicy", "attachPolicyARNs", "instanceProfileARN", "instanceRoleARN", "instanceRoleName", "instanceRolePermissionsBoundary", "withAddonPolicies"},
-	"instancesDistribution": {"capacityRebalance", "instanceTypes", "maxPrice", "onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity", "spotAllocationStrategy", "spotInstancePools"},
-	"instanceSelector":      {"allow", "cpuArchitecture", "deny", "gpus", "memory", "neuron_devices", "vCPUs"},
-	"securityGroups":        {"attachIDs", "withLocal", "withShared"},
-	"additionalVolumes":     {"snapshotID", "volumeEncrypted", "volumeIOPS", "volumeKmsKeyID", "volumeName", "volumeSize", "volumeThroughput", "volumeType"},
-	"taints":                {"key", "value", "effect"},
+	"iam": {"attachPolicy", "attachPolicyARNs", "instanceProfileARN", "instanceRoleARN",
+		"instanceRoleName", "instanceRolePermissionsBoundary", "withAddonPolicies"},
+	"instancesDistribution": {"capacityRebalance", "instanceTypes", "maxPrice", "onDemandBaseCapacity",
+		"onDemandPercentageAboveBaseCapacity", "spotAllocationStrategy", "spotInstancePools"},
+	"instanceSelector": {"allow", "cpuArchitecture", "deny", "gpus", "memory", "neuron_devices", "vCPUs"},
+	"securityGroups":   {"attachIDs", "withLocal", "withShared"},
+	"additionalVolumes": {"snapshotID", "volumeEncrypted", "volumeIOPS", "volumeKmsKeyID", "volumeName",
+		"volumeSize", "volumeThroughput", "volumeType"},
+	"taints": {"key", "value", "effect"},
 }
 
 // These are the expected types of fields whose values are read, in a group and in its objects.
 var (
 	numbers = []string{
-		"minSize", "maxSize", "maxInstanceLifetime", "maxPodsPerNode", "volumeSize", "volumeIOPS", "volumeThroughput", "onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity",
+		"minSize", "maxSize", "maxInstanceLifetime", "maxPodsPerNode", "volumeSize", "volumeIOPS", "volumeThroughput",
+		"onDemandBaseCapacity", "onDemandPercentageAboveBaseCapacity",
 	}
 	objects  = []string{"labels", "tags", "iam", "instancesDistribution", "instanceSelector", "securityGroups", "kubeletExtraConfig"}
-	booleans = []string{"spot", "privateNetworking", "disableIMDSv1", "disablePodIMDS", "enableDetailedMonitoring", "volumeEncrypted", "withLocal", "withShared"}
-	words    = []string{
-		"amiFamily", "ami", "releaseVersion", "clusterDNS", "instanceName", "instancePrefix", "volumeType", "volumeName", "volumeKmsKeyID", "snapshotID",
+	booleans = []string{"spot", "privateNetworking", "disableIMDSv1", "disablePodIMDS", "enableDetailedMonitoring",
+		"volumeEncrypted", "withLocal", "withShared"}
+	words = []string{
+		"amiFamily", "ami", "releaseVersion", "clusterDNS", "instanceName", "instancePrefix", "volumeType", "volumeName",
+		"volumeKmsKeyID", "snapshotID",
 		"instanceRoleName", "instanceRoleARN", "instanceProfileARN",
 	}
 )
@@ -140,7 +162,8 @@ func (e *eksctlGroup) otherFields() {
 		value := e.field(field)
 		note, told := otherFields[field]
 		switch {
-		case slices.Contains(readFields, field), slices.Contains(idleFields, field), empty(value), value.Kind == yaml.ScalarNode && slices.Contains([]string{"", "false"}, value.Value):
+		case slices.Contains(readFields, field), slices.Contains(idleFields, field), empty(value),
+			value.Kind == yaml.ScalarNode && slices.Contains([]string{"", "false"}, value.Value):
 		case field == "ssh" && text(at(value, "allow")) != "true":
 		case told:
 			e.remark(note.Outcome, field, "%s", note.Text)
@@ -164,7 +187,8 @@ func (e *eksctlGroup) kubeletSettings() {
 		value := clone(at(extra, field))
 		if !slices.Contains(kubeletFields, field) {
 			e.special = true
-			e.remark(Impossible, "kubeletExtraConfig."+field, "is no field of spec.kubelet of the EC2NodeClass: on AL2023, a NodeConfig in spec.userData takes it (spec.kubelet.config)")
+			e.remark(Impossible, "kubeletExtraConfig."+field,
+				"is no field of spec.kubelet of the EC2NodeClass: on AL2023, a NodeConfig in spec.userData takes it (spec.kubelet.config)")
 			continue
 		}
 		block(value)
@@ -177,6 +201,7 @@ func (e *eksctlGroup) kubeletSettings() {
 		set(e.class, integer(int64(n)), "kubelet", "maxPods")
 	}
 	if address := text(e.field("clusterDNS")); address != "" {
-		set(e.class, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle, Content: []*yaml.Node{scalar(address)}}, "kubelet", "clusterDNS")
+		set(e.class, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle, Content: []*yaml.Node{scalar(address)}},
+			"kubelet", "clusterDNS")
 	}
 }

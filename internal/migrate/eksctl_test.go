@@ -17,38 +17,54 @@ var groupFields = []struct {
 	notes               []string
 }{
 	{"spot: false", "", "blockDeviceMappings", `[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"80Gi","volumeType":"gp3"}}]`, nil},
-	{"volumeSize: 10, volumeType: gp2", "", "blockDeviceMappings", `[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"10Gi","volumeType":"gp2"}}]`, nil},
-	{"volumeName: /dev/sda1", "", "blockDeviceMappings", `[{"deviceName":"/dev/sda1","ebs":{"volumeSize":"80Gi","volumeType":"gp3"},"rootVolume":true}]`, nil},
-	{"additionalVolumes: [{volumeName: /dev/sdb, snapshotID: snap-1}]", "", "blockDeviceMappings", `[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"80Gi","volumeType":"gp3"}},{"deviceName":"/dev/sdb","ebs":{"snapshotID":"snap-1","volumeType":"gp3"}}]`, nil},
+	{"volumeSize: 10, volumeType: gp2", "", "blockDeviceMappings",
+		`[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"10Gi","volumeType":"gp2"}}]`, nil},
+	{"volumeName: /dev/sda1", "", "blockDeviceMappings",
+		`[{"deviceName":"/dev/sda1","ebs":{"volumeSize":"80Gi","volumeType":"gp3"},"rootVolume":true}]`, nil},
+	{"additionalVolumes: [{volumeName: /dev/sdb, snapshotID: snap-1}]", "", "blockDeviceMappings",
+		`[{"deviceName":"/dev/xvda","ebs":{"volumeSize":"80Gi","volumeType":"gp3"}},{"deviceName":"/dev/sdb","ebs":{"snapshotID":"snap-1","volumeType":"gp3"}}]`, nil},
 	{"spot: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"required"}`, nil},
 	{"disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":2,"httpTokens":"optional"}`, nil},
 	{"disablePodIMDS: true, disableIMDSv1: false", "", "metadataOptions", `{"httpPutResponseHopLimit":1,"httpTokens":"required"}`, nil},
 	{"minSize: 2", "limits", "", `{"nodes":3}`, []string{"advice minSize"}},
 	{"minSize: 0", "limits", "", `{"nodes":3}`, nil},
 	{"maxInstanceLifetime: 86400", "template.spec.expireAfter", "", `"86400s"`, nil},
-	{"taints: {a: \"b:NoSchedule\", c: \":NoExecute\", d: PreferNoSchedule}", "template.spec.taints", "", `[{"effect":"NoSchedule","key":"a","value":"b"},{"effect":"NoExecute","key":"c"},{"effect":"PreferNoSchedule","key":"d"}]`, nil},
+	{"taints: {a: \"b:NoSchedule\", c: \":NoExecute\", d: PreferNoSchedule}", "template.spec.taints", "",
+		`[{"effect":"NoSchedule","key":"a","value":"b"},{"effect":"NoExecute","key":"c"},{"effect":"PreferNoSchedule","key":"d"}]`, nil},
 	{"taints: {a: b}", "template.spec.taints", "", `null`, []string{"impossible g.taints"}},
-	{"instanceSelector: {vCPUs: 2, memory: 8GiB}", "template.spec.requirements.3", "", `{"key":"node.kubernetes.io/instance-type","operator":"In","values":["m5.large"]}`, []string{"advice g.instanceSelector"}},
+	{"instanceSelector: {vCPUs: 2, memory: 8GiB}", "template.spec.requirements.3", "",
+		`{"key":"node.kubernetes.io/instance-type","operator":"In","values":["m5.large"]}`, []string{"advice g.instanceSelector"}},
 	{"instanceSelector: {vCPUs: 4, memory: \"8\"}", "template.spec.requirements.4", "", `null`, []string{"impossible g.instanceSelector"}},
-	{"instancesDistribution: {instanceTypes: [m5.large], maxPrice: 0.1, onDemandPercentageAboveBaseCapacity: 0}", "template.spec.requirements.2", "", `{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}`, []string{"advice g.instancesDistribution.maxPrice"}},
+	{"instancesDistribution: {instanceTypes: [m5.large], maxPrice: 0.1, onDemandPercentageAboveBaseCapacity: 0}",
+		"template.spec.requirements.2", "", `{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]}`,
+		[]string{"advice g.instancesDistribution.maxPrice"}},
 	{"ami: ami-1", "", "amiSelectorTerms", `[{"id":"ami-1"}]`, []string{"advice g.ami"}},
 	{"ami: my-image", "", "amiSelectorTerms", `[{"alias":"al2023@latest"}]`, []string{"impossible g.ami"}},
 	{"releaseVersion: 1.30.4-20240917", "", "amiSelectorTerms", `[{"alias":"al2023@v20240917"}]`, nil},
 	{"releaseVersion: newest", "", "amiSelectorTerms", `[{"alias":"al2023@latest"}]`, []string{"impossible g.releaseVersion"}},
-	{"kubeletExtraConfig: {maxPods: 20, systemReserved: {cpu: 1}, cpuManagerPolicy: static}", "", "kubelet", `{"maxPods":20,"systemReserved":{"cpu":"1"}}`, []string{"impossible g.kubeletExtraConfig.cpuManagerPolicy"}},
+	{"kubeletExtraConfig: {maxPods: 20, systemReserved: {cpu: 1}, cpuManagerPolicy: static}", "", "kubelet",
+		`{"maxPods":20,"systemReserved":{"cpu":"1"}}`, []string{"impossible g.kubeletExtraConfig.cpuManagerPolicy"}},
 	{"clusterDNS: 10.0.0.10, maxPodsPerNode: 30", "", "kubelet", `{"maxPods":30,"clusterDNS":["10.0.0.10"]}`, nil},
-	{"tags: {a: b, kubernetes.io/cluster/c: owned, k8s.io/cluster-autoscaler/enabled: \"true\"}", "", "tags", `{"a":"b"}`, []string{"advice g.tags"}},
-	{"labels: {a: b}, tags: {k8s.io/cluster-autoscaler/node-template/label/a: b, k8s.io/cluster-autoscaler/node-template/label/c: d}", "", "tags", `null`, []string{"advice g.tags"}},
+	{"tags: {a: b, kubernetes.io/cluster/c: owned, k8s.io/cluster-autoscaler/enabled: \"true\"}", "", "tags",
+		`{"a":"b"}`, []string{"advice g.tags"}},
+	{"labels: {a: b}, tags: {k8s.io/cluster-autoscaler/node-template/label/a: b, k8s.io/cluster-autoscaler/node-template/label/c: d}",
+		"", "tags", `null`, []string{"advice g.tags"}},
 	{"tags: {k8s.io/cluster-autoscaler/node-template/resources/example.com/fuse: \"5\"}", "", "tags", `null`, []string{"impossible g.tags"}},
 	{"labels: {a: {b: c}, d: e}", "template.metadata.labels", "", `{"d":"e"}`, []string{"impossible g.labels[a]"}},
 	{"tags: {a: [b], d: e}", "", "tags", `{"d":"e"}`, []string{"impossible g.tags[a]"}},
-	{"securityGroups: {attachIDs: [sg-1]}", "", "securityGroupSelectorTerms", `[{"tags":{"kubernetes.io/cluster/c":"owned"}},{"id":"sg-1"}]`, nil},
+	{"securityGroups: {attachIDs: [sg-1]}", "", "securityGroupSelectorTerms",
+		`[{"tags":{"kubernetes.io/cluster/c":"owned"}},{"id":"sg-1"}]`, nil},
 	{"securityGroups: {attachIDs: [sg-1], withShared: false, withLocal: false}", "", "securityGroupSelectorTerms", `[{"id":"sg-1"}]`, nil},
-	{"securityGroups: {attachIDs: [sg-1], withLocal: false}", "", "securityGroupSelectorTerms", `[{"tags":{"kubernetes.io/cluster/c":"owned"}},{"id":"sg-1"}]`, []string{"impossible g.securityGroups.withLocal"}},
-	{"securityGroups: {attachIDs: [sg-1], withShared: false}", "", "securityGroupSelectorTerms", `[{"tags":{"kubernetes.io/cluster/c":"owned"}},{"id":"sg-1"}]`, []string{"impossible g.securityGroups.withShared"}},
-	{"securityGroups: {withShared: false, withLocal: false}", "", "securityGroupSelectorTerms", `[{"tags":{"kubernetes.io/cluster/c":"owned"}}]`, []string{"impossible g.securityGroups.withShared", "impossible g.securityGroups.withLocal"}},
+	{"securityGroups: {attachIDs: [sg-1], withLocal: false}", "", "securityGroupSelectorTerms",
+		`[{"tags":{"kubernetes.io/cluster/c":"owned"}},{"id":"sg-1"}]`, []string{"impossible g.securityGroups.withLocal"}},
+	{"securityGroups: {attachIDs: [sg-1], withShared: false}", "", "securityGroupSelectorTerms",
+		`[{"tags":{"kubernetes.io/cluster/c":"owned"}},{"id":"sg-1"}]`, []string{"impossible g.securityGroups.withShared"}},
+	{"securityGroups: {withShared: false, withLocal: false}", "", "securityGroupSelectorTerms",
+		`[{"tags":{"kubernetes.io/cluster/c":"owned"}}]`,
+		[]string{"impossible g.securityGroups.withShared", "impossible g.securityGroups.withLocal"}},
 	{"ssh: {allow: false}, efaEnabled: false, outpostARN: \"\"", "weight", "", `null`, nil},
-	{"ssh: {allow: true}, efaEnabled: true, surprise: 1", "weight", "", `null`, []string{"impossible g.ssh", "impossible g.efaEnabled", "impossible g.surprise"}},
+	{"ssh: {allow: true}, efaEnabled: true, surprise: 1", "weight", "", `null`,
+		[]string{"impossible g.ssh", "impossible g.efaEnabled", "impossible g.surprise"}},
 }
 
 // TestGroupFields verifies that each field becomes part of the pool or the class, or is reported.
@@ -101,7 +117,8 @@ func TestImages(t *testing.T) {
 		{"amiFamily: BottlerocketFips", "", `[{"alias":"bottlerocket@latest"}]`, "/dev/xvdb", Impossible},
 		{"amiFamily: Ubuntu2004, ami: ami-1", "AL2", `[{"id":"ami-1"}]`, "/dev/sda1", Advice},
 		{"amiFamily: Ubuntu2204", "AL2", `[{"ssmParameter":"/aws/service/canonical/ubuntu/eks/22.04/1.30/stable/current/amd64/hvm/ebs-gp2/ami-id"}]`, "/dev/sda1", Advice},
-		{"amiFamily: UbuntuPro2404, instanceType: m6g.large", "AL2", `[{"ssmParameter":"/aws/service/canonical/ubuntu/eks-pro/24.04/1.30/stable/current/arm64/hvm/ebs-gp3/ami-id"}]`, "/dev/sda1", Advice},
+		{"amiFamily: UbuntuPro2404, instanceType: m6g.large", "AL2",
+			`[{"ssmParameter":"/aws/service/canonical/ubuntu/eks-pro/24.04/1.30/stable/current/arm64/hvm/ebs-gp3/ami-id"}]`, "/dev/sda1", Advice},
 		{"amiFamily: Flatcar, ami: ami-1", "Custom", `[{"id":"ami-1"}]`, "/dev/xvda", Impossible},
 		{"amiFamily: Flatcar", "", `[{"alias":"al2023@latest"}]`, "/dev/xvda", Impossible},
 		{"amiFamily: WindowsServer2025FullContainer", "", `[{"alias":"windows2025@latest"}]`, "/dev/sda1", Impossible},
@@ -136,7 +153,8 @@ func TestImages(t *testing.T) {
 		})
 	}
 	in := "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\nnodeGroups: [{name: g, amiFamily: AmazonLinux2}]\n"
-	if out := Run([]File{{Name: "in", Text: []byte(in)}}, Options{KubernetesMinor: 33}); !strings.Contains(string(out.Manifests), "alias: al2023@latest") {
+	if out := Run([]File{{Name: "in", Text: []byte(in)}}, Options{KubernetesMinor: 33}); !strings.Contains(string(out.Manifests),
+		"alias: al2023@latest") {
 		t.Errorf("AL2 for Kubernetes 1.33:\n%s", out.Manifests)
 	}
 }
@@ -183,7 +201,8 @@ var strangeGroups = []struct{ config, field string }{
 	{"nodeGroups: [{name: g, amiFamily: [Bottlerocket]}]", "g.amiFamily"},
 	{"nodeGroups: [{name: g, iam: {roleName: r}}]", "g.iam.roleName"},
 	{"nodeGroups: [{name: g, iam: {instanceRoleARN: [a]}}]", "g.iam.instanceRoleARN"},
-	{"nodeGroups: [{name: g, instancesDistribution: {onDemandPercentageAboveBaseCapacity: \"${SHARE}\"}}]", "g.instancesDistribution.onDemandPercentageAboveBaseCapacity"},
+	{"nodeGroups: [{name: g, instancesDistribution: {onDemandPercentageAboveBaseCapacity: \"${SHARE}\"}}]",
+		"g.instancesDistribution.onDemandPercentageAboveBaseCapacity"},
 	{"nodeGroups: [{name: g, instancesDistribution: {onDemandBaseCapacity: 1.5}}]", "g.instancesDistribution.onDemandBaseCapacity"},
 	{"nodeGroups: [{name: g, instancesDistribution: {onDemandPercentage: 0}}]", "g.instancesDistribution.onDemandPercentage"},
 	{"nodeGroups: [{name: g, securityGroups: {attachIds: [sg-1]}}]", "g.securityGroups.attachIds"},
@@ -201,14 +220,16 @@ func TestStrangeGroups(t *testing.T) {
 			t.Errorf("%s: nothing impossible about %s:\n%s", test.config, test.field, result.Report.Text())
 		}
 	}
-	for _, config := range []string{"nodeGroups: g", "nodeGroups: [g, 1, null, [a]]", "managedNodeGroups: {a: b}", "nodeGroups: [{}]", "vpc: {subnets: [a]}\nnodeGroups: [{name: g, subnets: {a: b}}]"} {
+	for _, config := range []string{"nodeGroups: g", "nodeGroups: [g, 1, null, [a]]", "managedNodeGroups: {a: b}",
+		"nodeGroups: [{}]", "vpc: {subnets: [a]}\nnodeGroups: [{name: g, subnets: {a: b}}]"} {
 		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + config + "\n")}}, Options{})
 		if len(result.Report) != 1 || len(result.Report[0].Notes) == 0 || strings.Contains(string(result.Manifests), "name: \"\"") {
 			t.Errorf("%s:\n%s%s", config, result.Report.Text(), result.Manifests)
 		}
 	}
 	two := cluster("spot: false") + "---\n" + strings.Replace(cluster("spot: false"), "{name: c,", "{name: other,", 1)
-	if report := Run([]File{{Name: "in", Text: []byte(two)}}, Options{}).Report.Text(); !strings.Contains(report, "is another cluster than c") {
+	if report := Run([]File{{Name: "in", Text: []byte(two)}}, Options{}).Report.Text(); !strings.Contains(report,
+		"is another cluster than c") {
 		t.Errorf("two clusters:\n%s", report)
 	}
 }

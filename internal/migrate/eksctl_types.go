@@ -25,7 +25,8 @@ type InstanceType struct {
 
 // instanceTypes reads the group's types and architectures.
 func (e *eksctlGroup) instanceTypes() {
-	e.types = slices.Concat(texts(e.field("instanceType")), texts(e.field("instanceTypes")), texts(e.field("instancesDistribution", "instanceTypes")))
+	e.types = slices.Concat(texts(e.field("instanceType")), texts(e.field("instanceTypes")),
+		texts(e.field("instancesDistribution", "instanceTypes")))
 	e.types = slices.DeleteFunc(e.types, func(one string) bool { return one == "mixed" || one == "" })
 	wanted := e.selector()
 	selects := wanted.any()
@@ -94,7 +95,8 @@ func (c criteria) any() bool {
 // fits reports whether a type meets the criteria.
 func (c criteria) fits(t InstanceType) bool {
 	is := func(want, have int64) bool { return want < 0 || want == have }
-	return is(c.cpus, t.CPUs) && is(c.memoryMiB, t.MemoryMiB) && is(c.gpus, t.GPUs) && is(c.neurons, t.Neurons) && slices.Contains(t.Arch, c.arch)
+	return is(c.cpus, t.CPUs) && is(c.memoryMiB, t.MemoryMiB) && is(c.gpus, t.GPUs) && is(c.neurons,
+		t.Neurons) && slices.Contains(t.Arch, c.arch)
 }
 
 func (c criteria) String() string {
@@ -135,11 +137,13 @@ func (e *eksctlGroup) selector() criteria {
 	case "arm64":
 		c.arch = arch
 	default:
-		e.remark(Impossible, "instanceSelector.cpuArchitecture", "is %s, for which there are no images, want x86_64 or arm64: amd64 is named", arch)
+		e.remark(Impossible, "instanceSelector.cpuArchitecture",
+			"is %s, for which there are no images, want x86_64 or arm64: amd64 is named", arch)
 	}
 	for _, field := range []string{"allow", "deny"} {
 		if e.field("instanceSelector", field) != nil {
-			e.remark(Impossible, "instanceSelector."+field, "a requirement cannot say a pattern: name families by %s, In or NotIn", awsv1.LabelInstanceFamily)
+			e.remark(Impossible, "instanceSelector."+field, "a requirement cannot say a pattern: name families by %s, In or NotIn",
+				awsv1.LabelInstanceFamily)
 		}
 	}
 	return c
@@ -165,7 +169,8 @@ func (e *eksctlGroup) require(c criteria, known map[string]InstanceType) {
 	for _, one := range []struct {
 		label string
 		n     int64
-	}{{awsv1.LabelInstanceCPU, c.cpus}, {awsv1.LabelInstanceGPUCount, c.gpus}, {awsv1.LabelInstanceAcceleratorCount, c.neurons}, {awsv1.LabelInstanceMemory, c.memoryMiB}} {
+	}{{awsv1.LabelInstanceCPU, c.cpus}, {awsv1.LabelInstanceGPUCount, c.gpus}, {awsv1.LabelInstanceAcceleratorCount, c.neurons},
+		{awsv1.LabelInstanceMemory, c.memoryMiB}} {
 		switch {
 		case one.n < 0:
 		case one.n == 0:

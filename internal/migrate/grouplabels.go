@@ -27,12 +27,15 @@ const (
 // These are label domains, and labels, by the component that sets them.
 var (
 	ofNodes = []string{
-		"kubernetes.io/arch", "kubernetes.io/os", "kubernetes.io/hostname", "beta.kubernetes.io", "topology.kubernetes.io", "failure-domain.beta.kubernetes.io",
-		"node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build", "k8s.io", "topology.k8s.aws", "topology.ebs.csi.aws.com", "alpha.eksctl.io/instance-id",
+		"kubernetes.io/arch", "kubernetes.io/os", "kubernetes.io/hostname", "beta.kubernetes.io", "topology.kubernetes.io",
+		"failure-domain.beta.kubernetes.io",
+		"node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build", "k8s.io", "topology.k8s.aws",
+		"topology.ebs.csi.aws.com", "alpha.eksctl.io/instance-id",
 		karpv1.LabelCapacityType,
 	}
 	ofMakers = []string{
-		"eks.amazonaws.com", "alpha.eksctl.io", "vpc.amazonaws.com", "node.k8s.amazonaws.com", "kops.k8s.io", "node.kubernetes.io/instancegroup", "cloud.google.com",
+		"eks.amazonaws.com", "alpha.eksctl.io", "vpc.amazonaws.com", "node.k8s.amazonaws.com", "kops.k8s.io",
+		"node.kubernetes.io/instancegroup", "cloud.google.com",
 		"kubernetes.azure.com", "feature.node.kubernetes.io", "node-lifecycle",
 	}
 	labelRules = karpv1.CoreRules().With(karpv1.LabelRules{RestrictedDomains: []string{awsv1.Group}})
@@ -177,6 +180,7 @@ func (g *nodeGroup) missed(name string, asked selections) {
 	case fateOf(name) == own && g.class == nil:
 		g.remark(Advice, "labels["+name+"]", "differs between the nodes of the group (%s): the pool does not have it; where pods select it, make a pool for each value", g.spread(name))
 	case fateOf(name) == own:
-		g.remark(Advice, "labels["+name+"]", "nodes of the group have it (%s), the ClusterConfig does not say it: the pool does not have it", g.spread(name))
+		g.remark(Advice, "labels["+name+"]", "nodes of the group have it (%s), the ClusterConfig does not say it: the pool does not have it",
+			g.spread(name))
 	}
 }

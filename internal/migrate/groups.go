@@ -43,7 +43,8 @@ type nodeGroup struct {
 
 func newNodeGroup(written string, source *item) *nodeGroup {
 	return &nodeGroup{
-		name: objectName(written), written: written, source: source, least: -1, most: -1, labels: map[string]string{}, made: map[string]string{}, refused: map[string]string{},
+		name: objectName(written), written: written, source: source, least: -1, most: -1, labels: map[string]string{},
+		made: map[string]string{}, refused: map[string]string{},
 		seenLabels: map[string]map[string]int{}, seenTaints: map[string]int{}, taintOf: map[string]*yaml.Node{},
 	}
 }
@@ -54,7 +55,8 @@ func (g *nodeGroup) remark(outcome Outcome, field, format string, arguments ...a
 }
 
 // groupLabels are the labels with the name of a node's group, by cloud.
-var groupLabels = []string{"eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup", "node.kubernetes.io/instancegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool"}
+var groupLabels = []string{"eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup",
+	"node.kubernetes.io/instancegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool"}
 
 // nodeGroups returns the unknown groups of the nodes in the input, and counts the nodes of known groups.
 func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
@@ -105,7 +107,8 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 // withoutGroup reports nodes without a group.
 func (a *autoscaler) withoutGroup(alone []string) {
 	if len(alone) > 0 {
-		a.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that", plural(len(alone), "node"), groupLabels[0], some(alone))
+		a.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that",
+			plural(len(alone), "node"), groupLabels[0], some(alone))
 	}
 }
 
@@ -129,7 +132,8 @@ func groupOfNode(node *yaml.Node) string {
 // ofNobody reports whether a node belongs to no group: Fargate, or the control plane.
 func ofNobody(node *yaml.Node) bool {
 	labels := at(node, "metadata", "labels")
-	return text(at(labels, "eks.amazonaws.com/compute-type")) == "fargate" || at(labels, "node-role.kubernetes.io/control-plane") != nil || at(labels, "node-role.kubernetes.io/master") != nil
+	return text(at(labels, "eks.amazonaws.com/compute-type")) == "fargate" || at(labels,
+		"node-role.kubernetes.io/control-plane") != nil || at(labels, "node-role.kubernetes.io/master") != nil
 }
 
 // some returns the first three names of a list.
@@ -160,8 +164,10 @@ func (m *migration) passing(key string) bool {
 	return slices.Contains(told, key) || slices.ContainsFunc(passingTaints, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
-var passingTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler",
-	"ignore-taint.cluster-autoscaler.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/", "status-taint.cluster-autoscaler.kubernetes.io/"}
+var passingTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler",
+	"DeletionCandidateOfClusterAutoscaler",
+	"ignore-taint.cluster-autoscaler.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/",
+	"status-taint.cluster-autoscaler.kubernetes.io/"}
 
 // see counts one node with its labels.
 func (g *nodeGroup) see(node *yaml.Node) {
@@ -278,7 +284,8 @@ func sizes(groups []*nodeGroup) {
 			first.source.note(Advice, "maxSize", "is not written of %s: no limit is made of it, where eksctl leaves such a group at its first size; set spec.limits.nodes", strings.Join(unwritten, ", "))
 		}
 		if len(unknown) > 0 {
-			first.source.note(Advice, "maxSize", "no --nodes says how large %s may become: no limit is made of it; set spec.limits.nodes", strings.Join(unknown, ", "))
+			first.source.note(Advice, "maxSize", "no --nodes says how large %s may become: no limit is made of it; set spec.limits.nodes",
+				strings.Join(unknown, ", "))
 		}
 	}
 }

@@ -16,9 +16,12 @@ import (
 func knownTypes() []InstanceType {
 	amd, arm := []string{"amd64"}, []string{"arm64"}
 	return []InstanceType{
-		{"c5.large", amd, 2, 4096, 0, 0}, {"c6i.2xlarge", amd, 8, 16384, 0, 0}, {"c7a.2xlarge", amd, 8, 16384, 0, 0}, {"c7i.2xlarge", amd, 8, 16384, 0, 0},
-		{"g5.xlarge", amd, 4, 16384, 1, 0}, {"inf2.xlarge", amd, 4, 16384, 0, 1}, {"m5.2xlarge", amd, 8, 32768, 0, 0}, {"m5.large", amd, 2, 8192, 0, 0}, {"m5.xlarge", amd, 4, 16384, 0, 0},
-		{"m5a.2xlarge", amd, 8, 32768, 0, 0}, {"m5n.2xlarge", amd, 8, 32768, 0, 0}, {"m6g.xlarge", arm, 4, 16384, 0, 0}, {"m7a.large", amd, 2, 8192, 0, 0}, {"m7i.large", amd, 2, 8192, 0, 0},
+		{"c5.large", amd, 2, 4096, 0, 0}, {"c6i.2xlarge", amd, 8, 16384, 0, 0}, {"c7a.2xlarge", amd, 8, 16384, 0, 0},
+		{"c7i.2xlarge", amd, 8, 16384, 0, 0},
+		{"g5.xlarge", amd, 4, 16384, 1, 0}, {"inf2.xlarge", amd, 4, 16384, 0, 1}, {"m5.2xlarge", amd, 8, 32768, 0, 0},
+		{"m5.large", amd, 2, 8192, 0, 0}, {"m5.xlarge", amd, 4, 16384, 0, 0},
+		{"m5a.2xlarge", amd, 8, 32768, 0, 0}, {"m5n.2xlarge", amd, 8, 32768, 0, 0}, {"m6g.xlarge", arm, 4, 16384, 0, 0},
+		{"m7a.large", amd, 2, 8192, 0, 0}, {"m7i.large", amd, 2, 8192, 0, 0},
 		{"p3.2xlarge", amd, 8, 62464, 1, 0}, {"t4g.large", arm, 2, 8192, 0, 0},
 	}
 }
@@ -87,16 +90,25 @@ func TestGroupLabels(t *testing.T) {
 	}{
 		{"one's own", "labels: {team: a, example.com/x: \"1\"}", "", `{"example.com/x":"1","team":"a"}`, nil, ""},
 		{"those that pods of GPUs select", "labels: {k8s.amazonaws.com/accelerator: t4}", "", `{"k8s.amazonaws.com/accelerator":"t4"}`, nil, ""},
-		{"roles", "labels: {node-role.kubernetes.io/worker: \"\", kubernetes.io/role: worker}", "", `{"kubernetes.io/role":"worker","node-role.kubernetes.io/worker":""}`, nil, ""},
-		{"what the pool's nodes are in any case", "labels: {kubernetes.io/arch: amd64, node.kubernetes.io/instance-type: m5.large}", "", `null`, nil, ""},
-		{"what they are not", "labels: {kubernetes.io/arch: arm64}", "", `null`, []string{"impossible g.labels[kubernetes.io/arch]"}, "what their machine is"},
-		{"of karpenter, that no pod selects", "labels: {karpenter.sh/a: b}", "", `null`, []string{"impossible g.labels[karpenter.sh/a]"}, "no pod of the input asks for it"},
-		{"of karpenter, that pods select", "labels: {karpenter.k8s.aws/a: b}", "nodeSelector: {karpenter.k8s.aws/a: b}", `null`, []string{"impossible g.labels[karpenter.k8s.aws/a]"}, "pods that ask for it (Deployment n/d)"},
-		{"the group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: g}", `{"alpha.eksctl.io/nodegroup-name":"g"}`, []string{"advice g.labels[alpha.eksctl.io/nodegroup-name]"}, "pods ask for it (Deployment n/d)"},
+		{"roles", "labels: {node-role.kubernetes.io/worker: \"\", kubernetes.io/role: worker}", "",
+			`{"kubernetes.io/role":"worker","node-role.kubernetes.io/worker":""}`, nil, ""},
+		{"what the pool's nodes are in any case", "labels: {kubernetes.io/arch: amd64, node.kubernetes.io/instance-type: m5.large}",
+			"", `null`, nil, ""},
+		{"what they are not", "labels: {kubernetes.io/arch: arm64}", "", `null`, []string{"impossible g.labels[kubernetes.io/arch]"},
+			"what their machine is"},
+		{"of karpenter, that no pod selects", "labels: {karpenter.sh/a: b}", "", `null`, []string{"impossible g.labels[karpenter.sh/a]"},
+			"no pod of the input asks for it"},
+		{"of karpenter, that pods select", "labels: {karpenter.k8s.aws/a: b}", "nodeSelector: {karpenter.k8s.aws/a: b}",
+			`null`, []string{"impossible g.labels[karpenter.k8s.aws/a]"}, "pods that ask for it (Deployment n/d)"},
+		{"the group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: g}",
+			`{"alpha.eksctl.io/nodegroup-name":"g"}`, []string{"advice g.labels[alpha.eksctl.io/nodegroup-name]"},
+			"pods ask for it (Deployment n/d)"},
 		{"another group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: h}", `null`, nil, ""},
 		{"pods that keep off", "spot: true", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: node-lifecycle, operator: NotIn, values: [spot]}]}]}}}", `{"node-lifecycle":"spot"}`, []string{"advice g.labels[node-lifecycle]"}, ""},
 		{"pods that would rather", "spot: false", "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: node-lifecycle, operator: Exists}]}}]}}", `{"node-lifecycle":"on-demand"}`, []string{"advice g.labels[node-lifecycle]"}, ""},
-		{"pods that spread over groups", "spot: false", "topologySpreadConstraints: [{topologyKey: alpha.eksctl.io/nodegroup-name, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]", `{"alpha.eksctl.io/nodegroup-name":"g"}`, []string{"advice g.labels[alpha.eksctl.io/nodegroup-name]"}, ""},
+		{"pods that spread over groups", "spot: false",
+			"topologySpreadConstraints: [{topologyKey: alpha.eksctl.io/nodegroup-name, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]",
+			`{"alpha.eksctl.io/nodegroup-name":"g"}`, []string{"advice g.labels[alpha.eksctl.io/nodegroup-name]"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := cluster(test.fields)
@@ -171,7 +183,8 @@ func TestLabelsOfNodes(t *testing.T) {
 		{"nodeSelector: {all: a}", `{"all":"a"}`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
 		{"nodeSelector: {some: b}", `null`, []string{"advice g.labels[all]", "impossible g.labels[some]"}},
 		{"nodeSelector: {some: other, all: other}", `null`, []string{"advice g.labels[all]", "advice g.labels[some]"}},
-		{"nodeSelector: {karpenter.sh/x: z}", `null`, []string{"advice g.labels[all]", "impossible g.labels[karpenter.sh/x]", "advice g.labels[some]"}},
+		{"nodeSelector: {karpenter.sh/x: z}", `null`,
+			[]string{"advice g.labels[all]", "impossible g.labels[karpenter.sh/x]", "advice g.labels[some]"}},
 	} {
 		in := cluster("spot: false") + nodes
 		if test.pod != "" {
@@ -194,7 +207,8 @@ func TestNodesOfNobody(t *testing.T) {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kops.k8s.io/instancegroup: " + name + ", kubernetes.io/os: linux, node.kubernetes.io/instance-type: m5.large, " + labels + "}}\nspec: {taints: [{key: " + taint + ", effect: NoSchedule}]}\n"
 	}
 	in := scaler(`[cluster-autoscaler]`, `["--startup-taint=agent-not-ready", "--status-taint=flaky"]`) +
-		node("master", `node-role.kubernetes.io/control-plane: ""`, "node-role.kubernetes.io/control-plane") + node("fargate", "eks.amazonaws.com/compute-type: fargate", "eks.amazonaws.com/compute-type") +
+		node("master", `node-role.kubernetes.io/control-plane: ""`, "node-role.kubernetes.io/control-plane") + node("fargate",
+		"eks.amazonaws.com/compute-type: fargate", "eks.amazonaws.com/compute-type") +
 		node("a", "x: y", "agent-not-ready") + node("b", "x: y", "flaky") + node("c", "x: y", "mine")
 	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
 	if diff := cmp.Diff([]string{"NodePool a", "NodePool b", "NodePool c"}, result.Report[0].Became); diff != "" {
@@ -225,7 +239,8 @@ func TestSharedClasses(t *testing.T) {
 		"  - {name: a, iam: {instanceRoleName: r}}\n  - {name: b, iam: {instanceRoleName: r}, spot: true}\n  - {name: c, iam: {instanceRoleName: r}, volumeSize: 100}\n  - {name: d, iam: {instanceRoleName: r}, volumeSize: 100}\n" +
 		"  - {name: e, iam: {instanceRoleName: r}, preBootstrapCommands: [x]}\n"
 	result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
-	want := []string{"NodePool a", "EC2NodeClass a", "NodePool b", "NodePool c", "EC2NodeClass c", "NodePool d", "NodePool e", "EC2NodeClass e"}
+	want := []string{"NodePool a", "EC2NodeClass a", "NodePool b", "NodePool c", "EC2NodeClass c", "NodePool d",
+		"NodePool e", "EC2NodeClass e"}
 	if diff := cmp.Diff(want, result.Report[0].Became); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -246,9 +261,11 @@ func TestSharedClasses(t *testing.T) {
 // TestNodesOfNoGroup verifies that nodes without a group's label are reported, with a ClusterConfig or a Deployment.
 func TestNodesOfNoGroup(t *testing.T) {
 	nodes := "---\napiVersion: v1\nkind: Node\nmetadata: {name: alone, labels: {kubernetes.io/os: linux}}\nspec: {}\n"
-	for name, in := range map[string]string{"ClusterConfig c": cluster("spot: false") + nodes, "Deployment kube-system/scaler": scaler(`[cluster-autoscaler]`, `[]`) + nodes} {
+	for name, in := range map[string]string{"ClusterConfig c": cluster("spot: false") + nodes,
+		"Deployment kube-system/scaler": scaler(`[cluster-autoscaler]`, `[]`) + nodes} {
 		first := Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Report[0]
-		if first.Object != name || !strings.Contains((Report{first}).Text(), "1 node of no group, without a label such as eks.amazonaws.com/nodegroup (alone)") {
+		if first.Object != name || !strings.Contains((Report{first}).Text(),
+			"1 node of no group, without a label such as eks.amazonaws.com/nodegroup (alone)") {
 			t.Errorf("%s:\n%s", name, Report{first}.Text())
 		}
 	}
@@ -267,11 +284,14 @@ func TestNamesOfGroups(t *testing.T) {
 		impossible []string // fields
 	}{
 		{"groups of a file", groups + "\n  - {name: G, instanceType: c5.large, iam: {instanceRoleName: r}, maxSize: 1}\n  - {name: h, instanceType: c5.large, amiFamily: AmazonLinux2023, iam: {instanceRoleName: r}, maxSize: 1}\n", []string{"NodePool g", "EC2NodeClass g", "NodePool h"}, []string{"nodeGroups[1]"}},
-		{"of both kinds", groups + "\nmanagedNodeGroups: [{name: g, instanceType: c5.large}]\n", []string{"NodePool g", "EC2NodeClass g"}, []string{"managedNodeGroups[0]"}},
-		{"of nodes", scaler(`[cluster-autoscaler]`, `[]`) + node("web-1") + node("Web_1") + node("web-1"), []string{"NodePool web-1"}, []string{"Web_1"}},
+		{"of both kinds", groups + "\nmanagedNodeGroups: [{name: g, instanceType: c5.large}]\n",
+			[]string{"NodePool g", "EC2NodeClass g"}, []string{"managedNodeGroups[0]"}},
+		{"of nodes", scaler(`[cluster-autoscaler]`, `[]`) + node("web-1") + node("Web_1") + node("web-1"),
+			[]string{"NodePool web-1"}, []string{"Web_1"}},
 		{"of a file and of nodes", groups + "\n" + node("g") + node("G"), []string{"NodePool g", "EC2NodeClass g"}, []string{"G"}},
 		{"another project's", groups + "\n---\napiVersion: hypershift.openshift.io/v1beta1\nkind: NodePool\nmetadata: {name: g, namespace: a}\nspec: {}\n", []string{"NodePool g", "EC2NodeClass g"}, nil},
-		{"one that is there", groups + "\n---\n" + strings.Replace(poolWith("v1", "", none), "name: a", "name: g", 1), []string{"EC2NodeClass g"}, nil},
+		{"one that is there", groups + "\n---\n" + strings.Replace(poolWith("v1", "", none), "name: a", "name: g", 1),
+			[]string{"EC2NodeClass g"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})

@@ -93,7 +93,8 @@ func (u user) keepKubelet() {
 	put(u.root, annotation, "metadata", "annotations", v1beta1.AnnotationKubelet)
 	u.anew = true
 	class := text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name"))
-	u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
+	u.note(Changed, "spec.template.spec.kubelet",
+		"belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
 }
 
 // ahead prints a class before the pools whose settings it has now: when they are applied in that order, their
@@ -161,7 +162,8 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
 		}
 		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
-		u.note(Advice, "spec.template.spec.kubelet", "applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s on the pool, which goes before the class's settings: take it away before you change those", v1beta1.AnnotationKubelet)
+		u.note(Advice, "spec.template.spec.kubelet",
+			"applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s on the pool, which goes before the class's settings: take it away before you change those", v1beta1.AnnotationKubelet)
 	}
 	return changed
 }

@@ -11,7 +11,8 @@ var lists = []struct {
 	prints     []string // parts of the output
 	stays      bool
 }{
-	{"a list of a kind whose members leave it out", "apiVersion: karpenter.sh/v1alpha5\nkind: ProvisionerList\nitems:\n- metadata: {name: a}\n  spec: {providerRef: {name: c}}\n- metadata: {name: b}\n  spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\nmetadata:\n  name: a\n", "kind: NodePool\nmetadata:\n  name: b\n"}, false},
+	{"a list of a kind whose members leave it out",
+		"apiVersion: karpenter.sh/v1alpha5\nkind: ProvisionerList\nitems:\n- metadata: {name: a}\n  spec: {providerRef: {name: c}}\n- metadata: {name: b}\n  spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\nmetadata:\n  name: a\n", "kind: NodePool\nmetadata:\n  name: b\n"}, false},
 	{"of v1beta1", "apiVersion: karpenter.sh/v1beta1\nkind: NodePoolList\nitems:\n- metadata: {name: a}\n  spec: {template: {spec: {nodeClassRef: {name: c}}}}\n", []string{"apiVersion: karpenter.sh/v1\n", "kind: NodePool\n"}, false},
 	{"members that say it", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: karpenter.sh/v1alpha5\n  kind: Provisioner\n  metadata: {name: a}\n  spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\n"}, false},
 	{"lists within a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: List\n  items:\n  - apiVersion: karpenter.sh/v1alpha5\n    kind: ProvisionerList\n    items:\n    - metadata: {name: a}\n      spec: {providerRef: {name: c}}\n", []string{"kind: NodePool\n"}, false},

@@ -33,16 +33,19 @@ status:
 
 // TestLive compares the output for objects of a cluster.
 func TestLive(t *testing.T) {
-	both := liveDeployment + "---\n" + poolWith("v1", "", none) + "---\napiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata:\n  name: k\n  uid: 6f\nspec: {}\n"
+	both := liveDeployment + "---\n" + poolWith("v1", "",
+		none) + "---\napiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata:\n  name: k\n  uid: 6f\nspec: {}\n"
 	for _, workloads := range []bool{false, true} {
 		result := Run([]File{{Name: "the cluster", Text: []byte(both), Live: true}}, Options{Workloads: workloads})
 		out := string(result.Manifests)
-		for _, field := range []string{"uid", "resourceVersion", "generation", "revision", "managedFields", "replicas", "status", "eadyReplicas"} {
+		for _, field := range []string{"uid", "resourceVersion", "generation", "revision", "managedFields", "replicas",
+			"status", "eadyReplicas"} {
 			if strings.Contains(out, field) {
 				t.Errorf("with workloads %t it printed %s:\n%s", workloads, field, out)
 			}
 		}
-		for part, want := range map[string]bool{"kind: NodePool": true, "kind: KWOKNodeClass": true, "kind: Deployment": workloads, "karpenter.sh/nodepool: a": workloads} {
+		for part, want := range map[string]bool{"kind: NodePool": true, "kind: KWOKNodeClass": true, "kind: Deployment": workloads,
+			"karpenter.sh/nodepool: a": workloads} {
 			if strings.Contains(out, part) != want {
 				t.Errorf("with workloads %t it printed %q: %t\n%s", workloads, part, !want, out)
 			}

@@ -156,7 +156,8 @@ func meaning(pool, class *yaml.Node) map[string]any {
 		word := map[string]string{
 			"karpenter.sh/capacity-type In": "capacity", "node.kubernetes.io/instance-type In": "types", "kubernetes.io/arch In": "arch",
 			"karpenter.k8s.aws/instance-family In": "families", "karpenter.k8s.aws/instance-category In": "categories",
-			"topology.kubernetes.io/zone In": "zones", "karpenter.k8s.aws/instance-cpu Gt": "cpuOver", "karpenter.k8s.aws/instance-cpu Lt": "cpuUnder",
+			"topology.kubernetes.io/zone In": "zones", "karpenter.k8s.aws/instance-cpu Gt": "cpuOver",
+			"karpenter.k8s.aws/instance-cpu Lt":        "cpuUnder",
 			"karpenter.k8s.aws/instance-generation Gt": "generationOver",
 		}[text(at(r, "key"))+" "+text(at(r, "operator"))]
 		values, _ := plain(at(r, "values")).([]any)

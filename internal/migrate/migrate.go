@@ -121,7 +121,8 @@ func (m *migration) adopt(d *document, err error) {
 }
 
 func (m *migration) add(d *document, entry *Entry) {
-	i := &item{document: d, Entry: entry, apiVersion: text(at(d.root, "apiVersion")), kind: text(at(d.root, "kind")), name: text(at(d.root, "metadata", "name"))}
+	i := &item{document: d, Entry: entry, apiVersion: text(at(d.root, "apiVersion")), kind: text(at(d.root, "kind")),
+		name: text(at(d.root, "metadata", "name"))}
 	if i.kind != "" {
 		entry.Object = strings.TrimSpace(i.kind + " " + nameOf(d.root))
 	}
@@ -283,7 +284,8 @@ func (m *migration) version(i *item, group string) {
 	wanted := version
 	if !slices.Contains(known, version) {
 		wanted = known[0]
-		if i.kind == "NodePool" && (at(i.root, "spec", "template", "spec", "nodeClassRef", "group") != nil || at(i.root, "spec", "template", "spec", "expireAfter") != nil) {
+		if i.kind == "NodePool" && (at(i.root, "spec", "template", "spec", "nodeClassRef", "group") != nil || at(i.root,
+			"spec", "template", "spec", "expireAfter") != nil) {
 			wanted = "v1"
 		}
 		if i.kind == "EC2NodeClass" && at(firstOf(at(i.root, "spec", "amiSelectorTerms")), "alias") != nil {
@@ -307,7 +309,8 @@ func (r *repair) serverFields() {
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		found = take(r.root, "metadata", field) != nil || found
 	}
-	for _, annotation := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion, awsv1.AnnotationNodeClassHash, awsv1.AnnotationNodeClassHashVersion, karpv1.Group + "/stored-version-migrated"} {
+	for _, annotation := range []string{karpv1.AnnotationNodePoolHash, karpv1.AnnotationNodePoolHashVersion,
+		awsv1.AnnotationNodeClassHash, awsv1.AnnotationNodeClassHashVersion, karpv1.Group + "/stored-version-migrated"} {
 		found = take(r.root, "metadata", "annotations", annotation) != nil || found
 	}
 	switch found = r.lastApplied() || found; {
@@ -341,7 +344,8 @@ func (r *repair) bare(kind string) {
 // lastApplied removes the annotations that kubectl and older controllers add, and reports whether one was present.
 func (r *repair) lastApplied() bool {
 	found := false
-	for _, annotation := range []string{"kubectl.kubernetes.io/last-applied-configuration", karpv1.Group + "/provisioner-hash", awsv1.Group + "/nodetemplate-hash"} {
+	for _, annotation := range []string{"kubectl.kubernetes.io/last-applied-configuration", karpv1.Group + "/provisioner-hash",
+		awsv1.Group + "/nodetemplate-hash"} {
 		found = take(r.root, "metadata", "annotations", annotation) != nil || found
 	}
 	for _, field := range []string{"labels", "annotations"} {

@@ -107,7 +107,8 @@ func scalar(value string) *yaml.Node {
 // which need no parser: a parser needs 30 times as long.
 func readsAsText(value string) bool {
 	if isWord(value) {
-		return len(value) > len("false") || !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(value))
+		return len(value) > len("false") || !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"},
+			strings.ToLower(value))
 	}
 	return !ambiguous.MatchString(value) && parsesAsText(value)
 }

@@ -6,7 +6,8 @@ import "testing"
 func TestReadsAsText(t *testing.T) {
 	for _, text := range []string{
 		"", "a", "word", "false", "False", "FALSE", "falsey", "true", "null", "Null", "nullify", "~", "yes", "off", "y", "nan", ".nan", "inf",
-		"infinity", "NaN", "team-a", "karpenter.sh/nodepool", "a:b", "a: b", "a #b", "#a", "5", "5a", "0x1F", "1e3", "e3", "2024-01-01", "12:30", "- a", "-a",
+		"infinity", "NaN", "team-a", "karpenter.sh/nodepool", "a:b", "a: b", "a #b", "#a", "5", "5a", "0x1F", "1e3",
+		"e3", "2024-01-01", "12:30", "- a", "-a",
 		"*a", "&a", "!a", "a.", "a-", "trailing ", "[a]", "{a}", "m5.large", "True/x", "null.null", "falseX", "truest",
 	} {
 		want := !ambiguous.MatchString(text) && parsesAsText(text)

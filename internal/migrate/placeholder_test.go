@@ -33,7 +33,8 @@ func TestPlaceholders(t *testing.T) {
 	} {
 		notes, _ := toldOf(t, "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\nspec:\n  provider:\n    instanceProfile: \""+c.value+"\"\n    subnetSelector: {a: b}\n    securityGroupSelector: {a: b}\n")
 		at := slices.IndexFunc(notes, func(n string) bool { return strings.Contains(n, "placeholder") })
-		if c.found == "" && at >= 0 || c.found != "" && (at < 0 || !strings.HasPrefix(notes[at], "advice spec.instanceProfile: ") || !strings.Contains(notes[at], c.found+" looks like a placeholder")) {
+		if c.found == "" && at >= 0 || c.found != "" && (at < 0 || !strings.HasPrefix(notes[at],
+			"advice spec.instanceProfile: ") || !strings.Contains(notes[at], c.found+" looks like a placeholder")) {
 			t.Errorf("%s: %q", c.value, notes)
 		}
 	}

@@ -78,7 +78,8 @@ func (p *pods) keys(node *yaml.Node, path string) {
 			p.label(node.Content[index(node, name)], path)
 			continue
 		} else if text(now) != text(at(node, name)) {
-			p.note(Impossible, path, "the label %s is %s now, which is there too with another value: that one stays, and no node had both", name, today)
+			p.note(Impossible, path, "the label %s is %s now, which is there too with another value: that one stays, and no node had both",
+				name, today)
 		} else {
 			p.note(Changed, path, "%s is left out: %s is there too", name, today)
 		}
@@ -141,7 +142,8 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 		p.insert(annotations, safeToEvict, karpv1.AnnotationDoNotDisrupt+`: "true"`)
 		added := scalar("true")
 		set(annotations, added, karpv1.AnnotationDoNotDisrupt)
-		p.note(Changed, path, "%s: \"true\" is added, which says to us what %s: \"false\" says to the Cluster Autoscaler", karpv1.AnnotationDoNotDisrupt, safeToEvict)
+		p.note(Changed, path, "%s: \"true\" is added, which says to us what %s: \"false\" says to the Cluster Autoscaler",
+			karpv1.AnnotationDoNotDisrupt, safeToEvict)
 	}
 }
 

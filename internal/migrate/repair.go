@@ -79,7 +79,8 @@ func (r *repair) pool() {
 	r.textual(at(template, "metadata", "labels"), "spec.template.metadata.labels")
 	r.textual(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
 	r.nodeAnnotations(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
-	for _, path := range []string{"spec.disruption.consolidateAfter", "spec.disruption.expireAfter", "spec.template.spec.expireAfter", "spec.template.spec.terminationGracePeriod"} {
+	for _, path := range []string{"spec.disruption.consolidateAfter", "spec.disruption.expireAfter",
+		"spec.template.spec.expireAfter", "spec.template.spec.terminationGracePeriod"} {
 		r.duration(path)
 	}
 	r.policy()
@@ -319,7 +320,8 @@ func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
 	}
 	for _, value := range members(at(requirement, "values")) {
 		spelt := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(value.Value))
-		today := map[string]string{"ondemand": karpv1.CapacityTypeOnDemand, "spot": karpv1.CapacityTypeSpot, "reserved": karpv1.CapacityTypeReserved}[spelt]
+		today := map[string]string{"ondemand": karpv1.CapacityTypeOnDemand, "spot": karpv1.CapacityTypeSpot,
+			"reserved": karpv1.CapacityTypeReserved}[spelt]
 		if today != "" && today != value.Value {
 			r.repaired(path+".values", value.Value+" is "+today)
 			value.Value = today

@@ -39,7 +39,8 @@ func (r *repair) duration(path string) {
 		r.note(Impossible, path, "is %q, want a time such as 30s, 5m or 720h, or Never", value)
 		return
 	}
-	*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wanted, HeadComment: node.HeadComment, LineComment: node.LineComment, FootComment: node.FootComment}
+	*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wanted, HeadComment: node.HeadComment,
+		LineComment: node.LineComment, FootComment: node.FootComment}
 	r.repaired(path, "is "+value+", want a time: "+wanted)
 }
 
@@ -164,7 +165,8 @@ func (r *repair) amounts(path string) {
 		if _, err := karpv1.ParseQuantity(value); err == nil {
 			continue
 		}
-		wanted := strings.TrimSuffix(strings.NewReplacer(" ", "", "GB", "G", "GiB", "Gi", "MB", "M", "MiB", "Mi", "TB", "T", "gi", "Gi", "mi", "Mi").Replace(value), "B")
+		wanted := strings.TrimSuffix(strings.NewReplacer(" ", "", "GB", "G", "GiB", "Gi", "MB", "M", "MiB", "Mi",
+			"TB", "T", "gi", "Gi", "mi", "Mi").Replace(value), "B")
 		if _, err := karpv1.ParseQuantity(wanted); err != nil || value == "" {
 			r.note(Impossible, path+"."+name, "is %q, want an amount such as 1000 or 1000Gi", value)
 			continue

@@ -64,7 +64,8 @@ func (r *repair) selector(field, kind string) {
 		return
 	}
 	spec, notes := v1alpha5.SelectorTerms(map[string]any{field: content})
-	want, err := nodeOf(map[string]any{"subnet": spec.SubnetSelectorTerms, "securityGroup": spec.SecurityGroupSelectorTerms, "ami": spec.AMISelectorTerms}[kind])
+	want, err := nodeOf(map[string]any{"subnet": spec.SubnetSelectorTerms, "securityGroup": spec.SecurityGroupSelectorTerms,
+		"ami": spec.AMISelectorTerms}[kind])
 	if err != nil {
 		r.note(Impossible, "spec."+field, "%s", err)
 		return
@@ -199,7 +200,8 @@ func (r *repair) devices() {
 	list := r.find("spec.blockDeviceMappings")
 	for i, device := range members(list) {
 		path := "spec.blockDeviceMappings[" + itoa(i) + "]"
-		for _, field := range []string{"volumeSize", "volumeType", "encrypted", "deleteOnTermination", "iops", "throughput", "kmsKeyID", "kmsKeyId", "snapshotID", "snapshotId"} {
+		for _, field := range []string{"volumeSize", "volumeType", "encrypted", "deleteOnTermination", "iops",
+			"throughput", "kmsKeyID", "kmsKeyId", "snapshotID", "snapshotId"} {
 			if value := take(device, field); value != nil {
 				put(device, value, "ebs", field)
 				r.repaired(path+"."+field, "is a field of ebs")
@@ -276,7 +278,8 @@ func (r *repair) images() {
 			alias.Value += "@latest"
 			r.repaired("spec.amiSelectorTerms[0].alias", "has a version behind it: "+alias.Value)
 		}
-		if lower := strings.ToLower(alias.Value[:strings.IndexByte(alias.Value, '@')]) + alias.Value[strings.IndexByte(alias.Value, '@'):]; lower != alias.Value {
+		if lower := strings.ToLower(alias.Value[:strings.IndexByte(alias.Value, '@')]) + alias.Value[strings.IndexByte(alias.Value,
+			'@'):]; lower != alias.Value {
 			alias.Value = lower
 			r.repaired("spec.amiSelectorTerms[0].alias", "is "+lower)
 		}

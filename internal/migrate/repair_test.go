@@ -9,7 +9,8 @@ import (
 
 // poolWith returns a valid pool, to which tests add mistakes.
 func poolWith(version, spec, template string) string {
-	return "apiVersion: karpenter.sh/" + version + "\nkind: NodePool\nmetadata:\n  name: a\nspec:\n" + indent(spec, "  ") + "  template:\n    spec:\n" + indent(template, "      ") +
+	return "apiVersion: karpenter.sh/" + version + "\nkind: NodePool\nmetadata:\n  name: a\nspec:\n" + indent(spec,
+		"  ") + "  template:\n    spec:\n" + indent(template, "      ") +
 		"      nodeClassRef:\n        group: karpenter.k8s.aws\n        kind: EC2NodeClass\n        name: default\n"
 }
 
@@ -41,10 +42,13 @@ var poolRepairs = []struct {
 	path, want                    string // as flow JSON
 	outcome                       Outcome
 }{
-	{"requirements beside the template", "v1", "requirements: [{key: a, operator: Exists}]", "", "template.spec.requirements", `[{"key":"a","operator":"Exists"}]`, Repaired},
-	{"requirements in both places", "v1", "requirements: [{key: a, operator: Exists}]", "requirements: [{key: b, operator: Exists}]", "template.spec.requirements", `[{"key":"b","operator":"Exists"},{"key":"a","operator":"Exists"}]`, Repaired},
+	{"requirements beside the template", "v1", "requirements: [{key: a, operator: Exists}]", "", "template.spec.requirements",
+		`[{"key":"a","operator":"Exists"}]`, Repaired},
+	{"requirements in both places", "v1", "requirements: [{key: a, operator: Exists}]", "requirements: [{key: b, operator: Exists}]",
+		"template.spec.requirements", `[{"key":"b","operator":"Exists"},{"key":"a","operator":"Exists"}]`, Repaired},
 	{"labels in the template's spec", "v1", "", "labels: {a: b}\n" + none, "template.metadata.labels", `{"a":"b"}`, Repaired},
-	{"taints beside the template", "v1", "taints: [{key: a, effect: NoSchedule}]", none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a"}]`, Repaired},
+	{"taints beside the template", "v1", "taints: [{key: a, effect: NoSchedule}]", none, "template.spec.taints",
+		`[{"effect":"NoSchedule","key":"a"}]`, Repaired},
 	{"limits in the template", "v1", "", "limits: {cpu: 5}\n" + none, "limits", `{"cpu":5}`, Repaired},
 	{"limits.resources", "v1", "limits: {resources: {cpu: 5}}", none, "limits", `{"cpu":5}`, Repaired},
 	{"weight in the template", "v1", "", "weight: 5\n" + none, "weight", `5`, Repaired},
@@ -61,30 +65,50 @@ var poolRepairs = []struct {
 	{"expireAfter beside the template", "v1", "expireAfter: 24h", none, "template.spec.expireAfter", `"24h"`, Repaired},
 	{"ttlSecondsUntilExpired", "v1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
 	{"ttlSecondsUntilExpired in v1beta1", "v1beta1", "ttlSecondsUntilExpired: 3600", none, "template.spec.expireAfter", `"1h"`, Repaired},
-	{"ttlSecondsAfterEmpty", "v1", "ttlSecondsAfterEmpty: 30", none, "disruption", `{"consolidateAfter":"30s","consolidationPolicy":"WhenEmpty"}`, Repaired},
-	{"consolidation", "v1", "consolidation: {enabled: true}", none, "disruption", `{"consolidationPolicy":"WhenEmptyOrUnderutilized"}`, Repaired},
-	{"consolidation that is off", "v1", "consolidation: {enabled: false}", none, "disruption", `{"consolidateAfter":"Never","consolidationPolicy":"WhenEmpty"}`, Repaired},
-	{"consolidation in v1beta1", "v1beta1", "consolidation: {enabled: true}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
-	{"the older policy", "v1", "disruption: {consolidationPolicy: WhenUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
-	{"the newer policy in v1beta1", "v1beta1", "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized}", none, "disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
-	{"the policy beside disruption", "v1", "consolidationPolicy: WhenEmpty\nconsolidateAfter: 1m", none, "disruption", `{"consolidateAfter":"1m","consolidationPolicy":"WhenEmpty"}`, Repaired},
-	{"values that are no list", "v1", "", "requirements: [{key: a, operator: In, values: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
-	{"values that are numbers", "v1", "", "requirements: [{key: a, operator: Gt, values: [2]}]", "template.spec.requirements", `[{"key":"a","operator":"Gt","values":["2"]}]`, Repaired},
-	{"value for values", "v1", "", "requirements: [{key: a, operator: In, value: b}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
-	{"an operator in small letters", "v1", "", "requirements: [{key: a, operator: notin, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"NotIn","values":["b"]}]`, Repaired},
-	{"no operator", "v1", "", "requirements: [{key: a, values: [b]}]", "template.spec.requirements", `[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
-	{"a capacity type", "v1", "", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on_demand, Spot]}]", "template.spec.requirements", `[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand","spot"]}]`, Repaired},
-	{"an old label", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance.cpu, operator: In, values: [\"4\"]}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-cpu","operator":"In","values":["4"]}]`, Changed},
-	{"a label that is gone", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Exists}]", "template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-pods","operator":"Exists"}]`, Impossible},
+	{"ttlSecondsAfterEmpty", "v1", "ttlSecondsAfterEmpty: 30", none, "disruption",
+		`{"consolidateAfter":"30s","consolidationPolicy":"WhenEmpty"}`, Repaired},
+	{"consolidation", "v1", "consolidation: {enabled: true}", none, "disruption", `{"consolidationPolicy":"WhenEmptyOrUnderutilized"}`,
+		Repaired},
+	{"consolidation that is off", "v1", "consolidation: {enabled: false}", none, "disruption",
+		`{"consolidateAfter":"Never","consolidationPolicy":"WhenEmpty"}`, Repaired},
+	{"consolidation in v1beta1", "v1beta1", "consolidation: {enabled: true}", none, "disruption.consolidationPolicy",
+		`"WhenEmptyOrUnderutilized"`, Repaired},
+	{"the older policy", "v1", "disruption: {consolidationPolicy: WhenUnderutilized}", none, "disruption.consolidationPolicy",
+		`"WhenEmptyOrUnderutilized"`, Repaired},
+	{"the newer policy in v1beta1", "v1beta1", "disruption: {consolidationPolicy: WhenEmptyOrUnderutilized}", none,
+		"disruption.consolidationPolicy", `"WhenEmptyOrUnderutilized"`, Repaired},
+	{"the policy beside disruption", "v1", "consolidationPolicy: WhenEmpty\nconsolidateAfter: 1m", none, "disruption",
+		`{"consolidateAfter":"1m","consolidationPolicy":"WhenEmpty"}`, Repaired},
+	{"values that are no list", "v1", "", "requirements: [{key: a, operator: In, values: b}]", "template.spec.requirements",
+		`[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+	{"values that are numbers", "v1", "", "requirements: [{key: a, operator: Gt, values: [2]}]", "template.spec.requirements",
+		`[{"key":"a","operator":"Gt","values":["2"]}]`, Repaired},
+	{"value for values", "v1", "", "requirements: [{key: a, operator: In, value: b}]", "template.spec.requirements",
+		`[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+	{"an operator in small letters", "v1", "", "requirements: [{key: a, operator: notin, values: [b]}]",
+		"template.spec.requirements", `[{"key":"a","operator":"NotIn","values":["b"]}]`, Repaired},
+	{"no operator", "v1", "", "requirements: [{key: a, values: [b]}]", "template.spec.requirements",
+		`[{"key":"a","operator":"In","values":["b"]}]`, Repaired},
+	{"a capacity type", "v1", "", "requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on_demand, Spot]}]",
+		"template.spec.requirements", `[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand","spot"]}]`, Repaired},
+	{"an old label", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance.cpu, operator: In, values: [\"4\"]}]",
+		"template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-cpu","operator":"In","values":["4"]}]`, Changed},
+	{"a label that is gone", "v1", "", "requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Exists}]",
+		"template.spec.requirements", `[{"key":"karpenter.k8s.aws/instance-pods","operator":"Exists"}]`, Impossible},
 	{"no requirements", "v1", "", "", "template.spec.requirements", `[]`, Repaired},
-	{"a taint's value", "v1", "", "taints: [{key: a, value: true, effect: NoSchedule}]\n" + none, "template.spec.taints", `[{"effect":"NoSchedule","key":"a","value":"true"}]`, Repaired},
+	{"a taint's value", "v1", "", "taints: [{key: a, value: true, effect: NoSchedule}]\n" + none, "template.spec.taints",
+		`[{"effect":"NoSchedule","key":"a","value":"true"}]`, Repaired},
 	{"a taint without effect", "v1", "", "taints: [{key: a}]\n" + none, "template.spec.taints", `[{"key":"a"}]`, Impossible},
 	{"a budget's number", "v1", "disruption: {budgets: [{nodes: 5}]}", none, "disruption.budgets", `[{"nodes":"5"}]`, Repaired},
-	{"a budget without duration", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun}]}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
-	{"a budget of days", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 1d}]}", none, "disruption.budgets", `[{"duration":"24h","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
-	{"a budget of seconds", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 90s}]}", none, "disruption.budgets", `[{"duration":"2m","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+	{"a budget without duration", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun}]}", none,
+		"disruption.budgets", `[{"nodes":"0"}]`, Repaired},
+	{"a budget of days", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 1d}]}",
+		none, "disruption.budgets", `[{"duration":"24h","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+	{"a budget of seconds", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 90s}]}",
+		none, "disruption.budgets", `[{"duration":"2m","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
 	{"a budget in place of the list", "v1", "disruption: {budgets: {nodes: \"0\"}}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
-	{"a reason in small letters", "v1", "disruption: {budgets: [{nodes: \"0\", reasons: [empty]}]}", none, "disruption.budgets", `[{"nodes":"0","reasons":["Empty"]}]`, Repaired},
+	{"a reason in small letters", "v1", "disruption: {budgets: [{nodes: \"0\", reasons: [empty]}]}", none,
+		"disruption.budgets", `[{"nodes":"0","reasons":["Empty"]}]`, Repaired},
 	{"an amount", "v1", "limits: {memory: 100GB}", none, "limits", `{"memory":"100G"}`, Repaired},
 	{"no amount", "v1", "limits: {memory: much}", none, "limits", `{"memory":"much"}`, Impossible},
 }
@@ -132,10 +156,12 @@ func TestReferenceRepairs(t *testing.T) {
 
 // TestPoolsOfKwok verifies that the class is of another group, and has no kubelet settings.
 func TestPoolsOfKwok(t *testing.T) {
-	for _, reference := range []string{"{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, name: a}", "{kind: KWOKNodeClass, name: a}"} {
+	for _, reference := range []string{"{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, name: a}",
+		"{kind: KWOKNodeClass, name: a}"} {
 		d, result := run(t, "apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: p}\nspec:\n  template:\n    spec:\n      requirements: []\n      kubelet: {maxPods: 5}\n      nodeClassRef: "+reference+"\n")
 		spec := at(d.root, "spec", "template", "spec")
-		if diff := cmp.Diff(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "a"}, plain(at(spec, "nodeClassRef"))); diff != "" {
+		if diff := cmp.Diff(map[string]any{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "a"},
+			plain(at(spec, "nodeClassRef"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reference, diff)
 		}
 		if strings.Contains(string(result.Manifests), "maxPods") || !strings.Contains(result.Report.Text(), "only an EC2NodeClass") {
@@ -162,8 +188,10 @@ func TestVersionRepairs(t *testing.T) {
 func TestSelectorsOfClasses(t *testing.T) {
 	for _, test := range []struct{ name, field, terms, want string }{
 		{"tags", "subnetSelector: {a: b, c: d}", "subnetSelectorTerms", `[{"tags":{"a":"b","c":"d"}}]`},
-		{"several values", "subnetSelector: {a: \"b, c\", d: e}", "subnetSelectorTerms", `[{"tags":{"a":"b","d":"e"}},{"tags":{"a":"c","d":"e"}}]`},
-		{"ids, and tags beside them", "securityGroupSelector: {aws-ids: \"sg-1,sg-2\", a: b}", "securityGroupSelectorTerms", `[{"id":"sg-1"},{"id":"sg-2"}]`},
+		{"several values", "subnetSelector: {a: \"b, c\", d: e}", "subnetSelectorTerms",
+			`[{"tags":{"a":"b","d":"e"}},{"tags":{"a":"c","d":"e"}}]`},
+		{"ids, and tags beside them", "securityGroupSelector: {aws-ids: \"sg-1,sg-2\", a: b}", "securityGroupSelectorTerms",
+			`[{"id":"sg-1"},{"id":"sg-2"}]`},
 		{"names and owners of images", "amiSelector: {\"aws::name\": \"x,y\", \"aws::owners\": \"self,123456789012\"}", "amiSelectorTerms",
 			`[{"name":"x","owner":"self"},{"name":"y","owner":"self"},{"name":"x","owner":"123456789012"},{"name":"y","owner":"123456789012"}]`},
 		{"ids of images", "amiSelector: {\"aws::ids\": \"ami-2,ami-1\"}", "amiSelectorTerms", `[{"id":"ami-1"},{"id":"ami-2"}]`},
@@ -210,7 +238,8 @@ func TestQuotes(t *testing.T) {
 func TestKubeletWithoutItsClass(t *testing.T) {
 	d, result := run(t, poolWith("v1beta1", "", "requirements: []\nkubelet:\n  # few addresses\n  maxPods: 58\n"))
 	annotation := text(at(d.root, "metadata", "annotations", "compatibility.karpenter.sh/v1beta1-kubelet-conversion"))
-	if annotation != `{"maxPods":58}` || at(d.root, "spec", "template", "spec", "kubelet") != nil || !strings.Contains(string(result.Manifests), "# few addresses") {
+	if annotation != `{"maxPods":58}` || at(d.root, "spec", "template", "spec",
+		"kubelet") != nil || !strings.Contains(string(result.Manifests), "# few addresses") {
 		t.Errorf("got\n%s", result.Manifests)
 	}
 	if again := Run([]File{{Name: "again", Text: result.Manifests}}, Options{}); again.Changed {
@@ -234,7 +263,8 @@ func TestMovedKubeletIsExplained(t *testing.T) {
 // anywhere, is reported.
 func TestContradiction(t *testing.T) {
 	_, result := run(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeSelector: {karpenter.sh/provisioner-name: a, karpenter.sh/nodepool: b}\n  containers: []\n")
-	if result.Report.Count(Impossible) != 1 || strings.Contains(string(result.Manifests), "provisioner-name") || strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1 {
+	if result.Report.Count(Impossible) != 1 || strings.Contains(string(result.Manifests),
+		"provisioner-name") || strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1 {
 		t.Errorf("printed\n%s\n%s", result.Manifests, result.Report.Text())
 	}
 }
@@ -257,13 +287,21 @@ func TestWorkloads(t *testing.T) {
 	const selector = "  selector:\n    matchLabels: {app: a}\n"
 	for _, test := range []struct{ name, in, want string }{
 		{"nothing to do", pod("Deployment", selector, "nodeSelector: {a: b}\n"), pod("Deployment", selector, "nodeSelector: {a: b}\n")},
-		{"a selector of nodes", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: a}\n"), pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: a}\n")},
-		{"both names of a label", pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n  karpenter.sh/provisioner-name: a\n"), strings.Replace(pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n"), "i   #", "i #", 1)},
-		{"in quotes", pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/provisioner-name\": a}\n"), pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/nodepool\": a}\n")},
-		{"a topology key", pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: node.k8s.aws/capacity-type # even\n"), pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: karpenter.sh/capacity-type # even\n")},
+		{"a selector of nodes", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: a}\n"),
+			pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: a}\n")},
+		{"both names of a label", pod("Deployment", selector,
+			"nodeSelector:\n  karpenter.sh/nodepool: a\n  karpenter.sh/provisioner-name: a\n"),
+			strings.Replace(pod("Deployment", selector, "nodeSelector:\n  karpenter.sh/nodepool: a\n"), "i   #", "i #", 1)},
+		{"in quotes", pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/provisioner-name\": a}\n"),
+			pod("Deployment", selector, "nodeSelector: {\"karpenter.sh/nodepool\": a}\n")},
+		{"a topology key", pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: node.k8s.aws/capacity-type # even\n"),
+			pod("Deployment", selector, "topologySpreadConstraints:\n  - topologyKey: karpenter.sh/capacity-type # even\n")},
 		{"no selector", pod("Deployment", "", ""), pod("Deployment", "  selector:\n    matchLabels:\n      app: a\n", "")},
-		{"a toleration of the taint of leaving nodes", pod("DaemonSet", selector, "tolerations:\n  - key: karpenter.sh/disruption\n    operator: Exists\n"), pod("DaemonSet", selector, "tolerations:\n  - key: karpenter.sh/disrupted\n    operator: Exists\n")},
-		{"a number in a selector", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: 5}\n"), pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: \"5\"}\n")},
+		{"a toleration of the taint of leaving nodes",
+			pod("DaemonSet", selector, "tolerations:\n  - key: karpenter.sh/disruption\n    operator: Exists\n"),
+			pod("DaemonSet", selector, "tolerations:\n  - key: karpenter.sh/disrupted\n    operator: Exists\n")},
+		{"a number in a selector", pod("Deployment", selector, "nodeSelector: {karpenter.sh/provisioner-name: 5}\n"),
+			pod("Deployment", selector, "nodeSelector: {karpenter.sh/nodepool: \"5\"}\n")},
 	} {
 		result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})
 		if diff := cmp.Diff(strings.TrimRight(test.want, "\n")+"\n", string(result.Manifests)); diff != "" {
@@ -282,7 +320,8 @@ func TestProtection(t *testing.T) {
 		return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  annotations:\n    " + annotation + ": \"true\"\nspec:\n  containers: []\n"
 	}
 	pool := func(annotation string) string {
-		return strings.Replace(poolWith("v1", "", "requirements: []\n"), "  template:\n", "  template:\n    metadata:\n      annotations:\n        "+annotation+": \"true\"\n", 1)
+		return strings.Replace(poolWith("v1", "", "requirements: []\n"), "  template:\n",
+			"  template:\n    metadata:\n      annotations:\n        "+annotation+": \"true\"\n", 1)
 	}
 	for _, test := range []struct{ name, in, want string }{
 		{"a pod that is not to be evicted", pod(evict), pod(disrupt)},

@@ -125,7 +125,8 @@ func poolFirst(stream string) string {
 // TestAppliedOverRunningNodes verifies that nodes of the input match the output: neither the pool's hash nor the
 // machine that its class describes differs, whichever class has the kubelet settings.
 func TestAppliedOverRunningNodes(t *testing.T) {
-	const seven, eight = `{maxPods: 7, kubeReserved: {cpu: 100m, memory: 1Gi}}`, `{maxPods: 8, systemReserved: {cpu: "1"}, clusterDNS: [10.0.0.10]}`
+	const seven, eight = `{maxPods: 7, kubeReserved: {cpu: 100m, memory: 1Gi}}`,
+		`{maxPods: 8, systemReserved: {cpu: "1"}, clusterDNS: [10.0.0.10]}`
 	for name, text := range map[string]string{
 		"one pool":          betaPools(map[string]string{"a": seven}),
 		"pool first":        poolFirst(betaPools(map[string]string{"a": seven})),
@@ -144,7 +145,8 @@ func TestAppliedOverRunningNodes(t *testing.T) {
 			if diff := cmp.Diff(before.stamps(t), after.stamps(t)); diff != "" {
 				t.Errorf("nodes would be replaced (-written +printed):\n%s\nprinted:\n%s", diff, printed)
 			}
-			if class := strings.Index(printed, "\nkind: EC2NodeClass"); class > strings.Index(printed, "\nkind: NodePool") && name != "two provisioners" {
+			if class := strings.Index(printed, "\nkind: EC2NodeClass"); class > strings.Index(printed,
+				"\nkind: NodePool") && name != "two provisioners" {
 				t.Errorf("a pool is printed before the class that has its settings now:\n%s", printed)
 			}
 			if strings.Contains(printed, v1beta1.AnnotationKubelet) != (name == "class not printed") {

@@ -11,10 +11,14 @@ import (
 
 // switches are the known flags without a separate value.
 var switches = []string{
-	"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
-	"enforce-node-group-min-size", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "node-autoprovisioning-enabled", "cordon-node-before-terminating",
-	"daemonset-eviction-for-empty-nodes", "daemonset-eviction-for-occupied-nodes", "write-status-configmap", "emit-per-nodegroup-metrics", "record-duplicated-events",
-	"debugging-snapshot-enabled", "leader-elect", "profiling", "regional", "aws-use-static-instance-list", "logtostderr", "alsologtostderr", "enable-provisioning-requests",
+	"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods",
+	"skip-nodes-with-custom-controller-pods",
+	"enforce-node-group-min-size", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization",
+	"node-autoprovisioning-enabled", "cordon-node-before-terminating",
+	"daemonset-eviction-for-empty-nodes", "daemonset-eviction-for-occupied-nodes", "write-status-configmap",
+	"emit-per-nodegroup-metrics", "record-duplicated-events",
+	"debugging-snapshot-enabled", "leader-elect", "profiling", "regional", "aws-use-static-instance-list",
+	"logtostderr", "alsologtostderr", "enable-provisioning-requests",
 }
 
 // isScaler reports whether a word of a command line is the program.

@@ -15,16 +15,21 @@ import (
 // (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca).
 
 // spoken are the flags that fields of pools represent.
-var spoken = []string{"nodes", "scale-down-enabled", "scale-down-unneeded-time", "max-scale-down-parallelism", "max-empty-bulk-delete", "startup-taint", "ignore-taint"}
+var spoken = []string{"nodes", "scale-down-enabled", "scale-down-unneeded-time", "max-scale-down-parallelism",
+	"max-empty-bulk-delete", "startup-taint", "ignore-taint"}
 
 // itself are flags about the program itself: where it runs, what it logs, the rate of its API calls. Those about logs
 // are matched by prefix.
 var (
 	itself = []string{
-		"address", "aws-use-static-instance-list", "cloud-config", "cloud-provider", "cluster-name", "clusterapi-cloud-config-authoritative", "debugging-snapshot-enabled",
-		"emit-per-nodegroup-metrics", "estimator", "kube-api-content-type", "kube-client-burst", "kube-client-qps", "kubeconfig", "kubernetes", "logtostderr", "alsologtostderr",
-		"max-failing-time", "max-inactivity", "namespace", "one-output", "profiling", "record-duplicated-events", "regional", "scan-interval", "skip-headers", "skip-log-headers",
-		"status-config-map-name", "stderrthreshold", "user-agent", "v", "vmodule", "write-status-configmap", "add-dir-header", "feature-gates", "logging-format",
+		"address", "aws-use-static-instance-list", "cloud-config", "cloud-provider", "cluster-name",
+		"clusterapi-cloud-config-authoritative", "debugging-snapshot-enabled",
+		"emit-per-nodegroup-metrics", "estimator", "kube-api-content-type", "kube-client-burst", "kube-client-qps",
+		"kubeconfig", "kubernetes", "logtostderr", "alsologtostderr",
+		"max-failing-time", "max-inactivity", "namespace", "one-output", "profiling", "record-duplicated-events",
+		"regional", "scan-interval", "skip-headers", "skip-log-headers",
+		"status-config-map-name", "stderrthreshold", "user-agent", "v", "vmodule", "write-status-configmap",
+		"add-dir-header", "feature-gates", "logging-format",
 	}
 	itselfBegins = []string{"leader-elect", "log-", "logging-"}
 )
@@ -91,7 +96,8 @@ func (a *autoscaler) describe(groups []*nodeGroup) {
 	for _, name := range slices.Sorted(maps.Keys(a.flags)) {
 		value := strings.Join(a.flags[name], ", ")
 		why := told[name]
-		about := slices.Contains(spoken, name) || slices.Contains(itself, name) || slices.ContainsFunc(itselfBegins, func(begin string) bool { return strings.HasPrefix(name, begin) })
+		about := slices.Contains(spoken, name) || slices.Contains(itself, name) || slices.ContainsFunc(itselfBegins,
+			func(begin string) bool { return strings.HasPrefix(name, begin) })
 		switch {
 		case why != "":
 			a.note(Advice, "--"+name, "is %s: %s", value, why)
@@ -153,7 +159,8 @@ func (m *migration) ranks(groups []*nodeGroup) map[*nodeGroup]int {
 // rank adds the weights of groups from one ConfigMap.
 func (i *item) rank(groups []*nodeGroup, weights map[*nodeGroup]int) {
 	var table yaml.Node
-	if err := yaml.Unmarshal([]byte(text(at(i.root, "data", "priorities"))), &table); err != nil || len(table.Content) == 0 || table.Content[0].Kind != yaml.MappingNode {
+	if err := yaml.Unmarshal([]byte(text(at(i.root, "data", "priorities"))),
+		&table); err != nil || len(table.Content) == 0 || table.Content[0].Kind != yaml.MappingNode {
 		i.note(Impossible, "data.priorities", "cannot be read, want lists of patterns by rank: no pool has a weight")
 		return
 	}

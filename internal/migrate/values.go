@@ -76,9 +76,12 @@ var movedValues = []goneValue{
 // such as controller, webhook, serviceAccount, replicas or clusterName alone are common in other charts.
 var onlyOfKarpenter = []string{
 	"settings.clusterName", "settings.clusterEndpoint", "settings.clusterCABundle", "settings.interruptionQueue", "settings.isolatedVPC",
-	"settings.reservedENIs", "settings.vmMemoryOverheadPercent", "settings.defaultInstanceProfile", "settings.batchMaxDuration", "settings.batchIdleDuration",
-	"settings.honorSafeToEvict", "settings.featureGates.driftEnabled", "settings.featureGates.drift", "settings.featureGates.spotToSpotConsolidation",
-	"controller.clusterName", "controller.clusterEndpoint", "controller.batchMaxDuration", "controller.batchIdleDuration", "aws.defaultInstanceProfile",
+	"settings.reservedENIs", "settings.vmMemoryOverheadPercent", "settings.defaultInstanceProfile",
+	"settings.batchMaxDuration", "settings.batchIdleDuration",
+	"settings.honorSafeToEvict", "settings.featureGates.driftEnabled", "settings.featureGates.drift",
+	"settings.featureGates.spotToSpotConsolidation",
+	"controller.clusterName", "controller.clusterEndpoint", "controller.batchMaxDuration", "controller.batchIdleDuration",
+	"aws.defaultInstanceProfile",
 }
 
 // isValues reports whether a document is a file of values for the chart. It must have a value that only charts of
@@ -87,14 +90,16 @@ func isValues(root *yaml.Node) bool {
 	if root == nil || at(root, "apiVersion") != nil || at(root, "kind") != nil {
 		return false
 	}
-	if at(root, "clusterName") != nil && at(root, "clusterEndpoint") != nil || foreignImage.MatchString(text(at(root, "controller", "image"))) ||
+	if at(root, "clusterName") != nil && at(root,
+		"clusterEndpoint") != nil || foreignImage.MatchString(text(at(root, "controller", "image"))) ||
 		foreignImage.MatchString(text(at(root, "controller", "image", "repository"))) {
 		return true
 	}
 	has := func(path string) bool { return at(root, strings.Split(path, ".")...) != nil }
 	return slices.ContainsFunc(onlyOfKarpenter, has) ||
 		slices.ContainsFunc(renamedValues, func(row renamedValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) }) ||
-		slices.ContainsFunc(slices.Concat(goneValues, movedValues), func(row goneValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) })
+		slices.ContainsFunc(slices.Concat(goneValues, movedValues),
+			func(row goneValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) })
 }
 
 // values replaces old names in the values of one document, and returns the information about the cluster in them.
@@ -121,7 +126,8 @@ func (r *repair) values() known {
 	}
 	r.queue()
 	r.image()
-	for _, path := range [][]string{{"settings", "aws"}, {"settings", "featureGates"}, {"aws"}, {"logConfig", "logLevel"}, {"logConfig"}, {"controller"}} {
+	for _, path := range [][]string{{"settings", "aws"}, {"settings", "featureGates"}, {"aws"}, {"logConfig", "logLevel"},
+		{"logConfig"}, {"controller"}} {
 		prune(r.root, path...)
 	}
 	if config := r.takeValue("logConfig"); config != nil {
@@ -206,8 +212,9 @@ func readSettings(root *yaml.Node) known {
 		return ""
 	}
 	s := known{
-		clusterName:            first("settings.clusterName", "settings.aws.clusterName", "clusterName", "controller.clusterName"),
-		clusterEndpoint:        first("settings.clusterEndpoint", "settings.aws.clusterEndpoint", "clusterEndpoint", "controller.clusterEndpoint"),
+		clusterName: first("settings.clusterName", "settings.aws.clusterName", "clusterName", "controller.clusterName"),
+		clusterEndpoint: first("settings.clusterEndpoint", "settings.aws.clusterEndpoint", "clusterEndpoint",
+			"controller.clusterEndpoint"),
 		defaultInstanceProfile: first("settings.defaultInstanceProfile", "settings.aws.defaultInstanceProfile", "aws.defaultInstanceProfile"),
 		allPods:                first("settings.aws.enableENILimitedPodDensity") == "false",
 		drift:                  first("settings.featureGates.driftEnabled", "settings.featureGates.drift") == "true",
@@ -246,7 +253,8 @@ const GlobalSettings = settings.ConfigMap
 
 // isSettings reports whether a document is that ConfigMap.
 func isSettings(root *yaml.Node) bool {
-	return text(at(root, "apiVersion")) == "v1" && text(at(root, "kind")) == "ConfigMap" && text(at(root, "metadata", "name")) == GlobalSettings
+	return text(at(root, "apiVersion")) == "v1" && text(at(root, "kind")) == "ConfigMap" && text(at(root, "metadata",
+		"name")) == GlobalSettings
 }
 
 // valuesOf converts the ConfigMap's data to values, with the chart's names.

@@ -35,7 +35,8 @@ func TestValuesAgreeWithTheChart(t *testing.T) {
 		}
 		return all
 	}
-	defaults := strings.NewReplacer(`(list "stdout")`, "[stdout]", `(list "stderr")`, "[stderr]", `2.0`, "2", `"0"`, `"0"`, `""`, `""`, `"`, "")
+	defaults := strings.NewReplacer(`(list "stdout")`, "[stdout]", `(list "stderr")`, "[stderr]", `2.0`, "2", `"0"`,
+		`"0"`, `""`, `""`, `"`, "")
 	var renamed, gone, moved [][]string
 	for _, r := range renamedValues {
 		renamed = append(renamed, []string{r.old, r.today, r.otherwise})
@@ -62,7 +63,8 @@ func TestValuesAgreeWithTheChart(t *testing.T) {
 		_, why, _ := strings.Cut(r[1], " ")
 		elsewhere = append(elsewhere, []string{r[0], unquote(why)})
 	}
-	for name, pair := range map[string][2][][]string{"renamed": {theirs, renamed}, "without effect": {dead, gone}, "elsewhere": {elsewhere, moved}} {
+	for name, pair := range map[string][2][][]string{"renamed": {theirs, renamed}, "without effect": {dead, gone},
+		"elsewhere": {elsewhere, moved}} {
 		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
 			t.Errorf("%s (-chart +here):\n%s", name, diff)
 		}
@@ -94,7 +96,8 @@ func TestOldValues(t *testing.T) {
 func TestNewNameWins(t *testing.T) {
 	for _, test := range []struct{ name, values, want string }{
 		{"the old name alone", "controller: {batchMaxDuration: 20s}\n", "settings:\n  batchMaxDuration: 20s\n"},
-		{"beside the new name's default", "controller: {logLevel: debug}\nlogLevel: info\nsettings:\n  clusterName: a\n", "logLevel: debug\nsettings:\n  clusterName: a\n"},
+		{"beside the new name's default", "controller: {logLevel: debug}\nlogLevel: info\nsettings:\n  clusterName: a\n",
+			"logLevel: debug\nsettings:\n  clusterName: a\n"},
 		{"beside another value", "clusterName: a\nsettings:\n  clusterName: b\n", "settings:\n  clusterName: b\n"},
 		{"the older of two", "settings:\n  aws:\n    clusterName: a\nclusterName: b\n", "settings:\n  clusterName: a\n"},
 		{"empty", "clusterName: \"\"\nclusterEndpoint: \"\"\nreplicas: 1\n", "replicas: 1\n"},
@@ -133,9 +136,12 @@ func TestValuesOfOthers(t *testing.T) {
 // TestValuesAgreeWithTheController verifies that the controller's interpretation of the ConfigMap, and the result of
 // its migration, are the same settings.
 func TestValuesAgreeWithTheController(t *testing.T) {
-	data := map[string]string{"batchMaxDuration": "20s", "batchIdleDuration": "2s", "aws.clusterName": "prod", "aws.clusterEndpoint": "https://a.example.com",
-		"aws.clusterCABundle": "YQ==", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1", "aws.interruptionQueueName": "q", "aws.reservedENIs": "2",
-		"featureGates.driftEnabled": "true", "aws.tags": `{"a":"b"}`, "aws.tags.c": "d", "aws.enableENILimitedPodDensity": "false", "aws.defaultInstanceProfile": "p"}
+	data := map[string]string{"batchMaxDuration": "20s", "batchIdleDuration": "2s", "aws.clusterName": "prod",
+		"aws.clusterEndpoint": "https://a.example.com",
+		"aws.clusterCABundle": "YQ==", "aws.isolatedVPC": "true", "aws.vmMemoryOverheadPercent": "0.1",
+		"aws.interruptionQueueName": "q", "aws.reservedENIs": "2",
+		"featureGates.driftEnabled": "true", "aws.tags": `{"a":"b"}`, "aws.tags.c": "d", "aws.enableENILimitedPodDensity": "false",
+		"aws.defaultInstanceProfile": "p"}
 	old := settings.FromConfigMap(data)
 	if len(old.Mistakes) > 0 {
 		t.Fatal(old.Mistakes)
@@ -162,7 +168,8 @@ func TestValuesAgreeWithTheController(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("settings (-controller +here):\n%s", diff)
 	}
-	wanted := known{clusterName: want["clustername"], clusterEndpoint: "https://a.example.com", defaultInstanceProfile: want["defaultinstanceprofile"], tags: old.Cluster.Tags, allPods: old.Cluster.ManyPods, drift: old.Cluster.Drift}
+	wanted := known{clusterName: want["clustername"], clusterEndpoint: "https://a.example.com",
+		defaultInstanceProfile: want["defaultinstanceprofile"], tags: old.Cluster.Tags, allPods: old.Cluster.ManyPods, drift: old.Cluster.Drift}
 	if diff := cmp.Diff(wanted, found, cmp.AllowUnexported(known{})); diff != "" {
 		t.Errorf("what older objects depend on (-controller +here):\n%s", diff)
 	}
@@ -185,7 +192,8 @@ func TestSettingsWithMistakes(t *testing.T) {
 			got = append(got, note.Field)
 		}
 	}
-	want := []string{"data[aws.enablePodENI]", "data[aws.reservedENIs]", "data[aws.tags]", "data[batchMaxDuration]", "data[featureGates.driftEnabled]", "data[nonsense]"}
+	want := []string{"data[aws.enablePodENI]", "data[aws.reservedENIs]", "data[aws.tags]", "data[batchMaxDuration]",
+		"data[featureGates.driftEnabled]", "data[nonsense]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("impossible (-want +got):\n%s\n%s", diff, result.Report.Text())
 	}

@@ -20,7 +20,8 @@ type requests struct {
 
 func newRequests(f factory) *requests {
 	return &requests{
-		latency: f.plainHistogram("client_go_request_duration_seconds", "Time of requests to the API server; watches are over when they are answered.",
+		latency: f.plainHistogram("client_go_request_duration_seconds",
+			"Time of requests to the API server; watches are over when they are answered.",
 			prometheus.ExponentialBuckets(0.001, 1.5, 20), "verb", "group", "version", "kind", "subresource"),
 		total: f.plainCounter("client_go_request_total", "Requests to the API server by HTTP status.", "code", "method"),
 	}

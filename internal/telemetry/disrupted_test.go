@@ -17,13 +17,15 @@ func TestDisrupted(t *testing.T) {
 		policy       karpv1.ConsolidationPolicy
 		mode, called string
 	}{
-		"a renewal":              {nil, "", "graceful", ""},
-		"no time to leave":       {&metav1.Duration{}, karpv1.ConsolidateWhenEmpty, "forceful", "when_empty"},
-		"some time to leave":     {&metav1.Duration{Duration: time.Minute}, karpv1.ConsolidateWhenEmptyOrUnderutilized, "eventual", "when_empty_or_underutilized"},
+		"a renewal":        {nil, "", "graceful", ""},
+		"no time to leave": {&metav1.Duration{}, karpv1.ConsolidateWhenEmpty, "forceful", "when_empty"},
+		"some time to leave": {&metav1.Duration{Duration: time.Minute}, karpv1.ConsolidateWhenEmptyOrUnderutilized,
+			"eventual", "when_empty_or_underutilized"},
 		"a policy with one word": {nil, karpv1.ConsolidateBalanced, "graceful", "balanced"},
 	} {
 		m := New(prometheus.NewRegistry())
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{karpv1.LabelNodePool: "p", karpv1.LabelCapacityType: "spot"}}}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{karpv1.LabelNodePool: "p",
+			karpv1.LabelCapacityType: "spot"}}}
 		claim.Spec.TerminationGracePeriod = c.grace
 		m.Disrupted(claim, DisruptedDrifted, c.policy)
 		if n := testutil.ToFloat64(m.NodeClaimsDisrupted.WithLabelValues("drifted", "p", "spot", c.called, c.mode)); n != 1 {

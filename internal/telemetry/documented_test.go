@@ -20,7 +20,8 @@ func TestEventsAreDocumented(t *testing.T) {
 	call := regexp.MustCompile(`telemetry\.(\w+)\(`)
 	for _, root := range []string{"..", "../../cmd"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../telemetry/") {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path,
+				"_test.go") || strings.HasPrefix(path, "../telemetry/") {
 				return err
 			}
 			text, err := os.ReadFile(path)

@@ -147,13 +147,15 @@ func Unconsolidatable(object client.Object, code, why string) Event {
 // ConsolidationCandidate reports that a command is about to remove a node, its effect, and its savings in USD per
 // hour.
 func ConsolidationCandidate(object client.Object, command, summary string, saving float64) Event {
-	return event(object, normal, ReasonConsolidationCandidate, fmt.Sprintf("Consolidation: %s, saving $%.2f per hour", summary, saving), uid(object), command)
+	return event(object, normal, ReasonConsolidationCandidate, fmt.Sprintf("Consolidation: %s, saving $%.2f per hour", summary, saving),
+		uid(object), command)
 }
 
 // ConsolidationRejected reports that a command that was about to remove a node is dropped: because of a budget,
 // scheduling, churn (the state of the node has changed), or for an unknown reason.
 func ConsolidationRejected(object client.Object, command, reason, why string, saving float64) Event {
-	return event(object, normal, ReasonConsolidationRejected, fmt.Sprintf("Consolidation dropped (%s): %s; it would have saved $%.2f per hour", reason, why, saving),
+	return event(object, normal, ReasonConsolidationRejected,
+		fmt.Sprintf("Consolidation dropped (%s): %s; it would have saved $%.2f per hour", reason, why, saving),
 		uid(object), command, reason)
 }
 
@@ -164,8 +166,9 @@ type Balance struct{ Score, Least, Saving, Disruption float64 }
 // ConsolidationApproved reports that the policy Balanced approves a command, on the node and NodeClaim that it
 // removes, or on the pool when it removes several.
 func ConsolidationApproved(object client.Object, b Balance) Event {
-	return event(object, normal, ReasonConsolidationApproved, fmt.Sprintf("Consolidation approved: score %.2f >= %.2f (k=%.0f), saving %.1f%% of the pool's cost for %.1f%% of its disruption",
-		b.Score, b.Least, 1/b.Least, b.Saving, b.Disruption), uid(object))
+	return event(object, normal, ReasonConsolidationApproved,
+		fmt.Sprintf("Consolidation approved: score %.2f >= %.2f (k=%.0f), saving %.1f%% of the pool's cost for %.1f%% of its disruption",
+			b.Score, b.Least, 1/b.Least, b.Saving, b.Disruption), uid(object))
 }
 
 // Evicted reports that a pod was evicted from a node that is being removed, and the reason of the removal.
@@ -197,7 +200,8 @@ func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []
 // DeadlineUnreadable reports that the end of a NodeClaim's grace period cannot be parsed.
 func DeadlineUnreadable(node *corev1.Node, claim *karpv1.NodeClaim) Event {
 	const key = karpv1.AnnotationTerminationTimestamp
-	e := FailedDraining(node, fmt.Sprintf("annotation %s of NodeClaim %s is %q; it should be a time such as 2026-01-31T12:00:00Z", key, claim.Name, claim.Annotations[key]))
+	e := FailedDraining(node, fmt.Sprintf("annotation %s of NodeClaim %s is %q; it should be a time such as 2026-01-31T12:00:00Z",
+		key, claim.Name, claim.Annotations[key]))
 	e.Related, e.Key = claim, append(e.Key, key) // not suppressed by the drain's own event
 	return e
 }
@@ -232,12 +236,14 @@ func AwaitingVolumeDetachment(node *corev1.Node, attachments []string) Event {
 	if len(named) > most {
 		named, rest = named[:most], fmt.Sprintf(" and %d more", len(attachments)-most)
 	}
-	return event(node, normal, ReasonAwaitingVolumeDetachment, "Awaiting deletion of bound volumeattachments "+strings.Join(named, ", ")+rest, node.Name)
+	return event(node, normal, ReasonAwaitingVolumeDetachment,
+		"Awaiting deletion of bound volumeattachments "+strings.Join(named, ", ")+rest, node.Name)
 }
 
 // TerminationDeadline reports when a node or NodeClaim will be removed by force.
 func TerminationDeadline(object client.Object, deadline time.Time) Event {
-	return event(object, warning, ReasonTerminationDeadline, "All pods will be deleted by "+deadline.UTC().Format(time.RFC3339), kind(object), object.GetName())
+	return event(object, warning, ReasonTerminationDeadline, "All pods will be deleted by "+deadline.UTC().Format(time.RFC3339),
+		kind(object), object.GetName())
 }
 
 // FailedConsistencyCheck reports how a node differs from the resources that its NodeClaim declares.
@@ -271,7 +277,8 @@ func ClaimRefused(pool *karpv1.NodePool, why string) Event {
 // NodeGone reports that the node of a NodeClaim's machine is gone, and that the NodeClaim is deleted for this reason.
 func NodeGone(claim *karpv1.NodeClaim) Event {
 	return event(claim, warning, ReasonNodeGone,
-		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName), uid(claim))
+		fmt.Sprintf("Node %s is gone from the cluster and its machine is not; deleting the claim and the machine", claim.Status.NodeName),
+		uid(claim))
 }
 
 // RemovalsPaused reports why machines of a pool are not removed whose removal neither a user nor a plan requested.
@@ -289,7 +296,8 @@ func RemovalsResumed(pool *karpv1.NodePool, pause string) Event {
 // MachineDisputed reports that a NodeClaim whose machine the cloud cannot find is kept, because its node reports.
 func MachineDisputed(claim *karpv1.NodeClaim) Event {
 	e := event(claim, warning, ReasonMachineDisputed,
-		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim stays. Delete it if the machine is really gone", claim.Status.ProviderID, claim.Status.NodeName), uid(claim))
+		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim stays. Delete it if the machine is really gone",
+			claim.Status.ProviderID, claim.Status.NodeName), uid(claim))
 	e.Window = 15 * time.Minute
 	return e
 }
@@ -305,7 +313,8 @@ func AnnotationsIgnored(pool *karpv1.NodePool, keys []string) Event {
 
 // TerminationFailed reports why the machine of a deleted NodeClaim is not terminated. The termination is retried.
 func TerminationFailed(claim *karpv1.NodeClaim, machine, reason string, err error) Event {
-	e := event(claim, warning, ReasonTerminationFailed, fmt.Sprintf("Machine %s is not terminated (%s): %s", machine, reason, Truncate(err.Error())), uid(claim), reason)
+	e := event(claim, warning, ReasonTerminationFailed,
+		fmt.Sprintf("Machine %s is not terminated (%s): %s", machine, reason, Truncate(err.Error())), uid(claim), reason)
 	e.Window = 15 * time.Minute
 	return e
 }
@@ -313,7 +322,8 @@ func TerminationFailed(claim *karpv1.NodeClaim, machine, reason string, err erro
 // StatusNotWritten reports why the API server rejects the status of a NodeClaim, which therefore does not show its
 // progress.
 func StatusNotWritten(claim *karpv1.NodeClaim, err error) Event {
-	e := event(claim, warning, ReasonStatusNotWritten, "The API server refuses the status of this NodeClaim: "+Truncate(err.Error()), uid(claim))
+	e := event(claim, warning, ReasonStatusNotWritten, "The API server refuses the status of this NodeClaim: "+Truncate(err.Error()),
+		uid(claim))
 	e.Window = 15 * time.Minute
 	return e
 }
@@ -346,7 +356,8 @@ func OldName(user client.Object, owner types.UID, what string, lost bool) Event 
 // UnregisteredTaintMissing reports that a node joined without the taint that keeps pods away until it is set up.
 func UnregisteredTaintMissing(claim *karpv1.NodeClaim, node string) Event {
 	return event(claim, warning, ReasonUnregisteredTaintMissing,
-		fmt.Sprintf("Missing taint %s on node %s: pods may start there before its labels and taints are complete", karpv1.Group+"/unregistered", node), uid(claim))
+		fmt.Sprintf("Missing taint %s on node %s: pods may start there before its labels and taints are complete",
+			karpv1.Group+"/unregistered", node), uid(claim))
 }
 
 // InvalidDoNotDisrupt reports that a pod's karpenter.sh/do-not-disrupt is neither "true" nor a positive duration, or
@@ -357,7 +368,8 @@ func InvalidDoNotDisrupt(pod *corev1.Pod, value string, forever bool) Event {
 		is = "that is longer than can be counted, so it protects for ever"
 	}
 	return event(pod, warning, ReasonInvalidDoNotDisrupt,
-		fmt.Sprintf("annotation karpenter.sh/do-not-disrupt is %q; it must be \"true\" or a positive duration such as \"30m\"; %s", value, is), uid(pod), value)
+		fmt.Sprintf("annotation karpenter.sh/do-not-disrupt is %q; it must be \"true\" or a positive duration such as \"30m\"; %s",
+			value, is), uid(pod), value)
 }
 
 func event(object client.Object, kind, reason, message string, key ...string) Event {

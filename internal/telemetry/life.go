@@ -53,13 +53,15 @@ func Launched(claim *karpv1.NodeClaim, i Instance, reason string, pods int) Even
 // Registered reports that the node of a NodeClaim has joined the cluster, and the time since the creation of the
 // NodeClaim.
 func Registered(claim *karpv1.NodeClaim, took time.Duration) Event {
-	return event(claim, normal, ReasonRegistered, fmt.Sprintf("Node %s joined the cluster after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
+	return event(claim, normal, ReasonRegistered,
+		fmt.Sprintf("Node %s joined the cluster after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
 }
 
 // Initialized reports that the node of a NodeClaim is ready for its pods, and the time since the creation of the
 // NodeClaim.
 func Initialized(claim *karpv1.NodeClaim, took time.Duration) Event {
-	return event(claim, normal, ReasonInitialized, fmt.Sprintf("Node %s is ready for its pods after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
+	return event(claim, normal, ReasonInitialized,
+		fmt.Sprintf("Node %s is ready for its pods after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
 }
 
 // Disrupting reports that a node is cordoned for removal, the reason, and the destination of its pods.

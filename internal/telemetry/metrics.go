@@ -199,10 +199,12 @@ func (f factory) nodeClaims(m *Metrics) {
 	const s = "nodeclaims"
 	m.NodeClaimsCreated = f.counter(s, "created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed")
 	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that came to their end.", "nodepool", "capacity_type", "zone")
-	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
+	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool",
+		"capacity_type", "consolidation_policy", "termination_mode")
 	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
 		"condition", "nodepool", "capacity_type", "image_id")
-	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused", "Machines whose involuntary removal is paused because too many were asked for, and machines in dispute during the pause.", "nodepool")
+	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused",
+		"Machines whose involuntary removal is paused because too many were asked for, and machines in dispute during the pause.", "nodepool")
 	m.NodeClaimsDisputed = f.gauge(s, "disputed", "NodeClaims whose machine the cloud cannot find though the node reports.", "nodepool")
 	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims for which it is unknown whether they have drifted.", "nodepool", "cause")
 	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",
@@ -225,19 +227,24 @@ func (f factory) pools(m *Metrics) {
 	m.NodePoolsLimit = f.gauge(s, "limit", "spec.limits of a NodePool.", "resource_type", "nodepool")
 	m.NodePoolsUsage = f.gauge(s, "usage", "Resources of the nodes of a NodePool.", "resource_type", "nodepool")
 	m.NodePoolsAllowedDisruptions = f.gauge(s, "allowed_disruptions", "Nodes that the budgets allow to disrupt now.", "nodepool", "reason")
-	m.NodePoolsConsumingBudgets = f.gauge(s, "nodes_consuming_budgets", "Nodes that count against the budgets: not ready, deleting or being disrupted.", "nodepool", "reason")
+	m.NodePoolsConsumingBudgets = f.gauge(s, "nodes_consuming_budgets",
+		"Nodes that count against the budgets: not ready, deleting or being disrupted.", "nodepool", "reason")
 }
 
 func (f factory) pods(m *Metrics) {
 	const s = "pods"
-	m.PodsStartup = f.summary(s, "startup_duration_seconds", "Time from the creation of a pod until it runs.").WithLabelValues().(prometheus.Summary)
+	m.PodsStartup = f.summary(s, "startup_duration_seconds",
+		"Time from the creation of a pod until it runs.").WithLabelValues().(prometheus.Summary)
 	m.PodsBound = f.histogram(s, "bound_duration_seconds", "Time from the creation of a pod until it is bound.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
-	m.PodsSchedulingDecision = f.histogram(s, "scheduling_decision_duration_seconds", "Time from seeing a pending pod until the first decision about it.",
+	m.PodsSchedulingDecision = f.histogram(s, "scheduling_decision_duration_seconds",
+		"Time from seeing a pending pod until the first decision about it.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
-	m.PodsProvisioningBound = f.histogram(s, "provisioning_bound_duration_seconds", "Time from when a pod was first planned until it is bound.",
+	m.PodsProvisioningBound = f.histogram(s, "provisioning_bound_duration_seconds",
+		"Time from when a pod was first planned until it is bound.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
-	m.PodsProvisioningStartup = f.histogram(s, "provisioning_startup_duration_seconds", "Time from when a pod was first planned until it runs.",
+	m.PodsProvisioningStartup = f.histogram(s, "provisioning_startup_duration_seconds",
+		"Time from when a pod was first planned until it runs.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
 	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that leave.", "reason")
@@ -247,10 +254,12 @@ func (f factory) scheduler(m *Metrics) {
 	const s = "scheduler"
 	m.SchedulingDuration = f.histogram(s, "scheduling_duration_seconds", "Time of one scheduling pass.", DurationBuckets(), "controller")
 	m.SchedulerQueueDepth = f.gauge(s, "queue_depth", "Pods waiting to be planned.", "controller")
-	m.SchedulerLaunchesHeld = f.counter(s, "launches_held_total", "Pauses of launches for a controller's pods, after nodes that did not come to run them.", "nodepool")
+	m.SchedulerLaunchesHeld = f.counter(s, "launches_held_total",
+		"Pauses of launches for a controller's pods, after nodes that did not come to run them.", "nodepool")
 	m.SchedulerIgnoredPods = f.gauge(s, "ignored_pods_count", "Pending pods that cannot be considered.").WithLabelValues()
 	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that the last pass found no place for.", "controller")
-	m.SchedulerPendingByZone = f.gauge(s, "pending_pods_by_effective_zone_count", "Pods of the last pass by the zone that they have to be in: flexible for several, none where no zone will do.",
+	m.SchedulerPendingByZone = f.gauge(s, "pending_pods_by_effective_zone_count",
+		"Pods of the last pass by the zone that they have to be in: flexible for several, none where no zone will do.",
 		"controller", "zone")
 }
 
@@ -262,7 +271,8 @@ func (f factory) disruption(m *Metrics) {
 	m.DisruptionEvaluation = f.histogram(s, "decision_evaluation_duration_seconds", "Time of one disruption evaluation.",
 		DurationBuckets(), "reason", "consolidation_type")
 	m.DisruptionEligibleNodes = f.gauge(s, "eligible_nodes", "Nodes that could be disrupted.", "reason")
-	m.DisruptionFailedValidations = f.counter(s, "failed_validations_total", "Commands that were no longer safe when they were to begin.", "consolidation_type")
+	m.DisruptionFailedValidations = f.counter(s, "failed_validations_total", "Commands that were no longer safe when they were to begin.",
+		"consolidation_type")
 	m.DisruptionQueueFailures = f.counter(s, "queue_failures_total", "Commands rolled back.", "decision", "reason", "consolidation_type")
 	m.ConsolidationTimeouts = f.counter(s, "consolidation_timeouts_total", "Consolidation evaluations cut short.", "consolidation_type")
 	for _, method := range []string{"multi", "single"} {
@@ -275,19 +285,23 @@ func (f factory) disruption(m *Metrics) {
 }
 
 func (f factory) state(m *Metrics) {
-	m.ClusterCostBound = f.gauge("cluster", "cost_bound", "What any nodes for the same pods cost at least, USD per hour; worked out every 5 minutes.").WithLabelValues()
-	m.ClusterCostBoundTime = f.gauge("cluster", "cost_bound_timestamp_seconds", "When the bound was worked out, seconds since 1970.").WithLabelValues()
+	m.ClusterCostBound = f.gauge("cluster", "cost_bound",
+		"What any nodes for the same pods cost at least, USD per hour; worked out every 5 minutes.").WithLabelValues()
+	m.ClusterCostBoundTime = f.gauge("cluster", "cost_bound_timestamp_seconds",
+		"When the bound was worked out, seconds since 1970.").WithLabelValues()
 	const s = "cluster_state"
 	m.ClusterStateNodes = f.gauge(s, "node_count", "Nodes mirrored.").WithLabelValues()
 	m.ClusterStateSynced = f.gauge(s, "synced", "1 when the mirror of the cluster is complete.").WithLabelValues()
 	m.ClockAhead = f.gauge("", "clock_ahead_seconds", "By how much the controller's clock is ahead of the API server's.").WithLabelValues()
-	m.LeaderRefusedWrites = f.counter("leader", "refused_writes_total", "Writes that were not made because the Lease of the election had run out.", "method")
+	m.LeaderRefusedWrites = f.counter("leader", "refused_writes_total",
+		"Writes that were not made because the Lease of the election had run out.", "method")
 	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects set aside because they make no sense.", "kind")
 }
 
 func (f factory) cloud(m *Metrics) {
 	const s = "cloudprovider"
-	m.CloudDuration = f.histogram(s, "duration_seconds", "Time of calls to the cloud provider.", prometheus.DefBuckets, "controller", "method", "provider")
+	m.CloudDuration = f.histogram(s, "duration_seconds", "Time of calls to the cloud provider.", prometheus.DefBuckets,
+		"controller", "method", "provider")
 	m.CloudErrors = f.counter(s, "errors_total", "Failed calls to the cloud provider.", "controller", "method", "provider", "error")
 	m.CloudLeakedMachines = f.counter(s, "leaked_machines_terminated_total", "Machines of no NodeClaim that were terminated.", "provider")
 }

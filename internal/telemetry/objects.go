@@ -136,10 +136,12 @@ func (d describer) gauge(subsystem, name, help string, labels ...string) *promet
 }
 
 func (d describer) summary() {
-	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "What pods ask for, of what all nodes have, in percent.", "resource_type")
+	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "What pods ask for, of what all nodes have, in percent.",
+		"resource_type")
 	d.of.ClusterCost = d.gauge("cluster", "cost", "What the nodes of all NodePools cost, USD per hour.")
 	d.of.PoolCost = d.gauge("nodepools", "cost_total", "What the nodes of a NodePool cost, USD per hour.", "nodepool")
-	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds", "For how long the mirror of the cluster has not been complete; 0 when it is.")
+	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds",
+		"For how long the mirror of the cluster has not been complete; 0 when it is.")
 }
 
 func (d describer) nodes(wellKnown []string) {
@@ -164,8 +166,10 @@ func (d describer) pods() {
 		"nodepool", "zone", "arch", "capacity_type", "instance_type", "phase", "ready", "managed")
 	d.of.PodUnstarted = d.gauge(s, "unstarted_time_seconds", "Age of a pod that does not run yet.", "name", "namespace")
 	d.of.PodUnbound = d.gauge(s, "unbound_time_seconds", "Age of a pod that is not bound yet.", "name", "namespace")
-	d.of.PodProvisioningUnstarted = d.gauge(s, "provisioning_unstarted_time_seconds", "Time since a pod that does not run yet was first planned.", "name", "namespace")
-	d.of.PodProvisioningUnbound = d.gauge(s, "provisioning_unbound_time_seconds", "Time since a pod that is not bound yet was first planned.", "name", "namespace")
+	d.of.PodProvisioningUnstarted = d.gauge(s, "provisioning_unstarted_time_seconds",
+		"Time since a pod that does not run yet was first planned.", "name", "namespace")
+	d.of.PodProvisioningUnbound = d.gauge(s, "provisioning_unbound_time_seconds",
+		"Time since a pod that is not bound yet was first planned.", "name", "namespace")
 }
 
 func (d describer) offerings() {
@@ -186,12 +190,15 @@ func newKindSeries(f factory, o *Objects, kind Kind) *KindSeries {
 	}
 	with := func(labels ...string) []string { return append(labels, extra...) }
 	always, detail := describer{f, o, false}, describer{f, o, !kind.Bounded}
-	s.Count = always.gauge("", prefix+"_status_condition_count", "Objects with a condition; without --metrics-detail those of one kind that are many are counted with an empty name.",
+	s.Count = always.gauge("", prefix+"_status_condition_count",
+		"Objects with a condition; without --metrics-detail those of one kind that are many are counted with an empty name.",
 		with("namespace", "name", "type", "status", "reason")...)
 	s.Current = detail.gauge("", prefix+"_status_condition_current_status_seconds", "For how long an object has had a condition as it is.",
 		with("namespace", "name", "type", "status", "reason")...)
-	s.Terminating = detail.gauge("", prefix+"_termination_current_time_seconds", "For how long an object has been terminating.", with("namespace", "name")...)
-	s.Transitions = f.plainCounter(prefix+"_status_condition_transitions_total", "Changes of the status of a condition.", with("type", "status", "reason")...)
+	s.Terminating = detail.gauge("", prefix+"_termination_current_time_seconds", "For how long an object has been terminating.",
+		with("namespace", "name")...)
+	s.Transitions = f.plainCounter(prefix+"_status_condition_transitions_total", "Changes of the status of a condition.",
+		with("type", "status", "reason")...)
 	s.Lasted = f.plainHistogram(prefix+"_status_condition_transition_seconds", "How long a condition had the status that it left.",
 		prometheus.ExponentialBuckets(0.5, 2, 15), with("type", "status")...)
 	s.Termination = f.plainHistogram(prefix+"_termination_duration_seconds", "Time from the deletion of an object to its end.",

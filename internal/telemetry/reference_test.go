@@ -72,8 +72,9 @@ func kinds() []telemetry.Kind {
 func TestReferenceOfKinds(t *testing.T) {
 	extra := []string{"karpenter_k8s_aws_ec2nodeclass", "karpenter_sh_nodepool"}
 	want := map[string]telemetry.Metric{
-		"operator_nodeclaim_termination_current_time_seconds":    {Labels: slices.Concat([]string{"namespace", "name"}, extra), Detail: true},
-		"operator_node_termination_current_time_seconds":         {Labels: slices.Concat([]string{"namespace", "name"}, extra, []string{"karpenter_sh_initialized"}), Detail: true},
+		"operator_nodeclaim_termination_current_time_seconds": {Labels: slices.Concat([]string{"namespace", "name"}, extra), Detail: true},
+		"operator_node_termination_current_time_seconds": {Labels: slices.Concat([]string{"namespace", "name"},
+			extra, []string{"karpenter_sh_initialized"}), Detail: true},
 		"operator_nodepool_termination_current_time_seconds":     {Labels: []string{"namespace", "name"}},
 		"operator_ec2nodeclass_termination_current_time_seconds": {Labels: []string{"namespace", "name"}},
 	}

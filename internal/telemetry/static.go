@@ -23,7 +23,8 @@ func StaticPoolIgnored(pool *karpv1.NodePool) Event {
 
 // StaticPoolShort reports that a pool lacks nodes that cannot be launched now.
 func StaticPoolShort(pool *karpv1.NodePool, missing int64, why string) Event {
-	e := event(pool, warning, ReasonStaticPoolShort, fmt.Sprintf("Nodes that spec.replicas asks for and that are not bought: %d: %s", missing, why), uid(pool), why)
+	e := event(pool, warning, ReasonStaticPoolShort,
+		fmt.Sprintf("Nodes that spec.replicas asks for and that are not bought: %d: %s", missing, why), uid(pool), why)
 	e.Window = 5 * time.Minute
 	return e
 }

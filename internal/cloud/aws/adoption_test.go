@@ -63,12 +63,15 @@ func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, im
 	})
 	check(t, err)
 	out, err := w.clients.EC2.CreateFleet(t.Context(), &ec2.CreateFleetInput{
-		Type:                        ec2types.FleetTypeInstant,
-		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeOnDemand},
-		OnDemandOptions:             &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice},
+		Type: ec2types.FleetTypeInstant,
+		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(1),
+			DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeOnDemand},
+		OnDemandOptions: &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice},
 		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(theirTemplate), Version: aws.String("$Latest")},
-			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: aws.String(of.Subnets[0].ID), ImageId: aws.String(amd64.ID)}},
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(theirTemplate),
+				Version: aws.String("$Latest")},
+			Overrides: []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large",
+				SubnetId: aws.String(of.Subnets[0].ID), ImageId: aws.String(amd64.ID)}},
 		}},
 		TagSpecifications: theirTags(ec2types.ResourceTypeInstance, tags...),
 	})
@@ -144,7 +147,8 @@ func TestKarpentersInstances(t *testing.T) {
 func (w *world) hashedByKarpenter(t *testing.T, p *Provider) {
 	t.Helper()
 	c := w.class(t, "default")
-	c.Annotations["karpenter.k8s.aws/ec2nodeclass-hash"], c.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] = "4763107571234123412", "v4"
+	c.Annotations["karpenter.k8s.aws/ec2nodeclass-hash"],
+		c.Annotations["karpenter.k8s.aws/ec2nodeclass-hash-version"] = "4763107571234123412", "v4"
 	check(t, w.api.Update(t.Context(), c))
 	r := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now}
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})

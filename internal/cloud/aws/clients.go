@@ -47,7 +47,8 @@ func ClientsOf(cfg aws.Config) Clients {
 	cfg.APIOptions = append(slices.Clone(cfg.APIOptions), call.Answered)
 	list := cfg.Copy()
 	list.Region = upkeep.PricingRegion(cfg.Region)
-	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues}
+	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg),
+		EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues}
 }
 
 // answerTime is the maximum time that the transport waits for a response. Each caller has a shorter timeout.
@@ -109,7 +110,8 @@ func innermost(err error) error {
 
 // sources are the environment variables that refer to credentials
 // (https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html).
-var sources = []string{"AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_PROFILE"}
+var sources = []string{"AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+	"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_PROFILE"}
 
 // Credentials checks that the SDK finds credentials. Its error says in one line what to set.
 func Credentials(ctx context.Context, cfg aws.Config) error {

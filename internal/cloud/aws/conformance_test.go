@@ -56,7 +56,8 @@ func TestConformanceUnderFaults(t *testing.T) {
 			})
 		},
 	}
-	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields, awssim.FaultOlderFields, awssim.FaultOddPages} {
+	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields,
+		awssim.FaultOlderFields, awssim.FaultOddPages} {
 		conditions[string(kind)] = func(t *testing.T, w *world) {
 			_, err := w.sim.Inject(awssim.Fault{Kind: kind})
 			check(t, err)

@@ -15,7 +15,8 @@ func TestNoCredentials(t *testing.T) {
 		want []string
 	}{
 		"nothing is set": {nil, []string{"EKS Pod Identity", "AWS_ACCESS_KEY_ID"}},
-		"a token that is not there": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": missing, "AWS_ROLE_ARN": "arn:aws:iam::111122223333:role/karpenter"},
+		"a token that is not there": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": missing,
+			"AWS_ROLE_ARN": "arn:aws:iam::111122223333:role/karpenter"},
 			[]string{"AWS_WEB_IDENTITY_TOKEN_FILE", "no such file"}},
 	} {
 		t.Run(name, func(t *testing.T) {

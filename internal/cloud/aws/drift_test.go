@@ -25,7 +25,8 @@ var drifts = []struct {
 	fails string
 }{
 	{name: "nothing has changed"},
-	{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
+	{name: "the class has changed", class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} },
+		want: awsv1.ReasonNodeClassDrift},
 	{name: "the class has changed, and its stamp is of another making", class: func(c *awsv1.EC2NodeClass) {
 		c.Spec.Tags, c.Annotations[awsv1.AnnotationNodeClassHashVersion] = map[string]string{"team": "a"}, "v5"
 	}, want: awsv1.ReasonNodeClassDrift},
@@ -46,14 +47,18 @@ var drifts = []struct {
 		hashedBefore(c)
 		c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa"
 	}, want: awsv1.ReasonAMIDrift},
-	{name: "a claim with a hash of another making, and no image found", claim: hashedBefore, class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
-	{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) }, fails: "stamped"},
+	{name: "a claim with a hash of another making, and no image found", claim: hashedBefore,
+		class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
+	{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) },
+		fails: "stamped"},
 	{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
 	{name: "another image and class", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" },
 		class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
-	{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" }, fails: `its type "x9.huge" is not known`},
+	{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" },
+		fails: `its type "x9.huge" is not known`},
 	{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
-	{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonSecurityGroupDrift},
+	{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" },
+		want: awsv1.ReasonSecurityGroupDrift},
 	{name: "a further security group", class: func(c *awsv1.EC2NodeClass) {
 		c.Status.SecurityGroups = append(c.Status.SecurityGroups, awsv1.SecurityGroup{ID: "sg-0aaaaaaaaaaaaaaaa"})
 	}, want: awsv1.ReasonSecurityGroupDrift},

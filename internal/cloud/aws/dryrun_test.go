@@ -26,8 +26,10 @@ func TestDryRunUnderPolicies(t *testing.T) {
 		{"tokens are required", awssim.ConditionTokens, []string{"required"}, nil, awsv1.ConditionValidationSucceeded},
 		{"tokens must not be", awssim.ConditionTokens, []string{"optional"}, nil, awsv1.ReasonRunInstancesAuthCheckFailed},
 		{"a type of the pool", awssim.ConditionInstanceType, []string{"m6g.*"}, []string{"m6g.large"}, awsv1.ConditionValidationSucceeded},
-		{"the second type of the pool", awssim.ConditionInstanceType, []string{"m5.xlarge"}, []string{"c5.large", "m5.xlarge"}, awsv1.ConditionValidationSucceeded},
-		{"no type of the pool", awssim.ConditionInstanceType, []string{"r5.*"}, []string{"c5.large", "m5.xlarge"}, awsv1.ReasonRunInstancesAuthCheckFailed},
+		{"the second type of the pool", awssim.ConditionInstanceType, []string{"m5.xlarge"}, []string{"c5.large", "m5.xlarge"},
+			awsv1.ConditionValidationSucceeded},
+		{"no type of the pool", awssim.ConditionInstanceType, []string{"r5.*"}, []string{"c5.large", "m5.xlarge"},
+			awsv1.ReasonRunInstancesAuthCheckFailed},
 		{"no pool", awssim.ConditionInstanceType, []string{"c5.*"}, nil, awsv1.ReasonRunInstancesAuthCheckFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +40,8 @@ func TestDryRunUnderPolicies(t *testing.T) {
 				pool := poolOf("default")
 				pool.ObjectMeta = metav1.ObjectMeta{Name: "pool", UID: "uid-pool"}
 				pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{
-					{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: c.pool}, {Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"on-demand"}}}
+					{Key: "node.kubernetes.io/instance-type", Operator: "In", Values: c.pool},
+					{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"on-demand"}}}
 				check(t, w.api.Create(t.Context(), pool))
 			}
 			r := &class.Reconciler{Client: w.api, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, Now: time.Now,

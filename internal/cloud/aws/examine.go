@@ -112,7 +112,8 @@ func (e *examination) asked(err error, permission string) bool {
 // do calls a service with the timeout that all calls of the provider have.
 func do(ctx context.Context, e *examination, permission string, send func(context.Context) error) error {
 	service, operation, _ := strings.Cut(permission, ":")
-	_, err := call.Do(ctx, e.sources.Calls, strings.ToUpper(service), operation, func(ctx context.Context) (struct{}, error) { return struct{}{}, send(ctx) })
+	_, err := call.Do(ctx, e.sources.Calls, strings.ToUpper(service), operation,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, send(ctx) })
 	var answer *call.Error
 	if errors.As(err, &answer) && answer.Code == "DryRunOperation" {
 		return nil

@@ -46,7 +46,8 @@ func (e *examination) cluster(ctx context.Context) {
 	e.facts, err = e.sources.Cluster.Facts(ctx)
 	var same *call.Error // the facts make only this call
 	if err != nil && !(told && errors.As(err, &same)) {
-		e.found(CannotLook, object, "set --cluster-endpoint and --cluster-ca-bundle, or allow "+permission, "what nodes are told of the cluster is not known: %s", err)
+		e.found(CannotLook, object, "set --cluster-endpoint and --cluster-ca-bundle, or allow "+permission,
+			"what nodes are told of the cluster is not known: %s", err)
 	}
 	e.versions(object, version)
 }
@@ -62,7 +63,8 @@ func (e *examination) versions(object, ofEKS string) {
 			"EKS says that cluster %s has Kubernetes %s, and the API server here has %s", e.opts.Cluster, ofEKS, here)
 	}
 	if !discovery.Supported(here) {
-		e.found(VersionUntried, object, "upgrade the cluster or the controller, so that both know each other", "the cluster has Kubernetes %s; tried are %s", here, discovery.SupportedVersions)
+		e.found(VersionUntried, object, "upgrade the cluster or the controller, so that both know each other",
+			"the cluster has Kubernetes %s; tried are %s", here, discovery.SupportedVersions)
 	}
 }
 
@@ -112,8 +114,10 @@ func (e *examination) queue(ctx context.Context) {
 		return err
 	})
 	var failed *call.Error
-	if errors.As(err, &failed) && (failed.Kind == call.NotFound || strings.Contains(failed.Code, "NonExistentQueue") || failed.Code == "QueueDoesNotExist") {
-		e.found(QueueMissing, "queue/"+e.opts.Queue, "make the queue and its rules (docs/aws.md), or set --interruption-queue (settings.interruptionQueue) to the one that is there",
+	if errors.As(err, &failed) && (failed.Kind == call.NotFound || strings.Contains(failed.Code,
+		"NonExistentQueue") || failed.Code == "QueueDoesNotExist") {
+		e.found(QueueMissing, "queue/"+e.opts.Queue,
+			"make the queue and its rules (docs/aws.md), or set --interruption-queue (settings.interruptionQueue) to the one that is there",
 			"there is no queue %q in this account and region: no notice of an interruption is heard", e.opts.Queue)
 		return
 	}
@@ -122,7 +126,8 @@ func (e *examination) queue(ctx context.Context) {
 	}
 	e.asked(do(ctx, e, "sqs:ReceiveMessage", func(ctx context.Context) error {
 		// One second: the SDK omits a zero, and the queue's own timeout would apply, which is 30 s by default.
-		_, err := e.opts.Clients.SQS.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 1, VisibilityTimeout: 1, WaitTimeSeconds: 0})
+		_, err := e.opts.Clients.SQS.ReceiveMessage(ctx,
+			&sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 1, VisibilityTimeout: 1, WaitTimeSeconds: 0})
 		return err
 	}), "sqs:ReceiveMessage")
 	err = do(ctx, e, "sqs:DeleteMessage", func(ctx context.Context) error { // for a message that does not exist
@@ -158,7 +163,8 @@ func (e *examination) network(ctx context.Context, class *awsv1.EC2NodeClass) bo
 		e.found(SubnetsMissing, object, "give subnets the tags, or correct spec.subnetSelectorTerms: aws ec2 create-tags --resources SUBNET-ID --tags Key=KEY,Value=VALUE",
 			"no subnet of %s has %s", e.opts.Region, subnetWants(class))
 	} else if subnets[0].Free == 0 { // the subnet with the most free addresses
-		e.found(SubnetsFull, object, "add subnets, or free addresses: nothing can be launched", "none of the %d subnets has a free address", len(subnets))
+		e.found(SubnetsFull, object, "add subnets, or free addresses: nothing can be launched",
+			"none of the %d subnets has a free address", len(subnets))
 	}
 	groups, err := e.sources.Groups.Find(ctx, class)
 	if !e.asked(err, "ec2:DescribeSecurityGroups") {
@@ -260,7 +266,8 @@ func (e *examination) profile(ctx context.Context, class *awsv1.EC2NodeClass) bo
 	case !e.asked(err, permission):
 	case len(roles) == 0, role != "" && !slices.Contains(roles, role):
 		e.found(ProfileWithoutRole, object, fmt.Sprintf("aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE", name),
-			"the instance profile %q has the roles [%s], and the class wants %s: nodes could not join the cluster", name, strings.Join(roles, " "), cmp.Or(role, "one"))
+			"the instance profile %q has the roles [%s], and the class wants %s: nodes could not join the cluster", name,
+			strings.Join(roles, " "), cmp.Or(role, "one"))
 	default:
 		return true
 	}
@@ -313,8 +320,10 @@ func (e *examination) machines(ctx context.Context) {
 		}
 		id, _ := instanceOf(c.Status.ProviderID)
 		e.found(TagsMissing, "nodeclaim/"+c.Name,
-			fmt.Sprintf("aws ec2 create-tags --resources %s --tags Key=%s,Value=%s Key=%s,Value=%s Key=%s,Value=%s", id, awsv1.TagCluster, e.opts.Cluster, awsv1.TagNodePool,
+			fmt.Sprintf("aws ec2 create-tags --resources %s --tags Key=%s,Value=%s Key=%s,Value=%s Key=%s,Value=%s", id,
+				awsv1.TagCluster, e.opts.Cluster, awsv1.TagNodePool,
 				c.Labels[karpv1.LabelNodePool], awsv1.TagNodeClass, c.Spec.NodeClassRef.Name),
-			"its instance %s has lost a tag by which the cluster's instances are found (%s, %s, %s): the controller takes it for gone", id, awsv1.TagCluster, awsv1.TagNodePool, awsv1.TagNodeClass)
+			"its instance %s has lost a tag by which the cluster's instances are found (%s, %s, %s): the controller takes it for gone",
+			id, awsv1.TagCluster, awsv1.TagNodePool, awsv1.TagNodeClass)
 	}
 }

@@ -88,18 +88,21 @@ func (e *examination) otherRights() []right {
 	}
 	return append(rights,
 		right{"iam:GetInstanceProfile", func(ctx context.Context) error {
-			_, err := e.opts.Clients.IAM.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: aws.String(e.opts.Cluster + "_doctor")})
+			_, err := e.opts.Clients.IAM.GetInstanceProfile(ctx,
+				&iam.GetInstanceProfileInput{InstanceProfileName: aws.String(e.opts.Cluster + "_doctor")})
 			return err
 		}},
 		right{"iam:ListInstanceProfiles", func(ctx context.Context) error {
-			_, err := e.opts.Clients.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/"), MaxItems: aws.Int32(1)})
+			_, err := e.opts.Clients.IAM.ListInstanceProfiles(ctx,
+				&iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/"), MaxItems: aws.Int32(1)})
 			return err
 		}},
 		right{"pricing:GetProducts", func(ctx context.Context) error {
 			if e.opts.Clients.Pricing == nil {
 				return nil
 			}
-			_, err := e.opts.Clients.Pricing.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(1)})
+			_, err := e.opts.Clients.Pricing.GetProducts(ctx,
+				&pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(1)})
 			return err
 		}},
 	)

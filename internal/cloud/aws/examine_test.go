@@ -131,18 +131,21 @@ func (w *ward) sicknesses() []sickness {
 	profile := func() *string { return aws.String(w.class(w.t, "default").Status.InstanceProfile) }
 	role := aws.String("KarpenterNodeRole-" + testCluster)
 	giveRole := func() {
-		_, err := w.clients.IAM.AddRoleToInstanceProfile(context.Background(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: profile(), RoleName: role})
+		_, err := w.clients.IAM.AddRoleToInstanceProfile(context.Background(),
+			&iam.AddRoleToInstanceProfileInput{InstanceProfileName: profile(), RoleName: role})
 		check(w.t, err)
 	}
 	takeRole := func() {
-		_, err := w.clients.IAM.RemoveRoleFromInstanceProfile(context.Background(), &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: profile(), RoleName: role})
+		_, err := w.clients.IAM.RemoveRoleFromInstanceProfile(context.Background(),
+			&iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: profile(), RoleName: role})
 		check(w.t, err)
 	}
 	return []sickness{
 		{"no answer", []string{"CloudUnreachable aws"}, "AWS does not answer", func() func() {
 			return w.with(func(o *Options) {
-				o.Clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1,
-					Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
+				o.Clients = ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"),
+					RetryMaxAttempts: 1,
+					Credentials:      credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
 			})
 		}},
 		{"a region that does not exist", []string{"CloudUnreachable aws"}, `the AWS region "us-esat-1" does not exist`, func() func() {
@@ -157,17 +160,23 @@ func (w *ward) sicknesses() []sickness {
 		{"the clock", []string{"CloudClockSkew clock"}, "differ by 3m", func() func() {
 			return w.with(func(o *Options) { o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute)) })
 		}},
-		{"no permission to read subnets", []string{"CloudPermissionDenied ec2:DescribeSubnets"}, "may not do ec2:DescribeSubnets", deny("ec2", "DescribeSubnets")},
-		{"no permission to read images", []string{"CloudPermissionDenied ec2:DescribeImages"}, "UnauthorizedOperation", deny("ec2", "DescribeImages")},
+		{"no permission to read subnets", []string{"CloudPermissionDenied ec2:DescribeSubnets"}, "may not do ec2:DescribeSubnets",
+			deny("ec2", "DescribeSubnets")},
+		{"no permission to read images", []string{"CloudPermissionDenied ec2:DescribeImages"}, "UnauthorizedOperation",
+			deny("ec2", "DescribeImages")},
 		{"no permission for fleets", []string{"CloudPermissionDenied ec2nodeclass/default"}, "CreateFleet", deny("ec2", "CreateFleet")},
-		{"no permission to end instances", []string{"CloudPermissionDenied ec2:TerminateInstances"}, "TerminateInstances", deny("ec2", "TerminateInstances")},
+		{"no permission to end instances", []string{"CloudPermissionDenied ec2:TerminateInstances"}, "TerminateInstances",
+			deny("ec2", "TerminateInstances")},
 		{"no permission to tag", []string{"CloudPermissionDenied ec2:CreateTags"}, "CreateTags", deny("ec2", "CreateTags")},
 		{"no permission for image ids", []string{"CloudPermissionDenied ssm:GetParameter"}, "GetParameter", deny("ssm", "GetParameter")},
-		{"no permission for profiles", []string{"CloudPermissionDenied iam:GetInstanceProfile"}, "GetInstanceProfile", deny("iam", "GetInstanceProfile")},
+		{"no permission for profiles", []string{"CloudPermissionDenied iam:GetInstanceProfile"}, "GetInstanceProfile",
+			deny("iam", "GetInstanceProfile")},
 		{"no permission for prices", []string{"CloudPermissionDenied pricing:GetProducts"}, "GetProducts", deny("pricing", "GetProducts")},
 		{"no permission to receive", []string{"CloudPermissionDenied sqs:ReceiveMessage"}, "ReceiveMessage", deny("sqs", "ReceiveMessage")},
-		{"no permission to delete messages", []string{"CloudPermissionDenied sqs:DeleteMessage"}, "DeleteMessage", deny("sqs", "DeleteMessageBatch")},
-		{"no queue", []string{"QueueMissing queue/elsewhere"}, `no queue "elsewhere"`, func() func() { return w.with(func(o *Options) { o.Queue = "elsewhere" }) }},
+		{"no permission to delete messages", []string{"CloudPermissionDenied sqs:DeleteMessage"}, "DeleteMessage",
+			deny("sqs", "DeleteMessageBatch")},
+		{"no queue", []string{"QueueMissing queue/elsewhere"}, `no queue "elsewhere"`,
+			func() func() { return w.with(func(o *Options) { o.Queue = "elsewhere" }) }},
 		{"no such cluster", []string{"ClusterUnknown cluster/elsewhere"}, `EKS has no cluster "elsewhere"`, func() func() {
 			return w.with(func(o *Options) {
 				o.Cluster, o.NoDryRun = "elsewhere", true
@@ -179,17 +188,20 @@ func (w *ward) sicknesses() []sickness {
 				o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "v1.35.2", nil }}
 			})
 		}},
-		{"the clock, and an API server that does not answer", []string{"CannotLook cluster/sandbox", "CloudClockSkew clock"}, "no version today", func() func() {
-			return w.with(func(o *Options) {
-				o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute))
-				o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "", errors.New("no version today") }}
-			})
-		}},
-		{"no permission to ask EKS", []string{"CloudPermissionDenied eks:DescribeCluster"}, "may not do eks:DescribeCluster", deny("eks", "DescribeCluster")},
-		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"}, "tried are 1.26 to 1.36", func() func() {
-			w.sim.SetCluster(awssim.Cluster{Version: "1.37"})
-			return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
-		}},
+		{"the clock, and an API server that does not answer", []string{"CannotLook cluster/sandbox", "CloudClockSkew clock"},
+			"no version today", func() func() {
+				return w.with(func(o *Options) {
+					o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute))
+					o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "", errors.New("no version today") }}
+				})
+			}},
+		{"no permission to ask EKS", []string{"CloudPermissionDenied eks:DescribeCluster"}, "may not do eks:DescribeCluster",
+			deny("eks", "DescribeCluster")},
+		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"},
+			"tried are 1.26 to 1.36", func() func() {
+				w.sim.SetCluster(awssim.Cluster{Version: "1.37"})
+				return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
+			}},
 		{"no subnets", []string{"SubnetsMissing ec2nodeclass/default"}, "the tags karpenter.sh/discovery=elsewhere", func() func() {
 			return w.edit(func(c *awsv1.EC2NodeClass) {
 				c.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "elsewhere"}}}
@@ -204,11 +216,12 @@ func (w *ward) sicknesses() []sickness {
 			take(100_000)
 			return func() { take(-100_000) }
 		}},
-		{"no security groups", []string{"SecurityGroupsMissing ec2nodeclass/default"}, "no security group has the id sg-1, or the name elsewhere", func() func() {
-			return w.edit(func(c *awsv1.EC2NodeClass) {
-				c.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: "sg-1"}, {Name: "elsewhere"}}
-			})
-		}},
+		{"no security groups", []string{"SecurityGroupsMissing ec2nodeclass/default"},
+			"no security group has the id sg-1, or the name elsewhere", func() func() {
+				return w.edit(func(c *awsv1.EC2NodeClass) {
+					c.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: "sg-1"}, {Name: "elsewhere"}}
+				})
+			}},
 		{"no images", []string{"ImagesMissing ec2nodeclass/default"}, "no image for Kubernetes 1.36", func() func() {
 			family := awsv1.FamilyAL2023
 			return w.edit(func(c *awsv1.EC2NodeClass) {
@@ -220,7 +233,8 @@ func (w *ward) sicknesses() []sickness {
 				c.Spec.Role, c.Spec.InstanceProfile = "", aws.String("elsewhere")
 			})
 		}},
-		{"a profile without a role", []string{"ProfileWithoutRole ec2nodeclass/default"}, "wants KarpenterNodeRole-sandbox", func() func() { takeRole(); return giveRole }},
+		{"a profile without a role", []string{"ProfileWithoutRole ec2nodeclass/default"}, "wants KarpenterNodeRole-sandbox",
+			func() func() { takeRole(); return giveRole }},
 		{"no role for spot", []string{"SpotRoleMissing role/AWSServiceRoleForEC2Spot"}, "create-service-linked-role", func() func() {
 			w.sim.RemoveRole("AWSServiceRoleForEC2Spot")
 			return func() { w.sim.AddRole("/aws-service-role/spot.amazonaws.com/", "AWSServiceRoleForEC2Spot") }
@@ -233,14 +247,16 @@ func (w *ward) sicknesses() []sickness {
 		{"a lost tag", []string{"TagsMissing nodeclaim/claim"}, "the controller takes it for gone", func() func() {
 			tag := func(value string) {
 				id, _ := instanceOf(w.claimNow().Status.ProviderID)
-				_, err := w.clients.EC2.CreateTags(context.Background(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []ec2types.Tag{{Key: aws.String(awsv1.TagCluster), Value: &value}}})
+				_, err := w.clients.EC2.CreateTags(context.Background(),
+					&ec2.CreateTagsInput{Resources: []string{id}, Tags: []ec2types.Tag{{Key: aws.String(awsv1.TagCluster), Value: &value}}})
 				check(w.t, err)
 			}
 			tag("elsewhere")
 			return func() { tag(testCluster) }
 		}},
 		{"AWS does not answer something", []string{"CannotLook sqs:GetQueueUrl"}, "AWS did not answer", func() func() {
-			return w.fault(awssim.Fault{Kind: awssim.FaultFail, Service: "sqs", Action: "GetQueueUrl", Code: "SomethingElse", Status: http.StatusBadRequest})
+			return w.fault(awssim.Fault{Kind: awssim.FaultFail, Service: "sqs", Action: "GetQueueUrl", Code: "SomethingElse",
+				Status: http.StatusBadRequest})
 		}},
 	}
 }
@@ -279,7 +295,8 @@ func TestExamine(t *testing.T) {
 	}
 	healthy()
 	// Every code has a test case and a row in the documentation, which has no other rows.
-	codes := []string{CloudUnreachable, CloudPermissionDenied, CloudClockSkew, ClusterUnknown, ClusterDiffers, VersionUntried, QueueMissing, SubnetsMissing,
+	codes := []string{CloudUnreachable, CloudPermissionDenied, CloudClockSkew, ClusterUnknown, ClusterDiffers,
+		VersionUntried, QueueMissing, SubnetsMissing,
 		SubnetsFull, SecurityGroupsMissing, ImagesMissing, ProfileMissing, ProfileWithoutRole, SpotRoleMissing, LaunchRefused, TagsMissing}
 	for _, code := range append(codes, CannotLook) {
 		if !seen[code] {
@@ -313,7 +330,8 @@ func TestExamineLeavesMessages(t *testing.T) {
 		t.Errorf("findings\n%s", text)
 	}
 	// The queue responds as soon as the message is visible.
-	out, err := w.patient().SQS.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})
+	out, err := w.patient().SQS.ReceiveMessage(t.Context(),
+		&sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})
 	check(t, err)
 	left := out.Messages
 	if len(left) != 1 || *left[0].MessageId != *sent.MessageId {

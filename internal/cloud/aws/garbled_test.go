@@ -32,7 +32,8 @@ var garbles = []struct {
 	{"the page of a proxy", awssim.Fault{Body: "<html><body><p>Please log in</p></body></html>"}},
 	{"a page that says it is XML", awssim.Fault{Status: http.StatusForbidden, ContentType: "text/xml", Body: "<html><body>no</body></html>"}},
 	{"an empty body", awssim.Fault{ContentType: "text/xml"}},
-	{"half an answer", awssim.Fault{ContentType: "text/xml", Body: `<?xml version="1.0" encoding="UTF-8"?><Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><reserv`}},
+	{"half an answer", awssim.Fault{ContentType: "text/xml",
+		Body: `<?xml version="1.0" encoding="UTF-8"?><Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><reserv`}},
 }
 
 // impatient disables the retries of the SDK, because its pauses are long.
@@ -90,7 +91,8 @@ func TestGarbledAnswers(t *testing.T) {
 				t.Errorf("reconciling the class: %v, want a temporary error", err)
 			}
 			after := w.class(t, "default")
-			for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
+			for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady,
+				awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
 				if c := after.Condition(condition); !c.IsTrue() {
 					t.Errorf("%s is %s: %s", condition, c.Status, c.Message)
 				}

@@ -25,7 +25,8 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		return fmt.Errorf("indexing claims by instance: %w", err)
 	}
 	reconciler := &class.Reconciler{
-		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC, Now: p.opts.Clock.Now,
+		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC,
+		Now:      p.opts.Clock.Now,
 		UserData: p.opts.Observer.UserData,
 		Emit: func(class *awsv1.EC2NodeClass, reason, message string) {
 			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
@@ -52,7 +53,8 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	named := func(name string, run func(context.Context) error) manager.Runnable {
 		return manager.RunnableFunc(func(ctx context.Context) error { return run(ctrl.LoggerInto(ctx, log.WithName(name))) })
 	}
-	loops := []manager.Runnable{everywhere{named("catalogue", p.followRefusals)}, p.rounds(log.WithName("upkeep")), named("interruption.instancestatus", watcher.RunStatus)}
+	loops := []manager.Runnable{everywhere{named("catalogue", p.followRefusals)}, p.rounds(log.WithName("upkeep")),
+		named("interruption.instancestatus", watcher.RunStatus)}
 	if p.opts.Queue != "" {
 		loops = append(loops, named("interruption", watcher.RunQueue))
 	}

@@ -91,13 +91,15 @@ func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*la
 			return nil, err
 		}
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: pool.Name, Labels: maps.Clone(pool.Spec.Template.ObjectMeta.Labels)},
-			Spec: karpv1.NodeClaimSpec{Requirements: pool.Spec.Template.Spec.Requirements, Taints: pool.Spec.Template.Spec.Taints, StartupTaints: pool.Spec.Template.Spec.StartupTaints}}
+			Spec: karpv1.NodeClaimSpec{Requirements: pool.Spec.Template.Spec.Requirements, Taints: pool.Spec.Template.Spec.Taints,
+				StartupTaints: pool.Spec.Template.Spec.StartupTaints}}
 		if claim.Labels == nil {
 			claim.Labels = map[string]string{}
 		}
 		claim.Labels[karpv1.LabelNodePool] = pool.Name
 		for key, value := range pool.Spec.Template.ObjectMeta.Labels {
-			claim.Spec.Requirements = append(slices.Clip(claim.Spec.Requirements), karpv1.Requirement{Key: key, Operator: "In", Values: []string{value}})
+			claim.Spec.Requirements = append(slices.Clip(claim.Spec.Requirements),
+				karpv1.Requirement{Key: key, Operator: "In", Values: []string{value}})
 		}
 		orders = append(orders, p.order(claim, own, goods, facts))
 	}
@@ -106,7 +108,8 @@ func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*la
 
 // told returns the cluster facts that user data contains.
 func told(facts discovery.Facts) userdata.Cluster {
-	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle, ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS, IPv6: facts.IPv6}
+	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle,
+		ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS, IPv6: facts.IPv6}
 }
 
 // buy launches a machine for the order. If another client wrote the claim at the same time, possibly another process

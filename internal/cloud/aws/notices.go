@@ -62,7 +62,8 @@ func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string
 // noticed returns the fields of a claim that the interruption package needs.
 func noticed(claim *karpv1.NodeClaim) interruption.Claim {
 	c := interruption.Claim{
-		Name: claim.Name, UID: string(claim.UID), Type: claim.Labels[corev1.LabelInstanceTypeStable], Zone: claim.Labels[corev1.LabelTopologyZone],
+		Name: claim.Name, UID: string(claim.UID), Type: claim.Labels[corev1.LabelInstanceTypeStable],
+		Zone:         claim.Labels[corev1.LabelTopologyZone],
 		CapacityType: claim.Labels[karpv1.LabelCapacityType], ReservationID: claim.Labels[awsv1.LabelCapacityReservationID],
 		Deleting: claim.DeletionTimestamp != nil,
 	}

@@ -85,7 +85,8 @@ func TestSpotRoleMissing(t *testing.T) {
 	if _, err := p.Launch(t.Context(), claim); err == nil {
 		t.Fatal("a spot instance was launched without the role")
 	}
-	if len(told) != 1 || told[0].Reason != "SpotSLRCreationFailed" || !told[0].Warning || !strings.Contains(told[0].Message, "AWSServiceRoleForEC2Spot") {
+	if len(told) != 1 || told[0].Reason != "SpotSLRCreationFailed" || !told[0].Warning || !strings.Contains(told[0].Message,
+		"AWSServiceRoleForEC2Spot") {
 		t.Errorf("events %+v, want one that says what to do", told)
 	}
 	machine, err := p.Launch(t.Context(), claim)
@@ -125,7 +126,8 @@ func TestMemoryIsLearnt(t *testing.T) {
 	p := w.provider(t)
 	claim := w.launched(t, p, "first")
 	estimate := memoryOf(t, p)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node",
+		Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
 		Spec:   corev1.NodeSpec{ProviderID: claim.Status.ProviderID},
 		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800Mi")}}}
 	check(t, w.api.Create(t.Context(), node))
@@ -154,7 +156,8 @@ func TestMemoryIsStored(t *testing.T) {
 	}}
 	p := w.provider(t)
 	claim := w.launched(t, p, "first")
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node",
+		Labels: map[string]string{karpv1.LabelRegistered: "true", corev1.LabelInstanceTypeStable: "m5.large"}},
 		Spec:   corev1.NodeSpec{ProviderID: claim.Status.ProviderID},
 		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("7800Mi")}}}
 	check(t, w.api.Create(t.Context(), node))
@@ -166,7 +169,8 @@ func TestMemoryIsStored(t *testing.T) {
 	}
 	p.opts.Client = w.api
 	mine := "m5.large_" + claim.Status.ImageID
-	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: MemoryConfigMap}, Data: map[string]string{"m5.large_ami-gone": "8000000000"}}
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: MemoryConfigMap},
+		Data: map[string]string{"m5.large_ami-gone": "8000000000"}}
 	check(t, w.api.Create(t.Context(), theirs))
 	_, err := observer{p}.Reconcile(t.Context(), request)
 	check(t, err)
@@ -207,7 +211,8 @@ func TestCatalogueOfAnUnreadyClass(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "unready"}
-	if _, err := w.provider(t).Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(), `EC2NodeClass "unready" is not ready`) {
+	if _, err := w.provider(t).Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(),
+		`EC2NodeClass "unready" is not ready`) {
 		t.Errorf("%v, want an error that the class is not ready", err)
 	}
 }

@@ -96,7 +96,8 @@ func inputs(file string, needed map[string]bool) error {
 func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	operations := map[string]bool{}
-	for _, file := range []string{"discovery/sources.go", "class/dryrun.go", "launch/call.go", "upkeep/types.go", "upkeep/prices.go", "interruption/call.go"} {
+	for _, file := range []string{"discovery/sources.go", "class/dryrun.go", "launch/call.go", "upkeep/types.go",
+		"upkeep/prices.go", "interruption/call.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		check(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
@@ -190,7 +191,8 @@ func TestPolicyIsScoped(t *testing.T) {
 			reads := strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get") || strings.HasPrefix(verb, "List")
 			launches := verb == "RunInstances" || verb == "CreateFleet"
 			ingredients := !slices.ContainsFunc(s.Resource, func(r string) bool {
-				return !slices.ContainsFunc([]string{":image/", ":snapshot/", ":security-group/", ":subnet/"}, func(kind string) bool { return strings.Contains(r, kind) })
+				return !slices.ContainsFunc([]string{":image/", ":snapshot/", ":security-group/", ":subnet/"},
+					func(kind string) bool { return strings.Contains(r, kind) })
 			})
 			if everything && !reads && !tagged && !(launches && ingredients) {
 				t.Errorf("%s: %s is allowed for all resources without a tag condition", s.Sid, action)

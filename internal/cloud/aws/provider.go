@@ -138,7 +138,8 @@ func New(opts Options) (*Provider, error) {
 	}
 	p.launcher = launch.New(launch.Options{
 		EC2: opts.Clients.EC2, Recorder: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
-		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called, Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,
+		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called,
+		Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,
 	})
 	p.shelf = newShelf(p, opts.Types)
 	return p, nil

@@ -22,12 +22,14 @@ func TestNoRegion(t *testing.T) {
 		host, _, _ := net.SplitHostPort(address)
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
 	}
-	unresolved := aws.Config{Region: "us-esat-1", HTTPClient: &http.Client{Transport: &http.Transport{DialContext: resolves}}, RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
+	unresolved := aws.Config{Region: "us-esat-1", HTTPClient: &http.Client{Transport: &http.Transport{DialContext: resolves}},
+		RetryMaxAttempts: 1,
+		Credentials:      credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
 	for name, config := range map[string]aws.Config{"signed for another region": refused, "no address": unresolved} {
 		err := Reachable(t.Context(), ClientsOf(config))
 		var absent *NoRegionError
-		if !errors.As(err, &absent) || absent.Region != "us-esat-1" || !strings.Contains(err.Error(), `"us-esat-1" does not exist`) || len(err.Error()) > 400 {
+		if !errors.As(err, &absent) || absent.Region != "us-esat-1" || !strings.Contains(err.Error(),
+			`"us-esat-1" does not exist`) || len(err.Error()) > 400 {
 			t.Errorf("%s: %v, want an error that the region does not exist", name, err)
 		} else {
 			t.Log(err)

@@ -58,7 +58,8 @@ func TestAskBeforeRemoval(t *testing.T) {
 		found, err := p.claimsOf(t.Context(), []string{id})
 		check(t, err)
 		n := interruption.Notice{Kind: interruption.InstanceStatus, Instances: []string{id}}
-		failing, ids = append(failing, interruption.Decide(n, id, found[id], interruption.Rules{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)})), append(ids, id)
+		failing, ids = append(failing, interruption.Decide(n, id, found[id],
+			interruption.Rules{Now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)})), append(ids, id)
 	}
 	may, err := p.mayReplace(t.Context(), failing)
 	check(t, err)

@@ -35,7 +35,8 @@ func (p *Provider) Prepare(ctx context.Context) error {
 // rounds returns the upkeep rounds, which refresh the provider's data and clean up its resources.
 func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
 	parts := p.refreshed(log)
-	parts.RefreshImages, parts.AdoptTemplates, parts.SweepTemplates = p.sources.Images.Refresh, p.launcher.AdoptTemplates, p.launcher.SweepTemplates
+	parts.RefreshImages, parts.AdoptTemplates, parts.SweepTemplates = p.sources.Images.Refresh, p.launcher.AdoptTemplates,
+		p.launcher.SweepTemplates
 	parts.ForgetMemory = p.forgetMemory
 	if !p.opts.IsolatedVPC {
 		parts.Profiles = &upkeep.Profiles{Client: p.opts.Live, Unused: p.sources.Profiles.Collect, Deleted: func(names []string) {

@@ -57,8 +57,9 @@ type marketState struct {
 
 func newShelf(p *Provider, stock []catalog.Type) *shelf {
 	s := &shelf{
-		settings: instance.Settings{Region: p.opts.Region, MemoryOverheadPercent: p.opts.MemoryOverheadPercent, ReservedENIs: p.opts.ReservedENIs},
-		memory:   p.memory, prices: p.prices, unavailable: p.unavailable, now: p.opts.Clock.Now, places: map[types.UID]map[string]*place{},
+		settings: instance.Settings{Region: p.opts.Region, MemoryOverheadPercent: p.opts.MemoryOverheadPercent,
+			ReservedENIs: p.opts.ReservedENIs},
+		memory: p.memory, prices: p.prices, unavailable: p.unavailable, now: p.opts.Clock.Now, places: map[types.UID]map[string]*place{},
 	}
 	s.setTypes(stock)
 	return s

@@ -139,12 +139,14 @@ func (s *Showcase) zones(given []string) []string {
 // selling computes the instance types of a resolved class.
 func (s *Showcase) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	facts := instance.ClassOf(class)
-	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent, ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6}
+	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent,
+		ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6}
 	assortment, err := instance.NewAssortment(s.stockFor(&facts), &facts, &settings, s.memory.Least)
 	if err != nil {
 		return nil, err
 	}
-	return assortment.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot, Unavailable: func(instance.Offer) bool { return false }}), nil
+	return assortment.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
+		Unavailable: func(instance.Offer) bool { return false }}), nil
 }
 
 // stockFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be
@@ -222,7 +224,8 @@ func (s *Showcase) Source() string {
 	spot := "spot those of AWS in " + s.opts.Region + " at " + spotAt.UTC().Format(time.RFC3339)
 	switch {
 	case unlisted != nil:
-		return fmt.Sprintf("on demand %s (the price list cannot be asked: %s); %s", s.embedded(), strings.ReplaceAll(unlisted.Error(), "\n", "; "), spot)
+		return fmt.Sprintf("on demand %s (the price list cannot be asked: %s); %s", s.embedded(),
+			strings.ReplaceAll(unlisted.Error(), "\n", "; "), spot)
 	case onDemandAt.IsZero():
 		return fmt.Sprintf("on demand %s (the price list has none of this region); %s", s.embedded(), spot)
 	}

@@ -118,11 +118,14 @@ func TestShowcaseCannotAsk(t *testing.T) {
 	check(t, err)
 	s := newShowcase("us-east-1")
 	check(t, s.Refresh(t.Context(), w.patient()))
-	if source := s.Source(); !strings.Contains(source, "on demand those built in, of us-east-1 on 2026-07-20 (the price list cannot be asked: ") || !strings.Contains(source, "; spot those of AWS in us-east-1 at ") {
+	if source := s.Source(); !strings.Contains(source,
+		"on demand those built in, of us-east-1 on 2026-07-20 (the price list cannot be asked: ") || !strings.Contains(source,
+		"; spot those of AWS in us-east-1 at ") {
 		t.Errorf("without the price list: %q", source)
 	}
-	nowhere := ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
+	nowhere := ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"),
+		RetryMaxAttempts: 1,
+		Credentials:      credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
 	if err := newShowcase("us-east-1").Refresh(t.Context(), nowhere); err == nil {
 		t.Error("no error although AWS cannot be reached")
 	}
@@ -143,7 +146,8 @@ func TestShowcaseAssumes(t *testing.T) {
 		{"us-east-1", "a subnet in each of us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e, us-east-1f, and images for every type",
 			"on demand those built in, of us-east-1 on 2026-07-20;", nil},
 		{"eu-central-1", "a subnet in each of eu-central-1a, eu-central-1b, eu-central-1c, eu-central-1d, and images for every type",
-			"on demand those built in, of us-east-1 on 2026-07-20, which stand in for those of eu-central-1;", []string{"eu-central-1d", "us-west-2a"}},
+			"on demand those built in, of us-east-1 on 2026-07-20, which stand in for those of eu-central-1;",
+			[]string{"eu-central-1d", "us-west-2a"}},
 	} {
 		s := newShowcase(c.region)
 		types, assumed, err := s.Assumed(class, c.zones)
@@ -161,7 +165,8 @@ func TestShowcaseAssumes(t *testing.T) {
 }
 
 func TestRegionOf(t *testing.T) {
-	for zone, want := range map[string]string{"us-east-1a": "us-east-1", "us-gov-west-1b": "us-gov-west-1", "us-east-1-bos-1a": "us-east-1", "eu-west-1": "eu-west-1",
+	for zone, want := range map[string]string{"us-east-1a": "us-east-1", "us-gov-west-1b": "us-gov-west-1",
+		"us-east-1-bos-1a": "us-east-1", "eu-west-1": "eu-west-1",
 		"test-zone-a": "", "": ""} {
 		if got := RegionOf(zone); got != want {
 			t.Errorf("%s: %q, want %q", zone, got, want)

@@ -140,9 +140,11 @@ func fleetOf(t *testing.T, p *Provider, nodes int) []*karpv1.NodeClaim {
 	var all sync.WaitGroup
 	for i := range claims {
 		name := fmt.Sprintf("node-%04d", i)
-		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{karpv1.LabelNodePool: "pool"}}}
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+			Labels: map[string]string{karpv1.LabelNodePool: "pool"}}}
 		c.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
-		c.Spec.Requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand)}
+		c.Spec.Requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"),
+			oneOf(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand)}
 		claims[i] = c
 		all.Go(func() {
 			machine, err := p.Launch(t.Context(), c)

@@ -48,7 +48,8 @@ func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
 	w.sim.ResetCalls()
 	began, done := time.Now(), make(chan error)
 	for i := range 1000 {
-		c := w.claim(t, fmt.Sprintf("claim-%04d", i), karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: karpv1.OperatorIn, Values: []string{karpv1.CapacityTypeOnDemand}},
+		c := w.claim(t, fmt.Sprintf("claim-%04d", i),
+			karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: karpv1.OperatorIn, Values: []string{karpv1.CapacityTypeOnDemand}},
 			karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: karpv1.OperatorIn, Values: []string{"us-east-1a", "us-east-1b"}})
 		c.Labels["example.com/kind"] = fmt.Sprint(i % kinds)
 		go func() { _, err := p.Launch(t.Context(), c); done <- err }()

@@ -163,7 +163,8 @@ func testClass(name string) *awsv1.EC2NodeClass {
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
 		Spec: awsv1.EC2NodeClassSpec{
 			Role: "KarpenterNodeRole-" + testCluster, AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
-			SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: tagged}}, SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: tagged}},
+			SubnetSelectorTerms:        []awsv1.SubnetSelectorTerm{{Tags: tagged}},
+			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: tagged}},
 		},
 	}
 }
@@ -184,8 +185,9 @@ func (w *world) provider(t *testing.T, change ...func(*Options)) *Provider {
 	t.Helper()
 	fast := launch.Rate{Burst: 1000, PerSecond: 1000}
 	opts := Options{
-		Client: w.api, Live: w.api, Clients: w.clients, Kubernetes: discovery.Kubernetes{FromEKS: true}, Cluster: testCluster, Region: "us-east-1",
-		Types: w.types, MemoryOverheadPercent: 0.075, Recorder: w.records, Clock: w.clock,
+		Client: w.api, Live: w.api, Clients: w.clients, Kubernetes: discovery.Kubernetes{FromEKS: true}, Cluster: testCluster,
+		Region: "us-east-1",
+		Types:  w.types, MemoryOverheadPercent: 0.075, Recorder: w.records, Clock: w.clock,
 		Rates: map[string]launch.Rate{"CreateFleet": fast, "CreateLaunchTemplate": fast, "DescribeInstances": fast, "TerminateInstances": fast},
 	}
 	for _, c := range change {

@@ -121,7 +121,8 @@ func testNode(t *testing.T, w *world) {
 	if len(node.Spec.Taints) == 0 || !containsTaint(node.Spec.Taints, unregistered) {
 		t.Errorf("taints are %v, want %s among them", node.Spec.Taints, unregistered.ToString())
 	}
-	if diff := cmp.Diff(map[string]int64{"cpu": 4000, "memory": 32 << 30, "ephemeral-storage": 20 << 30, "pods": 64}, cloud.Amounts(node.Status.Capacity)); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"cpu": 4000, "memory": 32 << 30, "ephemeral-storage": 20 << 30, "pods": 64},
+		cloud.Amounts(node.Status.Capacity)); diff != "" {
 		t.Errorf("capacity (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(m.Allocatable, cloud.Amounts(node.Status.Allocatable)); diff != "" {

@@ -123,7 +123,8 @@ func (e *entry) checkOfferings() error {
 		}
 		k := key{o.Zone, o.CapacityType}
 		if earlier, twice := first[k]; twice {
-			return fmt.Errorf("offerings[%d]: has zone %s and capacity type %s like offerings[%d], want each pair once", i, k.zone, k.capacityType, earlier)
+			return fmt.Errorf("offerings[%d]: has zone %s and capacity type %s like offerings[%d], want each pair once",
+				i, k.zone, k.capacityType, earlier)
 		}
 		first[k] = i
 	}

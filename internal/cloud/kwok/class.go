@@ -63,7 +63,8 @@ func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behaviour, er
 		return behaviour{}, &cloud.NodeClassNotReadyError{Class: ref, Reason: reason, Message: message}
 	}
 	if ref.Group != kwokv1alpha1.Group || ref.Kind != kwokv1alpha1.Kind {
-		return notReady("NodeClassNotSupported", fmt.Sprintf("it is a %s.%s, want a %s.%s", ref.Kind, ref.Group, kwokv1alpha1.Kind, kwokv1alpha1.Group))
+		return notReady("NodeClassNotSupported", fmt.Sprintf("it is a %s.%s, want a %s.%s", ref.Kind, ref.Group,
+			kwokv1alpha1.Kind, kwokv1alpha1.Group))
 	}
 	class := &kwokv1alpha1.KWOKNodeClass{}
 	err := p.call(ctx, fmt.Sprintf("reading KWOKNodeClass %q", ref.Name), func(ctx context.Context) error {

@@ -197,7 +197,8 @@ func testUnavailableOption(t *testing.T, w *world) {
 	if !errors.As(err, &insufficient) || !strings.Contains(insufficient.Message, "m-4x-arm64-linux/test-zone-b/on-demand") {
 		t.Errorf("Launch: %v, want an InsufficientCapacityError with the offering", err)
 	}
-	if _, err := New(Options{Client: w.cluster, Unavailable: []string{"*"}}); err == nil || !strings.Contains(err.Error(), "type/zone/capacity-type") {
+	if _, err := New(Options{Client: w.cluster, Unavailable: []string{"*"}}); err == nil || !strings.Contains(err.Error(),
+		"type/zone/capacity-type") {
 		t.Errorf("New with an invalid pattern: %v, want an error that shows the format of patterns", err)
 	}
 }

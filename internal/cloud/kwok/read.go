@@ -55,7 +55,8 @@ func ReadInstanceTypes(r io.Reader, name string) (types []cloud.InstanceType, pr
 			return nil, nil, fmt.Errorf("%s: instance type %d%s: %w", name, i, quotedName(text), err)
 		}
 		if earlier, twice := first[e.name]; twice {
-			return nil, nil, fmt.Errorf("%s: instance type %d (%q): name: is that of instance type %d, want a name of its own", name, i, e.name, earlier)
+			return nil, nil, fmt.Errorf("%s: instance type %d (%q): name: is that of instance type %d, want a name of its own",
+				name, i, e.name, earlier)
 		}
 		first[e.name] = i
 		entries = append(entries, e)
@@ -237,7 +238,8 @@ func amounts(field string, texts map[string]amount) (map[string]int64, error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		quantity, err := karpv1.ParseQuantity(string(texts[name]))
 		if err != nil || quantity.Sign() < 0 {
-			return nil, fmt.Errorf("%s[%q]: is %q, want a quantity of zero or more such as \"2\", \"500m\" or \"4Gi\"", field, name, string(texts[name]))
+			return nil, fmt.Errorf("%s[%q]: is %q, want a quantity of zero or more such as \"2\", \"500m\" or \"4Gi\"",
+				field, name, string(texts[name]))
 		}
 		parsed[name] = cloud.Amount(name, quantity)
 	}

@@ -43,7 +43,8 @@ func TestReadListedFormat(t *testing.T) {
 		Name: "c-1x",
 		Requirements: []cloud.Requirement{
 			hasValue("node.kubernetes.io/instance-type", "c-1x"), hasValue("kubernetes.io/arch", "amd64"), hasValue("kubernetes.io/os", "linux"),
-			{Key: rack, Operator: absent}, hasValue(LabelCPU, "1"), hasValue(LabelFamily, "c"), hasValue(LabelMemory, "2048"), hasValue(LabelSize, "1"),
+			{Key: rack, Operator: absent}, hasValue(LabelCPU, "1"), hasValue(LabelFamily, "c"), hasValue(LabelMemory, "2048"),
+			hasValue(LabelSize, "1"),
 			{Key: region, Operator: absent}, {Key: build, Operator: absent},
 		},
 		Capacity: map[string]int64{"CPU": 1, "cpu": 1000, "memory": 2 << 30, "pods": 16}, Overhead: overhead,
@@ -86,19 +87,24 @@ func TestReadLabelledFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixed := func(name string) []cloud.Requirement {
-		return []cloud.Requirement{hasValue("node.kubernetes.io/instance-type", name), hasValue("kubernetes.io/arch", "amd64"), hasValue("kubernetes.io/os", "linux")}
+		return []cloud.Requirement{hasValue("node.kubernetes.io/instance-type", name), hasValue("kubernetes.io/arch", "amd64"),
+			hasValue("kubernetes.io/os", "linux")}
 	}
-	none := []cloud.Requirement{{Key: "topology.kubernetes.io/region", Operator: absent}, {Key: "node.kubernetes.io/windows-build", Operator: absent}}
+	none := []cloud.Requirement{{Key: "topology.kubernetes.io/region", Operator: absent},
+		{Key: "node.kubernetes.io/windows-build", Operator: absent}}
 	want := []cloud.InstanceType{{
-		Name:         "c4.large",
-		Requirements: append(append(fixed("c4.large"), hasValue("perf.example.com/family", "c4"), cloud.Requirement{Key: "perf.example.com/gpu", Operator: absent}), none...),
-		Capacity:     map[string]int64{"cpu": 2000, "memory": 4 << 30, "pods": 29}, Overhead: map[string]int64{},
+		Name: "c4.large",
+		Requirements: append(append(fixed("c4.large"), hasValue("perf.example.com/family", "c4"),
+			cloud.Requirement{Key: "perf.example.com/gpu", Operator: absent}), none...),
+		Capacity: map[string]int64{"cpu": 2000, "memory": 4 << 30, "pods": 29}, Overhead: map[string]int64{},
 		Offerings:    []cloud.Offering{{Zone: "a", CapacityType: "on-demand", Price: 0.1}},
 		AttachLimits: map[string]int{"csi.example.com": 25},
 	}, {
-		Name:         "p4.large",
-		Requirements: append(append(fixed("p4.large"), hasValue("perf.example.com/family", "p4"), hasValue("perf.example.com/gpu", "p4-gpu")), none...),
-		Capacity:     map[string]int64{"cpu": 2000, "memory": 8 << 30, "pods": 29, "nvidia.com/gpu": 8}, Overhead: map[string]int64{"cpu": 75, "memory": 674 << 20},
+		Name: "p4.large",
+		Requirements: append(append(fixed("p4.large"), hasValue("perf.example.com/family", "p4"),
+			hasValue("perf.example.com/gpu", "p4-gpu")), none...),
+		Capacity:  map[string]int64{"cpu": 2000, "memory": 8 << 30, "pods": 29, "nvidia.com/gpu": 8},
+		Overhead:  map[string]int64{"cpu": 75, "memory": 674 << 20},
 		Offerings: []cloud.Offering{{Zone: "a", CapacityType: "spot", Price: 2.5, Available: true}},
 		Special:   true,
 	}}
@@ -126,40 +132,46 @@ func TestReadErrors(t *testing.T) {
 		file string
 		want []string
 	}{
-		"empty":              {"  ", []string{"is empty", "want a list"}},
-		"neither":            {"instanceTypes: []", []string{"is no JSON list or object", "want a list"}},
-		"no key":             {`{"types": []}`, []string{"without the key instanceTypes"}},
-		"no types":           {`[]`, []string{"no instance types", "want at least one"}},
-		"broken":             {"{\"instanceTypes\": [\n{]}", []string{"line 2, column 2", "is not JSON"}},
-		"no name":            {replaced(`"name": "p4.large", `, ``), []string{"instance type 0: name: is missing", "want"}},
-		"bad name":           {replaced(`p4.large`, `p4 large`), []string{`("p4 large"): name`, "alphanumeric"}},
-		"same name":          {replaced(`c4.large`, `p4.large`), []string{`instance type 1 ("p4.large"): name`, "instance type 0"}},
-		"bad arch":           {replaced(`amd64`, `x86`), []string{`("p4.large"): architecture: is "x86"`, "want amd64 or arm64"}},
-		"no os":              {replaced(`["linux"]`, `[]`), []string{"operating systems: are missing"}},
-		"bad os":             {replaced(`["linux"]`, `["li nux"]`), []string{`operating systems: are ["li nux"]`}},
-		"bad quantity":       {replaced(`"8Gi"`, `"8 GB"`), []string{`capacity["memory"]: is "8 GB"`, "want a quantity"}},
-		"negative":           {replaced(`"75m"`, `"-75m"`), []string{`overhead["cpu"]: is "-75m"`, "zero or more"}},
-		"no pods":            {replaced(`, "pods": "29"`, ``), []string{"capacity: pods is missing"}},
-		"all overhead":       {replaced(`"674Mi"`, `"8Gi"`), []string{"capacity: memory is missing or not greater than the overhead"}},
-		"unknown key":        {replaced(`"overhead"`, `"overheads"`), []string{`unknown field "overheads"`, "want the keys"}},
-		"wrong kind":         {replaced(`["linux"]`, `"linux"`), []string{"os: is a JSON string, want a list"}},
-		"bad label key":      {replaced(`perf.example.com/family`, `perf.example.com/`), []string{`labels: key "perf.example.com/"`}},
-		"bad label value":    {replaced(`"p4-gpu"`, `"p4 gpu"`), []string{`labels["perf.example.com/gpu"]: value "p4 gpu"`}},
-		"label of the type":  {replaced(`perf.example.com/gpu`, `topology.kubernetes.io/zone`), []string{`labels["topology.kubernetes.io/zone"]: cannot be set here`}},
+		"empty":           {"  ", []string{"is empty", "want a list"}},
+		"neither":         {"instanceTypes: []", []string{"is no JSON list or object", "want a list"}},
+		"no key":          {`{"types": []}`, []string{"without the key instanceTypes"}},
+		"no types":        {`[]`, []string{"no instance types", "want at least one"}},
+		"broken":          {"{\"instanceTypes\": [\n{]}", []string{"line 2, column 2", "is not JSON"}},
+		"no name":         {replaced(`"name": "p4.large", `, ``), []string{"instance type 0: name: is missing", "want"}},
+		"bad name":        {replaced(`p4.large`, `p4 large`), []string{`("p4 large"): name`, "alphanumeric"}},
+		"same name":       {replaced(`c4.large`, `p4.large`), []string{`instance type 1 ("p4.large"): name`, "instance type 0"}},
+		"bad arch":        {replaced(`amd64`, `x86`), []string{`("p4.large"): architecture: is "x86"`, "want amd64 or arm64"}},
+		"no os":           {replaced(`["linux"]`, `[]`), []string{"operating systems: are missing"}},
+		"bad os":          {replaced(`["linux"]`, `["li nux"]`), []string{`operating systems: are ["li nux"]`}},
+		"bad quantity":    {replaced(`"8Gi"`, `"8 GB"`), []string{`capacity["memory"]: is "8 GB"`, "want a quantity"}},
+		"negative":        {replaced(`"75m"`, `"-75m"`), []string{`overhead["cpu"]: is "-75m"`, "zero or more"}},
+		"no pods":         {replaced(`, "pods": "29"`, ``), []string{"capacity: pods is missing"}},
+		"all overhead":    {replaced(`"674Mi"`, `"8Gi"`), []string{"capacity: memory is missing or not greater than the overhead"}},
+		"unknown key":     {replaced(`"overhead"`, `"overheads"`), []string{`unknown field "overheads"`, "want the keys"}},
+		"wrong kind":      {replaced(`["linux"]`, `"linux"`), []string{"os: is a JSON string, want a list"}},
+		"bad label key":   {replaced(`perf.example.com/family`, `perf.example.com/`), []string{`labels: key "perf.example.com/"`}},
+		"bad label value": {replaced(`"p4-gpu"`, `"p4 gpu"`), []string{`labels["perf.example.com/gpu"]: value "p4 gpu"`}},
+		"label of the type": {replaced(`perf.example.com/gpu`, `topology.kubernetes.io/zone`),
+			[]string{`labels["topology.kubernetes.io/zone"]: cannot be set here`}},
 		"negative limit":     {replaced(`25}`, `-1}`), []string{`attachLimits["csi.example.com"]: is -1`, "zero or more"}},
 		"limit of no driver": {replaced(`"csi.example.com"`, `""`), []string{`attachLimits[""]`, "want a CSI driver"}},
-		"no offerings":       {replaced(`[{"zone": "a", "capacityType": "spot", "price": 2.5, "available": true}]`, `[]`), []string{"offerings: are missing"}},
-		"no zone":            {replaced(`"zone": "a", `, ``), []string{`offerings[0]: zone is ""`, "want"}},
-		"bad capacity type":  {replaced(`"spot"`, `"preemptible"`), []string{`offerings[0]: capacity type is "preemptible"`, "want on-demand, spot or reserved"}},
-		"no price":           {replaced(`"price": 2.5, `, ``), []string{"offerings[0].price: is missing", "want USD per hour"}},
-		"price as text":      {replaced(`2.5`, `"2.5"`), []string{"offerings.price: is a JSON string, want a number"}},
-		"negative price":     {replaced(`2.5`, `-2.5`), []string{"offerings[0].price: is -2.5"}},
-		"same offering":      {replaced(`"available": true}`, `"available": true}, {"zone": "a", "capacityType": "spot", "price": 1}`), []string{"offerings[1]: has zone a and capacity type spot like offerings[0]"}},
-		"listed, no price":   {listed(`{"Requirements": [` + zone + `]}`), []string{"offerings[0].Price: is missing"}},
-		"listed, operator":   {listed(`{"Price": 1, "Requirements": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}`), []string{`offerings[0].Requirements[0]: operator: is "NotIn" for a`}},
-		"listed, no key":     {listed(`{"Price": 1, "Requirements": [{"operator": "In"}]}`), []string{"key: is missing"}},
-		"listed, no values":  {listed(`{"Price": 1, "Requirements": [{"key": "a", "operator": "In"}]}`), []string{"values: is empty for a"}},
-		"listed, two zones":  {listed(`{"Price": 1, "Requirements": [` + strings.Replace(zone, `"a"`, `"a","b"`, 1) + `]}`), []string{"values: has 2 values for topology.kubernetes.io/zone"}},
+		"no offerings": {replaced(`[{"zone": "a", "capacityType": "spot", "price": 2.5, "available": true}]`, `[]`),
+			[]string{"offerings: are missing"}},
+		"no zone": {replaced(`"zone": "a", `, ``), []string{`offerings[0]: zone is ""`, "want"}},
+		"bad capacity type": {replaced(`"spot"`, `"preemptible"`),
+			[]string{`offerings[0]: capacity type is "preemptible"`, "want on-demand, spot or reserved"}},
+		"no price":       {replaced(`"price": 2.5, `, ``), []string{"offerings[0].price: is missing", "want USD per hour"}},
+		"price as text":  {replaced(`2.5`, `"2.5"`), []string{"offerings.price: is a JSON string, want a number"}},
+		"negative price": {replaced(`2.5`, `-2.5`), []string{"offerings[0].price: is -2.5"}},
+		"same offering": {replaced(`"available": true}`, `"available": true}, {"zone": "a", "capacityType": "spot", "price": 1}`),
+			[]string{"offerings[1]: has zone a and capacity type spot like offerings[0]"}},
+		"listed, no price": {listed(`{"Requirements": [` + zone + `]}`), []string{"offerings[0].Price: is missing"}},
+		"listed, operator": {listed(`{"Price": 1, "Requirements": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}`),
+			[]string{`offerings[0].Requirements[0]: operator: is "NotIn" for a`}},
+		"listed, no key":    {listed(`{"Price": 1, "Requirements": [{"operator": "In"}]}`), []string{"key: is missing"}},
+		"listed, no values": {listed(`{"Price": 1, "Requirements": [{"key": "a", "operator": "In"}]}`), []string{"values: is empty for a"}},
+		"listed, two zones": {listed(`{"Price": 1, "Requirements": [` + strings.Replace(zone, `"a"`, `"a","b"`, 1) + `]}`),
+			[]string{"values: has 2 values for topology.kubernetes.io/zone"}},
 		"listed, no type":    {listed(`{"Price": 1, "Requirements": [` + zone + `]}`), []string{`offerings[0]: capacity type is ""`}},
 		"listed, a JSON map": {`[[]]`, []string{"instance type 0: the entry: is a JSON array, want an object"}},
 	} {
@@ -203,7 +215,8 @@ func TestDeclaredLabelsOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := completed[0].Requirements[len(completed[0].Requirements)-4:]
-	if diff := cmp.Diff([]cloud.Requirement{hasValue(LabelCPU, "2"), hasValue(LabelFamily, "c4"), hasValue(LabelMemory, "4096"), hasValue(LabelSize, "large")}, got); diff != "" {
+	if diff := cmp.Diff([]cloud.Requirement{hasValue(LabelCPU, "2"), hasValue(LabelFamily, "c4"), hasValue(LabelMemory, "4096"),
+		hasValue(LabelSize, "large")}, got); diff != "" {
 		t.Errorf("labels of c4.large (-want +got):\n%s", diff)
 	}
 	if len(types[0].Requirements) != len(completed[0].Requirements)-4 {
@@ -232,7 +245,8 @@ func TestMachineName(t *testing.T) {
 func TestPatterns(t *testing.T) {
 	key := offeringKey{"c-1x-amd64-linux", "test-zone-a", "spot"}
 	for text, want := range map[string]bool{
-		"*/*/*": true, "c-*/test-zone-a/spot": true, "c-1x-amd64-linux/*/*": true, "c-1x/*/*": false, "*/test-zone-b/*": false, "*/*/on-demand": false,
+		"*/*/*": true, "c-*/test-zone-a/spot": true, "c-1x-amd64-linux/*/*": true, "c-1x/*/*": false, "*/test-zone-b/*": false,
+		"*/*/on-demand": false,
 	} {
 		patterns, err := parsePatterns([]string{"", " " + text + " "})
 		if err != nil || anyMatches(patterns, key) != want {

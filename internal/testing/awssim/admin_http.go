@@ -149,7 +149,8 @@ func (c *Cloud) serveAdmin(w http.ResponseWriter, hr *http.Request) {
 		}
 		adminAnswer(w, out)
 	default:
-		http.Error(w, fmt.Sprintf("%s %s: GET one of %v, POST one of %v", hr.Method, hr.URL.Path, sortedKeys(adminViews), sortedKeys(adminVerbs)), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("%s %s: GET one of %v, POST one of %v", hr.Method, hr.URL.Path, sortedKeys(adminViews),
+			sortedKeys(adminVerbs)), http.StatusNotFound)
 	}
 }
 

@@ -108,7 +108,8 @@ func (c *Cloud) checkLaunch(o *override, s *subnet, seen time.Time) error {
 	if !t.runs(i.arch) {
 		return refuse("InvalidFleetConfiguration", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI. Specify an instance type and an AMI that have matching architectures, and try again.", strings.Join(t.Arch, ","), i.arch)
 	}
-	for _, check := range []error{spec.checkVolumes(i), c.checkProfile(spec, seen), c.checkGroups(spec, s), checkInterfaces(spec, t), c.checkPlacement(spec, t, s)} {
+	for _, check := range []error{spec.checkVolumes(i), c.checkProfile(spec, seen), c.checkGroups(spec, s),
+		checkInterfaces(spec, t), c.checkPlacement(spec, t, s)} {
 		if check != nil {
 			return check
 		}
@@ -148,7 +149,8 @@ func checkInterfaces(spec *launchSpec, t *machineType) error {
 			efas++
 		}
 		if i.card >= t.cards() {
-			return refuse("InvalidNetworkCardIndex.Invalid", "Network card index %d is not valid for instance type %s, which has %d", i.card, t.Name, t.cards())
+			return refuse("InvalidNetworkCardIndex.Invalid", "Network card index %d is not valid for instance type %s, which has %d",
+				i.card, t.Name, t.cards())
 		}
 		if len(i.tracking) > 0 && t.Hypervisor != "nitro" {
 			return refuse("UnsupportedOperation", "Connection tracking timeouts are not supported for instance type %s", t.Name)
@@ -229,12 +231,14 @@ func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
 		return refuse("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.", quota)
 	}
 	if s.free() < o.spec.addresses() {
-		return refuse("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", s.id)
+		return refuse("InsufficientFreeAddressesInSubnet",
+			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", s.id)
 	}
 	if o.spec.reservation != "" {
 		for _, r := range c.reservations {
 			if r.ID == o.spec.reservation && r.Available <= 0 {
-				return refuse("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
+				return refuse("ReservationCapacityExceeded",
+					"The requested reservation does not have sufficient compatible and available capacity for this request.")
 			}
 		}
 		return nil
@@ -245,7 +249,8 @@ func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
 	if o.pool.capacity == spot {
 		return refuse("InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.")
 	}
-	return refuse("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.name, o.pool.zone)
+	return refuse("InsufficientInstanceCapacity",
+		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.name, o.pool.zone)
 }
 
 // openReservation returns a reservation with free capacity that EC2 uses for a launch which does not opt out: on

@@ -25,8 +25,10 @@ func (c *Cloud) reshaped(r *request) []reshape {
 
 // newerFields are members of EC2's responses that were added to the API after 2017, which an older partition or an
 // emulator omits. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/OperationList-query.html
-var newerFields = []string{"attachedEbsStatus", "availabilityZoneId", "bareMetal", "capacityReservationSpecification", "deprecationTime", "enclaveOptions",
-	"encryptionInTransitSupported", "httpProtocolIpv6", "impairedSince", "instanceMetadataTags", "networkCardIndex", "networkCards", "nitroEnclavesSupport",
+var newerFields = []string{"attachedEbsStatus", "availabilityZoneId", "bareMetal", "capacityReservationSpecification",
+	"deprecationTime", "enclaveOptions",
+	"encryptionInTransitSupported", "httpProtocolIpv6", "impairedSince", "instanceMetadataTags", "networkCardIndex",
+	"networkCards", "nitroEnclavesSupport",
 	"placementGroupInfo", "reservationType", "tenancy"}
 
 var newerField = func() []*regexp.Regexp {

@@ -26,7 +26,8 @@ import (
 func TestLag(t *testing.T) {
 	in(t, Options{Lag: 10 * time.Second, Limits: map[string]Limit{}}, func(ctx context.Context, w *world) {
 		w.template(ctx, "nodes", nil)
-		if _, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA))); codeOf(err) != "InvalidLaunchTemplateName.NotFoundException" {
+		if _, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType,
+			w.way("m5.large", zoneA))); codeOf(err) != "InvalidLaunchTemplateName.NotFoundException" {
 			t.Errorf("a template that was just created: %v", err)
 		}
 		w.pass(10 * time.Second)
@@ -264,7 +265,8 @@ func TestAdmin(t *testing.T) {
 		if code, text := do("GET", "/_admin/pools?instanceType=m5.large", ""); code != 200 || strings.Contains(text, `"free":0,`) {
 			t.Errorf("pools after refill: %d %s", code, text)
 		}
-		if code, text := do("POST", "/_admin/fault", `{"kind":"fail","service":"ec2","code":"Unavailable"}`); code != 200 || !strings.Contains(text, `"fault":`) {
+		if code, text := do("POST", "/_admin/fault",
+			`{"kind":"fail","service":"ec2","code":"Unavailable"}`); code != 200 || !strings.Contains(text, `"fault":`) {
 			t.Errorf("fault: %d %s", code, text)
 		}
 		_, err := w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
@@ -274,13 +276,16 @@ func TestAdmin(t *testing.T) {
 		if code, text := do("POST", "/_admin/interrupt", `{"ids":["`+id+`"]}`); code != 200 || w.Queued() != 3 {
 			t.Errorf("interrupt: %d %s, %d messages", code, text, w.Queued())
 		}
-		if code, text := do("POST", "/_admin/release", `{"family":"al2023","version":"v20261120"}`); code != 200 || strings.Count(text, "ami-") != 5*len(kubernetesVersions) {
+		if code, text := do("POST", "/_admin/release", `{"family":"al2023","version":"v20261120"}`); code != 200 || strings.Count(text,
+			"ami-") != 5*len(kubernetesVersions) {
 			t.Errorf("release: %d %s", code, text)
 		}
-		if _, text := do("GET", "/_admin/calls", ""); !strings.Contains(text, `{"service":"ec2","action":"DescribeSubnets","code":"Unavailable","count":1}`) {
+		if _, text := do("GET", "/_admin/calls", ""); !strings.Contains(text,
+			`{"service":"ec2","action":"DescribeSubnets","code":"Unavailable","count":1}`) {
 			t.Errorf("calls: %s", text)
 		}
-		for _, bad := range [][2]string{{"/_admin/nothing", "{}"}, {"/_admin/interrupt", `{"id":"i-0"}`}, {"/_admin/drain", `{"typo":1}`}, {"/_admin/schedule", `{"at":"soon"}`}} {
+		for _, bad := range [][2]string{{"/_admin/nothing", "{}"}, {"/_admin/interrupt", `{"id":"i-0"}`},
+			{"/_admin/drain", `{"typo":1}`}, {"/_admin/schedule", `{"at":"soon"}`}} {
 			if code, _ := do("POST", bad[0], bad[1]); code < 400 {
 				t.Errorf("POST %s %s: %d", bad[0], bad[1], code)
 			}

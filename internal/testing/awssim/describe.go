@@ -125,7 +125,8 @@ func describeSecurityGroups(c *Cloud, r *request, _ time.Time) (any, error) {
 			if values, ok := tagFacts(g.tags, name); ok {
 				return values, true
 			}
-			return field(name, map[string]string{"group-id": g.id, "group-name": g.name, "vpc-id": g.vpc, "owner-id": c.opts.AccountID, "description": g.name})
+			return field(name, map[string]string{"group-id": g.id, "group-name": g.name, "vpc-id": g.vpc,
+				"owner-id": c.opts.AccountID, "description": g.name})
 		}
 	})
 	if err != nil {
@@ -202,7 +203,8 @@ func (c *Cloud) imageFacts(i *image) facts {
 		if i.owner == amazon {
 			alias = "amazon"
 		}
-		return field(name, map[string]string{"image-id": i.id, "name": i.name, "architecture": i.arch, "state": "available", "owner-id": i.owner, "owner-alias": alias,
+		return field(name, map[string]string{"image-id": i.id, "name": i.name, "architecture": i.arch, "state": "available",
+			"owner-id": i.owner, "owner-alias": alias,
 			"virtualization-type": "hvm", "root-device-type": "ebs", "creation-date": iso(i.created), "is-public": strconv.FormatBool(alias != "")})
 	}
 }
@@ -238,7 +240,8 @@ type xmlImageDevice struct {
 }
 
 func (c *Cloud) xmlImage(i *image) xmlImage {
-	out := xmlImage{ID: i.id, Location: i.owner + "/" + i.name, State: "available", OwnerID: i.owner, Created: iso(i.created), Deprecated: iso(i.deprecated),
+	out := xmlImage{ID: i.id, Location: i.owner + "/" + i.name, State: "available", OwnerID: i.owner,
+		Created: iso(i.created), Deprecated: iso(i.deprecated),
 		Arch: i.arch, Type: "machine", Name: i.name, RootType: "ebs", Root: i.devices[0].name, Virtual: "hvm", Hypervisor: "xen", ENA: true,
 		Platform: "Linux/UNIX", Tags: ec2Tags(i.tags)}
 	if i.owner == amazon {

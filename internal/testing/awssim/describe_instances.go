@@ -201,8 +201,10 @@ func (c *Cloud) instanceFacts(i *instance, seen time.Time) facts {
 		if name == "instance.group-id" || name == "group-id" {
 			return i.SecurityGroups, true
 		}
-		return field(name, map[string]string{"instance-id": i.ID, "instance-type": i.Type, "instance-state-name": state, "instance-state-code": strconv.Itoa(stateCodes[state]),
-			"availability-zone": i.Zone, "availability-zone-id": i.ZoneID, "subnet-id": i.SubnetID, "vpc-id": i.subnet.vpc, "image-id": i.ImageID, "instance-lifecycle": lifecycle,
+		return field(name, map[string]string{"instance-id": i.ID, "instance-type": i.Type, "instance-state-name": state,
+			"instance-state-code": strconv.Itoa(stateCodes[state]),
+			"availability-zone":   i.Zone, "availability-zone-id": i.ZoneID, "subnet-id": i.SubnetID, "vpc-id": i.subnet.vpc,
+			"image-id": i.ImageID, "instance-lifecycle": lifecycle,
 			"private-dns-name": i.PrivateDNSName, "private-ip-address": i.PrivateIP, "reservation-id": i.reservation, "architecture": i.Architecture,
 			"spot-instance-request-id": i.spotRequest, "iam-instance-profile.arn": c.profileARN(i), "launch-time": iso(i.Launched)})
 	}
@@ -221,11 +223,15 @@ func (c *Cloud) profileARN(i *instance) string {
 
 func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	state, t, m := i.stateAt(seen), c.types[i.Type], i.spec.metadata
-	out := xmlInstance{ID: i.ID, Image: i.ImageID, State: xmlState{stateCodes[state], state}, Type: i.Type, Launched: iso(i.Launched), Zone: i.Zone, ZoneID: i.ZoneID,
-		Tenancy: i.spec.tenancy, GroupID: i.spec.placementID, Group: i.spec.placementName, Partition: i.spec.partition, Monitoring: "disabled", Architecture: i.Architecture,
+	out := xmlInstance{ID: i.ID, Image: i.ImageID, State: xmlState{stateCodes[state], state}, Type: i.Type,
+		Launched: iso(i.Launched), Zone: i.Zone, ZoneID: i.ZoneID,
+		Tenancy: i.spec.tenancy, GroupID: i.spec.placementID, Group: i.spec.placementName, Partition: i.spec.partition,
+		Monitoring: "disabled", Architecture: i.Architecture,
 		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
-		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.capacity, Preference: i.spec.reservationPreference,
-		Enclave: i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"], m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
+		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.capacity,
+		Preference: i.spec.reservationPreference,
+		Enclave:    i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"],
+			m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
 	defaultTo(&out.Tenancy, "default")
 	defaultTo(&out.Preference, "open")
 	if i.CapacityType == spot {
@@ -245,12 +251,14 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	if state == terminated { // EC2 omits these fields for a terminated instance
 		return out
 	}
-	out.PrivateDNS, out.PrivateIP, out.Subnet, out.VPC, out.Groups = i.PrivateDNSName, i.PrivateIP, i.SubnetID, i.subnet.vpc, c.groupsXML(i.SecurityGroups)
+	out.PrivateDNS, out.PrivateIP, out.Subnet, out.VPC, out.Groups = i.PrivateDNSName, i.PrivateIP, i.SubnetID,
+		i.subnet.vpc, c.groupsXML(i.SecurityGroups)
 	for _, v := range i.volumes {
 		out.Volumes = append(out.Volumes, xmlVolume{v.name, v.id, "attached", v.delete})
 	}
 	for _, e := range i.enis {
-		eni := xmlInterface{ID: e.id, Subnet: i.SubnetID, VPC: i.subnet.vpc, Kind: e.spec.kind, Status: "in-use", Groups: c.groupsXML(e.spec.groups), Device: e.spec.device, Card: e.spec.card, Delete: e.delete}
+		eni := xmlInterface{ID: e.id, Subnet: i.SubnetID, VPC: i.subnet.vpc, Kind: e.spec.kind, Status: "in-use",
+			Groups: c.groupsXML(e.spec.groups), Device: e.spec.device, Card: e.spec.card, Delete: e.delete}
 		if e.index == 0 {
 			eni.IP = i.PrivateIP
 		}

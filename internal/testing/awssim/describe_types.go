@@ -147,7 +147,8 @@ func typeFacts(t *machineType) facts {
 		case "supported-usage-class":
 			return t.Usage, true
 		}
-		return field(name, map[string]string{"instance-type": t.Name, "supported-virtualization-type": "hvm", "bare-metal": strconv.FormatBool(t.Metal),
+		return field(name, map[string]string{"instance-type": t.Name, "supported-virtualization-type": "hvm",
+			"bare-metal": strconv.FormatBool(t.Metal),
 			"hypervisor": t.Hypervisor, "current-generation": strconv.FormatBool(t.CurrentGeneration), "supported-root-device-type": "ebs",
 			"vcpu-info.default-vcpus": strconv.Itoa(t.VCPU), "memory-info.size-in-mib": strconv.Itoa(t.MemMiB)})
 	}
@@ -156,8 +157,9 @@ func typeFacts(t *machineType) facts {
 func typeXML(t *machineType) xmlType {
 	out := xmlType{Name: t.Name, Current: t.CurrentGeneration, Usage: t.Usage, Root: []string{"ebs"}, Virtual: []string{"hvm"}, Metal: t.Metal,
 		Hypervisor: t.Hypervisor, Burst: t.Burst, Arch: t.Arch, GHz: t.GHz, Maker: t.Manufacturer, VCPU: t.VCPU, Cores: t.Cores,
-		Threads: max(t.VCPU/max(t.Cores, 1), 1), MemMiB: t.MemMiB, Strategies: []string{"cluster", "partition", "spread"}, Enclaves: "unsupported",
-		EBS: ebsXML(t), Network: networkXML(t)}
+		Threads: max(t.VCPU/max(t.Cores, 1), 1), MemMiB: t.MemMiB, Strategies: []string{"cluster", "partition", "spread"},
+		Enclaves: "unsupported",
+		EBS:      ebsXML(t), Network: networkXML(t)}
 	if t.Hypervisor == "nitro" && t.VCPU >= 4 && !t.Burst {
 		out.Enclaves = "supported"
 	}
@@ -282,7 +284,8 @@ func describeSpotPriceHistory(c *Cloud, r *request, now time.Time) (any, error) 
 	}
 	items, err := keep(filters, c.spotPrices(r.form, start, end), func(i xmlSpotPrice) facts {
 		return func(name string) ([]string, bool) {
-			return field(name, map[string]string{"instance-type": i.Type, "availability-zone": i.Zone, "product-description": i.Product, "spot-price": i.Price, "timestamp": i.Time})
+			return field(name, map[string]string{"instance-type": i.Type, "availability-zone": i.Zone,
+				"product-description": i.Product, "spot-price": i.Price, "timestamp": i.Time})
 		}
 	})
 	if err != nil {
@@ -292,12 +295,14 @@ func describeSpotPriceHistory(c *Cloud, r *request, now time.Time) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	paged := &node{children: map[string]*node{"MaxResults": {value: strconv.Itoa(min(max(size, 1), 1000))}, "NextToken": {value: r.form.str("NextToken")}}}
+	paged := &node{children: map[string]*node{"MaxResults": {value: strconv.Itoa(min(max(size, 1), 1000))},
+		"NextToken": {value: r.form.str("NextToken")}}}
 	var out struct {
 		Items []xmlSpotPrice `xml:"spotPriceHistorySet>item,omitempty"`
 		Next  string         `xml:"nextToken"`
 	}
-	out.Items, out.Next, err = cut(c, paged, pages{1, 1000, 1000}, items, func(i xmlSpotPrice) string { return i.Type + " " + i.Zone + " " + i.key })
+	out.Items, out.Next, err = cut(c, paged, pages{1, 1000, 1000}, items,
+		func(i xmlSpotPrice) string { return i.Type + " " + i.Zone + " " + i.key })
 	return out, err
 }
 

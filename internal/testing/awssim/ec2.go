@@ -22,7 +22,8 @@ func ec2Methods() map[string]method {
 		return method{run: run, dryRun: true, params: append([]string{"Filter", "MaxResults", "NextToken"}, more...)}
 	}
 	return map[string]method{
-		"DescribeAvailabilityZones":     {run: describeAvailabilityZones, dryRun: true, params: []string{"Filter", "ZoneName", "ZoneId", "AllAvailabilityZones"}},
+		"DescribeAvailabilityZones": {run: describeAvailabilityZones, dryRun: true,
+			params: []string{"Filter", "ZoneName", "ZoneId", "AllAvailabilityZones"}},
 		"DescribeSubnets":               list(describeSubnets, "SubnetId"),
 		"DescribeSecurityGroups":        list(describeSecurityGroups, "GroupId"),
 		"DescribeImages":                list(describeImages, "ImageId", "Owner", "IncludeDeprecated"),
@@ -40,9 +41,11 @@ func ec2Methods() map[string]method {
 		"DeleteLaunchTemplate": {run: deleteLaunchTemplate, dryRun: true, params: []string{"LaunchTemplateId", "LaunchTemplateName"}},
 		"CreateFleet": {run: createFleet, dryRun: true, late: true, params: []string{"ClientToken", "Context", "LaunchTemplateConfigs",
 			"OnDemandOptions", "SpotOptions", "TagSpecification", "TargetCapacitySpecification", "Type"}},
-		"RunInstances": {run: runInstances, dryRun: true, late: true, params: []string{"BlockDeviceMapping", "ClientToken", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
-			"IamInstanceProfile", "ImageId", "InstanceMarketOptions", "InstanceType", "LaunchTemplate", "MaxCount", "MetadataOptions", "MinCount", "Monitoring",
-			"NetworkInterface", "Placement", "SecurityGroupId", "SubnetId", "TagSpecification", "UserData"}},
+		"RunInstances": {run: runInstances, dryRun: true, late: true,
+			params: []string{"BlockDeviceMapping", "ClientToken", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
+				"IamInstanceProfile", "ImageId", "InstanceMarketOptions", "InstanceType", "LaunchTemplate", "MaxCount",
+				"MetadataOptions", "MinCount", "Monitoring",
+				"NetworkInterface", "Placement", "SecurityGroupId", "SubnetId", "TagSpecification", "UserData"}},
 		"TerminateInstances": {run: terminateInstances, dryRun: true, late: true, params: []string{"InstanceId"}},
 		"CreateTags":         {run: createTags, dryRun: true, late: true, params: []string{"ResourceId", "Tag"}},
 	}

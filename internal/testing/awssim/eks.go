@@ -54,7 +54,8 @@ func (c *Cloud) SetCluster(change Cluster) {
 		for _, f := range []struct {
 			field *string
 			value string
-		}{{&now.Name, change.Name}, {&now.Endpoint, change.Endpoint}, {&now.CA, change.CA}, {&now.Version, change.Version}, {&now.ServiceCIDR, change.ServiceCIDR}} {
+		}{{&now.Name, change.Name}, {&now.Endpoint, change.Endpoint}, {&now.CA, change.CA}, {&now.Version, change.Version},
+			{&now.ServiceCIDR, change.ServiceCIDR}} {
 			if f.value != "" {
 				*f.field = f.value
 			}

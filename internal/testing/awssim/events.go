@@ -106,7 +106,8 @@ type statusEvent struct {
 // instance-reboot, system-reboot, system-maintenance). It sends a Health event, and DescribeInstanceStatus shows the
 // scheduled event. Nothing else happens at that time.
 func (c *Cloud) Schedule(id, code string, at time.Time) error {
-	known := map[string]string{"instance-retirement": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED", "instance-stop": "AWS_EC2_INSTANCE_STOP_SCHEDULED",
+	known := map[string]string{"instance-retirement": "AWS_EC2_PERSISTENT_INSTANCE_RETIREMENT_SCHEDULED",
+		"instance-stop":   "AWS_EC2_INSTANCE_STOP_SCHEDULED",
 		"instance-reboot": "AWS_EC2_INSTANCE_REBOOT_MAINTENANCE_SCHEDULED", "system-reboot": "AWS_EC2_SYSTEM_REBOOT_MAINTENANCE_SCHEDULED",
 		"system-maintenance": "AWS_EC2_INSTANCE_NETWORK_MAINTENANCE_SCHEDULED"}
 	if known[code] == "" {
@@ -116,8 +117,10 @@ func (c *Cloud) Schedule(id, code string, at time.Time) error {
 		i.events = append(i.events, statusEvent{c.newID("instance-event"), code, "scheduled " + code, at})
 		httpTime := "Mon, 02 Jan 2006 15:04:05 GMT"
 		c.emit("aws.health", "AWS Health Event", i, healthDetail{
-			ARN: "arn:aws:health:" + c.opts.Region + "::event/EC2/" + known[code] + "/" + i.ID, Service: "EC2", TypeCode: known[code], Category: "scheduledChange",
-			Scope: "ACCOUNT_SPECIFIC", Start: at.UTC().Format(httpTime), End: at.Add(2 * time.Hour).UTC().Format(httpTime), Status: "upcoming", Region: c.opts.Region,
+			ARN: "arn:aws:health:" + c.opts.Region + "::event/EC2/" + known[code] + "/" + i.ID, Service: "EC2",
+			TypeCode: known[code], Category: "scheduledChange",
+			Scope: "ACCOUNT_SPECIFIC", Start: at.UTC().Format(httpTime), End: at.Add(2 * time.Hour).UTC().Format(httpTime),
+			Status: "upcoming", Region: c.opts.Region,
 			Description: []map[string]string{{"language": "en_US", "latestDescription": "A change is scheduled for your instance."}},
 			Entities:    []map[string]string{{"entityValue": i.ID, "status": "IMPAIRED"}}, Account: c.opts.AccountID}, now)
 	})
@@ -180,7 +183,8 @@ func (c *Cloud) Spoil(how Spoilage) error {
 		case SpoilForeign:
 			c.emit("aws.s3", "Object Created", stranger, map[string]string{"bucket": "elsewhere"}, now)
 		case SpoilUnknown:
-			c.emit("aws.ec2", "EC2 Spot Instance Interruption Warning", stranger, map[string]string{"instance-id": stranger.ID, "instance-action": "terminate"}, now)
+			c.emit("aws.ec2", "EC2 Spot Instance Interruption Warning", stranger,
+				map[string]string{"instance-id": stranger.ID, "instance-action": "terminate"}, now)
 		default:
 			err = fmt.Errorf("spoilage %q: must be truncate, next, duplicate, foreign or unknown", how)
 		}

@@ -116,7 +116,8 @@ func TestEvents(t *testing.T) {
 		for _, how := range []Spoilage{SpoilDuplicate, SpoilTruncate, SpoilForeign, SpoilUnknown} {
 			w.must(w.Spoil(how))
 		}
-		want := []string{"EC2 Instance Rebalance Recommendation", "AWS Health Event", "AWS Health Event", "malformed", "Object Created", "EC2 Spot Instance Interruption Warning"}
+		want := []string{"EC2 Instance Rebalance Recommendation", "AWS Health Event", "AWS Health Event", "malformed",
+			"Object Created", "EC2 Spot Instance Interruption Warning"}
 		events := w.receive(ctx)
 		if diff := cmp.Diff(want, summaries(events)); diff != "" {
 			t.Fatalf("events -want +got:\n%s", diff)
@@ -126,13 +127,15 @@ func TestEvents(t *testing.T) {
 		if entity != id || detail["service"] != "EC2" || detail["eventTypeCategory"] != "scheduledChange" {
 			t.Errorf("health event: %v", detail)
 		}
-		status, err := w.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("event.code"), Values: []string{"instance-retirement"}}}})
+		status, err := w.ec2.DescribeInstanceStatus(ctx,
+			&ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("event.code"), Values: []string{"instance-retirement"}}}})
 		w.must(err)
 		if len(status.InstanceStatuses) != 1 || *status.InstanceStatuses[0].InstanceId != id || status.InstanceStatuses[0].Events[0].NotBefore == nil {
 			t.Errorf("status: %+v", status.InstanceStatuses)
 		}
 		w.must(w.Impair(id, "system"))
-		status, err = w.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("system-status.status"), Values: []string{"impaired"}}}})
+		status, err = w.ec2.DescribeInstanceStatus(ctx,
+			&ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("system-status.status"), Values: []string{"impaired"}}}})
 		w.must(err)
 		if len(status.InstanceStatuses) != 1 || status.InstanceStatuses[0].SystemStatus.Details[0].ImpairedSince == nil {
 			t.Errorf("impaired: %+v", status.InstanceStatuses)
@@ -159,7 +162,8 @@ func TestQueue(t *testing.T) {
 		_, err = w.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: url.QueueUrl, MessageBody: aws.String("hello")})
 		w.must(err)
 		receive := func(wait int32) []string {
-			out, err := w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, VisibilityTimeout: 20, WaitTimeSeconds: wait, MaxNumberOfMessages: 10})
+			out, err := w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, VisibilityTimeout: 20,
+				WaitTimeSeconds: wait, MaxNumberOfMessages: 10})
 			w.must(err)
 			var receipts []string
 			for _, m := range out.Messages {

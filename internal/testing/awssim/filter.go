@@ -113,7 +113,8 @@ func cut[T any](c *Cloud, n *node, p pages, items []T, key func(T) string) ([]T,
 		return nil, "", err
 	}
 	if n.has("MaxResults") && (size < p.least || size > p.most) {
-		return nil, "", refuse("InvalidParameterValue", "Value ( %d ) for parameter maxResults is invalid. Expecting a value between %d and %d.", size, p.least, p.most)
+		return nil, "", refuse("InvalidParameterValue",
+			"Value ( %d ) for parameter maxResults is invalid. Expecting a value between %d and %d.", size, p.least, p.most)
 	}
 	if c.opts.PageSize > 0 {
 		size = min(size, c.opts.PageSize)

@@ -89,7 +89,8 @@ func (c *Cloud) parseFleet(n *node, now time.Time) (*fleetRequest, error) {
 // parseTarget parses the number of instances and the allocation strategy.
 func (f *fleetRequest) parseTarget(n *node) error {
 	target, options := n.at("TargetCapacitySpecification"), "OnDemandOptions"
-	if err := target.only("TargetCapacitySpecification", "TotalTargetCapacity", "DefaultTargetCapacityType", "OnDemandTargetCapacity", "SpotTargetCapacity"); err != nil {
+	if err := target.only("TargetCapacitySpecification", "TotalTargetCapacity", "DefaultTargetCapacityType",
+		"OnDemandTargetCapacity", "SpotTargetCapacity"); err != nil {
 		return err
 	}
 	var err error
@@ -146,8 +147,9 @@ func (c *Cloud) parseConfig(n *node, capacity string, now time.Time) ([]*overrid
 		if err := item.only("Overrides", "InstanceType", "SubnetId", "ImageId", "AvailabilityZone", "Priority", "WeightedCapacity"); err != nil {
 			return nil, err
 		}
-		o := &override{template: template, version: said.str("Version"), spec: template.spec, name: item.str("InstanceType"), subnet: item.str("SubnetId"),
-			zone: item.str("AvailabilityZone"), image: item.str("ImageId"), weight: 1}
+		o := &override{template: template, version: said.str("Version"), spec: template.spec, name: item.str("InstanceType"),
+			subnet: item.str("SubnetId"),
+			zone:   item.str("AvailabilityZone"), image: item.str("ImageId"), weight: 1}
 		if err := o.parseNumbers(item); err != nil {
 			return nil, err
 		}
@@ -168,7 +170,8 @@ func (o *override) parseNumbers(item *node) error {
 	var err error
 	if o.hasOrder = item.has("Priority"); o.hasOrder {
 		if o.priority, err = strconv.ParseFloat(item.str("Priority"), 64); err != nil || o.priority < 0 {
-			return refuse("InvalidParameterValue", "Value (%s) for parameter Priority is invalid. It must be a number of at least 0.", item.str("Priority"))
+			return refuse("InvalidParameterValue", "Value (%s) for parameter Priority is invalid. It must be a number of at least 0.",
+				item.str("Priority"))
 		}
 	}
 	if item.has("WeightedCapacity") {
@@ -212,7 +215,8 @@ type xmlFleet struct {
 }
 
 func (o *override) xml() xmlOverride {
-	out := xmlOverride{TemplateID: o.template.id, TemplateName: o.template.name, Version: "1", Type: o.name, Subnet: o.subnet, Zone: o.zone, Image: o.image}
+	out := xmlOverride{TemplateID: o.template.id, TemplateName: o.template.name, Version: "1", Type: o.name,
+		Subnet: o.subnet, Zone: o.zone, Image: o.image}
 	if o.hasOrder {
 		out.Priority = strconv.FormatFloat(o.priority, 'f', -1, 64)
 	}

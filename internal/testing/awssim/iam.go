@@ -102,7 +102,8 @@ func (c *Cloud) xmlRole(r *role) xmlRole {
 }
 
 func (c *Cloud) xmlProfile(p *instanceProfile, seen time.Time) xmlProfile {
-	out := xmlProfile{Path: p.path, Name: p.name, ID: p.id, Arn: c.arn("instance-profile", p.path, p.name), CreateDate: p.created.UTC().Format(time.RFC3339)}
+	out := xmlProfile{Path: p.path, Name: p.name, ID: p.id, Arn: c.arn("instance-profile", p.path, p.name),
+		CreateDate: p.created.UTC().Format(time.RFC3339)}
 	if p.role != nil && !p.roleAt.After(seen) {
 		out.Roles = []xmlRole{c.xmlRole(p.role)}
 	}

@@ -137,9 +137,11 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 	address := s.address()
 	i := &instance{
 		Instance: Instance{
-			ID: c.newID("i"), Type: o.name, Zone: s.zone.name, ZoneID: s.zone.id, Region: c.opts.Region, CapacityType: o.pool.capacity, SubnetID: s.id, PrivateIP: address.String(),
-			PrivateDNSName: c.dnsName(address), ImageID: imageID, ImageFamily: img.variant.family, Kubernetes: img.variant.kubernetes, Architecture: img.arch,
-			UserData: spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
+			ID: c.newID("i"), Type: o.name, Zone: s.zone.name, ZoneID: s.zone.id, Region: c.opts.Region,
+			CapacityType: o.pool.capacity, SubnetID: s.id, PrivateIP: address.String(),
+			PrivateDNSName: c.dnsName(address), ImageID: imageID, ImageFamily: img.variant.family, Kubernetes: img.variant.kubernetes,
+			Architecture: img.arch,
+			UserData:     spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
 			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.ENIs, IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
 		},
 		reservation: "r-" + c.newID("r")[2:], spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},

@@ -223,7 +223,8 @@ func TestProfileTags(t *testing.T) {
 		}
 		_, err = w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: aws.String("no spaces")})
 		w.refused(err, "ValidationError")
-		_, err = w.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("none")})
+		_, err = w.iam.RemoveRoleFromInstanceProfile(ctx,
+			&iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("none")})
 		w.refused(err, "NoSuchEntity")
 	})
 }
@@ -294,7 +295,8 @@ func TestInterfaceRules(t *testing.T) {
 		code string
 	}{
 		{"the same place twice", []nic{{DeviceIndex: aws.Int32(0)}, {DeviceIndex: aws.Int32(0)}}, "InvalidParameterValue"},
-		{"a public address and two interfaces", []nic{{DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: aws.Bool(true)}, {DeviceIndex: aws.Int32(1)}}, "InvalidParameterCombination"},
+		{"a public address and two interfaces", []nic{{DeviceIndex: aws.Int32(0), AssociatePublicIpAddress: aws.Bool(true)},
+			{DeviceIndex: aws.Int32(1)}}, "InvalidParameterCombination"},
 		{"an unknown type", []nic{{DeviceIndex: aws.Int32(0), InterfaceType: aws.String("carrier")}}, "InvalidParameterValue"},
 		{"a short timeout", []nic{tracking(59)}, "InvalidParameterValue"},
 		{"a good timeout", []nic{tracking(60)}, ""},
@@ -315,7 +317,8 @@ func TestWildcard(t *testing.T) {
 		pattern, s string
 		want       bool
 	}{
-		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "A", false}, {"*", "", true}, {"*", "abc", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
+		{"", "", true}, {"", "a", false}, {"a", "a", true}, {"a", "A", false}, {"*", "", true}, {"*", "abc", true},
+		{"a*c", "abbc", true}, {"a*c", "abcd", false},
 		{"a?c", "abc", true}, {"a?c", "ac", false}, {"*b*", "abc", true}, {"*a*b", "aab", true}, {"ab**", "ab", true}, {"?", "", false},
 	} {
 		if got := wildcard(test.pattern, test.s); got != test.want {

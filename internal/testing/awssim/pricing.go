@@ -112,7 +112,8 @@ func (c *Cloud) priceItem(attributes map[string]string, now time.Time) string {
 		"pricePerUnit": map[string]string{"USD": strconv.FormatFloat(c.listedPrice(c.types[attributes["instanceType"]]), 'f', 10, 64)},
 	}
 	item, err := json.Marshal(map[string]any{
-		"product": product, "serviceCode": "AmazonEC2", "version": now.UTC().Format("20060102150405"), "publicationDate": now.UTC().Format(time.RFC3339),
+		"product": product, "serviceCode": "AmazonEC2", "version": now.UTC().Format("20060102150405"),
+		"publicationDate": now.UTC().Format(time.RFC3339),
 		"terms": map[string]any{"OnDemand": map[string]any{term: map[string]any{
 			"sku": sku, "offerTermCode": "JRTCKXETXF", "termAttributes": map[string]string{}, "effectiveDate": now.UTC().Format(time.RFC3339),
 			"priceDimensions": map[string]any{term + ".6YS6EN2CT7": price},

@@ -31,7 +31,8 @@ func filters(pairs ...string) []ec2types.Filter {
 func TestInstanceTypes(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		all, pageCount := map[string]ec2types.InstanceTypeInfo{}, 0
-		request := &ec2.DescribeInstanceTypesInput{Filters: filters("supported-virtualization-type", "hvm", "processor-info.supported-architecture", "x86_64,arm64"), MaxResults: aws.Int32(100)}
+		request := &ec2.DescribeInstanceTypesInput{Filters: filters("supported-virtualization-type", "hvm",
+			"processor-info.supported-architecture", "x86_64,arm64"), MaxResults: aws.Int32(100)}
 		for pages := ec2.NewDescribeInstanceTypesPaginator(w.ec2, request); pages.HasMorePages(); pageCount++ {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
@@ -43,14 +44,19 @@ func TestInstanceTypes(t *testing.T) {
 			t.Errorf("%d types on %d pages, want over 1300 on %d", len(all), pageCount, want)
 		}
 		m5 := all["m5.large"]
-		got := []any{*m5.VCpuInfo.DefaultVCpus, *m5.MemoryInfo.SizeInMiB, *m5.NetworkInfo.MaximumNetworkInterfaces, *m5.NetworkInfo.Ipv4AddressesPerInterface, m5.Hypervisor, m5.GpuInfo == nil,
-			m5.InstanceStorageInfo == nil, m5.NeuronInfo == nil, m5.NetworkInfo.EfaInfo == nil, *m5.ProcessorInfo.Manufacturer, *m5.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps, m5.SupportedUsageClasses}
-		want := []any{int32(2), int64(8192), int32(3), int32(10), ec2types.InstanceTypeHypervisorNitro, true, true, true, true, "Intel", int32(4750), []ec2types.UsageClassType{"on-demand", "spot"}}
+		got := []any{*m5.VCpuInfo.DefaultVCpus, *m5.MemoryInfo.SizeInMiB, *m5.NetworkInfo.MaximumNetworkInterfaces,
+			*m5.NetworkInfo.Ipv4AddressesPerInterface, m5.Hypervisor, m5.GpuInfo == nil,
+			m5.InstanceStorageInfo == nil, m5.NeuronInfo == nil, m5.NetworkInfo.EfaInfo == nil, *m5.ProcessorInfo.Manufacturer,
+			*m5.EbsInfo.EbsOptimizedInfo.MaximumBandwidthInMbps, m5.SupportedUsageClasses}
+		want := []any{int32(2), int64(8192), int32(3), int32(10), ec2types.InstanceTypeHypervisorNitro, true, true,
+			true, true, "Intel", int32(4750), []ec2types.UsageClassType{"on-demand", "spot"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("m5.large -want +got:\n%s", diff)
 		}
 		p5 := all["p5.48xlarge"]
-		got = []any{*p5.GpuInfo.Gpus[0].Name, *p5.GpuInfo.Gpus[0].Count, *p5.NetworkInfo.EfaInfo.MaximumEfaInterfaces, len(p5.NetworkInfo.NetworkCards), *p5.NetworkInfo.NetworkCards[0].MaximumNetworkInterfaces, *p5.InstanceStorageInfo.TotalSizeInGB, p5.InstanceStorageInfo.NvmeSupport}
+		got = []any{*p5.GpuInfo.Gpus[0].Name, *p5.GpuInfo.Gpus[0].Count, *p5.NetworkInfo.EfaInfo.MaximumEfaInterfaces,
+			len(p5.NetworkInfo.NetworkCards), *p5.NetworkInfo.NetworkCards[0].MaximumNetworkInterfaces,
+			*p5.InstanceStorageInfo.TotalSizeInGB, p5.InstanceStorageInfo.NvmeSupport}
 		want = []any{"H100", int32(8), int32(32), 32, int32(2), int64(30400), ec2types.EphemeralNvmeSupportRequired}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("p5.48xlarge -want +got:\n%s", diff)
@@ -62,7 +68,9 @@ func TestInstanceTypes(t *testing.T) {
 		_, err = w.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{NextToken: aws.String("nonsense")})
 		w.refused(err, "InvalidPaginationToken")
 		offerings := map[string]bool{}
-		for pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(w.ec2, &ec2.DescribeInstanceTypeOfferingsInput{LocationType: "availability-zone", Filters: filters("instance-type", "m5.*")}); pages.HasMorePages(); {
+		for pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(w.ec2,
+			&ec2.DescribeInstanceTypeOfferingsInput{LocationType: "availability-zone",
+				Filters: filters("instance-type", "m5.*")}); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
 			for _, o := range page.InstanceTypeOfferings {
@@ -79,7 +87,8 @@ func TestInstanceTypes(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	in(t, Options{PageSize: 2}, func(ctx context.Context, w *world) {
 		var zones []string
-		for pages := ec2.NewDescribeSubnetsPaginator(w.ec2, &ec2.DescribeSubnetsInput{Filters: filters("tag:karpenter.sh/discovery", "sandbox")}); pages.HasMorePages(); {
+		for pages := ec2.NewDescribeSubnetsPaginator(w.ec2,
+			&ec2.DescribeSubnetsInput{Filters: filters("tag:karpenter.sh/discovery", "sandbox")}); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
 			if len(page.Subnets) > 2 {
@@ -154,10 +163,13 @@ func TestImages(t *testing.T) {
 func TestParameters(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		names := []string{
-			"/aws/service/eks/optimized-ami/1.32/amazon-linux-2/recommended/image_id", "/aws/service/eks/optimized-ami/1.32/amazon-linux-2-arm64/recommended/image_id",
-			"/aws/service/eks/optimized-ami/1.32/amazon-linux-2-gpu/amazon-eks-gpu-node-1.32-v20260820/image_id", "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/neuron/recommended/image_id",
+			"/aws/service/eks/optimized-ami/1.32/amazon-linux-2/recommended/image_id",
+			"/aws/service/eks/optimized-ami/1.32/amazon-linux-2-arm64/recommended/image_id",
+			"/aws/service/eks/optimized-ami/1.32/amazon-linux-2-gpu/amazon-eks-gpu-node-1.32-v20260820/image_id",
+			"/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/neuron/recommended/image_id",
 			"/aws/service/bottlerocket/aws-k8s-1.36/arm64/latest/image_id", "/aws/service/bottlerocket/aws-k8s-1.36-nvidia/x86_64/1.46.0/image_id",
-			"/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.36/image_id", "/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id",
+			"/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.36/image_id",
+			"/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id",
 		}
 		out, err := w.ssm.GetParameters(ctx, &ssm.GetParametersInput{Names: names})
 		w.must(err)
@@ -168,7 +180,8 @@ func TestParameters(t *testing.T) {
 		w.refused(err, "ParameterNotFound")
 		count := 0
 		path := aws.String("/aws/service/bottlerocket/aws-k8s-1.36/")
-		for pages := ssm.NewGetParametersByPathPaginator(w.ssm, &ssm.GetParametersByPathInput{Path: path, Recursive: aws.Bool(true)}); pages.HasMorePages(); {
+		for pages := ssm.NewGetParametersByPathPaginator(w.ssm,
+			&ssm.GetParametersByPathInput{Path: path, Recursive: aws.Bool(true)}); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
 			count += len(page.Parameters)
@@ -190,7 +203,9 @@ func TestPrices(t *testing.T) {
 			return pricingtypes.Filter{Field: &field, Type: "TERM_MATCH", Value: &value}
 		}
 		prices := map[string]string{}
-		request := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: []pricingtypes.Filter{filter("regionCode", "us-east-1"), filter("tenancy", "Shared"), filter("productFamily", "Compute Instance")}}
+		request := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"),
+			Filters: []pricingtypes.Filter{filter("regionCode", "us-east-1"), filter("tenancy", "Shared"),
+				filter("productFamily", "Compute Instance")}}
 		for pages := pricing.NewGetProductsPaginator(w.prices, request); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
@@ -217,7 +232,8 @@ func TestPrices(t *testing.T) {
 		_, err := w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonS3")})
 		w.refused(err, "InvalidParameterException")
 		spots, pageCount := map[string]string{}, 0
-		history := &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now()), ProductDescriptions: []string{"Linux/UNIX"}, MaxResults: aws.Int32(2000)}
+		history := &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now()), ProductDescriptions: []string{"Linux/UNIX"},
+			MaxResults: aws.Int32(2000)}
 		for pages := ec2.NewDescribeSpotPriceHistoryPaginator(w.ec2, history); pages.HasMorePages(); pageCount++ {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
@@ -232,8 +248,9 @@ func TestPrices(t *testing.T) {
 		if price := spots["m5.large us-east-1a"]; price < "0.026" || price > "0.066" || pageCount < 5 {
 			t.Errorf("spot price of m5.large %q on %d pages", price, pageCount)
 		}
-		yesterday, err := w.ec2.DescribeSpotPriceHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []ec2types.InstanceType{"m5.large"}, AvailabilityZone: aws.String(zoneA),
-			StartTime: aws.Time(time.Now().Add(-3 * time.Hour)), EndTime: aws.Time(time.Now())})
+		yesterday, err := w.ec2.DescribeSpotPriceHistory(ctx,
+			&ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []ec2types.InstanceType{"m5.large"}, AvailabilityZone: aws.String(zoneA),
+				StartTime: aws.Time(time.Now().Add(-3 * time.Hour)), EndTime: aws.Time(time.Now())})
 		w.must(err)
 		if h := yesterday.SpotPriceHistory; len(h) != 4 || !h[0].Timestamp.After(*h[1].Timestamp) {
 			t.Errorf("history %+v", h)
@@ -246,8 +263,10 @@ func TestCluster(t *testing.T) {
 	in(t, Options{Cluster: Cluster{Name: "prod", Endpoint: "https://api", CA: "pem", Version: "1.35"}}, func(ctx context.Context, w *world) {
 		out, err := w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("prod")})
 		w.must(err)
-		got := []string{*out.Cluster.Endpoint, *out.Cluster.Version, *out.Cluster.KubernetesNetworkConfig.ServiceIpv4Cidr, *out.Cluster.CertificateAuthority.Data, string(out.Cluster.Status)}
-		if diff := cmp.Diff([]string{"https://api", "1.35", "10.100.0.0/16", base64.StdEncoding.EncodeToString([]byte("pem")), "ACTIVE"}, got); diff != "" {
+		got := []string{*out.Cluster.Endpoint, *out.Cluster.Version, *out.Cluster.KubernetesNetworkConfig.ServiceIpv4Cidr,
+			*out.Cluster.CertificateAuthority.Data, string(out.Cluster.Status)}
+		if diff := cmp.Diff([]string{"https://api", "1.35", "10.100.0.0/16", base64.StdEncoding.EncodeToString([]byte("pem")), "ACTIVE"},
+			got); diff != "" {
 			t.Errorf("cluster -want +got:\n%s", diff)
 		}
 		_, err = w.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String("other")})
@@ -292,13 +311,17 @@ func TestDescribeInstances(t *testing.T) {
 			t.Errorf("by name: %+v", named.Reservations)
 		}
 		for k := range 49 {
-			_, err = w.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: ids[3:4], Tags: []ec2types.Tag{{Key: aws.String(fmt.Sprint(k)), Value: aws.String("")}}})
+			_, err = w.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: ids[3:4],
+				Tags: []ec2types.Tag{{Key: aws.String(fmt.Sprint(k)), Value: aws.String("")}}})
 			w.must(err)
 		}
-		_, err = w.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: ids[3:4], Tags: []ec2types.Tag{{Key: aws.String("one more"), Value: aws.String("")}}})
+		_, err = w.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: ids[3:4],
+			Tags: []ec2types.Tag{{Key: aws.String("one more"), Value: aws.String("")}}})
 		w.refused(err, "TagLimitExceeded")
 		count, pageCount := 0, 0
-		for pages := ec2.NewDescribeInstancesPaginator(w.ec2, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(5), Filters: filters("instance-state-name", "pending,running")}); pages.HasMorePages(); pageCount++ {
+		for pages := ec2.NewDescribeInstancesPaginator(w.ec2,
+			&ec2.DescribeInstancesInput{MaxResults: aws.Int32(5),
+				Filters: filters("instance-state-name", "pending,running")}); pages.HasMorePages(); pageCount++ {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
 			count += len(page.Reservations)
@@ -322,15 +345,19 @@ func TestDescribeInstances(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
 		name := aws.String("nodes")
-		_, err := w.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: name, LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String(w.al2023(ctx, "x86_64"))},
-			TagSpecifications: []ec2types.TagSpecification{{ResourceType: "launch-template", Tags: []ec2types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("sandbox")}}}}})
+		_, err := w.ec2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: name,
+			LaunchTemplateData: &ec2types.RequestLaunchTemplateData{ImageId: aws.String(w.al2023(ctx, "x86_64"))},
+			TagSpecifications: []ec2types.TagSpecification{{ResourceType: "launch-template",
+				Tags: []ec2types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: aws.String("sandbox")}}}}})
 		w.must(err)
-		found, err := w.ec2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{Filters: filters("tag:eks:eks-cluster-name", "sandbox")})
+		found, err := w.ec2.DescribeLaunchTemplates(ctx,
+			&ec2.DescribeLaunchTemplatesInput{Filters: filters("tag:eks:eks-cluster-name", "sandbox")})
 		w.must(err)
 		if len(found.LaunchTemplates) != 1 || *found.LaunchTemplates[0].LaunchTemplateName != "nodes" || *found.LaunchTemplates[0].LatestVersionNumber != 1 {
 			t.Errorf("templates %+v", found.LaunchTemplates)
 		}
-		run := &ec2.RunInstancesInput{DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: "m5.large", SubnetId: aws.String(w.private(zoneA)),
+		run := &ec2.RunInstancesInput{DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+			InstanceType: "m5.large", SubnetId: aws.String(w.private(zoneA)),
 			LaunchTemplate: &ec2types.LaunchTemplateSpecification{LaunchTemplateName: name, Version: aws.String("$Latest")}}
 		_, err = w.ec2.RunInstances(ctx, run)
 		w.refused(err, "DryRunOperation")
@@ -352,7 +379,8 @@ func TestTemplates(t *testing.T) {
 // Reservations and placement groups are listed. A launch uses the reservation that it targets.
 func TestReservations(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
-		id := w.AddReservation(CapacityReservation{Type: "m5.large", Zone: zoneA, Total: 2, Criteria: "targeted", Tags: map[string]string{"team": "a"}})
+		id := w.AddReservation(CapacityReservation{Type: "m5.large", Zone: zoneA, Total: 2, Criteria: "targeted",
+			Tags: map[string]string{"team": "a"}})
 		group := w.AddPlacementGroup(PlacementGroup{Name: "racks", Strategy: "partition", Partitions: 3})
 		w.template(ctx, "nodes", func(d *ec2types.RequestLaunchTemplateData) {
 			d.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: "capacity-reservations-only",
@@ -364,7 +392,8 @@ func TestReservations(t *testing.T) {
 		if len(launched(out)) != 2 || *out.Errors[0].ErrorCode != "ReservationCapacityExceeded" {
 			t.Errorf("launched %v, errors %+v", launched(out), out.Errors)
 		}
-		found, err := w.ec2.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{Filters: filters("state", "active", "tag:team", "a", "instance-match-criteria", "targeted")})
+		found, err := w.ec2.DescribeCapacityReservations(ctx,
+			&ec2.DescribeCapacityReservationsInput{Filters: filters("state", "active", "tag:team", "a", "instance-match-criteria", "targeted")})
 		w.must(err)
 		if r := found.CapacityReservations; len(r) != 1 || *r[0].AvailableInstanceCount != 0 || *r[0].TotalInstanceCount != 2 {
 			t.Errorf("reservations %+v", r)

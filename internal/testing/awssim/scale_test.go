@@ -69,7 +69,8 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- cloud.Serve(ctx, listener) }()
-	client := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String("http://" + listener.Addr().String()), Credentials: credentials.NewStaticCredentialsProvider(testKey, "secret", "")})
+	client := ec2.New(ec2.Options{Region: "us-east-1", BaseEndpoint: aws.String("http://" + listener.Addr().String()),
+		Credentials: credentials.NewStaticCredentialsProvider(testKey, "secret", "")})
 	out, err := client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
 	if err != nil || len(out.Subnets) != 13 {
 		t.Errorf("subnets over a socket: %v, %v", out, err)

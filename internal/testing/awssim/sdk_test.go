@@ -74,8 +74,9 @@ func in(t *testing.T, opts Options, test func(ctx context.Context, w *world)) {
 		pipe, done := NewPipe(), make(chan error)
 		go func() { done <- cloud.Serve(ctx, pipe) }()
 		client := pipe.HTTPClient()
-		w.cfg = aws.Config{Region: "us-east-1", HTTPClient: client, BaseEndpoint: aws.String(Endpoint), Credentials: credentials.NewStaticCredentialsProvider(testKey, "secret", "token"),
-			Retryer: func() aws.Retryer { return aws.NopRetryer{} }}
+		w.cfg = aws.Config{Region: "us-east-1", HTTPClient: client, BaseEndpoint: aws.String(Endpoint),
+			Credentials: credentials.NewStaticCredentialsProvider(testKey, "secret", "token"),
+			Retryer:     func() aws.Retryer { return aws.NopRetryer{} }}
 		w.ec2, w.ssm, w.eks, w.sqs = ec2.NewFromConfig(w.cfg), ssm.NewFromConfig(w.cfg), eks.NewFromConfig(w.cfg), sqs.NewFromConfig(w.cfg)
 		w.iam, w.sts, w.prices = iam.NewFromConfig(w.cfg), sts.NewFromConfig(w.cfg), pricing.NewFromConfig(w.cfg)
 		defer func() {
@@ -149,7 +150,8 @@ func (w *world) al2023(ctx context.Context, arch string) string {
 // template creates a launch template. change may modify its data.
 func (w *world) template(ctx context.Context, name string, change func(*ec2types.RequestLaunchTemplateData)) {
 	w.Helper()
-	data := &ec2types.RequestLaunchTemplateData{ImageId: aws.String(w.al2023(ctx, "x86_64")), UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(userData)))}
+	data := &ec2types.RequestLaunchTemplateData{ImageId: aws.String(w.al2023(ctx, "x86_64")),
+		UserData: aws.String(base64.StdEncoding.EncodeToString([]byte(userData)))}
 	if change != nil {
 		change(data)
 	}
@@ -159,16 +161,19 @@ func (w *world) template(ctx context.Context, name string, change func(*ec2types
 
 // way returns an override: a type in a zone's private subnet.
 func (w *world) way(instanceType, zone string) ec2types.FleetLaunchTemplateOverridesRequest {
-	return ec2types.FleetLaunchTemplateOverridesRequest{InstanceType: ec2types.InstanceType(instanceType), SubnetId: aws.String(w.private(zone)), AvailabilityZone: &zone}
+	return ec2types.FleetLaunchTemplateOverridesRequest{InstanceType: ec2types.InstanceType(instanceType),
+		SubnetId: aws.String(w.private(zone)), AvailabilityZone: &zone}
 }
 
 // fleetOf returns a request for n instances from template "nodes".
-func fleetOf(n int32, capacity ec2types.DefaultTargetCapacityType, ways ...ec2types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
+func fleetOf(n int32, capacity ec2types.DefaultTargetCapacityType,
+	ways ...ec2types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	return &ec2.CreateFleetInput{
 		Type:                        ec2types.FleetTypeInstant,
 		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: &n, DefaultTargetCapacityType: capacity},
 		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"), Version: aws.String("$Latest")}, Overrides: ways}},
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"),
+				Version: aws.String("$Latest")}, Overrides: ways}},
 	}
 }
 

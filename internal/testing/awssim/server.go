@@ -35,7 +35,8 @@ func (r *request) in(into any) error {
 	decoder := json.NewDecoder(strings.NewReader(string(r.body)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return &apiError{"SerializationException", "the request of " + r.action + " is not understood or not simulated: " + err.Error(), http.StatusBadRequest}
+		return &apiError{"SerializationException", "the request of " + r.action + " is not understood or not simulated: " + err.Error(),
+			http.StatusBadRequest}
 	}
 	return nil
 }

@@ -54,7 +54,8 @@ type deviceSpec struct {
 }
 
 // specKeys are the members of RequestLaunchTemplateData that are simulated. No others are accepted.
-var specKeys = []string{"BlockDeviceMapping", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions", "IamInstanceProfile", "ImageId", "InstanceMarketOptions",
+var specKeys = []string{"BlockDeviceMapping", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
+	"IamInstanceProfile", "ImageId", "InstanceMarketOptions",
 	"InstanceType", "MetadataOptions", "Monitoring", "NetworkInterface", "Placement", "SecurityGroupId", "TagSpecification", "UserData"}
 
 // parseSpec parses launch template data.
@@ -85,11 +86,16 @@ func parseInstance(n *node) (*launchSpec, error) {
 		}
 	}
 	s := &launchSpec{
-		image: n.str("ImageId"), instanceType: n.str("InstanceType"), profileName: n.str("IamInstanceProfile.Name"), profileARN: n.str("IamInstanceProfile.Arn"),
-		groups: n.strings("SecurityGroupId"), monitoring: n.boolean("Monitoring.Enabled"), tenancy: n.str("Placement.Tenancy"), zone: n.str("Placement.AvailabilityZone"),
-		placementID: n.str("Placement.GroupId"), placementName: n.str("Placement.GroupName"), nested: n.str("CpuOptions.NestedVirtualization"), enclave: n.boolean("EnclaveOptions.Enabled"),
-		market: n.str("InstanceMarketOptions.MarketType"), reservationPreference: n.str("CapacityReservationSpecification.CapacityReservationPreference"),
-		reservation: n.str("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"), subnet: n.str("SubnetId"),
+		image: n.str("ImageId"), instanceType: n.str("InstanceType"), profileName: n.str("IamInstanceProfile.Name"),
+		profileARN: n.str("IamInstanceProfile.Arn"),
+		groups:     n.strings("SecurityGroupId"), monitoring: n.boolean("Monitoring.Enabled"), tenancy: n.str("Placement.Tenancy"),
+		zone:        n.str("Placement.AvailabilityZone"),
+		placementID: n.str("Placement.GroupId"), placementName: n.str("Placement.GroupName"),
+		nested: n.str("CpuOptions.NestedVirtualization"), enclave: n.boolean("EnclaveOptions.Enabled"),
+		market:                n.str("InstanceMarketOptions.MarketType"),
+		reservationPreference: n.str("CapacityReservationSpecification.CapacityReservationPreference"),
+		reservation:           n.str("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"),
+		subnet:                n.str("SubnetId"),
 	}
 	var err error
 	if s.userData, err = decodeUserData(n.str("UserData")); err != nil {
@@ -127,7 +133,8 @@ func parseInstance(n *node) (*launchSpec, error) {
 // parseMetadata parses the metadata options, with AWS's defaults.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_LaunchTemplateInstanceMetadataOptionsRequest.html
 func (s *launchSpec) parseMetadata(n *node) error {
-	s.metadata = map[string]string{"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "HttpPutResponseHopLimit": "1", "HttpTokens": "optional", "InstanceMetadataTags": "disabled"}
+	s.metadata = map[string]string{"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "HttpPutResponseHopLimit": "1",
+		"HttpTokens": "optional", "InstanceMetadataTags": "disabled"}
 	if n == nil {
 		return nil
 	}
@@ -158,17 +165,21 @@ func (s *launchSpec) parseMetadata(n *node) error {
 func (s *launchSpec) parseInterfaces(n *node) error {
 	taken := map[[2]int]bool{}
 	for _, item := range n.items("NetworkInterface") {
-		if err := item.only("NetworkInterface", "AssociatePublicIpAddress", "ConnectionTrackingSpecification", "DeleteOnTermination", "Description", "DeviceIndex", "SecurityGroupId",
+		if err := item.only("NetworkInterface", "AssociatePublicIpAddress", "ConnectionTrackingSpecification",
+			"DeleteOnTermination", "Description", "DeviceIndex", "SecurityGroupId",
 			"InterfaceType", "Ipv4PrefixCount", "Ipv6AddressCount", "Ipv6PrefixCount", "NetworkCardIndex", "PrimaryIpv6", "SubnetId"); err != nil {
 			return err
 		}
-		i := interfaceSpec{kind: item.str("InterfaceType"), groups: item.strings("SecurityGroupId"), subnet: item.str("SubnetId"), public: item.str("AssociatePublicIpAddress"),
+		i := interfaceSpec{kind: item.str("InterfaceType"), groups: item.strings("SecurityGroupId"), subnet: item.str("SubnetId"),
+			public:      item.str("AssociatePublicIpAddress"),
 			primaryIPv6: item.boolean("PrimaryIpv6"), tracking: map[string]int{}}
 		defaultTo(&i.kind, "interface")
 		if !slices.Contains([]string{"interface", "efa", "efa-only"}, i.kind) {
-			return refuse("InvalidParameterValue", "Value (%s) for parameter InterfaceType is invalid. Valid values: interface, efa, efa-only", i.kind)
+			return refuse("InvalidParameterValue", "Value (%s) for parameter InterfaceType is invalid. Valid values: interface, efa, efa-only",
+				i.kind)
 		}
-		for path, number := range map[string]*int{"NetworkCardIndex": &i.card, "DeviceIndex": &i.device, "Ipv4PrefixCount": &i.prefixes, "Ipv6AddressCount": &i.ipv6} {
+		for path, number := range map[string]*int{"NetworkCardIndex": &i.card, "DeviceIndex": &i.device,
+			"Ipv4PrefixCount": &i.prefixes, "Ipv6AddressCount": &i.ipv6} {
 			var err error
 			if *number, err = item.integer(path, 0); err != nil {
 				return err
@@ -185,10 +196,12 @@ func (s *launchSpec) parseInterfaces(n *node) error {
 		s.interfaces = append(s.interfaces, i)
 	}
 	if len(s.interfaces) > 0 && len(s.groups) > 0 {
-		return refuse("InvalidParameterCombination", "Network interfaces and an instance-level security groups may not be specified on the same request")
+		return refuse("InvalidParameterCombination",
+			"Network interfaces and an instance-level security groups may not be specified on the same request")
 	}
 	if len(s.interfaces) > 1 && slices.ContainsFunc(s.interfaces, func(i interfaceSpec) bool { return i.public == "true" }) {
-		return refuse("InvalidParameterCombination", "The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces")
+		return refuse("InvalidParameterCombination",
+			"The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces")
 	}
 	return nil
 }
@@ -200,7 +213,8 @@ func (i *interfaceSpec) parseTracking(n *node) error {
 		if n.has(name) {
 			v, err := n.integer(name, 0)
 			if err != nil || v < bounds[0] || v > bounds[1] {
-				return refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid. It must be %d to %d.", n.str(name), name, bounds[0], bounds[1])
+				return refuse("InvalidParameterValue", "Value (%s) for parameter %s is invalid. It must be %d to %d.",
+					n.str(name), name, bounds[0], bounds[1])
 			}
 			i.tracking[name] = v
 		}
@@ -220,12 +234,14 @@ func (s *launchSpec) parseDevices(n *node) error {
 		if err := item.only("BlockDeviceMapping", "DeviceName", "Ebs"); err != nil {
 			return err
 		}
-		if err := ebs.only("Ebs", "DeleteOnTermination", "Encrypted", "Iops", "KmsKeyId", "SnapshotId", "Throughput", "VolumeInitializationRate", "VolumeSize", "VolumeType"); err != nil {
+		if err := ebs.only("Ebs", "DeleteOnTermination", "Encrypted", "Iops", "KmsKeyId", "SnapshotId", "Throughput",
+			"VolumeInitializationRate", "VolumeSize", "VolumeType"); err != nil {
 			return err
 		}
 		d := deviceSpec{name: item.str("DeviceName"), kind: ebs.str("VolumeType"), snapshot: ebs.str("SnapshotId"), key: ebs.str("KmsKeyId"),
 			encrypted: ebs.boolean("Encrypted"), delete: !ebs.has("DeleteOnTermination") || ebs.boolean("DeleteOnTermination")}
-		for path, number := range map[string]*int{"VolumeSize": &d.gib, "Iops": &d.iops, "Throughput": &d.throughput, "VolumeInitializationRate": &d.rate} {
+		for path, number := range map[string]*int{"VolumeSize": &d.gib, "Iops": &d.iops, "Throughput": &d.throughput,
+			"VolumeInitializationRate": &d.rate} {
 			var err error
 			if *number, err = ebs.integer(path, 0); err != nil {
 				return err
@@ -276,7 +292,8 @@ func (s *launchSpec) checkVolumes(i *image) error {
 		k := slices.IndexFunc(i.devices, func(o imageDevice) bool { return o.name == d.name })
 		switch {
 		case k >= 0 && d.gib > 0 && d.gib < i.devices[k].gib:
-			return refuse("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", d.gib, i.devices[k].snapshot, i.devices[k].gib)
+			return refuse("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB",
+				d.gib, i.devices[k].snapshot, i.devices[k].gib)
 		case k < 0 && d.gib == 0 && d.snapshot == "":
 			return refuse("InvalidBlockDeviceMapping", "The device '%s' has neither a size nor a snapshot", d.name)
 		}
@@ -290,7 +307,8 @@ func (c *Cloud) checkProfile(s *launchSpec, seen time.Time) error {
 		return nil
 	}
 	for _, p := range c.profiles {
-		if (p.name == s.profileName || c.arn("instance-profile", p.path, p.name) == s.profileARN) && !p.created.After(seen) && p.role != nil && !p.roleAt.After(seen) {
+		if (p.name == s.profileName || c.arn("instance-profile", p.path,
+			p.name) == s.profileARN) && !p.created.After(seen) && p.role != nil && !p.roleAt.After(seen) {
 			return nil
 		}
 	}

@@ -131,7 +131,8 @@ func receiveMessage(ctx context.Context, c *Cloud, r *request) (any, error) {
 		visibility = *in.VisibilityTimeout
 	}
 	if most < 1 || most > 10 || in.WaitTimeSeconds < 0 || in.WaitTimeSeconds > 20 || visibility < 0 || visibility > 43200 {
-		return nil, &apiError{"InvalidParameterValue", "MaxNumberOfMessages must be 1 to 10, WaitTimeSeconds 0 to 20, VisibilityTimeout 0 to 43200", http.StatusBadRequest}
+		return nil, &apiError{"InvalidParameterValue",
+			"MaxNumberOfMessages must be 1 to 10, WaitTimeSeconds 0 to 20, VisibilityTimeout 0 to 43200", http.StatusBadRequest}
 	}
 	end := c.opts.Clock.Now().Add(time.Duration(in.WaitTimeSeconds) * time.Second)
 	for {
@@ -202,7 +203,8 @@ func (c *Cloud) hand(most int, visibility time.Duration, now time.Time) []map[st
 		m.receipt = fmt.Sprintf("%s#%d", m.id, m.received)
 		got = append(got, map[string]any{
 			"MessageId": m.id, "ReceiptHandle": m.receipt, "Body": m.body, "MD5OfBody": digest(m.body),
-			"Attributes": map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.received), "SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10)},
+			"Attributes": map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.received),
+				"SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10)},
 		})
 	}
 	return got
@@ -244,7 +246,8 @@ func deleteMessageBatch(c *Cloud, r *request, _ time.Time) (any, error) {
 		return nil, err
 	}
 	if len(in.Entries) == 0 {
-		return nil, &apiError{"EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.", http.StatusBadRequest}
+		return nil, &apiError{"EmptyBatchRequest", "There should be at least one DeleteMessageBatchRequestEntry in the request.",
+			http.StatusBadRequest}
 	}
 	if len(in.Entries) > 10 {
 		return nil, &apiError{"TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10.", http.StatusBadRequest}

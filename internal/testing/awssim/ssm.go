@@ -29,7 +29,8 @@ type ssmParameter struct {
 
 func (c *Cloud) ssmParameter(name string) ssmParameter {
 	p := c.parameters[name]
-	return ssmParameter{"arn:aws:ssm:" + c.opts.Region + "::parameter" + name, "text", float64(p.modified.Unix()), name, "String", p.value, p.version}
+	return ssmParameter{"arn:aws:ssm:" + c.opts.Region + "::parameter" + name, "text", float64(p.modified.Unix()),
+		name, "String", p.value, p.version}
 }
 
 // getParameter implements ssm:GetParameter.
@@ -59,7 +60,8 @@ func getParameters(c *Cloud, r *request, _ time.Time) (any, error) {
 		return nil, err
 	}
 	if len(in.Names) < 1 || len(in.Names) > 10 {
-		return nil, &apiError{"ValidationException", "Value at 'names' failed to satisfy constraint: Member must have length between 1 and 10", http.StatusBadRequest}
+		return nil, &apiError{"ValidationException",
+			"Value at 'names' failed to satisfy constraint: Member must have length between 1 and 10", http.StatusBadRequest}
 	}
 	found, invalid := []ssmParameter{}, []string{}
 	for _, name := range in.Names {
@@ -86,7 +88,8 @@ func getParametersByPath(c *Cloud, r *request, _ time.Time) (any, error) {
 		return nil, err
 	}
 	if in.MaxResults < 0 || in.MaxResults > 10 {
-		return nil, &apiError{"ValidationException", "Value at 'maxResults' failed to satisfy constraint: Member must have value less than or equal to 10", http.StatusBadRequest}
+		return nil, &apiError{"ValidationException",
+			"Value at 'maxResults' failed to satisfy constraint: Member must have value less than or equal to 10", http.StatusBadRequest}
 	}
 	prefix := strings.TrimSuffix(in.Path, "/") + "/"
 	var names []string

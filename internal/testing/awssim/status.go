@@ -93,9 +93,11 @@ func statusFacts(i *instance, seen time.Time) facts {
 			return values, true
 		}
 		state := i.stateAt(seen)
-		return field(name, map[string]string{"instance-status.status": i.check("instance").Status, "system-status.status": i.check("system").Status,
-			"instance-status.reachability": i.check("instance").Detail, "system-status.reachability": i.check("system").Detail, "attached-ebs-status.status": i.check("ebs").Status,
-			"availability-zone": i.Zone, "instance-state-name": state, "instance-state-code": strconv.Itoa(stateCodes[state])})
+		return field(name, map[string]string{"instance-status.status": i.check("instance").Status,
+			"system-status.status":         i.check("system").Status,
+			"instance-status.reachability": i.check("instance").Detail, "system-status.reachability": i.check("system").Detail,
+			"attached-ebs-status.status": i.check("ebs").Status,
+			"availability-zone":          i.Zone, "instance-state-name": state, "instance-state-code": strconv.Itoa(stateCodes[state])})
 	}
 }
 
@@ -155,7 +157,8 @@ func describeCapacityReservations(c *Cloud, r *request, _ time.Time) (any, error
 			if values, ok := tagFacts(r.Tags, name); ok {
 				return values, true
 			}
-			return field(name, map[string]string{"state": r.State, "instance-type": r.Type, "availability-zone": r.Zone, "owner-id": c.opts.AccountID, "instance-match-criteria": r.Criteria})
+			return field(name, map[string]string{"state": r.State, "instance-type": r.Type, "availability-zone": r.Zone,
+				"owner-id": c.opts.AccountID, "instance-match-criteria": r.Criteria})
 		}
 	})
 	if err != nil {
@@ -181,7 +184,8 @@ func describeCapacityReservations(c *Cloud, r *request, _ time.Time) (any, error
 	}
 	found, out.Next, err = cut(c, r.form, pages{1, 1000, 1000}, found, func(r *CapacityReservation) string { return r.ID })
 	for _, r := range found {
-		out.Items = append(out.Items, item{r.ID, c.opts.AccountID, r.Type, "Linux/UNIX", r.Zone, r.Total, r.Available, r.State, iso(r.End), r.Criteria, r.Kind, ec2Tags(r.Tags)})
+		out.Items = append(out.Items, item{r.ID, c.opts.AccountID, r.Type, "Linux/UNIX", r.Zone, r.Total, r.Available,
+			r.State, iso(r.End), r.Criteria, r.Kind, ec2Tags(r.Tags)})
 	}
 	return out, err
 }

@@ -30,7 +30,8 @@ type xmlTemplateOut struct {
 }
 
 func (c *Cloud) xmlTemplate(t *launchTemplate) xmlTemplate {
-	return xmlTemplate{t.id, t.name, iso(t.created), "arn:aws:sts::" + c.opts.AccountID + ":assumed-role/controller/session", 1, 1, ec2Tags(t.tags)}
+	return xmlTemplate{t.id, t.name, iso(t.created), "arn:aws:sts::" + c.opts.AccountID + ":assumed-role/controller/session",
+		1, 1, ec2Tags(t.tags)}
 }
 
 // templateName matches the names that EC2 accepts: 3 to 128 letters, digits and ( ) . - / _
@@ -45,7 +46,8 @@ func createLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 	case name == "":
 		return nil, refuse("MissingParameter", "The request must contain the parameter LaunchTemplateName")
 	case !templateName.MatchString(name):
-		return nil, refuse("InvalidLaunchTemplateName.MalformedException", "The launch template name '%s' must be 3 to 128 letters, digits and ().-/_", name)
+		return nil, refuse("InvalidLaunchTemplateName.MalformedException",
+			"The launch template name '%s' must be 3 to 128 letters, digits and ().-/_", name)
 	case !r.form.has("LaunchTemplateData"):
 		return nil, refuse("MissingParameter", "The request must contain the parameter LaunchTemplateData")
 	}
@@ -86,7 +88,8 @@ func (c *Cloud) findTemplate(id, name string, seen time.Time) (*launchTemplate, 
 	if id != "" {
 		return nil, refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
 	}
-	return nil, refuse("InvalidLaunchTemplateName.NotFoundException", "The specified launch template, with template name %s, does not exist.", name)
+	return nil, refuse("InvalidLaunchTemplateName.NotFoundException",
+		"The specified launch template, with template name %s, does not exist.", name)
 }
 
 // version rejects unknown versions; there is one.
@@ -117,15 +120,18 @@ func describeLaunchTemplates(c *Cloud, r *request, now time.Time) (any, error) {
 		return nil, err
 	}
 	visible := slices.DeleteFunc(slices.Clone(c.templates), func(t *launchTemplate) bool { return t.created.After(seen) })
-	templates, err := chosen(r.form.strings("LaunchTemplateName"), visible, func(t *launchTemplate) string { return t.name }, func(name string) error {
-		return refuse("InvalidLaunchTemplateName.NotFoundException", "At least one of the launch templates specified in the request does not exist: %s", name)
-	})
+	templates, err := chosen(r.form.strings("LaunchTemplateName"), visible, func(t *launchTemplate) string { return t.name },
+		func(name string) error {
+			return refuse("InvalidLaunchTemplateName.NotFoundException",
+				"At least one of the launch templates specified in the request does not exist: %s", name)
+		})
 	if err != nil {
 		return nil, err
 	}
-	templates, err = chosen(r.form.strings("LaunchTemplateId"), templates, func(t *launchTemplate) string { return t.id }, func(id string) error {
-		return refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
-	})
+	templates, err = chosen(r.form.strings("LaunchTemplateId"), templates, func(t *launchTemplate) string { return t.id },
+		func(id string) error {
+			return refuse("InvalidLaunchTemplateId.NotFound", "The specified launch template, with template ID %s, does not exist.", id)
+		})
 	if err != nil {
 		return nil, err
 	}

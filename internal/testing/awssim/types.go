@@ -83,10 +83,12 @@ func typeFrom(t *catalog.Type) *machineType {
 		ebs = "unsupported"
 	}
 	return &machineType{
-		Name: t.Name, VCPU: int(t.VCPUs), Cores: int(t.Cores), MemMiB: int(t.MemoryMiB), Arch: t.Architectures, Manufacturer: t.Manufacturer, GHz: t.ClockGHz,
+		Name: t.Name, VCPU: int(t.VCPUs), Cores: int(t.Cores), MemMiB: int(t.MemoryMiB), Arch: t.Architectures,
+		Manufacturer: t.Manufacturer, GHz: t.ClockGHz,
 		ENIs: int(t.ENIs), IPv4: int(t.IPv4PerENI), IPv6: int(t.IPv6PerENI), Cards: int(t.Cards), ENIsCard0: int(t.ENIsCard0), EFA: int(t.EFAs),
 		PeakMbps: int(t.CardPeakMbps), BaseMbps: int(t.CardMbps), EBSMbps: int(t.EBSMbps), EBSBaseMbps: int(t.EBSBaselineMbps), EBSOpt: ebs,
-		Hypervisor: t.Hypervisor, CurrentGeneration: !t.OldGeneration, Usage: t.Usage, Zones: t.ZoneLetters, USD: t.Prices, Metal: t.Metal, Burst: t.Burstable,
+		Hypervisor: t.Hypervisor, CurrentGeneration: !t.OldGeneration, Usage: t.Usage, Zones: t.ZoneLetters, USD: t.Prices,
+		Metal: t.Metal, Burst: t.Burstable,
 		EncTransit: t.EncryptsTransit, DiskGB: int(t.DiskGB), Disks: int(t.Disks), NVMeGB: int(t.NVMeGB), DiskType: t.DiskType,
 		GPU: deviceFrom(t.GPU), Accelerator: deviceFrom(t.Accelerator), Neuron: deviceFrom(t.Neuron),
 		FPGAs: int(t.FPGAs), Media: int(t.Media),

@@ -198,6 +198,7 @@ var (
 		"SignatureDoesNotMatch", "MissingAuthenticationToken", "OptInRequired", "UnrecognizedClient", "InvalidSecurity", "InvalidAccessKeyId")
 	absences = []string{"NoSuchEntity", "NoSuchEntityException", "ParameterNotFound", "ParameterVersionNotFound", "ResourceNotFoundException",
 		"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
-	transients = []string{"InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable", "Unavailable", "ServiceFailure", "RequestTimeout",
+	transients = []string{"InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable",
+		"Unavailable", "ServiceFailure", "RequestTimeout",
 		"ConcurrentModification"}
 )

@@ -16,8 +16,10 @@ func TestKinds(t *testing.T) {
 		status int
 		want   Kind
 	}{
-		{"RequestLimitExceeded", 503, Throttled}, {"Throttling", 400, Throttled}, {"ThrottlingException", 400, Throttled}, {"EC2ThrottledException", 400, Throttled},
-		{"Anything", 429, Throttled}, {"UnauthorizedOperation", 403, Denied}, {"AccessDenied", 403, Denied}, {"ExpiredTokenException", 400, Denied},
+		{"RequestLimitExceeded", 503, Throttled}, {"Throttling", 400, Throttled}, {"ThrottlingException", 400, Throttled},
+		{"EC2ThrottledException", 400, Throttled},
+		{"Anything", 429, Throttled}, {"UnauthorizedOperation", 403, Denied}, {"AccessDenied", 403, Denied},
+		{"ExpiredTokenException", 400, Denied},
 		{"InvalidSubnetID.NotFound", 400, NotFound}, {"NoSuchEntity", 404, NotFound}, {"ParameterNotFound", 400, NotFound},
 		{"InternalError", 500, Transient}, {"Unavailable", 503, Transient}, {"", 0, Transient}, {"", 502, Transient},
 		{"InvalidParameterValue", 400, Rejected}, {"ValidationError", 400, Rejected},

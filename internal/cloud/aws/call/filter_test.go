@@ -8,7 +8,8 @@ func TestMatches(t *testing.T) {
 		want           bool
 	}{
 		{"sandbox", "sandbox", true}, {"sandbox", "Sandbox", false}, {"sandbox", "sandbox-2", false}, {"", "", true}, {"", "a", false},
-		{"*", "", true}, {"*", "anything", true}, {"sand*", "sandbox", true}, {"*box", "sandbox", true}, {"s*d*x", "sandbox", true}, {"s*y", "sandbox", false},
+		{"*", "", true}, {"*", "anything", true}, {"sand*", "sandbox", true}, {"*box", "sandbox", true},
+		{"s*d*x", "sandbox", true}, {"s*y", "sandbox", false},
 		{"sandbo?", "sandbox", true}, {"?", "", false}, {"????", "ab", false}, {"a*?", "a", false}, {"a*?", "ab", true},
 		{`a\*`, "a*", true}, {`a\*`, "ab", false}, {`a\?b`, "a?b", true}, {`a\\b`, `a\b`, true}, {"*-é?", "x-éy", true},
 	} {

@@ -17,7 +17,8 @@ type Paginator[Out, Options any] interface {
 }
 
 // Pages makes a call for each page. It ends at the first error. Errors: *Error.
-func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation string, pages Paginator[Out, Options], options ...func(*Options)) iter.Seq2[Out, error] {
+func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation string, pages Paginator[Out, Options],
+	options ...func(*Options)) iter.Seq2[Out, error] {
 	return func(yield func(Out, error) bool) {
 		for n := 0; pages.HasMorePages(); n++ {
 			if n == MostPages {
@@ -35,5 +36,6 @@ func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation 
 
 // Endless returns the error for a result with more than MostPages pages.
 func Endless(service, operation string) error {
-	return &Error{Service: service, Operation: operation, Kind: Transient, Err: fmt.Errorf("the answer has more than %d pages, and no end", MostPages)}
+	return &Error{Service: service, Operation: operation, Kind: Transient,
+		Err: fmt.Errorf("the answer has more than %d pages, and no end", MostPages)}
 }

@@ -25,22 +25,26 @@ type Request struct {
 // called concurrently.
 func Watch(requested, attempted func(Request)) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
-		whole := middleware.InitializeMiddlewareFunc("WatchRequest", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-			began := time.Now()
-			out, metadata, err := next.HandleInitialize(ctx, in)
-			r := requestOf(ctx, metadata, err, began)
-			if attempts, ok := retry.GetAttemptResults(metadata); ok {
-				r.Retries = max(0, len(attempts.Results)-1)
-			}
-			requested(r)
-			return out, metadata, err
-		})
-		attempt := middleware.FinalizeMiddlewareFunc("WatchAttempt", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-			began := time.Now()
-			out, metadata, err := next.HandleFinalize(ctx, in)
-			attempted(requestOf(ctx, metadata, err, began))
-			return out, metadata, err
-		})
+		whole := middleware.InitializeMiddlewareFunc("WatchRequest",
+			func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput,
+				middleware.Metadata, error) {
+				began := time.Now()
+				out, metadata, err := next.HandleInitialize(ctx, in)
+				r := requestOf(ctx, metadata, err, began)
+				if attempts, ok := retry.GetAttemptResults(metadata); ok {
+					r.Retries = max(0, len(attempts.Results)-1)
+				}
+				requested(r)
+				return out, metadata, err
+			})
+		attempt := middleware.FinalizeMiddlewareFunc("WatchAttempt",
+			func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput,
+				middleware.Metadata, error) {
+				began := time.Now()
+				out, metadata, err := next.HandleFinalize(ctx, in)
+				attempted(requestOf(ctx, metadata, err, began))
+				return out, metadata, err
+			})
 		// The request is observed once the service and the operation are known, and the attempts within the retries.
 		return errors.Join(stack.Initialize.Add(whole, middleware.After), stack.Finalize.Insert(attempt, "Retry", middleware.After))
 	}

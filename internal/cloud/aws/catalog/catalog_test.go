@@ -32,7 +32,8 @@ func TestEmbedded(t *testing.T) {
 	if diff := cmp.Diff([]string{"us-east-1", "us-gov-east-1", "us-gov-west-1"}, catalogue.PriceRegions()); diff != "" {
 		t.Errorf("regions with prices -want +got:\n%s", diff)
 	}
-	for _, source := range []string{"getmoto/moto 0af643a5d 2026-08-22 (Apache-2.0)", "aws/karpenter-provider-aws 1d927085d 2026-08-21 (Apache-2.0)"} {
+	for _, source := range []string{"getmoto/moto 0af643a5d 2026-08-22 (Apache-2.0)",
+		"aws/karpenter-provider-aws 1d927085d 2026-08-21 (Apache-2.0)"} {
 		found := false
 		for _, s := range catalogue.Meta.Sources {
 			found = found || s == source
@@ -187,7 +188,8 @@ func TestPackRefuses(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	live := []Type{{Name: "m5.large", CardMbps: 750, Zones: []string{"us-east-1a"}}, {Name: "m99.large", CardMbps: 1000}, {Name: "m99.48xlarge", CardMbps: 1000, Cards: 4}}
+	live := []Type{{Name: "m5.large", CardMbps: 750, Zones: []string{"us-east-1a"}}, {Name: "m99.large", CardMbps: 1000},
+		{Name: "m99.48xlarge", CardMbps: 1000, Cards: 4}}
 	before := slices.Clone(live)
 	want := []Type{
 		{Name: "m5.large", CardMbps: 750, Zones: []string{"us-east-1a"}, BaselineMbps: 750, BranchENIs: 9,

@@ -88,7 +88,8 @@ type trial struct {
 func (d *DryRun) tags(class *awsv1.EC2NodeClass) []ec2types.Tag {
 	all := map[string]string{}
 	maps.Copy(all, class.Spec.Tags)
-	maps.Copy(all, map[string]string{awsv1.TagClusterPrefix + d.Cluster: "owned", awsv1.TagCluster: d.Cluster, awsv1.TagNodeClass: class.Name, awsv1.TagNodePool: "validation"})
+	maps.Copy(all, map[string]string{awsv1.TagClusterPrefix + d.Cluster: "owned", awsv1.TagCluster: d.Cluster,
+		awsv1.TagNodeClass: class.Name, awsv1.TagNodePool: "validation"})
 	var list []ec2types.Tag
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, ec2types.Tag{Key: aws.String(key), Value: aws.String(all[key])})
@@ -127,8 +128,10 @@ func (d *DryRun) fleet(ctx context.Context, t *trial) (*finding, error) {
 			TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{
 				TotalTargetCapacity: aws.Int32(1), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityTypeOnDemand},
 			LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
-				LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(trialTemplate), Version: aws.String("$Latest")},
-				Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: ec2types.InstanceType(t.Type), SubnetId: &t.class.Status.Subnets[0].ID, ImageId: &t.Image}},
+				LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(trialTemplate),
+					Version: aws.String("$Latest")},
+				Overrides: []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: ec2types.InstanceType(t.Type),
+					SubnetId: &t.class.Status.Subnets[0].ID, ImageId: &t.Image}},
 			}},
 			TagSpecifications: t.tagged(ec2types.ResourceTypeFleet, ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume),
 		}, once)
@@ -144,7 +147,8 @@ func (d *DryRun) fleet(ctx context.Context, t *trial) (*finding, error) {
 // instance tries an instance in each subnet until one is accepted.
 func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err error) {
 	for _, subnet := range t.class.Status.Subnets {
-		in, err := t.Instance(subnet.ID, t.tagged(ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume, ec2types.ResourceTypeNetworkInterface))
+		in, err := t.Instance(subnet.ID, t.tagged(ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume,
+			ec2types.ResourceTypeNetworkInterface))
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +161,8 @@ func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err er
 			if t.class.Spec.InstanceProfile == nil {
 				return nil, fmt.Errorf("%w: %w", errNoProfile, err)
 			}
-			return wrong(awsv1.ReasonInstanceProfileNotFound, "spec.instanceProfile: there is no instance profile %q that EC2 knows; %s", t.class.Status.InstanceProfile, call), nil
+			return wrong(awsv1.ReasonInstanceProfileNotFound, "spec.instanceProfile: there is no instance profile %q that EC2 knows; %s",
+				t.class.Status.InstanceProfile, call), nil
 		}
 		if found, err = verdict(err, awsv1.ReasonRunInstancesAuthCheckFailed); found == nil {
 			return nil, err

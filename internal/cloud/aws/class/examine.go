@@ -72,7 +72,8 @@ func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 // dependencies checks the conditions that are required to describe a machine.
 func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	var missing, unknown []string
-	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
+	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady,
+		awsv1.ConditionInstanceProfileReady} {
 		switch c := class.Condition(name); {
 		case c.Reason == awsv1.ReasonInstanceProfileNotFound: // a dry run has set it, and is made again
 		case c.IsFalse():
@@ -85,7 +86,8 @@ func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	case len(missing) > 0:
 		return wrong(awsv1.ReasonDependenciesNotReady, "%s must be true first", strings.Join(missing, ", "))
 	case len(unknown) > 0:
-		return &finding{status: metav1.ConditionUnknown, reason: awsv1.ReasonDependenciesNotReady, message: strings.Join(unknown, ", ") + ": not known yet"}
+		return &finding{status: metav1.ConditionUnknown, reason: awsv1.ReasonDependenciesNotReady,
+			message: strings.Join(unknown, ", ") + ": not known yet"}
 	}
 	return nil
 }
@@ -107,7 +109,8 @@ func tags(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 		others--
 	}
 	if others > mostTags-ourTags {
-		return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: has %d tags beside Name, want %d at most: EC2 takes %d, and karpenter sets %d", others, mostTags-ourTags, mostTags, ourTags)
+		return wrong(awsv1.ReasonTagValidationFailed,
+			"spec.tags: has %d tags beside Name, want %d at most: EC2 takes %d, and karpenter sets %d", others, mostTags-ourTags, mostTags, ourTags)
 	}
 	for _, key := range slices.Sorted(maps.Keys(class.Spec.Tags)) {
 		if key == awsv1.TagCluster || key == awsv1.TagNodePool || key == awsv1.TagNodeClaim || key == awsv1.TagNodeClass || strings.HasPrefix(key, awsv1.TagClusterPrefix) {
@@ -139,7 +142,8 @@ func accepted(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 		return &finding{status: metav1.ConditionTrue, reason: awsv1.ConditionValidationSucceeded}
 	}
 	return &finding{status: metav1.ConditionTrue, reason: awsv1.ReasonUnknownUserDataField,
-		message: fmt.Sprintf("spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: %s", strings.Join(unknown, ", "))}
+		message: fmt.Sprintf("spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: %s",
+			strings.Join(unknown, ", "))}
 }
 
 // sample returns the user data of a node without additional labels and taints.
@@ -149,7 +153,8 @@ func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) 
 
 // told returns the cluster facts that user data contains.
 func told(cluster discovery.Facts) userdata.Cluster {
-	return userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle, ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6}
+	return userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle,
+		ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6}
 }
 
 func sampleRequest(class *awsv1.EC2NodeClass, cluster discovery.Facts) userdata.Request {
@@ -157,7 +162,8 @@ func sampleRequest(class *awsv1.EC2NodeClass, cluster discovery.Facts) userdata.
 		Family:  class.Family(),
 		Kubelet: class.Spec.Kubelet,
 		Cluster: told(cluster),
-		Node:    userdata.Node{MaxPods: 110, Labels: map[string]string{karpv1.LabelCapacityType: karpv1.CapacityTypeOnDemand, awsv1.LabelNodeClass: class.Name}},
+		Node: userdata.Node{MaxPods: 110, Labels: map[string]string{karpv1.LabelCapacityType: karpv1.CapacityTypeOnDemand,
+			awsv1.LabelNodeClass: class.Name}},
 	}
 	if class.Spec.UserData != nil {
 		request.Custom = *class.Spec.UserData

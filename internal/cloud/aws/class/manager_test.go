@@ -90,9 +90,11 @@ func simulated(t *testing.T) *Reconciler {
 		cancel()
 		check(t, <-served)
 	})
-	cfg := aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(awssim.Endpoint), Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
+	cfg := aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(awssim.Endpoint),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
 	compute := ec2.NewFromConfig(cfg)
-	sources, err := discovery.New(discovery.Clients{EC2: compute, SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg)},
+	sources, err := discovery.New(discovery.Clients{EC2: compute, SSM: ssm.NewFromConfig(cfg), EKS: eks.NewFromConfig(cfg),
+		IAM: iam.NewFromConfig(cfg)},
 		discovery.Kubernetes{FromEKS: true}, discovery.Options{Cluster: "sandbox", Region: "us-east-1"})
 	check(t, err)
 	return &Reconciler{
@@ -103,7 +105,8 @@ func simulated(t *testing.T) *Reconciler {
 
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		t.Fatalf("not within a minute: %s", what)
 	}

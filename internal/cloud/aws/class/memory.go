@@ -167,7 +167,8 @@ func contents(class *awsv1.EC2NodeClass, userData []byte) [sha256.Size]byte {
 	for _, subnet := range class.Status.Subnets {
 		subnets[subnet.ID] = true
 	}
-	text, err := json.Marshal([]any{class.Spec, subnets, class.Status.SecurityGroups, class.Status.AMIs, class.Status.InstanceProfile, userData})
+	text, err := json.Marshal([]any{class.Spec, subnets, class.Status.SecurityGroups, class.Status.AMIs,
+		class.Status.InstanceProfile, userData})
 	if err != nil {
 		panic("hashing an EC2NodeClass: " + err.Error()) // it was decoded from JSON
 	}

@@ -276,7 +276,8 @@ func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (c
 		return ctrl.Result{}, err
 	}
 	if len(claims) > 0 {
-		r.Emit(class, ReasonWaiting, fmt.Sprintf("waiting for %d NodeClaims that use the class to end, %s among them", len(claims), claims[0].Name))
+		r.Emit(class, ReasonWaiting, fmt.Sprintf("waiting for %d NodeClaims that use the class to end, %s among them",
+			len(claims), claims[0].Name))
 		return ctrl.Result{RequeueAfter: waiting}, nil
 	}
 	if !r.IsolatedVPC {

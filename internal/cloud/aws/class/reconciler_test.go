@@ -30,7 +30,8 @@ func TestReady(t *testing.T) {
 		class, result, err := w.reconcile(ctx)
 		w.Must(err)
 		expect(t, "at once", class, "Ready", "True Ready")
-		if !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) || class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() ||
+		if !controllerutil.ContainsFinalizer(class,
+			awsv1.FinalizerTermination) || class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() ||
 			class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
 			t.Errorf("finalizers %v, annotations %v", class.Finalizers, class.Annotations)
 		}
@@ -48,7 +49,8 @@ func TestReady(t *testing.T) {
 			if class = w.reconciled(ctx); class.ResourceVersion != version {
 				t.Fatalf("minute %d: the class was written although nothing changed", minute)
 			}
-			for operation, every := range map[string]int{"DescribeSubnets": 1, "DescribeImages": 5, "DescribeSecurityGroups": 5, "RunInstances": 30, "CreateFleet": 30, "GetInstanceProfile": 15} {
+			for operation, every := range map[string]int{"DescribeSubnets": 1, "DescribeImages": 5, "DescribeSecurityGroups": 5,
+				"RunInstances": 30, "CreateFleet": 30, "GetInstanceProfile": 15} {
 				if asked := w.Count(operation) > 0; asked != (minute%every == 0) {
 					t.Errorf("minute %d: %s called: %v, want every %d minutes", minute, operation, asked, every)
 				}
@@ -78,7 +80,8 @@ func TestNothingFound(t *testing.T) {
 	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		family := awsv1.FamilyAL2023
 		class.Spec = awsv1.EC2NodeClassSpec{Role: "Missing", AMIFamily: &family, SubnetSelectorTerms: []awsv1.SubnetSelectorTerm{{Tags: nowhere}},
-			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: nowhere}}, AMISelectorTerms: []awsv1.AMISelectorTerm{{Tags: nowhere}}}
+			SecurityGroupSelectorTerms: []awsv1.SecurityGroupSelectorTerm{{Tags: nowhere}},
+			AMISelectorTerms:           []awsv1.AMISelectorTerm{{Tags: nowhere}}}
 	}))
 }
 
@@ -144,8 +147,10 @@ func TestPermissions(t *testing.T) {
 // TestRefusalIsQuiet checks that the class is not written again because of EC2's request ID, which differs in each
 // response, and that the write does not trigger another reconciliation. Denied reads are reported too.
 func TestRefusalIsQuiet(t *testing.T) {
-	for action, condition := range map[string]string{"RunInstances": awsv1.ConditionValidationSucceeded, "DescribeSubnets": awsv1.ConditionSubnetsReady,
-		"DescribeImages": awsv1.ConditionAMIsReady, "DescribeSecurityGroups": awsv1.ConditionSecurityGroupsReady, "GetInstanceProfile": awsv1.ConditionInstanceProfileReady} {
+	for action, condition := range map[string]string{"RunInstances": awsv1.ConditionValidationSucceeded,
+		"DescribeSubnets": awsv1.ConditionSubnetsReady,
+		"DescribeImages":  awsv1.ConditionAMIsReady, "DescribeSecurityGroups": awsv1.ConditionSecurityGroupsReady,
+		"GetInstanceProfile": awsv1.ConditionInstanceProfileReady} {
 		within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 			_, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultDeny, Action: action})
 			w.Must(err)
@@ -262,7 +267,8 @@ func TestEnd(t *testing.T) {
 		w.Must(w.Client.Delete(ctx, class))
 		_, result, err := w.reconcile(ctx)
 		w.Must(err)
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0], "WaitingOnNodeClaimTermination: waiting for 1 NodeClaims") || result.RequeueAfter != 10*time.Minute || w.templates != nil {
+		if len(w.events) != 1 || !strings.HasPrefix(w.events[0],
+			"WaitingOnNodeClaimTermination: waiting for 1 NodeClaims") || result.RequeueAfter != 10*time.Minute || w.templates != nil {
 			t.Errorf("with a claim: events %v, again after %v, templates deleted of %v", w.events, result.RequeueAfter, w.templates)
 		}
 		w.Must(w.Client.Delete(ctx, claimOf("mine", name)))

@@ -182,7 +182,8 @@ func TestStampOfWhatMoves(t *testing.T) {
 			written = true
 			current := &karpv1.NodeClaim{}
 			w.Must(api.Get(ctx, client.ObjectKeyFromObject(claim), current))
-			current.Annotations[awsv1.AnnotationNodeClassHash], current.Annotations[awsv1.AnnotationNodeClassHashVersion] = "bought", awsv1.HashVersion
+			current.Annotations[awsv1.AnnotationNodeClassHash], current.Annotations[awsv1.AnnotationNodeClassHashVersion] = "bought",
+				awsv1.HashVersion
 			w.Must(api.Update(ctx, current))
 			return nil
 		})

@@ -117,7 +117,8 @@ func (a *Addresses) ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addres
 	return a.choose(class, zone, addresses, a.counted)
 }
 
-func (a *Addresses) choose(class *awsv1.EC2NodeClass, zone string, addresses int64, freeOf func(id string) (int64, bool)) (id string, found bool) {
+func (a *Addresses) choose(class *awsv1.EC2NodeClass, zone string, addresses int64, freeOf func(id string) (int64, bool)) (id string,
+	found bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	most := int64(-1)

@@ -28,7 +28,8 @@ const (
 func KindOf(err error) Kind { return call.KindOf(err) }
 
 // Pages is call.Pages.
-func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation string, pages call.Paginator[Out, Options]) iter.Seq2[Out, error] {
+func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation string,
+	pages call.Paginator[Out, Options]) iter.Seq2[Out, error] {
 	return call.Pages(ctx, c, service, operation, pages)
 }
 

@@ -16,7 +16,8 @@ import (
 
 func TestMinorVersion(t *testing.T) {
 	for text, want := range map[string]string{
-		"1.33": "1.33", "v1.33.4-eks-1234567": "1.33", "1.36+": "1.36", "v1.36.0": "1.36", "": "", "2.1": "", "1.x": "", "one.33": "", "1.33x": "",
+		"1.33": "1.33", "v1.33.4-eks-1234567": "1.33", "1.36+": "1.36", "v1.36.0": "1.36", "": "", "2.1": "", "1.x": "",
+		"one.33": "", "1.33x": "",
 	} {
 		if got, err := minorVersion(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
@@ -42,12 +43,15 @@ func TestCluster(t *testing.T) {
 			Facts{"sandbox", "1.34", "https://api.example", pem, "10.100.0.0/16", "", false}},
 		{"settings win", simCluster, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ=="},
 			Facts{"sandbox", "1.35", "https://mine", "bWluZQ==", "10.100.0.0/16", "", false}},
-		{"not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}}, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server},
+		{"not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}},
+			Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server},
 			Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "", false}},
 		{"IPv6", awssim.Options{Cluster: awssim.Cluster{CA: "PEM", Endpoint: "https://e", ServiceCIDR: "fd12::/108"}}, Kubernetes{},
 			Facts{"sandbox", "1.36", "https://e", pem, "fd12::/108", "", true}},
-		{"IPv6, not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}}, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server,
-			DNS: func(context.Context) (string, error) { return "fd12::a", nil }}, Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "fd12::a", true}},
+		{"IPv6, not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}},
+			Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server,
+				DNS: func(context.Context) (string, error) { return "fd12::a", nil }},
+			Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "fd12::a", true}},
 	} {
 		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
 			got, err := w.Cluster.Facts(ctx)

@@ -214,7 +214,8 @@ func (i *Images) describe(ctx context.Context, queries []query) ([]description, 
 func (q query) asksForImage(read *ec2types.Image) bool {
 	owned := len(q.owners) == 0 || slices.Contains(q.owners, "self") ||
 		slices.Contains(q.owners, value(read.OwnerId)) || slices.Contains(q.owners, value(read.ImageOwnerAlias))
-	return owned && q.asksFor(map[string]string{"image-id": value(read.ImageId), "name": value(read.Name), "state": string(read.State)}, read.Tags)
+	return owned && q.asksFor(map[string]string{"image-id": value(read.ImageId), "name": value(read.Name), "state": string(read.State)},
+		read.Tags)
 }
 
 func describedAt(read *ec2types.Image, now time.Time) description {

@@ -50,7 +50,8 @@ func TestReleases(t *testing.T) {
 			"/aws/service/bottlerocket/aws-k8s-1.36-nvidia/arm64/1.46.0/image_id nvidia"}},
 		{awsv1.FamilyWindows2022, "latest", "1.34", []string{
 			"/aws/service/ami-windows-latest/Windows_Server-2022-English-Core-EKS_Optimized-1.34/image_id windows 10.0.20348"}},
-		{awsv1.FamilyWindows2025, "latest", "1.34", []string{"there are no images windows2025@latest for Kubernetes 1.34; use windows2022@latest"}},
+		{awsv1.FamilyWindows2025, "latest", "1.34",
+			[]string{"there are no images windows2025@latest for Kubernetes 1.34; use windows2022@latest"}},
 		{awsv1.FamilyWindows2025, "latest", "1.35", []string{
 			"/aws/service/ami-windows-latest/Windows_Server-2025-English-Core-EKS_Optimized-1.35/image_id windows 10.0.26100"}},
 		{awsv1.FamilyAL2023, "latest", "33", []string{`version of Kubernetes: is "33", want one such as 1.33`}},
@@ -91,17 +92,23 @@ func variantName(fit []corev1.NodeSelectorRequirement) string {
 
 func TestWinners(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
-	amd, arm := []corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "amd64")}, []corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "arm64")}
+	amd, arm := []corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "amd64")},
+		[]corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "arm64")}
 	for _, test := range []struct {
 		name   string
 		images []Image
 		want   string
 	}{
-		{"newest of each architecture", []Image{{ID: "1", Created: day(1), Requirements: amd}, {ID: "2", Created: day(2), Requirements: amd}, {ID: "3", Created: day(1), Requirements: arm}}, "2 3"},
-		{"an older one that is not deprecated", []Image{{ID: "1", Created: day(1), Requirements: amd}, {ID: "2", Created: day(2), Deprecated: true, Requirements: amd}}, "1"},
-		{"only deprecated ones", []Image{{ID: "1", Created: day(1), Deprecated: true, Requirements: amd}, {ID: "2", Created: day(2), Deprecated: true, Requirements: amd}}, "2"},
-		{"the greater name", []Image{{ID: "1", Name: "b", Created: day(1), Requirements: amd}, {ID: "2", Name: "a", Created: day(1), Requirements: amd}}, "1"},
-		{"newest first, then by id", []Image{{ID: "2", Created: day(1), Requirements: amd}, {ID: "1", Created: day(1), Requirements: arm}, {ID: "0", Created: day(3), Requirements: slices.Concat(arm, withGPU)}}, "0 1 2"},
+		{"newest of each architecture", []Image{{ID: "1", Created: day(1), Requirements: amd},
+			{ID: "2", Created: day(2), Requirements: amd}, {ID: "3", Created: day(1), Requirements: arm}}, "2 3"},
+		{"an older one that is not deprecated", []Image{{ID: "1", Created: day(1), Requirements: amd},
+			{ID: "2", Created: day(2), Deprecated: true, Requirements: amd}}, "1"},
+		{"only deprecated ones", []Image{{ID: "1", Created: day(1), Deprecated: true, Requirements: amd},
+			{ID: "2", Created: day(2), Deprecated: true, Requirements: amd}}, "2"},
+		{"the greater name", []Image{{ID: "1", Name: "b", Created: day(1), Requirements: amd},
+			{ID: "2", Name: "a", Created: day(1), Requirements: amd}}, "1"},
+		{"newest first, then by id", []Image{{ID: "2", Created: day(1), Requirements: amd}, {ID: "1", Created: day(1), Requirements: arm},
+			{ID: "0", Created: day(3), Requirements: slices.Concat(arm, withGPU)}}, "0 1 2"},
 		{"none", nil, ""},
 	} {
 		for range 2 {
@@ -156,7 +163,8 @@ func TestAlias(t *testing.T) {
 		if diff := cmp.Diff(want, lines); diff != "" {
 			t.Errorf("al2023@latest (-want +got):\n%s", diff)
 		}
-		for alias, want := range map[string]string{"al2023@v20261101": "v20261101", "bottlerocket@v1.46.0": "v1.46.0", "bottlerocket@latest": "v1."} {
+		for alias, want := range map[string]string{"al2023@v20261101": "v20261101", "bottlerocket@v1.46.0": "v1.46.0",
+			"bottlerocket@latest": "v1."} {
 			class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.AMISelectorTerms[0].Alias = alias })
 			if names := imagesOf(ctx, w, withUID(class, alias), "1.36"); len(names) == 0 || !strings.Contains(names[0], want) {
 				t.Errorf("%s: found %v, want images of %s", alias, names, want)
@@ -268,7 +276,8 @@ func TestTerms(t *testing.T) {
 			{"tags", []awsv1.AMISelectorTerm{{Tags: mine}}, []string{"node-2", "node-2-arm"}},
 			{"any value", []awsv1.AMISelectorTerm{{Tags: map[string]string{"team": "*"}}}, []string{"node-2", "node-2-arm"}},
 			{"name", []awsv1.AMISelectorTerm{{Name: "node-1"}}, []string{"node-1"}},
-			{"name of Amazon's", []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-al2023-arm64-standard-1.36-v2026*"}}, []string{"amazon-eks-node-al2023-arm64-standard-1.36-v20260920"}},
+			{"name of Amazon's", []awsv1.AMISelectorTerm{{Name: "amazon-eks-node-al2023-arm64-standard-1.36-v2026*"}},
+				[]string{"amazon-eks-node-al2023-arm64-standard-1.36-v20260920"}},
 			{"name of another owner", []awsv1.AMISelectorTerm{{Name: "node-1", Owner: "amazon"}}, nil},
 			{"id of an old one", []awsv1.AMISelectorTerm{{ID: old}}, []string{"node-1"}},
 			{"id and tags", []awsv1.AMISelectorTerm{{ID: old}, {Tags: mine}}, []string{"node-2", "node-2-arm"}},

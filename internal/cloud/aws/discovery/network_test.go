@@ -30,7 +30,8 @@ func TestQueries(t *testing.T) {
 	})
 	same("no term", subnetQueries(nil), nil)
 	same("groups", groupQueries([]awsv1.SecurityGroupSelectorTerm{
-		{Name: "n2"}, {Tags: map[string]string{"a": "1"}}, {ID: "sg-1", Name: "not looked at"}, {Name: "n1", Tags: map[string]string{"not": "looked at"}},
+		{Name: "n2"}, {Tags: map[string]string{"a": "1"}}, {ID: "sg-1", Name: "not looked at"},
+		{Name: "n1", Tags: map[string]string{"not": "looked at"}},
 	}), []query{
 		{filters: []filter{{"group-id", []string{"sg-1"}}}},
 		{filters: []filter{{"group-name", []string{"n1", "n2"}}}},
@@ -153,7 +154,8 @@ func TestErrors(t *testing.T) {
 			if call.Kind != test.kind || call.Code != test.code || KindOf(err) != test.kind {
 				t.Errorf("%v: kind %q, code %q, want %q, %q (%v)", test.fault.Kind, call.Kind, call.Code, test.kind, test.code, err)
 			}
-			if answered := test.code != ""; answered != (call.RequestID != "") || answered != strings.Contains(err.Error(), "(request "+call.RequestID) {
+			if answered := test.code != ""; answered != (call.RequestID != "") || answered != strings.Contains(err.Error(),
+				"(request "+call.RequestID) {
 				t.Errorf("%v: request ID %q in %q", test.fault.Kind, call.RequestID, err)
 			}
 			if took := time.Since(began); took > 31*time.Second {

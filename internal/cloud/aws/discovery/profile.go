@@ -51,7 +51,8 @@ type Profiles struct {
 type profileKey struct{ uid, role string }
 
 func newProfiles(api IAMAPI, calls *Caller, opts Options) *Profiles {
-	return &Profiles{api: api, calls: calls, opts: opts, made: newCache[profileKey, string](opts.Now), missing: newCache[string, struct{}](opts.Now), idle: map[string]time.Time{}}
+	return &Profiles{api: api, calls: calls, opts: opts, made: newCache[profileKey, string](opts.Now),
+		missing: newCache[string, struct{}](opts.Now), idle: map[string]time.Time{}}
 }
 
 // Ensure returns the name of the profile for launches: the class's own, or one that is created for its role. A profile
@@ -158,9 +159,10 @@ func (p *Profiles) read(ctx context.Context, name string) (*iamtypes.InstancePro
 }
 
 func (p *Profiles) removeRole(ctx context.Context, name, role string) error {
-	_, err := Do(ctx, p.calls, "IAM", "RemoveRoleFromInstanceProfile", func(ctx context.Context) (*iam.RemoveRoleFromInstanceProfileOutput, error) {
-		return p.api.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: &role})
-	})
+	_, err := Do(ctx, p.calls, "IAM", "RemoveRoleFromInstanceProfile",
+		func(ctx context.Context) (*iam.RemoveRoleFromInstanceProfileOutput, error) {
+			return p.api.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &name, RoleName: &role})
+		})
 	if KindOf(err) == NotFound {
 		return nil
 	}

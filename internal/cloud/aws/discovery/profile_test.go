@@ -138,7 +138,8 @@ func TestProfileRoles(t *testing.T) {
 		legacy := "sandbox_123456789"
 		_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &legacy})
 		w.Must(err)
-		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &legacy, RoleName: aws.String("Other")})
+		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &legacy,
+			RoleName: aws.String("Other")})
 		w.Must(err)
 		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Role = "Other" })
 		class.Status.InstanceProfile = legacy
@@ -148,7 +149,8 @@ func TestProfileRoles(t *testing.T) {
 		class.Status.InstanceProfile, class.UID = "", "uid-2"
 		name := w.ensured(ctx, class)
 		w.Must(w.Profiles.removeRole(ctx, name, "Other"))
-		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: aws.String("KarpenterNodeRole-sandbox")})
+		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name,
+			RoleName: aws.String("KarpenterNodeRole-sandbox")})
 		w.Must(err)
 		w.Profiles.Forget(class)
 		w.ensured(ctx, class)

@@ -49,7 +49,8 @@ func (s Show) Groups(found []Group, subnets []Subnet) {
 	if len(used) == 0 {
 		message := "spec.securityGroupSelectorTerms: no security group matches; look at the tags, names and ids, and at the region"
 		if len(elsewhere) > 0 {
-			message = fmt.Sprintf("spec.securityGroupSelectorTerms: only security groups of other networks than that of the subnets match: %s", ids(elsewhere))
+			message = fmt.Sprintf("spec.securityGroupSelectorTerms: only security groups of other networks than that of the subnets match: %s",
+				ids(elsewhere))
 		}
 		s.conditions().SetFalse(awsv1.ConditionSecurityGroupsReady, awsv1.ReasonSecurityGroupsNotFound, message)
 		return
@@ -86,7 +87,8 @@ func (s Show) Images(found []Image, err error) bool {
 		return true
 	}
 	for _, image := range found {
-		s.Class.Status.AMIs = append(s.Class.Status.AMIs, awsv1.AMI{ID: image.ID, Name: image.Name, Deprecated: image.Deprecated, Requirements: image.Requirements})
+		s.Class.Status.AMIs = append(s.Class.Status.AMIs,
+			awsv1.AMI{ID: image.ID, Name: image.Name, Deprecated: image.Deprecated, Requirements: image.Requirements})
 	}
 	s.conditions().SetTrue(awsv1.ConditionAMIsReady)
 	return true
@@ -121,7 +123,8 @@ const ReasonCallRefused = "CallRefused"
 // in its message.
 func (s Show) Unanswered(condition string, err error) {
 	kind, old := KindOf(err), s.conditions().Get(condition)
-	if kind != Denied && kind != Rejected || old.Reason == ReasonCallRefused && strings.HasSuffix(once.ReplaceAllString(old.Message, ""), once.ReplaceAllString(err.Error(), "")) {
+	if kind != Denied && kind != Rejected || old.Reason == ReasonCallRefused && strings.HasSuffix(once.ReplaceAllString(old.Message, ""),
+		once.ReplaceAllString(err.Error(), "")) {
 		return
 	}
 	switch {

@@ -15,7 +15,8 @@ import (
 func TestShow(t *testing.T) {
 	subnet := Subnet{ID: "subnet-1", Zone: "a", ZoneID: "az1", VPC: "vpc-1", Free: 5}
 	group := Group{ID: "sg-1", Name: "nodes", VPC: "vpc-1"}
-	image := Image{ID: "ami-1", Name: "n", Deprecated: true, Requirements: []corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "amd64")}}
+	image := Image{ID: "ami-1", Name: "n", Deprecated: true,
+		Requirements: []corev1.NodeSelectorRequirement{in(corev1.LabelArchStable, "amd64")}}
 	call := &CallError{Service: "EC2", Operation: "DescribeImages", Kind: Throttled, Err: errors.New("slow down")}
 	denied := &CallError{Service: "EC2", Operation: "DescribeImages", Kind: Denied, Err: errors.New("not you")}
 	for _, test := range []struct {
@@ -28,18 +29,21 @@ func TestShow(t *testing.T) {
 		{"no subnet", awsv1.ConditionSubnetsReady, func(s Show) { s.Subnets(nil) }, "False SubnetsNotFound spec.subnetSelectorTerms"},
 		{"subnet gone", awsv1.ConditionSubnetsReady, func(s Show) { s.Subnets([]Subnet{subnet}); s.Subnets(nil) }, "False SubnetsNotFound "},
 		{"group", awsv1.ConditionSecurityGroupsReady, func(s Show) { s.Groups([]Group{group}, []Subnet{subnet}) }, "True SecurityGroupsReady "},
-		{"no group", awsv1.ConditionSecurityGroupsReady, func(s Show) { s.Groups(nil, []Subnet{subnet}) }, "False SecurityGroupsNotFound no security group"},
+		{"no group", awsv1.ConditionSecurityGroupsReady, func(s Show) { s.Groups(nil, []Subnet{subnet}) },
+			"False SecurityGroupsNotFound no security group"},
 		{"group of another network", awsv1.ConditionSecurityGroupsReady,
 			func(s Show) { s.Groups([]Group{{ID: "sg-2", VPC: "vpc-2"}}, []Subnet{subnet}) }, "False SecurityGroupsNotFound sg-2 of vpc-2"},
 		{"group, and no subnet", awsv1.ConditionSecurityGroupsReady, func(s Show) { s.Groups([]Group{group}, nil) }, "True SecurityGroupsReady "},
 		{"image", awsv1.ConditionAMIsReady, func(s Show) { s.Images([]Image{image}, nil) }, "True AMIsReady "},
 		{"no image", awsv1.ConditionAMIsReady, func(s Show) { s.Images(nil, nil) }, "False AMINotFound spec.amiSelectorTerms"},
-		{"alias", awsv1.ConditionAMIsReady, func(s Show) { s.Images(nil, &UnsupportedAliasError{"al2@latest", "1.33", "use another"}) }, "False UnsupportedAlias use another"},
+		{"alias", awsv1.ConditionAMIsReady, func(s Show) { s.Images(nil, &UnsupportedAliasError{"al2@latest", "1.33", "use another"}) },
+			"False UnsupportedAlias use another"},
 		{"images not read", awsv1.ConditionAMIsReady, func(s Show) { s.Images([]Image{image}, nil); s.Images(nil, call) }, "True AMIsReady "},
 		{"images never read", awsv1.ConditionAMIsReady, func(s Show) { s.Images(nil, call) }, "Unknown AwaitingReconciliation "},
 		{"profile", awsv1.ConditionInstanceProfileReady, func(s Show) { s.Profile("p", nil) }, "True InstanceProfileReady "},
 		{"no role", awsv1.ConditionInstanceProfileReady, func(s Show) { s.Profile("", &RoleNotFoundError{"r"}) }, "False RoleNotFound spec.role"},
-		{"profile not read", awsv1.ConditionInstanceProfileReady, func(s Show) { s.Profile("p", nil); s.Profile("", call) }, "True InstanceProfileReady "},
+		{"profile not read", awsv1.ConditionInstanceProfileReady, func(s Show) { s.Profile("p", nil); s.Profile("", call) },
+			"True InstanceProfileReady "},
 		{"no placement group", awsv1.ConditionPlacementGroupReady, func(s Show) { s.Inert() }, "True PlacementGroupReady "},
 		{"placement group", awsv1.ConditionPlacementGroupReady, func(s Show) {
 			s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
@@ -88,7 +92,8 @@ func TestShow(t *testing.T) {
 		Subnets:        []awsv1.Subnet{{ID: "subnet-1", Zone: "a", ZoneID: "az1"}},
 		SecurityGroups: []awsv1.SecurityGroup{{ID: "sg-1", Name: "nodes"}},
 		AMIs: []awsv1.AMI{{ID: "ami-1", Name: "n", Deprecated: true,
-			Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"amd64"}}}}},
+			Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{"amd64"}}}}},
 		InstanceProfile: "p",
 	}
 	if diff := cmp.Diff(want, class.Status); diff != "" {

@@ -21,8 +21,9 @@ func within(t *testing.T, sim awssim.Options, kubernetes Kubernetes, test func(c
 	t.Helper()
 	awstest.Run(t, sim, func(ctx context.Context, aws *awstest.World) {
 		w := &world{World: aws}
-		sources, err := New(Clients{EC2: w.EC2, SSM: w.SSM, EKS: w.EKS, IAM: w.IAM}, kubernetes, Options{Cluster: awstest.Cluster, Region: "us-east-1",
-			Observe: w.Observe, Unsupported: func(version string) { w.unsupported = append(w.unsupported, version) }})
+		sources, err := New(Clients{EC2: w.EC2, SSM: w.SSM, EKS: w.EKS, IAM: w.IAM}, kubernetes,
+			Options{Cluster: awstest.Cluster, Region: "us-east-1",
+				Observe: w.Observe, Unsupported: func(version string) { w.unsupported = append(w.unsupported, version) }})
 		w.Must(err)
 		w.Sources = sources
 		test(ctx, w)

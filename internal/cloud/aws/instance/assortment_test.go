@@ -54,11 +54,15 @@ func TestExcluded(t *testing.T) {
 		{"interfaces", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 2}} }, ""},
 		{"interfaces without ENA", *known(t, "m4.large"), func(c *Class) { c.Interfaces = []Interface{{}} }, "no enhanced network adapter"},
 		{"interfaces with ENA", ena, func(c *Class) { c.Interfaces = []Interface{{}} }, ""},
-		{"second card", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Card: 1}} }, "has 1 network cards, too few for the networkCardIndex 1"},
-		{"device too high", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 3}} }, "3 interfaces on network card 0, too few for the deviceIndex 3"},
-		{"device too high on the second card", *known(t, "p5.48xlarge"), func(c *Class) { c.Interfaces = []Interface{{}, {Card: 1, Device: 2}} }, "2 interfaces on network card 1"},
+		{"second card", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Card: 1}} },
+			"has 1 network cards, too few for the networkCardIndex 1"},
+		{"device too high", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 3}} },
+			"3 interfaces on network card 0, too few for the deviceIndex 3"},
+		{"device too high on the second card", *known(t, "p5.48xlarge"),
+			func(c *Class) { c.Interfaces = []Interface{{}, {Card: 1, Device: 2}} }, "2 interfaces on network card 1"},
 		{"EFA", *known(t, "p5.48xlarge"), func(c *Class) { c.Interfaces = []Interface{{}, {Card: 31, Device: 1, EFAOnly: true}} }, ""},
-		{"no EFA", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 1, EFAOnly: true}} }, "has 0 elastic fabric adapters"},
+		{"no EFA", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 1, EFAOnly: true}} },
+			"has 0 elastic fabric adapters"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			class := al2023(zone)
@@ -157,7 +161,8 @@ func TestOfferings(t *testing.T) {
 		t.Errorf("m5.large -want +got:\n%s", diff)
 	}
 	first := asked[slices.IndexFunc(asked, func(o Offer) bool { return o.Type == "m5.large" })]
-	wantOffer := Offer{CapacityType: "on-demand", Type: "m5.large", Zone: "us-east-1a", Class: "default", Subnets: []string{"subnet-1", "subnet-3"}}
+	wantOffer := Offer{CapacityType: "on-demand", Type: "m5.large", Zone: "us-east-1a", Class: "default",
+		Subnets: []string{"subnet-1", "subnet-3"}}
 	if diff := cmp.Diff(wantOffer, first); diff != "" {
 		t.Errorf("queried offers -want +got:\n%s", diff)
 	}
@@ -184,7 +189,8 @@ func TestCatalogueOrder(t *testing.T) {
 
 func TestClassOf(t *testing.T) {
 	pointer := func(s string) *string { return &s }
-	family, raid0, size, most, perCore := awsv1.FamilyBottlerocket, awsv1.InstanceStorePolicyRAID0, resource.MustParse("50Gi"), intstr.FromInt32(58), int32(8)
+	family, raid0, size, most, perCore := awsv1.FamilyBottlerocket, awsv1.InstanceStorePolicyRAID0,
+		resource.MustParse("50Gi"), intstr.FromInt32(58), int32(8)
 	class := &awsv1.EC2NodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: awsv1.EC2NodeClassSpec{
@@ -213,7 +219,8 @@ func TestClassOf(t *testing.T) {
 	number := int64(58)
 	want := Class{
 		Name: "web", Family: awsv1.FamilyBottlerocket, RAID0: true, NestedVirtualization: true, ConnectionTracking: true,
-		Images:     []Image{{ID: "ami-1", Requirements: []cloud.Requirement{{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"amd64"}}}}},
+		Images: []Image{{ID: "ami-1", Requirements: []cloud.Requirement{{Key: "kubernetes.io/arch", Operator: "In",
+			Values: []string{"amd64"}}}}},
 		Subnets:    []Subnet{{ID: "subnet-1", Zone: "us-east-1a", ZoneID: "use1-az1"}},
 		Volumes:    []Volume{{Device: "/dev/xvda"}, {Device: "/dev/xvdb", Root: true, Bytes: 50 * giB}},
 		Interfaces: []Interface{{}, {Card: 1, Device: 2, EFAOnly: true}},

@@ -92,7 +92,8 @@ func TestExtendedResources(t *testing.T) {
 			awsv1.ResourceNeuron: 16, awsv1.ResourceNeuronCore: 64, awsv1.ResourceEFA: 1, awsv1.ResourcePodENI: 111,
 		}},
 		{"part of a GPU", known(t, "g6f.large"), awsv1.FamilyAL2023, nil, map[string]int64{awsv1.ResourcePodENI: 10}},
-		{"EFA as the class says", known(t, "p4d.24xlarge"), awsv1.FamilyAL2023, []Interface{{}, {Card: 1, Device: 1, EFAOnly: true}, {Card: 2, Device: 1, EFAOnly: true}},
+		{"EFA as the class says", known(t, "p4d.24xlarge"), awsv1.FamilyAL2023,
+			[]Interface{{}, {Card: 1, Device: 1, EFAOnly: true}, {Card: 2, Device: 1, EFAOnly: true}},
 			map[string]int64{awsv1.ResourceNVIDIAGPU: 8, awsv1.ResourceEFA: 2, awsv1.ResourcePodENI: 62}},
 		{"no EFA as the class says", known(t, "p4d.24xlarge"), awsv1.FamilyAL2023, []Interface{{}},
 			map[string]int64{awsv1.ResourceNVIDIAGPU: 8, awsv1.ResourcePodENI: 62}},
@@ -176,17 +177,21 @@ func TestOverhead(t *testing.T) {
 			map[string]int64{cpu: 70, memory: eni(110) + 100*miB, ephemeralStorage: giB + 5*giB}},
 		{"reserved in part", awsv1.FamilyAL2023, Kubelet{KubeReserved: map[string]string{"cpu": "1", "pid": "1000"}},
 			map[string]int64{cpu: 1000, memory: eni(29) + 100*miB, ephemeralStorage: giB + storage/10}},
-		{"reserved in whole", awsv1.FamilyAL2023, Kubelet{KubeReserved: map[string]string{"cpu": "90m", "memory": "1Gi", "ephemeral-storage": "2Gi"}},
+		{"reserved in whole", awsv1.FamilyAL2023, Kubelet{KubeReserved: map[string]string{"cpu": "90m", "memory": "1Gi",
+			"ephemeral-storage": "2Gi"}},
 			map[string]int64{cpu: 90, memory: giB + 100*miB, ephemeralStorage: 2*giB + storage/10}},
 		{"for the system", awsv1.FamilyAL2023, Kubelet{SystemReserved: map[string]string{"cpu": "100m", "memory": "50Mi"}},
 			map[string]int64{cpu: 170, memory: eni(29) + 150*miB, ephemeralStorage: giB + storage/10}},
-		{"eviction by amount", awsv1.FamilyAL2023, Kubelet{EvictionHard: map[string]string{"memory.available": "500Mi", "nodefs.available": "1Gi"}},
+		{"eviction by amount", awsv1.FamilyAL2023, Kubelet{EvictionHard: map[string]string{"memory.available": "500Mi",
+			"nodefs.available": "1Gi"}},
 			map[string]int64{cpu: 70, memory: eni(29) + 500*miB, ephemeralStorage: 2 * giB}},
-		{"eviction by percentage, rounded up", awsv1.FamilyAL2023, Kubelet{EvictionHard: map[string]string{"memory.available": "7%", "nodefs.available": "33%"}},
+		{"eviction by percentage, rounded up", awsv1.FamilyAL2023,
+			Kubelet{EvictionHard: map[string]string{"memory.available": "7%", "nodefs.available": "33%"}},
 			map[string]int64{cpu: 70, memory: eni(29) + 556154225, ephemeralStorage: giB + 7086696039}},
 		{"no eviction", awsv1.FamilyAL2023, Kubelet{EvictionHard: map[string]string{"memory.available": "100%", "nodefs.available": "0%"}},
 			map[string]int64{cpu: 70, memory: eni(29), ephemeralStorage: giB}},
-		{"other signals do not count", awsv1.FamilyAL2023, Kubelet{EvictionHard: map[string]string{"imagefs.available": "30%", "pid.available": "9"}},
+		{"other signals do not count", awsv1.FamilyAL2023,
+			Kubelet{EvictionHard: map[string]string{"imagefs.available": "30%", "pid.available": "9"}},
 			map[string]int64{cpu: 70, memory: eni(29) + 100*miB, ephemeralStorage: giB + storage/10}},
 	} {
 		class, f := Class{Kubelet: test.kubelet}, familyOf(test.family)
@@ -207,10 +212,14 @@ func TestKubeletRefused(t *testing.T) {
 		kubelet Kubelet
 		want    string
 	}{
-		"kubeReserved":   {Kubelet{KubeReserved: map[string]string{"cpu": "max(1, 2)"}}, `spec.kubelet.kubeReserved["cpu"]: is "max(1, 2)", want`},
-		"systemReserved": {Kubelet{SystemReserved: map[string]string{"memory": "-1Gi"}}, `spec.kubelet.systemReserved["memory"]: is "-1Gi", want`},
-		"eviction":       {Kubelet{EvictionHard: map[string]string{"memory.available": "much"}}, `spec.kubelet.evictionHard["memory.available"]: is "much", want`},
-		"percentage":     {Kubelet{EvictionHard: map[string]string{"nodefs.available": "101%"}}, `spec.kubelet.evictionHard["nodefs.available"]: is "101%", want`},
+		"kubeReserved": {Kubelet{KubeReserved: map[string]string{"cpu": "max(1, 2)"}},
+			`spec.kubelet.kubeReserved["cpu"]: is "max(1, 2)", want`},
+		"systemReserved": {Kubelet{SystemReserved: map[string]string{"memory": "-1Gi"}},
+			`spec.kubelet.systemReserved["memory"]: is "-1Gi", want`},
+		"eviction": {Kubelet{EvictionHard: map[string]string{"memory.available": "much"}},
+			`spec.kubelet.evictionHard["memory.available"]: is "much", want`},
+		"percentage": {Kubelet{EvictionHard: map[string]string{"nodefs.available": "101%"}},
+			`spec.kubelet.evictionHard["nodefs.available"]: is "101%", want`},
 		"not a number":   {Kubelet{EvictionHard: map[string]string{"nodefs.available": "NaN%"}}, `is "NaN%", want`},
 		"less than none": {Kubelet{EvictionHard: map[string]string{"nodefs.available": "-1Gi"}}, `is "-1Gi", want`},
 	} {
@@ -274,7 +283,8 @@ func checkAmounts(t *testing.T, class string, it *cloud.InstanceType) {
 	allocatable := it.Allocatable()
 	for resource, amount := range it.Capacity {
 		if amount < 0 || it.Overhead[resource] < 0 || allocatable[resource] > amount || allocatable[resource] < 0 {
-			t.Errorf("%s: %s has capacity %d, overhead %d, allocatable %d of %s", class, it.Name, amount, it.Overhead[resource], allocatable[resource], resource)
+			t.Errorf("%s: %s has capacity %d, overhead %d, allocatable %d of %s", class, it.Name, amount, it.Overhead[resource],
+				allocatable[resource], resource)
 		}
 	}
 	for _, resource := range []string{cpu, memory, pods} {

@@ -77,7 +77,8 @@ func TestMemoryRestoreDamaged(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"m5.large_ami-1": "8178892800"}, m.Data()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	for _, want := range []string{`"m5.large": is "1"`, `"_ami-1"`, `"m5.xlarge_"`, `"m5.xlarge_ami-1": is "much"`, `"m5.2xlarge_ami-1": is "0"`} {
+	for _, want := range []string{`"m5.large": is "1"`, `"_ami-1"`, `"m5.xlarge_"`, `"m5.xlarge_ami-1": is "much"`,
+		`"m5.2xlarge_ami-1": is "0"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %s", err, want)
 		}

@@ -180,10 +180,12 @@ func (p *Prices) MergeSpot(prices []SpotPrice, at time.Time) Merged {
 			merged.reject("%s spot in %s: %v is not above zero", entry.Type, entry.Zone, entry.Price)
 			continue
 		case known && entry.Price > onDemand*spotImplausible:
-			merged.reject("%s spot in %s: %v is more than %d times the price on demand, %v", entry.Type, entry.Zone, entry.Price, spotImplausible, onDemand)
+			merged.reject("%s spot in %s: %v is more than %d times the price on demand, %v", entry.Type, entry.Zone,
+				entry.Price, spotImplausible, onDemand)
 			continue
 		case known && entry.Price < onDemand/spotTooCheap:
-			merged.reject("%s spot in %s: %v is less than the price on demand, %v, divided by %d", entry.Type, entry.Zone, entry.Price, onDemand, spotTooCheap)
+			merged.reject("%s spot in %s: %v is less than the price on demand, %v, divided by %d", entry.Type, entry.Zone,
+				entry.Price, onDemand, spotTooCheap)
 			continue
 		}
 		key := pool{entry.Type, entry.Zone}

@@ -42,7 +42,8 @@ func TestEmbeddedPrices(t *testing.T) {
 
 func TestMergeOnDemand(t *testing.T) {
 	prices := NewPrices("eu-west-1", catalog.Load())
-	if got, want := prices.MergeOnDemand(map[string]float64{"m5.large": 0.107, "x8aedz.large": 3}, noon), (Merged{Changed: 2}); !cmp.Equal(got, want) {
+	if got, want := prices.MergeOnDemand(map[string]float64{"m5.large": 0.107, "x8aedz.large": 3}, noon),
+		(Merged{Changed: 2}); !cmp.Equal(got, want) {
 		t.Errorf("first update: %+v, want %+v", got, want)
 	}
 	version := prices.Version()
@@ -66,7 +67,8 @@ func TestMergeOnDemand(t *testing.T) {
 	}
 
 	version = prices.Version()
-	if got := prices.MergeOnDemand(map[string]float64{"x8aedz.large": 0.0299}, noon.Add(2*time.Hour)); got.RejectedCount != 1 || !strings.Contains(got.Rejected[0], "more than 100 times away from the last price, 3") {
+	if got := prices.MergeOnDemand(map[string]float64{"x8aedz.large": 0.0299},
+		noon.Add(2*time.Hour)); got.RejectedCount != 1 || !strings.Contains(got.Rejected[0], "more than 100 times away from the last price, 3") {
 		t.Errorf("an implausible price alone: %+v", got)
 	}
 	if onDemand, _ := prices.Updated(); onDemand != noon.Add(time.Hour) || prices.Version() != version {
@@ -99,11 +101,13 @@ func TestSpotInChina(t *testing.T) {
 func TestMergeSpot(t *testing.T) {
 	prices := NewPrices("us-east-1", catalog.Load())
 	first := prices.MergeSpot([]SpotPrice{
-		{"m5.large", "us-east-1a", 0.03}, {"m5.large", "us-east-1b", 0.001}, {"m5.xlarge", "us-east-1a", 0.2}, {"x8aedz.large", "us-east-1a", 500},
+		{"m5.large", "us-east-1a", 0.03}, {"m5.large", "us-east-1b", 0.001}, {"m5.xlarge", "us-east-1a", 0.2},
+		{"x8aedz.large", "us-east-1a", 500},
 		{"m5.large", "us-east-1c", 0}, {"m5.large", "us-east-1d", math.NaN()}, {"m5.large", "us-east-1f", 0.97},
 		{"m5.2xlarge", "us-east-1a", 0.00001},
 	}, noon)
-	if first.Changed != 4 || first.Same != 0 || first.RejectedCount != 4 || !strings.Contains(first.Rejected[3], "m5.2xlarge spot in us-east-1a: 1e-05 is less than the price on demand, 0.384, divided by 100") || !strings.Contains(first.Rejected[2], "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096") {
+	if first.Changed != 4 || first.Same != 0 || first.RejectedCount != 4 || !strings.Contains(first.Rejected[3],
+		"m5.2xlarge spot in us-east-1a: 1e-05 is less than the price on demand, 0.384, divided by 100") || !strings.Contains(first.Rejected[2], "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096") {
 		t.Errorf("first update: %+v", first)
 	}
 	expectPrice(t, "listed", 0.03, true)(prices.Spot("m5.large", "us-east-1a"))

@@ -58,7 +58,8 @@ func TestUnavailable(t *testing.T) {
 		{"capacity type, another asks", spot, with(func(o *Offer) { o.CapacityType = "on-demand" }), false},
 		{"one of two subnets", oneSubnet, offer, false},
 		{"all subnets", subnets, offer, true},
-		{"all subnets, another class has one more", subnets, with(func(o *Offer) { o.Subnets = []string{"subnet-1", "subnet-2", "subnet-3"} }), false},
+		{"all subnets, another class has one more", subnets,
+			with(func(o *Offer) { o.Subnets = []string{"subnet-1", "subnet-2", "subnet-3"} }), false},
 		{"subnets not known", subnets, with(func(o *Offer) { o.Subnets = nil }), false},
 	} {
 		now := noon

@@ -80,7 +80,8 @@ func absent(err error) bool {
 // Error codes: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html,
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var (
-	strangers = []string{"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "InvalidSecurity", "RequestExpired", "UnrecognizedClientException",
+	strangers = []string{"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
+		"InvalidSecurity", "RequestExpired", "UnrecognizedClientException",
 		"InvalidSignatureException", "SignatureDoesNotMatch", "MissingAuthenticationToken", "InvalidAccessKeyId"}
 	absences = []string{"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 )

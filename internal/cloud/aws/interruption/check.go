@@ -69,7 +69,8 @@ func (c *Checks) Count(s Sighting) bool {
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceStatusEvent.html
 func (c *Checks) Notices(category Category, sweep []Status, now time.Time) []Sighting {
 	sweep = slices.SortedFunc(slices.Values(sweep), func(a, b Status) int {
-		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Code, b.Code), a.NotBefore.Compare(b.NotBefore), cmp.Compare(a.Description, b.Description))
+		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Code, b.Code), a.NotBefore.Compare(b.NotBefore),
+			cmp.Compare(a.Description, b.Description))
 	})
 	var found []Sighting
 	seen := map[episode]bool{}

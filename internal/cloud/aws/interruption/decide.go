@@ -93,7 +93,8 @@ func Decide(n Notice, instance string, c Claim, rules Rules) Decision {
 		d.scheduled(n, rules)
 	case InstanceStatus, SystemStatus:
 		d.Replace, d.Deadline = true, rules.Now
-		d.warn("InstanceUnhealthy", "%s of instance %s fails", map[Kind]string{InstanceStatus: "The instance status check", SystemStatus: "The system status check"}[n.Kind], instance)
+		d.warn("InstanceUnhealthy", "%s of instance %s fails",
+			map[Kind]string{InstanceStatus: "The instance status check", SystemStatus: "The system status check"}[n.Kind], instance)
 	}
 	if c.Deleting {
 		d.Replace = false

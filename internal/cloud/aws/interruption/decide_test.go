@@ -16,8 +16,10 @@ var sent = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // Whatever time a spot notice has, the claim is deleted immediately, and its drain ends within two minutes.
 func TestDecideWithAnyTime(t *testing.T) {
-	for _, ahead := range []time.Duration{-1000 * time.Hour, -time.Second, 0, time.Second, 2 * time.Minute, 3 * time.Minute, 1000 * time.Hour} {
-		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot}, Rules{Now: sent, Lead: time.Hour})
+	for _, ahead := range []time.Duration{-1000 * time.Hour, -time.Second, 0, time.Second, 2 * time.Minute,
+		3 * time.Minute, 1000 * time.Hour} {
+		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot},
+			Rules{Now: sent, Lead: time.Hour})
 		if !d.Replace || d.Deadline.IsZero() || d.Deadline.After(sent.Add(2*time.Minute)) {
 			t.Errorf("a notice %s in advance: %+v", ahead, d)
 		}
@@ -50,28 +52,48 @@ func TestDecide(t *testing.T) {
 		sold    *Offering
 		events  []string
 	}{
-		"spot":                                {taken, claim, true, taken.At, sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, by a clock that is ahead":      {Notice{Kind: SpotInterrupted, At: now.Add(time.Hour)}, claim, true, now.Add(2 * time.Minute), sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, without a time":                {Notice{Kind: SpotInterrupted}, claim, true, now.Add(2 * time.Minute), sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, of a claim that is not":        {taken, onDemand, true, taken.At, nil, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, of a claim that goes already":  {taken, with(func(c *Claim) { c.Deleting = true }), false, taken.At, sold, []string{"SpotInterrupted!"}},
-		"spot, of a claim that ends sooner":   {taken, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(time.Minute) }), false, time.Time{}, sold, []string{"SpotInterrupted!"}},
-		"spot, of a claim that ends later":    {taken, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(time.Hour) }), false, taken.At, sold, []string{"SpotInterrupted!"}},
-		"spot, and a grace period within it":  {taken, with(func(c *Claim) { c.Grace = &minute }), true, time.Time{}, sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, and a grace period beyond it":  {taken, with(func(c *Claim) { c.Grace = &hour }), true, taken.At, sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"reservation":                         {Notice{Kind: ReservationInterrupted, At: taken.At}, reserved, true, taken.At, &Offering{"m5.large", "us-east-1a", "reserved", "cr-1"}, []string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
-		"reservation, of a claim without one": {Notice{Kind: ReservationInterrupted, At: taken.At}, onDemand, true, taken.At, nil, []string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
-		"recommendation":                      {Notice{Kind: RebalanceRecommendation}, claim, false, time.Time{}, nil, []string{"SpotRebalanceRecommendation"}},
-		"stopped":                             {Notice{Kind: InstanceStopped, At: sent, What: "stopping"}, onDemand, true, time.Time{}, nil, []string{"InstanceStopping!", "TerminatingOnInterruption!"}},
-		"terminated":                          {Notice{Kind: InstanceTerminated, At: sent, What: "terminated"}, onDemand, true, time.Time{}, nil, []string{"InstanceTerminating!", "TerminatingOnInterruption!"}},
-		"terminated by us":                    {Notice{Kind: InstanceTerminated, At: sent}, with(func(c *Claim) { c.Deleting = true }), false, time.Time{}, nil, []string{"InstanceTerminating!"}},
-		"retired soon":                        {retired(now.Add(48 * time.Hour)), onDemand, true, now.Add(48 * time.Hour), nil, []string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"retired in two weeks":                {retired(now.Add(14 * 24 * time.Hour)), onDemand, false, time.Time{}, nil, []string{"InstanceUnhealthy"}},
-		"retired some time":                   {retired(time.Time{}), onDemand, true, time.Time{}, nil, []string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"retired, and late":                   {retired(now.Add(-time.Hour)), onDemand, true, time.Time{}, nil, []string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"a check that fails":                  {Notice{Kind: SystemStatus}, onDemand, true, now, nil, []string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"a check that fails, seen again":      {Notice{Kind: InstanceStatus}, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(-time.Minute) }), false, time.Time{}, nil, []string{"InstanceUnhealthy!"}},
-		"nothing":                             {Notice{Kind: NoOp}, claim, false, time.Time{}, nil, nil},
+		"spot": {taken, claim, true, taken.At, sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, by a clock that is ahead": {Notice{Kind: SpotInterrupted, At: now.Add(time.Hour)}, claim, true,
+			now.Add(2 * time.Minute), sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, without a time": {Notice{Kind: SpotInterrupted}, claim, true, now.Add(2 * time.Minute),
+			sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, of a claim that is not": {taken, onDemand, true, taken.At, nil, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, of a claim that goes already": {taken, with(func(c *Claim) { c.Deleting = true }), false, taken.At,
+			sold, []string{"SpotInterrupted!"}},
+		"spot, of a claim that ends sooner": {taken, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(time.Minute) }),
+			false, time.Time{}, sold, []string{"SpotInterrupted!"}},
+		"spot, of a claim that ends later": {taken, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(time.Hour) }),
+			false, taken.At, sold, []string{"SpotInterrupted!"}},
+		"spot, and a grace period within it": {taken, with(func(c *Claim) { c.Grace = &minute }), true, time.Time{},
+			sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, and a grace period beyond it": {taken, with(func(c *Claim) { c.Grace = &hour }), true, taken.At, sold,
+			[]string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"reservation": {Notice{Kind: ReservationInterrupted, At: taken.At}, reserved, true,
+			taken.At, &Offering{"m5.large", "us-east-1a", "reserved", "cr-1"},
+			[]string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
+		"reservation, of a claim without one": {Notice{Kind: ReservationInterrupted, At: taken.At}, onDemand, true,
+			taken.At, nil, []string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
+		"recommendation": {Notice{Kind: RebalanceRecommendation}, claim, false, time.Time{}, nil,
+			[]string{"SpotRebalanceRecommendation"}},
+		"stopped": {Notice{Kind: InstanceStopped, At: sent, What: "stopping"}, onDemand,
+			true, time.Time{}, nil, []string{"InstanceStopping!", "TerminatingOnInterruption!"}},
+		"terminated": {Notice{Kind: InstanceTerminated, At: sent, What: "terminated"},
+			onDemand, true, time.Time{}, nil, []string{"InstanceTerminating!", "TerminatingOnInterruption!"}},
+		"terminated by us": {Notice{Kind: InstanceTerminated, At: sent}, with(func(c *Claim) { c.Deleting = true }),
+			false, time.Time{}, nil, []string{"InstanceTerminating!"}},
+		"retired soon": {retired(now.Add(48 * time.Hour)), onDemand, true, now.Add(48 * time.Hour),
+			nil, []string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
+		"retired in two weeks": {retired(now.Add(14 * 24 * time.Hour)), onDemand, false, time.Time{},
+			nil, []string{"InstanceUnhealthy"}},
+		"retired some time": {retired(time.Time{}), onDemand, true, time.Time{}, nil,
+			[]string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
+		"retired, and late": {retired(now.Add(-time.Hour)), onDemand, true, time.Time{}, nil,
+			[]string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
+		"a check that fails": {Notice{Kind: SystemStatus}, onDemand, true, now, nil,
+			[]string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
+		"a check that fails, seen again": {Notice{Kind: InstanceStatus},
+			with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(-time.Minute) }), false, time.Time{}, nil, []string{"InstanceUnhealthy!"}},
+		"nothing": {Notice{Kind: NoOp}, claim, false, time.Time{}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(test.notice, idA, test.claim, Rules{Now: now, Lead: 48 * time.Hour})
@@ -117,7 +139,8 @@ func TestChecks(t *testing.T) {
 	}
 	a, b := Status{Instance: idA, Since: sent}, Status{Instance: idB}
 	want("at first", sweep(CategorySystem, 0, b, a))
-	want("EC2 says since when", sweep(CategorySystem, 2*time.Minute, b, Status{Instance: idA, Since: sent}), "system_status "+idA+"  new", "system_status "+idB+"  new")
+	want("EC2 says since when", sweep(CategorySystem, 2*time.Minute, b, Status{Instance: idA, Since: sent}),
+		"system_status "+idA+"  new", "system_status "+idB+"  new")
 	want("once more", sweep(CategorySystem, 3*time.Minute, a), "system_status "+idA+" ")
 	want("another category begins anew", sweep(CategoryInstance, 3*time.Minute, b))
 	want("what was well begins anew", sweep(CategorySystem, 4*time.Minute, a, b), "system_status "+idA+" ")

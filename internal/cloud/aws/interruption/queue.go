@@ -73,18 +73,20 @@ func (w *Watcher) RunQueue(ctx context.Context) error {
 // receive waits for messages in the queue. It looks up the URL first, and drops it if the queue is gone.
 func (w *Watcher) receive(ctx context.Context, url *string) ([]sqstypes.Message, error) {
 	if *url == "" {
-		out, err := send(ctx, w, operation{serviceSQS, "GetQueueUrl", 0, "sqs:GetQueueUrl"}, func(ctx context.Context) (*sqs.GetQueueUrlOutput, error) {
-			return w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &w.opts.Queue}, onceSQS)
-		})
+		out, err := send(ctx, w, operation{serviceSQS, "GetQueueUrl", 0, "sqs:GetQueueUrl"},
+			func(ctx context.Context) (*sqs.GetQueueUrlOutput, error) {
+				return w.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &w.opts.Queue}, onceSQS)
+			})
 		if err != nil {
 			return nil, err
 		}
 		*url = aws.ToString(out.QueueUrl)
 	}
-	out, err := send(ctx, w, operation{serviceSQS, "ReceiveMessage", pollTime, "sqs:ReceiveMessage"}, func(ctx context.Context) (*sqs.ReceiveMessageOutput, error) {
-		return w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: batch,
-			WaitTimeSeconds: int32(pollTime / time.Second), VisibilityTimeout: int32(hidden / time.Second)}, onceSQS)
-	})
+	out, err := send(ctx, w, operation{serviceSQS, "ReceiveMessage", pollTime, "sqs:ReceiveMessage"},
+		func(ctx context.Context) (*sqs.ReceiveMessageOutput, error) {
+			return w.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: batch,
+				WaitTimeSeconds: int32(pollTime / time.Second), VisibilityTimeout: int32(hidden / time.Second)}, onceSQS)
+		})
 	if err != nil {
 		if absent(err) {
 			*url = ""
@@ -139,9 +141,10 @@ func (w *Watcher) remove(ctx context.Context, url string, entries []sqstypes.Del
 		return
 	}
 	// Handled messages are deleted even if the context has ended.
-	out, err := send(context.WithoutCancel(ctx), w, operation{serviceSQS, "DeleteMessageBatch", 0, "sqs:DeleteMessage"}, func(ctx context.Context) (*sqs.DeleteMessageBatchOutput, error) {
-		return w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, onceSQS)
-	})
+	out, err := send(context.WithoutCancel(ctx), w, operation{serviceSQS, "DeleteMessageBatch", 0, "sqs:DeleteMessage"},
+		func(ctx context.Context) (*sqs.DeleteMessageBatchOutput, error) {
+			return w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}, onceSQS)
+		})
 	w.state(partDeleting, err)
 	if err == nil && len(out.Successful) > 0 {
 		tell(w.opts.Observer.Deleted, len(out.Successful))

@@ -31,7 +31,8 @@ func TestSpotNotice(t *testing.T) {
 		if diff := cmp.Diff([]Offering{sold, sold}, got.sold); diff != "" {
 			t.Errorf("unavailable -want +got:\n%s", diff)
 		}
-		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2}, got.received); diff != "" || got.deleted != 2 || len(got.waited) != 2 || w.Queued() != 0 {
+		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2},
+			got.received); diff != "" || got.deleted != 2 || len(got.waited) != 2 || w.Queued() != 0 {
 			t.Errorf("deleted %d of 2, %d waited, %d remain; received -want +got:\n%s", got.deleted, len(got.waited), w.Queued(), diff)
 		}
 		w.Pass(3 * time.Minute)
@@ -131,7 +132,8 @@ func TestActFails(t *testing.T) {
 		began := time.Now()
 		w.Must(w.Interrupt(w.ids[0]))
 		w.Pass(time.Second)
-		if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0], "acting on spot_interrupted of nodeclaim claim-0: the API server is away") {
+		if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0],
+			"acting on spot_interrupted of nodeclaim claim-0: the API server is away") {
 			t.Errorf("at first: replaced %v, failed %q, %d remain", got.replaced, got.failed, w.Queued())
 		}
 		w.Pass(time.Minute)
@@ -227,7 +229,8 @@ func TestTroubles(t *testing.T) {
 		}
 		w.Pass(30 * time.Minute)
 		got := w.seen()
-		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: SQS ReceiveMessage", `needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
+		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: SQS ReceiveMessage",
+			`needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
 			!contains(got.troubles, "polling: EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") {
 			t.Errorf("troubles: %q", got.troubles)
 		}
@@ -238,8 +241,10 @@ func TestTroubles(t *testing.T) {
 		w.Pass(10 * time.Minute)
 		w.ExpireCredentials(awstest.Key)
 		w.Pass(10 * time.Minute)
-		if got := w.seen(); len(got.troubles) != 6 || !slices.Contains(got.troubles, "receiving: <nil>") || !slices.Contains(got.troubles, "polling: <nil>") ||
-			!contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer") || !contains(got.troubles[4:], "polling: ", "credentials are not valid, or no longer") {
+		if got := w.seen(); len(got.troubles) != 6 || !slices.Contains(got.troubles, "receiving: <nil>") || !slices.Contains(got.troubles,
+			"polling: <nil>") ||
+			!contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer") || !contains(got.troubles[4:],
+			"polling: ", "credentials are not valid, or no longer") {
 			t.Errorf("troubles: %q", got.troubles)
 		}
 		w.Must(w.Interrupt(w.ids[0]))
@@ -262,7 +267,8 @@ func TestTroubles(t *testing.T) {
 				told = append(told, text)
 			}
 		}
-		if len(told) != 2 || !strings.Contains(told[0], "needs the permission sqs:DeleteMessage on") || told[1] != "deleting: <nil>" || w.Queued() != 0 {
+		if len(told) != 2 || !strings.Contains(told[0],
+			"needs the permission sqs:DeleteMessage on") || told[1] != "deleting: <nil>" || w.Queued() != 0 {
 			t.Errorf("troubles with deleting: %q; %d messages remain", told, w.Queued())
 		}
 	})

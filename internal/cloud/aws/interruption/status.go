@@ -191,9 +191,10 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 		if n == call.MostPages {
 			return nil, call.Endless(serviceEC2, "DescribeInstanceStatus")
 		}
-		page, err := send(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"}, func(ctx context.Context) (*ec2.DescribeInstanceStatusOutput, error) {
-			return pages.NextPage(ctx, onceEC2)
-		})
+		page, err := send(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"},
+			func(ctx context.Context) (*ec2.DescribeInstanceStatusOutput, error) {
+				return pages.NextPage(ctx, onceEC2)
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +219,8 @@ func statusesOf(s ec2types.InstanceStatus, category Category, codes []string) []
 	var events []Status
 	for _, e := range s.Events {
 		if slices.Contains(codes, string(e.Code)) {
-			events = append(events, Status{Instance: id, Code: string(e.Code), Description: aws.ToString(e.Description), NotBefore: aws.ToTime(e.NotBefore)})
+			events = append(events, Status{Instance: id, Code: string(e.Code), Description: aws.ToString(e.Description),
+				NotBefore: aws.ToTime(e.NotBefore)})
 		}
 	}
 	return events

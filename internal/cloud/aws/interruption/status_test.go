@@ -82,7 +82,8 @@ func TestSweeps(t *testing.T) {
 			w.Must(w.Impair(id, "instance"))
 		}
 		w.Pass(90 * time.Second)
-		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "DescribeInstanceStatus", Code: "RequestLimitExceeded"})
+		fault, err := w.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "ec2", Action: "DescribeInstanceStatus",
+			Code: "RequestLimitExceeded"})
 		w.Must(err)
 		w.Pass(time.Minute)
 		w.Clear(fault)
@@ -96,7 +97,8 @@ func TestSweeps(t *testing.T) {
 // With an endpoint that ignores filters, returns unusual pages, or lacks or adds fields, no healthy machine is
 // terminated, and a failing one is still replaced.
 func TestStatusOfWrongAnswers(t *testing.T) {
-	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultOddPages, awssim.FaultOlderFields, awssim.FaultUnknownFields} {
+	for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultOddPages, awssim.FaultOlderFields,
+		awssim.FaultUnknownFields} {
 		t.Run(string(kind), func(t *testing.T) {
 			watching(t, 12, "on-demand", func(w *world) {
 				_, err := w.Inject(awssim.Fault{Kind: kind})
@@ -171,7 +173,8 @@ func TestHeldWithoutDeadline(t *testing.T) {
 		w.Pass(5 * time.Minute)
 		got := w.seen()
 		if len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || got.held.Held != 11 || w.Queued() != 0 || asked[0] != EventStatus {
-			t.Errorf("replaced %v, held %+v, %d messages remain, May called for %v; want only %s", got.replaced, got.held, w.Queued(), asked, w.ids[0])
+			t.Errorf("replaced %v, held %+v, %d messages remain, May called for %v; want only %s", got.replaced, got.held,
+				w.Queued(), asked, w.ids[0])
 		}
 		w.locked(func() { w.may = nil })
 		w.Pass(2 * time.Minute)
@@ -242,7 +245,8 @@ func TestStatusesOf(t *testing.T) {
 	check := func(summary ec2types.SummaryStatus, details ...ec2types.InstanceStatusDetails) *ec2types.InstanceStatusSummary {
 		return &ec2types.InstanceStatusSummary{Status: summary, Details: details}
 	}
-	failed, passed := ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeFailed, ImpairedSince: &at}, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypePassed}
+	failed, passed := ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeFailed, ImpairedSince: &at},
+		ec2types.InstanceStatusDetails{Status: ec2types.StatusTypePassed}
 	for _, c := range []struct {
 		name    string
 		summary *ec2types.InstanceStatusSummary
@@ -252,13 +256,15 @@ func TestStatusesOf(t *testing.T) {
 		{"empty", check(""), nil},
 		{"ok", check(ec2types.SummaryStatusOk, passed), nil},
 		{"ok with a failed check", check(ec2types.SummaryStatusOk, failed), nil},
-		{"insufficient data", check(ec2types.SummaryStatusInsufficientData, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeInsufficientData}), nil},
+		{"insufficient data", check(ec2types.SummaryStatusInsufficientData,
+			ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeInsufficientData}), nil},
 		{"initializing", check(ec2types.SummaryStatusInitializing, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeInitializing}), nil},
 		{"not applicable", check(ec2types.SummaryStatusNotApplicable), nil},
 		{"impaired without details", check(ec2types.SummaryStatusImpaired), nil},
 		{"impaired, all passed", check(ec2types.SummaryStatusImpaired, passed), nil},
 		{"impaired", check(ec2types.SummaryStatusImpaired, passed, failed), []Status{{Instance: "i-1", Since: at}}},
-		{"impaired, not since when", check(ec2types.SummaryStatusImpaired, ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeFailed}), []Status{{Instance: "i-1"}}},
+		{"impaired, not since when", check(ec2types.SummaryStatusImpaired,
+			ec2types.InstanceStatusDetails{Status: ec2types.StatusTypeFailed}), []Status{{Instance: "i-1"}}},
 	} {
 		for category, status := range map[Category]ec2types.InstanceStatus{
 			CategoryInstance: {InstanceId: aws.String("i-1"), InstanceStatus: c.summary},

@@ -171,16 +171,19 @@ func (w *world) launch(ctx context.Context, n int, capacityType string) {
 	w.Helper()
 	image, err := w.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id")})
 	w.Must(err)
-	_, err = w.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-		ImageId: image.Parameter.Value, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}})
+	_, err = w.EC2.CreateLaunchTemplate(ctx, &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("nodes"),
+		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId: image.Parameter.Value, UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}})
 	w.Must(err)
 	subnets := w.Subnets()
 	at := slices.IndexFunc(subnets, func(s awssim.Subnet) bool { return s.Zone == "us-east-1a" && s.Tags["karpenter.sh/discovery"] != "" })
 	out, err := w.EC2.CreateFleet(ctx, &ec2.CreateFleetInput{Type: ec2types.FleetTypeInstant,
-		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(int32(n)), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(capacityType)},
+		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{TotalTargetCapacity: aws.Int32(int32(n)),
+			DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(capacityType)},
 		LaunchTemplateConfigs: []ec2types.FleetLaunchTemplateConfigRequest{{
-			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"), Version: aws.String("$Latest")},
-			Overrides:                   []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &subnets[at].ID}}}}})
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String("nodes"),
+				Version: aws.String("$Latest")},
+			Overrides: []ec2types.FleetLaunchTemplateOverridesRequest{{InstanceType: "m5.large", SubnetId: &subnets[at].ID}}}}})
 	w.Must(err)
 	for _, i := range out.Instances {
 		w.ids = append(w.ids, i.InstanceIds...)
@@ -190,7 +193,8 @@ func (w *world) launch(ctx context.Context, n int, capacityType string) {
 		w.Fatalf("%d machines are launched, want %d: %v", len(w.ids), n, out.Errors)
 	}
 	for k, id := range w.ids {
-		w.claims[id] = Claim{Name: fmt.Sprintf("claim-%d", k), UID: fmt.Sprintf("uid-%d", k), Type: "m5.large", Zone: "us-east-1a", CapacityType: capacityType}
+		w.claims[id] = Claim{Name: fmt.Sprintf("claim-%d", k), UID: fmt.Sprintf("uid-%d", k), Type: "m5.large",
+			Zone: "us-east-1a", CapacityType: capacityType}
 	}
 }
 
@@ -208,7 +212,9 @@ func (w *world) forget() {
 func (w *world) seen() *world {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return &world{replaced: maps.Clone(w.replaced), deadlines: maps.Clone(w.deadlines), sold: slices.Clone(w.sold), received: maps.Clone(w.received), foreign: maps.Clone(w.foreign),
-		unhealthy: maps.Clone(w.unhealthy), deleted: w.deleted, spoilt: w.spoilt, waited: slices.Clone(w.waited), failed: slices.Clone(w.failed), troubles: slices.Clone(w.troubles), calls: maps.Clone(w.calls),
+	return &world{replaced: maps.Clone(w.replaced), deadlines: maps.Clone(w.deadlines), sold: slices.Clone(w.sold),
+		received: maps.Clone(w.received), foreign: maps.Clone(w.foreign),
+		unhealthy: maps.Clone(w.unhealthy), deleted: w.deleted, spoilt: w.spoilt, waited: slices.Clone(w.waited),
+		failed: slices.Clone(w.failed), troubles: slices.Clone(w.troubles), calls: maps.Clone(w.calls),
 		events: maps.Clone(w.events), held: w.held}
 }

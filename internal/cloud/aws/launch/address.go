@@ -7,7 +7,8 @@ import (
 )
 
 // choose returns a subnet for each zone that has one, and reserves addresses for the given number of machines.
-func (l *Launcher) choose(p *purchase, size int, from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
+func (l *Launcher) choose(p *purchase, size int,
+	from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
 	subnets := map[string]string{}
 	p.aside = map[string]held{}
 	for _, zone := range p.plan.zones() {

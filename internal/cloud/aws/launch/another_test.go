@@ -46,7 +46,8 @@ func TestRefusalPauses(t *testing.T) {
 				}
 			}
 			if asked, listed := w.count("CreateFleet", "InvalidParameterValue"), int(records.lists.Load()); asked != round || listed != round-1 {
-				t.Errorf("round %d of 30 claims: EC2 was called %d times and claims were listed %d times, want %d and %d", round, asked, listed, round, round-1)
+				t.Errorf("round %d of 30 claims: EC2 was called %d times and claims were listed %d times, want %d and %d",
+					round, asked, listed, round, round-1)
 			}
 			w.pass(min(time.Second<<(round-1), 10*time.Second)) // the retry interval of the claims
 		}

@@ -18,7 +18,8 @@ type EC2API interface {
 	CreateFleet(context.Context, *ec2.CreateFleetInput, ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error)
 	CreateLaunchTemplate(context.Context, *ec2.CreateLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error)
 	DeleteLaunchTemplate(context.Context, *ec2.DeleteLaunchTemplateInput, ...func(*ec2.Options)) (*ec2.DeleteLaunchTemplateOutput, error)
-	DescribeLaunchTemplates(context.Context, *ec2.DescribeLaunchTemplatesInput, ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error)
+	DescribeLaunchTemplates(context.Context, *ec2.DescribeLaunchTemplatesInput,
+		...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error)
 	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
 	TerminateInstances(context.Context, *ec2.TerminateInstancesInput, ...func(*ec2.Options)) (*ec2.TerminateInstancesOutput, error)
 	CreateTags(context.Context, *ec2.CreateTagsInput, ...func(*ec2.Options)) (*ec2.CreateTagsOutput, error)
@@ -29,7 +30,8 @@ const callTimeout = 30 * time.Second
 
 // send makes one call with its rate limiter, timeout and report. The SDK does not retry it: the handling of an error
 // depends on whether the call launches instances.
-func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
+func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error),
+	in In) (Out, error) {
 	var none Out
 	g := l.governors[name]
 	if err := g.wait(ctx); err != nil {
@@ -72,16 +74,19 @@ func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
 // noteRequestID stores AWS's ID of the request.
 func noteRequestID(id *string) middleware.DeserializeMiddleware {
-	return middleware.DeserializeMiddlewareFunc("NoteRequestID", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-		out, metadata, err := next.HandleDeserialize(ctx, in)
-		*id, _ = awsmiddleware.GetRequestIDMetadata(metadata)
-		return out, metadata, err
-	})
+	return middleware.DeserializeMiddlewareFunc("NoteRequestID",
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput,
+			middleware.Metadata, error) {
+			out, metadata, err := next.HandleDeserialize(ctx, in)
+			*id, _ = awsmiddleware.GetRequestIDMetadata(metadata)
+			return out, metadata, err
+		})
 }
 
 // persist makes an idempotent call and retries it until it is executed or refused. It retries at most five times,
 // except after throttling.
-func persist[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
+func persist[In, Out any](ctx context.Context, l *Launcher, name string,
+	do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
 	for try := 1; ; try++ {
 		out, err := send(ctx, l, name, do, in)
 		if f := fateOf(err); f != throttled && (f != lost || try >= 5) || ctx.Err() != nil {

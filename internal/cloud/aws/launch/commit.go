@@ -113,7 +113,8 @@ func (l *Launcher) prepare(ctx context.Context, p *purchase, some places) (reque
 	sent := p.plan.request(p.entry, some, subnets)
 	if len(sent.LaunchTemplateConfigs) == 0 {
 		l.markFull(p.plan)
-		return request{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v", p.plan.order.Class.Name, p.plan.zones())}
+		return request{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v",
+			p.plan.order.Class.Name, p.plan.zones())}
 	}
 	return request{Made: p.plan.order.origin(), Sent: sent}, nil
 }

@@ -64,10 +64,12 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.Cluster.IPv6),
 		NetworkInterfaces:   o.interfaces(v),
 		Placement:           &ec2types.LaunchTemplatePlacementRequest{Tenancy: ec2types.Tenancy(s.Tenancy)},
-		TagSpecifications:   []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: ec2types.ResourceTypeNetworkInterface, Tags: ec2Tags(tags)}},
+		TagSpecifications: []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: ec2types.ResourceTypeNetworkInterface,
+			Tags: ec2Tags(tags)}},
 	}
 	if s.CapacityType == karpv1.CapacityTypeSpot {
-		data.TagSpecifications = append(data.TagSpecifications, ec2types.LaunchTemplateTagSpecificationRequest{ResourceType: ec2types.ResourceTypeSpotInstancesRequest, Tags: ec2Tags(tags)})
+		data.TagSpecifications = append(data.TagSpecifications,
+			ec2types.LaunchTemplateTagSpecificationRequest{ResourceType: ec2types.ResourceTypeSpotInstancesRequest, Tags: ec2Tags(tags)})
 	}
 	if c := spec.CPUOptions; c != nil && c.NestedVirtualization != nil {
 		data.CpuOptions = &ec2types.LaunchTemplateCpuOptionsRequest{NestedVirtualization: ec2types.NestedVirtualizationSpecification(*c.NestedVirtualization)}
@@ -191,7 +193,8 @@ func metadataOptions(m *awsv1.MetadataOptions, ipv6 bool) *ec2types.LaunchTempla
 }
 
 // withoutIPv6Metadata lists the regions in which EC2 does not support httpProtocolIPv6.
-var withoutIPv6Metadata = []string{"us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1", "us-isof-south-1", "us-isof-east-1"}
+var withoutIPv6Metadata = []string{"us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1",
+	"us-isof-south-1", "us-isof-east-1"}
 
 // familyDevices are the default volumes of a family for classes without any, in GiB by device.
 var familyDevices = map[awsv1.Family][]awsv1.BlockDeviceMapping{

@@ -145,7 +145,8 @@ func EntryOf(claim *karpv1.NodeClaim) (Entry, error) {
 		err = e.check()
 	}
 	if err != nil {
-		return Entry{}, fmt.Errorf("%w: reading annotation %s of NodeClaim %q: %w; if no instance is tagged %s with its batch, remove it", ErrNoRecord, AnnotationPurchase, claim.Name, err, TagPurchase)
+		return Entry{}, fmt.Errorf("%w: reading annotation %s of NodeClaim %q: %w; if no instance is tagged %s with its batch, remove it",
+			ErrNoRecord, AnnotationPurchase, claim.Name, err, TagPurchase)
 	}
 	return e, nil
 }

@@ -70,7 +70,8 @@ func noWay(need cloud.Need, types []cloud.InstanceType) error {
 	for _, c := range allowed[:min(3, len(allowed))] {
 		names = append(names, strings.Join([]string{c.Type.Name, c.Offering.Zone, c.Offering.CapacityType}, "/"))
 	}
-	return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("all %d offerings that the claim allows are unavailable: %s ...", len(allowed), strings.Join(names, ", "))}
+	return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("all %d offerings that the claim allows are unavailable: %s ...",
+		len(allowed), strings.Join(names, ", "))}
 }
 
 // withoutExotic removes types with special hardware, unless there are no others, so that pods which do not need the

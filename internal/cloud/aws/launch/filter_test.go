@@ -45,20 +45,34 @@ func TestSelect(t *testing.T) {
 		types []cloud.InstanceType
 		want  string // capacity type, then ways; or a part of the error
 	}{
-		{"spot before on demand", claimOf(), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2), sale("b", "spot", 1), sale("a", "spot", 1))}, "spot default: x/a x/b"},
-		{"on demand where spot is not allowed", claimOf(oneOf(karpv1.LabelCapacityType, "on-demand")), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2), sale("a", "spot", 1))}, "on-demand default: x/a"},
+		{"spot before on demand", claimOf(), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2), sale("b", "spot", 1),
+			sale("a", "spot", 1))}, "spot default: x/a x/b"},
+		{"on demand where spot is not allowed", claimOf(oneOf(karpv1.LabelCapacityType, "on-demand")),
+			[]cloud.InstanceType{typed("x", sale("a", "on-demand", 2), sale("a", "spot", 1))}, "on-demand default: x/a"},
 		{"on demand where spot is gone", claimOf(), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2), gone)}, "on-demand default: x/a"},
-		{"spot dearer than the cheapest on demand", claimOf(), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2)), typed("y", sale("a", "spot", 3), sale("b", "spot", 1))}, "spot default: y/b"},
-		{"only spot dearer than on demand", claimOf(), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2)), typed("y", sale("a", "spot", 3))}, "on-demand default: x/a"},
-		{"dear spot where nothing else is allowed", claimOf(spotOnly), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2)), typed("y", sale("a", "spot", 3))}, "spot default: y/a"},
-		{"special types give way", claimOf(), []cloud.InstanceType{special(typed("g", sale("a", "spot", 1))), typed("x", sale("a", "spot", 2))}, "spot default: x/a"},
-		{"special types where nothing else is left", claimOf(), []cloud.InstanceType{special(typed("g", sale("a", "spot", 1)))}, "spot default: g/a"},
-		{"minValues keep what filters would drop", claimOf(sizes), []cloud.InstanceType{special(typed("g", sale("a", "spot", 5))), typed("x", sale("a", "spot", 2), sale("a", "on-demand", 3))}, "spot default: x/a g/a"},
+		{"spot dearer than the cheapest on demand", claimOf(),
+			[]cloud.InstanceType{typed("x", sale("a", "on-demand", 2)), typed("y", sale("a", "spot", 3), sale("b", "spot", 1))},
+			"spot default: y/b"},
+		{"only spot dearer than on demand", claimOf(),
+			[]cloud.InstanceType{typed("x", sale("a", "on-demand", 2)), typed("y", sale("a", "spot", 3))}, "on-demand default: x/a"},
+		{"dear spot where nothing else is allowed", claimOf(spotOnly),
+			[]cloud.InstanceType{typed("x", sale("a", "on-demand", 2)), typed("y", sale("a", "spot", 3))}, "spot default: y/a"},
+		{"special types give way", claimOf(), []cloud.InstanceType{special(typed("g", sale("a", "spot", 1))),
+			typed("x", sale("a", "spot", 2))}, "spot default: x/a"},
+		{"special types where nothing else is left", claimOf(), []cloud.InstanceType{special(typed("g", sale("a", "spot", 1)))},
+			"spot default: g/a"},
+		{"minValues keep what filters would drop", claimOf(sizes),
+			[]cloud.InstanceType{special(typed("g", sale("a", "spot", 5))), typed("x", sale("a", "spot", 2), sale("a", "on-demand", 3))},
+			"spot default: x/a g/a"},
 		{"minValues that cannot be met", claimOf(sizes), []cloud.InstanceType{typed("x", sale("a", "spot", 2))}, "minValues"},
-		{"reservations are not acted on", claimOf(), []cloud.InstanceType{typed("x", reserved, sale("a", "on-demand", 2))}, "on-demand default: x/a"},
-		{"dedicated tenancy", claimOf(oneOf("karpenter.k8s.aws/instance-tenancy", "dedicated")), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2))}, "on-demand dedicated: x/a"},
-		{"either tenancy", claimOf(oneOf("karpenter.k8s.aws/instance-tenancy", "dedicated", "default")), []cloud.InstanceType{typed("x", sale("a", "on-demand", 2))}, "on-demand default: x/a"},
-		{"nothing matches", claimOf(oneOf(corev1.LabelInstanceTypeStable, "z")), []cloud.InstanceType{typed("x", sale("a", "spot", 2))}, "no offering of the 1 instance types"},
+		{"reservations are not acted on", claimOf(), []cloud.InstanceType{typed("x", reserved, sale("a", "on-demand", 2))},
+			"on-demand default: x/a"},
+		{"dedicated tenancy", claimOf(oneOf("karpenter.k8s.aws/instance-tenancy", "dedicated")),
+			[]cloud.InstanceType{typed("x", sale("a", "on-demand", 2))}, "on-demand dedicated: x/a"},
+		{"either tenancy", claimOf(oneOf("karpenter.k8s.aws/instance-tenancy", "dedicated", "default")),
+			[]cloud.InstanceType{typed("x", sale("a", "on-demand", 2))}, "on-demand default: x/a"},
+		{"nothing matches", claimOf(oneOf(corev1.LabelInstanceTypeStable, "z")), []cloud.InstanceType{typed("x", sale("a", "spot", 2))},
+			"no offering of the 1 instance types"},
 		{"all are gone", claimOf(), []cloud.InstanceType{typed("x", gone)}, "all 1 offerings that the claim allows are unavailable: x/a/spot"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -115,7 +129,8 @@ func TestSelectFewer(t *testing.T) {
 			chosen[w.Type.Name] = true
 		}
 		if len(chosen) != 60 || len(s.Ways) != 300 || !chosen["t00"] || s.Ways[len(s.Ways)-1].Type.Name != test.last {
-			t.Errorf("%s: %d types in %d ways, the last %s; want 60 in 300, the last %s", test.name, len(chosen), len(s.Ways), s.Ways[len(s.Ways)-1].Type.Name, test.last)
+			t.Errorf("%s: %d types in %d ways, the last %s; want 60 in 300, the last %s", test.name, len(chosen),
+				len(s.Ways), s.Ways[len(s.Ways)-1].Type.Name, test.last)
 		}
 	}
 }

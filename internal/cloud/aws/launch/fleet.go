@@ -174,7 +174,8 @@ func (p *plan) configs(subnets map[string]string) []ec2types.FleetLaunchTemplate
 }
 
 func compareOverrides(a, b ec2types.FleetLaunchTemplateOverridesRequest) int {
-	return cmp.Or(cmp.Compare(*a.Priority, *b.Priority), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(*a.AvailabilityZone, *b.AvailabilityZone))
+	return cmp.Or(cmp.Compare(*a.Priority, *b.Priority), cmp.Compare(a.InstanceType, b.InstanceType),
+		cmp.Compare(*a.AvailabilityZone, *b.AvailabilityZone))
 }
 
 // bought is an instance as described by the response of its fleet launch, or by a search for it.

@@ -30,7 +30,8 @@ func plainOrder() *Order {
 	return &Order{
 		Claim: &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Labels: map[string]string{karpv1.LabelNodePool: "pool"}}},
 		Class: &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"},
-			Spec:   awsv1.EC2NodeClassSpec{AMIFamily: &family, UserData: aws.String("hello"), Context: aws.String("context"), Tags: map[string]string{"team": "a", awsv1.TagNodePool: "overridden"}},
+			Spec: awsv1.EC2NodeClassSpec{AMIFamily: &family, UserData: aws.String("hello"), Context: aws.String("context"),
+				Tags: map[string]string{"team": "a", awsv1.TagNodePool: "overridden"}},
 			Status: awsv1.EC2NodeClassStatus{InstanceProfile: "profile", SecurityGroups: []awsv1.SecurityGroup{{ID: "sg-2"}, {ID: "sg-1"}}}},
 		Types:   []cloud.InstanceType{typed("x", sale("a", "spot", 1), sale("b", "spot", 4)), large},
 		Image:   func(string) string { return "ami-1" },
@@ -55,9 +56,11 @@ func TestRequest(t *testing.T) {
 	var got []string
 	for _, c := range request.LaunchTemplateConfigs {
 		for _, o := range c.Overrides {
-			got = append(got, strings.Join([]string{string(o.InstanceType), *o.AvailabilityZone, *o.SubnetId, *o.ImageId, resource.NewQuantity(int64(*o.Priority), "").String()}, " "))
+			got = append(got, strings.Join([]string{string(o.InstanceType), *o.AvailabilityZone, *o.SubnetId, *o.ImageId,
+				resource.NewQuantity(int64(*o.Priority), "").String()}, " "))
 		}
-		if *c.LaunchTemplateSpecification.Version != "$Latest" || !strings.HasPrefix(*c.LaunchTemplateSpecification.LaunchTemplateName, "karpenter.k8s.aws/") {
+		if *c.LaunchTemplateSpecification.Version != "$Latest" || !strings.HasPrefix(*c.LaunchTemplateSpecification.LaunchTemplateName,
+			"karpenter.k8s.aws/") {
 			t.Errorf("launch template: %+v", c.LaunchTemplateSpecification)
 		}
 	}
@@ -69,13 +72,15 @@ func TestRequest(t *testing.T) {
 		request.SpotOptions.AllocationStrategy != "price-capacity-optimized" || request.OnDemandOptions != nil {
 		t.Errorf("request: %+v", request)
 	}
-	wantTags := map[string]string{"team": "a", "kubernetes.io/cluster/c": "owned", "karpenter.sh/nodepool": "pool", "eks:eks-cluster-name": "c", "karpenter.k8s.aws/ec2nodeclass": "class", TagPurchase: "b-2"}
+	wantTags := map[string]string{"team": "a", "kubernetes.io/cluster/c": "owned", "karpenter.sh/nodepool": "pool",
+		"eks:eks-cluster-name": "c", "karpenter.k8s.aws/ec2nodeclass": "class", TagPurchase: "b-2"}
 	for i, kind := range []ec2types.ResourceType{"instance", "volume", "fleet"} {
 		if s := request.TagSpecifications[i]; s.ResourceType != kind || !cmp.Equal(tagMap(s.Tags), wantTags) {
 			t.Errorf("tags of %s: %v", s.ResourceType, tagMap(s.Tags))
 		}
 	}
-	if part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3}, map[string]string{"a": "subnet-a"}); *part.TargetCapacitySpecification.TotalTargetCapacity != 1 ||
+	if part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3},
+		map[string]string{"a": "subnet-a"}); *part.TargetCapacitySpecification.TotalTargetCapacity != 1 ||
 		len(part.LaunchTemplateConfigs[0].Overrides) != 1 || tagMap(part.TagSpecifications[0].Tags)[TagPlaces] == "" || tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] != "claim" {
 		t.Errorf("a part of a fleet launch in one zone: %+v", part)
 	}
@@ -97,7 +102,8 @@ func TestStrategies(t *testing.T) {
 			o.Types = []cloud.InstanceType{typed("x", sale("a", "on-demand", 1))}
 			o.Claim.Annotations = map[string]string{karpv1.AnnotationPriceOverlayApplied: "true"}
 		}, "", "prioritized", true},
-		{"relaxed minValues", func(o *Order) { o.Claim.Annotations = map[string]string{karpv1.AnnotationMinValuesRelaxed: "true"} }, "price-capacity-optimized", "", false},
+		{"relaxed minValues", func(o *Order) { o.Claim.Annotations = map[string]string{karpv1.AnnotationMinValuesRelaxed: "true"} },
+			"price-capacity-optimized", "", false},
 	} {
 		o := plainOrder()
 		test.change(o)
@@ -154,11 +160,13 @@ func TestTemplateData(t *testing.T) {
 		{"tags of spot requests", func(*Order) {}, `"ResourceType":"spot-instances-request"`},
 		{"no metadata options", func(*Order) {}, `"HttpPutResponseHopLimit":2,"HttpTokens":"required","InstanceMetadataTags":"disabled"`},
 		{"metadata options", func(o *Order) {
-			o.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: aws.String("enabled"), HTTPTokens: aws.String("optional"), HTTPPutResponseHopLimit: aws.Int64(3)}
+			o.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: aws.String("enabled"),
+				HTTPTokens: aws.String("optional"), HTTPPutResponseHopLimit: aws.Int64(3)}
 		}, `"HttpEndpoint":"enabled","HttpProtocolIpv6":"","HttpPutResponseHopLimit":3,"HttpTokens":"optional"`},
 		{"monitoring", func(o *Order) { o.Class.Spec.DetailedMonitoring = aws.Bool(true) }, `"Monitoring":{"Enabled":true}`},
 		{"volume", func(o *Order) {
-			o.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: aws.String("/dev/x"), EBS: &awsv1.BlockDevice{VolumeSize: &size, IOPS: aws.Int64(3000), VolumeType: aws.String("gp3")}}}
+			o.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: aws.String("/dev/x"),
+				EBS: &awsv1.BlockDevice{VolumeSize: &size, IOPS: aws.Int64(3000), VolumeType: aws.String("gp3")}}}
 		}, `"Iops":3000,"KmsKeyId":null,"SnapshotId":null,"Throughput":null,"VolumeInitializationRate":null,"VolumeSize":2,"VolumeType":"gp3"`},
 		{"volumes of the family", func(o *Order) {
 			family := awsv1.FamilyBottlerocket
@@ -168,7 +176,8 @@ func TestTemplateData(t *testing.T) {
 			o.Class.Spec.AssociatePublicIPAddress, o.Class.Spec.IPPrefixCount = aws.Bool(false), aws.Int32(2)
 		}, `"AssociatePublicIpAddress":false`},
 		{"prefixes", func(o *Order) { o.Class.Spec.IPPrefixCount = aws.Int32(2) }, `"Ipv4PrefixCount":2`},
-		{"prefixes of IPv6", func(o *Order) { o.Class.Spec.IPPrefixCount, o.Cluster.IPv6 = aws.Int32(2), true }, `"Ipv6AddressCount":1,"Ipv6Addresses":null,"Ipv6PrefixCount":2`},
+		{"prefixes of IPv6", func(o *Order) { o.Class.Spec.IPPrefixCount, o.Cluster.IPv6 = aws.Int32(2), true },
+			`"Ipv6AddressCount":1,"Ipv6Addresses":null,"Ipv6PrefixCount":2`},
 		{"tracking", func(o *Order) {
 			o.Class.Spec.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: aws.Int32(31)}
 		}, `"UdpTimeout":31`},
@@ -176,7 +185,8 @@ func TestTemplateData(t *testing.T) {
 			o.Class.Spec.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: aws.String("enabled")}
 		}, `"NestedVirtualization":"enabled"`},
 		{"listed interfaces", func(o *Order) {
-			o.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"}, {NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: "efa-only"}}
+			o.Class.Spec.NetworkInterfaces = []awsv1.NetworkInterface{{InterfaceType: "interface"},
+				{NetworkCardIndex: 1, DeviceIndex: 1, InterfaceType: "efa-only"}}
 		}, `"InterfaceType":"efa-only"`},
 		{"EFAs that the claim asks for", func(o *Order) {
 			o.Claim.Spec.Resources.Requests = corev1.ResourceList{awsv1.ResourceEFA: resource.MustParse("1")}

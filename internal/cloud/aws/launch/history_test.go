@@ -107,7 +107,8 @@ func (w *world) misfortune(r *rand.Rand) {
 // slow is a distant EC2: each list takes two seconds to arrive and two to return.
 type slow struct{ EC2API }
 
-func (s slow) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (s slow) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput,
+	o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	wait := func() { <-time.NewTimer(2 * time.Second).C }
 	wait()
 	defer wait()

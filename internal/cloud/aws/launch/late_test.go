@@ -93,7 +93,8 @@ type late struct {
 	until time.Time
 }
 
-func (e late) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (e late) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput,
+	o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	if time.Now().Before(e.until) {
 		return &ec2.DescribeInstancesOutput{}, nil
 	}

@@ -256,7 +256,8 @@ func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
 	m := &cloud.Machine{
 		ProviderID: providerID(b.zone, b.id), Claim: o.Claim.Name, ImageID: b.image, Created: l.opts.Clock.Now(),
 		Annotations: map[string]string{
-			awsv1.AnnotationInstanceProfile: b.made.Profile, awsv1.AnnotationNodeClassHash: b.made.Hash, awsv1.AnnotationNodeClassHashVersion: b.made.HashVersion,
+			awsv1.AnnotationInstanceProfile: b.made.Profile, awsv1.AnnotationNodeClassHash: b.made.Hash,
+			awsv1.AnnotationNodeClassHashVersion: b.made.HashVersion,
 		},
 	}
 	for i := range o.Types {

@@ -57,7 +57,8 @@ type purchase struct {
 
 // selection returns the capacity type and tenancy of the launch, without the ways.
 func (p *purchase) selection() *Selection {
-	return &Selection{CapacityType: string(p.requests[p.turn].Sent.TargetCapacitySpecification.DefaultTargetCapacityType), Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
+	return &Selection{CapacityType: string(p.requests[p.turn].Sent.TargetCapacitySpecification.DefaultTargetCapacityType),
+		Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
 }
 
 // outcome is the result of a fleet launch.

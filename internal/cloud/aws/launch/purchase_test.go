@@ -55,7 +55,8 @@ func TestMachine(t *testing.T) {
 		r := w.launch(ctx, l, "one")["one"]
 		w.must(r.err)
 		i := w.alive()[0]
-		tags := map[string]string{"team": "a", "kubernetes.io/cluster/" + cluster: "owned", "karpenter.sh/nodepool": "pool", "eks:eks-cluster-name": cluster,
+		tags := map[string]string{"team": "a", "kubernetes.io/cluster/" + cluster: "owned", "karpenter.sh/nodepool": "pool",
+			"eks:eks-cluster-name":           cluster,
 			"karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.sh/nodeclaim": "one", TagPurchase: w.records.entries["uid-one"].Token()}
 		for key, value := range tags {
 			if i.Tags[key] != value {
@@ -63,8 +64,10 @@ func TestMachine(t *testing.T) {
 			}
 		}
 		m := r.machine
-		want := map[string]string{corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: zoneA, karpv1.LabelCapacityType: "on-demand",
-			karpv1.LabelNodePool: "pool", corev1.LabelArchStable: "amd64", "karpenter.k8s.aws/instance-tenancy": "default", "topology.k8s.aws/zone-id": i.ZoneID}
+		want := map[string]string{corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: zoneA,
+			karpv1.LabelCapacityType: "on-demand",
+			karpv1.LabelNodePool:     "pool", corev1.LabelArchStable: "amd64", "karpenter.k8s.aws/instance-tenancy": "default",
+			"topology.k8s.aws/zone-id": i.ZoneID}
 		for key, value := range want {
 			if m.Labels[key] != value {
 				t.Errorf("label %s is %q, want %q", key, m.Labels[key], value)
@@ -153,7 +156,8 @@ func TestFaults(t *testing.T) {
 		{"frozen for a minute", awssim.Fault{Kind: awssim.FaultFreeze}, time.Minute},
 		{"throttled to one call a second", awssim.Fault{Kind: awssim.FaultThrottle, Rate: 1}, 0},
 		{"throttled to one fleet in ten seconds", awssim.Fault{Kind: awssim.FaultThrottle, Action: "CreateFleet", Rate: 0.1}, 0},
-		{"templates not seen twice", awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 2, Code: "InvalidLaunchTemplateName.NotFoundException", Status: 400}, 0},
+		{"templates not seen twice", awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 2,
+			Code: "InvalidLaunchTemplateName.NotFoundException", Status: 400}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in(t, awssim.Options{Lag: time.Second}, func(ctx context.Context, w *world) {
@@ -380,7 +384,8 @@ func TestSoldOut(t *testing.T) {
 		if !w.unavailable.Has(instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA, Class: "other"}) {
 			t.Error("the offering is not marked as unavailable for all classes")
 		}
-		wide := []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA, zoneB)}
+		wide := []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"),
+			oneOf(corev1.LabelTopologyZone, zoneA, zoneB)}
 		m, err := l.Launch(ctx, w.order("wide", wide...))
 		if err != nil || m.Labels[corev1.LabelTopologyZone] != zoneB {
 			t.Errorf("elsewhere: %+v, %v", m, err)
@@ -437,7 +442,8 @@ func TestCreateErrors(t *testing.T) {
 		{"no such profile", func(w *world) { w.class.Status.InstanceProfile = "none" }, "InstanceProfileNameInvalid"},
 		{"no such image", func(w *world) { w.class.Status.AMIs[0].ID = "ami-0"; w.makeAssortment() }, "AMINotFound"},
 		{"no role for spot", func(w *world) {
-			w.must(w.sim.Reject("", "", "", awssim.Refusal{Code: codeNoSpotRole, Message: "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."}))
+			w.must(w.sim.Reject("", "", "", awssim.Refusal{Code: codeNoSpotRole,
+				Message: "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."}))
 		}, "SpotSLRCreationFailed"},
 		{"user data that is none", func(w *world) {
 			w.class.Spec.UserData = aws.String("Content-Type: multipart/mixed; boundary=\"x\"\n\nbroken")
@@ -651,7 +657,8 @@ func TestTag(t *testing.T) {
 // endless is an EC2 whose lists have no end.
 type endless struct{ EC2API }
 
-func (e endless) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (e endless) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput,
+	o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	first := *in
 	first.NextToken = nil
 	out, err := e.EC2API.DescribeInstances(ctx, &first, o...)

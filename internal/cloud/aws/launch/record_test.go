@@ -75,7 +75,8 @@ func TestAnnotationsNoRecord(t *testing.T) {
 	}
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid"}}
 	namesake := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "another"}}
-	spoilt := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid", Annotations: map[string]string{AnnotationPurchase: "x"}}}
+	spoilt := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid",
+		Annotations: map[string]string{AnnotationPurchase: "x"}}}
 	kind := schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}
 	for _, test := range []struct {
 		name   string
@@ -203,7 +204,8 @@ func TestEntryOf(t *testing.T) {
 	} {
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{AnnotationPurchase: test.text}}}
 		_, err := EntryOf(claim)
-		if (err != nil) != (test.want != "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `NodeClaim "claim"`)) {
+		if (err != nil) != (test.want != "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(),
+			`NodeClaim "claim"`)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}
@@ -267,7 +269,8 @@ func TestBatcher(t *testing.T) {
 		{"kept open", 9, []time.Duration{0, 90 * time.Millisecond, 90 * time.Millisecond}, []int{3}, 280 * time.Millisecond},
 		{"apart", 9, []time.Duration{0, 200 * time.Millisecond}, []int{1, 1}, 300 * time.Millisecond},
 		{"full", 2, []time.Duration{0, 0, 0}, []int{2, 1}, idle},
-		{"for a second at most", 99, []time.Duration{0, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6}, []int{12, 1}, 1180 * time.Millisecond},
+		{"for a second at most", 99, []time.Duration{0, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6, 90e6},
+			[]int{12, 1}, 1180 * time.Millisecond},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -32,12 +32,15 @@ const (
 
 // Codes: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var (
-	throttleCodes = []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestThrottled", "EC2ThrottledException"}
-	outageCodes   = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout", "ServerInternal", "IdempotentRequestInProgress"}
+	throttleCodes = []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException",
+		"TooManyRequestsException", "RequestThrottled", "EC2ThrottledException"}
+	outageCodes = []string{"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable", "RequestTimeout",
+		"ServerInternal", "IdempotentRequestInProgress"}
 	templateCodes = []string{"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"}
 	goneCodes     = []string{"InvalidInstanceID.NotFound"}
 	// sellOutCodes mean that the requested capacity is not available now.
-	sellOutCodes = []string{"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "UnfulfillableCapacity", "Unsupported",
+	sellOutCodes = []string{"InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded",
+		"UnfulfillableCapacity", "Unsupported",
 		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded"}
 )
 
@@ -72,7 +75,8 @@ func fateOf(err error) fate {
 func isServerFault(err error) bool {
 	var refusal smithy.APIError
 	var response *awshttp.ResponseError
-	return errors.As(err, &refusal) && refusal.ErrorFault() == smithy.FaultServer || errors.As(err, &response) && response.HTTPStatusCode() >= 500
+	return errors.As(err, &refusal) && refusal.ErrorFault() == smithy.FaultServer || errors.As(err,
+		&response) && response.HTTPStatusCode() >= 500
 }
 
 // codeOf returns EC2's code of an error, or an empty string if the error is not from EC2.

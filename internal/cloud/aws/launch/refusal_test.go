@@ -81,15 +81,18 @@ func TestReasonOf(t *testing.T) {
 }
 
 func fleetErrorOf(code, typeName, zone, subnet string) ec2types.CreateFleetError {
-	return ec2types.CreateFleetError{ErrorCode: aws.String(code), ErrorMessage: aws.String("text"), LaunchTemplateAndOverrides: &ec2types.LaunchTemplateAndOverridesResponse{
-		Overrides: &ec2types.FleetLaunchTemplateOverrides{InstanceType: ec2types.InstanceType(typeName), AvailabilityZone: aws.String(zone), SubnetId: aws.String(subnet)}}}
+	return ec2types.CreateFleetError{ErrorCode: aws.String(code), ErrorMessage: aws.String("text"),
+		LaunchTemplateAndOverrides: &ec2types.LaunchTemplateAndOverridesResponse{
+			Overrides: &ec2types.FleetLaunchTemplateOverrides{InstanceType: ec2types.InstanceType(typeName),
+				AvailabilityZone: aws.String(zone), SubnetId: aws.String(subnet)}}}
 }
 
 func TestFleetError(t *testing.T) {
 	short := fleetErrorOf("InsufficientInstanceCapacity", "m5.large", "a", "s")
 	denied := fleetErrorOf("UnauthorizedOperation", "m5.large", "a", "s")
 	var insufficient *cloud.InsufficientCapacityError
-	if err := fleetError([]ec2types.CreateFleetError{short, short}); !errors.As(err, &insufficient) || strings.Count(err.Error(), "m5.large") != 1 {
+	if err := fleetError([]ec2types.CreateFleetError{short, short}); !errors.As(err, &insufficient) || strings.Count(err.Error(),
+		"m5.large") != 1 {
 		t.Errorf("only capacity errors: %v", err)
 	}
 	var failed *cloud.CreateError
@@ -130,7 +133,8 @@ func TestMarks(t *testing.T) {
 	} {
 		now := time.Unix(0, 0)
 		u := instance.NewUnavailable(func() time.Time { return now })
-		marks(u, []ec2types.CreateFleetError{fleetErrorOf(test.code, "m5.large", "a", "s")}, "mine", &Selection{CapacityType: "spot", Tenancy: test.tenancy})
+		marks(u, []ec2types.CreateFleetError{fleetErrorOf(test.code, "m5.large", "a", "s")}, "mine",
+			&Selection{CapacityType: "spot", Tenancy: test.tenancy})
 		if mine, others := u.Has(offer), u.Has(other); mine != test.mine || others != test.others {
 			t.Errorf("%s: unavailable to the class %v, to others %v; want %v and %v", test.name, mine, others, test.mine, test.others)
 		}

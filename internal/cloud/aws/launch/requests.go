@@ -122,7 +122,8 @@ func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 		}
 		without := e
 		without.Requests = ""
-		if err := l.opts.Recorder.Record(ctx, e.Lead.object(), e, without); err != nil && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrNoRecord) {
+		if err := l.opts.Recorder.Record(ctx, e.Lead.object(), e, without); err != nil && !errors.Is(err,
+			ErrChanged) && !errors.Is(err, ErrNoRecord) {
 			failed = append(failed, fmt.Errorf("taking the requests of purchase %s off NodeClaim %q: %w", e.Token(), claim, err))
 		}
 	}

@@ -70,7 +70,8 @@ func TestRequestsText(t *testing.T) {
 			r    requests
 			most int // characters
 		}{
-			{"one type in one zone", requests{{Made: small.order.origin(), Sent: small.request(Entry{Batch: newBatch(), Attempt: 1, Size: 1}, nil, map[string]string{zoneA: "subnet-1"})}}, 1500},
+			{"one type in one zone", requests{{Made: small.order.origin(),
+				Sent: small.request(Entry{Batch: newBatch(), Attempt: 1, Size: 1}, nil, map[string]string{zoneA: "subnet-1"})}}, 1500},
 			{"the largest", requests{largest(w)}, 12000},
 			{"as often as it is kept", requests{largest(w), largest(w), largest(w), largest(w)}, 30000},
 		} {
@@ -98,7 +99,8 @@ func TestRequestsText(t *testing.T) {
 
 func TestRequestsOfNonsense(t *testing.T) {
 	empty := requests{{Sent: nil}}
-	for name, text := range map[string]string{"empty": "", "no base64": "!", "not packed": "YWJj", "none": requests{}.text(), "nothing asked for": empty.text()} {
+	for name, text := range map[string]string{"empty": "", "no base64": "!", "not packed": "YWJj", "none": requests{}.text(),
+		"nothing asked for": empty.text()} {
 		if r, err := requestsOf(text); err == nil {
 			t.Errorf("%s: %+v, want an error", name, r)
 		}

@@ -54,7 +54,8 @@ func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
 
 // boughtFrom converts an instance.
 func boughtFrom(i *ec2types.Instance) bought {
-	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId), capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
+	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId),
+		capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
 	if i.Placement != nil {
 		b.zone = aws.ToString(i.Placement.AvailabilityZone)
 	}

@@ -155,7 +155,8 @@ func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Du
 		return nil
 	}
 	if k.exists || idle == 0 {
-		_, err := persist(ctx, l, "DeleteLaunchTemplate", l.opts.EC2.DeleteLaunchTemplate, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
+		_, err := persist(ctx, l, "DeleteLaunchTemplate", l.opts.EC2.DeleteLaunchTemplate,
+			&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
 		if err != nil && fateOf(err) != untemplate {
 			return fmt.Errorf("deleting launch template %s: %w", name, err)
 		}

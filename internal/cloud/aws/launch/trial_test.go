@@ -21,8 +21,10 @@ func TestTrialIsTheLaunch(t *testing.T) {
 	o := plainOrder()
 	size := resource.MustParse("30Gi")
 	o.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: aws.String("/dev/x"),
-		EBS: &awsv1.BlockDevice{VolumeSize: &size, Encrypted: aws.Bool(true), KMSKeyID: aws.String("key"), IOPS: aws.Int64(3000), VolumeType: aws.String("gp3")}}}
-	o.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: aws.String("enabled"), HTTPTokens: aws.String("required"), HTTPPutResponseHopLimit: aws.Int64(1)}
+		EBS: &awsv1.BlockDevice{VolumeSize: &size, Encrypted: aws.Bool(true), KMSKeyID: aws.String("key"),
+			IOPS: aws.Int64(3000), VolumeType: aws.String("gp3")}}}
+	o.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: aws.String("enabled"), HTTPTokens: aws.String("required"),
+		HTTPPutResponseHopLimit: aws.Int64(1)}
 	o.Class.Spec.DetailedMonitoring, o.Class.Spec.AssociatePublicIPAddress = aws.Bool(true), aws.Bool(false)
 	o.Class.Spec.ConnectionTracking = &awsv1.ConnectionTracking{UDPTimeout: aws.Int32(31)}
 	o.Class.Spec.CPUOptions = &awsv1.CPUOptions{NestedVirtualization: aws.String("enabled")}
@@ -48,13 +50,19 @@ func TestTrialIsTheLaunch(t *testing.T) {
 		t.Errorf("volume %+v", device)
 	}
 	for what, pair := range map[string][2]any{
-		"image": {in.ImageId, data.ImageId}, "user data": {in.UserData, data.UserData}, "profile": {in.IamInstanceProfile.Name, data.IamInstanceProfile.Name},
-		"tokens": {string(in.MetadataOptions.HttpTokens), string(data.MetadataOptions.HttpTokens)}, "hops": {in.MetadataOptions.HttpPutResponseHopLimit, data.MetadataOptions.HttpPutResponseHopLimit},
-		"monitoring": {in.Monitoring.Enabled, data.Monitoring.Enabled}, "tenancy": {in.Placement.Tenancy, data.Placement.Tenancy}, "enclaves": {in.EnclaveOptions.Enabled, data.EnclaveOptions.Enabled},
-		"nested":       {in.CpuOptions.NestedVirtualization, data.CpuOptions.NestedVirtualization},
-		"reservations": {in.CapacityReservationSpecification.CapacityReservationPreference, data.CapacityReservationSpecification.CapacityReservationPreference},
-		"groups":       {in.NetworkInterfaces[0].Groups, data.NetworkInterfaces[0].Groups}, "prefixes": {in.NetworkInterfaces[0].Ipv4PrefixCount, data.NetworkInterfaces[0].Ipv4PrefixCount},
-		"tracking": {in.NetworkInterfaces[0].ConnectionTrackingSpecification.UdpTimeout, data.NetworkInterfaces[0].ConnectionTrackingSpecification.UdpTimeout},
+		"image": {in.ImageId, data.ImageId}, "user data": {in.UserData, data.UserData},
+		"profile":    {in.IamInstanceProfile.Name, data.IamInstanceProfile.Name},
+		"tokens":     {string(in.MetadataOptions.HttpTokens), string(data.MetadataOptions.HttpTokens)},
+		"hops":       {in.MetadataOptions.HttpPutResponseHopLimit, data.MetadataOptions.HttpPutResponseHopLimit},
+		"monitoring": {in.Monitoring.Enabled, data.Monitoring.Enabled}, "tenancy": {in.Placement.Tenancy, data.Placement.Tenancy},
+		"enclaves": {in.EnclaveOptions.Enabled, data.EnclaveOptions.Enabled},
+		"nested":   {in.CpuOptions.NestedVirtualization, data.CpuOptions.NestedVirtualization},
+		"reservations": {in.CapacityReservationSpecification.CapacityReservationPreference,
+			data.CapacityReservationSpecification.CapacityReservationPreference},
+		"groups":   {in.NetworkInterfaces[0].Groups, data.NetworkInterfaces[0].Groups},
+		"prefixes": {in.NetworkInterfaces[0].Ipv4PrefixCount, data.NetworkInterfaces[0].Ipv4PrefixCount},
+		"tracking": {in.NetworkInterfaces[0].ConnectionTrackingSpecification.UdpTimeout,
+			data.NetworkInterfaces[0].ConnectionTrackingSpecification.UdpTimeout},
 	} {
 		if diff := cmp.Diff(pair[1], pair[0], cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-launched +tried):\n%s", what, diff)
@@ -67,7 +75,8 @@ func TestTrialIsTheLaunch(t *testing.T) {
 func TestTrials(t *testing.T) {
 	order := func(change func(*Order)) *Order {
 		o := plainOrder()
-		o.Types = []cloud.InstanceType{special(typed("gpu", sale("a", "on-demand", 0.5))), typed("z", sale("a", "on-demand", 3)), typed("y", sale("a", "on-demand", 2)), typed("x", sale("a", "on-demand", 1))}
+		o.Types = []cloud.InstanceType{special(typed("gpu", sale("a", "on-demand", 0.5))), typed("z", sale("a", "on-demand", 3)),
+			typed("y", sale("a", "on-demand", 2)), typed("x", sale("a", "on-demand", 1))}
 		change(o)
 		return o
 	}

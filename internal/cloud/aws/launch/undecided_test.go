@@ -79,7 +79,8 @@ func TestRefusedBeforeTheBatch(t *testing.T) {
 		}
 		both.Wait()
 		if len(machines) != 2 || w.count("CreateFleet", "InvalidParameterValue") != 1 {
-			t.Errorf("%d of 2 claims have a machine, %d requests were refused, want 1", len(machines), w.count("CreateFleet", "InvalidParameterValue"))
+			t.Errorf("%d of 2 claims have a machine, %d requests were refused, want 1", len(machines),
+				w.count("CreateFleet", "InvalidParameterValue"))
 		}
 		w.boughtOnce(machines)
 	})
@@ -101,7 +102,8 @@ type lostThenSoldOut struct {
 	calls int
 }
 
-func (e *lostThenSoldOut) CreateFleet(ctx context.Context, in *ec2.CreateFleetInput, o ...func(*ec2.Options)) (*ec2.CreateFleetOutput, error) {
+func (e *lostThenSoldOut) CreateFleet(ctx context.Context, in *ec2.CreateFleetInput, o ...func(*ec2.Options)) (*ec2.CreateFleetOutput,
+	error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch e.calls++; e.calls {

@@ -86,9 +86,11 @@ func (w *world) makeClass(ctx context.Context) {
 	w.must(err)
 	w.class = &awsv1.EC2NodeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "class"},
-		Spec:       awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}, Tags: map[string]string{"team": "a"}},
+		Spec: awsv1.EC2NodeClassSpec{AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}},
+			Tags: map[string]string{"team": "a"}},
 		Status: awsv1.EC2NodeClassStatus{InstanceProfile: profile,
-			AMIs: []awsv1.AMI{{ID: *out.Parameter.Value, Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: "In", Values: []string{"amd64"}}}}}},
+			AMIs: []awsv1.AMI{{ID: *out.Parameter.Value,
+				Requirements: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: "In", Values: []string{"amd64"}}}}}},
 	}
 	for _, s := range w.sim.Subnets() {
 		if s.Tags["karpenter.sh/discovery"] != "" {
@@ -132,11 +134,12 @@ func (w *world) types() []cloud.InstanceType {
 
 // launcher returns a new process with the same records.
 func (w *world) launcher(change ...func(*Options)) *Launcher {
-	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster, Region: "us-east-1", Observe: func(c call.Call) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.calls = append(w.calls, c)
-	}}
+	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster,
+		Region: "us-east-1", Observe: func(c call.Call) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.calls = append(w.calls, c)
+		}}
 	for _, c := range change {
 		c(&o)
 	}
@@ -146,13 +149,16 @@ func (w *world) launcher(change ...func(*Options)) *Launcher {
 // order returns an order for a claim of m5.large on demand in zone A. requirements replace these.
 func (w *world) order(name string, requirements ...karpv1.Requirement) *Order {
 	if len(requirements) == 0 {
-		requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"), oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA)}
+		requirements = []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, "m5.large"),
+			oneOf(karpv1.LabelCapacityType, "on-demand"), oneOf(corev1.LabelTopologyZone, zoneA)}
 	}
 	return &Order{
-		Claim: &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{karpv1.LabelNodePool: "pool"}},
+		Claim: &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name),
+			Labels: map[string]string{karpv1.LabelNodePool: "pool"}},
 			Spec: karpv1.NodeClaimSpec{Requirements: requirements}},
 		Class: w.class, Types: w.types(), Image: w.assortment.Image,
-		Cluster: userdata.Cluster{Name: cluster, Endpoint: "https://cluster", CABundle: base64.StdEncoding.EncodeToString([]byte("ca")), ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
+		Cluster: userdata.Cluster{Name: cluster, Endpoint: "https://cluster", CABundle: base64.StdEncoding.EncodeToString([]byte("ca")),
+			ServiceCIDR: "10.100.0.0/16", DNS: "10.100.0.10"},
 	}
 }
 
@@ -370,11 +376,13 @@ func (p *process) CreateFleet(ctx context.Context, in *ec2.CreateFleetInput, o .
 	return take(p, func() (*ec2.CreateFleetOutput, error) { return p.EC2API.CreateFleet(ctx, in, o...) })
 }
 
-func (p *process) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput, o ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error) {
+func (p *process) CreateLaunchTemplate(ctx context.Context, in *ec2.CreateLaunchTemplateInput,
+	o ...func(*ec2.Options)) (*ec2.CreateLaunchTemplateOutput, error) {
 	return take(p, func() (*ec2.CreateLaunchTemplateOutput, error) { return p.EC2API.CreateLaunchTemplate(ctx, in, o...) })
 }
 
-func (p *process) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (p *process) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput,
+	o ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	return take(p, func() (*ec2.DescribeInstancesOutput, error) { return p.EC2API.DescribeInstances(ctx, in, o...) })
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 // wrongAnswers are the ways in which an endpoint deviates from EC2.
-var wrongAnswers = []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields, awssim.FaultOlderFields, awssim.FaultOddPages}
+var wrongAnswers = []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultIgnoreTokens, awssim.FaultUnknownFields,
+	awssim.FaultOlderFields, awssim.FaultOddPages}
 
 // An account has two clusters. Whatever the endpoint does with filters, tokens, fields and pages: each claim has one
 // machine; the cluster's list has exactly its own machines, each once and with its claim; and the resources of the

@@ -62,7 +62,8 @@ func readNetwork(t *catalog.Type, n *ec2types.NetworkInfo) {
 	if n == nil {
 		return
 	}
-	t.ENIs, t.IPv4PerENI, t.IPv6PerENI = whole(n.MaximumNetworkInterfaces), whole(n.Ipv4AddressesPerInterface), whole(n.Ipv6AddressesPerInterface)
+	t.ENIs, t.IPv4PerENI, t.IPv6PerENI = whole(n.MaximumNetworkInterfaces), whole(n.Ipv4AddressesPerInterface),
+		whole(n.Ipv6AddressesPerInterface)
 	t.ENA = n.EnaSupport == ec2types.EnaSupportSupported || n.EnaSupport == ec2types.EnaSupportRequired
 	t.EncryptsTransit = aws.ToBool(n.EncryptionInTransitSupported)
 	if n.EfaInfo != nil {

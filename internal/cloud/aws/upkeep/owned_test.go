@@ -36,16 +36,19 @@ func TestProfiles(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		var classes []*awsv1.EC2NodeClass
 		for _, name := range []string{"current", "old", "gone"} {
-			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}, Spec: awsv1.EC2NodeClassSpec{Role: "KarpenterNodeRole-sandbox"}}
+			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)},
+				Spec: awsv1.EC2NodeClassSpec{Role: "KarpenterNodeRole-sandbox"}}
 			profile, err := w.sources.Profiles.Ensure(ctx, class)
 			w.Must(err)
 			class.Status.InstanceProfile = profile
 			classes = append(classes, class)
 		}
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "old-1", Annotations: map[string]string{awsv1.AnnotationInstanceProfile: classes[1].Status.InstanceProfile}}}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "old-1",
+			Annotations: map[string]string{awsv1.AnnotationInstanceProfile: classes[1].Status.InstanceProfile}}}
 		api := classesAndClaims(t, classes[0], claim)
 		var deleted []string
-		profiles := &Profiles{Client: api, Unused: w.sources.Profiles.Collect, Deleted: func(names []string) { deleted = append(deleted, names...) }}
+		profiles := &Profiles{Client: api, Unused: w.sources.Profiles.Collect,
+			Deleted: func(names []string) { deleted = append(deleted, names...) }}
 		w.Must(profiles.Collect(ctx))
 		w.Pass(59 * time.Minute)
 		w.Must(profiles.Collect(ctx))
@@ -89,7 +92,8 @@ func TestTagger(t *testing.T) {
 	}
 	throttled := errors.New("throttled")
 	done := map[string]string{awsv1.AnnotationTagged: "true", awsv1.AnnotationClusterNameTagged: "true"}
-	want := []tagged{{"aws:///us-east-1a/i-1", map[string]string{"Name": "ip-10-0-0-1.ec2.internal", "karpenter.sh/nodeclaim": "pool-1", "eks:eks-cluster-name": "sandbox"}}}
+	want := []tagged{{"aws:///us-east-1a/i-1", map[string]string{"Name": "ip-10-0-0-1.ec2.internal",
+		"karpenter.sh/nodeclaim": "pool-1", "eks:eks-cluster-name": "sandbox"}}}
 	for _, test := range []struct {
 		name   string
 		claim  *karpv1.NodeClaim

@@ -107,7 +107,8 @@ func (p *Prices) products(ctx context.Context, tenancy, family string, prices ma
 	for _, f := range asked {
 		filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
 	}
-	pages := pricing.NewGetProductsPaginator(p.Pricing, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
+	pages := pricing.NewGetProductsPaginator(p.Pricing,
+		&pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100)})
 	for page, err := range discovery.Pages(ctx, p.Calls, "Pricing", "GetProducts", pages) {
 		if err != nil {
 			return err
@@ -193,7 +194,8 @@ func (p *Prices) RefreshSpot(ctx context.Context) error {
 			break
 		}
 		for _, entry := range page.SpotPriceHistory {
-			if !sieve.Keep(slices.Contains(products, string(entry.ProductDescription)), string(entry.InstanceType)+" "+string(entry.ProductDescription)) {
+			if !sieve.Keep(slices.Contains(products, string(entry.ProductDescription)),
+				string(entry.InstanceType)+" "+string(entry.ProductDescription)) {
 				continue
 			}
 			key, when := [2]string{string(entry.InstanceType), aws.ToString(entry.AvailabilityZone)}, aws.ToTime(entry.Timestamp)

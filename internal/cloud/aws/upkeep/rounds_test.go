@@ -54,7 +54,8 @@ func TestRounds(t *testing.T) {
 		if diff := cmp.Diff(want, troubled[:6]); diff != "" {
 			t.Errorf("troubled -want +got:\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"troubled: broken", "troubled: broken", "troubled: broken", "troubled: broken", "troubled: works again"}, told); diff != "" {
+		if diff := cmp.Diff([]string{"troubled: broken", "troubled: broken", "troubled: broken", "troubled: broken",
+			"troubled: works again"}, told); diff != "" {
 			t.Errorf("told -want +got:\n%s", diff)
 		}
 		if !rounds.NeedLeaderElection() {
@@ -84,8 +85,10 @@ func TestStandard(t *testing.T) {
 			}
 			return nil
 		}
-		list := Standard(Parts{Types: count("types"), OnDemand: w.prices.RefreshOnDemand, Spot: w.prices.RefreshSpot, RefreshImages: w.sources.Images.Refresh, AdoptTemplates: adopt, SweepTemplates: count("sweep"), ForgetMemory: count("memory"),
-			Profiles: &Profiles{Client: classesAndClaims(t), Unused: func(context.Context, map[string]bool) ([]string, error) { add("profiles"); return nil, nil }}})
+		list := Standard(Parts{Types: count("types"), OnDemand: w.prices.RefreshOnDemand, Spot: w.prices.RefreshSpot,
+			RefreshImages: w.sources.Images.Refresh, AdoptTemplates: adopt, SweepTemplates: count("sweep"), ForgetMemory: count("memory"),
+			Profiles: &Profiles{Client: classesAndClaims(t),
+				Unused: func(context.Context, map[string]bool) ([]string, error) { add("profiles"); return nil, nil }}})
 		for i := range list {
 			switch list[i].Name {
 			case "images of aliases":

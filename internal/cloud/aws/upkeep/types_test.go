@@ -87,6 +87,7 @@ func TestTypesKept(t *testing.T) {
 // soldOut is an EC2 that offers nothing in any zone.
 type soldOut struct{ *ec2.Client }
 
-func (soldOut) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypeOfferingsOutput, error) {
+func (soldOut) DescribeInstanceTypeOfferings(context.Context, *ec2.DescribeInstanceTypeOfferingsInput,
+	...func(*ec2.Options)) (*ec2.DescribeInstanceTypeOfferingsOutput, error) {
 	return &ec2.DescribeInstanceTypeOfferingsOutput{}, nil
 }

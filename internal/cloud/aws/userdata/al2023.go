@@ -63,7 +63,8 @@ func isYAMLMap(text string) bool {
 // namesNodeConfig reports whether a text is intended to be a NodeConfig, even if it is invalid.
 func namesNodeConfig(text string) bool {
 	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(line, ":"); ok && name == "apiVersion" && strings.HasPrefix(strings.Trim(value, " \t\"'"), nodeConfigGroup+"/") {
+		if name, value, ok := strings.Cut(line, ":"); ok && name == "apiVersion" && strings.HasPrefix(strings.Trim(value, " \t\"'"),
+			nodeConfigGroup+"/") {
 			return true
 		}
 	}
@@ -128,7 +129,8 @@ func (r Request) nodeConfig() (*nodeConfig, error) {
 		return nil, err
 	}
 	config := &nodeConfig{APIVersion: nodeConfigVersion, Kind: nodeConfigKind, Spec: nodeConfigSpec{
-		Cluster: &clusterDetails{Name: r.Cluster.Name, APIServerEndpoint: r.Cluster.Endpoint, CertificateAuthority: authority, CIDR: r.Cluster.ServiceCIDR},
+		Cluster: &clusterDetails{Name: r.Cluster.Name, APIServerEndpoint: r.Cluster.Endpoint, CertificateAuthority: authority,
+			CIDR: r.Cluster.ServiceCIDR},
 		Kubelet: &kubeletOptions{Config: kubelet, Flags: []string{"--node-labels=" + r.labelList()}},
 	}}
 	if r.InstanceStore == awsv1.InstanceStorePolicyRAID0 {

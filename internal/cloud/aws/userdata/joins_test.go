@@ -36,7 +36,8 @@ var refused = regexp.MustCompile(`^([^/]*[.])?(kubernetes|k8s)[.]io/`)
 func joins(t *testing.T, r Request, text []byte) {
 	t.Helper()
 	want := joinedNode{cluster: r.Cluster.Name, endpoint: r.Cluster.Endpoint, authority: r.Cluster.CABundle, maxPods: r.Node.MaxPods,
-		labels: map[string]string{"karpenter.sh/do-not-sync-taints": "true"}, taints: map[string]bool{"karpenter.sh/unregistered=:NoExecute": true}, dns: strings.Join(r.dns(), ",")}
+		labels: map[string]string{"karpenter.sh/do-not-sync-taints": "true"},
+		taints: map[string]bool{"karpenter.sh/unregistered=:NoExecute": true}, dns: strings.Join(r.dns(), ",")}
 	for key, value := range r.Node.Labels {
 		if !refused.MatchString(key) {
 			want.labels[key] = value
@@ -212,8 +213,9 @@ func bootAL2023(t *testing.T, text []byte) joinedNode {
 	if err := checkNodeConfig(texts[len(texts)-1]); err != nil {
 		t.Errorf("checkNodeConfig rejects the rendered NodeConfig: %v", err)
 	}
-	node := joinedNode{cluster: config.Spec.Cluster.Name, endpoint: config.Spec.Cluster.APIServerEndpoint, authority: config.Spec.Cluster.CertificateAuthority,
-		maxPods: config.Spec.Kubelet.Config.MaxPods, dns: strings.Join(config.Spec.Kubelet.Config.ClusterDNS, ","), taints: map[string]bool{}}
+	node := joinedNode{cluster: config.Spec.Cluster.Name, endpoint: config.Spec.Cluster.APIServerEndpoint,
+		authority: config.Spec.Cluster.CertificateAuthority,
+		maxPods:   config.Spec.Kubelet.Config.MaxPods, dns: strings.Join(config.Spec.Kubelet.Config.ClusterDNS, ","), taints: map[string]bool{}}
 	node.readFlags(t, config.Spec.Kubelet.Flags)
 	for _, taint := range config.Spec.Kubelet.Config.RegisterWithTaints {
 		node.taints[taint.Key+"="+taint.Value+":"+string(taint.Effect)] = true

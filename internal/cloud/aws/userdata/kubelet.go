@@ -95,7 +95,8 @@ func reserved(field string, entries map[string]string) []string {
 
 // signals are the kubelet's eviction signals
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#eviction-signals).
-var signals = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available"}
+var signals = []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available",
+	"imagefs.inodesFree", "pid.available"}
 
 func thresholds(field string, entries map[string]string) []string {
 	var problems []string
@@ -104,7 +105,8 @@ func thresholds(field string, entries map[string]string) []string {
 			problems = append(problems, fmt.Sprintf("%s: %q is none of %s", field, key, strings.Join(signals, ", ")))
 		}
 		if !validThreshold(entries[key]) {
-			problems = append(problems, fmt.Sprintf("%s[%s]: %q is neither a percentage from 0%% to 100%% nor an amount such as 500Mi", field, key, entries[key]))
+			problems = append(problems, fmt.Sprintf("%s[%s]: %q is neither a percentage from 0%% to 100%% nor an amount such as 500Mi",
+				field, key, entries[key]))
 		}
 	}
 	return problems
@@ -131,7 +133,8 @@ func gracePeriods(k *awsv1.KubeletConfiguration) []string {
 			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod: %s needs an entry in evictionSoft", key))
 		}
 		if period, err := time.ParseDuration(k.EvictionSoftGracePeriod[key]); err != nil || period < 0 {
-			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod[%s]: %q is no duration such as 1m30s, or negative", key, k.EvictionSoftGracePeriod[key]))
+			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod[%s]: %q is no duration such as 1m30s, or negative",
+				key, k.EvictionSoftGracePeriod[key]))
 		}
 	}
 	return problems
@@ -150,7 +153,8 @@ func numbers(k *awsv1.KubeletConfiguration) []string {
 	percentage("imageGCHighThresholdPercent", k.ImageGCHighThresholdPercent)
 	percentage("imageGCLowThresholdPercent", k.ImageGCLowThresholdPercent)
 	if high, low := k.ImageGCHighThresholdPercent, k.ImageGCLowThresholdPercent; high != nil && low != nil && *high <= *low {
-		problems = append(problems, fmt.Sprintf("imageGCHighThresholdPercent: %d is not greater than imageGCLowThresholdPercent: %d", *high, *low))
+		problems = append(problems, fmt.Sprintf("imageGCHighThresholdPercent: %d is not greater than imageGCLowThresholdPercent: %d",
+			*high, *low))
 	}
 	return problems
 }

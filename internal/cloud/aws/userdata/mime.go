@@ -109,7 +109,8 @@ func readParts(reader *multipart.Reader, boundary string) ([]part, error) {
 			return nil, badMIME(fmt.Sprintf("the MIME document has no part: no line is --%s", boundary), nil)
 		}
 		if err != nil {
-			return nil, badMIME(fmt.Sprintf("part %d of the MIME document cannot be read, or the last line --%s-- is missing", len(parts)+1, boundary), err)
+			return nil, badMIME(fmt.Sprintf("part %d of the MIME document cannot be read, or the last line --%s-- is missing",
+				len(parts)+1, boundary), err)
 		}
 		body, err := io.ReadAll(next)
 		if err != nil {

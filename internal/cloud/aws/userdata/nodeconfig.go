@@ -128,7 +128,8 @@ func (s nodeConfigSpec) check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Kubelet.Config)) {
 		if kind := kubeletField(name); kind != "" && !isKind(kind, s.Kubelet.Config[name]) {
-			return badNodeConfig(fmt.Sprintf("spec.kubelet.config of the NodeConfig: %s: %s is not of type %s", name, s.Kubelet.Config[name], kind), nil)
+			return badNodeConfig(fmt.Sprintf("spec.kubelet.config of the NodeConfig: %s: %s is not of type %s", name,
+				s.Kubelet.Config[name], kind), nil)
 		}
 	}
 	return nil
@@ -136,7 +137,8 @@ func (s nodeConfigSpec) check() error {
 
 func (l *localStorage) check() error {
 	if !slices.Contains([]string{"", "RAID0", "RAID10", "Mount"}, l.Strategy) {
-		return badNodeConfig(fmt.Sprintf("spec.instance.localStorage.strategy of the NodeConfig is %q; RAID0, RAID10 and Mount are known", l.Strategy), nil)
+		return badNodeConfig(fmt.Sprintf("spec.instance.localStorage.strategy of the NodeConfig is %q; RAID0, RAID10 and Mount are known",
+			l.Strategy), nil)
 	}
 	for _, mount := range l.DisabledMounts {
 		if mount != "Containerd" && mount != "PodLogs" {

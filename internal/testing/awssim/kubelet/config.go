@@ -113,7 +113,8 @@ func (c *Config) flag(text string) error {
 		c.SystemReserved = pairs(value, "=")
 	case "--eviction-hard":
 		c.EvictionHard = pairs(value, "<")
-	case "--eviction-soft", "--eviction-soft-grace-period", "--eviction-max-pod-grace-period", "--image-gc-high-threshold", "--image-gc-low-threshold",
+	case "--eviction-soft", "--eviction-soft-grace-period", "--eviction-max-pod-grace-period", "--image-gc-high-threshold",
+		"--image-gc-low-threshold",
 		"--cpu-cfs-quota", "--pods-per-core":
 	default:
 		return fmt.Errorf("flag %s of the kubelet is not known", name)

@@ -120,7 +120,8 @@ func (c *Config) nodeadm(text []byte) error {
 }
 
 // ignoredSettings are kubelet settings that are known and have no effect in the simulation.
-var ignoredSettings = []string{"clusterDNS", "evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent",
+var ignoredSettings = []string{"clusterDNS", "evictionSoft", "evictionSoftGracePeriod", "evictionMaxPodGracePeriod",
+	"imageGCHighThresholdPercent", "imageGCLowThresholdPercent",
 	"cpuCFSQuota", "podsPerCore", "apiVersion", "kind", "shutdownGracePeriod", "containerLogMaxSize", "containerLogMaxFiles"}
 
 // settings reads fields of the kubelet's configuration.

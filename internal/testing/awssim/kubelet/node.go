@@ -35,7 +35,8 @@ func nodeOf(i awssim.Instance, c Config) *corev1.Node {
 		corev1.LabelHostname: i.PrivateDNSName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
 	})
 	maps.Copy(labels, map[string]string{ // labels of the cloud controller manager
-		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyRegion: i.Region, corev1.LabelTopologyZone: i.Zone, "topology.k8s.aws/zone-id": i.ZoneID,
+		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyRegion: i.Region, corev1.LabelTopologyZone: i.Zone,
+		"topology.k8s.aws/zone-id": i.ZoneID,
 	})
 	capacity := capacityOf(i, c)
 	return &corev1.Node{
