@@ -99,9 +99,18 @@ func (s *stage) checkNominations(app string) {
 	}
 }
 
-// checkClaimsUsed fails for claims of the case without pods.
+// checkClaimsUsed fails for claims of the case without pods. A claim's status names its node after the node is open: on
+// a busy machine, pods run there before.
 func (s *stage) checkClaimsUsed() {
 	s.t.Helper()
+	await(s.t, patience, "every claim to name its node", func(context.Context) error {
+		for _, claim := range s.ledger.claimsOf(s.name) {
+			if !claim.gone && claim.object.Status.NodeName == "" {
+				return fmt.Errorf("claim %s names none", claim.object.Name)
+			}
+		}
+		return nil
+	})
 	used := map[string]bool{}
 	for _, pod := range s.ledger.podsOf(s.name) {
 		used[pod.Spec.NodeName] = true
