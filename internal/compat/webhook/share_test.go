@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,10 +51,10 @@ func TestIdleRequests(t *testing.T) {
 	for name, serve := range map[string]func(*testing.T, http.Handler) string{"HTTP/2": overHTTP2, "as served": asServed} {
 		t.Run(name, func(t *testing.T) {
 			r := newReviewer(deaf{}, time.Now, logr.Discard())
-			r.gate.patience = time.Minute // the requests stay until the end of the test
-			var arrived, refused atomic.Int64
+			r.gate.patience = time.Minute       // the requests stay until the end of the test
+			waiting := make(chan struct{}, 600) // a request that arrived or failed; one may do both
 			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-				arrived.Add(1)
+				waiting <- struct{}{}
 				r.ServeHTTP(w, request)
 			}))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -64,12 +63,12 @@ func TestIdleRequests(t *testing.T) {
 			for range 300 {
 				running.Go(func() {
 					if _, _, err := send(ctx, hostile, url, idle{ctx}); err != nil && ctx.Err() == nil {
-						refused.Add(1)
+						waiting <- struct{}{}
 					}
 				})
 			}
-			for arrived.Load()+refused.Load() < 300 {
-				time.Sleep(time.Millisecond)
+			for range 300 {
+				<-waiting
 			}
 			code, text, err := send(ctx, from("127.0.0.2"), url, strings.NewReader(reviewOf(poolWith(`"a"`))))
 			if err != nil || code != http.StatusOK || !strings.Contains(text, `"status":"Success"`) {
