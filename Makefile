@@ -11,7 +11,7 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 FUZZ_MINUTES ?= 30
 FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/compat/... ./internal/migrate/... ./internal/testing/sim/... ./internal/wire/...
 
-# The oldest and the newest Kubernetes version that the README and karpenter doctor name, and all of them but the default, which
+# The oldest and the newest Kubernetes version that the README and kubectl karpenter doctor name, and all of them but the default, which
 # make test runs on.
 VERSIONS ?= 1.33 1.37
 ALL_VERSIONS ?= 1.33 1.34 1.35 1.37
@@ -35,28 +35,31 @@ help: ## list the targets
 
 .PHONY: demo
 demo: build ## watch pods get nodes and nodes leave, on a real control plane on this machine
-	@bin/karpenter demo
+	@bin/karpenter-sandbox demo
 
 .PHONY: build
-build: ## build bin/karpenter
-	@echo 'building bin/karpenter: a minute or two the first time, seconds after that' >&2
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/karpenter ./cmd/karpenter
+build: ## build bin/karpenter, the controller, bin/kubectl-karpenter, the plugin, and bin/karpenter-sandbox
+	@echo 'building three programs into bin: minutes the first time, seconds after that' >&2
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/karpenter ./cmd/kubectl-karpenter
+	@CGO_ENABLED=0 $(GO) -C sandbox build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/karpenter-sandbox .
 
 # The control plane is built before the tests that use it, so that no test waits for a compiler.
 .PHONY: sandbox
 sandbox: build
-	@bin/karpenter sandbox assets > /dev/null
+	@bin/karpenter-sandbox assets > /dev/null
 
 .PHONY: test
 test: sandbox bin/gotestsum ## unit tests, API tests and the core end-to-end tests (what CI runs; under 40 minutes cold on 2 cores)
 	@# All modules, whatever the first one says: one failure must not hide another.
 	@# End-to-end cases share one cluster and two cores with everything else. At most three that fail are run once more, alone:
 	@# a real fault fails again, and gotestsum prints both runs of one that does not.
-	@failed=0; \
+	@failed=0; rm -f bin/reruns.txt; \
 	$(TESTED) $(GO) test -timeout 20m ./... || failed=1; \
 	(cd test && ../bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures=3 \
-		--packages ./... -- -timeout 25m) || failed=1; \
+		--rerun-fails-report=../bin/reruns.txt --packages ./... -- -timeout 25m) || failed=1; \
+	$(GO) -C sandbox test -timeout 20m ./... || failed=1; \
 	$(GO) -C tools test -timeout 20m ./... || failed=1; \
+	echo "tests that failed once and were rerun: $$(cat bin/reruns.txt 2>/dev/null | wc -l)"; cat bin/reruns.txt 2>/dev/null; \
 	exit $$failed
 
 bin/gotestsum: tools/go.mod
@@ -75,6 +78,7 @@ lint: bin/misspell bin/golangci-lint ## excluded words, long lines, spelling, do
 	bin/golangci-lint run ./...
 	cd test && ../bin/golangci-lint run -c ../.golangci.yaml ./...
 	cd tools && ../bin/golangci-lint run -c ../.golangci.yaml ./...
+	cd sandbox && ../bin/golangci-lint run -c ../.golangci.yaml ./...
 
 bin/misspell: tools/go.mod
 	@mkdir -p bin
@@ -122,7 +126,8 @@ bin/crd-ref-docs: tools/go.mod
 
 .PHONY: reference
 reference: ## write docs/reference and the texts that docs hold again
-	$(GO) test ./internal/telemetry ./api ./cmd/karpenter -run 'TestReference|TestTopOnce' -count=1 -update
+	$(GO) test ./internal/telemetry ./api ./cmd/... -run 'TestReference|TestTopOnce' -count=1 -update
+	$(GO) -C sandbox test . -run TestReference -count=1 -update
 
 .PHONY: generated
 generated: generate
@@ -133,6 +138,7 @@ vet:
 	$(GO) vet ./...
 	$(GO) -C test vet ./...
 	$(GO) -C sandbox vet ./...
+	$(GO) -C sandbox/kubernetes vet ./...
 
 .PHONY: staticcheck
 staticcheck:
@@ -141,6 +147,7 @@ staticcheck:
 	bin/staticcheck ./...
 	cd test && ../bin/staticcheck ./...
 	cd sandbox && ../bin/staticcheck ./...
+	cd sandbox/kubernetes && ../../bin/staticcheck ./...
 
 .PHONY: race
 race:
@@ -151,7 +158,7 @@ VERSIONED ?= ./api/... ./internal/cluster ./internal/execute ./internal/controll
 .PHONY: versions
 versions: build ## core end-to-end cases, API tests and agreement on other Kubernetes versions (VERSIONS="1.33 1.37")
 	@failed=0; for version in $(VERSIONS); do \
-		assets=$$(bin/karpenter sandbox assets --kubernetes-version=$$version) || exit 1; \
+		assets=$$(bin/karpenter-sandbox assets --kubernetes-version=$$version) || exit 1; \
 		echo "Kubernetes $$version: $$assets"; \
 		KUBEBUILDER_ASSETS=$$assets $(GO) test -count=1 -timeout 20m $(VERSIONED) || failed=1; \
 		KUBEBUILDER_ASSETS=$$assets $(GO) -C test test -count=1 -timeout 40m ./e2e || failed=1; \
@@ -203,12 +210,12 @@ bench: build ## speed, price, growth and memory of plans, as docs/performance.md
 	$(GO) -C test build -o ../bin/bench ./bench
 	@for n in 500 2000; do bin/bench workload cluster-$$n bin/workloads/cluster-$$n || exit 1; done
 	KARPENTER_WORKLOADS=$(CURDIR)/bin/workloads $(GO) test -run '^$$' -bench 'WhatIf|Sweep|Propose|Naive/cluster-500' -benchmem -benchtime 0.3s -timeout 30m ./internal/engine/disruption/
-	bin/bench -binary bin/karpenter $(BENCH_ARGS)
+	bin/bench -binary bin/kubectl-karpenter $(BENCH_ARGS)
 
 # Moving or renaming code changes no answer to a workload and no decision of a history. A change of behavior writes the files again.
 .PHONY: digests
 digests: build ## compare hashes of plans and of random histories with those in the repository (DIGEST_ARGS=-update writes them)
-	$(GO) -C test run ./bench digest -binary $(CURDIR)/bin/karpenter $(DIGEST_ARGS) $(CURDIR)/test/bench/testdata/digests
+	$(GO) -C test run ./bench digest -binary $(CURDIR)/bin/kubectl-karpenter $(DIGEST_ARGS) $(CURDIR)/test/bench/testdata/digests
 	$(GO) test ./internal/testing/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
 
 .PHONY: measure

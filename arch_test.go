@@ -45,7 +45,22 @@ var pureStandard = []string{
 	"math", "math/bits", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
 }
 
+// operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
+// with the simulated AWS, and what draws on a terminal. The controller links none of them.
+var operatorsOnly = []string{
+	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top",
+	"./internal/compat/admission", // the API server's validation, for migrate
+	"./internal/testing/...",
+	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
+}
+
 var importRules = []importRule{
+	{
+		from:    "./cmd/karpenter",
+		never:   operatorsOnly,
+		through: true,
+		because: "the controller's image holds the controller: what else it links is scanned, shipped and never run",
+	},
 	{
 		from:    "./internal/engine/...",
 		only:    append([]string{"./internal/engine/..."}, pureStandard...),
@@ -143,6 +158,18 @@ var importRules = []importRule{
 		because: "the tests of every part of the provider use it: it can be about none of them",
 	},
 	{
+		from:    "./cmd/...",
+		never:   []string{"./internal/testing/..."},
+		through: true,
+		because: "the programs of users hold no simulated cloud and no control plane: those are in the module sandbox",
+	},
+	{
+		from:    "./internal/testing/clitest",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		except:  []string{"./internal/cli"},
+		because: "pages are compared with any program, by its root command",
+	},
+	{
 		from:    "./internal/testing/sandbox",
 		never:   []string{"./...", "sigs.k8s.io/..."},
 		because: "a control plane of Kubernetes is the same whatever runs on it",
@@ -186,9 +213,10 @@ var importRules = []importRule{
 		because: "the controller of classes says what is wrong with them, for which it tries a launch as package launch makes it; what is launched is not its business",
 	},
 	{
-		from:    "./internal/cloud/aws/launch",
-		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/cloud/aws/call", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
+		from:  "./internal/cloud/aws/launch",
+		never: []string{"./internal/..."},
+		except: []string{"./internal/cloud", "./internal/cloud/aws/call", "./internal/cloud/aws/catalog",
+			"./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
@@ -264,9 +292,10 @@ var importRules = []importRule{
 		because: "the mirror rejects objects, and this package only reports them",
 	},
 	{
-		from:    "./internal/testing/loopcluster",
-		never:   []string{"./..."},
-		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity", "./internal/execute"},
+		from:  "./internal/testing/loopcluster",
+		never: []string{"./..."},
+		except: []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan",
+			"./internal/engine/quantity", "./internal/execute"},
 		because: "the tests of all loops share this cluster, so it knows none of them",
 	},
 	{
@@ -357,6 +386,13 @@ var importRules = []importRule{
 		never:   []string{"./..."},
 		except:  []string{"./internal/engine/explain", "./internal/telemetry"},
 		because: "usage, exit codes and versions are the same for every program, whatever its commands do",
+	},
+	{
+		from: "./internal/offline",
+		never: []string{"github.com/spf13/...", "./cmd/...", "./internal/cli", "./internal/cluster", "./internal/controller/...",
+			"./internal/execute",
+			"./internal/doctor", "./internal/migrate"},
+		because: "an answer is a value that any program prints; it comes from the engine, and nothing of it is written to a cluster",
 	},
 	{
 		from:    "./internal/gates",
@@ -592,7 +628,8 @@ func sharedReads(fset *token.FileSet, name string, file *ast.File) []string {
 		}
 		if call, ok := read.X.(*ast.CallExpr); ok {
 			if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "StatusConditions" {
-				found = append(found, fmt.Sprintf("%s: StatusConditions().%s writes to the object that it reads: use Condition", fset.Position(n.Pos()), read.Sel.Name))
+				found = append(found, fmt.Sprintf("%s: StatusConditions().%s writes to the object that it reads: use Condition",
+					fset.Position(n.Pos()), read.Sel.Name))
 			}
 		}
 		return true

@@ -1,112 +1,54 @@
-// Command karpenter-sandbox is a Kubernetes control plane in one executable.
+// Command karpenter-sandbox runs Kubernetes on this machine, to try the controller and to develop it. It is for
+// developers: no image contains it.
 //
-//	karpenter-sandbox ──argv[0] or first argument──┬─ etcd
-//	                                               ├─ kube-apiserver
-//	                                               ├─ kube-scheduler
-//	                                               ├─ kube-controller-manager
-//	                                               ├─ kubectl
-//	                                               └─ kwok   (simulated kubelets)
+//	up, down, status      a control plane with simulated kubelets, in the background (internal/testing/sandbox)
+//	kubeconfig, assets    how to reach it, and the executables that it runs
+//	aws-sim               a simulated AWS as a server (internal/testing/awssim)
+//	demo                  a control plane, the controller, pods that come and go, and a report (demo)
 //
-// The components share most of their code. Six separate executables would take six times as long to link and have
-// about five times the size. The component is the base name of argv[0], so that a folder of links (etcd,
-// kube-apiserver, kubectl, ...) has the layout of the release archives, for example for KUBEBUILDER_ASSETS. Called
-// under any other name, the first argument names the component.
+// It is a module of its own because the product's module must not depend on it; it depends on that module. Kubernetes
+// itself is not linked: `up` builds and runs the command of module sandbox/kubernetes.
 //
-// Every component but kwok runs its own upstream main function unchanged: same flags, same exit codes. kwok has its
-// own main function here (kwok.go), because upstream's kwok command and component-base both register the global flag
-// "version".
-//
-// This is a separate module so that k8s.io/kubernetes and its dependencies stay out of the product's go.mod. It
-// depends neither on Karpenter nor on data directories nor on how components are connected: the product's package
-// internal/sandbox does that, which builds this command and runs it.
+// Exit codes are those of the other programs: 0 for success, 2 for invalid input or usage, 1 if the work failed or the
+// answer is negative.
 package main
 
 import (
-	"fmt"
+	"context"
 	"os"
 	"path/filepath"
-	"strings"
-	_ "time/tzdata" // CronJob time zones, on machines without a zone database
 
-	"go.etcd.io/etcd/server/v3/etcdmain"
-	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
-	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
-	"k8s.io/component-base/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"github.com/spf13/cobra"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/sandbox/demo"
 )
 
-// component is one of the programs in this executable. run reads its arguments from os.Args and returns its exit
-// code.
-type component struct {
-	name string
-	run  func() int
-}
+// release is set by the linker: -ldflags "-X main.release=v1.2.3".
+var release string
 
-var components = []component{
-	{"etcd", runEtcd},
-	{"kube-apiserver", func() int { return cli.Run(apiserver.NewAPIServerCommand()) }},
-	{"kube-controller-manager", func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }},
-	{"kube-scheduler", func() int { return cli.Run(scheduler.NewSchedulerCommand()) }},
-	{"kubectl", runKubectl},
-	{"kwok", runKwok},
-}
+// service is a Service of a sandbox, in kube-system, that points to this machine. Through it the API server reaches the
+// conversion webhook of a controller that runs beside the sandbox (--karpenter-service).
+const service = "karpenter"
 
 func main() {
-	chosen, args := choose(os.Args)
-	if chosen == nil {
-		fmt.Fprintln(os.Stderr, usage())
-		os.Exit(2)
-	}
-	os.Args = args
-	os.Exit(chosen.run())
+	os.Exit(cli.Run(context.Background(), newRoot()))
 }
 
-// choose returns the component that args select, and the arguments that the component expects (its name first); nil
-// if args select none.
-func choose(args []string) (*component, []string) {
-	if c := find(strings.TrimSuffix(filepath.Base(args[0]), ".exe")); c != nil {
-		return c, args
-	}
-	if len(args) > 1 {
-		if c := find(args[1]); c != nil {
-			return c, args[1:]
-		}
-	}
-	return nil, nil
-}
+func newRoot() *cobra.Command {
+	root := cli.Root(&cobra.Command{
+		Use:     "karpenter-sandbox",
+		Short:   "Runs a real Kubernetes control plane on this machine, with simulated kubelets",
+		Version: cli.Version(release),
+		Long: `Run etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok's
+simulated kubelets on the loopback address of this machine.
 
-func find(name string) *component {
-	for i := range components {
-		if components[i].name == name {
-			return &components[i]
-		}
-	}
-	return nil
-}
-
-func usage() string {
-	names := make([]string, len(components))
-	for i := range components {
-		names[i] = components[i].name
-	}
-	return fmt.Sprintf("karpenter-sandbox: Kubernetes %s in one executable\nusage: karpenter-sandbox %s [flags]\n"+
-		"or call it by a link named like the component", version.Get().GitVersion, strings.Join(names, "|"))
-}
-
-func runEtcd() int {
-	etcdmain.Main(os.Args) // exits by itself when it fails
-	return 0
-}
-
-func runKubectl() int {
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints and exits as kubectl does
-	}
-	return 0
+The data directory identifies the sandbox: two directories are two sandboxes. It
+holds certificates, ports, etcd's data, the kubeconfig and the logs
+(logs/<component>.log); "down" keeps it, and the next "up" goes on from there. A
+Node with the annotation kwok.x-k8s.io/node=fake becomes Ready and runs pods.`,
+	})
+	root.AddCommand(newUp(), newDown(), newStatus(), newKubeconfig(), newAssets(), newSupervise(), newAWSSim(),
+		demo.NewCommand(filepath.Join(filepath.Dir(defaultDataDir()), "demo"), service))
+	return root
 }

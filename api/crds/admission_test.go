@@ -34,7 +34,8 @@ spec:
 `
 
 // instead lists the values that replace a value, one per variant.
-var instead = []any{nil, int64(5), 0.5, int64(-1), "x", "", true, []any{}, []any{int64(5)}, map[string]any{}, map[string]any{"a": int64(5)}, map[string]any{"a": "b"}}
+var instead = []any{nil, int64(5), 0.5, int64(-1), "x", "", true, []any{}, []any{int64(5)}, map[string]any{},
+	map[string]any{"a": int64(5)}, map[string]any{"a": "b"}}
 
 // variants yields the object once per change: each nested value is replaced, removed, or extended by an unknown
 // field.
@@ -81,7 +82,8 @@ func testAdmission(t *testing.T, s *server) {
 	}
 	for _, test := range []struct{ resource, good, change string }{
 		{"/apis/karpenter.sh/v1/nodepools", richPool, "{}"},
-		{"/apis/karpenter.sh/v1/nodeclaims", goodClaim, "spec: {requirements: [{key: a, operator: In, values: [b]}], taints: [{key: a, effect: NoSchedule}], resources: {requests: {cpu: 5}}, expireAfter: Never}"},
+		{"/apis/karpenter.sh/v1/nodeclaims", goodClaim,
+			"spec: {requirements: [{key: a, operator: In, values: [b]}], taints: [{key: a, effect: NoSchedule}], resources: {requests: {cpu: 5}}, expireAfter: Never}"},
 		{"/apis/karpenter.k8s.aws/v1/ec2nodeclasses", goodEC2Class, fullEC2Class},
 		{"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", goodClass, "spec: {nodeRegistrationDelay: 5s}"},
 	} {
@@ -95,7 +97,8 @@ func testAdmission(t *testing.T, s *server) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = api.RESTClient().Post().AbsPath(test.resource).Param("dryRun", "All").Param("fieldValidation", "Strict").SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
+			err = api.RESTClient().Post().AbsPath(test.resource).Param("dryRun", "All").Param("fieldValidation",
+				"Strict").SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
 			if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 				t.Fatalf("%s: %v", variant, err)
 			}
@@ -109,8 +112,13 @@ func testAdmission(t *testing.T, s *server) {
 		}
 		agree("as it is")
 		variants(object, "", agree)
-		if tried < 20 || accepted < 3 || accepted == tried {
-			t.Errorf("%s: %d of %d variants were accepted: the variants test too little", test.resource, accepted, tried)
+		switch {
+		case tried < 20:
+			t.Errorf("%s: tried is %v, want at least 20", test.resource, tried)
+		case accepted < 3:
+			t.Errorf("%s: accepted is %v, want at least 3", test.resource, accepted)
+		case accepted == tried:
+			t.Errorf("%s: accepted is %v, want another value than %v", test.resource, accepted, tried)
 		}
 		t.Logf("%s: %d variants, %d accepted", test.resource, tried, accepted)
 	}

@@ -18,7 +18,7 @@ import (
 // migrated is the output of internal/migrate for the matrix of manifests, as stored by its tests.
 const migrated = "../../internal/migrate/testdata"
 
-// testMigrated creates the output of `karpenter migrate` through the API server: all of it is valid and has no
+// testMigrated creates the output of `kubectl karpenter migrate` through the API server: all of it is valid and has no
 // unknown fields.
 func testMigrated(t *testing.T, s *server) {
 	paths, err := filepath.Glob(filepath.Join(migrated, "*.yaml"))

@@ -24,27 +24,35 @@ var claimRules = []schemaRule{
 	{"spec is required", `{}`, `spec: null`, "spec: Required"},
 	{"nodeClassRef is required", `{}`, `spec: {nodeClassRef: null}`, "nodeClassRef: Required"},
 	{"requirements is required, and may be empty", `{}`, `spec: {requirements: null}`, "requirements: Required"},
-	{"at most 100 requirements", `spec: {requirements: ` + repeat(`{key: a, operator: Exists}`, 100) + `}`, `spec: {requirements: ` + repeat(`{key: a, operator: Exists}`, 101) + `}`, "Too many"},
-	{"the pool's label may be required", `spec: {requirements: [{key: karpenter.sh/nodepool, operator: In, values: [a]}]}`, `spec: {requirements: [{key: karpenter.sh/nodepools, operator: In, values: [a]}]}`, "domain karpenter.sh"},
-	{"terminationGracePeriod is a duration", `spec: {terminationGracePeriod: 1h2m3s}`, `spec: {terminationGracePeriod: Never}`, "terminationGracePeriod"},
-	{"terminationGracePeriod is below 292 years", `spec: {terminationGracePeriod: 2562000h}`, `spec: {terminationGracePeriod: 2563000h}`, "terminationGracePeriod"},
+	{"at most 100 requirements", `spec: {requirements: ` + repeat(`{key: a, operator: Exists}`, 100) + `}`,
+		`spec: {requirements: ` + repeat(`{key: a, operator: Exists}`, 101) + `}`, "Too many"},
+	{"the pool's label may be required", `spec: {requirements: [{key: karpenter.sh/nodepool, operator: In, values: [a]}]}`,
+		`spec: {requirements: [{key: karpenter.sh/nodepools, operator: In, values: [a]}]}`, "domain karpenter.sh"},
+	{"terminationGracePeriod is a duration", `spec: {terminationGracePeriod: 1h2m3s}`, `spec: {terminationGracePeriod: Never}`,
+		"terminationGracePeriod"},
+	{"terminationGracePeriod is below 292 years", `spec: {terminationGracePeriod: 2562000h}`,
+		`spec: {terminationGracePeriod: 2563000h}`, "terminationGracePeriod"},
 	{"expireAfter is a duration", `spec: {expireAfter: 72h30m}`, `spec: {expireAfter: 3d}`, "expireAfter"},
 	{"expireAfter may be Never", `spec: {expireAfter: Never}`, `spec: {expireAfter: never}`, "expireAfter"},
-	{"requests are quantities", `spec: {resources: {requests: {cpu: 1500m, pods: 3}}}`, `spec: {resources: {requests: {cpu: some}}}`, "requests"},
+	{"requests are quantities", `spec: {resources: {requests: {cpu: 1500m, pods: 3}}}`, `spec: {resources: {requests: {cpu: some}}}`,
+		"requests"},
 }
 
 func testNodeClaimSchema(t *testing.T, s *server) {
 	rules := claimRules
 	for _, r := range requirementRules {
-		rules = append(rules, schemaRule{"requirement: " + r.name, "spec: {requirements: [" + r.pass + "]}", "spec: {requirements: [" + r.fail + "]}", r.want})
+		rules = append(rules, schemaRule{"requirement: " + r.name, "spec: {requirements: [" + r.pass + "]}",
+			"spec: {requirements: [" + r.fail + "]}", r.want})
 	}
 	for _, list := range []string{"taints", "startupTaints"} {
 		for _, r := range taintRules {
-			rules = append(rules, schemaRule{list + ": " + r.name, "spec: {" + list + ": [" + r.pass + "]}", "spec: {" + list + ": [" + r.fail + "]}", r.want})
+			rules = append(rules, schemaRule{list + ": " + r.name, "spec: {" + list + ": [" + r.pass + "]}",
+				"spec: {" + list + ": [" + r.fail + "]}", r.want})
 		}
 	}
 	for _, r := range nodeClassRefRules {
-		rules = append(rules, schemaRule{"nodeClassRef: " + r.name, "spec: {nodeClassRef: " + r.pass + "}", "spec: {nodeClassRef: " + r.fail + "}", r.want})
+		rules = append(rules, schemaRule{"nodeClassRef: " + r.name, "spec: {nodeClassRef: " + r.pass + "}",
+			"spec: {nodeClassRef: " + r.fail + "}", r.want})
 	}
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodClaim) })
@@ -54,9 +62,11 @@ func testNodeClaimSchema(t *testing.T, s *server) {
 func testNodeClaimImmutability(t *testing.T, s *server) {
 	for _, r := range []updateRule{
 		{"spec cannot get a field", `{}`, `metadata: {annotations: {a: b}}`, `spec: {terminationGracePeriod: 1h}`, "spec is immutable"},
-		{"spec cannot lose a field", `spec: {terminationGracePeriod: 1h}`, `metadata: {labels: {a: b}}`, `spec: {terminationGracePeriod: null}`, "spec is immutable"},
+		{"spec cannot lose a field", `spec: {terminationGracePeriod: 1h}`, `metadata: {labels: {a: b}}`,
+			`spec: {terminationGracePeriod: null}`, "spec is immutable"},
 		{"no text in spec can change", `spec: {expireAfter: 60m}`, `spec: {expireAfter: 60m}`, `spec: {expireAfter: 1h}`, "spec is immutable"},
-		{"no list in spec can change", `spec: {requirements: [{key: a, operator: In, values: [b, c]}]}`, `metadata: {finalizers: []}`, `spec: {requirements: [{key: a, operator: In, values: [c, b]}]}`, "spec is immutable"},
+		{"no list in spec can change", `spec: {requirements: [{key: a, operator: In, values: [b, c]}]}`,
+			`metadata: {finalizers: []}`, `spec: {requirements: [{key: a, operator: In, values: [c, b]}]}`, "spec is immutable"},
 	} {
 		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodClaim) })
 	}
@@ -97,8 +107,13 @@ func testNodeClaimFromGo(t *testing.T, s *server) {
 	if err := s.Get(t.Context(), client.ObjectKeyFromObject(claim), read); err != nil {
 		t.Fatal(err)
 	}
-	if !read.Condition(karpv1.ConditionLaunched).IsTrue() || read.Status.ProviderID != "kwok://from-go" || !read.Status.LastPodEventTime.IsZero() {
-		t.Errorf("status is %+v, want what was written", read.Status)
+	switch {
+	case !read.Condition(karpv1.ConditionLaunched).IsTrue():
+		t.Errorf("read.Condition(karpv1.ConditionLaunched).IsTrue() is false")
+	case read.Status.ProviderID != "kwok://from-go":
+		t.Errorf(`read.Status.ProviderID is %v, want "kwok://from-go"`, read.Status.ProviderID)
+	case !read.Status.LastPodEventTime.IsZero():
+		t.Errorf("read.Status.LastPodEventTime.IsZero() is false, status is %+v", read.Status)
 	}
 	if err := s.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)

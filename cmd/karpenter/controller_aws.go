@@ -40,15 +40,15 @@ const leastRefresh = time.Minute
 
 func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.clusterName, "cluster-name", "", "aws: name of the EKS cluster (required)")
-	f.StringVar(&a.clusterEndpoint, "cluster-endpoint", "", "aws: URL of the API server that nodes are told (default: what EKS says)")
-	f.StringVar(&a.caBundle, "cluster-ca-bundle", "", "aws: certificates of the API server that nodes are told, PEM in base64 (default: those that the controller itself trusts)")
+	f.StringVar(&a.clusterEndpoint, "cluster-endpoint", "", "aws: URL of the API server, as given to nodes (default: what EKS says)")
+	f.StringVar(&a.caBundle, "cluster-ca-bundle", "", "aws: certificates of the API server, as given to nodes, PEM in base64 (default: those that the controller itself trusts)")
 	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached: embedded prices are used, and instance profiles are not removed")
 	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes, not the API server")
 	f.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, until one has been seen")
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices; none is listened to without")
 	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
-	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: leave zones that are being shifted away from (accepted; not yet acted on)")
+	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that are being shifted away from (accepted; not yet acted on)")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
@@ -140,9 +140,9 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		return err
 	}
 	log := w.mgr.GetLogger().WithName("aws")
-	log.Info("instance types and prices come from EC2; until then, and where it cannot be asked, those that are built in hold", "builtIn", upkeep.Embedded(catalog.Load(), cfg.Region))
+	log.Info("instance types and prices come from EC2; until then, and where EC2 cannot be called, the built-in ones are used", "builtIn", upkeep.Embedded(catalog.Load(), cfg.Region))
 	if err := provider.Prepare(ctx); err != nil {
-		log.Error(err, "instance types or prices are those that are built in; it is tried again")
+		log.Error(err, "instance types or prices are the built-in ones; the call is retried")
 	}
 	w.provider = provider
 	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)))

@@ -106,7 +106,7 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 			m.UserData.WithLabelValues(class).Set(float64(bytes))
 		},
 		Unsupported: func(version string) {
-			log.Error(errors.New("a version of Kubernetes that this program was not made for"), "nodes may not join, or not as planned", "version", version, "supported", discovery.SupportedVersions)
+			log.Error(errors.New("this version of Kubernetes is not supported by this program"), "nodes may not join, or not as planned", "version", version, "supported", discovery.SupportedVersions)
 		},
 		Event: func(object client.Object, e interruption.Event) { w.recorder.Emit(awsEvent(object, e)) },
 		Disrupted: func(claim *karpv1.NodeClaim, kind interruption.Kind) {

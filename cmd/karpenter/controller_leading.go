@@ -17,7 +17,7 @@ func (w *wiring) guardLease() {
 		Duration: w.o.electionLease,
 		Clocks:   leading.Clocks(),
 		Lost: func(holder string) {
-			w.mgr.GetLogger().Info("another process leads; nothing is written any more", "holder", holder)
+			w.mgr.GetLogger().Info("another process leads; nothing is written", "holder", holder)
 			w.o.lost()
 		},
 	}

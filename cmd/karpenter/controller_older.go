@@ -96,7 +96,7 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	for _, m := range old.Mistakes {
 		switch {
 		case m.Idle:
-			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; nothing depends on it any more", where, m.Error()))
+			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; nothing depends on it", where, m.Error()))
 		case m.Flag != "" && o.saidAnew(m.Flag):
 			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; it is not used, since %s is given", where, m.Error(), settings.Variable(m.Flag)))
 		default:

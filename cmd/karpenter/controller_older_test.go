@@ -165,7 +165,7 @@ func TestOlderMistakes(t *testing.T) {
 			notes: []string{
 				`aws.reservedENIs is "-1", want a whole number, 0 or more; it is not used, since RESERVED_ENIS is given`,
 				`batchMaxDuration is "tenseconds", want a time above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
-				`aws.enablePodENI is "maybe", want true or false; nothing depends on it any more`, "nonsense is not known and ignored", "aws.clusterName is CLUSTER_NAME now",
+				`aws.enablePodENI is "maybe", want true or false; nothing depends on it`, "nonsense is not known and ignored", "aws.clusterName is CLUSTER_NAME now",
 			},
 		},
 	} {

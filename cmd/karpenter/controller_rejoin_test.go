@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,7 +76,11 @@ func TestReconnect(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\nusers: [{name: u}]\n", server.URL)
-	o := &controllerOptions{kubeconfig: filepath.Join(files(t, map[string]string{"kubeconfig": config}), "kubeconfig"), healthPort: freePort(t), qps: 10, burst: 10}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &controllerOptions{kubeconfig: kubeconfig, healthPort: freePort(t), qps: 10, burst: 10}
 	var err error
 	if o.probes, err = serveProbes(o.healthPort); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,8 @@ func (c *counted) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.Instance
 }
 
 func newCounted(t testing.TB) (*counted, *convert.Vocabulary) {
-	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "general"}, Spec: awsv1.EC2NodeClassSpec{AMIFamily: new(awsv1.FamilyAL2023)}}
+	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "general"},
+		Spec: awsv1.EC2NodeClassSpec{AMIFamily: new(awsv1.FamilyAL2023)}}
 	sold, _, err := aws.NewShowcase(aws.ShowcaseOptions{Region: "us-east-1", MemoryOverheadPercent: 0.075}).Assumed(class, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,23 +48,28 @@ func TestTypeless(t *testing.T) {
 	provider, vocabulary := newCounted(t)
 	all := provider.types
 	pools := newTypeless(provider, vocabulary)
-	const none = "the pool's own requirement node.kubernetes.io/instance-type In [m5.lrge] leaves none of "
+	const none = "the pool's own requirement node.kubernetes.io/instance-type In [m5.lrge] matches none of "
 	for i, c := range []struct {
 		pool  *karpv1.NodePool
 		types []cloud.InstanceType
 		want  string
 	}{
-		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all, none + cli.Plural(len(all), "instance type") + "; did you mean m5.large?"},
+		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all,
+			none + cli.Plural(len(all), "instance type") + "; did you mean m5.large?"},
 		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all[:1], none + "1 instance type"},
 		{poolOf(2, "node.kubernetes.io/instance-type", "m5.large"), all, ""},
-		{poolOf(3, "beta.kubernetes.io/arch", "s390x"), all, "the pool's own requirement kubernetes.io/arch In [s390x] leaves none of " + cli.Plural(len(all), "instance type") + "; instance types have amd64 and arm64"},
+		{poolOf(3, "beta.kubernetes.io/arch", "s390x"), all,
+			"the pool's own requirement kubernetes.io/arch In [s390x] matches none of " + cli.Plural(len(all),
+				"instance type") + "; instance types have amd64 and arm64"},
 		{poolOf(4, "karpenter.k8s.aws/instance-cpu", "4"), all, ""},
 		{poolOf(5, "node.kubernetes.io/instance-type", "p3.8xlarge", "p3.16xlarge"), all,
-			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] leaves none of " + cli.Plural(len(all), "instance type") + "; no instance type of the family p3 is available here"},
+			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] matches none of " + cli.Plural(len(all),
+				"instance type") + "; no instance type of the family p3 is available here"},
 		{poolOf(6, "example.com/team", "a"), all, ""},
 		{poolOf(8, "topology.kubernetes.io/zone", "us-east-1a"), all, ""},
 		{poolOf(9, "failure-domain.beta.kubernetes.io/zone", "us-west-2a"), all,
-			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] leaves none of " + cli.Plural(len(all), "instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
+			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] matches none of " + cli.Plural(len(all),
+				"instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
 		{poolOf(7, "node.kubernetes.io/instance-type", "m5.lrge"), nil, ""},
 	} {
 		provider.types = c.types

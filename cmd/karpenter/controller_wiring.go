@@ -330,7 +330,8 @@ func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
 
 // disruption returns the options of disruption that the flags set.
 func (w *wiring) disruption() disruption.Options {
-	return disruption.Options{Placement: w.o.placement, WorkBudget: searchBudgets * w.o.workBudget, SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
+	return disruption.Options{Placement: w.o.placement, WorkBudget: searchBudgets * w.o.workBudget,
+		SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
 }
 
 // addLoops adds the loops and returns the one that knows the pods that each node was launched for.
@@ -345,8 +346,9 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 	provisioner := &provision.Loop{
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
-		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost), Promise: w.store.Nominate,
-		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
+		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
+		Promise: w.store.Nominate,
+		Moved:   w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, History: w.history,
 		Report: provision.Reporter{
 			Refusal: explain.Refusal, Barren: explain.PoolBarren,
@@ -363,7 +365,8 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Writer:  w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock, History: w.history,
-		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder, Log: log.WithName("disruption")},
+		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder,
+			Log: log.WithName("disruption")},
 	}
 	replicas := &static.Loop{
 		Snapshot: snapshot, Writer: w.executor, On: w.o.on["StaticCapacity"],
@@ -371,7 +374,7 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Report: static.Reporter{Why: explain.Verdict, Recorder: w.recorder, Log: log.WithName("static")},
 	}
 	rejections := &rejected.Reporter{
-		List: w.store.Aside, Changed: w.store.Subscribe(cluster.AsideChanged), Recorder: w.recorder, Log: log.WithName("state"),
+		List: w.store.Rejected, Changed: w.store.Subscribe(cluster.RejectedChanged), Recorder: w.recorder, Log: log.WithName("state"),
 	}
 	return provisioner, errors.Join(
 		w.mgr.Add(w.whenSynced(provisioner.Start)), w.mgr.Add(w.whenSynced(disrupter.Start)), w.mgr.Add(w.whenSynced(replicas.Start)),
@@ -416,8 +419,8 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder, Brake: brake,
 		},
 		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers},
-		&nodeclaim.Ageing{
-			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.AgeingName), Recorder: w.recorder, Metrics: w.metrics,
+		&nodeclaim.DriftReconciler{
+			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.DriftName), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Clock: w.clock,
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
@@ -441,7 +444,8 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 }
 
 // beforeReady runs just before a node opens for pods: it sets the node's last labels, then nominates the node's pods.
-func beforeReady(complete func(context.Context, *corev1.Node) error, nominate func(context.Context, *karpv1.NodeClaim, *corev1.Node) error) func(context.Context, *karpv1.NodeClaim, *corev1.Node) error {
+func beforeReady(complete func(context.Context, *corev1.Node) error,
+	nominate func(context.Context, *karpv1.NodeClaim, *corev1.Node) error) func(context.Context, *karpv1.NodeClaim, *corev1.Node) error {
 	return func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 		if err := complete(ctx, node); err != nil {
 			return err

@@ -1,25 +1,15 @@
-// Command karpenter is the only program of this project. Each verb is a file, or a few files with its name.
+// Command karpenter is the controller. Its verb controller runs in a cluster: it assembles cloud, store, loops and
+// controllers (controller_wiring.go).
 //
-//	controller   runs in a cluster: assembles cloud, store, loops and controllers (controller_wiring.go)
-//	demo         starts a control plane and the controller, scales pods up and down, and prints a report
-//	sandbox      runs the control plane alone
-//	simulate     plans for pods and pools in files or a live cluster
-//	replay       repeats a decision, from a capture
-//	explain      explains the result for a pod, a node or a pool of a live cluster
-//	migrate      converts manifests of older versions, and of the Cluster Autoscaler, to the current API
-//	doctor       diagnoses the installation, and prints fixes
-//	top          shows the nodes, their contents and costs, and the pending pods
+// The operator's commands are those of cmd/kubectl-karpenter; the sandbox and the demo are in the module sandbox/. Only
+// this package converts flags to the options of the controller's packages, and selects the cloud provider by its name.
 //
-// A verb reads flags and files, validates them, builds what it needs from internal/ and prints. Only this package
-// converts flags to the options of packages, and selects the cloud provider by its name.
-//
-// Exit codes are the same everywhere: 0 for success, 2 for invalid input or usage, 1 if the work failed or the answer
-// is negative. An error is one line on standard error. Standard output contains only results; progress is written to
-// standard error.
+// Exit codes: 0 for success, 2 for invalid input or usage, 1 if the work failed. An error is one line on standard
+// error.
 //
 // The package must not decide anything about pods or nodes, nor hold what another program could use: that belongs to
 // internal/, where it can be tested without a process. It must not depend on what a provider does behind package
-// cloud.
+// cloud, nor on packages that only operators need (arch_test.go has the list).
 package main
 
 import (
@@ -40,20 +30,14 @@ func main() {
 
 func newRootCommand() *cobra.Command {
 	root := cli.Root(&cobra.Command{
-		Use:     "karpenter",
-		Short:   "Launches nodes for unschedulable pods and removes nodes that are no longer needed",
+		Use:   "karpenter",
+		Short: "Launches nodes for unschedulable pods and removes nodes that are no longer needed",
+		Long: `Launches nodes for unschedulable pods and removes nodes that are no longer needed: karpenter controller.
+
+The operator's commands (simulate, explain, top, doctor, migrate, replay) are those of the kubectl plugin
+kubectl-karpenter: see kubectl karpenter --help.`,
 		Version: programVersion(),
 	})
-	root.AddCommand(
-		newControllerCommand(),
-		newDemoCommand(),
-		newDoctorCommand(),
-		newExplainCommand(),
-		newMigrateCommand(),
-		newReplayCommand(),
-		newSandboxCommand(),
-		newSimulateCommand(),
-		newTopCommand(),
-	)
+	root.AddCommand(newControllerCommand())
 	return root
 }

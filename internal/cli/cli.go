@@ -30,8 +30,9 @@ func Root(root *cobra.Command) *cobra.Command {
 	root.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return UsageErrorf("%w (see `%s --help`)", flagProblem(err), command.CommandPath())
+		return UsageErrorf("%w%s (see `%s --help`)", flagProblem(err), flagMeant(command, err), command.CommandPath())
 	})
+	addHelp(root)
 	root.AddCommand(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -144,6 +145,21 @@ func flagProblem(err error) error {
 		return fmt.Errorf("--%s is %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 	}
 	return err
+}
+
+// flagMeant completes an error about an unknown flag.
+func flagMeant(command *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return ""
+	}
+	var names []string
+	command.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return DidYouMean("--"+unknown.GetSpecifiedName(), names)
 }
 
 // wantOf describes the values of a flag; "" if its type does not define them.

@@ -223,7 +223,7 @@ type DriftDetector interface {
 
 // ErrUnstamped means that a claim's drift hash was computed by another method than today's (for example by an earlier
 // version) and has not been updated yet.
-var ErrUnstamped = errors.New("its hash has yet to be stamped again")
+var ErrUnstamped = errors.New("its hash is not updated yet")
 
 // Removal is the deletion of a claim that a provider requests because of the state of its machine in the cloud.
 type Removal struct {

@@ -148,7 +148,7 @@ func (c *catalogues) read(ctx context.Context, name string) error {
 	types, err := c.provider.Catalogue(ctx, pool.DeepCopy())
 	if err != nil {
 		c.complain(name, err)
-		c.store.stock(pool, nil, "reading the catalogue of instance types: "+err.Error())
+		c.store.stock(pool, nil, "reading the catalog of instance types: "+err.Error())
 		return err
 	}
 	c.store.stock(pool, c.catalogue(name, types), "the cloud provider has no instance type for the pool")
@@ -163,7 +163,7 @@ func (c *catalogues) complain(pool string, err error) {
 		c.store.log.Info("no instance types until the node class is ready", "nodepool", pool, "reason", unready.Error())
 		return
 	}
-	c.store.log.Error(err, "reading the catalogue of instance types", "nodepool", pool)
+	c.store.log.Error(err, "reading the catalog of instance types", "nodepool", pool)
 }
 
 // catalogue converts a reply, or returns the conversion of an equal one.

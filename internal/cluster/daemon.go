@@ -24,11 +24,11 @@ func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 			s.builder.DeleteDaemon(before.UID)
 			delete(s.daemons, key)
 			s.daemonPods.Forget(types.UID(before.UID))
-			s.wake(PoolsChanged)
+			s.notify(PoolsChanged)
 		}
 		return
 	}
-	spec := convert.Daemon(set, s.vocabulary, &s.around.Around, &s.daemonPods)
+	spec := convert.Daemon(set, s.vocabulary, &s.dependencies.Around, &s.daemonPods)
 	if known && reflect.DeepEqual(before, spec) {
 		return
 	}
@@ -37,7 +37,7 @@ func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 	}
 	s.daemons[key] = spec
 	s.builder.UpsertDaemon(spec)
-	s.wake(PoolsChanged)
+	s.notify(PoolsChanged)
 }
 
 // countDaemonPod replaces the old count of a DaemonSet's pod by the new one. A DaemonSet is converted again when one
@@ -57,13 +57,13 @@ func (s *Store) countDaemonPod(namespace string, before *convert.DaemonShape, e 
 	}
 	for _, shape := range []*convert.DaemonShape{before, now} {
 		if shape.Alone() {
-			s.daemonAgain(types.NamespacedName{Namespace: namespace, Name: shape.Owner})
+			s.reconvertDaemon(types.NamespacedName{Namespace: namespace, Name: shape.Owner})
 		}
 	}
 	return now
 }
 
-func (s *Store) daemonAgain(key types.NamespacedName) {
+func (s *Store) reconvertDaemon(key types.NamespacedName) {
 	if e := s.objects[daemons][key]; e != nil {
 		s.applyDaemon(key, e)
 	}
@@ -75,7 +75,7 @@ func (s *Store) expireDaemonPods(now time.Time) {
 	for _, uid := range s.daemonPods.Expire(now) {
 		for key, d := range s.daemons {
 			if d.UID == string(uid) {
-				s.daemonAgain(key)
+				s.reconvertDaemon(key)
 			}
 		}
 	}

@@ -9,7 +9,7 @@
 // its claim) and updates the builder. Nothing is rebuilt.
 //
 // The conversion of a pod depends on its claims, volumes, storage classes and on labels of namespaces; a pod is
-// converted again when one of the objects that it looked up changes (around.go). The CSINode contains how many
+// converted again when one of the objects that it looked up changes (dependencies.go). The CSINode contains how many
 // volumes a node can attach. Services and controllers are watched only if the cluster has default topology spread.
 // PodDisruptionBudgets are passed on unchanged: the snapshot evaluates which pods they select.
 //
@@ -21,7 +21,7 @@
 //
 // There is no "unsynced" state after the first list of the informers. An invalid object (a claim with invalid
 // requirements, a pod that requires a restricted label, a second node with the same provider ID) is ignored, listed
-// in Aside and counted; all other objects are processed. A claim that is not launched is a node of the snapshot, and
+// in Rejected and counted; all other objects are processed. A claim that is not launched is a node of the snapshot, and
 // no reason to wait.
 //
 // Nodes and claims are matched by provider ID (machine.go). The mirror holds the informers' own objects; callers must

@@ -60,8 +60,8 @@ func (s *Store) Capture(now time.Time) *convert.Capture {
 		c.Nodes = append(c.Nodes, spec)
 	}
 	for name, p := range s.pools {
-		s.tellPool(name)
-		c.Pools = append(c.Pools, *p.told)
+		s.syncPool(name)
+		c.Pools = append(c.Pools, *p.synced)
 	}
 	for _, spec := range s.daemons {
 		c.Daemons = append(c.Daemons, spec)

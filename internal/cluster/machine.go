@@ -15,38 +15,38 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Representation: a unit is all claims and nodes with one provider ID; a claim or node without a provider ID is its
-// own unit. Each event computes the specs of the affected units again, from the current objects only, so that the
+// Representation: a machine group is all claims and nodes with one provider ID; a claim or node without a provider ID is its
+// own group. Each event computes the specs of the affected groups again, from the current objects only, so that the
 // result does not depend on the order of events:
 //
 //	claim, no node           one node of the model, with the claim's name
 //	claim and node           one, with the node's name
-//	node, no claim           one, unmanaged (listed in Aside if it has a pool label and no provider ID); none while it
+//	node, no claim           one, unmanaged (listed in Rejected if it has a pool label and no provider ID); none while it
 //	                         has a pool label and is not registered, because its claim is about to get its provider
 //	                         ID and it would count twice
 //	more of either           one counts: the claim that owns a node of the machine, else the oldest; of nodes, the one
-//	                         that the claim names, else the oldest. The others are listed in Aside
+//	                         that the claim names, else the oldest. The others are listed in Rejected
 //
 // Nodes and claims share one name space in the model. A claim without a node yields to an unmanaged node with its
-// name. Cost of an event: the size of its unit, usually two, and a comparison with the previous specs.
+// name. Cost of an event: the size of its group, usually two, and a comparison with the previous specs.
 
 type nodeObject = corev1.Node
 
-type unit struct {
+type machineGroup struct {
 	claims, nodes []string
-	// told is the last computed outcome.
-	told outcome
+	// synced is the last computed outcome.
+	synced outcome
 }
 
 // outcome is the representation of claims and nodes in the model.
 type outcome struct {
-	specs []model.NodeSpec
-	aside []SetAside
+	specs    []model.NodeSpec
+	rejected []RejectedObject
 }
 
 type machines struct {
-	units map[string]*unit
-	// claims and nodes hold the unit of each object, by name.
+	groups map[string]*machineGroup
+	// claims and nodes hold the group of each object, by name.
 	claims, nodes map[string]string
 	// specs holds the specs in the builder, by name in the model.
 	specs map[string]model.NodeSpec
@@ -56,7 +56,7 @@ type machines struct {
 
 func newMachines() machines {
 	return machines{
-		units: map[string]*unit{}, claims: map[string]string{}, nodes: map[string]string{},
+		groups: map[string]*machineGroup{}, claims: map[string]string{}, nodes: map[string]string{},
 		specs: map[string]model.NodeSpec{}, nominated: map[string]time.Time{},
 	}
 }
@@ -81,7 +81,7 @@ func (s *Store) Nominate(node string, until time.Time) {
 		return
 	}
 	m.nominated[node] = until
-	s.tellUnits(m.nodes[node], m.claims[node])
+	s.syncGroups(m.nodes[node], m.claims[node])
 }
 
 func (s *Store) applyNode(name string) {
@@ -94,8 +94,8 @@ func (s *Store) applyNode(name string) {
 	}
 	s.applyHost(name, node)
 	m := &s.machines
-	before := m.move(members{m.nodes, func(u *unit) *[]string { return &u.nodes }}, name, key)
-	s.tellUnits(before, key, m.claims[name])
+	before := m.move(members{m.nodes, func(u *machineGroup) *[]string { return &u.nodes }}, name, key)
+	s.syncGroups(before, key, m.claims[name])
 }
 
 func (s *Store) applyClaim(name string) {
@@ -107,24 +107,24 @@ func (s *Store) applyClaim(name string) {
 		}
 	}
 	m := &s.machines
-	before := m.move(members{m.claims, func(u *unit) *[]string { return &u.claims }}, name, key)
-	s.tellUnits(before, key)
+	before := m.move(members{m.claims, func(u *machineGroup) *[]string { return &u.claims }}, name, key)
+	s.syncGroups(before, key)
 }
 
-// members are the claims, or the nodes, of all units: the unit of each by its name, and the list of a unit.
+// members are the claims, or the nodes, of all groups: the group of each by its name, and the list of a group.
 type members struct {
 	index map[string]string
-	list  func(*unit) *[]string
+	list  func(*machineGroup) *[]string
 }
 
-// move puts an object into the unit with the key, or into none if the key is empty, and returns the key of its
-// previous unit.
+// move puts an object into the group with the key, or into none if the key is empty, and returns the key of its
+// previous group.
 func (m *machines) move(kind members, name, key string) string {
 	before := kind.index[name]
 	if before == key {
 		return before
 	}
-	if u := m.units[before]; u != nil {
+	if u := m.groups[before]; u != nil {
 		list := kind.list(u)
 		*list = slices.DeleteFunc(*list, func(member string) bool { return member == name })
 	}
@@ -133,22 +133,22 @@ func (m *machines) move(kind members, name, key string) string {
 		return before
 	}
 	kind.index[name] = key
-	u := m.units[key]
+	u := m.groups[key]
 	if u == nil {
-		u = &unit{}
-		m.units[key] = u
+		u = &machineGroup{}
+		m.groups[key] = u
 	}
 	list := kind.list(u)
 	*list = append(*list, name)
 	return before
 }
 
-// tellUnits updates the builder with the current state of units; it ignores empty and unknown keys. Claims that have
+// syncGroups updates the builder with the current state of groups; it ignores empty and unknown keys. Claims that have
 // the name of a node are updated too, because they yield to it or replace it.
-func (s *Store) tellUnits(keys ...string) {
+func (s *Store) syncGroups(keys ...string) {
 	m := &s.machines
 	for _, key := range keys {
-		if u := m.units[key]; u != nil {
+		if u := m.groups[key]; u != nil {
 			for _, node := range u.nodes {
 				keys = append(keys, m.claims[node])
 			}
@@ -157,33 +157,33 @@ func (s *Store) tellUnits(keys ...string) {
 	slices.Sort(keys)
 	var old, fresh outcome
 	for _, key := range slices.Compact(keys) {
-		u := m.units[key]
+		u := m.groups[key]
 		if u == nil {
 			continue
 		}
-		old.specs, old.aside = append(old.specs, u.told.specs...), append(old.aside, u.told.aside...)
-		u.told = s.describe(u)
-		fresh.specs, fresh.aside = append(fresh.specs, u.told.specs...), append(fresh.aside, u.told.aside...)
+		old.specs, old.rejected = append(old.specs, u.synced.specs...), append(old.rejected, u.synced.rejected...)
+		u.synced = s.describe(u)
+		fresh.specs, fresh.rejected = append(fresh.specs, u.synced.specs...), append(fresh.rejected, u.synced.rejected...)
 		if len(u.claims) == 0 && len(u.nodes) == 0 {
-			delete(m.units, key)
+			delete(m.groups, key)
 		}
 	}
-	s.tellNodes(old.specs, fresh.specs)
+	s.syncNodes(old.specs, fresh.specs)
 	news := false
-	for _, object := range old.aside {
-		if !slices.ContainsFunc(fresh.aside, func(f SetAside) bool { return f.key() == object.key() }) {
-			news = s.aside.take(object.key()) || news
+	for _, object := range old.rejected {
+		if !slices.ContainsFunc(fresh.rejected, func(f RejectedObject) bool { return f.key() == object.key() }) {
+			news = s.rejected.remove(object.key()) || news
 		}
 	}
-	for _, object := range fresh.aside {
-		news = s.aside.put(object) || news
+	for _, object := range fresh.rejected {
+		news = s.rejected.add(object) || news
 	}
 	if news {
-		s.wake(AsideChanged)
+		s.notify(RejectedChanged)
 	}
 }
 
-func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
+func (s *Store) syncNodes(old, fresh []model.NodeSpec) {
 	m, change := &s.machines, Change(0)
 	for _, spec := range old {
 		if !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Name == spec.Name }) {
@@ -208,11 +208,11 @@ func (s *Store) tellNodes(old, fresh []model.NodeSpec) {
 		m.specs[spec.Name] = spec
 		change |= NodesChanged
 	}
-	s.wake(change)
+	s.notify(change)
 }
 
-// describe computes the outcome of a unit.
-func (s *Store) describe(u *unit) outcome {
+// describe computes the outcome of a group.
+func (s *Store) describe(u *machineGroup) outcome {
 	m := s.machineOf(u)
 	if len(m.Claims) > 0 {
 		return s.describeClaims(m)
@@ -226,13 +226,14 @@ func (s *Store) describe(u *unit) outcome {
 		out.add(s, spec)
 		// The node is managed, but its claim cannot be found.
 		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" {
-			out.refuse(nodes, node, model.Rejection{Field: "spec.providerID", Reason: "is empty, so its claim is unknown; pods may run on it, and it is never removed"})
+			out.reject(nodes, node, model.Rejection{Field: "spec.providerID",
+				Reason: "is empty, so its claim is unknown; pods may run on it, and it is never removed"})
 		}
 	}
 	_, doubles := m.Twins()
 	for _, twin := range doubles {
-		twin.Why.Reason += "; no claim is theirs: pods may run on both, and neither is taken away"
-		out.refuse(nodes, twin.Object, twin.Why)
+		twin.Why.Reason += "; they have no claim: pods may run on both, and neither is removed"
+		out.reject(nodes, twin.Object, twin.Why)
 	}
 	return out
 }
@@ -246,8 +247,8 @@ func (o *outcome) add(s *Store, spec model.NodeSpec) {
 	o.specs = append(o.specs, spec)
 }
 
-func (o *outcome) refuse(k kind, object metav1.Object, why model.Rejection) {
-	o.aside = append(o.aside, SetAside{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
+func (o *outcome) reject(k kind, object metav1.Object, why model.Rejection) {
+	o.rejected = append(o.rejected, RejectedObject{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
 }
 
 // visible returns false for a node whose claim does not know it yet.
@@ -260,18 +261,19 @@ func (s *Store) describeClaims(m convert.Machine) outcome {
 	claim, node := m.Claim(), m.Node()
 	claimTwins, nodeTwins := m.Twins()
 	for _, twin := range claimTwins {
-		out.refuse(claims, twin.Object, twin.Why)
+		out.reject(claims, twin.Object, twin.Why)
 	}
 	for _, twin := range nodeTwins {
-		out.refuse(nodes, twin.Object, twin.Why)
+		out.reject(nodes, twin.Object, twin.Why)
 	}
 	if node == nil && s.foreign(claim.Name) {
-		out.refuse(claims, claim, model.Rejection{Field: "metadata.name", Reason: "a node of that name exists that is not the claim's; delete one of them"})
+		out.reject(claims, claim, model.Rejection{Field: "metadata.name",
+			Reason: "a node of that name exists that is not the claim's; delete one of them"})
 		return out
 	}
 	spec, why := convert.Node(node, claim, s.vocabulary)
 	if why != nil {
-		out.refuse(claims, claim, *why)
+		out.reject(claims, claim, *why)
 		return out
 	}
 	if node != nil {
@@ -287,11 +289,11 @@ func (s *Store) foreign(name string) bool {
 	if node == nil {
 		return false
 	}
-	u := s.machines.units[s.machines.nodes[name]]
+	u := s.machines.groups[s.machines.nodes[name]]
 	return visible(node) || u != nil && len(u.claims) > 0
 }
 
-func (s *Store) machineOf(u *unit) convert.Machine {
+func (s *Store) machineOf(u *machineGroup) convert.Machine {
 	m := convert.Machine{Claims: make([]*karpv1.NodeClaim, 0, len(u.claims)), Nodes: make([]*corev1.Node, 0, len(u.nodes))}
 	for _, name := range u.claims {
 		m.Claims = append(m.Claims, s.claim(name))

@@ -26,7 +26,7 @@ func nodesOf(s *Store) string {
 
 func asideOf(s *Store) string {
 	var all []string
-	for _, o := range s.Aside() {
+	for _, o := range s.Rejected() {
 		all = append(all, o.Kind+" "+o.Name+" "+o.Why.Field)
 	}
 	return strings.Join(all, "; ")
@@ -51,22 +51,38 @@ func TestMachines(t *testing.T) {
 	}{
 		{"claim alone", []client.Object{claimAt(t, "c", "1", "1", "", "")}, "c(c)launching", ""},
 		{"launched claim", []client.Object{claimAt(t, "c", "1", "1", "id-1", "")}, "c(c)launched", ""},
-		{"claim and node", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n", "2", "1", "id-1", registered)}, "n(c)registered", ""},
-		{"claim and node of one name", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "c", "2", "1", "id-1", registered)}, "c(c)registered", ""},
+		{"claim and node", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n", "2", "1", "id-1", registered)},
+			"n(c)registered", ""},
+		{"claim and node of one name", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "c", "2", "1", "id-1", registered)},
+			"c(c)registered", ""},
 		{"unmanaged node", []client.Object{nodeAt(t, "n", "2", "1", "", "")}, "n()initialized", ""},
-		{"node whose claim does not know of it yet", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "n", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
-		{"the same under one name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
+		{"node whose claim does not know of it yet",
+			[]client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "n", "2", "1", "id-1", "karpenter.sh/nodepool: pool")},
+			"c(c)launching", ""},
+		{"the same under one name", []client.Object{claimAt(t, "c", "1", "1", "", ""),
+			nodeAt(t, "c", "2", "1", "id-1", "karpenter.sh/nodepool: pool")}, "c(c)launching", ""},
 		{"registered node without a claim", []client.Object{nodeAt(t, "n", "2", "1", "id-1", registered)}, "n()initialized", ""},
-		{"registered node without a machine", []client.Object{nodeAt(t, "n", "2", "1", "", registered)}, "n()initialized", "Node n spec.providerID"},
-		{"two nodes of one machine", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1(c)registered", "Node n2 spec.providerID"},
-		{"two nodes, the claim names one", []client.Object{named, nodeAt(t, "n1", "2", "1", "id-1", registered), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n2(c)registered", "Node n1 spec.providerID"},
-		{"two nodes of one unclaimed machine", []client.Object{nodeAt(t, "n1", "2", "1", "id-1", ""), nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1()initialized n2()initialized", "Node n2 spec.providerID"},
-		{"two claims of one machine", []client.Object{claimAt(t, "a", "1", "1", "id-1", young), claimAt(t, "b", "2", "1", "id-1", ""), nodeAt(t, "n", "3", "1", "id-1", registered)}, "n(b)registered", "NodeClaim a status.providerID"},
-		{"an older claim whose provider ID was edited", []client.Object{claimAt(t, "a", "1", "1", "id-1", ""), claimAt(t, "b", "2", "1", "id-1", young), owned}, "n(b)registered", "NodeClaim a status.providerID"},
-		{"a foreign node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-2", "")}, "c()initialized", "NodeClaim c metadata.name"},
-		{"another claim's node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), claimAt(t, "d", "3", "1", "id-2", ""), nodeAt(t, "c", "2", "1", "id-2", "karpenter.sh/nodepool: pool")}, "c(d)launched", "NodeClaim c metadata.name"},
+		{"registered node without a machine", []client.Object{nodeAt(t, "n", "2", "1", "", registered)}, "n()initialized",
+			"Node n spec.providerID"},
+		{"two nodes of one machine", []client.Object{claimAt(t, "c", "1", "1", "id-1", ""), nodeAt(t, "n1", "2", "1", "id-1", registered),
+			nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1(c)registered", "Node n2 spec.providerID"},
+		{"two nodes, the claim names one", []client.Object{named, nodeAt(t, "n1", "2", "1", "id-1", registered),
+			nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n2(c)registered", "Node n1 spec.providerID"},
+		{"two nodes of one unclaimed machine", []client.Object{nodeAt(t, "n1", "2", "1", "id-1", ""),
+			nodeAt(t, "n2", "3", "1", "id-1", registered)}, "n1()initialized n2()initialized", "Node n2 spec.providerID"},
+		{"two claims of one machine", []client.Object{claimAt(t, "a", "1", "1", "id-1", young), claimAt(t, "b", "2", "1", "id-1", ""),
+			nodeAt(t, "n", "3", "1", "id-1", registered)}, "n(b)registered", "NodeClaim a status.providerID"},
+		{"an older claim whose provider ID was edited",
+			[]client.Object{claimAt(t, "a", "1", "1", "id-1", ""), claimAt(t, "b", "2", "1", "id-1", young), owned},
+			"n(b)registered", "NodeClaim a status.providerID"},
+		{"a foreign node has the claim's name", []client.Object{claimAt(t, "c", "1", "1", "", ""), nodeAt(t, "c", "2", "1", "id-2", "")},
+			"c()initialized", "NodeClaim c metadata.name"},
+		{"another claim's node has the claim's name",
+			[]client.Object{claimAt(t, "c", "1", "1", "", ""), claimAt(t, "d", "3", "1", "id-2", ""),
+				nodeAt(t, "c", "2", "1", "id-2", "karpenter.sh/nodepool: pool")}, "c(d)launched", "NodeClaim c metadata.name"},
 		{"another provider's claim", []client.Object{foreign, nodeAt(t, "n", "2", "1", "id-1", registered)}, "n()initialized", ""},
-		{"a broken claim beside a good one", []client.Object{broken, claimAt(t, "c", "1", "1", "", "")}, "c(c)launching", "NodeClaim broken spec.requirements[0].operator"},
+		{"a broken claim beside a good one", []client.Object{broken, claimAt(t, "c", "1", "1", "", "")}, "c(c)launching",
+			"NodeClaim broken spec.requirements[0].operator"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -100,8 +116,8 @@ func TestMachines(t *testing.T) {
 						t.Errorf("%d of kind %s are counted as set aside, want none", count, kind)
 					}
 				}
-				if m := s.machines; len(m.units)+len(m.claims)+len(m.nodes)+len(m.specs)+len(s.objects[claims])+len(s.objects[nodes]) != 0 {
-					t.Errorf("state of deleted objects is kept: units %v", slices.Collect(maps.Keys(m.units)))
+				if m := s.machines; len(m.groups)+len(m.claims)+len(m.nodes)+len(m.specs)+len(s.objects[claims])+len(s.objects[nodes]) != 0 {
+					t.Errorf("state of deleted objects is kept: units %v", slices.Collect(maps.Keys(m.groups)))
 				}
 			})
 		})
@@ -129,8 +145,13 @@ func TestLaunchedClaimBecomesItsNode(t *testing.T) {
 	s.Saw(nodeAt(t, "n", "2", "1", "id-1", registered))
 	snap := s.Snapshot(start)
 	n := snap.Node("n")
-	if n == nil || snap.Node("c") != nil || snap.Claim("c") != n {
-		t.Fatalf("node n is %v, node c is %v", n, snap.Node("c"))
+	switch {
+	case n == nil:
+		t.Fatalf("n is nil")
+	case snap.Node("c") != nil:
+		t.Fatalf(`snap.Node("c") is %v, want nil, node n is %v`, snap.Node("c"), n)
+	case snap.Claim("c") != n:
+		t.Fatalf(`snap.Claim("c") is %v, want %v`, snap.Claim("c"), n)
 	}
 	if len(n.Pods) != 1 || !n.NominatedUntil.Equal(start.Add(time.Minute)) {
 		t.Errorf("%d pods, nominated until %v", len(n.Pods), n.NominatedUntil)

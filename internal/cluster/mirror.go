@@ -51,7 +51,8 @@ func (k kind) String() string {
 
 // prototype returns an empty object of the kind.
 func (k kind) prototype() client.Object {
-	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{},
+	return [...]client.Object{&corev1.Pod{}, &corev1.Node{}, &karpv1.NodeClaim{}, &karpv1.NodePool{}, &appsv1.DaemonSet{},
+		&policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
 		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}}[k]
@@ -76,10 +77,10 @@ func kindOf(obj client.Object) (kind, bool) {
 	case *policyv1.PodDisruptionBudget:
 		return pdbs, true
 	}
-	return kindAround(obj)
+	return dependencyKind(obj)
 }
 
-func kindAround(obj client.Object) (kind, bool) {
+func dependencyKind(obj client.Object) (kind, bool) {
 	switch obj.(type) {
 	case *corev1.Namespace:
 		return namespaces, true
@@ -119,8 +120,8 @@ type entry struct {
 	seen client.Object
 	// own is this controller's own write that the watch has not shown yet, nil if there is none.
 	own *own
-	// told is the state of a pod in the builder.
-	told told
+	// converted is the state of a pod in the builder.
+	converted converted
 }
 
 // own is this controller's newest write to an object with one UID.

@@ -20,7 +20,7 @@ func (s *Store) applyPDB(key types.NamespacedName, e *entry) {
 		if known {
 			s.builder.DeletePDB(before.UID)
 			delete(s.pdbs, key)
-			s.wake(PDBsChanged)
+			s.notify(PDBsChanged)
 		}
 		return
 	}
@@ -34,7 +34,7 @@ func (s *Store) applyPDB(key types.NamespacedName, e *entry) {
 	s.pdbs[key] = spec
 	s.builder.UpsertPDB(spec)
 	if !known || !alike(before, spec) {
-		s.wake(PDBsChanged)
+		s.notify(PDBsChanged)
 	}
 }
 

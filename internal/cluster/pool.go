@@ -17,8 +17,8 @@ type pool struct {
 	catalogue *model.Catalogue
 	why       string
 	refusal   refusal
-	// told is the spec in the builder, nil if there is none.
-	told *model.PoolSpec
+	// synced is the spec in the builder, nil if there is none.
+	synced *model.PoolSpec
 }
 
 func (s *Store) applyPool(name string, e *entry) {
@@ -29,12 +29,12 @@ func (s *Store) applyPool(name string, e *entry) {
 			delete(s.pools, name)
 			s.builder.DeletePool(name)
 			s.catalogues.drop(name)
-			s.wake(PoolsChanged)
+			s.notify(PoolsChanged)
 		}
 		return
 	}
 	if p == nil || p.object.UID != object.UID {
-		s.pools[name] = &pool{why: "the catalogue of instance types has not been read yet"}
+		s.pools[name] = &pool{why: "the catalog of instance types has not been read yet"}
 		p = s.pools[name]
 	}
 	// The kubelet settings in the annotation affect the catalog, but are not part of the generation.
@@ -48,22 +48,22 @@ func (s *Store) applyPool(name string, e *entry) {
 	if news && s.vocabulary.Owns(class.Group, class.Kind) {
 		s.catalogues.want(name)
 	}
-	s.tellPool(name)
+	s.syncPool(name)
 }
 
-// tellPool updates the pool in the builder if it changed. Encoding a pool is expensive, and its status changes often.
-func (s *Store) tellPool(name string) {
+// syncPool updates the pool in the builder if it changed. Encoding a pool is expensive, and its status changes often.
+func (s *Store) syncPool(name string) {
 	p := s.pools[name]
 	spec := convert.Pool(p.object, s.vocabulary)
 	spec.Budgets, spec.BudgetError = convert.Budgets(p.object, s.at)
 	p.refusal.block(&spec, s.at)
 	convert.AddCatalogue(&spec, p.catalogue, p.why)
-	if p.told != nil && samePool(*p.told, spec) {
+	if p.synced != nil && samePool(*p.synced, spec) {
 		return
 	}
-	p.told = &spec
+	p.synced = &spec
 	s.builder.UpsertPool(spec)
-	s.wake(PoolsChanged)
+	s.notify(PoolsChanged)
 }
 
 // samePool compares catalogs by identity: the same pointer means the same content.
@@ -88,5 +88,5 @@ func (s *Store) stock(object *karpv1.NodePool, catalogue *model.Catalogue, why s
 	if catalogue != nil {
 		p.catalogue = catalogue
 	}
-	s.tellPool(object.Name)
+	s.syncPool(object.Name)
 }

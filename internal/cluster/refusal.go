@@ -23,7 +23,7 @@ func (s *Store) Refuse(name, uid, why string) {
 		return
 	}
 	p.refusal = refusal{why: why, until: s.at.Add(s.options.Refusal)}
-	s.tellPool(name)
+	s.syncPool(name)
 }
 
 // block blocks a pool that is not blocked otherwise.

@@ -103,12 +103,12 @@ type Store struct {
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
 	// daemonPods holds the requests of the pods of DaemonSets.
-	daemonPods convert.DaemonPods
-	departed   func(model.Departure)
-	pdbs       map[types.NamespacedName]model.PDBSpec
-	aside      aside
-	around     around
-	wakes      []wake
+	daemonPods    convert.DaemonPods
+	departed      func(model.Departure)
+	pdbs          map[types.NamespacedName]model.PDBSpec
+	rejected      rejected
+	dependencies  dependencies
+	subscriptions []subscription
 	// at is the time of the last snapshot.
 	at time.Time
 }
@@ -129,7 +129,7 @@ func NewStore(config Config) (*Store, error) {
 		recheck:    make(chan struct{}, 1), builder: model.NewBuilder(),
 		writes: map[ref]*entry{}, gone: map[types.UID]time.Time{}, machines: newMachines(),
 		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
-		pdbs: map[types.NamespacedName]model.PDBSpec{}, aside: newAside(config.SetAside),
+		pdbs: map[types.NamespacedName]model.PDBSpec{}, rejected: newRejected(config.SetAside),
 	}
 	s.vocabulary.Protection, s.departed = config.Protection, config.Departed
 	for k := range s.objects {
@@ -140,7 +140,7 @@ func NewStore(config Config) (*Store, error) {
 			s.watched = append(s.watched, k)
 		}
 	}
-	s.newAround(config.DefaultSpread)
+	s.newDependencies(config.DefaultSpread)
 	s.catalogues = newCatalogues(config.Provider, s)
 	return s, nil
 }
@@ -157,7 +157,7 @@ func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 	s.at = now
 	for name, p := range s.pools {
 		if p.scheduled || !p.refusal.until.IsZero() {
-			s.tellPool(name)
+			s.syncPool(name)
 		}
 	}
 	s.expireDaemonPods(now)
@@ -223,9 +223,9 @@ func (s *Store) apply(at ref, e *entry) {
 	case pdbs:
 		s.applyPDB(at.key, e)
 	case csiNodes:
-		s.tellUnits(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])
+		s.syncGroups(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])
 	default:
-		s.applyAround(at, e)
+		s.applyDependency(at, e)
 	}
 	if e.own != nil {
 		s.writes[at] = e

@@ -40,7 +40,7 @@ func picture(t *testing.T, s *Store) string {
 		}
 		text += string(data)
 	}
-	return text + fmt.Sprint(s.Aside())
+	return text + fmt.Sprint(s.Rejected())
 }
 
 // history creates random events over a few names, so that many combinations occur.
@@ -99,7 +99,8 @@ func (h *history) surrounding(t *testing.T, k kind, name, uid, version string) c
 	case namespaces:
 		return namespaceAt(t, name, uid, version, "team: "+h.pick("a", "b"))
 	case volumeClaims:
-		return volumeClaimAt(t, name, uid, version, h.pick("", "volumeName: a", "storageClassName: a", "storageClassName: a, accessModes: [ReadWriteOncePod]"))
+		return volumeClaimAt(t, name, uid, version,
+			h.pick("", "volumeName: a", "storageClassName: a", "storageClassName: a, accessModes: [ReadWriteOncePod]"))
 	case volumes:
 		return volumeAt(t, name, uid, version, h.pick("x", "y"))
 	case classes:
@@ -284,22 +285,33 @@ func TestSubscribe(t *testing.T) {
 		setUp func(*Store)
 	}{
 		{"bound pod", func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }, PodsMoved, nil},
-		{"pod leaves", func(s *Store) { s.Deleted(podAt(t, "p", "1", "2", "n")) }, PodsMoved, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
+		{"pod leaves", func(s *Store) { s.Deleted(podAt(t, "p", "1", "2", "n")) }, PodsMoved,
+			func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
 		{"pod gone", func(s *Store) { s.Gone(podAt(t, "p", "1", "2", "n")) }, PodsMoved, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
 		{"pod is seen again", func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }, 0, func(s *Store) { s.Saw(podAt(t, "p", "1", "2", "n")) }},
 		{"node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }, NodesChanged, nil},
-		{"heartbeat of a node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "2", "", "")) }, 0, func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }},
+		{"heartbeat of a node", func(s *Store) { s.Saw(nodeAt(t, "n", "1", "2", "", "")) }, 0,
+			func(s *Store) { s.Saw(nodeAt(t, "n", "1", "1", "", "")) }},
 		{"claim", func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged, nil},
-		{"claim's node", func(s *Store) { s.Saw(nodeAt(t, "n", "2", "2", "id", "")) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
-		{"claim leaves", func(s *Store) { s.Deleted(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
-		{"leaving claim's end comes nearer", func(s *Store) { s.Saw(endingAt(t, "3", time.Minute)) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(endingAt(t, "2", time.Hour)) }},
-		{"leaving claim's end is put off", func(s *Store) { s.Saw(endingAt(t, "3", time.Hour)) }, NodesChanged, func(s *Store) { s.Saw(endingAt(t, "2", time.Minute)) }},
-		{"claim gone", func(s *Store) { s.Gone(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
-		{"claim's command begins", func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }, NodesChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
-		{"claim's command buys replacements", func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }, NodesChanged | NodesLost, func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }},
-		{"claim's command still stands", func(s *Store) { s.Saw(commandedAt(t, "4", plan.Launching)) }, 0, func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }},
-		{"second claim of a machine", func(s *Store) { s.Saw(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
-		{"second claim goes", func(s *Store) { s.Gone(claimAt(t, "d", "2", "1", "id", "")) }, AsideChanged, func(s *Store) {
+		{"claim's node", func(s *Store) { s.Saw(nodeAt(t, "n", "2", "2", "id", "")) }, NodesChanged,
+			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim leaves", func(s *Store) { s.Deleted(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost,
+			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"leaving claim's end comes nearer", func(s *Store) { s.Saw(endingAt(t, "3", time.Minute)) }, NodesChanged | NodesLost,
+			func(s *Store) { s.Saw(endingAt(t, "2", time.Hour)) }},
+		{"leaving claim's end is put off", func(s *Store) { s.Saw(endingAt(t, "3", time.Hour)) }, NodesChanged,
+			func(s *Store) { s.Saw(endingAt(t, "2", time.Minute)) }},
+		{"claim gone", func(s *Store) { s.Gone(claimAt(t, "c", "1", "1", "id", "")) }, NodesChanged | NodesLost,
+			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim's command begins", func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }, NodesChanged,
+			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"claim's command buys replacements", func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) },
+			NodesChanged | NodesLost, func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }},
+		{"claim's command still stands", func(s *Store) { s.Saw(commandedAt(t, "4", plan.Launching)) }, 0,
+			func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }},
+		{"second claim of a machine", func(s *Store) { s.Saw(claimAt(t, "d", "2", "1", "id", "")) }, RejectedChanged,
+			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
+		{"second claim goes", func(s *Store) { s.Gone(claimAt(t, "d", "2", "1", "id", "")) }, RejectedChanged, func(s *Store) {
 			s.Saw(claimAt(t, "c", "1", "1", "id", ""))
 			s.Saw(claimAt(t, "d", "2", "1", "id", ""))
 		}},
@@ -310,11 +322,15 @@ func TestSubscribe(t *testing.T) {
 			s.Saw(pool)
 		}, 0, func(s *Store) { s.Saw(poolAt(t, "p", "1", "1")) }},
 		{"daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }, PoolsChanged, nil},
-		{"status of a daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "2", "1")) }, 0, func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }},
+		{"status of a daemon", func(s *Store) { s.Saw(daemonAt(t, "d", "1", "2", "1")) }, 0,
+			func(s *Store) { s.Saw(daemonAt(t, "d", "1", "1", "1")) }},
 		{"budget of pods", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }, PDBsChanged, nil},
-		{"budget opens", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "2", "disruptionsAllowed: 1")) }, PDBsChanged, func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "disruptionsAllowed: 0")) }},
-		{"budget allows more", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "2", "disruptionsAllowed: 2")) }, 0, func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "disruptionsAllowed: 1")) }},
-		{"budget gone", func(s *Store) { s.Gone(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }, PDBsChanged, func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }},
+		{"budget opens", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "2", "disruptionsAllowed: 1")) }, PDBsChanged,
+			func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "disruptionsAllowed: 0")) }},
+		{"budget allows more", func(s *Store) { s.Saw(pdbAt(t, "b", "1", "2", "disruptionsAllowed: 2")) }, 0,
+			func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "disruptionsAllowed: 1")) }},
+		{"budget gone", func(s *Store) { s.Gone(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }, PDBsChanged,
+			func(s *Store) { s.Saw(pdbAt(t, "b", "1", "1", "currentHealthy: 1")) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -322,7 +338,7 @@ func TestSubscribe(t *testing.T) {
 			if test.setUp != nil {
 				test.setUp(s)
 			}
-			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, AsideChanged, PDBsChanged}
+			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, RejectedChanged, PDBsChanged}
 			var channels []<-chan struct{}
 			for _, change := range all {
 				channels = append(channels, s.Subscribe(change))
@@ -396,7 +412,8 @@ func TestRefuse(t *testing.T) {
 	}
 	s.Refuse("p", "uid-p", "the second claim of the pass")
 	for after, want := range map[time.Duration]string{
-		0: "the API server refused a claim of the pool: no nodes on Fridays", 59 * time.Second: "the API server refused a claim of the pool: no nodes on Fridays", time.Minute: "",
+		0:                "the API server refused a claim of the pool: no nodes on Fridays",
+		59 * time.Second: "the API server refused a claim of the pool: no nodes on Fridays", time.Minute: "",
 	} {
 		if got := blocked(after); got != want {
 			t.Errorf("%s later blocked by %q, want %q", after, got, want)
@@ -420,7 +437,8 @@ func TestRefuse(t *testing.T) {
 // commandedAt returns a claim that carries a command in the phase.
 func commandedAt(t *testing.T, version string, phase plan.Phase) *karpv1.NodeClaim {
 	claim := claimAt(t, "c", "1", version, "id", "")
-	cmd := plan.NewCommand(time.Time{}, plan.Drifted, "", []plan.Candidate{{Claim: claim.Name, ClaimUID: string(claim.UID), Node: claim.Name, Pool: "p"}})
+	cmd := plan.NewCommand(time.Time{}, plan.Drifted, "",
+		[]plan.Candidate{{Claim: claim.Name, ClaimUID: string(claim.UID), Node: claim.Name, Pool: "p"}})
 	cmd.Phase = phase
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationCommand, cmd.Encode())
 	return claim

@@ -112,8 +112,13 @@ func testForcedAtDeadline(t *testing.T, s *apiServer) {
 	tolerant := w.pod("tolerant", node, func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	w.remove(claim)
 	deadline := w.deadline(claim)
-	if given := *w.told(slow).DeletionGracePeriodSeconds; given < 1 || given > 5 || slow.DeletionTimestamp.After(deadline) {
-		t.Errorf("the slow pod has %d s until %v; want the remaining time until %v", given, slow.DeletionTimestamp, deadline)
+	switch given := *w.told(slow).DeletionGracePeriodSeconds; {
+	case given < 1:
+		t.Errorf("given is %v, want at least 1", given)
+	case given > 5:
+		t.Errorf("given is %v, want at most 5", given)
+	case slow.DeletionTimestamp.After(deadline):
+		t.Errorf("the slow pod may run until %v, want %v at most", slow.DeletionTimestamp, deadline)
 	}
 	w.untilSaid("Deleted the pod because its node is removed at " + deadline.UTC().Format(time.RFC3339))
 	for _, pod := range []*corev1.Pod{held, precious} {
@@ -273,10 +278,11 @@ func (w *world) attach(volume string, node *corev1.Node) *storagev1.VolumeAttach
 // claimOf returns a PersistentVolumeClaim that is bound to a volume.
 func (w *world) claimOf(volume string) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim-" + volume}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: volume, StorageClassName: new("none"),
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
-	}}
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "claim-" + volume},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: volume, StorageClassName: new("none"),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
+		}}
 	w.create(c)
 	return c
 }

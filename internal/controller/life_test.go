@@ -111,8 +111,13 @@ func testLife(t *testing.T, s *apiServer) {
 	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
 	w.read(node)
 	checkRegistered(t, claim, node)
-	if hooked := w.hooks(); len(hooked) == 0 || hooked[0].Labels["team"] != "a" || hasKey(hooked[0].Spec.Taints, karpv1.TaintKeyUnregistered) {
-		t.Errorf("the hook received %v, want the final node", hooked)
+	switch hooked := w.hooks(); {
+	case len(hooked) == 0:
+		t.Errorf("len(hooked) is 0, the hook received %v", hooked)
+	case hooked[0].Labels["team"] != "a":
+		t.Errorf(`hooked[0].Labels["team"] is %v, want "a"`, hooked[0].Labels["team"])
+	case hasKey(hooked[0].Spec.Taints, karpv1.TaintKeyUnregistered):
+		t.Errorf("hasKey(hooked[0].Spec.Taints, karpv1.TaintKeyUnregistered) is true, the hook received %v", hooked)
 	}
 
 	w.untilCondition(claim, karpv1.ConditionInitialized, "Unknown", karpv1.ReasonNodeNotReady)
@@ -171,8 +176,14 @@ func checkRegistered(t *testing.T, claim *karpv1.NodeClaim, node *corev1.Node) {
 	if diff := cmp.Diff([]string{"dedicated=a:NoSchedule", "warming:NoExecute"}, taints); diff != "" {
 		t.Error("taints: " + diff)
 	}
-	if !controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination) || len(node.OwnerReferences) != 1 || node.OwnerReferences[0].UID != claim.UID {
-		t.Errorf("finalizers %v, owners %v", node.Finalizers, node.OwnerReferences)
+	switch {
+	case !controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination):
+		t.Errorf("finalizers %v: controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination) is false", node.Finalizers)
+	case len(node.OwnerReferences) != 1:
+		t.Errorf("finalizers %v: len(node.OwnerReferences) is %v, want 1, owners %v", node.Finalizers, len(node.OwnerReferences),
+			node.OwnerReferences)
+	case node.OwnerReferences[0].UID != claim.UID:
+		t.Errorf("finalizers %v: node.OwnerReferences[0].UID is %v, want %v", node.Finalizers, node.OwnerReferences[0].UID, claim.UID)
 	}
 }
 
@@ -198,7 +209,8 @@ func testInsufficientCapacity(t *testing.T, s *apiServer) {
 	if _, launches := w.cloud.count(); launches != 1 {
 		t.Errorf("%d launches, want 1", launches)
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity, "general", "", "", "graceful"))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedInsufficientCapacity,
+		"general", "", "", "graceful"))
 }
 
 // testEventsAreWritten verifies that the API server accepts what the recorder writes about an object without a
@@ -222,8 +234,13 @@ func testEventsAreWritten(t *testing.T, s *apiServer) {
 		}
 		return i >= 0
 	})
-	if found.Reason != telemetry.ReasonInsufficientCapacity || found.ReportingController != "karpenter" || found.Type != corev1.EventTypeWarning {
-		t.Errorf("event %s of %s, %s", found.Reason, found.ReportingController, found.Type)
+	switch {
+	case found.Reason != telemetry.ReasonInsufficientCapacity:
+		t.Errorf("found.Reason is %v, want %v", found.Reason, telemetry.ReasonInsufficientCapacity)
+	case found.ReportingController != "karpenter":
+		t.Errorf(`found.ReportingController is %v, want "karpenter"`, found.ReportingController)
+	case found.Type != corev1.EventTypeWarning:
+		t.Errorf("found.Type is %v, want %v", found.Type, corev1.EventTypeWarning)
 	}
 }
 
@@ -250,7 +267,8 @@ func testClassNotReady(t *testing.T, s *apiServer) {
 	w.create(claim)
 	w.gone(claim)
 	w.untilSaid("NodeClassNotReady")
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady, "general", "", "", "graceful"))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedNodeClassNotReady,
+		"general", "", "", "graceful"))
 }
 
 func testCreateError(t *testing.T, s *apiServer) {
@@ -328,7 +346,8 @@ func testNeverRegisters(t *testing.T, s *apiServer) {
 	if w.cloud.has(id) {
 		t.Error("the machine is still there")
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout, "general", "spot", "", "graceful"))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedRegistrationTimeout,
+		"general", "spot", "", "graceful"))
 }
 
 func testNeverLaunches(t *testing.T, s *apiServer) {
@@ -507,8 +526,13 @@ func testGarbage(t *testing.T, s *apiServer) {
 	w.gone(lost)
 	w.gone(node)
 	w.until("the old machine is gone", func() bool { return !w.cloud.has(old.ProviderID) })
-	if !w.cloud.has(young.ProviderID) || !w.cloud.has(ageless.ProviderID) || !w.cloud.has(kept.Status.ProviderID) {
-		t.Error("a machine was collected that is young, of unknown age, or of a claim")
+	switch {
+	case !w.cloud.has(young.ProviderID):
+		t.Errorf("a machine was collected that is young, of unknown age, or of a claim: w.cloud.has(young.ProviderID) is false")
+	case !w.cloud.has(ageless.ProviderID):
+		t.Errorf("a machine was collected that is young, of unknown age, or of a claim: w.cloud.has(ageless.ProviderID) is false")
+	case !w.cloud.has(kept.Status.ProviderID):
+		t.Errorf("a machine was collected that is young, of unknown age, or of a claim: w.cloud.has(kept.Status.ProviderID) is false")
 	}
 	for _, claim := range []*karpv1.NodeClaim{kept, talking} {
 		if !w.read(claim) || !claim.DeletionTimestamp.IsZero() {
@@ -636,8 +660,13 @@ func testPodsThatStayOrForbid(t *testing.T, s *apiServer) {
 	w.remove(claim)
 	w.until("the plain pod is evicted", func() bool { return w.podGone(plain) })
 	w.untilSaid("waiting to be evicted")
-	if w.podGone(precious) || w.podGone(tolerant) || !w.cloud.has(claim.Status.ProviderID) {
-		t.Error("a protected pod was evicted, or the machine ended")
+	switch {
+	case w.podGone(precious):
+		t.Errorf("a protected pod was evicted, or the machine ended: w.podGone(precious) is true")
+	case w.podGone(tolerant):
+		t.Errorf("a protected pod was evicted, or the machine ended: w.podGone(tolerant) is true")
+	case !w.cloud.has(claim.Status.ProviderID):
+		t.Errorf("a protected pod was evicted, or the machine ended: w.cloud.has(claim.Status.ProviderID) is false")
 	}
 	precious.Annotations = nil
 	w.read(precious)
@@ -702,7 +731,8 @@ func testNodeRemovedByForce(t *testing.T, s *apiServer) {
 	if !w.read(kept) || !kept.DeletionTimestamp.IsZero() {
 		t.Error("a claim with a node was collected")
 	}
-	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected, "general", "spot", "", "graceful"))
+	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected,
+		"general", "spot", "", "graceful"))
 }
 
 // testNodeComesBack verifies that within the grace period the claim only reports that its node is gone. A restarted
@@ -722,8 +752,15 @@ func testNodeComesBack(t *testing.T, s *apiServer) {
 	w.report(again, corev1.ConditionTrue)
 	w.untilCondition(claim, "Ready", "True", "")
 	w.read(again)
-	if !controllerutil.ContainsFinalizer(again, karpv1.FinalizerTermination) || again.Labels["team"] != "a" || hasKey(again.Spec.Taints, karpv1.TaintKeyUnregistered) {
-		t.Errorf("the new node has finalizers %v, labels %v, taints %v", again.Finalizers, again.Labels, again.Spec.Taints)
+	switch {
+	case !controllerutil.ContainsFinalizer(again, karpv1.FinalizerTermination):
+		t.Errorf("the new node has finalizers %v: controllerutil.ContainsFinalizer(again, karpv1.FinalizerTermination) is false",
+			again.Finalizers)
+	case again.Labels["team"] != "a":
+		t.Errorf(`the new node has finalizers %v: again.Labels["team"] is %v, want "a"`, again.Finalizers, again.Labels["team"])
+	case hasKey(again.Spec.Taints, karpv1.TaintKeyUnregistered):
+		t.Errorf("the new node has finalizers %v: hasKey(again.Spec.Taints, karpv1.TaintKeyUnregistered) is true, taints %v",
+			again.Finalizers, again.Spec.Taints)
 	}
 	w.counted("nodes created", 1, w.metrics.NodesCreated.WithLabelValues("general", "zone-a"))
 }
@@ -735,7 +772,8 @@ func testPoolLabel(t *testing.T, s *apiServer) {
 	w.create(pool)
 	claim := newClaim("unlabelled")
 	claim.Labels[karpv1.LabelNodePool] = pool.Name
-	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: pool.Name, UID: pool.UID}}
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool",
+		Name: pool.Name, UID: pool.UID}}
 	w.create(claim)
 	w.launched(claim)
 	for _, value := range []any{nil, "another"} {

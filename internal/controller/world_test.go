@@ -63,7 +63,8 @@ func startServer(t *testing.T) *apiServer {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme,
+		kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -109,10 +110,10 @@ type world struct {
 	hook func(*karpv1.NodeClaim, *corev1.Node) error
 	// written makes the recorder write events to the API server instead of sink.
 	written bool
-	// collect also starts garbage collection, ageing also starts the controller of Drifted and Consolidatable, and
+	// collect also starts garbage collection, drift also starts the controller of Drifted and Consolidatable, and
 	// policies also start node repair.
-	collect, ageing bool
-	policies        []cloud.RepairPolicy
+	collect, drift bool
+	policies       []cloud.RepairPolicy
 	// brake is that of the last start.
 	brake *removal.Brake
 
@@ -178,7 +179,8 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	w.brake = brake
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
-		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{}, Health: health, BackingOff: disrupt.BackingOff},
+		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{},
+			Health: health, BackingOff: disrupt.BackingOff},
 		&nodepool.Counter{Client: mgr.GetClient(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers},
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,
@@ -188,7 +190,8 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 		&nodeclaim.Protections{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&nodeclaim.Consistency{Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Timers: w.timers},
 		&node.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics,
+			Timers: w.timers, Clock: clock.RealClock{},
 			Reports: brake.Reports,
 		},
 	}
@@ -198,8 +201,8 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 			Recorder: recorder, Brake: brake,
 		})
 	}
-	if w.ageing {
-		set = append(set, &nodeclaim.Ageing{
+	if w.drift {
+		set = append(set, &nodeclaim.DriftReconciler{
 			Client: mgr.GetClient(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
 		})
 	}
@@ -329,8 +332,9 @@ func (w *world) value(metric prometheus.Collector) float64 { return testutil.ToF
 func newClaim(name string) *karpv1.NodeClaim {
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        name,
-			Labels:      map[string]string{karpv1.LabelNodePool: "general", "team": "a", karpv1.NodeClassLabel(kwokv1alpha1.Group, "KWOKNodeClass"): className},
+			Name: name,
+			Labels: map[string]string{karpv1.LabelNodePool: "general", "team": "a",
+				karpv1.NodeClassLabel(kwokv1alpha1.Group, "KWOKNodeClass"): className},
 			Annotations: map[string]string{"note": "kept", karpv1.AnnotationCommand: "not for nodes"},
 		},
 		Spec: karpv1.NodeClaimSpec{
@@ -368,7 +372,8 @@ func (w *world) report(node *corev1.Node, ready corev1.ConditionStatus) {
 		if !w.read(node) {
 			return false
 		}
-		node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("64")}
+		node.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"),
+			"pods": resource.MustParse("64")}
 		node.Status.Allocatable = node.Status.Capacity
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Reason: "Test"}}
 		if err := w.client.Status().Update(w.t.Context(), node); err != nil {
@@ -433,7 +438,8 @@ func (w *world) budget(app string) *policyv1.PodDisruptionBudget {
 func (w *world) clear() {
 	ctx := context.WithoutCancel(w.t.Context())
 	for _, list := range []client.ObjectList{
-		&corev1.PodList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.PersistentVolumeClaimList{}, &storagev1.VolumeAttachmentList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{},
+		&corev1.PodList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.PersistentVolumeClaimList{},
+		&storagev1.VolumeAttachmentList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{},
 		&karpv1.NodePoolList{}, &kwokv1alpha1.KWOKNodeClassList{},
 	} {
 		if err := w.client.List(ctx, list); err != nil {

@@ -54,7 +54,8 @@ func deployment(namespace, provider string, ready int32, env ...corev1.EnvVar) *
 }
 
 func podOf(d *appsv1.Deployment, status corev1.PodStatus) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-0", Labels: d.Spec.Selector.MatchLabels}, Status: status}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-0", Labels: d.Spec.Selector.MatchLabels},
+		Status: status}
 }
 
 func leaseOf(namespace, holder string, silent time.Duration) *coordinationv1.Lease {
@@ -85,7 +86,8 @@ func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourc
 func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *Report {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, karpv1.AddToScheme, karpv1alpha5.AddToScheme,
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		karpv1.AddToScheme, karpv1alpha5.AddToScheme,
 		awsv1.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -143,11 +145,13 @@ func told(r *Report) []string {
 func TestFreshInstall(t *testing.T) {
 	d := deployment("karpenter", "kwok", 0)
 	pod := podOf(d, corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
-		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}})
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+			Message: "0/3 nodes are available: 3 Insufficient cpu."}}})
 	r := report(t, &Source{Account: "karpenter/karpenter"}, "", d, pod, leaseOf("karpenter", "", 0), leaseOf("kube-system", "", 0))
 	want := []string{"ControllerNotReady deployment/karpenter/karpenter",
 		"  LeaderMissing lease/karpenter/karpenter-leader-election",
-		"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}
+		"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh",
+		"  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}
 	got := told(r)
 	if len(got) > 1 && strings.HasPrefix(got[1], "  LeaderMissing lease/") {
 		got[1] = want[1] // either of the Leases
@@ -156,7 +160,8 @@ func TestFreshInstall(t *testing.T) {
 		t.Errorf("-want +got:\n%s\n%s", diff, r.Text())
 	}
 	text := r.Text()
-	for _, part := range []string{"0 of 1 pods are ready: pod karpenter-0: Unschedulable: 0/3 nodes are available", "kubectl -n karpenter describe deployment karpenter", "\n  follows from it: ConversionBroken"} {
+	for _, part := range []string{"0 of 1 pods are ready: pod karpenter-0: Unschedulable: 0/3 nodes are available",
+		"kubectl -n karpenter describe deployment karpenter", "\n  follows from it: ConversionBroken"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("want %q in\n%s", part, text)
 		}
@@ -174,11 +179,14 @@ func TestAfterCrash(t *testing.T) {
 		silent time.Duration
 		want   []string
 	}{
-		{"a renewal is late", 3 * time.Second, []string{"ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
+		{"a renewal is late", 3 * time.Second, []string{"ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh",
+			"ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
 		{"several are", 7 * time.Second, []string{"LeaderSilent lease/kube-system/karpenter-leader-election",
-			"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
+			"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh",
+			"  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
 		{"the Lease is over", time.Minute, []string{"LeaderSilent lease/kube-system/karpenter-leader-election",
-			"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh", "  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
+			"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh",
+			"  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
 	} {
 		r := report(t, &Source{Installation: Installation{Provider: "kwok"}}, "", leaseOf("kube-system", "host_1", c.silent))
 		if diff := cmp.Diff(c.want, told(r)); diff != "" {
@@ -200,10 +208,13 @@ func TestElections(t *testing.T) {
 		{"one", []client.Object{leaseOf("a", "x", 0)}, nil},
 		{"one was left", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "", 0)}, nil},
 		{"one was left by a crash", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "y", silent)}, nil},
-		{"two lead", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "y", 0)}, []string{"ElectionNotExclusive lease/b/karpenter-leader-election", cannot}},
+		{"two lead", []client.Object{leaseOf("a", "x", 0), leaseOf("b", "y", 0)},
+			[]string{"ElectionNotExclusive lease/b/karpenter-leader-election", cannot}},
 		{"of two providers", []client.Object{kwok, aws, leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)}, nil},
-		{"of one provider", []client.Object{deployment("kwok", "aws", 1), aws, leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)}, []string{"ElectionNotExclusive lease/kwok/karpenter-leader-election"}},
-		{"none of two", []client.Object{leaseOf("a", "", 0), leaseOf("b", "y", silent)}, []string{"LeaderSilent lease/b/karpenter-leader-election", cannot}},
+		{"of one provider", []client.Object{deployment("kwok", "aws", 1), aws, leaseOf("aws", "x", 0), leaseOf("kwok", "y", 0)},
+			[]string{"ElectionNotExclusive lease/kwok/karpenter-leader-election"}},
+		{"none of two", []client.Object{leaseOf("a", "", 0), leaseOf("b", "y", silent)},
+			[]string{"LeaderSilent lease/b/karpenter-leader-election", cannot}},
 		{"none at all", nil, []string{"LeaderMissing lease", cannot}},
 	} {
 		r := report(t, &Source{}, "", c.objects...)
@@ -243,23 +254,32 @@ func TestReviewByDeployment(t *testing.T) {
 func TestControllerWaits(t *testing.T) {
 	d := deployment("karpenter", "kwok", 0)
 	waiting := func(reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+		return corev1.PodStatus{Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason,
+				Message: message}}}}}
 	}
 	crashed := waiting("CrashLoopBackOff", "back-off 40s restarting failed container")
-	crashed.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "karpenter: CLUSTER_NAME is missing"}
+	crashed.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2,
+		Reason: "Error", Message: "karpenter: CLUSTER_NAME is missing"}
 	for _, c := range []struct {
 		status  corev1.PodStatus
 		problem string
 		fix     string
 	}{
-		{waiting("ImagePullBackOff", "no such image"), "pod karpenter-0: ImagePullBackOff: no such image", "kubectl -n karpenter describe pod karpenter-0"},
+		{waiting("ImagePullBackOff", "no such image"), "pod karpenter-0: ImagePullBackOff: no such image",
+			"kubectl -n karpenter describe pod karpenter-0"},
 		{crashed, "it ended with exit code 2 (Error): karpenter: CLUSTER_NAME is missing", "kubectl -n karpenter logs karpenter-0 --previous"},
 		{waiting("ContainerCreating", ""), "pod karpenter-0: it has not started yet", "kubectl -n karpenter describe pod karpenter-0"},
 		{corev1.PodStatus{Phase: corev1.PodRunning}, "pod karpenter-0: it runs and is not ready", "logs karpenter-0"},
 	} {
 		r := report(t, &Source{}, "", d, podOf(d, c.status), leaseOf("karpenter", "", 0))
-		if f := r.Findings[0]; f.Code != ControllerNotReady || !strings.Contains(f.Problem, c.problem) || !strings.Contains(f.Fix, c.fix) {
-			t.Errorf("%+v, want %q and %q", f, c.problem, c.fix)
+		switch f := r.Findings[0]; {
+		case f.Code != ControllerNotReady:
+			t.Errorf("f.Code is %v, want %v", f.Code, ControllerNotReady)
+		case !strings.Contains(f.Problem, c.problem):
+			t.Errorf("f.Problem lacks %q, %+v", c.problem, f)
+		case !strings.Contains(f.Fix, c.fix):
+			t.Errorf("f.Fix lacks %q, %+v", c.fix, f)
 		}
 	}
 	none := deployment("karpenter", "kwok", 0)
@@ -288,8 +308,12 @@ func TestStaticCapacityOff(t *testing.T) {
 		{"another provider's", []Controller{*controllerOf(deployment("a", "aws", 1))}, false},
 	} {
 		f := &Facts{Now: now, NoElection: true, Pools: []karpv1.NodePool{*pool}, Controllers: c.controllers}
-		if got := codes(f); (len(got) == 1 && got[0] == "StaticCapacityOff nodepool/fixed") != c.found || !c.found && len(got) > 0 {
-			t.Errorf("%s: %v", c.name, got)
+		switch got := codes(f); {
+		case (len(got) == 1 && got[0] == "StaticCapacityOff nodepool/fixed") != c.found:
+			t.Errorf(`%s: (len(got) == 1 && got[0] == "StaticCapacityOff nodepool/fixed") is %v, want %v, %v`, c.name,
+				(len(got) == 1 && got[0] == "StaticCapacityOff nodepool/fixed"), c.found, got)
+		case !c.found && len(got) > 0:
+			t.Errorf("%s: !c.found && len(got) > 0, %v", c.name, got)
 		}
 	}
 }
@@ -299,20 +323,26 @@ func TestStaticCapacityOff(t *testing.T) {
 func TestOldPolicy(t *testing.T) {
 	denied := func(actions ...string) (list []cloud.Finding) {
 		for _, action := range actions {
-			list = append(list, cloud.Finding{Code: CloudPermissionDenied, Object: action, Problem: "the controller may not do " + action, Fix: "allow it"})
+			list = append(list, cloud.Finding{Code: CloudPermissionDenied, Object: action, Problem: "the controller may not do " + action,
+				Fix: "allow it"})
 		}
 		return list
 	}
-	r := NewReport(&Facts{}, denied("ec2:DescribeImages", "eks:DescribeCluster", "ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "ec2:CreateTags"))
-	want := []string{"PolicyOutdated iam", "  CloudPermissionDenied ec2:DescribeImages", "  CloudPermissionDenied ec2:DescribeSpotPriceHistory", "  CloudPermissionDenied eks:DescribeCluster",
+	r := NewReport(&Facts{}, denied("ec2:DescribeImages", "eks:DescribeCluster", "ec2:DescribeSpotPriceHistory",
+		"pricing:GetProducts", "ec2:CreateTags"))
+	want := []string{"PolicyOutdated iam", "  CloudPermissionDenied ec2:DescribeImages",
+		"  CloudPermissionDenied ec2:DescribeSpotPriceHistory", "  CloudPermissionDenied eks:DescribeCluster",
 		"  CloudPermissionDenied pricing:GetProducts", "CloudPermissionDenied ec2:CreateTags"}
 	if diff := cmp.Diff(want, told(r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if f := r.Findings[0]; !strings.Contains(f.Problem, "ec2:DescribeImages, ec2:DescribeSpotPriceHistory, eks:DescribeCluster, pricing:GetProducts") || !strings.Contains(f.Fix, "docs/migrating.md#the-iam-policy") {
+	if f := r.Findings[0]; !strings.Contains(f.Problem,
+		"ec2:DescribeImages, ec2:DescribeSpotPriceHistory, eks:DescribeCluster, pricing:GetProducts") || !strings.Contains(f.Fix,
+		"docs/migrating.md#the-iam-policy") {
 		t.Errorf("%+v", f)
 	}
-	if diff := cmp.Diff([]string{"CloudPermissionDenied ec2:DescribeImages", "CloudPermissionDenied pricing:GetProducts"}, told(NewReport(&Facts{}, denied("ec2:DescribeImages", "pricing:GetProducts")))); diff != "" {
+	if diff := cmp.Diff([]string{"CloudPermissionDenied ec2:DescribeImages", "CloudPermissionDenied pricing:GetProducts"},
+		told(NewReport(&Facts{}, denied("ec2:DescribeImages", "pricing:GetProducts")))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -119,5 +119,5 @@ func clock(f *Facts, o Options) []cloud.Finding {
 		return nil
 	}
 	return []cloud.Finding{found(ClockSkew, "clock", fmt.Sprintf("the clock here and that of the API server differ by %s", skew.Round(time.Second)),
-		"synchronise the clocks of this machine and of the control plane (chrony, NTP): leases, budgets and expiry go by them")}
+		"synchronize the clocks of this machine and of the control plane (chrony, NTP): leases, budgets and expiry go by them")}
 }

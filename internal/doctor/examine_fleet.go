@@ -42,7 +42,7 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 		object := "nodepool/" + pool.Name
 		conditions := conditionsOf(pool.Status.Conditions)
 		if c := untrue(conditions, karpv1.ConditionNodeClassReady); c != nil && c.Reason == karpv1.ReasonOtherProvider && pool.DeletionTimestamp == nil {
-			list = append(list, found(OtherProvider, object, "nothing is bought from it: "+c.Message,
+			list = append(list, found(OtherProvider, object, "nothing is launched from it: "+c.Message,
 				"run a controller of the pool's provider (--cloud-provider), beside the other with a Lease of its own (--leader-election-namespace); or kubectl delete nodepool "+pool.Name))
 			continue
 		}
@@ -61,7 +61,7 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 			if cause := untrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
 				worst = cause
 			}
-			list = append(list, found(PoolNotReady, object, "nothing is bought from it: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; put right what the condition names"+keptAs(madeFrom(pool))))
+			list = append(list, found(PoolNotReady, object, "nothing is launched from it: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; fix what the condition names"+keptAs(madeFrom(pool))))
 		}
 	}
 	return list
@@ -86,8 +86,8 @@ func standing(f *Facts, _ Options) []cloud.Finding {
 			}
 		}
 		if pool.Static() && pool.DeletionTimestamp == nil && !kept && len(off) > 0 {
-			list = append(list, found(StaticCapacityOff, "nodepool/"+pool.Name, fmt.Sprintf("its %d replicas are not kept: the feature gate StaticCapacity of %s is off", *pool.Spec.Replicas, few(off)),
-				"switch it on (chart: settings.featureGates.staticCapacity=true; FEATURE_GATES=StaticCapacity=true), or take spec.replicas off the pool"))
+			list = append(list, found(StaticCapacityOff, "nodepool/"+pool.Name, fmt.Sprintf("its %d replicas are not maintained: the feature gate StaticCapacity of %s is off", *pool.Spec.Replicas, few(off)),
+				"switch it on (chart: settings.featureGates.staticCapacity=true; FEATURE_GATES=StaticCapacity=true), or remove spec.replicas from the pool"))
 		}
 	}
 	return list
@@ -136,7 +136,7 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 			causes = []string{ready.text()}
 		}
 		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
-		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; put right what the conditions name"+keptAs(class.MadeFrom)))
+		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; fix what the conditions name"+keptAs(class.MadeFrom)))
 	}
 	return list
 }
@@ -221,9 +221,9 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 		if at < 0 || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] || slices.ContainsFunc(f.Claims, func(c karpv1.NodeClaim) bool { return behind(&c, node) }) {
 			continue
 		}
-		what := "it has the finaliser " + karpv1.FinalizerTermination + ", and no NodeClaim stands behind it"
+		what := "it has the finalizer " + karpv1.FinalizerTermination + ", and it has no NodeClaim"
 		if node.DeletionTimestamp != nil {
-			what += "; it is being deleted and cannot go"
+			what += "; it is being deleted and cannot be removed"
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
 			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinaliser(at, karpv1.FinalizerTermination)+"'"))
@@ -293,7 +293,7 @@ func drains(f *Facts, o Options) []cloud.Finding {
 	for name, pods := range blocked {
 		slices.Sort(pods)
 		namespace, budget, _ := strings.Cut(name, "/")
-		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("it allows no eviction, and nodes that leave wait for %s", few(pods)),
+		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("it allows no eviction, and nodes that are being removed wait for %s", few(pods)),
 			fmt.Sprintf("bring up more healthy pods of the workload, or relax it: kubectl -n %s edit poddisruptionbudget %s; spec.template.spec.terminationGracePeriod of the pool bounds such waits", namespace, budget)))
 	}
 	return list

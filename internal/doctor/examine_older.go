@@ -32,8 +32,8 @@ func older(f *Facts, o Options) []cloud.Finding {
 			whose = "the controller of the provider of " + class
 		}
 		list = append(list, found(OlderNotReleased, kind+"/"+object.Name,
-			fmt.Sprintf("it was deleted %s ago, and the finaliser %s holds it until %s has let go of what was made from it", round(late), karpv1.FinalizerMadeFrom, whose),
-			"run that controller (--cloud-provider), and look at its log; or, if none is to run again, take the owner references off the NodePools and node classes that are to stay, since all others are deleted then, and kubectl patch "+
+			fmt.Sprintf("it was deleted %s ago, and the finalizer %s holds it until %s has released the objects created from it", round(late), karpv1.FinalizerMadeFrom, whose),
+			"run that controller (--cloud-provider), and look at its log; or, if none is to run again, remove the owner references from the NodePools and node classes that are to be kept, since all others are deleted then, and kubectl patch "+
 				kind+" "+object.Name+" --type=json -p '"+withoutFinaliser(at, karpv1.FinalizerMadeFrom)+"'"))
 	}
 	for i := range f.Provisioners {
@@ -61,9 +61,9 @@ func unmade(f *Facts, o Options) []cloud.Finding {
 		kind = strings.ToLower(kind)
 		fix := fmt.Sprintf("change what the message names: kubectl edit %s %s; what is made from it follows", kind, object.Name)
 		if why.Reason == karpv1alpha5.ReasonNameTaken {
-			fix = fmt.Sprintf("do as the message says; or, if what is there is to stay as it is, kubectl delete %s %s", kind, object.Name)
+			fix = fmt.Sprintf("do as the message says; or, to keep the existing object, kubectl delete %s %s", kind, object.Name)
 		}
-		list = append(list, found(OlderNotReady, kind+"/"+object.Name, "it has not become what it should: "+why.text(), fix))
+		list = append(list, found(OlderNotReady, kind+"/"+object.Name, "it was not converted: "+why.text(), fix))
 	}
 	for i := range f.Provisioners {
 		p := &f.Provisioners[i]

@@ -27,7 +27,7 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 		object := "nodepool/" + pool.Name
 		if c := untrue(conditionsOf(pool.Status.Conditions), karpv1.ConditionReplacementsHealthy); c != nil {
 			list = append(list, found(ReplacementsFail, object, "its nodes are not replaced for a while, because replacements did not become ready: "+c.text(),
-				"kubectl describe nodepool "+pool.Name+"; put right what keeps new nodes from becoming ready. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
+				"kubectl describe nodepool "+pool.Name+"; fix what keeps new nodes from becoming ready. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
 		}
 		if scope := pool.Annotations[karpv1.AnnotationRemovalsPaused]; scope != "" {
 			list = append(list, found(RemovalsPaused, object, "involuntary removals of its machines are paused, because too many machines of the "+scope+" were to be removed in a short time",
@@ -84,5 +84,5 @@ func (f *Facts) launchesPaused(pool *karpv1.NodePool) (finding cloud.Finding, he
 		names = append(names, fmt.Sprintf("and %d more", n-mostHoldsNamed))
 	}
 	return found(LaunchesPaused, "nodepool/"+pool.Name, "no node is launched for pods of "+strings.Join(names, "; "),
-		"karpenter explain pod NAME says what became of the nodes. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationLaunchBackoff+"-"), true
+		"kubectl karpenter explain pod NAME shows what happened to the nodes. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationLaunchBackoff+"-"), true
 }

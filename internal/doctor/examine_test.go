@@ -52,7 +52,8 @@ func codes(f *Facts) []string {
 // installation nor missing objects that it could not see.
 func TestExamineWhatCannotBeRead(t *testing.T) {
 	refused := errors.New("is forbidden")
-	f := &Facts{Now: now, Unread: []Unread{{"objects of kind CustomResourceDefinition", refused}, {"the Lease karpenter-leader-election", refused}}}
+	f := &Facts{Now: now, Unread: []Unread{{"objects of kind CustomResourceDefinition", refused},
+		{"the Lease karpenter-leader-election", refused}}}
 	want := []string{"CannotLook objects of kind CustomResourceDefinition", "CannotLook the Lease karpenter-leader-election"}
 	if diff := cmp.Diff(want, codes(f)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -63,7 +64,8 @@ func TestExamineWhatCannotBeRead(t *testing.T) {
 // second, and that nothing is reported about them without a response.
 func TestExaminePermissionsAndClock(t *testing.T) {
 	f := &Facts{Now: now, ServerTime: now.Add(time.Second), NoElection: true, Denied: []Denied{
-		{Right: Right{Resource: "pods", For: "a"}, Verb: "list"}, {Right: Right{Resource: "pods", For: "a"}, Verb: "watch"}, {Right: Right{Group: "apps", Resource: "daemonsets"}, Verb: "list"},
+		{Right: Right{Resource: "pods", For: "a"}, Verb: "list"}, {Right: Right{Resource: "pods", For: "a"}, Verb: "watch"},
+		{Right: Right{Group: "apps", Resource: "daemonsets"}, Verb: "list"},
 	}}
 	if diff := cmp.Diff([]string{"PermissionMissing daemonsets.apps", "PermissionMissing pods"}, codes(f)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -83,11 +85,15 @@ func TestExamineWebhooks(t *testing.T) {
 	create, all := []admissionv1.OperationType{admissionv1.Create}, []admissionv1.OperationType{admissionv1.OperationAll}
 	ready := &Facts{
 		Services: []corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "up"}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "outside"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "down"}}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "outside"},
+				Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "down"}}},
 		Slices: []discoveryv1.EndpointSlice{
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "up"}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "down"}}, Endpoints: []discoveryv1.Endpoint{
-				{Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "up"}},
+				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Labels: map[string]string{discoveryv1.LabelServiceName: "down"}},
+				Endpoints: []discoveryv1.Endpoint{
+					{Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}},
 		},
 	}
 	for _, c := range []struct {
@@ -112,10 +118,12 @@ func TestExamineWebhooks(t *testing.T) {
 	} {
 		f := *ready
 		f.NoElection = true
-		f.Mutating = []admissionv1.MutatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Webhooks: []admissionv1.MutatingWebhook{{
-			Name: "w", FailurePolicy: &c.policy, ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "a", Name: c.service}},
-			Rules: []admissionv1.RuleWithOperations{{Operations: c.operations, Rule: admissionv1.Rule{APIGroups: []string{c.group}, Resources: []string{c.resource}}}},
-		}}}}
+		f.Mutating = []admissionv1.MutatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "m"},
+			Webhooks: []admissionv1.MutatingWebhook{{
+				Name: "w", FailurePolicy: &c.policy, ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "a", Name: c.service}},
+				Rules: []admissionv1.RuleWithOperations{{Operations: c.operations,
+					Rule: admissionv1.Rule{APIGroups: []string{c.group}, Resources: []string{c.resource}}}},
+			}}}}
 		if got := codes(&f); (len(got) == 1) != c.broken {
 			t.Errorf("%s: %v", c.name, got)
 		}
@@ -140,8 +148,13 @@ func TestExamineGeneratedDefinitions(t *testing.T) {
 		}
 		f.Installed = append(f.Installed, *d.DeepCopy())
 	}
-	if got := codes(f); converted == 0 || len(got) != converted || !strings.HasPrefix(got[0], ConversionBroken+" ") {
-		t.Errorf("found %v, want one ConversionBroken for each of %d definitions without a conversion", got, converted)
+	switch got := codes(f); {
+	case converted == 0:
+		t.Errorf("converted is 0, want one ConversionBroken for each of %d", converted)
+	case len(got) != converted:
+		t.Errorf("len(got) is %v, want %v, found %v", len(got), converted, got)
+	case !strings.HasPrefix(got[0], ConversionBroken+" "):
+		t.Errorf("got[0] is %q, want the prefix %q", got[0], ConversionBroken+" ")
 	}
 	for i := range f.Installed {
 		if c := f.Installed[i].Spec.Conversion; c != nil {
@@ -167,8 +180,13 @@ func TestTrialsCanBeConverted(t *testing.T) {
 		from, _ := object["apiVersion"].(string)
 		for _, to := range []string{strings.TrimSuffix(from, "beta1"), from} {
 			converted, err := v1beta1.Converter{}.Convert(object, to)
-			if err != nil || converted["apiVersion"] != to || converted["spec"] == nil {
-				t.Fatalf("%s: to %s: %v, %v", definition, to, converted, err)
+			switch {
+			case err != nil:
+				t.Fatalf("%s: error %v", definition, err)
+			case converted["apiVersion"] != to:
+				t.Fatalf(`%s: converted["apiVersion"] is %v, want %v`, definition, converted["apiVersion"], to)
+			case converted["spec"] == nil:
+				t.Fatalf(`%s: converted["spec"] is nil, %v`, definition, converted)
 			}
 			object = converted
 		}
@@ -212,7 +230,8 @@ func TestConversionIsTried(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"karpenter", switchedOff} {
-			f.Services = append(f.Services, corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}})
+			f.Services = append(f.Services, corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name},
+				Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}})
 		}
 		var tried int
 		s := &Source{Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -243,14 +262,18 @@ func TestExamineWebhooksOfSomeObjects(t *testing.T) {
 		{"pods of one namespace", "", "pods/eviction", admissionv1.ValidatingWebhook{NamespaceSelector: team}, false},
 		{"claims are in no namespace", "karpenter.sh", "nodeclaims", admissionv1.ValidatingWebhook{NamespaceSelector: team}, true},
 		{"nodes are in no namespace", "", "nodes", admissionv1.ValidatingWebhook{NamespaceSelector: team}, true},
-		{"an empty selector leaves nothing out", "", "pods/eviction", admissionv1.ValidatingWebhook{NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}}, true},
+		{"an empty selector leaves nothing out", "", "pods/eviction",
+			admissionv1.ValidatingWebhook{NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}}, true},
 		{"some nodes", "", "nodes", admissionv1.ValidatingWebhook{ObjectSelector: team}, false},
-		{"conditions", "", "nodes", admissionv1.ValidatingWebhook{MatchConditions: []admissionv1.MatchCondition{{Name: "c", Expression: "false"}}}, false},
+		{"conditions", "", "nodes", admissionv1.ValidatingWebhook{MatchConditions: []admissionv1.MatchCondition{{Name: "c",
+			Expression: "false"}}}, false},
 	} {
 		w := c.of
 		w.Name, w.ClientConfig.Service = "w", &admissionv1.ServiceReference{Namespace: "a", Name: "gone"}
-		w.Rules = []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.OperationAll}, Rule: admissionv1.Rule{APIGroups: []string{c.group}, Resources: []string{c.resource}}}}
-		f := &Facts{NoElection: true, Validating: []admissionv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Webhooks: []admissionv1.ValidatingWebhook{w}}}}
+		w.Rules = []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+			Rule: admissionv1.Rule{APIGroups: []string{c.group}, Resources: []string{c.resource}}}}
+		f := &Facts{NoElection: true, Validating: []admissionv1.ValidatingWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+			Webhooks: []admissionv1.ValidatingWebhook{w}}}}
 		if got := codes(f); (len(got) == 1) != c.broken {
 			t.Errorf("%s: %v", c.name, got)
 		}
@@ -282,8 +305,10 @@ func TestExamineDrains(t *testing.T) {
 	} {
 		deleted := metav1.NewTime(now.Add(-c.ago))
 		f := &Facts{Now: now, NoElection: true,
-			Claims: []karpv1.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "c", DeletionTimestamp: &deleted}, Status: karpv1.NodeClaimStatus{NodeName: "n"}}},
-			Pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-0", Labels: labels}, Spec: corev1.PodSpec{NodeName: "n", Tolerations: c.tolerates},
+			Claims: []karpv1.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "c", DeletionTimestamp: &deleted},
+				Status: karpv1.NodeClaimStatus{NodeName: "n"}}},
+			Pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-0", Labels: labels},
+				Spec:   corev1.PodSpec{NodeName: "n", Tolerations: c.tolerates},
 				Status: corev1.PodStatus{Conditions: c.conditions}}},
 			PDBs: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"},
 				Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, UnhealthyPodEvictionPolicy: c.policy},
@@ -300,7 +325,8 @@ func TestExamineDrains(t *testing.T) {
 func TestExamineAdvice(t *testing.T) {
 	long := metav1.NewTime(now.Add(-time.Hour))
 	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{{}},
-		Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{"example.com/audit", karpv1.FinalizerTermination}}}},
+		Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "left",
+			Finalizers: []string{"example.com/audit", karpv1.FinalizerTermination}}}},
 		Claims: []karpv1.NodeClaim{
 			{ObjectMeta: metav1.ObjectMeta{Name: "bare", DeletionTimestamp: &long}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "joined", DeletionTimestamp: &long}, Status: karpv1.NodeClaimStatus{NodeName: "n"}},
@@ -331,7 +357,8 @@ func TestExamineOlderObjects(t *testing.T) {
 			{ObjectMeta: living},
 			{ObjectMeta: object("going", time.Second, karpv1.FinalizerMadeFrom)},
 			{ObjectMeta: object("another's", time.Hour, metav1.FinalizerDeleteDependents)},
-			{ObjectMeta: object("held", time.Hour, metav1.FinalizerDeleteDependents, karpv1.FinalizerMadeFrom), Status: karpv1alpha5.ProvisionerStatus{NodeClass: "KWOKNodeClass/held"}},
+			{ObjectMeta: object("held", time.Hour, metav1.FinalizerDeleteDependents, karpv1.FinalizerMadeFrom),
+				Status: karpv1alpha5.ProvisionerStatus{NodeClass: "KWOKNodeClass/held"}},
 		},
 		Templates: []awsv1alpha1.AWSNodeTemplate{{ObjectMeta: living}, {ObjectMeta: object("held", time.Hour, karpv1.FinalizerMadeFrom)}},
 	}
@@ -353,7 +380,8 @@ func TestExamineOlderObjects(t *testing.T) {
 // explains a pool without a class. One that waits for the deletion of another, or whose class a user wrote, is not.
 func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 	no := func(kind, reason, message string, ago time.Duration) []status.Condition {
-		return []status.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}
+		return []status.Condition{{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+			LastTransitionTime: metav1.NewTime(now.Add(-ago))}}
 	}
 	applied, ready := karpv1alpha5.ConditionApplied, karpv1alpha5.ConditionNodeClassReady
 	provisioner := func(name string, conditions []status.Condition) karpv1alpha5.Provisioner {
@@ -367,11 +395,13 @@ func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 		return t
 	}
 	ec2 := schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}
-	owned := metav1.ObjectMeta{Name: "legacy", OwnerReferences: []metav1.OwnerReference{{Kind: karpv1alpha5.Kind, Name: "legacy", Controller: new(true)}}}
+	owned := metav1.ObjectMeta{Name: "legacy", OwnerReferences: []metav1.OwnerReference{{Kind: karpv1alpha5.Kind,
+		Name: "legacy", Controller: new(true)}}}
 	pool := karpv1.NodePool{ObjectMeta: owned}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: ec2.Group, Kind: ec2.Kind, Name: "legacy"}
 	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{ec2}, Pools: []karpv1.NodePool{pool},
-		Classes: []Class{{Kind: ec2, Name: "written"}, {Kind: ec2, Name: "made", MadeFrom: "awsnodetemplate made", Conditions: []Condition{{Type: "Ready", Status: "False"}}}},
+		Classes: []Class{{Kind: ec2, Name: "written"},
+			{Kind: ec2, Name: "made", MadeFrom: "awsnodetemplate made", Conditions: []Condition{{Type: "Ready", Status: "False"}}}},
 		Provisioners: []karpv1alpha5.Provisioner{
 			provisioner("taken", no(applied, karpv1alpha5.ReasonNameTaken, "not made from this object", time.Second)),
 			provisioner("waits", no(applied, karpv1alpha5.ReasonNotObserved, "is being deleted", time.Second)),
@@ -393,10 +423,10 @@ func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 	const edit = ": change what the message names: kubectl edit "
 	want := []string{
 		"ClassMissing nodepool/legacy: the pool is made from provisioner legacy, and what is edited in it is undone: kubectl describe provisioner legacy; kubectl describe awsnodetemplate legacy, from which the class would be made; or create the EC2NodeClass",
-		"ClassNotReady ec2nodeclass/made: kubectl describe ec2nodeclass.karpenter.k8s.aws made; put right what the conditions name; it is made from awsnodetemplate made, and what is edited here is undone: kubectl edit awsnodetemplate made",
+		"ClassNotReady ec2nodeclass/made: kubectl describe ec2nodeclass.karpenter.k8s.aws made; fix what the conditions name; it is made from awsnodetemplate made, and what is edited here is undone: kubectl edit awsnodetemplate made",
 		"OlderNotReady awsnodetemplate/legacy" + edit + "awsnodetemplate legacy; what is made from it follows",
 		"OlderNotReady awsnodetemplate/refused" + edit + "awsnodetemplate refused; what is made from it follows",
-		"OlderNotReady provisioner/taken: do as the message says; or, if what is there is to stay as it is, kubectl delete provisioner taken",
+		"OlderNotReady provisioner/taken: do as the message says; or, to keep the existing object, kubectl delete provisioner taken",
 		"OlderNotReady provisioner/waits for long" + edit + "provisioner waits for long; what is made from it follows",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -418,7 +448,8 @@ func TestReviewAsksInTheNamespace(t *testing.T) {
 		facts  Facts
 		want   string
 	}{
-		{"as told", Source{Installation: Installation{LeaseNamespace: "told"}, Account: "account/a", Namespace: "pod"}, Facts{Leases: leases}, "told"},
+		{"as told", Source{Installation: Installation{LeaseNamespace: "told"}, Account: "account/a", Namespace: "pod"},
+			Facts{Leases: leases}, "told"},
 		{"where the Lease is", Source{Account: "account/a", Namespace: "pod"}, Facts{Leases: leases}, "led"},
 		{"no election", Source{Account: "account/a", Namespace: "pod"}, Facts{}, "account"},
 		{"in the pod", Source{Namespace: "pod"}, Facts{}, "pod"},

@@ -114,7 +114,7 @@ func (s *Source) providers(f *Facts) []string {
 		}
 	}
 	if len(list) == 0 {
-		f.Notes = append(f.Notes, "nothing says which cloud provider the controller is of: give --cloud-provider; node classes and the rights that a provider adds were not looked at")
+		f.Notes = append(f.Notes, "the cloud provider of the controller is unknown: give --cloud-provider; node classes and the permissions that a provider adds were not examined")
 	}
 	slices.Sort(list)
 	return list
@@ -295,7 +295,7 @@ func isSwitchedOff(d apiextensionsv1.CustomResourceDefinition) bool {
 const itsPermissions = "permissions in the controller's namespace"
 
 // errNowhere is why permissions in the controller's own namespace are not checked.
-var errNowhere = errors.New("nothing says which namespace that is")
+var errNowhere = errors.New("that namespace is unknown")
 
 // clock queries the API server's version and its time, which is in the header of every response, in whole seconds.
 func (s *Source) clock(ctx context.Context, f *Facts) {

@@ -50,17 +50,17 @@ var (
 // topology spread (--scheduler-config).
 func Rights(i Installation) []Right {
 	rights := []Right{
-		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "create", "patch"}, For: "what may be bought; the drift hash; what Provisioners have become"},
+		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "create", "patch"}, For: "what may be launched; the drift hash; what Provisioners have become"},
 		{Group: "karpenter.sh", Resource: "nodepools/status", Verbs: []string{"patch"}, For: "conditions and counts"},
-		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, For: "buying nodes and letting them go"},
+		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, For: "launching and removing nodes"},
 		{Group: "karpenter.sh", Resource: "nodeclaims/status", Verbs: []string{"patch"}, For: "conditions"},
-		{Group: "karpenter.sh", Resource: "provisioners", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become NodePools; the finaliser"},
+		{Group: "karpenter.sh", Resource: "provisioners", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become NodePools; the finalizer"},
 		{Group: "karpenter.sh", Resource: "provisioners/status", Verbs: []string{"patch"}, For: "what they have become"},
 		{Resource: "pods", Verbs: []string{"get", "list", "watch", "delete"}, For: "what is planned for; drains with a deadline"},
 		{Resource: "pods/status", Verbs: []string{"patch"}, For: "telling kube-scheduler where a pod was planned"},
 		{Resource: "pods/eviction", Verbs: []string{"create"}, For: "drains"},
-		{Resource: "nodes", Verbs: []string{"get", "list", "watch", "patch", "delete"}, For: "labels, taints, the finaliser; nodes whose machine is gone"},
-		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, For: "telling users"},
+		{Resource: "nodes", Verbs: []string{"get", "list", "watch", "patch", "delete"}, For: "labels, taints, the finalizer; nodes whose machine is gone"},
+		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, For: "events for users"},
 	}
 	for _, mirrored := range []struct {
 		group     string
@@ -94,14 +94,14 @@ func conversionRights(i Installation) []Right {
 	}
 	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
 		rights = append(rights,
-			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"get", "watch", "patch"}, Name: name, For: "telling the API server who converts older versions"},
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"get", "watch", "patch"}, Name: name, For: "telling the API server which webhook converts older versions"},
 			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions/status", Verbs: []string{"patch"}, Name: name, For: "telling that no older version is stored"})
 	}
 	return rights
 }
 
 // otherClasses is the purpose of rights on the other provider's node classes.
-const otherClasses = "letting go of what was made from a Provisioner, whatever the kind"
+const otherClasses = "releasing what was created from a Provisioner, whatever the kind"
 
 // classRights returns those that a provider adds.
 func classRights(i Installation) []Right {
@@ -115,8 +115,8 @@ func classRights(i Installation) []Right {
 		}
 	case "aws":
 		return []Right{
-			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"create", "patch", "delete"}), For: "how nodes are made; the drift hash and the finaliser; what older objects have become"},
-			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become EC2NodeClasses; the finaliser"},
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"create", "patch", "delete"}), For: "how nodes are made; the drift hash and the finalizer; what older objects have become"},
+			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become EC2NodeClasses; the finalizer"},
 			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates/status", Verbs: []string{"patch"}, For: "what they have become"},
 			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "patch"}, For: otherClasses},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
@@ -136,6 +136,6 @@ func leaseRights(i Installation) []Right {
 	return []Right{
 		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: i.LeaseName, For: "electing the leader"},
 		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "electing the first leader"},
-		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, Own: true, For: "telling who leads"},
+		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, Own: true, For: "recording the leader"},
 	}
 }

@@ -91,7 +91,7 @@ func (x *Executor) alreadyThere(ctx context.Context, claim *karpv1.NodeClaim) er
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading the claim that has the name: %w", err)
 		}
-		return &NotNowError{Verdict: plan.Verdict{Code: plan.NodeGone, Node: claim.Name}, Message: "a claim of the name went this moment"}
+		return &NotNowError{Verdict: plan.Verdict{Code: plan.NodeGone, Node: claim.Name}, Message: "a claim of that name was deleted just now"}
 	}
 	x.Store.Wrote(there)
 	if !there.DeletionTimestamp.IsZero() {
@@ -100,7 +100,7 @@ func (x *Executor) alreadyThere(ctx context.Context, claim *karpv1.NodeClaim) er
 	owner := claim.OwnerReferences[0]
 	if !slices.ContainsFunc(there.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		return &NotNowError{Verdict: plan.Verdict{Code: plan.NodeTaken, Node: claim.Name},
-			Message: fmt.Sprintf("the name belongs to a claim that is not of pool %s", owner.Name)}
+			Message: fmt.Sprintf("the name belongs to a claim of another pool than %s", owner.Name)}
 	}
 	return nil
 }

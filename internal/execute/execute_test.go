@@ -197,8 +197,9 @@ func planned(name string, pool *karpv1.NodePool) plan.NewClaim {
 			{Key: "disk", Operator: label.In, Values: []string{"ssd", "nvme"}},
 			{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}},
 		},
-		Labels:   map[string]string{"rack": "7"},
-		Requests: []quantity.Amount{{Name: "cpu", Value: 1500}, {Name: "memory", Value: 3 << 30}, {Name: "pods", Value: 4}, {Name: "gpu.io/gpu", Value: 1}},
+		Labels: map[string]string{"rack": "7"},
+		Requests: []quantity.Amount{{Name: "cpu", Value: 1500}, {Name: "memory", Value: 3 << 30}, {Name: "pods", Value: 4},
+			{Name: "gpu.io/gpu", Value: 1}},
 	}
 }
 
@@ -214,7 +215,8 @@ func testCreate(t *testing.T, b *bench) {
 			Labels: map[string]string{"team": "a", "rack": "7", "disk": "nvme", karpv1.LabelNodePool: "create",
 				"karpenter.kwok.sh/kwoknodeclass": "default"},
 			Annotations: map[string]string{"note": "n", karpv1.AnnotationNodePoolHash: pool.Hash(), karpv1.AnnotationKubelet: `{"maxPods":7}`,
-				karpv1.AnnotationNodePoolHashVersion: karpv1.HashVersion, karpv1.AnnotationMinValuesRelaxed: "false", karpv1.AnnotationBoughtBy: "provisioned"},
+				karpv1.AnnotationNodePoolHashVersion: karpv1.HashVersion, karpv1.AnnotationMinValuesRelaxed: "false",
+				karpv1.AnnotationBoughtBy: "provisioned"},
 			Finalizers: []string{karpv1.FinalizerTermination},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "create", UID: pool.UID,
 				BlockOwnerDeletion: new(true)}},
@@ -228,14 +230,16 @@ func testCreate(t *testing.T, b *bench) {
 				{Key: "kubernetes.io/arch", Operator: "Exists"},
 				{Key: "disk", Operator: "In", Values: []string{"ssd", "nvme"}},
 			},
-			Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("3Gi"),
-				"pods": resource.MustParse("4"), "gpu.io/gpu": resource.MustParse("1")}},
+			Resources: karpv1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"),
+				"memory": resource.MustParse("3Gi"),
+				"pods":   resource.MustParse("4"), "gpu.io/gpu": resource.MustParse("1")}},
 			NodeClassRef:           pool.Spec.Template.Spec.NodeClassRef,
 			TerminationGracePeriod: &metav1.Duration{Duration: time.Hour},
 			ExpireAfter:            karpv1.NeverDuration(),
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation", "CreationTimestamp", "ManagedFields"),
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation",
+		"CreationTimestamp", "ManagedFields"),
 		cmpopts.IgnoreFields(karpv1.NillableDuration{}, "Raw"), cmpopts.IgnoreTypes(metav1.TypeMeta{})); diff != "" {
 		t.Errorf("claim (-want +got):\n%s", diff)
 	}
@@ -368,7 +372,8 @@ func testConflict(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	reads := 0
-	x := b.with(interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	x := b.with(interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object,
+		_ ...client.GetOption) error {
 		reads++
 		stale.DeepCopyInto(o.(*corev1.Node))
 		return nil
@@ -388,14 +393,16 @@ func testBackoff(t *testing.T, b *bench) {
 	uid := string(pool.UID)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
 	drifted, expired := model.Backoff{Reason: "Drifted", Failures: 2, At: at}, model.Backoff{Reason: "Expired", Failures: 1, At: at}
-	b.do(b.Executor, plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: drifted}, plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: expired},
+	b.do(b.Executor, plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: drifted},
+		plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: expired},
 		plan.NoteBackoff{Pool: pool.Name, UID: "other", Backoff: model.Backoff{Reason: "Underutilized", Failures: 9, At: at}})
 	b.get(pool)
 	if diff := cmp.Diff([]model.Backoff{drifted, expired}, convert.Backoffs(pool.Annotations[karpv1.AnnotationBackoff])); diff != "" {
 		t.Errorf("backoffs (-want +got):\n%s", diff)
 	}
 	for range 2 {
-		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted}, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
+		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted},
+			plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
 	}
 	hold := model.LaunchHold{Owner: "uid", Name: "ReplicaSet default/web", Failures: 4, Until: at.Truncate(time.Second), Why: "gone"}
 	b.do(b.Executor, plan.HoldLaunches{Pool: pool.Name, UID: uid, Hold: hold})
@@ -416,8 +423,10 @@ func testBackoff(t *testing.T, b *bench) {
 func testCommand(t *testing.T, b *bench) {
 	claim := b.claim("command")
 	uid := string(claim.UID)
-	cmd := plan.NewCommand(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), plan.Empty, "empty", []plan.Candidate{{Claim: "command", ClaimUID: uid}})
-	b.do(b.Executor, plan.WriteCommand{Claim: "command", UID: uid, Command: cmd}, plan.SetDisruptionReason{Claim: "command", UID: uid, Reason: plan.Empty})
+	cmd := plan.NewCommand(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), plan.Empty, "empty",
+		[]plan.Candidate{{Claim: "command", ClaimUID: uid}})
+	b.do(b.Executor, plan.WriteCommand{Claim: "command", UID: uid, Command: cmd},
+		plan.SetDisruptionReason{Claim: "command", UID: uid, Reason: plan.Empty})
 	b.get(claim)
 	if got, err := plan.DecodeCommand(claim.Annotations[karpv1.AnnotationCommand]); err != nil || got.ID != cmd.ID {
 		t.Errorf("command on the claim: %q (%v)", claim.Annotations[karpv1.AnnotationCommand], err)
@@ -433,15 +442,18 @@ func testCommand(t *testing.T, b *bench) {
 		t.Errorf("remaining: %v, %v", claim.Annotations, claim.Status.Conditions)
 	}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
-	b.do(b.Executor, plan.MarkConsolidated{Claim: "command", UID: "other", At: at.Add(time.Hour)}, plan.MarkConsolidated{Claim: "command", UID: uid, At: at})
+	b.do(b.Executor, plan.MarkConsolidated{Claim: "command", UID: "other", At: at.Add(time.Hour)},
+		plan.MarkConsolidated{Claim: "command", UID: uid, At: at})
 	if b.get(claim); claim.Annotations[karpv1.AnnotationConsolidated] != "2026-05-01T12:00:00Z" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
-	b.do(b.Executor, plan.MarkExpecting{Claim: "command", UID: "other", At: at.Add(time.Hour)}, plan.MarkExpecting{Claim: "command", UID: uid, At: at})
+	b.do(b.Executor, plan.MarkExpecting{Claim: "command", UID: "other", At: at.Add(time.Hour)},
+		plan.MarkExpecting{Claim: "command", UID: uid, At: at})
 	if b.get(claim); claim.Annotations[karpv1.AnnotationExpecting] != "2026-05-01T12:00:00Z" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
-	b.do(b.Executor, plan.ReservePods{Claim: "command", UID: "other", Pods: []string{"u3"}}, plan.ReservePods{Claim: "command", UID: uid, Pods: []string{"u1", "u2/set"}})
+	b.do(b.Executor, plan.ReservePods{Claim: "command", UID: "other", Pods: []string{"u3"}},
+		plan.ReservePods{Claim: "command", UID: uid, Pods: []string{"u1", "u2/set"}})
 	if b.get(claim); claim.Annotations[karpv1.AnnotationReserved] != "u1 u2/set" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
@@ -466,7 +478,8 @@ func testDelete(t *testing.T, b *bench) {
 	if b.get(claim); claim.DeletionTimestamp.IsZero() {
 		t.Error("the claim is not being deleted")
 	}
-	if n := testutil.ToFloat64(x.Metrics.NodeClaimsDisrupted.WithLabelValues("empty", "p", "spot", "when_empty_or_underutilized", "graceful")); n != 1 {
+	if n := testutil.ToFloat64(x.Metrics.NodeClaimsDisrupted.WithLabelValues("empty", "p", "spot",
+		"when_empty_or_underutilized", "graceful")); n != 1 {
 		t.Errorf("counted %v deletions, want 1", n)
 	}
 	if diff := cmp.Diff([]string{"deleted delete"}, b.store.take()); diff != "" {
@@ -526,11 +539,19 @@ func testFailure(t *testing.T, b *bench) {
 		return c.Create(ctx, o, opts...)
 	}})
 	outcomes := x.Do(t.Context(), []plan.Action{
-		plan.CreateClaim{NewClaim: planned("failure-0", pool)}, plan.CreateClaim{NewClaim: planned("failure-1", pool)}, plan.CreateClaim{NewClaim: planned("failure-2", pool)},
+		plan.CreateClaim{NewClaim: planned("failure-0", pool)}, plan.CreateClaim{NewClaim: planned("failure-1", pool)},
+		plan.CreateClaim{NewClaim: planned("failure-2", pool)},
 	})
 	failed := execute.Failures(outcomes)
-	if len(outcomes) != 3 || len(failed) != 1 || outcomes[1].Err == nil || !strings.Contains(outcomes[1].Err.Error(), "create claim failure-1: ") {
-		t.Errorf("outcomes: %+v", outcomes)
+	switch {
+	case len(outcomes) != 3:
+		t.Errorf("outcomes: len(outcomes) is %v, want 3, %+v", len(outcomes), outcomes)
+	case len(failed) != 1:
+		t.Errorf("outcomes: len(failed) is %v, want 1", len(failed))
+	case outcomes[1].Err == nil:
+		t.Errorf("outcomes: outcomes[1].Err is nil, %+v", outcomes)
+	case !strings.Contains(outcomes[1].Err.Error(), "create claim failure-1: "):
+		t.Errorf(`outcomes: outcomes[1].Err.Error() lacks "create claim failure-1: ", %+v`, outcomes)
 	}
 	var status apierrors.APIStatus
 	if !errors.As(outcomes[1].Err, &status) || status.Status().Code != http.StatusInternalServerError {
@@ -556,8 +577,15 @@ func testLoops(t *testing.T, b *bench) {
 	first, second := planned("loops-1", pool), planned("loops-2", pool)
 	first.Pods, second.Pods = pods, pods
 	done := b.Provision(t.Context(), newest, &plan.Provision{Claims: []plan.NewClaim{first, second}})
-	if len(done.Outcomes) != 1 || done.Outcomes[0].Err != nil || len(done.Dropped) != 1 || done.Dropped[0].Verdict.Code != plan.NodeLimitReached {
-		t.Errorf("provisioned: %+v", done)
+	switch {
+	case len(done.Outcomes) != 1:
+		t.Errorf("provisioned: len(done.Outcomes) is %v, want 1, %+v", len(done.Outcomes), done)
+	case done.Outcomes[0].Err != nil:
+		t.Errorf("provisioned: done.Outcomes[0].Err is %v, want nil", done.Outcomes[0].Err)
+	case len(done.Dropped) != 1:
+		t.Errorf("provisioned: len(done.Dropped) is %v, want 1, %+v", len(done.Dropped), done)
+	case done.Dropped[0].Verdict.Code != plan.NodeLimitReached:
+		t.Errorf("provisioned: done.Dropped[0].Verdict.Code is %v, want %v", done.Dropped[0].Verdict.Code, plan.NodeLimitReached)
 	}
 	b.get(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "loops-1"}})
 

@@ -69,7 +69,7 @@ type ExpiredError struct {
 // Error returns the age of the Lease, or its other holder.
 func (e *ExpiredError) Error() string {
 	if e.Holder != "" {
-		return fmt.Sprintf("nothing is written any more: %s leads", e.Holder)
+		return fmt.Sprintf("nothing is written: %s leads", e.Holder)
 	}
 	return fmt.Sprintf("nothing is written: the lease was last renewed %s ago and holds for %s", e.Age.Round(time.Millisecond), e.Duration)
 }

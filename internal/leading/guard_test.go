@@ -29,7 +29,8 @@ type machine struct {
 
 func newMachine() *machine {
 	m := &machine{now: leading.Reading{Wall: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
-	m.guard = &leading.Guard{Duration: 15 * time.Second, Clocks: func() leading.Reading { return m.now }, Lost: func(holder string) { m.lost = append(m.lost, holder) }}
+	m.guard = &leading.Guard{Duration: 15 * time.Second, Clocks: func() leading.Reading { return m.now },
+		Lost: func(holder string) { m.lost = append(m.lost, holder) }}
 	m.lock = m.guard.Lock(election{m})
 	return m
 }
@@ -78,11 +79,15 @@ func TestCheck(t *testing.T) {
 		{"a leader within its lease", func(t *testing.T, m *machine) { m.renew(t); m.run(14 * time.Second) }, true},
 		{"a leader that was stopped", func(t *testing.T, m *machine) { m.renew(t); m.run(15 * time.Second) }, false},
 		{"a system that was suspended", func(t *testing.T, m *machine) { m.renew(t); m.suspend(time.Minute) }, false},
-		{"a wall clock that is put back while the process is stopped", func(t *testing.T, m *machine) { m.renew(t); m.run(time.Minute); m.suspend(-time.Hour) }, false},
+		{"a wall clock that is put back while the process is stopped",
+			func(t *testing.T, m *machine) { m.renew(t); m.run(time.Minute); m.suspend(-time.Hour) }, false},
 		{"a wall clock that is put back", func(t *testing.T, m *machine) { m.renew(t); m.run(time.Second); m.suspend(-time.Hour) }, true},
-		{"a wall clock that is put forward, and a renewal", func(t *testing.T, m *machine) { m.renew(t); m.suspend(time.Hour); m.renew(t) }, true},
-		{"stopped, and renewed because no other took the lease", func(t *testing.T, m *machine) { m.renew(t); m.run(time.Minute); m.renew(t) }, true},
-		{"a renewal counts from when it was asked for", func(t *testing.T, m *machine) { m.slow = 10 * time.Second; m.renew(t); m.run(5 * time.Second) }, false},
+		{"a wall clock that is put forward, and a renewal", func(t *testing.T, m *machine) { m.renew(t); m.suspend(time.Hour); m.renew(t) },
+			true},
+		{"stopped, and renewed because no other took the lease",
+			func(t *testing.T, m *machine) { m.renew(t); m.run(time.Minute); m.renew(t) }, true},
+		{"a renewal counts from when it was asked for",
+			func(t *testing.T, m *machine) { m.slow = 10 * time.Second; m.renew(t); m.run(5 * time.Second) }, false},
 		{"a renewal that failed is none", func(t *testing.T, m *machine) {
 			m.renew(t)
 			m.run(14 * time.Second)
@@ -117,8 +122,11 @@ func TestCheck(t *testing.T) {
 			test.do(t, m)
 			err := m.guard.Check()
 			var expired *leading.ExpiredError
-			if (err == nil) != test.may || err != nil && !errors.As(err, &expired) {
-				t.Errorf("Check returned %v, want success: %t", err, test.may)
+			switch {
+			case (err == nil) != test.may:
+				t.Errorf("(err == nil) is %v, want %v, Check returned %v", (err == nil), test.may, err)
+			case err != nil && !errors.As(err, &expired):
+				t.Errorf("err != nil && !errors.As(err, &expired), Check returned %v", err)
 			}
 			if other := m.record.HolderIdentity == "them" && !test.may; other != (len(m.lost) == 1) {
 				t.Errorf("Lost was called with %v", m.lost)

@@ -32,7 +32,7 @@ type NotHolderError struct{ Holder string }
 
 // Error returns the holder of the Lease.
 func (e *NotHolderError) Error() string {
-	return fmt.Sprintf("the lease is not given back: %s holds it", e.Holder)
+	return fmt.Sprintf("the lease is not released: %s holds it", e.Holder)
 }
 
 // Get implements resourcelock.Interface.

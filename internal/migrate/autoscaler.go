@@ -253,7 +253,7 @@ func (m *migration) order(groups []*nodeGroup) {
 	for n, g := range sorted {
 		names[n] = g.name
 	}
-	where, last, keep := "on Fargate, or on others that stay (no group here is of Linux and without taints)",
+	where, last, keep := "on Fargate, or on other nodes that are kept (no group here is of Linux and without taints)",
 		"the largest", "keep the nodes that the controller runs on"
 	if home != nil {
 		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller",
@@ -265,7 +265,7 @@ func (m *migration) order(groups []*nodeGroup) {
 		scaler = "-n " + cmp.Or(text(at(m.scaler.root, "metadata", "namespace")), "default") + " deployment/" + m.scaler.name
 	}
 	groups[0].source.steps([]string{
-		"install the CRDs and the controller, on nodes that it did not buy: " + where,
+		"install the CRDs and the controller, on nodes that it does not launch: " + where,
 		"apply these manifests" + without + " and wait until the NodePools are ready: kubectl get nodepools",
 		"stop the Cluster Autoscaler: kubectl scale " + scaler + " --replicas=0",
 		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; " + last + " last)",
@@ -310,7 +310,7 @@ func (i *item) steps(steps []string) {
 	}
 	for _, d := range i.after {
 		if text(at(d.root, "kind")) == "NodePool" {
-			comment := "# The order of moving from the Cluster Autoscaler:\n"
+			comment := "# The steps of the move from the Cluster Autoscaler:\n"
 			for n, step := range steps {
 				comment += "# " + itoa(n+1) + ". " + step + "\n"
 			}

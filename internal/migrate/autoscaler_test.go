@@ -49,8 +49,11 @@ func TestScalerFlags(t *testing.T) {
 				t.Errorf("flags (-want +got):\n%s", diff)
 			}
 			report := Report{m.scaler.Entry}.Text()
-			if !strings.Contains(report, test.says) || test.says == "" && len(m.scaler.Notes) > 0 {
-				t.Errorf("the report is\n%s, want %q in it", report, test.says)
+			switch {
+			case !strings.Contains(report, test.says):
+				t.Errorf("report lacks %q, the report is\n%s", test.says, report)
+			case test.says == "" && len(m.scaler.Notes) > 0:
+				t.Errorf(`test.says == "" && len(m.scaler.Notes) > 0, want %q`, test.says)
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func (r *repair) describeImages(before, after map[string]any) {
 	case family == "Ubuntu" && len(terms) == 0:
 		r.note(Impossible, "spec.amiFamily", "v1 has no images of Ubuntu: name one in spec.amiSelectorTerms in place of %s", v1beta1.NoImage)
 	case family == "Ubuntu":
-		r.note(Changed, "spec.amiFamily", "Ubuntu's machines join as those of AL2 do; the images stay")
+		r.note(Changed, "spec.amiFamily", "Ubuntu's machines join as those of AL2 do; the images are kept")
 	case family == string(awsv1.FamilyCustom) && len(terms) == 0:
 		r.note(Impossible, "spec.amiSelectorTerms", "must be there: the family Custom has no images of its own")
 	case family != "" && len(terms) == 0:

@@ -201,7 +201,7 @@ func (e *eksctlGroup) capacity() {
 	if share >= 0 && share < 100 {
 		e.capacityTypes = []string{"spot"}
 		if base > 0 || share > 0 {
-			e.remark(Advice, "instancesDistribution", "a share of on-demand machines cannot be said of one pool: this one buys spot; make a second one with karpenter.sh/capacity-type on-demand and limits for the base")
+			e.remark(Advice, "instancesDistribution", "one pool cannot state a share of on-demand machines: this one launches spot; create a second one with karpenter.sh/capacity-type on-demand and limits for the base")
 		}
 	}
 	for _, name := range fields(e.field("instancesDistribution")) {

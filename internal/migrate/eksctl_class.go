@@ -103,7 +103,7 @@ func (e *eksctlGroup) image() family {
 	f, known := families[written]
 	if f.name.Windows() {
 		e.os = "windows"
-		e.remark(Impossible, "amiFamily", "is %s: machines with Windows are not bought; leave the group to EKS", written)
+		e.remark(Impossible, "amiFamily", "is %s: machines with Windows are not launched; keep the group in EKS", written)
 	}
 	term := mapping()
 	if id != "" {
@@ -333,7 +333,7 @@ func (e *eksctlGroup) tags() {
 		case ofTemplate && kind == "taint" && slices.ContainsFunc(e.taints, func(t *yaml.Node) bool { return text(at(t, "key")) == name }):
 		case ofTemplate && kind == "resources" && slices.Contains(ofTypes, name):
 		case ofTemplate && kind == "resources":
-			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is bought for pods that ask for it",
+			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is launched for pods that require it",
 				tag, value, name)
 		case ofTemplate:
 			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not name: if something else gives it to them, write it into spec.template of the pool", tag, value, kind)

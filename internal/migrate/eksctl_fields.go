@@ -40,11 +40,11 @@ var otherFields = map[string]Note{
 		Text: "is not carried over: spec.placementGroupSelector of the EC2NodeClass is accepted, but not acted on yet"},
 	"capacityReservation": {Outcome: Impossible,
 		Text: "is not carried over: spec.capacityReservationSelectorTerms of the EC2NodeClass are accepted, but not acted on yet"},
-	"instanceMarketOptions": {Outcome: Impossible, Text: "is not carried over: capacity blocks are not bought"},
+	"instanceMarketOptions": {Outcome: Impossible, Text: "is not carried over: capacity blocks are not launched"},
 	"efaEnabled": {Outcome: Impossible,
 		Text: "is not carried over: nodes have EFA when pods ask for vpc.amazonaws.com/efa, or by spec.networkInterfaces of the EC2NodeClass"},
-	"outpostARN":     {Outcome: Impossible, Text: "is not carried over: nothing is bought on Outposts"},
-	"localZones":     {Outcome: Impossible, Text: "is not carried over: nothing is bought in Local Zones"},
+	"outpostARN":     {Outcome: Impossible, Text: "is not carried over: no node is launched on Outposts"},
+	"localZones":     {Outcome: Impossible, Text: "is not carried over: no node is launched in Local Zones"},
 	"enclaveEnabled": {Outcome: Impossible, Text: "is not carried over: machines have no Nitro Enclaves"},
 	"targetGroupARNs": {Outcome: Impossible,
 		Text: "is not carried over: no node is registered with a target group by us; the AWS Load Balancer Controller does it for Services and Ingresses"},
@@ -61,9 +61,9 @@ var otherFields = map[string]Note{
 
 // distribution contains notes on fields of instancesDistribution, except the types and the shares.
 var distribution = map[string]string{
-	"maxPrice":               "there is no greatest price: spot is bought where it is cheapest, and never costs more than on demand; limits of the NodePool bound the cost",
-	"spotAllocationStrategy": "spot is bought by price and capacity (price-capacity-optimized)",
-	"spotInstancePools":      "spot is bought by price and capacity of all types that the pool may have",
+	"maxPrice":               "there is no maximum price: spot is launched where it is cheapest, and never costs more than on demand; limits of the NodePool bound the cost",
+	"spotAllocationStrategy": "spot is launched by price and capacity (price-capacity-optimized)",
+	"spotInstancePools":      "spot is launched by price and capacity of all types that the pool may have",
 	"capacityRebalance":      "notices of interruptions are acted on if there is a queue (settings.interruptionQueue of the chart); recommendations to rebalance are told only",
 }
 

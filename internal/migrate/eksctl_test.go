@@ -223,8 +223,13 @@ func TestStrangeGroups(t *testing.T) {
 	for _, config := range []string{"nodeGroups: g", "nodeGroups: [g, 1, null, [a]]", "managedNodeGroups: {a: b}",
 		"nodeGroups: [{}]", "vpc: {subnets: [a]}\nnodeGroups: [{name: g, subnets: {a: b}}]"} {
 		result := Run([]File{{Name: "in", Text: []byte("apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\n" + config + "\n")}}, Options{})
-		if len(result.Report) != 1 || len(result.Report[0].Notes) == 0 || strings.Contains(string(result.Manifests), "name: \"\"") {
-			t.Errorf("%s:\n%s%s", config, result.Report.Text(), result.Manifests)
+		switch {
+		case len(result.Report) != 1:
+			t.Errorf("%s: len(result.Report) is %v, want 1\n%s", config, len(result.Report), result.Report.Text())
+		case len(result.Report[0].Notes) == 0:
+			t.Errorf("%s: len(result.Report[0].Notes) is 0\n%s", config, result.Report.Text())
+		case strings.Contains(string(result.Manifests), "name: \"\""):
+			t.Errorf("%s: string(result.Manifests) contains \"name: \\\"\\\"\"\n%s, %s", config, result.Report.Text(), result.Manifests)
 		}
 	}
 	two := cluster("spot: false") + "---\n" + strings.Replace(cluster("spot: false"), "{name: c,", "{name: other,", 1)

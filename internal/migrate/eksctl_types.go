@@ -51,7 +51,7 @@ func (e *eksctlGroup) instanceTypes() {
 			addOnce(&e.archs, "amd64")
 		}
 		if len(known) > 0 && !found {
-			e.remark(Advice, "instanceType", "%s is not among the types that are known here: it is misspelt, newer, or no longer sold", name)
+			e.remark(Advice, "instanceType", "%s is not among the types that are known here: it is misspelled, newer, or no longer offered", name)
 		}
 	}
 	switch {
@@ -185,7 +185,7 @@ func (e *eksctlGroup) require(c criteria, known map[string]InstanceType) {
 		}
 	}
 	if len(known) > 0 {
-		e.remark(Impossible, "instanceSelector", "no type that is known here is %s: the pool can buy nothing", c)
+		e.remark(Impossible, "instanceSelector", "no type that is known here is %s: the pool can launch nothing", c)
 	}
 }
 
@@ -198,7 +198,7 @@ func (e *eksctlGroup) overridden(c criteria, known map[string]InstanceType) {
 		}
 	}
 	if len(others) > 0 {
-		e.remark(Impossible, "instanceSelector", "asks for %s, which %s %s not: together nothing could be bought, so the types count and the selector is left out", c, some(others), map[bool]string{true: "is", false: "are"}[len(others) == 1])
+		e.remark(Impossible, "instanceSelector", "asks for %s, which %s %s not: together nothing could be launched, so the types count and the selector is left out", c, some(others), map[bool]string{true: "is", false: "are"}[len(others) == 1])
 		return
 	}
 	e.remark(Advice, "instanceSelector", "is left out: the types that are named beside it count")

@@ -228,7 +228,8 @@ func (g *nodeGroup) settle() {
 		}
 	}
 	if len(g.capacityTypes) > 1 {
-		g.remark(Advice, "capacityType", "some nodes of the group are spot, others on demand: the pool may buy both, and buys what is cheapest")
+		g.remark(Advice, "capacityType",
+			"some nodes of the group are spot, others on demand: the pool may launch both, and launches what is cheapest")
 	}
 }
 
@@ -278,10 +279,10 @@ func sizes(groups []*nodeGroup) {
 			}
 		}
 		if len(least) > 0 {
-			first.source.note(Advice, "minSize", "pools have no least size, as groups do (%s): nodes go when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", strings.Join(least, ", "))
+			first.source.note(Advice, "minSize", "pools have no minimum size, as groups do (%s): nodes are removed when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", strings.Join(least, ", "))
 		}
 		if len(unwritten) > 0 {
-			first.source.note(Advice, "maxSize", "is not written of %s: no limit is made of it, where eksctl leaves such a group at its first size; set spec.limits.nodes", strings.Join(unwritten, ", "))
+			first.source.note(Advice, "maxSize", "is not written of %s: no limit is made of it, where eksctl keeps such a group at its initial size; set spec.limits.nodes", strings.Join(unwritten, ", "))
 		}
 		if len(unknown) > 0 {
 			first.source.note(Advice, "maxSize", "no --nodes says how large %s may become: no limit is made of it; set spec.limits.nodes",

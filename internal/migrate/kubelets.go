@@ -163,7 +163,7 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 		}
 		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
 		u.note(Advice, "spec.template.spec.kubelet",
-			"applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply leaves the annotation %s on the pool, which goes before the class's settings: take it away before you change those", v1beta1.AnnotationKubelet)
+			"applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply keeps the annotation %s on the pool, which takes precedence over the class's settings: remove it before you change those", v1beta1.AnnotationKubelet)
 	}
 	return changed
 }

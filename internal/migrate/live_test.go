@@ -50,8 +50,13 @@ func TestLive(t *testing.T) {
 				t.Errorf("with workloads %t it printed %q: %t\n%s", workloads, part, !want, out)
 			}
 		}
-		if result.Report.Count(Advice) != 1 || !strings.Contains(result.Report.Text(), "applying it restarts its pods") || !result.Changed {
-			t.Errorf("with workloads %t it reported (changed %t)\n%s", workloads, result.Changed, result.Report.Text())
+		switch {
+		case result.Report.Count(Advice) != 1:
+			t.Errorf("result.Report.Count(Advice) is %v, want 1, with workloads %t", result.Report.Count(Advice), workloads)
+		case !strings.Contains(result.Report.Text(), "applying it restarts its pods"):
+			t.Errorf("result.Report.Text() lacks \"applying it restarts its pods\", with workloads %t, )\n%s", workloads, result.Report.Text())
+		case !result.Changed:
+			t.Errorf("result.Changed is false, with workloads %t", workloads)
 		}
 	}
 }
@@ -62,8 +67,14 @@ func TestLiveOfToday(t *testing.T) {
 	added := strings.Replace(poolWith("v1", "", none), "metadata:\n", "metadata:\n  uid: 5f\n  generation: 3\n", 1)
 	for live, changed := range map[bool]bool{true: false, false: true} {
 		result := Run([]File{{Name: "pools", Text: []byte(added), Live: live}}, Options{})
-		if strings.Contains(string(result.Manifests), "uid: 5f") || result.Changed != changed || len(result.Report[0].Notes) > 0 != changed {
-			t.Errorf("live %t: changed %t\n%s%s", live, result.Changed, result.Report.Text(), result.Manifests)
+		switch {
+		case strings.Contains(string(result.Manifests), "uid: 5f"):
+			t.Errorf("live %t: string(result.Manifests) contains \"uid: 5f\"\n%s, %s", live, result.Report.Text(), result.Manifests)
+		case result.Changed != changed:
+			t.Errorf("live %t: result.Changed is %v, want %v\n%s", live, result.Changed, changed, result.Report.Text())
+		case len(result.Report[0].Notes) > 0 != changed:
+			t.Errorf("live %t: len(result.Report[0].Notes) > 0 is %v, want %v\n%s", live, len(result.Report[0].Notes) > 0,
+				changed, result.Report.Text())
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (m *migration) globalSettings(i *item) {
 		take(readable, mistake.From)
 	}
 	for _, name := range old.Unknown {
-		i.note(Impossible, "data["+name+"]", "is no setting of any version, and is left out: it is misspelt, or of another program")
+		i.note(Impossible, "data["+name+"]", "is no setting of any version, and is left out: it is misspelled, or of another program")
 		take(readable, name)
 	}
 	values := &document{root: valuesOf(readable), anew: true}

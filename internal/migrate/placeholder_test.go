@@ -60,8 +60,14 @@ func TestExpireAfterWithoutTemplate(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(printed), &pool); err != nil {
 			t.Fatalf("%v\n%s", err, printed)
 		}
-		if stays := pool.Spec.Disruption["expireAfter"]; !told || stays != nil || pool.Spec.Template.Spec["expireAfter"] != "720h" {
-			t.Errorf("%s: %q\n%s", version, notes, printed)
+		switch stays := pool.Spec.Disruption["expireAfter"]; {
+		case !told:
+			t.Errorf("%s: told is false, %q\n%s", version, notes, printed)
+		case stays != nil:
+			t.Errorf("%s: stays is %v, want nil, %q\n%s", version, stays, notes, printed)
+		case pool.Spec.Template.Spec["expireAfter"] != "720h":
+			t.Errorf("%s: pool.Spec.Template.Spec[\"expireAfter\"] is %v, want \"720h\", %q\n%s", version,
+				pool.Spec.Template.Spec["expireAfter"], notes, printed)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (p *pods) keys(node *yaml.Node, path string) {
 			p.label(node.Content[index(node, name)], path)
 			continue
 		} else if text(now) != text(at(node, name)) {
-			p.note(Impossible, path, "the label %s is %s now, which is there too with another value: that one stays, and no node had both",
+			p.note(Impossible, path, "the label %s is %s now, which is there too with another value: that one is kept, and no node had both",
 				name, today)
 		} else {
 			p.note(Changed, path, "%s is left out: %s is there too", name, today)

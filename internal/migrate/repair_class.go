@@ -23,7 +23,7 @@ func (r *repair) class() {
 	r.identity("instanceProfile", ":instance-profile/")
 	if role, profile := r.find("spec.role"), r.find("spec.instanceProfile"); text(role) != "" && text(profile) != "" {
 		take(r.root, "spec", "instanceProfile")
-		r.repaired("spec.instanceProfile", "cannot be beside role, which makes a profile of its own: role stays")
+		r.repaired("spec.instanceProfile", "cannot be beside role, which makes a profile of its own: role is kept")
 	}
 	r.kubeletBlock()
 	r.metadataOptions()
@@ -286,7 +286,7 @@ func (r *repair) images() {
 		parts := awsv1.AMISelectorTerm{Alias: alias.Value}
 		if of, _, ok := parts.AliasParts(); ok && family != nil && family.Value != string(of) && family.Value != string(awsv1.FamilyCustom) {
 			take(r.root, "spec", "amiFamily")
-			r.repaired("spec.amiFamily", "is another one than that of the alias, which stays")
+			r.repaired("spec.amiFamily", "differs from that of the alias, which is kept")
 		}
 		return
 	}

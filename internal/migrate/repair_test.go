@@ -238,9 +238,13 @@ func TestQuotes(t *testing.T) {
 func TestKubeletWithoutItsClass(t *testing.T) {
 	d, result := run(t, poolWith("v1beta1", "", "requirements: []\nkubelet:\n  # few addresses\n  maxPods: 58\n"))
 	annotation := text(at(d.root, "metadata", "annotations", "compatibility.karpenter.sh/v1beta1-kubelet-conversion"))
-	if annotation != `{"maxPods":58}` || at(d.root, "spec", "template", "spec",
-		"kubelet") != nil || !strings.Contains(string(result.Manifests), "# few addresses") {
-		t.Errorf("got\n%s", result.Manifests)
+	switch {
+	case annotation != `{"maxPods":58}`:
+		t.Errorf("annotation is %v, want `{\"maxPods\":58}`", annotation)
+	case at(d.root, "spec", "template", "spec", "kubelet") != nil:
+		t.Errorf(`at(d.root, "spec", "template", "spec", "kubelet") is %v, want nil`, at(d.root, "spec", "template", "spec", "kubelet"))
+	case !strings.Contains(string(result.Manifests), "# few addresses"):
+		t.Errorf("string(result.Manifests) lacks \"# few addresses\", got\n%s", result.Manifests)
 	}
 	if again := Run([]File{{Name: "again", Text: result.Manifests}}, Options{}); again.Changed {
 		t.Errorf("migrated again it changes:\n%s", again.Manifests)
@@ -263,9 +267,14 @@ func TestMovedKubeletIsExplained(t *testing.T) {
 // anywhere, is reported.
 func TestContradiction(t *testing.T) {
 	_, result := run(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeSelector: {karpenter.sh/provisioner-name: a, karpenter.sh/nodepool: b}\n  containers: []\n")
-	if result.Report.Count(Impossible) != 1 || strings.Contains(string(result.Manifests),
-		"provisioner-name") || strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1 {
-		t.Errorf("printed\n%s\n%s", result.Manifests, result.Report.Text())
+	switch {
+	case result.Report.Count(Impossible) != 1:
+		t.Errorf("result.Report.Count(Impossible) is %v, want 1\n%s", result.Report.Count(Impossible), result.Report.Text())
+	case strings.Contains(string(result.Manifests), "provisioner-name"):
+		t.Errorf("string(result.Manifests) contains \"provisioner-name\", printed\n%s\n%s", result.Manifests, result.Report.Text())
+	case strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b") != 1:
+		t.Errorf("strings.Count(string(result.Manifests), \"karpenter.sh/nodepool: b\") is %v, want 1, printed\n%s\n%s",
+			strings.Count(string(result.Manifests), "karpenter.sh/nodepool: b"), result.Manifests, result.Report.Text())
 	}
 }
 
@@ -372,8 +381,15 @@ func TestStrangeInput(t *testing.T) {
 		{"an alias of what it is in", "a: &a {b: *a, c: *a}\n", 1},
 	} {
 		result := Run([]File{{Name: "in", Text: []byte(test.in)}}, Options{})
-		if result.Changed || strings.TrimSpace(string(result.Manifests)) != strings.TrimSpace(test.in) || result.Report.Count(Impossible) != test.impossible {
-			t.Errorf("%s: changed %t, printed %q\n%s", test.name, result.Changed, result.Manifests, result.Report.Text())
+		switch {
+		case result.Changed:
+			t.Errorf("%s: result.Changed is true\n%s", test.name, result.Report.Text())
+		case strings.TrimSpace(string(result.Manifests)) != strings.TrimSpace(test.in):
+			t.Errorf("%s: strings.TrimSpace(string(result.Manifests)) is %v, want %v, printed %q\n%s", test.name,
+				strings.TrimSpace(string(result.Manifests)), strings.TrimSpace(test.in), result.Manifests, result.Report.Text())
+		case result.Report.Count(Impossible) != test.impossible:
+			t.Errorf("%s: result.Report.Count(Impossible) is %v, want %v\n%s", test.name, result.Report.Count(Impossible),
+				test.impossible, result.Report.Text())
 		}
 	}
 }

@@ -36,17 +36,17 @@ var (
 
 // told contains notes on flags that are not fields of pools.
 var told = map[string]string{
-	"expander":                               "pools are tried by spec.weight, and of what a pool may buy, the cheapest that fits is bought; the expander priority became weights if its ConfigMap was read",
+	"expander":                               "pools are tried by spec.weight, and of what a pool may launch, the cheapest that fits is launched; the expander priority became weights if its ConfigMap was read",
 	"balance-similar-node-groups":            similar,
 	"balancing-ignore-label":                 similar,
 	"balancing-label":                        similar,
 	"node-group-auto-discovery":              "tags of Auto Scaling groups are not looked at: there is a pool for each group that is known here",
-	"node-autoprovisioning-enabled":          "pools are not made by themselves; one pool may buy any type that fits its requirements",
+	"node-autoprovisioning-enabled":          "pools are not made by themselves; one pool may launch any type that fits its requirements",
 	"max-autoprovisioned-node-group-count":   "pools are not made by themselves",
-	"enforce-node-group-min-size":            "a pool has no least size; spec.replicas of a NodePool of its own keeps nodes (feature gate StaticCapacity)",
-	"skip-nodes-with-local-storage":          "pods with emptyDir or hostPath are moved like others; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
+	"enforce-node-group-min-size":            "a pool has no minimum size; spec.replicas of a NodePool of its own keeps nodes (feature gate StaticCapacity)",
+	"skip-nodes-with-local-storage":          "pods with emptyDir or hostPath are moved like others; annotate those that must be kept with karpenter.sh/do-not-disrupt: \"true\"",
 	"skip-nodes-with-system-pods":            "pods of kube-system are moved like others; a PodDisruptionBudget or karpenter.sh/do-not-disrupt keeps them",
-	"skip-nodes-with-custom-controller-pods": "pods of any controller are moved; annotate those that must stay with karpenter.sh/do-not-disrupt: \"true\"",
+	"skip-nodes-with-custom-controller-pods": "pods of any controller are moved; annotate those that must be kept with karpenter.sh/do-not-disrupt: \"true\"",
 	"min-replica-count":                      "pods are moved however few replicas there are; a PodDisruptionBudget keeps them",
 	"max-nodes-total":                        "limits are each pool's own; see spec.limits.nodes",
 	"cores-total":                            "limits are each pool's own; see spec.limits.cpu",
@@ -62,33 +62,35 @@ var told = map[string]string{
 	"ok-total-unready-count":                 unready,
 	"max-graceful-termination-sec":           "pods get their own terminationGracePeriodSeconds; spec.template.spec.terminationGracePeriod limits the whole drain",
 	"max-pod-eviction-time":                  "an eviction is tried for as long as it takes; spec.template.spec.terminationGracePeriod limits the whole drain",
-	"max-drain-parallelism":                  "spec.disruption.budgets say how many nodes of a pool go at a time",
-	"max-node-provision-time":                "a node that does not join within 15 minutes is given up",
+	"max-drain-parallelism":                  "spec.disruption.budgets say how many nodes of a pool are removed at a time",
+	"max-node-provision-time":                "a node that does not join within 15 minutes is deleted",
 	"new-pod-scale-up-delay":                 "the chart's values settings.batchIdleDuration and settings.batchMaxDuration say how long is waited for more pods",
 	"expendable-pods-priority-cutoff":        "every pod that cannot be scheduled counts, whatever its priority",
 	"scale-down-utilization-threshold":       threshold,
 	"scale-down-gpu-utilization-threshold":   threshold,
 	"ignore-daemonsets-utilization":          "pods of DaemonSets never keep a node",
 	"ignore-mirror-pods-utilization":         "static pods never keep a node",
-	"daemonset-eviction-for-empty-nodes":     "pods of DaemonSets are evicted last, when the others have gone",
-	"daemonset-eviction-for-occupied-nodes":  "pods of DaemonSets are evicted last, when the others have gone",
+	"daemonset-eviction-for-empty-nodes":     "pods of DaemonSets are evicted last, after the others",
+	"daemonset-eviction-for-occupied-nodes":  "pods of DaemonSets are evicted last, after the others",
 	"cordon-node-before-terminating":         "a node gets the taint karpenter.sh/disrupted before its pods are moved",
-	"node-delete-delay-after-taint":          "a node goes as soon as it is drained",
+	"node-delete-delay-after-taint":          "a node is removed as soon as it is drained",
 	"status-taint":                           "taints of nodes that are there count as they are; a taint that goes by itself is one of spec.template.spec.startupTaints",
 	"initial-node-group-backoff-duration":    backoff,
 	"max-node-group-backoff-duration":        backoff,
 	"node-group-backoff-reset-timeout":       backoff,
 	"enable-provisioning-requests":           "ProvisioningRequests are not acted on",
-	"force-ds":                               "the pods of DaemonSets that a new node gets are counted before it is bought",
-	"scale-up-from-zero":                     "a pool buys from none as from any other number",
+	"force-ds":                               "the pods of DaemonSets that a new node gets are counted before it is launched",
+	"scale-up-from-zero":                     "a pool launches from zero as from any other number",
 }
 
 const (
-	similar   = "one pool buys in all its zones; topologySpreadConstraints of the pods say how they are spread"
-	noDelay   = "there is no delay after a purchase or a removal; spec.disruption.consolidateAfter is since a pod last came or went"
+	similar = "one pool launches in all its zones; topologySpreadConstraints of the pods say how they are spread"
+	noDelay = "there is no delay after a launch or a removal; spec.disruption.consolidateAfter counts from " +
+		"the last time that a pod was bound or removed"
 	unready   = "nodes that are not ready do not stop the controller; with the feature gate NodeRepair it replaces none while more than a fifth of a pool is unhealthy"
-	threshold = "nodes go when their pods fit elsewhere for less money, not below a share of use; 0 would be consolidationPolicy: WhenEmpty"
-	backoff   = "what is sold out is left out for 3 minutes, type by type and zone by zone"
+	threshold = "nodes are removed when their pods fit elsewhere for less money, not below a utilization threshold; " +
+		"0 would be consolidationPolicy: WhenEmpty"
+	backoff = "what is sold out is excluded for 3 minutes, type by type and zone by zone"
 )
 
 // describe adds notes on the flags.

@@ -69,7 +69,7 @@ func newAWS(f factory) *AWS {
 			[]float64{0, 1, 2, 3, 5, 10}, "service", "operation"),
 		LaunchFailures: f.counter(cloud, "instance_launch_failures_total", "What EC2 did not launch.", "zone",
 			"zone_id", "capacity_type", "reason"),
-		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not end.", "zone", "zone_id"),
+		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not terminate.", "zone", "zone_id"),
 		BatchTime: f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.",
 			prometheus.DefBuckets, "batcher"),
 		BatchSize: f.histogram(cloud, "batcher_batch_size", "Size of a batch.", prometheus.ExponentialBuckets(1, 2, 11), "batcher"),

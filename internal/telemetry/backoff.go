@@ -62,7 +62,7 @@ func backoffText(nodes string, f Failing) string {
 	if f.Why != "" {
 		why = f.Why
 	}
-	return fmt.Sprintf("Replacements of %s nodes failed %s: %s. The nodes stay and take pods; the next replacement is tried at %s",
+	return fmt.Sprintf("Replacements of %s nodes failed %s: %s. The nodes are kept and accept pods; the next replacement is tried at %s",
 		nodes, InARow(f.Failures), why, f.Until.UTC().Format(time.RFC3339))
 }
 

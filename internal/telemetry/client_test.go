@@ -18,8 +18,15 @@ func TestResourceOf(t *testing.T) {
 		{"/{prefix}", "", "", "", ""}, {"/apis", "", "", "", ""}, {"/api/v1", "", "", "", ""}, {"", "", "", "", ""},
 	} {
 		group, version, kind, subresource := resourceOf(c.path)
-		if group != c.group || version != c.version || kind != c.kind || subresource != c.subresource {
-			t.Errorf("%s: %q %q %q %q, want %q %q %q %q", c.path, group, version, kind, subresource, c.group, c.version, c.kind, c.subresource)
+		switch {
+		case group != c.group:
+			t.Errorf("%s: group is %v, want %v", c.path, group, c.group)
+		case version != c.version:
+			t.Errorf("%s: version is %v, want %v", c.path, version, c.version)
+		case kind != c.kind:
+			t.Errorf("%s: kind is %v, want %v", c.path, kind, c.kind)
+		case subresource != c.subresource:
+			t.Errorf("%s: subresource is %v, want %v", c.path, subresource, c.subresource)
 		}
 	}
 }

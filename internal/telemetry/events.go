@@ -269,7 +269,8 @@ func NodeClassNotReady(claim *karpv1.NodeClaim, err error) Event {
 // ClaimRefused reports that the API server rejects NodeClaims of the pool, from which temporarily no node is
 // launched.
 func ClaimRefused(pool *karpv1.NodePool, why string) Event {
-	e := event(pool, warning, ReasonClaimRefused, "The API server refused a claim of the pool; others are used for a while: "+why, uid(pool))
+	e := event(pool, warning, ReasonClaimRefused,
+		"The API server refused a claim of the pool; temporarily, other pools are used: "+why, uid(pool))
 	e.Window = time.Minute
 	return e
 }
@@ -296,7 +297,7 @@ func RemovalsResumed(pool *karpv1.NodePool, pause string) Event {
 // MachineDisputed reports that a NodeClaim whose machine the cloud cannot find is kept, because its node reports.
 func MachineDisputed(claim *karpv1.NodeClaim) Event {
 	e := event(claim, warning, ReasonMachineDisputed,
-		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim stays. Delete it if the machine is really gone",
+		fmt.Sprintf("The cloud does not find machine %s, and node %s reports: the NodeClaim is kept. Delete it if the machine is really gone",
 			claim.Status.ProviderID, claim.Status.NodeName), uid(claim))
 	e.Window = 15 * time.Minute
 	return e
@@ -345,9 +346,9 @@ func PartsLost(object client.Object, fields string) Event {
 // OldName reports that a pod or DaemonSet uses names from before v1, and the current names; lost means that one of
 // them cannot be honored. It is reported once an hour for all pods of one owner.
 func OldName(user client.Object, owner types.UID, what string, lost bool) Event {
-	e := event(user, normal, ReasonOldName, "Old names are honoured, write the new ones: "+what, string(owner), what)
+	e := event(user, normal, ReasonOldName, "Old names are honored, use the new ones: "+what, string(owner), what)
 	if lost {
-		e.Type, e.Message = warning, "Names of before v1: "+what
+		e.Type, e.Message = warning, "Names from before v1: "+what
 	}
 	e.Window = time.Hour
 	return e
@@ -365,7 +366,7 @@ func UnregisteredTaintMissing(claim *karpv1.NodeClaim, node string) Event {
 func InvalidDoNotDisrupt(pod *corev1.Pod, value string, forever bool) Event {
 	is := "it is ignored"
 	if forever {
-		is = "that is longer than can be counted, so it protects for ever"
+		is = "it exceeds the longest duration, so it protects forever"
 	}
 	return event(pod, warning, ReasonInvalidDoNotDisrupt,
 		fmt.Sprintf("annotation karpenter.sh/do-not-disrupt is %q; it must be \"true\" or a positive duration such as \"30m\"; %s",

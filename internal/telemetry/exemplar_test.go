@@ -45,8 +45,13 @@ func TestExemplars(t *testing.T) {
 		}
 	}
 	kind, body = scrape("/metrics", "text/plain")
-	if !strings.HasPrefix(kind, "text/plain") || strings.Contains(body, "plan_id") || !strings.Contains(body, `le="7"} 2`) {
-		t.Errorf("plain text, %s:\n%s", kind, body)
+	switch {
+	case !strings.HasPrefix(kind, "text/plain"):
+		t.Errorf("kind is %q, want the prefix %q", kind, "text/plain")
+	case strings.Contains(body, "plan_id"):
+		t.Errorf("body contains \"plan_id\"\n%s", body)
+	case !strings.Contains(body, `le="7"} 2`):
+		t.Errorf("body lacks `le=\"7\"} 2`\n%s", body)
 	}
 	if _, body = scrape("/debug/pprof/", "application/openmetrics-text"); body != "other" {
 		t.Errorf("another path returned %q", body)

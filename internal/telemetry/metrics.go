@@ -198,28 +198,30 @@ func newMetrics(f factory) *Metrics {
 func (f factory) nodeClaims(m *Metrics) {
 	const s = "nodeclaims"
 	m.NodeClaimsCreated = f.counter(s, "created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed")
-	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that came to their end.", "nodepool", "capacity_type", "zone")
-	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by us.", "reason", "nodepool",
+	m.NodeClaimsTerminated = f.counter(s, "terminated_total", "NodeClaims that terminated.", "nodepool", "capacity_type", "zone")
+	m.NodeClaimsDisrupted = f.counter(s, "disrupted_total", "NodeClaims deleted by the controller.", "reason", "nodepool",
 		"capacity_type", "consolidation_policy", "termination_mode")
-	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total", "NodeClaims deleted by us because their node was unhealthy.",
+	m.NodeClaimsUnhealthyDisrupted = f.counter(s, "unhealthy_disrupted_total",
+		"NodeClaims deleted by the controller because their node was unhealthy.",
 		"condition", "nodepool", "capacity_type", "image_id")
 	m.NodeClaimsRemovalsPaused = f.gauge(s, "removals_paused",
-		"Machines whose involuntary removal is paused because too many were asked for, and machines in dispute during the pause.", "nodepool")
+		"Machines whose involuntary removal is paused because too many were requested, and machines in dispute during the pause.", "nodepool")
 	m.NodeClaimsDisputed = f.gauge(s, "disputed", "NodeClaims whose machine the cloud cannot find though the node reports.", "nodepool")
 	m.NodeClaimsUnjudged = f.gauge(s, "unjudged", "NodeClaims for which it is unknown whether they have drifted.", "nodepool", "cause")
-	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim to its end.",
+	m.NodeClaimsTermination = f.histogram(s, "termination_duration_seconds", "Time from the deletion of a NodeClaim until it is gone.",
 		prometheus.ExponentialBuckets(1, 2, 12), "nodepool")
-	m.NodeClaimsInstanceTermination = f.histogram(s, "instance_termination_duration_seconds", "Time the cloud takes to end a machine.",
+	m.NodeClaimsInstanceTermination = f.histogram(s, "instance_termination_duration_seconds",
+		"Time that the cloud takes to terminate a machine.",
 		prometheus.ExponentialBuckets(1, 2, 11), "nodepool")
 }
 
 func (f factory) nodes(m *Metrics) {
 	const s = "nodes"
 	m.NodesCreated = f.counter(s, "created_total", "Nodes that registered.", "nodepool", "zone")
-	m.NodesTerminated = f.counter(s, "terminated_total", "Nodes that came to their end.", "nodepool", "zone")
+	m.NodesTerminated = f.counter(s, "terminated_total", "Nodes that terminated.", "nodepool", "zone")
 	m.NodesDrained = f.counter(s, "drained_total", "Nodes drained.", "nodepool")
-	m.NodesTermination = f.summary(s, "termination_duration_seconds", "Time from the deletion of a Node to its end.", "nodepool")
-	m.NodesLifetime = f.histogram(s, "lifetime_duration_seconds", "Age of Nodes at their end.", lifetimeBuckets(), "nodepool")
+	m.NodesTermination = f.summary(s, "termination_duration_seconds", "Time from the deletion of a Node until it is gone.", "nodepool")
+	m.NodesLifetime = f.histogram(s, "lifetime_duration_seconds", "Age of Nodes when they terminate.", lifetimeBuckets(), "nodepool")
 }
 
 func (f factory) pools(m *Metrics) {
@@ -247,7 +249,7 @@ func (f factory) pods(m *Metrics) {
 		"Time from when a pod was first planned until it runs.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
-	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that leave.", "reason")
+	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that are being removed.", "reason")
 }
 
 func (f factory) scheduler(m *Metrics) {
@@ -255,30 +257,31 @@ func (f factory) scheduler(m *Metrics) {
 	m.SchedulingDuration = f.histogram(s, "scheduling_duration_seconds", "Time of one scheduling pass.", DurationBuckets(), "controller")
 	m.SchedulerQueueDepth = f.gauge(s, "queue_depth", "Pods waiting to be planned.", "controller")
 	m.SchedulerLaunchesHeld = f.counter(s, "launches_held_total",
-		"Pauses of launches for a controller's pods, after nodes that did not come to run them.", "nodepool")
+		"Pauses of launches for a controller's pods, after launched nodes that did not run them.", "nodepool")
 	m.SchedulerIgnoredPods = f.gauge(s, "ignored_pods_count", "Pending pods that cannot be considered.").WithLabelValues()
-	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that the last pass found no place for.", "controller")
+	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that are unschedulable in the last pass.", "controller")
 	m.SchedulerPendingByZone = f.gauge(s, "pending_pods_by_effective_zone_count",
-		"Pods of the last pass by the zone that they have to be in: flexible for several, none where no zone will do.",
+		"Pods of the last pass by the zone that they require: flexible for several, none where no zone is possible.",
 		"controller", "zone")
 }
 
 func (f factory) disruption(m *Metrics) {
 	const s = "voluntary_disruption"
 	m.DisruptionDecisions = f.counter(s, "decisions_total", "Disruption commands.", "decision", "reason", "consolidation_type")
-	m.DisruptionDecisionsByPool = f.counter(s, "decisions_by_nodepool_total", "Disruption commands by the pools whose nodes they take.",
+	m.DisruptionDecisionsByPool = f.counter(s, "decisions_by_nodepool_total", "Disruption commands by the pools whose nodes they remove.",
 		"nodepool", "decision", "reason", "consolidation_type")
 	m.DisruptionEvaluation = f.histogram(s, "decision_evaluation_duration_seconds", "Time of one disruption evaluation.",
 		DurationBuckets(), "reason", "consolidation_type")
 	m.DisruptionEligibleNodes = f.gauge(s, "eligible_nodes", "Nodes that could be disrupted.", "reason")
-	m.DisruptionFailedValidations = f.counter(s, "failed_validations_total", "Commands that were no longer safe when they were to begin.",
+	m.DisruptionFailedValidations = f.counter(s, "failed_validations_total",
+		"Commands that were no longer safe when they were about to start.",
 		"consolidation_type")
 	m.DisruptionQueueFailures = f.counter(s, "queue_failures_total", "Commands rolled back.", "decision", "reason", "consolidation_type")
 	m.ConsolidationTimeouts = f.counter(s, "consolidation_timeouts_total", "Consolidation evaluations cut short.", "consolidation_type")
 	for _, method := range []string{"multi", "single"} {
 		m.ConsolidationTimeouts.WithLabelValues(method)
 	}
-	m.DisruptionKeptNodes = f.gauge(s, "kept_nodes", "Nodes that are not disrupted, by why not.", "nodepool", "reason", "code")
+	m.DisruptionKeptNodes = f.gauge(s, "kept_nodes", "Nodes that are not disrupted, by reason.", "nodepool", "reason", "code")
 	m.ConsolidationScore = f.histogram("consolidation", "score", "Part of a pool's cost saved, by part of its eviction cost taken.",
 		[]float64{0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10}, "decision", "nodepool", "policy")
 	m.ConsolidationMoves = f.counter("consolidation", "moves_total", "Consolidations decided about.", "decision", "nodepool", "policy")
@@ -286,16 +289,16 @@ func (f factory) disruption(m *Metrics) {
 
 func (f factory) state(m *Metrics) {
 	m.ClusterCostBound = f.gauge("cluster", "cost_bound",
-		"What any nodes for the same pods cost at least, USD per hour; worked out every 5 minutes.").WithLabelValues()
+		"Lower bound of the cost of nodes for the same pods, USD per hour; computed every 5 minutes.").WithLabelValues()
 	m.ClusterCostBoundTime = f.gauge("cluster", "cost_bound_timestamp_seconds",
-		"When the bound was worked out, seconds since 1970.").WithLabelValues()
+		"When the bound was computed, seconds since 1970.").WithLabelValues()
 	const s = "cluster_state"
 	m.ClusterStateNodes = f.gauge(s, "node_count", "Nodes mirrored.").WithLabelValues()
 	m.ClusterStateSynced = f.gauge(s, "synced", "1 when the mirror of the cluster is complete.").WithLabelValues()
 	m.ClockAhead = f.gauge("", "clock_ahead_seconds", "By how much the controller's clock is ahead of the API server's.").WithLabelValues()
 	m.LeaderRefusedWrites = f.counter("leader", "refused_writes_total",
-		"Writes that were not made because the Lease of the election had run out.", "method")
-	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects set aside because they make no sense.", "kind")
+		"Writes that were not made because the Lease of the election had expired.", "method")
+	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects that are set aside because they are invalid.", "kind")
 }
 
 func (f factory) cloud(m *Metrics) {
@@ -303,7 +306,7 @@ func (f factory) cloud(m *Metrics) {
 	m.CloudDuration = f.histogram(s, "duration_seconds", "Time of calls to the cloud provider.", prometheus.DefBuckets,
 		"controller", "method", "provider")
 	m.CloudErrors = f.counter(s, "errors_total", "Failed calls to the cloud provider.", "controller", "method", "provider", "error")
-	m.CloudLeakedMachines = f.counter(s, "leaked_machines_terminated_total", "Machines of no NodeClaim that were terminated.", "provider")
+	m.CloudLeakedMachines = f.counter(s, "leaked_machines_terminated_total", "Machines without a NodeClaim that were terminated.", "provider")
 }
 
 // DurationBuckets returns the 45 buckets, in seconds, of durations from 5 ms to 10 min.

@@ -136,10 +136,10 @@ func (d describer) gauge(subsystem, name, help string, labels ...string) *promet
 }
 
 func (d describer) summary() {
-	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "What pods ask for, of what all nodes have, in percent.",
+	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "Requests of pods as a percentage of the capacity of all nodes.",
 		"resource_type")
-	d.of.ClusterCost = d.gauge("cluster", "cost", "What the nodes of all NodePools cost, USD per hour.")
-	d.of.PoolCost = d.gauge("nodepools", "cost_total", "What the nodes of a NodePool cost, USD per hour.", "nodepool")
+	d.of.ClusterCost = d.gauge("cluster", "cost", "Cost of the nodes of all NodePools, USD per hour.")
+	d.of.PoolCost = d.gauge("nodepools", "cost_total", "Cost of the nodes of a NodePool, USD per hour.", "nodepool")
 	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds",
 		"For how long the mirror of the cluster has not been complete; 0 when it is.")
 }
@@ -151,12 +151,12 @@ func (d describer) nodes(wellKnown []string) {
 		labels, lifetime = append(labels, LabelOf(key)), append(lifetime, LabelOf(key))
 	}
 	const s = "nodes"
-	d.of.NodeAllocatable = d.gauge(s, "allocatable", "What pods may use of a node.", labels...)
-	d.of.NodePodRequests = d.gauge(s, "total_pod_requests", "What the pods of a node ask for, daemons included.", labels...)
-	d.of.NodePodLimits = d.gauge(s, "total_pod_limits", "The limits of the pods of a node, daemons included.", labels...)
-	d.of.NodeDaemonRequests = d.gauge(s, "total_daemon_requests", "What the daemons of a node ask for.", labels...)
-	d.of.NodeDaemonLimits = d.gauge(s, "total_daemon_limits", "The limits of the daemons of a node.", labels...)
-	d.of.NodeOverhead = d.gauge(s, "system_overhead", "What a node has and pods may not use.", labels...)
+	d.of.NodeAllocatable = d.gauge(s, "allocatable", "Resources of a node that pods may use.", labels...)
+	d.of.NodePodRequests = d.gauge(s, "total_pod_requests", "Requests of the pods of a node, including DaemonSet pods.", labels...)
+	d.of.NodePodLimits = d.gauge(s, "total_pod_limits", "Limits of the pods of a node, including DaemonSet pods.", labels...)
+	d.of.NodeDaemonRequests = d.gauge(s, "total_daemon_requests", "Requests of the DaemonSet pods of a node.", labels...)
+	d.of.NodeDaemonLimits = d.gauge(s, "total_daemon_limits", "Limits of the DaemonSet pods of a node.", labels...)
+	d.of.NodeOverhead = d.gauge(s, "system_overhead", "Resources of a node that pods may not use.", labels...)
 	d.of.NodeLifetime = d.gauge(s, "current_lifetime_seconds", "Age of a node.", lifetime...)
 }
 
@@ -176,7 +176,7 @@ func (d describer) offerings() {
 	const s = "cloudprovider"
 	d.of.OfferingPrice = d.gauge(s, "instance_type_offering_price_estimate", "Price of an offering, per hour, in the currency of the region.",
 		"instance_type", "capacity_type", "zone")
-	d.of.OfferingAvailable = d.gauge(s, "instance_type_offering_available", "1 while an offering is not known to be sold out, else 0.",
+	d.of.OfferingAvailable = d.gauge(s, "instance_type_offering_available", "1 while an offering is available, else 0.",
 		"instance_type", "capacity_type", "zone")
 	d.of.TypeCPU = d.gauge(s, "instance_type_cpu_cores", "CPU of an instance type, in cores.", "instance_type")
 	d.of.TypeMemory = d.gauge(s, "instance_type_memory_bytes", "Memory of an instance type.", "instance_type")
@@ -199,9 +199,9 @@ func newKindSeries(f factory, o *Objects, kind Kind) *KindSeries {
 		with("namespace", "name")...)
 	s.Transitions = f.plainCounter(prefix+"_status_condition_transitions_total", "Changes of the status of a condition.",
 		with("type", "status", "reason")...)
-	s.Lasted = f.plainHistogram(prefix+"_status_condition_transition_seconds", "How long a condition had the status that it left.",
+	s.Lasted = f.plainHistogram(prefix+"_status_condition_transition_seconds", "How long a condition had its previous status.",
 		prometheus.ExponentialBuckets(0.5, 2, 15), with("type", "status")...)
-	s.Termination = f.plainHistogram(prefix+"_termination_duration_seconds", "Time from the deletion of an object to its end.",
+	s.Termination = f.plainHistogram(prefix+"_termination_duration_seconds", "Time from the deletion of an object until it is gone.",
 		DurationBuckets(), with()...)
 	return s
 }

@@ -16,7 +16,8 @@ const (
 // StaticPoolIgnored reports that a pool specifies a number of nodes that is not maintained.
 func StaticPoolIgnored(pool *karpv1.NodePool) Event {
 	e := event(pool, warning, ReasonStaticPoolIgnored,
-		"The pool states spec.replicas, which acts only with the feature gate StaticCapacity (--feature-gates=StaticCapacity=true)", uid(pool))
+		"The pool sets spec.replicas, which has an effect only with the feature gate StaticCapacity (--feature-gates=StaticCapacity=true)",
+		uid(pool))
 	e.Window = time.Hour
 	return e
 }
@@ -24,7 +25,7 @@ func StaticPoolIgnored(pool *karpv1.NodePool) Event {
 // StaticPoolShort reports that a pool lacks nodes that cannot be launched now.
 func StaticPoolShort(pool *karpv1.NodePool, missing int64, why string) Event {
 	e := event(pool, warning, ReasonStaticPoolShort,
-		fmt.Sprintf("Nodes that spec.replicas asks for and that are not bought: %d: %s", missing, why), uid(pool), why)
+		fmt.Sprintf("Nodes that spec.replicas requires and that are not launched: %d: %s", missing, why), uid(pool), why)
 	e.Window = 5 * time.Minute
 	return e
 }

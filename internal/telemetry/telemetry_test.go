@@ -252,8 +252,13 @@ func TestRecorderNote(t *testing.T) {
 	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1000, 0)))
 	recorder.Emit(telemetry.FailedScheduling(pod("a"), "100%d "+strings.Repeat("é", 2000)))
 	got := drain(sink)[0]
-	if len(got) > 1024+len("Warning FailedScheduling ") || !strings.HasSuffix(got, "é...") || !strings.Contains(got, "100%d") {
-		t.Errorf("note of %d bytes: %s", len(got), got)
+	switch {
+	case len(got) > 1024+len("Warning FailedScheduling "):
+		t.Errorf("len(got) is %v, want at most %v, bytes: %s", len(got), 1024+len("Warning FailedScheduling "), got)
+	case !strings.HasSuffix(got, "é..."):
+		t.Errorf("got is %q, want the suffix %q", got, "é...")
+	case !strings.Contains(got, "100%d"):
+		t.Errorf(`got lacks "100%%d", bytes: %s`, got)
 	}
 }
 

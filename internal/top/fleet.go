@@ -39,6 +39,11 @@ type Whole struct {
 // Amounts are the requests of pods and the capacity for pods, in millicores and bytes.
 type Amounts struct{ UsedCPU, UsableCPU, UsedMemory, UsableMemory int64 }
 
+func (a *Amounts) add(b *Amounts) {
+	a.UsedCPU, a.UsableCPU = a.UsedCPU+b.UsedCPU, a.UsableCPU+b.UsableCPU
+	a.UsedMemory, a.UsableMemory = a.UsedMemory+b.UsedMemory, a.UsableMemory+b.UsableMemory
+}
+
 // Node is a node, or a claim without a node.
 type Node struct {
 	Name         string `json:"name"`
@@ -67,7 +72,7 @@ type Waiting struct {
 	// Pod is the first of them, and Count their number.
 	Pod   string `json:"pod"`
 	Count int    `json:"count"`
-	// Outcome is NoPlace, NewNode, ExistingNode, NodeInFlight or Ignored, as in `karpenter explain pod`.
+	// Outcome is NoPlace, NewNode, ExistingNode, NodeInFlight or Ignored, as in `kubectl karpenter explain pod`.
 	Outcome string `json:"outcome"`
 	// Why is the reason, or the planned target.
 	Why string `json:"why"`
@@ -148,11 +153,23 @@ func (f *Fleet) Filter(text string) *Fleet {
 		n := &kept.Nodes[i]
 		kept.Pods += n.Pods
 		kept.PricePerHour += n.PricePerHour
-		sum.UsedCPU, sum.UsableCPU = sum.UsedCPU+n.Amounts.UsedCPU, sum.UsableCPU+n.Amounts.UsableCPU
-		sum.UsedMemory, sum.UsableMemory = sum.UsedMemory+n.Amounts.UsedMemory, sum.UsableMemory+n.Amounts.UsableMemory
+		sum.add(&n.Amounts)
 	}
 	kept.CPU, kept.Memory = part(sum.UsedCPU, sum.UsableCPU), part(sum.UsedMemory, sum.UsableMemory)
 	return &kept
+}
+
+// Names returns the nodes, and the claims without a node, as `kubectl get -o name` does.
+func (f *Fleet) Names() []string {
+	names := make([]string, len(f.Nodes))
+	for i := range f.Nodes {
+		kind := "node/"
+		if state := f.Nodes[i].State; state == StateLaunching || state == StateLaunched {
+			kind = "nodeclaim.karpenter.sh/"
+		}
+		names[i] = kind + f.Nodes[i].Name
+	}
+	return names
 }
 
 func part(used, usable int64) float64 {

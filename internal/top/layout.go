@@ -33,37 +33,45 @@ func (p paint) of(r role, text string) string {
 	return p(r, text)
 }
 
-// column is a column of the table of nodes.
-type column struct {
+// column is a column of a table of rows of type T.
+type column[T any] struct {
 	title string
+	// order is the name by which Sort sorts by the column.
+	order string
 	// right means right-aligned, for numbers.
 	right bool
-	// rank determines which column is omitted first if there is not enough space: the one with the highest rank.
-	// Those with rank 0 are only omitted if they do not fit next to names of shortestName.
-	rank int
-	cell func(*Node) string
-	role func(*Node) role
+	cell  func(*T) string
+	// narrow is the cell where the whole one leaves no space for other columns; nil for none.
+	narrow func(*T) string
+	role   func(*T) role
 }
 
-var columns = []column{
-	{title: "NODE", cell: func(n *Node) string { return n.Name }},
-	{title: "POOL", rank: 5, cell: func(n *Node) string { return n.NodePool }},
-	{title: "TYPE", rank: 2, cell: func(n *Node) string { return n.InstanceType }},
-	{title: "ZONE", rank: 6, cell: func(n *Node) string { return n.Zone }},
-	{title: "CAPACITY", rank: 7, cell: func(n *Node) string { return n.CapacityType }},
-	{title: "CPU", cell: func(n *Node) string { return bar(n.CPU) }, role: func(n *Node) role { return level(n.CPU) }},
-	{title: "MEMORY", rank: 1, cell: func(n *Node) string { return bar(n.Memory) }, role: func(n *Node) role { return level(n.Memory) }},
-	{title: "PODS", right: true, rank: 4, cell: func(n *Node) string { return places(n) }},
-	{title: "USD/H", right: true, rank: 3, cell: func(n *Node) string { return price(n.PricePerHour) }},
-	{title: "AGE", right: true, rank: 8, cell: func(n *Node) string { return age(n.Age) }},
-	{title: "STATE", cell: func(n *Node) string { return n.State }, role: func(n *Node) role { return stateRole(n.State) }},
+// columns are those of nodes, the most important ones first. The last ones are omitted first if there is not enough
+// space.
+var columns = []column[Node]{
+	{title: "NODE", order: "name", cell: func(n *Node) string { return n.Name }},
+	{title: "STATE", order: "state", cell: func(n *Node) string { return n.State }, role: func(n *Node) role { return stateRole(n.State) }},
+	{title: "CPU", order: "cpu", cell: func(n *Node) string { return bar(n.CPU) }, narrow: func(n *Node) string { return percent(n.CPU) },
+		role: func(n *Node) role { return level(n.CPU) }},
+	{title: "MEMORY", order: "memory", cell: func(n *Node) string { return bar(n.Memory) },
+		narrow: func(n *Node) string { return percent(n.Memory) }, role: func(n *Node) role { return level(n.Memory) }},
+	{title: "USD/H", order: "price", right: true, cell: func(n *Node) string { return price(n.PricePerHour) }},
+	{title: "TYPE", order: "type", cell: func(n *Node) string { return n.InstanceType }},
+	{title: "POOL", order: "pool", cell: func(n *Node) string { return n.NodePool },
+		narrow: func(n *Node) string { return cutMiddle(n.NodePool, narrowPool) }},
+	{title: "PODS", order: "pods", right: true, cell: func(n *Node) string { return places(n) }},
+	{title: "CAPACITY", cell: func(n *Node) string { return n.CapacityType }},
+	{title: "ZONE", order: "zone", cell: func(n *Node) string { return n.Zone }},
+	{title: "AGE", order: "age", right: true, cell: func(n *Node) string { return age(n.Age) }},
 }
 
 // bar returns a share as ten blocks and a percentage.
 func bar(share float64) string {
 	blocks := min(10, max(0, int(share*10+0.5)))
-	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", blocks), strings.Repeat("░", 10-blocks), share*100)
+	return strings.Repeat("█", blocks) + strings.Repeat("░", 10-blocks) + " " + percent(share)
 }
+
+func percent(share float64) string { return fmt.Sprintf("%3.0f%%", share*100) }
 
 // level returns the role of a share: low use, good use, nearly full, or overcommitted.
 func level(share float64) role {
@@ -90,6 +98,8 @@ func stateRole(state string) role {
 
 // These are the states of nodes.
 const (
+	StateLaunching = "launching"
+	StateLaunched  = "launched"
 	StateReady     = "ready"
 	StateNotReady  = "not ready"
 	StateCordoned  = "cordoned"
@@ -126,63 +136,78 @@ func age(seconds float64) string {
 	return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
 }
 
-// layout holds the columns and their widths.
-type layout struct {
-	columns []column
+// narrowPool is the length to which names of pools are shortened in the table of nodes.
+const narrowPool = 16
+
+// layout holds the columns of a table and their widths. The first column holds names, which may be shortened.
+type layout[T any] struct {
+	columns []column[T]
 	widths  []int
 }
 
-// longestName is the length to which names of nodes are truncated on a narrow screen.
-const longestName = 24
+// longestName is the length to which names are shortened before columns are omitted, and shortestName the length to
+// which they are shortened while there are other columns.
+const longestName, shortestName = 24, 4
 
-// arrange computes the layout of nodes for a width in characters, 0 for unlimited.
-func arrange(nodes []Node, room int) layout {
-	l := layout{columns: slices.Clone(columns)}
-	l.widths = make([]int, len(l.columns))
-	for c := range l.columns {
-		l.widths[c] = utf8.RuneCountInString(l.columns[c].title)
-		for i := range nodes {
-			l.widths[c] = max(l.widths[c], utf8.RuneCountInString(l.columns[c].cell(&nodes[i])))
-		}
-	}
+// arrange computes the layout of rows for a width in characters, 0 for unlimited.
+func arrange[T any](columns []column[T], rows []T, room int) layout[T] {
+	l := layout[T]{columns: slices.Clone(columns)}
+	l.measure(rows)
 	if room > 0 {
-		l.squeeze(room)
+		l.squeeze(rows, room)
 	}
 	return l
 }
 
-// shortestName is the minimum length of truncated names while there are other columns.
-const shortestName = 4
-
-// squeeze shortens names, then omits columns, until the rest fits. Finally it shortens names further.
-func (l *layout) squeeze(room int) {
-	if beyond := l.width() - room; beyond > 0 {
-		l.widths[0] = min(l.widths[0], max(longestName, l.widths[0]-beyond))
-	}
-	for l.width() > room {
-		worst := 0
-		for c := range l.columns {
-			if l.columns[c].rank > l.columns[worst].rank {
-				worst = c
-			}
-		}
-		if worst == 0 {
-			break
-		}
-		l.columns, l.widths = slices.Delete(l.columns, worst, worst+1), slices.Delete(l.widths, worst, worst+1)
-	}
-	for name := l.widths[0]; ; l.columns, l.widths = slices.Delete(l.columns, 1, 2), slices.Delete(l.widths, 1, 2) {
-		l.widths[0] = min(name, max(shortestName, room-(l.width()-l.widths[0])))
-		if len(l.columns) == 1 {
-			l.widths[0] = min(l.widths[0], room)
-		}
-		if l.width() <= room {
-			return
+// measure sets each width to that of the longest cell.
+func (l *layout[T]) measure(rows []T) {
+	l.widths = make([]int, len(l.columns))
+	for c := range l.columns {
+		l.widths[c] = utf8.RuneCountInString(l.columns[c].title)
+		for i := range rows {
+			l.widths[c] = max(l.widths[c], utf8.RuneCountInString(l.columns[c].cell(&rows[i])))
 		}
 	}
 }
 
-func (l *layout) width() int {
+// squeeze shortens names, then narrows columns, then omits some, then shortens names further, until the rest fits.
+// Names get what is left.
+func (l *layout[T]) squeeze(rows []T, room int) {
+	name := l.widths[0]
+	shorten := func(least int) bool {
+		l.widths[0] = min(name, max(least, room-(l.width()-l.widths[0])))
+		return l.width() <= room
+	}
+	if shorten(longestName) {
+		return
+	}
+	for c := range l.columns {
+		if narrow := l.columns[c].narrow; narrow != nil {
+			l.columns[c].cell = narrow
+		}
+	}
+	l.measure(rows)
+	for !shorten(longestName) && len(l.columns) > most {
+		l.drop()
+	}
+	for !shorten(shortestName) && len(l.columns) > 1 {
+		l.drop()
+	}
+	if len(l.columns) == 1 {
+		l.widths[0] = min(l.widths[0], room)
+	}
+}
+
+// most is the number of columns beside which names are shortened below longestName.
+const most = 3
+
+// drop omits the last column.
+func (l *layout[T]) drop() {
+	last := len(l.columns) - 1
+	l.columns, l.widths = l.columns[:last], l.widths[:last]
+}
+
+func (l *layout[T]) width() int {
 	sum := 2 * (len(l.widths) - 1)
 	for _, w := range l.widths {
 		sum += w
@@ -190,33 +215,38 @@ func (l *layout) width() int {
 	return sum
 }
 
+// shows reports whether the column by which the order sorts has a place.
+func (l *layout[T]) shows(order string) bool {
+	return slices.ContainsFunc(l.columns, func(c column[T]) bool { return c.order == order })
+}
+
 // header returns the line of titles.
-func (l *layout) header(p paint) string {
+func (l *layout[T]) header(p paint) string {
 	var b strings.Builder
-	for c, col := range l.columns {
-		l.write(&b, c, col.title, title, p)
+	for c := range l.columns {
+		l.write(&b, c, l.columns[c].title, title, p)
 	}
 	return strings.TrimRight(b.String(), " ")
 }
 
-// row returns the line of a node.
-func (l *layout) row(n *Node, p paint) string {
+// row returns the line of a row.
+func (l *layout[T]) row(of *T, p paint) string {
 	var b strings.Builder
-	for c, col := range l.columns {
-		r := plain
+	for c := range l.columns {
+		col, r := &l.columns[c], plain
 		if col.role != nil {
-			r = col.role(n)
+			r = col.role(of)
 		}
-		l.write(&b, c, col.cell(n), r, p)
+		l.write(&b, c, col.cell(of), r, p)
 	}
 	return strings.TrimRight(b.String(), " ")
 }
 
-func (l *layout) write(b *strings.Builder, c int, text string, r role, p paint) {
+func (l *layout[T]) write(b *strings.Builder, c int, text string, r role, p paint) {
 	if c > 0 {
 		b.WriteString("  ")
 	}
-	text = cut(text, l.widths[c])
+	text = cutMiddle(text, l.widths[c])
 	blank := strings.Repeat(" ", l.widths[c]-utf8.RuneCountInString(text))
 	if l.columns[c].right {
 		b.WriteString(blank)
@@ -225,6 +255,19 @@ func (l *layout) write(b *strings.Builder, c int, text string, r role, p paint) 
 	if !l.columns[c].right {
 		b.WriteString(blank)
 	}
+}
+
+// cutMiddle returns a name shortened to the width. Generated names differ at their ends, so the middle is left out.
+func cutMiddle(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	if width < 3 {
+		return cut(text, width)
+	}
+	end := width / 2
+	return string(runes[:width-end-1]) + "…" + string(runes[len(runes)-end:])
 }
 
 // cut returns a text truncated to the width, with a sign that marks the truncation.

@@ -5,13 +5,27 @@ import (
 	"strings"
 )
 
+// view is what the table of the screen shows. The key tab goes from one to the next.
+type view uint8
+
+const (
+	nodesView view = iota
+	waitingView
+	poolsView
+	views
+)
+
+func (v view) String() string { return [...]string{"nodes", "waiting", "pools"}[v] }
+
 // Screen is the visible state: a fleet, and the position in it. The zero value is an empty screen without a size.
 // Resize and Show set them. It is not safe for concurrent use.
 type Screen struct {
 	width, height int
 	// all is the fleet as it was passed to Show. fleet is its filtered and sorted part.
 	all, fleet *Fleet
-	layout     layout
+	pools      []poolTotal
+	layout     layout[Node]
+	poolLayout layout[poolTotal]
 	// problem is why the fleet is outdated.
 	problem string
 
@@ -20,8 +34,7 @@ type Screen struct {
 	filter  string
 	// typing means that keys edit the filter.
 	typing bool
-	// waiting means that the pods are displayed, not the nodes.
-	waiting bool
+	view   view
 	// cursor is the selected line, and first the first visible line.
 	cursor, first int
 	paint         paint
@@ -56,7 +69,7 @@ func (s *Screen) Show(f *Fleet) {
 func (s *Screen) Fail(err error) { s.problem = strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func (s *Screen) chosen() *Node {
-	if s.fleet == nil || s.waiting || s.cursor >= len(s.fleet.Nodes) {
+	if s.fleet == nil || s.view != nodesView || s.cursor >= len(s.fleet.Nodes) {
 		return nil
 	}
 	return &s.fleet.Nodes[s.cursor]
@@ -69,7 +82,8 @@ func (s *Screen) refresh() {
 	}
 	s.fleet = s.all.Filter(s.filter)
 	Sort(s.fleet.Nodes, orders[s.order].name, s.reverse)
-	s.layout = arrange(s.fleet.Nodes, s.width)
+	s.pools = totals(s.fleet.Nodes)
+	s.layout, s.poolLayout = arrange(columns, s.fleet.Nodes, s.width), arrange(poolColumns, s.pools, s.width)
 	s.move(0)
 }
 
@@ -78,8 +92,10 @@ func (s *Screen) lines() int {
 	switch {
 	case s.fleet == nil:
 		return 0
-	case s.waiting:
+	case s.view == waitingView:
 		return len(s.fleet.Waiting)
+	case s.view == poolsView:
+		return len(s.pools)
 	}
 	return len(s.fleet.Nodes)
 }
@@ -118,17 +134,27 @@ func (s *Screen) Press(key string) (quit bool) {
 	case "/":
 		s.typing = true
 	case "s":
-		s.order = (s.order + 1) % len(orders)
+		s.order = s.nextOrder()
 		s.refresh()
 	case "r":
 		s.reverse = !s.reverse
 		s.refresh()
 	case "tab":
-		s.waiting, s.cursor, s.first = !s.waiting, 0, 0
+		s.view, s.cursor, s.first = (s.view+1)%views, 0, 0
 	default:
 		s.move(s.steps(key))
 	}
 	return false
+}
+
+// nextOrder returns the next order whose column is displayed.
+func (s *Screen) nextOrder() int {
+	for i := 1; i < len(orders); i++ {
+		if next := (s.order + i) % len(orders); s.layout.shows(orders[next].name) {
+			return next
+		}
+	}
+	return s.order
 }
 
 // steps returns how far a key moves the selection.
@@ -182,12 +208,7 @@ func (s *Screen) Render() string {
 	for _, line := range summary(s.all, nil) {
 		lines = append(lines, cut(line, s.width))
 	}
-	lines = append(lines, "")
-	if s.waiting {
-		lines = append(lines, s.paint.of(title, cut(waitingHeader(nil), s.width)))
-	} else {
-		lines = append(lines, s.layout.header(s.paint))
-	}
+	lines = append(lines, "", s.header())
 	for i := s.first; i < min(s.first+s.page(), s.lines()); i++ {
 		lines = append(lines, s.line(i))
 	}
@@ -198,18 +219,33 @@ func (s *Screen) Render() string {
 	return strings.Join(lines[max(0, len(lines)-max(s.height, 1)):], "\n")
 }
 
+// header returns the titles of the table.
+func (s *Screen) header() string {
+	switch s.view {
+	case waitingView:
+		return s.paint.of(title, cut(waitingHeader(s.width, nil), s.width))
+	case poolsView:
+		return s.poolLayout.header(s.paint)
+	}
+	return s.layout.header(s.paint)
+}
+
 // line returns one line of the table.
 func (s *Screen) line(i int) string {
 	if i == s.cursor { // colors cannot be nested
-		if s.waiting {
-			return s.paint.of(chosen, waitingRow(&s.fleet.Waiting[i], s.width, nil))
-		}
-		return s.paint.of(chosen, s.layout.row(&s.fleet.Nodes[i], nil))
+		return s.paint.of(chosen, s.row(i, nil))
 	}
-	if s.waiting {
-		return waitingRow(&s.fleet.Waiting[i], s.width, s.paint)
+	return s.row(i, s.paint)
+}
+
+func (s *Screen) row(i int, p paint) string {
+	switch s.view {
+	case waitingView:
+		return waitingRow(&s.fleet.Waiting[i], s.width, p)
+	case poolsView:
+		return s.poolLayout.row(&s.pools[i], p)
 	}
-	return s.layout.row(&s.fleet.Nodes[i], s.paint)
+	return s.layout.row(&s.fleet.Nodes[i], p)
 }
 
 // footer returns the position and the help for keys.
@@ -220,16 +256,16 @@ func (s *Screen) footer() string {
 	case s.typing:
 		return cut("filter: "+s.filter+"▏ enter keeps it, esc drops it", s.width)
 	}
-	what, arrow := "nodes", "↑"
-	if s.waiting {
-		what = "waiting"
-	}
+	arrow := "↑"
 	if s.reverse {
 		arrow = "↓"
 	}
-	text := fmt.Sprintf("%s %d-%d of %d  by %s %s", what, min(s.first+1, s.lines()), min(s.first+s.page(), s.lines()), s.lines(), orders[s.order].name, arrow)
+	text := fmt.Sprintf("%s %d-%d of %d", s.view, min(s.first+1, s.lines()), min(s.first+s.page(), s.lines()), s.lines())
+	if s.view == nodesView {
+		text += "  by " + orders[s.order].name + " " + arrow
+	}
 	if s.filter != "" {
 		text += "  filter " + s.filter
 	}
-	return s.paint.of(faint, cut(text+"   tab pods/nodes  s sort  r reverse  / filter  q quit", s.width))
+	return s.paint.of(faint, cut(text+"  tab view  s sort  r reverse  / filter  q quit", s.width))
 }

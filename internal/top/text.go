@@ -5,24 +5,32 @@ import (
 	"strings"
 )
 
-// Text returns the whole fleet as plain text, without colors, for scripts, documents and dumb terminals.
-func Text(f *Fleet) string {
+// Text returns the whole fleet as plain text, without colors, for scripts, documents and dumb terminals. Tables fit a
+// width in characters, 0 for unlimited. Reasons of pods are not shortened.
+func Text(f *Fleet, width int) string {
 	var b strings.Builder
 	for _, line := range summary(f, nil) {
 		fmt.Fprintln(&b, line)
 	}
-	l := arrange(f.Nodes, 0)
-	fmt.Fprintf(&b, "\n%s\n", l.header(nil))
-	for i := range f.Nodes {
-		fmt.Fprintln(&b, l.row(&f.Nodes[i], nil))
-	}
+	fmt.Fprintln(&b)
+	writeTable(&b, poolColumns, totals(f.Nodes), width)
+	fmt.Fprintln(&b)
+	writeTable(&b, columns, f.Nodes, width)
 	if len(f.Waiting) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", waitingHeader(nil))
+		fmt.Fprintf(&b, "\n%s\n", waitingHeader(width, nil))
 		for i := range f.Waiting {
-			fmt.Fprintln(&b, waitingRow(&f.Waiting[i], 0, nil))
+			fmt.Fprintln(&b, waitingLine(&f.Waiting[i], width))
 		}
 	}
 	return b.String()
+}
+
+func writeTable[T any](b *strings.Builder, columns []column[T], rows []T, width int) {
+	l := arrange(columns, rows, width)
+	fmt.Fprintln(b, l.header(nil))
+	for i := range rows {
+		fmt.Fprintln(b, l.row(&rows[i], nil))
+	}
 }
 
 // summary returns the lines about all nodes.
@@ -36,14 +44,15 @@ func summary(f *Fleet, p paint) []string {
 	}
 	nodes, pods := counted(len(f.Nodes), "node"), counted(f.Pods, "pod")
 	if f.Of != nil {
-		nodes, pods = fmt.Sprintf("%d of %s", len(f.Nodes), counted(f.Of.Nodes, "node")), fmt.Sprintf("%d of %s", f.Pods, counted(f.Of.Pods, "pod"))
+		nodes, pods = fmt.Sprintf("%d of %s", len(f.Nodes), counted(f.Of.Nodes, "node")),
+			fmt.Sprintf("%d of %s", f.Pods, counted(f.Of.Pods, "pod"))
 	}
 	first := fmt.Sprintf("%s  %s, %s", f.At.UTC().Format("2006-01-02 15:04:05"), nodes, pods)
 	if waiting > 0 {
 		first += fmt.Sprintf("; %s waiting", counted(waiting, "pod"))
 	}
 	if hopeless > 0 {
-		first += ", " + p.of(bad, fmt.Sprintf("%d without a place", hopeless))
+		first += ", " + p.of(bad, fmt.Sprintf("%d unschedulable", hopeless))
 	}
 	lines := []string{
 		first,
@@ -56,16 +65,16 @@ func summary(f *Fleet, p paint) []string {
 	return lines
 }
 
-// cost formats the price and the lower bound, as the share that is known to be necessary.
+// cost formats the price, and the lower bound with its share of the price.
 func cost(f *Fleet) string {
-	text := fmt.Sprintf("%.4f USD per hour", f.PricePerHour)
+	text := fmt.Sprintf("%.4f USD per hour, %.2f per month", f.PricePerHour, f.PricePerHour*hoursPerMonth)
 	if f.Of != nil {
-		text = fmt.Sprintf("%.4f of %.4f USD per hour", f.PricePerHour, f.Of.PricePerHour)
+		text = fmt.Sprintf("%.4f of %.4f USD per hour, %.2f per month", f.PricePerHour, f.Of.PricePerHour, f.PricePerHour*hoursPerMonth)
 	}
 	if f.PricePerHour <= 0 || f.LowerBoundPerHour <= 0 {
 		return text
 	}
-	return text + fmt.Sprintf("; no plan for these pods costs less than %.4f, which is %.0f%% of it", f.LowerBoundPerHour, 100*f.LowerBoundPerHour/f.PricePerHour)
+	return text + fmt.Sprintf("; lower bound %.4f (%.0f%%)", f.LowerBoundPerHour, 100*f.LowerBoundPerHour/f.PricePerHour)
 }
 
 func counted(n int, what string) string {
@@ -78,18 +87,32 @@ func counted(n int, what string) string {
 // noPlace is the outcome of unschedulable pods.
 const noPlace = "NoPlace"
 
-const waitingFormat = "%-40s  %5s  %-12s  %s"
-
-func waitingHeader(p paint) string {
-	return p.of(title, fmt.Sprintf(waitingFormat, "WAITING POD", "COUNT", "OUTCOME", "WHY"))
+// podColumn is the width of the names of pods on a screen of a width, 0 for unlimited.
+func podColumn(width int) int {
+	if width == 0 || width > 100 {
+		return 40
+	}
+	return max(11, width*3/10)
 }
 
-// waitingRow returns the line of pending pods, truncated to the width, 0 for unlimited.
-func waitingRow(w *Waiting, room int, p paint) string {
-	line := fmt.Sprintf(waitingFormat, cut(w.Pod, 40), fmt.Sprint(w.Count), w.Outcome, strings.Join(strings.Fields(w.Why), " "))
-	if room > 0 {
-		line = cut(line, room)
-	}
+// waitingColumns joins the columns of pending pods.
+func waitingColumns(width int, pod, count, outcome, why string) string {
+	n := podColumn(width)
+	return fmt.Sprintf("%-*s  %5s  %-12s  %s", n, cutMiddle(pod, n), count, outcome, why)
+}
+
+func waitingHeader(width int, p paint) string {
+	return p.of(title, waitingColumns(width, "WAITING POD", "COUNT", "OUTCOME", "WHY"))
+}
+
+// waitingLine returns the whole line of pending pods.
+func waitingLine(w *Waiting, width int) string {
+	return waitingColumns(width, w.Pod, fmt.Sprint(w.Count), w.Outcome, strings.Join(strings.Fields(w.Why), " "))
+}
+
+// waitingRow returns the line of pending pods, cut to the width.
+func waitingRow(w *Waiting, width int, p paint) string {
+	line := cut(waitingLine(w, width), width)
 	if w.Outcome == noPlace {
 		return p.of(bad, line)
 	}

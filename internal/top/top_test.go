@@ -17,15 +17,18 @@ import (
 
 // large returns a fleet with the given number of nodes, and a hundred reasons for pending pods.
 func large(nodes int) *Fleet {
-	f := &Fleet{At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Pods: 10 * nodes, CPU: 0.61, Memory: 0.4, PricePerHour: 100, LowerBoundPerHour: 81}
+	f := &Fleet{At: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Pods: 10 * nodes, CPU: 0.61, Memory: 0.4,
+		PricePerHour: 100, LowerBoundPerHour: 81}
 	for i := range nodes {
 		f.Nodes = append(f.Nodes, Node{
-			Name: fmt.Sprintf("node-%05d", i), NodePool: "default", InstanceType: []string{"m.large", "c.xlarge"}[i%2], Zone: fmt.Sprintf("zone-%d", i%3), CapacityType: "spot",
+			Name: fmt.Sprintf("node-%05d", i), NodePool: "default", InstanceType: []string{"m.large", "c.xlarge"}[i%2],
+			Zone: fmt.Sprintf("zone-%d", i%3), CapacityType: "spot",
 			State: StateReady, CPU: float64(i%100) / 100, Memory: 0.5, Pods: 10, Places: 58, PricePerHour: float64(i%7) / 10, Age: float64(60 * i),
 		})
 	}
 	for i := range 100 {
-		f.Waiting = append(f.Waiting, Waiting{Pod: fmt.Sprintf("default/pod-%d", i), Count: 2, Outcome: noPlace, Why: "needs 16 of cpu,\nat most 8 is free"})
+		f.Waiting = append(f.Waiting, Waiting{Pod: fmt.Sprintf("default/pod-%d", i), Count: 2, Outcome: noPlace,
+			Why: "needs 16 of cpu,\nat most 8 is free"})
 	}
 	return f
 }
@@ -114,10 +117,17 @@ func TestScreenWaiting(t *testing.T) {
 	s.Press("tab")
 	s.Press("down")
 	text := s.Render()
-	if !strings.Contains(text, "default/pod-3 ") || strings.Contains(text, "node-") || !strings.Contains(text, "needs 16 of cpu, at") || !strings.Contains(text, "waiting 1-4 of 100") {
-		t.Errorf("waiting pods:\n%s", text)
+	switch {
+	case !strings.Contains(text, "default/pod-3 "):
+		t.Errorf("waiting pods: text lacks \"default/pod-3 \"\n%s", text)
+	case strings.Contains(text, "node-"):
+		t.Errorf("waiting pods: text contains \"node-\"\n%s", text)
+	case !strings.Contains(text, "needs 16 of cpu, at"):
+		t.Errorf("waiting pods: text lacks \"needs 16 of cpu, at\"\n%s", text)
+	case !strings.Contains(text, "waiting 1-4 of 100"):
+		t.Errorf("waiting pods: text lacks \"waiting 1-4 of 100\"\n%s", text)
 	}
-	if !strings.Contains(text, "200 pods waiting, 200 without a place") {
+	if !strings.Contains(text, "200 pods waiting, 200 unschedulable") {
 		t.Errorf("the summary does not count them:\n%s", text)
 	}
 	s.Fail(errors.New("the API server\nis away"))
@@ -201,17 +211,93 @@ func TestText(t *testing.T) {
 	f.Nodes[1].State, f.Nodes[1].Places = StateNotReady, 0
 	want := `2026-11-20 12:00:00  2 nodes, 20 pods
 cpu ██████░░░░  61%   memory ████░░░░░░  40%
-100.0000 USD per hour; no plan for these pods costs less than 81.0000, which is 81% of it
+100.0000 USD per hour, 73000.00 per month; lower bound 81.0000 (81%)
 
-NODE        POOL     TYPE      ZONE    CAPACITY  CPU              MEMORY            PODS   USD/H   AGE  STATE
-node-00000  default  m.large   zone-0  spot      ░░░░░░░░░░   0%  █████░░░░░  50%  10/58       -    0s  ready
-node-00001  default  c.xlarge  zone-1  spot      ░░░░░░░░░░   1%  █████░░░░░  50%     10  0.1000  1m0s  not ready
+POOL     NODES  PODS   USD/H  USD/MONTH  CPU              MEMORY
+default      2    20  0.1000      73.00  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+
+NODE        STATE      CPU              MEMORY            USD/H  TYPE      POOL      PODS  CAPACITY  ZONE     AGE
+node-00000  ready      ░░░░░░░░░░   0%  █████░░░░░  50%       -  m.large   default  10/58  spot      zone-0    0s
+node-00001  not ready  ░░░░░░░░░░   1%  █████░░░░░  50%  0.1000  c.xlarge  default     10  spot      zone-1  1m0s
 `
-	if diff := cmp.Diff(want, Text(f)); diff != "" {
+	if diff := cmp.Diff(want, Text(f, 0)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if f.PricePerHour = 0; strings.Contains(Text(f), "no plan") {
+	if f.PricePerHour = 0; strings.Contains(Text(f, 0), "lower bound") {
 		t.Error("a fleet without cost is compared with a bound")
+	}
+}
+
+// TestTextFits verifies which columns of a fleet with long names are shown on 80 and on 120 characters, and that names
+// are shortened in the middle.
+func TestTextFits(t *testing.T) {
+	f := large(2)
+	f.Waiting = nil
+	f.Nodes[0].Name, f.Nodes[1].Name = "ip-10-0-17-221.eu-central-1.compute.internal", "ip-10-0-17-99.eu-central-1.compute.internal"
+	f.Nodes[0].NodePool, f.Nodes[1].NodePool = "a-pool-with-a-name-that-is-much-too-long-for-a-terminal-of-eighty-characters", "gpu"
+	for width, want := range map[int]string{
+		80: `POOL                                NODES  PODS   USD/H  USD/MONTH  CPU   MEMORY
+gpu                                     1    10  0.1000      73.00    0%    0%
+a-pool-with-a-na…eighty-characters      1    10       -          -    0%    0%
+
+NODE                                       STATE  CPU   MEMORY   USD/H  TYPE
+ip-10-0-17-221.eu-ce…l-1.compute.internal  ready    0%   50%         -  m.large
+ip-10-0-17-99.eu-cen…l-1.compute.internal  ready    1%   50%    0.1000  c.xlarge
+`,
+		120: `POOL                                                    NODES  PODS   USD/H  USD/MONTH  CPU              MEMORY
+gpu                                                         1    10  0.1000      73.00  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+a-pool-with-a-name-that-is…rminal-of-eighty-characters      1    10       -          -  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+
+NODE                              STATE  CPU   MEMORY   USD/H  TYPE      POOL               PODS  CAPACITY  ZONE     AGE
+ip-10-0-17-221.…compute.internal  ready    0%   50%         -  m.large   a-pool-…aracters  10/58  spot      zone-0    0s
+ip-10-0-17-99.e…compute.internal  ready    1%   50%    0.1000  c.xlarge  gpu               10/58  spot      zone-1  1m0s
+`,
+	} {
+		_, tables, _ := strings.Cut(Text(f, width), "\n\n")
+		if diff := cmp.Diff(want, tables); diff != "" {
+			t.Errorf("on %d characters, -want +got:\n%s", width, diff)
+		}
+	}
+	for _, width := range []int{80, 120} {
+		for line := range strings.Lines(Text(f, width)) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d characters on %d: %s", n, width, line)
+			}
+		}
+	}
+	f = large(20) // names of ordinary length
+	s := &Screen{}
+	for width, last := range map[int]string{80: "CAPACITY", 120: "AGE"} {
+		s.Resize(width, 24)
+		s.Show(f)
+		if header := s.header(); !strings.HasSuffix(header, last) {
+			t.Errorf("on %d characters the columns are %s, want up to %s", width, header, last)
+		}
+	}
+}
+
+// TestScreenPools verifies the totals of pools, and that the orders that s selects are those of visible columns.
+func TestScreenPools(t *testing.T) {
+	f := large(30)
+	for i := range f.Nodes[:10] {
+		f.Nodes[i].NodePool = "spare"
+	}
+	s := &Screen{}
+	s.Resize(80, 24)
+	s.Show(f)
+	s.Press("tab")
+	s.Press("tab")
+	lines := strings.Split(s.Render(), "\n")
+	if !strings.HasPrefix(lines[4], "POOL") || !strings.HasPrefix(lines[5],
+		"default     20   200  6.1000    4453.00") || !strings.HasPrefix(lines[6], "spare       10   100") {
+		t.Errorf("the pools are\n%s", strings.Join(lines, "\n"))
+	}
+	s.Press("tab")
+	for range orders {
+		s.Press("s")
+		if by := orders[s.order].name; by == "age" || by == "zone" {
+			t.Errorf("by %s, which has no column on 80 characters", by)
+		}
 	}
 }
 

@@ -32,17 +32,23 @@ func TestBound(t *testing.T) {
 	}{
 		{"nothing", pool(`{"limits":{"cpu":"1e3"}}`), pool(`{"limits":{"cpu":"1e3"}}`), nil},
 		{"a label like a quantity", pool(`{"x":"1e1234567"}`), pool(`{"x":"1e1234567"}`), nil},
-		{"a small exponent", pool(`{"limits":{"cpu":"1e-1000000000"}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why), []Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
-		{"a number", pool(`{"limits":{"cpu":1e-1000000000}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why), []Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
-		{"many digits", pool(`{"limits":{"cpu":"` + long + `"}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: a quantity of 65 characters, want at most 64"),
+		{"a small exponent", pool(`{"limits":{"cpu":"1e-1000000000"}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why),
+			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
+		{"a number", pool(`{"limits":{"cpu":1e-1000000000}}`), noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why),
+			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
+		{"many digits", pool(`{"limits":{"cpu":"` + long + `"}}`),
+			noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: a quantity of 65 characters, want at most 64"),
 			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: "a quantity of 65 characters, want at most 64"}}},
 		{"one of a list", `{"kind":"NodePoolList","items":[` + pool(`{}`) + `,{"metadata":{"name":"b","namespace":"n"},"spec":{"limits":{"cpu":"1e-1000000000"}}}]}`,
 			`{"items":[` + pool(`{}`) + `,{"metadata":{"annotations":{"karpenter-go.github.io/unreadable":"spec.limits.cpu: ` + why + `"},"name":"b","namespace":"n"},"spec":{"limits":{"cpu":"0"}}}],"kind":"NodePoolList"}`,
 			[]Fault{{Kind: "NodePool", Name: "n/b", Field: "spec.limits.cpu", Why: why}}},
-		{"an event", `{"type":"ADDED","object":` + pool(`{"limits":{"cpu":"1e-1000000000"}}`) + `}`, `{"object":` + noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why) + `,"type":"ADDED"}`,
+		{"an event", `{"type":"ADDED","object":` + pool(`{"limits":{"cpu":"1e-1000000000"}}`) + `}`,
+			`{"object":` + noted(`{"limits":{"cpu":"0"}}`, "spec.limits.cpu: "+why) + `,"type":"ADDED"}`,
 			[]Fault{{Kind: "NodePool", Name: "a", Field: "spec.limits.cpu", Why: why}}},
-		{"a duration", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999h"}}}`), pool(`{"template":{"spec":{"terminationGracePeriod":"2562047h"}}}`), nil},
-		{"a duration that can be read", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), nil},
+		{"a duration", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999h"}}}`),
+			pool(`{"template":{"spec":{"terminationGracePeriod":"2562047h"}}}`), nil},
+		{"a duration that can be read", pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`),
+			pool(`{"template":{"spec":{"terminationGracePeriod":"99999999s"}}}`), nil},
 		{"a field of LimitRange",
 			`{"kind":"LimitRange","spec":{"limits":[{"maxLimitRequestRatio":{"cpu":"1e-1000000000"}}]}}`,
 			`{"kind":"LimitRange","spec":{"limits":[{"maxLimitRequestRatio":{"cpu":"0"}}]}}`,
@@ -84,7 +90,8 @@ func TestBound(t *testing.T) {
 			}
 		})
 	}
-	for _, document := range []string{`{"limits":{"cpu":"1e1000"}`, `{"cpu":"1e10000","x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`} {
+	for _, document := range []string{`{"limits":{"cpu":"1e1000"}`,
+		`{"cpu":"1e10000","x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`} {
 		if _, _, err := Bound([]byte(document)); err == nil {
 			t.Errorf("%.60s: no error", document)
 		}
@@ -95,7 +102,8 @@ func TestBound(t *testing.T) {
 type answering struct{ kind, body string }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {a.kind}}, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {a.kind}},
+		Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
 func TestTransport(t *testing.T) {
@@ -145,8 +153,13 @@ func TestTransportFails(t *testing.T) {
 	}
 	defer response.Body.Close()
 	got, err := io.ReadAll(response.Body)
-	if len(got) > 0 || err == nil || !strings.Contains(err.Error(), "nested more than 250 deep") {
-		t.Errorf("%d bytes and the error %v, want none and one about the nesting", len(got), err)
+	switch {
+	case len(got) > 0:
+		t.Errorf("len(got) is %v, want 0", len(got))
+	case err == nil:
+		t.Errorf("no error")
+	case !strings.Contains(err.Error(), "nested more than 250 deep"):
+		t.Errorf(`err.Error() lacks "nested more than 250 deep", bytes and the error %v`, err)
 	}
 }
 

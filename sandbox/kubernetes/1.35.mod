@@ -1,5 +1,5 @@
 // Written by `go -C tools run ./kubernetes`, from go.mod.
-module github.com/karpenter-go/karpenter/sandbox
+module github.com/karpenter-go/karpenter/sandbox/kubernetes
 
 go 1.26.0
 

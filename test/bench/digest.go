@@ -23,7 +23,7 @@ var digested = []string{"inflate-1k", "diverse-1k", "heterogeneous-1k", "spread-
 //	bench digest [-binary FILE] [-update] FILE
 func digest(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("digest", flag.ContinueOnError)
-	binary := flags.String("binary", "bin/karpenter", "the program whose `simulate` answers")
+	binary := flags.String("binary", "bin/kubectl-karpenter", "the program whose `simulate` answers")
 	update := flags.Bool("update", false, "write the file instead of comparing with it")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Command bench measures the cost of `karpenter simulate` and the quality of its plans, and prints Markdown tables.
+// Command bench measures the cost of `kubectl karpenter simulate` and the quality of its plans, and prints Markdown tables.
 //
 //	go -C test run ./bench                          all tables (docs/performance.md holds them)
 //	go -C test run ./bench -tables price -only '^spread'

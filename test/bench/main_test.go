@@ -15,7 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// binary is the path of the karpenter under test.
+// binary is the path of the kubectl-karpenter under test.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -33,11 +33,11 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer folder.Remove()
-	binary = filepath.Join(folder.Path, "karpenter")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/karpenter")
+	binary = filepath.Join(folder.Path, "kubectl-karpenter")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/kubectl-karpenter")
 	build.Dir = filepath.Join("..", "..")
 	if output, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: building karpenter: %v\n%s", err, output)
+		fmt.Fprintf(os.Stderr, "bench: building kubectl-karpenter: %v\n%s", err, output)
 		return 1
 	}
 	return m.Run()

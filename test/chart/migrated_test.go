@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/migrate"
 )
 
-// TestMigratedValues checks that the chart renders the output of `karpenter migrate` for older values like those
+// TestMigratedValues checks that the chart renders the output of `kubectl karpenter migrate` for older values like those
 // older values, and that its notes contain no warnings about the output.
 func TestMigratedValues(t *testing.T) {
 	paths, err := filepath.Glob("testdata/old/*.yaml")

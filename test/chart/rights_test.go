@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/doctor"
 )
 
-// TestRights compares the chart's roles with the table of the controller's permissions, which `karpenter doctor`
+// TestRights compares the chart's roles with the table of the controller's permissions, which `kubectl karpenter doctor`
 // uses. The roles grant exactly these, plus the finalizers that some clusters require.
 func TestRights(t *testing.T) {
 	if doctor.SwitchedOff != webhook.SwitchedOff {

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,8 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/scratch"
 )
 
-// desk is an environment for running commands: an empty folder with the needed parts of a clone, bin/karpenter on the
-// PATH, kubectl beside it, and a cache of its own, so that nothing is left behind.
+// desk is an environment for running commands: an empty folder with the needed parts of a clone, the programs of bin on
+// the PATH, kubectl after them, and a cache of its own, so that nothing is left behind.
 type desk struct {
 	t      testing.TB
 	folder string
@@ -34,23 +33,28 @@ var built struct {
 	err    error
 }
 
-// karpenter builds the binary once and returns its path.
-func karpenter(t testing.TB) string {
+// programs builds the binaries once and returns their folder.
+func programs(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
 		if built.folder, built.err = scratch.New("karpenter-docs-"); built.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-o", filepath.Join(built.folder.Path, "karpenter"), "./cmd/karpenter")
-		build.Dir = root
-		if output, err := build.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("%w\n%s", err, output)
+		for _, program := range []struct{ name, module, pkg string }{
+			{"karpenter", ".", "./cmd/karpenter"}, {"kubectl-karpenter", ".", "./cmd/kubectl-karpenter"}, {"karpenter-sandbox", "sandbox", "."},
+		} {
+			build := exec.Command("go", "build", "-o", filepath.Join(built.folder.Path, program.name), program.pkg)
+			build.Dir = filepath.Join(root, program.module)
+			if output, err := build.CombinedOutput(); err != nil {
+				built.err = fmt.Errorf("%s: %w\n%s", program.name, err, output)
+				return
+			}
 		}
 	})
 	if built.err != nil {
-		t.Fatalf("building karpenter: %v", built.err)
+		t.Fatalf("building the programs: %v", built.err)
 	}
-	return filepath.Join(built.folder.Path, "karpenter")
+	return built.folder.Path
 }
 
 func TestMain(m *testing.M) {
@@ -66,7 +70,7 @@ func newDesk(t testing.TB) *desk {
 	t.Helper()
 	folder := t.TempDir()
 	bin := filepath.Join(folder, "bin")
-	if err := errors.Join(os.Mkdir(bin, 0o755), os.Symlink(karpenter(t), filepath.Join(bin, "karpenter"))); err != nil {
+	if err := os.Symlink(programs(t), bin); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"api", "charts", "docs", "deploy"} {
@@ -147,7 +151,7 @@ func TestCluster(t *testing.T) {
 	}
 	d := newDesk(t)
 	t.Cleanup(func() {
-		down := exec.Command(filepath.Join(d.folder, "bin", "karpenter"), "sandbox", "down")
+		down := exec.Command(filepath.Join(d.folder, "bin", "karpenter-sandbox"), "down")
 		down.Dir, down.Env = d.folder, d.env
 		if output, err := down.CombinedOutput(); err != nil {
 			t.Errorf("stopping the sandbox: %v\n%s", err, output)

@@ -13,12 +13,11 @@ import (
 )
 
 // Of pods with a spread constraint, no more are nominated to a node at a time than the constraint admits beside each
-// other (crowd, in internal/engine/plan). kube-scheduler counts a nominated pod as if it ran there, so until it is
-// bound, the others may be inadmissible on the node that is planned for them. kube-scheduler tries pods of equal
-// priority in any order. Those that it tries first are bound to any other node where they are admissible, and it
-// reserves the capacity of a nominated pod for no pod of higher priority. A pod that loses its capacity to one of them
-// needs another node. This file recognizes such launches: every pod of the launch lost its node in this way, and fits
-// on it otherwise. Every other launch beyond the plan is a failure.
+// other (crowd, in internal/engine/plan), and none while they may take the capacity of pods of lower priority (outrank).
+// kube-scheduler binds the others to any node where they are admissible, and it reserves the capacity of a nominated pod
+// for no pod of higher priority. A pod that loses its capacity to one of them needs another node. This file recognizes
+// such launches: every pod of the launch lost its node in this way, and fits on it otherwise. Every other launch beyond
+// the plan is a failure.
 
 // seat is the place of a pod in the plan. nominated reports whether kube-scheduler knows it.
 type seat struct {
@@ -150,7 +149,7 @@ func (s seating) crowds(pod, other *corev1.Pod) bool {
 }
 
 // limited reports whether the pod's spread constraint is the reason that not all pods of its workload are nominated:
-// some are nominated to each of their nodes.
+// some are nominated to each of their nodes, or none at all, because the workload outranks others of the plan.
 func (s seating) limited(pod *corev1.Pod) bool {
 	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule
@@ -168,12 +167,11 @@ func (s seating) limited(pod *corev1.Pod) bool {
 			rest++
 		}
 	}
+	each, any := true, false
 	for _, some := range nominated {
-		if !some {
-			return false
-		}
+		each, any = each && some, any || some
 	}
-	return rest > 0
+	return rest > 0 && (each || !any)
 }
 
 func priorityOf(pod *corev1.Pod) int32 {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// simProcess is `karpenter sandbox aws-sim` in a process of its own, as in docs/sandbox.md.
+// simProcess is `karpenter-sandbox aws-sim` in a process of its own, as in docs/sandbox.md.
 type simProcess struct {
 	t        *testing.T
 	endpoint string
@@ -26,7 +26,7 @@ type simProcess struct {
 // startSim starts it beside a cluster and reads the address that it prints.
 func startSim(t *testing.T, c *cluster) *simProcess {
 	t.Helper()
-	command := exec.Command(binary, "sandbox", "aws-sim", "--listen", "127.0.0.1:0", "--kubeconfig", c.sandbox.Kubeconfig(), "--lag", "500ms")
+	command := exec.Command(sandboxed, "aws-sim", "--listen", "127.0.0.1:0", "--kubeconfig", c.sandbox.Kubeconfig(), "--lag", "500ms")
 	command.Stderr = os.Stderr
 	output, err := command.StdoutPipe()
 	if err != nil {
@@ -118,9 +118,11 @@ func TestAWSSimVerb(t *testing.T) {
 	w := &awsWorld{cluster: ownClusterOf(t, "aws")}
 	w.log = filepath.Join(filepath.Dir(w.sandbox.Kubeconfig()), "karpenter.log")
 	sim := startSim(t, w.cluster)
-	w.environment = []string{"AWS_ENDPOINT_URL=" + sim.endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=any", "AWS_SECRET_ACCESS_KEY=any", "AWS_EC2_METADATA_DISABLED=true"}
+	w.environment = []string{"AWS_ENDPOINT_URL=" + sim.endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=any",
+		"AWS_SECRET_ACCESS_KEY=any", "AWS_EC2_METADATA_DISABLED=true"}
 	(&stage{cluster: w.cluster, t: t, name: "aws"}).apply(filepath.Join("testdata", "aws-class.yaml"))
-	w.runController(t, w.log, append([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=sandbox"}, quickTimers...)...)
+	w.runController(t, w.log, append([]string{"--cloud-provider=aws", "--cluster-name=sandbox", "--interruption-queue=sandbox"},
+		quickTimers...)...)
 	s := w.stage(t, "aws-verb")
 	s.require(among("karpenter.sh/capacity-type", "spot"), among("karpenter.k8s.aws/instance-family", "c6g", "m6g", "c6i", "m6i"))
 	s.scale("app", 4)

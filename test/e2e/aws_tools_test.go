@@ -19,7 +19,7 @@ import (
 
 // tool runs a verb on the cluster, with its own environment instead of the AWS variables.
 func (w *awsWorld) tool(ctx context.Context, environment []string, arguments ...string) (string, error) {
-	command := exec.CommandContext(ctx, binary, append(arguments, "--kubeconfig", w.sandbox.Kubeconfig())...)
+	command := exec.CommandContext(ctx, plugin, append(arguments, "--kubeconfig", w.sandbox.Kubeconfig())...)
 	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "AWS_") })
 	command.Env = append(command.Env, environment...)
 	output, err := command.Output()
@@ -70,19 +70,19 @@ func (s *awsStage) toldByTop(environment []string, source string, flags ...strin
 		}
 	}
 	if err != nil || json.Unmarshal([]byte(output), &fleet) != nil || !strings.HasPrefix(fleet.PriceSource, source) {
-		s.t.Fatalf("karpenter top %v: %v, want prices from %q in\n%s", flags, err, source, output)
+		s.t.Fatalf("kubectl karpenter top %v: %v, want prices from %q in\n%s", flags, err, source, output)
 	}
 	told := map[string]string{}
 	for _, n := range fleet.Nodes {
 		told[n.Name] = fmt.Sprint(n.InstanceType, n.Zone, n.CapacityType)
 		if n.PricePerHour <= 0 {
-			s.t.Errorf("karpenter top %v: node %s costs %v", flags, n.Name, n.PricePerHour)
+			s.t.Errorf("kubectl karpenter top %v: node %s costs %v", flags, n.Name, n.PricePerHour)
 		}
 	}
 	for _, pod := range s.pods("app") {
 		node := s.node(pod)
 		if is := node.Labels[corev1.LabelInstanceTypeStable] + node.Labels[corev1.LabelTopologyZone] + node.Labels[karpv1.LabelCapacityType]; told[node.Name] != is {
-			s.t.Errorf("karpenter top %v: node %s is %q, want %q", flags, node.Name, told[node.Name], is)
+			s.t.Errorf("kubectl karpenter top %v: node %s is %q, want %q", flags, node.Name, told[node.Name], is)
 		}
 	}
 }

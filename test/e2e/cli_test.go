@@ -34,23 +34,30 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		{"unexpected argument", []string{"demo", "now"}, 2, []string{"now"}},
 		{"bad number", []string{"demo", "--replicas=many"}, 2, []string{"replicas", "many"}},
 		{"number out of range", []string{"demo", "--replicas=0"}, 2, []string{"--replicas", "0"}},
-		{"missing assets", []string{"demo", "--sandbox-assets", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")}, 2, []string{"none"}},
+		{"missing assets", []string{"demo", "--sandbox-assets", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")},
+			2, []string{"none"}},
 		{"missing kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", missing}, 2, []string{missing}},
 		{"broken kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", broken}, 2, []string{"kubeconfig"}},
 		{"unreachable API server", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", unreachable}, 1, []string{"127.0.0.1:1"}},
 		{"unknown provider", []string{"controller", "--cloud-provider=moon"}, 2, []string{"moon", "kwok"}},
 		{"unknown timer", []string{"controller", "--cloud-provider=kwok", "--timers=nap=1s"}, 2, []string{"nap"}},
 		{"unsupported gate", []string{"controller", "--cloud-provider=kwok", "--feature-gates=NodeOverlay=true"}, 2, []string{"NodeOverlay"}},
-		{"missing instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(), "--instance-types-file-path", missing}, 2, []string{missing}},
-		{"broken instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(), "--instance-types-file-path", types}, 2, []string{types}},
-		{"no sandbox", []string{"sandbox", "kubeconfig", "--data-dir", filepath.Join(folder, "empty")}, 1, []string{"no sandbox"}},
+		{"missing instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(),
+			"--instance-types-file-path", missing}, 2, []string{missing}},
+		{"broken instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(),
+			"--instance-types-file-path", types}, 2, []string{types}},
+		{"no sandbox", []string{"kubeconfig", "--data-dir", filepath.Join(folder, "empty")}, 1, []string{"no sandbox"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			arguments := test.arguments
 			if arguments[0] == "controller" { // the default ports may be taken by another process
 				arguments = append(arguments, "--metrics-port=0", "--health-probe-port=0")
 			}
-			command := exec.CommandContext(t.Context(), binary, arguments...)
+			program := binary
+			if arguments[0] == "demo" || arguments[0] == "kubeconfig" {
+				program = sandboxed
+			}
+			command := exec.CommandContext(t.Context(), program, arguments...)
 			command.Env = append(os.Environ(), "KUBECONFIG=")
 			var output, complaint bytes.Buffer
 			command.Stdout, command.Stderr = &output, &complaint
@@ -60,8 +67,8 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 				t.Errorf("it ended with %v, want exit code %d", err, test.code)
 			}
 			said := complaint.String()
-			if !strings.HasPrefix(said, "karpenter: ") || strings.Count(said, "\n") != 1 || !containsAll(said, test.says) {
-				t.Errorf("it printed %q, want one line that begins with karpenter: and names %q", said, test.says)
+			if !strings.HasPrefix(said, filepath.Base(program)+": ") || strings.Count(said, "\n") != 1 || !containsAll(said, test.says) {
+				t.Errorf("it printed %q, want one line that begins with %s: and names %q", said, filepath.Base(program), test.says)
 			}
 			if strings.Contains(said+output.String(), "goroutine ") {
 				t.Errorf("it printed a stack trace")

@@ -40,7 +40,8 @@ func TestConsolidationStory(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"60 nodes so far", "The plan", "Underutilized", "The bill after", "none waited for a node", "Everything is stopped."} {
+	for _, want := range []string{"60 nodes so far", "The plan", "Underutilized", "The bill after", "none waited for a node",
+		"Everything is stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
 		}
@@ -59,7 +60,8 @@ func TestAWSDemo(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"pods running             40", "The bill", "All pods ran elsewhere", "were replaced in", "The bill with the new image", "nodes gone", "Everything is stopped."} {
+	for _, want := range []string{"pods running             40", "The bill", "All pods ran elsewhere", "were replaced in",
+		"The bill with the new image", "nodes gone", "Everything is stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
 		}
@@ -93,7 +95,7 @@ func TestInterruptedDemo(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
-// runningDemo is `karpenter demo` in a directory of its own.
+// runningDemo is `karpenter-sandbox demo` in a directory of its own.
 type runningDemo struct {
 	command        *exec.Cmd
 	out, complaint output
@@ -113,7 +115,7 @@ func startDemo(t *testing.T, flags ...string) *runningDemo {
 		}
 		giveBack(t, directory)
 	})
-	d.command = exec.CommandContext(t.Context(), binary, append([]string{"demo", "--data-dir", directory}, flags...)...)
+	d.command = exec.CommandContext(t.Context(), sandboxed, append([]string{"demo", "--data-dir", directory}, flags...)...)
 	d.command.Stdout, d.command.Stderr = &d.out, &d.complaint
 	if err := d.command.Start(); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,8 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 	t.Cleanup(s.removeClusterScoped(priorityClass, policy.GroupVersion().WithKind(policy.Kind+"Binding"), policy))
 	await(t, patience, "admission to make daemons larger", func(ctx context.Context) error {
 		probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "probe", Labels: map[string]string{"app": "daemon"}}}
-		probe.Spec.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}}
+		probe.Spec.Containers = []corev1.Container{{Name: "pause", Image: "pause:3.10",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}}
 		probe.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Mi")
 		if err := s.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err
@@ -68,7 +69,8 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 	await(t, patience, "a pod to be told that launches for it wait", func(ctx context.Context) error {
 		err := fmt.Errorf("there is no pod")
 		for _, pod := range s.pods("app") {
-			if err = s.says(pod, "FailedScheduling", "nodes launched for pods of ReplicaSet swollen/app-", "led to nothing", "the next launch waits until")(ctx); err == nil {
+			if err = s.says(pod, "FailedScheduling", "nodes launched for pods of ReplicaSet swollen/app-", "had no effect",
+				"the next launch waits until")(ctx); err == nil {
 				return nil
 			}
 		}
@@ -107,7 +109,8 @@ func TestNodesThatCannotTakeTheirPodsWait(t *testing.T) {
 	await(t, patience, "the pod to be told that launches for it wait", func(ctx context.Context) error {
 		err := fmt.Errorf("there is no pod")
 		for _, pod := range s.pods("app") {
-			if err = s.says(pod, "FailedScheduling", "led to nothing", "has the taint example.org/surprise:NoSchedule, which the pods do not tolerate", "startupTaints")(ctx); err == nil {
+			if err = s.says(pod, "FailedScheduling", "had no effect",
+				"has the taint example.org/surprise:NoSchedule, which the pods do not tolerate", "startupTaints")(ctx); err == nil {
 				return nil
 			}
 		}

@@ -19,6 +19,8 @@ import (
 var (
 	artefacts string   // folder of this run: the binary, logs, clusters
 	binary    string   // path of the karpenter under test
+	plugin    string   // path of the kubectl-karpenter under test, beside it
+	sandboxed string   // path of karpenter-sandbox, beside it
 	common    *cluster // the cluster that most tests share
 )
 
@@ -61,11 +63,20 @@ func runTests(m *testing.M) int {
 // runTogether runs the tests beside a cluster that most of them share.
 func runTogether(m *testing.M) int {
 	ctx := context.Background()
-	binary = filepath.Join(artefacts, "karpenter")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/karpenter")
-	build.Dir = filepath.Join("..", "..")
-	if output, err := build.CombinedOutput(); err != nil {
-		return complain(fmt.Errorf("building karpenter: %w\n%s", err, output))
+	for _, program := range []struct {
+		path              *string
+		name, module, pkg string
+	}{
+		{&binary, "karpenter", ".", "./cmd/karpenter"},
+		{&plugin, "kubectl-karpenter", ".", "./cmd/kubectl-karpenter"},
+		{&sandboxed, "karpenter-sandbox", "sandbox", "."},
+	} {
+		*program.path = filepath.Join(artefacts, program.name)
+		build := exec.Command("go", "build", "-o", *program.path, program.pkg)
+		build.Dir = filepath.Join("..", "..", program.module)
+		if output, err := build.CombinedOutput(); err != nil {
+			return complain(fmt.Errorf("building %s: %w\n%s", program.name, err, output))
+		}
 	}
 	if measuring() { // without other tests
 		return m.Run()
@@ -76,7 +87,8 @@ func runTogether(m *testing.M) int {
 		return complain(err)
 	}
 	defer common.stop()
-	shared, err := startController(common, filepath.Join(artefacts, "shared", "logs", "karpenter.log"), append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true,SpotToSpotConsolidation=true"}, quickTimers...)...)
+	shared, err := startController(common, filepath.Join(artefacts, "shared", "logs", "karpenter.log"),
+		append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true,SpotToSpotConsolidation=true"}, quickTimers...)...)
 	if err != nil {
 		return complain(err)
 	}

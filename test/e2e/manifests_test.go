@@ -36,7 +36,7 @@ import (
 const manifestFolder = "testdata/manifests"
 
 // TestManifests applies all manifests beside each other on one cluster. Each launches a node for a pod, as the
-// manifest's version documents (expect.yml), and removes it again. The output of `karpenter migrate` for it launches
+// manifest's version documents (expect.yml), and removes it again. The output of `kubectl karpenter migrate` for it launches
 // the same.
 func TestManifests(t *testing.T) {
 	t.Parallel()
@@ -348,12 +348,12 @@ func (m *manifest) applyText(text string) []*unstructured.Unstructured {
 // migrated returns the output of the verb for a manifest.
 func (m *manifest) migrated(text string) string {
 	m.t.Helper()
-	command := exec.CommandContext(m.t.Context(), binary, "migrate", "-f", "-", "--cluster-name=workshop", "--kubernetes-version=1.36")
+	command := exec.CommandContext(m.t.Context(), plugin, "migrate", "-f", "-", "--cluster-name=workshop", "--kubernetes-version=1.36")
 	command.Stdin = strings.NewReader(text)
 	var out, said bytes.Buffer
 	command.Stdout, command.Stderr = &out, &said
 	if err := command.Run(); err != nil {
-		m.t.Fatalf("karpenter migrate: %v\n%s", err, said.String())
+		m.t.Fatalf("kubectl karpenter migrate: %v\n%s", err, said.String())
 	}
 	return out.String()
 }

@@ -18,7 +18,7 @@ func TestMixtureTakesOnePlan(t *testing.T) {
 	for app, pods := range apps {
 		await(t, patience, fmt.Sprintf("%d pods of %s to run", pods, app), s.running(app, pods))
 	}
-	const nodes = 6 // of the plan that karpenter simulate shows for these pods
+	const nodes = 6 // of the plan that kubectl karpenter simulate shows for these pods
 	if c := s.ledger.count("mixture"); c.claimsEver > nodes {
 		t.Errorf("%d nodes were launched, want the %d of one plan", c.claimsEver, nodes)
 	}

@@ -224,7 +224,7 @@ func TestNoCapacityAnywhere(t *testing.T) {
 			return fmt.Errorf("%d pods", len(pods))
 		}
 		for _, pod := range pods {
-			if err := s.says(pod, "FailedScheduling", "pool nothing", "on sale", "pool nothing-nowhere")(ctx); err != nil {
+			if err := s.says(pod, "FailedScheduling", "pool nothing", "has an available offering", "pool nothing-nowhere")(ctx); err != nil {
 				return err
 			}
 		}

@@ -59,6 +59,13 @@ func TestSeating(t *testing.T) {
 		want   string
 	}{
 		"crowded out": {launch: "db-0"},
+		"crowded out by pods of which none is nominated": {
+			change: func(pods []sat) []sat {
+				pods[1].plan.nominated, pods[2].plan.nominated = false, false
+				return pods
+			},
+			launch: "db-0",
+		},
 		"crowded out by a pod that was crowded out": {
 			change: func(pods []sat) []sat {
 				pods[0].node = "other"

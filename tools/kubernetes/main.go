@@ -1,14 +1,13 @@
 // Command kubernetes writes the module files from which the sandbox is built for other minor versions of Kubernetes
-// than that of sandbox/go.mod:
+// than that of sandbox/kubernetes/go.mod:
 //
-//	go -C tools run ./kubernetes -sandbox ../sandbox 1.33.13 1.37.1
+//	go -C tools run ./kubernetes 1.33.13 1.37.1
 //
 // writes sandbox/kubernetes/1.33.mod and 1.37.mod, with their .sum files. Each requires the direct requirements of
-// sandbox/go.mod, with the staging modules of the given version: k8s.io/kubernetes 1.X.Y belongs to k8s.io/api 0.X.Y
+// go.mod there, with the staging modules of the given version: k8s.io/kubernetes 1.X.Y belongs to k8s.io/api 0.X.Y
 // and so on, and its own go.mod lists these modules (the replace lines to ./staging).
 //
-// The command depends on the layout of the Kubernetes repository, and within this repository only on the sandbox's
-// go.mod.
+// The command depends on the layout of the Kubernetes repository, and within this repository only on that go.mod.
 package main
 
 import (
@@ -25,14 +24,14 @@ import (
 )
 
 func main() {
-	sandbox := flag.String("sandbox", "../sandbox", "folder of the sandbox module")
+	module := flag.String("module", "../sandbox/kubernetes", "folder of the module of the components")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "kubernetes: want versions such as 1.33.13")
 		os.Exit(2)
 	}
 	for _, version := range flag.Args() {
-		if err := write(*sandbox, version); err != nil {
+		if err := write(*module, version); err != nil {
 			fmt.Fprintf(os.Stderr, "kubernetes: version %s: %v\n", version, err)
 			os.Exit(1)
 		}
@@ -53,15 +52,15 @@ var unstable = []string{
 }
 
 // write writes the module file of a version, and completes it and its checksums by `go mod tidy`.
-func write(sandbox, version string) error {
+func write(module, version string) error {
 	if !versions.MatchString(version) {
 		return errors.New("want a version such as 1.33.13")
 	}
-	shared, err := os.ReadFile(filepath.Join(sandbox, "go.mod"))
+	shared, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {
 		return err
 	}
-	own, err := kubernetesModule(sandbox, version)
+	own, err := kubernetesModule(module, version)
 	if err != nil {
 		return err
 	}
@@ -70,18 +69,15 @@ func write(sandbox, version string) error {
 		return err
 	}
 	minor := version[:strings.LastIndexByte(version, '.')]
-	path, err := filepath.Abs(filepath.Join(sandbox, "kubernetes", minor+".mod"))
+	path, err := filepath.Abs(filepath.Join(module, minor+".mod"))
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
 	tidy := exec.Command("go", "mod", "tidy", "-modfile", path)
-	tidy.Dir = sandbox
+	tidy.Dir = module
 	if output, err := tidy.CombinedOutput(); err != nil {
 		return fmt.Errorf("go mod tidy: %w: %s", err, output)
 	}
@@ -89,9 +85,9 @@ func write(sandbox, version string) error {
 }
 
 // kubernetesModule returns the go.mod of k8s.io/kubernetes at a version.
-func kubernetesModule(sandbox, version string) ([]byte, error) {
+func kubernetesModule(module, version string) ([]byte, error) {
 	download := exec.Command("go", "mod", "download", "-json", "k8s.io/kubernetes@v"+version)
-	download.Dir = sandbox
+	download.Dir = module
 	output, err := download.Output()
 	var answer struct{ GoMod, Error string }
 	if parse := json.Unmarshal(output, &answer); parse != nil {
@@ -108,7 +104,7 @@ func kubernetesModule(sandbox, version string) ([]byte, error) {
 func moduleFile(shared, own, version string) (string, error) {
 	stagingVersion := "v0." + strings.TrimPrefix(version, "1.")
 	var text strings.Builder
-	text.WriteString("// Written by `go -C tools run ./kubernetes`, from go.mod.\nmodule github.com/karpenter-go/karpenter/sandbox\n\ngo 1.26.0\n\nrequire (\n")
+	text.WriteString("// Written by `go -C tools run ./kubernetes`, from go.mod.\nmodule github.com/karpenter-go/karpenter/sandbox/kubernetes\n\ngo 1.26.0\n\nrequire (\n")
 	replaced := map[string]bool{}
 	var replaces strings.Builder
 	for _, match := range staging.FindAllStringSubmatch(own, -1) {

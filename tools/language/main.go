@@ -1,7 +1,8 @@
 // Language counts words that the documentation style excludes: indefinite and personal pronouns in place of the thing
-// that acts. It also counts long lines of Go. It reads the .go and .md files that git tracks.
+// that acts, and, in messages to users, words of trade. It also counts long lines of Go. It reads the .go and .md files
+// that git tracks, the charts and the scripts of CI.
 //
-//	git ls-files ─> comments, strings, identifiers, lines of .go; text of .md ─> counts ─> compared with limits.txt
+//	git ls-files ─> comments, strings, identifiers, lines of .go; text of .md, charts/ and .ci/ ─> counts ─> limits.txt
 //
 // Each kind of text has a limit. A count above its limit is an error, and occurrences are printed. A count below its
 // limit is reported: -update writes the lower limit. The program never raises a limit. The goal is 0 everywhere.
@@ -35,6 +36,7 @@ import (
 var (
 	whole  = regexp.MustCompile(`(?i)\b(` + words.Excluded + `)\b`)
 	within = regexp.MustCompile(`(?i)(` + words.Excluded + `)`)
+	trade  = regexp.MustCompile(`(?i)\b(` + words.Trade + `)\b`)
 )
 
 // The kinds of text, as limits.txt names them.
@@ -43,10 +45,15 @@ const (
 	identifiers = "identifiers"
 	markdown    = "markdown"
 	literals    = "strings"
-	lines       = "lines" // of Go, longer than columns
+	charts      = "charts"   // text of all files in charts/ and .ci/ but pages
+	lines       = "lines"    // of Go, longer than columns
+	shownTexts  = "messages" // strings of more than one word in programs that users run, with words of trade
 )
 
-var kinds = []string{comments, identifiers, markdown, literals, lines}
+var kinds = []string{comments, identifiers, markdown, literals, charts, lines, shownTexts}
+
+// internalTexts are the files whose strings no user of the controller or of the plugin reads.
+var internalTexts = regexp.MustCompile(`_test\.go$|^(sandbox|test|tools|hack)/|^internal/testing/`)
 
 // columns is the length of the longest line of Go, in characters. A tab counts as one.
 const columns = 140
@@ -107,7 +114,7 @@ func run(root, path, list string, update bool) error {
 
 // search returns the occurrences in all tracked files, sorted by file and line.
 func search(root string) ([]occurrence, error) {
-	command := exec.Command("git", "-C", root, "ls-files", "-z", "--", "*.go", "*.md")
+	command := exec.Command("git", "-C", root, "ls-files", "-z", "--", "*.go", "*.md", "charts/*", ".ci/*")
 	output, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the files that git tracks: %w", err)
@@ -122,9 +129,12 @@ func search(root string) ([]occurrence, error) {
 			return nil, err
 		}
 		switch {
-		case strings.HasPrefix(filepath.Base(name), "zz_generated"), strings.HasPrefix(name, "tools/language/"), strings.HasPrefix(name, "tools/words/"):
+		case strings.HasPrefix(filepath.Base(name), "zz_generated"), strings.HasPrefix(name, "tools/language/"),
+			strings.HasPrefix(name, "tools/words/"):
 		case filepath.Ext(name) == ".md":
 			found = append(found, occurrencesIn(whole, markdown, name, 1, string(text))...)
+		case filepath.Ext(name) != ".go":
+			found = append(found, occurrencesIn(whole, charts, name, 1, string(text))...)
 		default:
 			found = append(found, searchGo(name, text)...)
 			found = append(found, longLines(name, string(text))...)
@@ -153,6 +163,9 @@ func searchGo(name string, text []byte) []occurrence {
 			found = append(found, occurrencesIn(whole, comments, name, line, literal)...)
 		case token.STRING:
 			found = append(found, occurrencesIn(whole, literals, name, line, literal)...)
+			if strings.Contains(literal, " ") && !internalTexts.MatchString(name) {
+				found = append(found, occurrencesIn(trade, shownTexts, name, line, literal)...)
+			}
 		case token.IDENT:
 			found = append(found, occurrencesIn(within, identifiers, name, line, literal)...)
 		}
@@ -200,8 +213,8 @@ func compare(found []occurrence, limits map[string]int) (map[string]int, error) 
 				places = append(places, o.String())
 			}
 		}
-		faults = append(faults, fmt.Errorf("%d in %s, and the limit is %d: name the thing that acts, or break the line\n\t%s",
-			counts[kind], kind, limits[kind], strings.Join(places, "\n\t")))
+		const fault = "%d in %s, and the limit is %d: name the thing that acts, say launch or remove, or break the line\n\t%s"
+		faults = append(faults, fmt.Errorf(fault, counts[kind], kind, limits[kind], strings.Join(places, "\n\t")))
 	}
 	return lower, errors.Join(faults...)
 }

@@ -12,17 +12,25 @@ import (
 func TestSearch(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"a.go": "package a\n\n// f asks nobody,\n// and Somebody.\nfunc fNobody() string { return \"whom\" + `\nwhoever` }\n",
-		"b.md": "# B\n\nEverybody, himself.\n```go\n// nobody\n```\n",
-		"c.md": "The anybodys are not excluded, nor is nobodys.\n",
-		"e.go": "package a\n\n// " + strings.Repeat("é", columns-3) + "\n// " + strings.Repeat("é", columns-2) + "\n",
-		"d.go": "package a\n\n// nobody adds this file to git.\n",
+		"a.go":                 "package a\n\n// f asks nobody,\n// and Somebody.\nfunc fNobody() string { return \"whom\" + `\nwhoever` }\n",
+		"b.md":                 "# B\n\nEverybody, himself.\n```go\n// nobody\n```\n",
+		"c.md":                 "The anybodys are not excluded, nor is nobodys.\n",
+		"e.go":                 "package a\n\n// " + strings.Repeat("é", columns-3) + "\n// " + strings.Repeat("é", columns-2) + "\n",
+		"f.go":                 "package a\n\nvar purchase, text = \"purchase\", \"nodes are bought\"\n",
+		"f_test.go":            "package a\n\nvar other = \"nodes are bought\"\n",
+		"charts/a/values.yaml": "# Empty: everybody.\n",
+		"values.yaml":          "# Empty: everybody.\n",
+		"d.go":                 "package a\n\n// nobody adds this file to git.\n",
 	} {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, arguments := range [][]string{{"init", "-q"}, {"add", "a.go", "b.md", "c.md", "e.go"}} {
+	tracked := []string{"add", "a.go", "b.md", "c.md", "e.go", "f.go", "f_test.go", "charts", "values.yaml"}
+	for _, arguments := range [][]string{{"init", "-q"}, tracked} {
 		if output, err := exec.Command("git", append([]string{"-C", root}, arguments...)...).CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", arguments, err, output)
 		}
@@ -39,7 +47,8 @@ func TestSearch(t *testing.T) {
 		`a.go:3: "nobody" (comments)`, `a.go:4: "Somebody" (comments)`, `a.go:5: "Nobody" (identifiers)`,
 		`a.go:5: "whom" (strings)`, `a.go:6: "whoever" (strings)`,
 		`b.md:3: "Everybody" (markdown)`, `b.md:3: "himself" (markdown)`, `b.md:5: "nobody" (markdown)`,
-		`e.go:4: "141 columns" (lines)`,
+		`charts/a/values.yaml:1: "everybody" (charts)`,
+		`e.go:4: "141 columns" (lines)`, `f.go:3: "bought" (messages)`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -49,7 +58,8 @@ func TestSearch(t *testing.T) {
 func TestCompare(t *testing.T) {
 	found := []occurrence{{comments, "a.go", "nobody", 1}, {literals, "a.go", "whom", 2}, {literals, "b.go", "whom", 3}}
 	lower, err := compare(found, map[string]int{comments: 1, literals: 5, markdown: 2})
-	if want := map[string]int{comments: 1, identifiers: 0, literals: 2, markdown: 0, lines: 0}; err != nil || !maps.Equal(lower, want) {
+	want := map[string]int{comments: 1, identifiers: 0, literals: 2, markdown: 0, charts: 0, lines: 0, shownTexts: 0}
+	if err != nil || !maps.Equal(lower, want) {
 		t.Errorf("compare: %v, %v, want %v", lower, err, want)
 	}
 	lower, err = compare(found, map[string]int{comments: 0, literals: 2})
@@ -62,7 +72,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	want := map[string]int{comments: 3, identifiers: 0, literals: 12, markdown: 0, lines: 0}
+	want := map[string]int{comments: 3, identifiers: 0, literals: 12, markdown: 0, charts: 0, lines: 0, shownTexts: 0}
 	got, err := parseLimits("# a comment\ncomments 3\n\nstrings 12 # a comment\n")
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("parseLimits: %v, %v, want %v", got, err, want)

@@ -337,7 +337,7 @@ func reports(s ast.Stmt) bool {
 		return false
 	}
 	selector, ok := call.Fun.(*ast.SelectorExpr)
-	return ok && (selector.Sel.Name == "Errorf" || selector.Sel.Name == "Fatalf" || selector.Sel.Name == "Error" || selector.Sel.Name == "Fatal")
+	return ok && slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf"}, selector.Sel.Name)
 }
 
 // prefixed counts the functions of tests with a prefix that the go command runs.

@@ -61,7 +61,8 @@ func TestFamily(t *testing.T) {
 }
 
 func TestNotYetActedOn(t *testing.T) {
-	class := &EC2NodeClass{Spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}}, Kubelet: &KubeletConfiguration{MaxPods: new(intstr.FromInt32(5)), KubeReserved: map[string]string{"cpu": "0.5"}}}}
+	class := &EC2NodeClass{Spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}},
+		Kubelet: &KubeletConfiguration{MaxPods: new(intstr.FromInt32(5)), KubeReserved: map[string]string{"cpu": "0.5"}}}}
 	if got := class.NotYetActedOn(); len(got) != 0 {
 		t.Errorf("not yet acted on: %v, want nothing", got)
 	}
@@ -75,7 +76,8 @@ func TestNotYetActedOn(t *testing.T) {
 			SystemReserved: map[string]string{"cpu": "vcpus * 10"},
 		},
 	}
-	want := []string{"capacityReservationSelectorTerms", "placementGroupSelector", "amiFamily", "kubelet.kubeReserved.memory", "kubelet.maxPods", "kubelet.systemReserved.cpu"}
+	want := []string{"capacityReservationSelectorTerms", "placementGroupSelector", "amiFamily", "kubelet.kubeReserved.memory",
+		"kubelet.maxPods", "kubelet.systemReserved.cpu"}
 	if diff := cmp.Diff(want, class.NotYetActedOn()); diff != "" {
 		t.Errorf("not yet acted on (-want +got):\n%s", diff)
 	}
@@ -102,8 +104,11 @@ func TestMaxPodsNumber(t *testing.T) {
 		{"too great", &KubeletConfiguration{MaxPods: new(intstr.FromString("99999999999"))}, 0, false},
 		{"negative", &KubeletConfiguration{MaxPods: new(intstr.FromString("-1"))}, 0, false},
 	} {
-		if got, ok := test.kubelet.MaxPodsNumber(); ok != test.ok || ok && got != test.want {
-			t.Errorf("%s: maxPods is %d, %t, want %d, %t", test.name, got, ok, test.want, test.ok)
+		switch got, ok := test.kubelet.MaxPodsNumber(); {
+		case ok != test.ok:
+			t.Errorf("%s: ok is %v, want %v", test.name, ok, test.ok)
+		case ok && got != test.want:
+			t.Errorf("%s: ok && got != test.want, maxPods is %d, %t, want %d", test.name, got, ok, test.want)
 		}
 	}
 }
@@ -148,7 +153,8 @@ func TestKubeletKeepsUnknownFields(t *testing.T) {
 // CRDs of other implementations accept any value. Such a value must not make the list of classes unreadable,
 // and must not be lost.
 func TestKubeletKeepsValuesOfOtherTypes(t *testing.T) {
-	for _, text := range []string{`{"maxPods":{}}`, `{"maxPods":1.5}`, `{"podsPerCore":"many"}`, `{"podsPerCore":99999999999}`, `{"clusterDNS":"10.0.0.10"}`,
+	for _, text := range []string{`{"maxPods":{}}`, `{"maxPods":1.5}`, `{"podsPerCore":"many"}`, `{"podsPerCore":99999999999}`,
+		`{"clusterDNS":"10.0.0.10"}`,
 		`{"evictionHard":{"memory.available":5}}`, `{"evictionSoftGracePeriod":"1m"}`, `{"cpuCFSQuota":"yes","podsPerCore":4}`} {
 		var kubelet KubeletConfiguration
 		if err := json.Unmarshal([]byte(text), &kubelet); err != nil {

@@ -32,7 +32,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 
 // AWSNodeTemplate is the predecessor of EC2NodeClass before v1beta1. The controller translates it to an
 // EC2NodeClass, which it owns. Its status lists what cannot be translated. Use an EC2NodeClass instead:
-// karpenter migrate prints it.
+// kubectl karpenter migrate prints it.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=awsnodetemplates,scope=Cluster,categories=karpenter

@@ -8,7 +8,7 @@ import (
 
 // EC2NodeClass configures instances on Amazon EC2.
 // +kubebuilder:object:root=true
-// +kubebuilder:deprecatedversion:warning="karpenter.k8s.aws/v1beta1 EC2NodeClass is converted to karpenter.k8s.aws/v1; 'karpenter migrate' rewrites manifests"
+// +kubebuilder:deprecatedversion:warning="karpenter.k8s.aws/v1beta1 EC2NodeClass is converted to karpenter.k8s.aws/v1; 'kubectl karpenter migrate' rewrites manifests"
 // +kubebuilder:resource:path=ec2nodeclasses,scope=Cluster,categories=karpenter,shortName={ec2nc,ec2ncs}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status",description="Whether machines can be launched"

@@ -41,8 +41,12 @@ func TestNillableDurationKeepsItsText(t *testing.T) {
 				if err := format.unmarshal([]byte(format.input), &h); err != nil {
 					t.Fatalf("%s: %v", format.name, err)
 				}
-				if h.D.IsNever() != test.never || (!test.never && *h.D.Duration != test.value) {
-					t.Errorf("%s: read %v, want %v, never %v", format.name, h.D.Duration, test.value, test.never)
+				switch {
+				case h.D.IsNever() != test.never:
+					t.Errorf("%s: h.D.IsNever() is %v, want %v", format.name, h.D.IsNever(), test.never)
+				case (!test.never && *h.D.Duration != test.value):
+					t.Errorf("%s: !test.never && *h.D.Duration != test.value, read %v, want %v, never %v", format.name,
+						h.D.Duration, test.value, test.never)
 				}
 				if h.D.String() != test.text {
 					t.Errorf("%s: String() is %q", format.name, h.D.String())

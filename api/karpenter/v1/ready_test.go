@@ -19,8 +19,13 @@ func TestReadySaysWhy(t *testing.T) {
 		{"", "NodeClassReady=False: NodeClassNotFound"},
 	} {
 		conditions.SetFalse(ConditionNodeClassReady, "NodeClassNotFound", c.message)
-		if got := conditions.Root(); got.Message != c.want || got.Type != status.ConditionReady || !got.IsFalse() {
-			t.Errorf("Ready is %+v, want the message %q", got, c.want)
+		switch got := conditions.Root(); {
+		case got.Message != c.want:
+			t.Errorf("got.Message is %v, want %v", got.Message, c.want)
+		case got.Type != status.ConditionReady:
+			t.Errorf("got.Type is %v, want %v", got.Type, status.ConditionReady)
+		case !got.IsFalse():
+			t.Errorf("got.IsFalse() is false, Ready is %+v", got)
 		}
 	}
 	pool.Generation = 2

@@ -33,8 +33,13 @@ func TestReadyFollowsItsDependents(t *testing.T) {
 			}
 			for _, dependent := range test.dependents {
 				first := conditions.Get(dependent)
-				if !first.IsUnknown() || first.Reason != ReasonAwaitingReconciliation || !first.LastTransitionTime.Equal(&created) {
-					t.Errorf("%s starts as %+v, want Unknown since the object's creation", dependent, first)
+				switch {
+				case !first.IsUnknown():
+					t.Errorf("first.IsUnknown() is false, %s, starts as %+v", dependent, first)
+				case first.Reason != ReasonAwaitingReconciliation:
+					t.Errorf("first.Reason is %v, want %v, %s", first.Reason, ReasonAwaitingReconciliation, dependent)
+				case !first.LastTransitionTime.Equal(&created):
+					t.Errorf("first.LastTransitionTime.Equal(&created) is false, %s, starts as %+v", dependent, first)
 				}
 				want(metav1.ConditionUnknown, "ReconcilingDependents")
 				conditions.SetTrue(dependent)

@@ -41,7 +41,8 @@ func TestValidate(t *testing.T) {
 		{"label of our domain", `metadata: {labels: {karpenter.sh/other: a}}`, []string{"metadata.labels[karpenter.sh/other]"}},
 		{"label of a sub-domain of ours", `metadata: {labels: {sub.karpenter.sh/other: a}}`, []string{"metadata.labels[sub.karpenter.sh/other]"}},
 		{"label of a domain that only ends like ours", `metadata: {labels: {foo-karpenter.sh/other: a}}`, nil},
-		{"label of the provider's domain", `metadata: {labels: {cloud.example.com/other: a}}`, []string{"metadata.labels[cloud.example.com/other]"}},
+		{"label of the provider's domain", `metadata: {labels: {cloud.example.com/other: a}}`,
+			[]string{"metadata.labels[cloud.example.com/other]"}},
 		{"hostname", `metadata: {labels: {kubernetes.io/hostname: a}}`, []string{"metadata.labels[kubernetes.io/hostname]"}},
 		{"label key", `metadata: {labels: {"a b": c}}`, []string{"metadata.labels[a b]"}},
 		{"label value", `metadata: {labels: {a: "b c"}}`, []string{"metadata.labels[a]"}},
@@ -51,7 +52,8 @@ func TestValidate(t *testing.T) {
 		{"taint key", `spec: {startupTaints: [{key: "a b", effect: NoSchedule}]}`, []string{"spec.startupTaints[0].key"}},
 		{"taint value", `spec: {taints: [{key: a, value: "b c", effect: NoSchedule}]}`, []string{"spec.taints[0].value"}},
 		{"taint effect", `spec: {taints: [{key: a, effect: Sometimes}]}`, []string{"spec.taints[0].effect"}},
-		{"taint twice in a list", `spec: {taints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]}`, []string{"spec.taints[1]"}},
+		{"taint twice in a list", `spec: {taints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]}`,
+			[]string{"spec.taints[1]"}},
 		{"taints that are ours", `spec: {taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}], startupTaints: [{key: karpenter.sh/unregistered, effect: NoExecute}]}`,
 			[]string{"spec.taints[0].key", "spec.startupTaints[0].key"}},
 		{"taint in both lists", `spec: {taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: b, effect: NoSchedule}, {key: a, effect: NoSchedule}]}`, []string{"spec.startupTaints[1]"}},
@@ -63,22 +65,31 @@ func TestValidate(t *testing.T) {
 			{key: cloud.example.com/size, operator: Gt, values: ["0"]},
 			{key: a, operator: Lte, values: ["5"]},
 			{key: b, operator: DoesNotExist}]}`, nil},
-		{"requirement on the pool label", `spec: {requirements: [{key: karpenter.sh/nodepool, operator: Exists}]}`, []string{"spec.requirements[0].key"}},
-		{"requirement on a restricted key", `spec: {requirements: [{key: karpenter.sh/other, operator: Exists}]}`, []string{"spec.requirements[0].key"}},
-		{"requirement on hostname", `spec: {requirements: [{key: kubernetes.io/hostname, operator: Exists}]}`, []string{"spec.requirements[0].key"}},
+		{"requirement on the pool label", `spec: {requirements: [{key: karpenter.sh/nodepool, operator: Exists}]}`,
+			[]string{"spec.requirements[0].key"}},
+		{"requirement on a restricted key", `spec: {requirements: [{key: karpenter.sh/other, operator: Exists}]}`,
+			[]string{"spec.requirements[0].key"}},
+		{"requirement on hostname", `spec: {requirements: [{key: kubernetes.io/hostname, operator: Exists}]}`,
+			[]string{"spec.requirements[0].key"}},
 		{"requirement key", `spec: {requirements: [{key: "", operator: Exists}]}`, []string{"spec.requirements[0].key"}},
 		{"requirement operator", `spec: {requirements: [{key: a, operator: Near}]}`, []string{"spec.requirements[0].operator"}},
-		{"requirement values", `spec: {requirements: [{key: a, operator: NotIn, values: [b, "c d"]}]}`, []string{"spec.requirements[0].values[1]"}},
+		{"requirement values", `spec: {requirements: [{key: a, operator: NotIn, values: [b, "c d"]}]}`,
+			[]string{"spec.requirements[0].values[1]"}},
 		{"In without values", `spec: {requirements: [{key: a, operator: In}]}`, []string{"spec.requirements[0].values"}},
-		{"In with fewer values than minValues", `spec: {requirements: [{key: a, operator: In, values: [b], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
+		{"In with fewer values than minValues", `spec: {requirements: [{key: a, operator: In, values: [b], minValues: 2}]}`,
+			[]string{"spec.requirements[0].minValues"}},
 		{"Gt without a value", `spec: {requirements: [{key: a, operator: Gt}]}`, []string{"spec.requirements[0].values"}},
 		{"Lt with two values", `spec: {requirements: [{key: a, operator: Lt, values: ["1", "2"]}]}`, []string{"spec.requirements[0].values"}},
 		{"Gte with a word", `spec: {requirements: [{key: a, operator: Gte, values: [five]}]}`, []string{"spec.requirements[0].values[0]"}},
-		{"Lte with a number out of range", `spec: {requirements: [{key: a, operator: Lte, values: ["99999999999999999999"]}]}`, []string{"spec.requirements[0].values[0]"}},
+		{"Lte with a number out of range", `spec: {requirements: [{key: a, operator: Lte, values: ["99999999999999999999"]}]}`,
+			[]string{"spec.requirements[0].values[0]"}},
 		{"some capacity types known", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, other]}]}`, nil},
 		{"capacity types excluded", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: NotIn, values: [other]}]}`, nil},
-		{"no capacity type known", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [other]}]}`, []string{"spec.requirements[0].values"}},
-		{"fewer known capacity types than minValues", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, other, spot], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
+		{"no capacity type known", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [other]}]}`,
+			[]string{"spec.requirements[0].values"}},
+		{"fewer known capacity types than minValues",
+			`spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, other, spot], minValues: 2}]}`,
+			[]string{"spec.requirements[0].minValues"}},
 		{"one capacity type and minValues of two", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
 		{"every error is reported", `{metadata: {labels: {karpenter.sh/other: a}}, spec: {taints: [{effect: x}], requirements: [{key: a, operator: In}]}}`,
 			[]string{"metadata.labels[karpenter.sh/other]", "spec.taints[0].key", "spec.taints[0].effect", "spec.requirements[0].values"}},
@@ -120,14 +131,17 @@ func TestValidatePoolAsAWhole(t *testing.T) {
 			p.Name, p.Spec.Template.Spec.NodeClassRef.Name = strings.Repeat("a", 64), strings.Repeat("b", 64)
 		}, []string{"metadata.name", "spec.template.spec.nodeClassRef.name"}},
 		{"limits", func(p *NodePool) {
-			p.Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("0"), "memory": resource.MustParse("1Gi"), "nodes": resource.MustParse("-1"), "gpu": resource.MustParse("-1m")}
+			p.Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("0"), "memory": resource.MustParse("1Gi"),
+				"nodes": resource.MustParse("-1"), "gpu": resource.MustParse("-1m")}
 		}, []string{"spec.limits[gpu]", "spec.limits[nodes]"}},
 		{"as many requirements as a claim may have", func(p *NodePool) { p.Spec.Template.Spec.Requirements = requirements(96) }, nil},
 		{"one more", func(p *NodePool) { p.Spec.Template.Spec.Requirements = requirements(97) }, []string{"spec.template.spec.requirements"}},
 		{"some on labels that a claim has anyway, or that say nothing", func(p *NodePool) {
 			p.Spec.Template.Spec.Requirements = requirements(96,
-				Requirement{Key: "beta.kubernetes.io/instance-type", Operator: OperatorExists}, Requirement{Key: LabelCapacityType, Operator: OperatorExists},
-				Requirement{Key: "example.com/key-0", Operator: OperatorNotIn, Values: []string{"a"}}, Requirement{Key: "example.com/none", Operator: OperatorDoesNotExist})
+				Requirement{Key: "beta.kubernetes.io/instance-type", Operator: OperatorExists},
+				Requirement{Key: LabelCapacityType, Operator: OperatorExists},
+				Requirement{Key: "example.com/key-0", Operator: OperatorNotIn, Values: []string{"a"}},
+				Requirement{Key: "example.com/none", Operator: OperatorDoesNotExist})
 		}, nil},
 		{"labels become requirements", func(p *NodePool) {
 			p.Spec.Template.Spec.Requirements = requirements(96)
@@ -187,8 +201,13 @@ func TestLabelRules(t *testing.T) {
 	if diff := cmp.Diff(CoreRules(), core); diff != "" {
 		t.Errorf("With changed its receiver (-want +got):\n%s", diff)
 	}
-	if len(more.ValueAliases["a"]) != 1 || len(more.Aliases) != 1 || more.WellKnown[0] != "a" {
-		t.Errorf("With changed its argument to %+v", more)
+	switch {
+	case len(more.ValueAliases["a"]) != 1:
+		t.Errorf(`len(more.ValueAliases["a"]) is %v, want 1, With changed its argument to %+v`, len(more.ValueAliases["a"]), more)
+	case len(more.Aliases) != 1:
+		t.Errorf("len(more.Aliases) is %v, want 1, With changed its argument to %+v", len(more.Aliases), more)
+	case more.WellKnown[0] != "a":
+		t.Errorf(`more.WellKnown[0] is %v, want "a"`, more.WellKnown[0])
 	}
 	for key, want := range map[string]string{
 		"failure-domain.beta.kubernetes.io/zone":   "topology.kubernetes.io/zone",
@@ -205,11 +224,20 @@ func TestLabelRules(t *testing.T) {
 	if got := union.Key("beta.kubernetes.io/arch"); got != "a" {
 		t.Errorf("an alias of the provider: got %s, want a", got)
 	}
-	if union.Value("a", "x") != "y" || union.Value("a", "z") != "z" || core.Value("a", "x") != "x" {
-		t.Error("values: want x of a to become y by the provider's rule, and nothing else")
+	switch {
+	case union.Value("a", "x") != "y":
+		t.Errorf(`values: want x of a to become y by the provider's rule, and nothing else: union.Value("a", "x") is %v, want "y"`,
+			union.Value("a", "x"))
+	case union.Value("a", "z") != "z":
+		t.Errorf(`values: want x of a to become y by the provider's rule, and nothing else: union.Value("a", "z") is %v, want "z"`,
+			union.Value("a", "z"))
+	case core.Value("a", "x") != "x":
+		t.Errorf(`values: want x of a to become y by the provider's rule, and nothing else: core.Value("a", "x") is %v, want "x"`,
+			core.Value("a", "x"))
 	}
 	want := []string{
-		"karpenter.sh/nodepool", "karpenter.sh/capacity-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type",
+		"karpenter.sh/nodepool", "karpenter.sh/capacity-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+		"node.kubernetes.io/instance-type",
 		"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/windows-build",
 	}
 	if diff := cmp.Diff(want, core.WellKnown); diff != "" {
@@ -218,19 +246,25 @@ func TestLabelRules(t *testing.T) {
 }
 
 func TestValidateEconomics(t *testing.T) {
-	money := map[string]bool{"0": false, "0.005": false, "1e-3": false, "": true, "-1": true, "NaN": true, "Inf": true, "much": true, "1e10": true}
+	money := map[string]bool{"0": false, "0.005": false, "1e-3": false, "": true, "-1": true, "NaN": true, "Inf": true,
+		"much": true, "1e10": true}
 	for name, texts := range map[string]map[string]bool{
 		"node-overhead-price": money, "move-price": money, "min-saving": money,
-		"max-spot-share": {"1": false, "25": false, "25%": false, "100": false, "0": true, "101": true, "-5": true, "12.5": true, "half": true, "": true, "%": true},
-		"min-stay":       {"0s": false, "5m": false, "8761h": true, "-1s": true, "Never": true},
-		"payback":        {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
+		"max-spot-share": {"1": false, "25": false, "25%": false, "100": false, "0": true, "101": true, "-5": true,
+			"12.5": true, "half": true, "": true, "%": true},
+		"min-stay": {"0s": false, "5m": false, "8761h": true, "-1s": true, "Never": true},
+		"payback":  {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
 	} {
 		for text, wrong := range texts {
 			pool := &NodePool{}
 			pool.Annotations = map[string]string{OwnAnnotationPrefix + name: text}
 			errs := Validate(pool, testRules())
-			if (len(errs) > 0) != wrong || wrong && errs[0].Field != "metadata.annotations[karpenter-go.github.io/"+name+"]" {
-				t.Errorf("%s %q: %v, want an error: %t", name, text, errs, wrong)
+			switch {
+			case (len(errs) > 0) != wrong:
+				t.Errorf("(len(errs) > 0) is %v, want %v, %q, %v", (len(errs) > 0), wrong, text, errs)
+			case wrong && errs[0].Field != "metadata.annotations[karpenter-go.github.io/"+name+"]":
+				t.Errorf(`wrong && errs[0].Field != "metadata.annotations[karpenter-go.github.io/"+name+"]", %s, %q, %v, want an error: %t`,
+					name, text, errs, wrong)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 
 // Provisioner is the predecessor of NodePool before v1beta1, and often also configures instances. The
 // controller translates it to a NodePool and, unless it references an AWSNodeTemplate, to a node class. It owns
-// both. Its status lists what cannot be translated. Use a NodePool instead: karpenter migrate prints it.
+// both. Its status lists what cannot be translated. Use a NodePool instead: kubectl karpenter migrate prints it.
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=provisioners,scope=Cluster,categories=karpenter

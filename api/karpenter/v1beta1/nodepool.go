@@ -9,7 +9,7 @@ import (
 
 // NodePool describes which nodes may be launched, how many, and when they may be replaced or removed.
 // +kubebuilder:object:root=true
-// +kubebuilder:deprecatedversion:warning="karpenter.sh/v1beta1 NodePool is converted to karpenter.sh/v1; 'karpenter migrate' rewrites manifests"
+// +kubebuilder:deprecatedversion:warning="karpenter.sh/v1beta1 NodePool is converted to karpenter.sh/v1; 'kubectl karpenter migrate' rewrites manifests"
 // +kubebuilder:resource:path=nodepools,scope=Cluster,categories=karpenter
 // +kubebuilder:printcolumn:name="NodeClass",type="string",JSONPath=".spec.template.spec.nodeClassRef.name",description="Node class of the nodes"
 // +kubebuilder:printcolumn:name="Weight",type="integer",JSONPath=".spec.weight",priority=1,description="Rank among the pools, higher first"

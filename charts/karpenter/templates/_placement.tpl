@@ -1,4 +1,4 @@
-{{/* Affinity, where terms about pods that select nobody select the controller's own. */}}
+{{/* Affinity, where terms about pods that have no selector select the controller's own pods. */}}
 {{- define "karpenter.affinity" -}}
 {{- $affinity := .Values.affinity | toYaml | fromYaml }}
 {{- $own := dict "matchLabels" (include "karpenter.selectorLabels" . | fromYaml) }}

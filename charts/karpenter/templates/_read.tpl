@@ -6,7 +6,7 @@ What the values mean, whatever chart they were written for: YAML with
   notices   what was called otherwise, or has no meaning any more
   stops     what cannot be translated; the installation ends with these lines
 
-Everybody who needs a setting asks here and not .Values.
+Templates read settings from here, not from .Values.
 */}}
 {{- define "karpenter.read" -}}
 {{- $in := .Values | toYaml | fromYaml }}
@@ -128,7 +128,7 @@ Everybody who needs a setting asks here and not .Values.
 {{- end }}
 {{- end }}
 
-{{/* What needs more than a table: the image, the cluster's name, what this version cannot do, and values nobody knows. */}}
+{{/* What needs more than a table: the image, the cluster's name, what this version cannot do, and unknown values. */}}
 {{- define "karpenter.readRest" -}}
 {{- $root := .root }}
 {{- $in := .in }}

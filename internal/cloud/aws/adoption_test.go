@@ -131,9 +131,19 @@ func TestKarpentersInstances(t *testing.T) {
 	}
 	machines, err := p.Machines(t.Context())
 	check(t, err)
-	if len(machines) != 1 || machines[0].ProviderID != id || machines[0].Claim != claim.Name || machines[0].Labels[karpv1.LabelNodePool] != "pool" ||
-		machines[0].Labels[karpv1.LabelCapacityType] != "on-demand" || machines[0].Allocatable["cpu"] == 0 {
-		t.Errorf("machines: %+v", machines)
+	switch {
+	case len(machines) != 1:
+		t.Errorf("machines: len(machines) is %v, want 1, %+v", len(machines), machines)
+	case machines[0].ProviderID != id:
+		t.Errorf("machines: machines[0].ProviderID is %v, want %v", machines[0].ProviderID, id)
+	case machines[0].Claim != claim.Name:
+		t.Errorf("machines: machines[0].Claim is %v, want %v", machines[0].Claim, claim.Name)
+	case machines[0].Labels[karpv1.LabelNodePool] != "pool":
+		t.Errorf(`machines: machines[0].Labels[karpv1.LabelNodePool] is %v, want "pool"`, machines[0].Labels[karpv1.LabelNodePool])
+	case machines[0].Labels[karpv1.LabelCapacityType] != "on-demand":
+		t.Errorf(`machines: machines[0].Labels[karpv1.LabelCapacityType] is %v, want "on-demand"`, machines[0].Labels[karpv1.LabelCapacityType])
+	case machines[0].Allocatable["cpu"] == 0:
+		t.Errorf(`machines: machines[0].Allocatable["cpu"] is 0, %+v`, machines)
 	}
 	w.sweeps(t, p)
 	check(t, p.Terminate(t.Context(), id))
@@ -202,8 +212,18 @@ func TestKarpentersInstanceInFlight(t *testing.T) {
 	for _, m := range machines {
 		owners[m.ProviderID] = m.Claim
 	}
-	if owner, listed := owners[stray]; len(machines) != 2 || !listed || owner != "" || owners[machine.ProviderID] != claim.Name || machine.ProviderID == stray {
-		t.Errorf("machines and their claims: %v; the claim has %s, the stray one is %s", owners, machine.ProviderID, stray)
+	switch owner, listed := owners[stray]; {
+	case len(machines) != 2:
+		t.Errorf("machines and their claims: len(machines) is %v, want 2", len(machines))
+	case !listed:
+		t.Errorf("machines and their claims: listed is false")
+	case owner != "":
+		t.Errorf(`machines and their claims: owner is %v, want ""`, owner)
+	case owners[machine.ProviderID] != claim.Name:
+		t.Errorf("machines and their claims: owners[machine.ProviderID] is %v, want %v, the claim has %s",
+			owners[machine.ProviderID], claim.Name, machine.ProviderID)
+	case machine.ProviderID == stray:
+		t.Errorf("machines and their claims: machine.ProviderID is %v, want another value than %v", machine.ProviderID, stray)
 	}
 }
 

@@ -118,14 +118,14 @@ func (p *Provider) selling(ctx context.Context, class *awsv1.EC2NodeClass) (good
 func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {
-		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
+		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
 	}
 	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
-		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
+		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
 	}
 	goods, err := p.selling(ctx, class)
 	if err != nil {
-		return nil, fmt.Errorf("listing what pool %q can buy: %w", pool.Name, err)
+		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
 	}
 	return goods.types, nil
 }

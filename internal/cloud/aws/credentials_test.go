@@ -37,8 +37,13 @@ func TestNoCredentials(t *testing.T) {
 				t.Fatalf("%v, want a NoCredentialsError", err)
 			}
 			for _, want := range test.want {
-				if line := err.Error(); !strings.Contains(line, want) || strings.Contains(line, "\n") || len(line) > 300 {
-					t.Errorf("%q, want one short line with %q", line, want)
+				switch line := err.Error(); {
+				case !strings.Contains(line, want):
+					t.Errorf("line lacks %q, %q", want, line)
+				case strings.Contains(line, "\n"):
+					t.Errorf(`line contains "\n", %q`, line)
+				case len(line) > 300:
+					t.Errorf("len(line) is %v, want at most 300, %q", len(line), line)
 				}
 			}
 		})

@@ -50,7 +50,7 @@ var drifts = []struct {
 	{name: "a claim with a hash of another making, and no image found", claim: hashedBefore,
 		class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
 	{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) },
-		fails: "stamped"},
+		fails: "is not updated yet"},
 	{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
 	{name: "another image and class", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" },
 		class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
@@ -89,8 +89,13 @@ func TestDrifted(t *testing.T) {
 				test.claim(drifter)
 			}
 			reason, err := p.Drifted(t.Context(), drifter, poolOf("default"))
-			if reason != test.want || (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
-				t.Errorf("%q, %v; want %q and an error about %q", reason, err, test.want, test.fails)
+			switch {
+			case reason != test.want:
+				t.Errorf("reason is %v, want %v", reason, test.want)
+			case (err != nil) != (test.fails != ""):
+				t.Errorf("(err != nil) is %v, want %v, %v, and an error about %q", (err != nil), (test.fails != ""), err, test.fails)
+			case err != nil && !strings.Contains(err.Error(), test.fails):
+				t.Errorf("err != nil && !strings.Contains(err.Error(), test.fails), %v, and an error about %q", err, test.fails)
 			}
 		})
 	}

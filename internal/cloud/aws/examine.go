@@ -104,7 +104,7 @@ func (e *examination) asked(err error, permission string) bool {
 	case errors.As(err, &failed) && failed.Forbidden():
 		e.found(CloudPermissionDenied, permission, roleFix, "the controller may not do %s: %s", permission, failed)
 	default:
-		e.found(CannotLook, permission, "look again; if it stays, look at the network between the controller and AWS, and at the health of the service", "AWS did not answer %s: %s", permission, err)
+		e.found(CannotLook, permission, "retry; if the error persists, check the network between the controller and AWS, and at the health of the service", "AWS did not answer %s: %s", permission, err)
 	}
 	return false
 }
@@ -130,7 +130,7 @@ func (e *examination) reach(ctx context.Context) bool {
 		return err
 	})
 	if skew := e.opts.Clock.Now().Sub(date); !date.IsZero() && skew.Abs() > mostSkew {
-		e.found(CloudClockSkew, "clock", "synchronise the clock of this machine (chrony, NTP): AWS refuses requests that were signed more than five minutes ago",
+		e.found(CloudClockSkew, "clock", "synchronize the clock of this machine (chrony, NTP): AWS refuses requests that were signed more than five minutes ago",
 			"the clock here and that of AWS differ by %s", skew.Round(time.Second))
 	}
 	var failed *call.Error

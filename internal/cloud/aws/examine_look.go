@@ -80,7 +80,7 @@ func (e *examination) spotRole(ctx context.Context) {
 	})
 	if call.KindOf(err) == call.NotFound {
 		e.found(SpotRoleMissing, "role/"+name, "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
-			"the account has no role %s: EC2 sells it no spot instances, which pools may buy", name)
+			"the account has no role %s: EC2 launches no spot instances for it, which pools may use", name)
 		return
 	}
 	e.asked(err, permission)
@@ -118,7 +118,7 @@ func (e *examination) queue(ctx context.Context) {
 		"NonExistentQueue") || failed.Code == "QueueDoesNotExist") {
 		e.found(QueueMissing, "queue/"+e.opts.Queue,
 			"make the queue and its rules (docs/aws.md), or set --interruption-queue (settings.interruptionQueue) to the one that is there",
-			"there is no queue %q in this account and region: no notice of an interruption is heard", e.opts.Queue)
+			"there is no queue %q in this account and region: no interruption notices are received", e.opts.Queue)
 		return
 	}
 	if !e.asked(err, "sqs:GetQueueUrl") {

@@ -74,8 +74,13 @@ func (w *ward) examine() (codes []string, text string) {
 	for _, f := range p.Examine(w.t.Context()) {
 		codes = append(codes, f.Code+" "+f.Object)
 		text += fmt.Sprintf("%+v\n", f)
-		if f.Problem == "" || f.Fix == "" || f.Object == "" {
-			w.t.Errorf("an incomplete finding: %+v", f)
+		switch {
+		case f.Problem == "":
+			w.t.Errorf(`an incomplete finding: f.Problem is "", %+v`, f)
+		case f.Fix == "":
+			w.t.Errorf(`an incomplete finding: f.Fix is "", %+v`, f)
+		case f.Object == "":
+			w.t.Errorf(`an incomplete finding: f.Object is "", %+v`, f)
 		}
 	}
 	return codes, text

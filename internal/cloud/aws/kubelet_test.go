@@ -149,8 +149,13 @@ func TestKubeletThatMoves(t *testing.T) {
 				pool.Annotations = map[string]string{karpv1.AnnotationKubelet: test.noted}
 			}
 			reason, err := p.Drifted(t.Context(), made, pool)
-			if reason != test.want || (err != nil) != (test.fails != "") || err != nil && !strings.Contains(err.Error(), test.fails) {
-				t.Errorf("%q, %v; want %q and an error about %q", reason, err, test.want, test.fails)
+			switch {
+			case reason != test.want:
+				t.Errorf("reason is %v, want %v", reason, test.want)
+			case (err != nil) != (test.fails != ""):
+				t.Errorf("(err != nil) is %v, want %v, %v, and an error about %q", (err != nil), (test.fails != ""), err, test.fails)
+			case err != nil && !strings.Contains(err.Error(), test.fails):
+				t.Errorf("err != nil && !strings.Contains(err.Error(), test.fails), %v, and an error about %q", err, test.fails)
 			}
 		})
 	}

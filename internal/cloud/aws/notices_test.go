@@ -36,8 +36,15 @@ func TestAct(t *testing.T) {
 	id, _ := instanceOf(claim.Status.ProviderID)
 	found, err := p.claimsOf(t.Context(), []string{id, "i-0aaaaaaaaaaaaaaaa"})
 	check(t, err)
-	if len(found) != 1 || found[id].Name != "taken" || found[id].Type != "m5.large" || found[id].Zone == "" {
-		t.Fatalf("claims of the instances: %+v", found)
+	switch {
+	case len(found) != 1:
+		t.Fatalf("claims of the instances: len(found) is %v, want 1, %+v", len(found), found)
+	case found[id].Name != "taken":
+		t.Fatalf(`claims of the instances: found[id].Name is %v, want "taken"`, found[id].Name)
+	case found[id].Type != "m5.large":
+		t.Fatalf(`claims of the instances: found[id].Type is %v, want "m5.large"`, found[id].Type)
+	case found[id].Zone == "":
+		t.Fatalf(`claims of the instances: found[id].Zone is "", %+v`, found)
 	}
 	deadline := time.Date(2026, 11, 20, 12, 2, 0, 0, time.UTC)
 	d := interruption.Decision{Claim: found[id], Instance: id, Kind: interruption.SpotInterrupted, Replace: true, Deadline: deadline,
@@ -85,9 +92,15 @@ func TestSpotRoleMissing(t *testing.T) {
 	if _, err := p.Launch(t.Context(), claim); err == nil {
 		t.Fatal("a spot instance was launched without the role")
 	}
-	if len(told) != 1 || told[0].Reason != "SpotSLRCreationFailed" || !told[0].Warning || !strings.Contains(told[0].Message,
-		"AWSServiceRoleForEC2Spot") {
-		t.Errorf("events %+v, want one that says what to do", told)
+	switch {
+	case len(told) != 1:
+		t.Errorf("len(told) is %v, want 1, events %+v", len(told), told)
+	case told[0].Reason != "SpotSLRCreationFailed":
+		t.Errorf(`told[0].Reason is %v, want "SpotSLRCreationFailed"`, told[0].Reason)
+	case !told[0].Warning:
+		t.Errorf("told[0].Warning is false, events %+v", told)
+	case !strings.Contains(told[0].Message, "AWSServiceRoleForEC2Spot"):
+		t.Errorf(`told[0].Message lacks "AWSServiceRoleForEC2Spot", events %+v`, told)
 	}
 	machine, err := p.Launch(t.Context(), claim)
 	check(t, err)

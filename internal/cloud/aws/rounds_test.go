@@ -27,12 +27,22 @@ func testPrepare(t *testing.T) {
 		t.Errorf("with access to the price list denied: error %v", err)
 	}
 	onDemand, spot := p.prices.Updated()
-	if !onDemand.IsZero() || spot.IsZero() || len(changed) != 2 {
-		t.Errorf("updated at %v and %v, %d changes announced; want those of spot and of types", onDemand, spot, len(changed))
+	switch {
+	case !onDemand.IsZero():
+		t.Errorf("onDemand.IsZero() is false, updated at %v", onDemand)
+	case spot.IsZero():
+		t.Errorf("spot.IsZero() is true, and %v", spot)
+	case len(changed) != 2:
+		t.Errorf("len(changed) is %v, want 2", len(changed))
 	}
 	types := p.shelf.types()
-	if m5, found := p.shelf.typeOf("m5.large"); !found || m5.Zones == nil || len(types) == len(catalog.Load().Types) {
-		t.Errorf("%d types, m5.large in zones %v: the embedded ones", len(types), m5.Zones)
+	switch m5, found := p.shelf.typeOf("m5.large"); {
+	case !found:
+		t.Errorf("found is false")
+	case m5.Zones == nil:
+		t.Errorf("m5.Zones is nil")
+	case len(types) == len(catalog.Load().Types):
+		t.Errorf("len(types) is %v, want another value than %v", len(types), len(catalog.Load().Types))
 	}
 	w.sim.Clear(id)
 	check(t, p.Prepare(t.Context()))

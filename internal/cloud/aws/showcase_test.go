@@ -102,8 +102,13 @@ func TestShowcaseRefreshed(t *testing.T) {
 		t.Errorf("only %d spot prices", len(spot))
 	}
 	for at, price := range spot {
-		if price <= 0 || price < prices[at]/2 || price > prices[at]*2 {
-			t.Fatalf("spot in %s costs %v, and AWS has about %v", at, price, prices[at])
+		switch {
+		case price <= 0:
+			t.Fatalf("price is %v, want more than 0", price)
+		case price < prices[at]/2:
+			t.Fatalf("price is %v, want at least %v, spot in %s, and AWS has about %v", price, prices[at]/2, at, prices[at])
+		case price > prices[at]*2:
+			t.Fatalf("price is %v, want at most %v, spot in %s, and AWS has about %v", price, prices[at]*2, at, prices[at])
 		}
 	}
 	if source := s.Source(); !strings.HasPrefix(source, "on demand and spot those of AWS in us-east-1 at 20") {

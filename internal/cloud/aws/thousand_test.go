@@ -72,8 +72,13 @@ func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
 		}
 	}
 	t.Logf("%d kinds: %s, calls %v, %d throttled", kinds, took, calls, throttled)
-	if calls["CreateFleet"] != fleets || calls["CreateLaunchTemplate"] != fleets || throttled > 0 {
-		t.Errorf("calls %v (%d throttled), want %d of CreateFleet and of CreateLaunchTemplate, none throttled", calls, throttled, fleets)
+	switch {
+	case calls["CreateFleet"] != fleets:
+		t.Errorf(`calls["CreateFleet"] is %v, want %v`, calls["CreateFleet"], fleets)
+	case calls["CreateLaunchTemplate"] != fleets:
+		t.Errorf(`calls["CreateLaunchTemplate"] is %v, want %v`, calls["CreateLaunchTemplate"], fleets)
+	case throttled > 0:
+		t.Errorf("throttled is %v, want at most 0", throttled)
 	}
 	if took > within {
 		t.Errorf("it took %s, want at most %s", took, within)

@@ -263,8 +263,13 @@ func testFinalizer(t *testing.T, w *world) {
 	w.setFinalizers(t, w.node(t, m), karpv1.FinalizerTermination)
 	wantGone(t, p, m)
 	node := w.node(t, m)
-	if node == nil || node.DeletionTimestamp == nil || len(node.Finalizers) != 1 {
-		t.Fatalf("the node is %+v, want it to wait for its finalizer", node)
+	switch {
+	case node == nil:
+		t.Fatalf("node is nil")
+	case node.DeletionTimestamp == nil:
+		t.Fatalf("node.DeletionTimestamp is nil, the node is %+v", node)
+	case len(node.Finalizers) != 1:
+		t.Fatalf("len(node.Finalizers) is %v, want 1, the node is %+v", len(node.Finalizers), node)
 	}
 	wantGone(t, p, m)
 	w.setFinalizers(t, node)

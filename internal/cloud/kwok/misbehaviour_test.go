@@ -37,8 +37,13 @@ func testFailLaunch(t *testing.T, w *world) {
 	for range 2 {
 		_, err := p.Launch(t.Context(), claim)
 		var failed *cloud.CreateError
-		if !errors.As(err, &failed) || failed.Reason == "" || failed.Message == "" {
-			t.Fatalf("Launch: %v, want a CreateError with a reason and a message", err)
+		switch {
+		case !errors.As(err, &failed):
+			t.Fatalf("Launch: error is %v, not failed", err)
+		case failed.Reason == "":
+			t.Fatalf(`Launch: failed.Reason is ""`)
+		case failed.Message == "":
+			t.Fatalf(`Launch: failed.Message is ""`)
 		}
 	}
 	first := w.launch(t, p, claim)
@@ -94,8 +99,13 @@ func testLaunchDelay(t *testing.T, w *world) {
 		t.Fatalf("Launch: %v, want the context's error", err)
 	}
 	machines, err := p.Machines(t.Context())
-	if err != nil || len(machines) != 1 || machines[0].Claim != claim.Name {
-		t.Fatalf("Machines: %+v, %v, want the machine of the claim", machines, err)
+	switch {
+	case err != nil:
+		t.Fatalf("Machines: error %v", err)
+	case len(machines) != 1:
+		t.Fatalf("Machines: len(machines) is %v, want 1, %+v", len(machines), machines)
+	case machines[0].Claim != claim.Name:
+		t.Fatalf("Machines: machines[0].Claim is %v, want %v", machines[0].Claim, claim.Name)
 	}
 	clock := clocktesting.NewFakeClock(machines[0].Created.Add(59 * time.Minute))
 	late := w.provider(t, func(o *Options) { o.Clock = clock })
@@ -122,9 +132,15 @@ func testBadAnnotations(t *testing.T, w *world) {
 		w.annotate(t, map[string]string{annotation: value})
 		_, err := p.Launch(t.Context(), w.claim())
 		var notReady *cloud.NodeClassNotReadyError
-		if !errors.As(err, &notReady) || !strings.Contains(notReady.Message, annotation) || !strings.Contains(notReady.Message, value) ||
-			!strings.Contains(notReady.Message, "want") {
-			t.Errorf("%s=%q: %v, want a NodeClassNotReadyError with both and a valid example", annotation, value, err)
+		switch {
+		case !errors.As(err, &notReady):
+			t.Errorf("error is %v, not notReady", err)
+		case !strings.Contains(notReady.Message, annotation):
+			t.Errorf("notReady.Message lacks %q", annotation)
+		case !strings.Contains(notReady.Message, value):
+			t.Errorf("notReady.Message lacks %q", value)
+		case !strings.Contains(notReady.Message, "want"):
+			t.Errorf(`notReady.Message lacks "want"`)
 		}
 		if err := p.Ready(t.Context(), w.class(w.namespace)); !errors.As(err, &notReady) {
 			t.Errorf("%s=%q: Ready is %v, want a NodeClassNotReadyError", annotation, value, err)
@@ -254,8 +270,13 @@ func testSpoiltRecord(t *testing.T, w *world) {
 		Namespace: w.namespace, Name: "kwok-machine-spoilt", Labels: map[string]string{LabelRecord: "true"},
 	}})
 	machines, err := p.Machines(t.Context())
-	if err != nil || len(machines) != 2 || machines[1].ProviderID != "kwok://kwok-spoilt" {
-		t.Fatalf("Machines: %+v, %v, want the good machine and the corrupted one", machines, err)
+	switch {
+	case err != nil:
+		t.Fatalf("Machines: error %v", err)
+	case len(machines) != 2:
+		t.Fatalf("Machines: len(machines) is %v, want 2, %+v", len(machines), machines)
+	case machines[1].ProviderID != "kwok://kwok-spoilt":
+		t.Fatalf(`Machines: machines[1].ProviderID is %v, want "kwok://kwok-spoilt"`, machines[1].ProviderID)
 	}
 	if err := p.Terminate(t.Context(), machines[1].ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("Terminate of the corrupted machine: %v, want ErrNotFound", err)

@@ -31,8 +31,9 @@ func TestAdmittedDaemon(t *testing.T) {
 		{name: "no LimitRange", spec: "containers: [{name: a}]", want: "pods=1"},
 		{name: "default limits become requests", ranges: "limits: [{type: Container, default: {cpu: 2, memory: 1Gi}}]",
 			spec: "containers: [{name: a}]", want: "cpu=2000 memory=1073741824 pods=1"},
-		{name: "a default request comes before the default limit", ranges: "limits: [{type: Container, default: {cpu: 2}, defaultRequest: {cpu: 100m}}]",
-			spec: "containers: [{name: a}, {name: b}]", want: "cpu=200 pods=1"},
+		{name: "a default request comes before the default limit",
+			ranges: "limits: [{type: Container, default: {cpu: 2}, defaultRequest: {cpu: 100m}}]",
+			spec:   "containers: [{name: a}, {name: b}]", want: "cpu=200 pods=1"},
 		{name: "what the container states comes first", ranges: "limits: [{type: Container, default: {cpu: 2}, defaultRequest: {cpu: 100m}}]",
 			spec: "containers: [{name: a, resources: {requests: {cpu: 10m}}}, {name: b, resources: {limits: {cpu: 500m}}}]", want: "cpu=510 pods=1"},
 		{name: "a request of 0 is a request", ranges: "limits: [{type: Container, default: {cpu: 2}}]",
@@ -45,7 +46,8 @@ func TestAdmittedDaemon(t *testing.T) {
 			spec: "containers: [{name: a}]", want: "pods=1"},
 		{name: "requests of the pod stand beside those of containers", ranges: "limits: [{type: Container, default: {cpu: 2}}]",
 			spec: "containers: [{name: a}], resources: {requests: {cpu: 500m}}", want: "cpu=500 pods=1"},
-		{name: "limits of the pod become requests where containers state none", spec: "containers: [{name: a, resources: {requests: {cpu: 100m}}}], resources: {limits: {cpu: 1, memory: 1Gi}}",
+		{name: "limits of the pod become requests where containers state none",
+			spec: "containers: [{name: a, resources: {requests: {cpu: 100m}}}], resources: {limits: {cpu: 1, memory: 1Gi}}",
 			want: "cpu=100 memory=1073741824 pods=1"},
 		{name: "overhead", class: "metadata: {name: vm}\nhandler: vm\noverhead: {podFixed: {cpu: 250m}}",
 			spec: "runtimeClassName: vm, containers: [{name: a, resources: {requests: {cpu: 1}}}]", want: "cpu=1250 pods=1"},
@@ -93,8 +95,13 @@ func TestRuntimeClassOfDaemon(t *testing.T) {
 	class := decode[nodev1.RuntimeClass](t, "metadata: {name: vm}\nhandler: vm\nscheduling: {nodeSelector: {vm: \"yes\"}, tolerations: [{key: vm, operator: Exists}]}")
 	set := decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}")
 	got := Daemon(set, words(), &Around{Admission: admission{class: class}}, nil)
-	if len(got.Alternatives) != 1 || got.Alternatives[0][0].Key != "vm" || got.Tolerations[0].Key != "vm" {
-		t.Errorf("alternatives %v, tolerations %v", got.Alternatives, got.Tolerations)
+	switch {
+	case len(got.Alternatives) != 1:
+		t.Errorf("len(got.Alternatives) is %v, want 1, alternatives %v", len(got.Alternatives), got.Alternatives)
+	case got.Alternatives[0][0].Key != "vm":
+		t.Errorf(`got.Alternatives[0][0].Key is %v, want "vm"`, got.Alternatives[0][0].Key)
+	case got.Tolerations[0].Key != "vm":
+		t.Errorf(`got.Tolerations[0].Key is %v, want "vm"`, got.Tolerations[0].Key)
 	}
 	if set.Spec.Template.Spec.NodeSelector != nil {
 		t.Error("the DaemonSet was changed")
@@ -119,7 +126,8 @@ func TestRunningDaemonPods(t *testing.T) {
 		{"a webhook adds memory and takes cpu", []*corev1.Pod{pod("2", "b", "cpu: 100m, memory: 1Mi", "")}, "cpu=1000 memory=1048576 pods=1"},
 		{"two that differ", []*corev1.Pod{pod("2", "b", "cpu: 2", ""), pod("2", "b", "memory: 1Mi", "")}, "cpu=2000 memory=1048576 pods=1"},
 		{"of an older template", []*corev1.Pod{pod("1", "a", "cpu: 4", "")}, "cpu=1000 pods=1"},
-		{"of an older generation that was rolled back to", []*corev1.Pod{pod("1", "a", "cpu: 4", ""), pod("2", "a", "cpu: 2", "")}, "cpu=4000 pods=1"},
+		{"of an older generation that was rolled back to", []*corev1.Pod{pod("1", "a", "cpu: 4", ""), pod("2", "a", "cpu: 2", "")},
+			"cpu=4000 pods=1"},
 		{"one that has ended", []*corev1.Pod{pod("2", "b", "cpu: 4", "status: {phase: Failed}")}, "cpu=1000 pods=1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

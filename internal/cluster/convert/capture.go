@@ -146,7 +146,7 @@ func Load(data []byte) (*Capture, error) {
 	for _, pool := range file.Pools {
 		switch {
 		case pool.Catalogue >= len(file.Catalogues) || pool.Catalogue < -1:
-			return nil, fmt.Errorf("reading a capture: pool %q has catalogue %d, want -1 to %d", pool.Name, pool.Catalogue, len(file.Catalogues)-1)
+			return nil, fmt.Errorf("reading a capture: pool %q has catalog %d, want -1 to %d", pool.Name, pool.Catalogue, len(file.Catalogues)-1)
 		case pool.Catalogue >= 0:
 			pool.PoolSpec.Catalogue = file.Catalogues[pool.Catalogue]
 		}

@@ -25,7 +25,8 @@ func world(t testing.TB) *Capture {
 	}}, v)
 	for _, name := range []string{"pool", "other"} {
 		pool := decode[karpv1.NodePool](t, strings.Replace(poolText, "name: pool,", "name: "+name+",", 1))
-		pool.Annotations = map[string]string{karpv1.AnnotationPayback: "2h", karpv1.AnnotationMinStay: "1m", karpv1.AnnotationMovePrice: "0", karpv1.AnnotationMinSaving: "0.01", karpv1.AnnotationMaxSpotShare: "30"}
+		pool.Annotations = map[string]string{karpv1.AnnotationPayback: "2h", karpv1.AnnotationMinStay: "1m",
+			karpv1.AnnotationMovePrice: "0", karpv1.AnnotationMinSaving: "0.01", karpv1.AnnotationMaxSpotShare: "30"}
 		pool.Spec.Replicas = new(int64(3))
 		spec := Pool(pool, v)
 		spec.Budgets, spec.BudgetError = Budgets(pool, c.Now)
@@ -39,8 +40,10 @@ func world(t testing.TB) *Capture {
 	node, _ := Node(decode[corev1.Node](t, strings.Replace(nodeText, "LABELS", "a: b", 1)), nil, v)
 	aged, _ := Node(nil, decode[karpv1.NodeClaim](t, agedText), v)
 	c.Nodes = []model.NodeSpec{launching, node, aged}
-	c.PDBs = []model.PDBSpec{PDB(decode[policyv1.PodDisruptionBudget](t, pdbText)), PDB(decode[policyv1.PodDisruptionBudget](t, "metadata: {name: a, namespace: shop, uid: b2}"))}
-	c.Daemons = []model.DaemonSpec{Daemon(decode[appsv1.DaemonSet](t, "metadata: {name: d, uid: d1}\nspec: {template: {spec: {containers: [{name: a}]}}}"), v, nil, nil)}
+	c.PDBs = []model.PDBSpec{PDB(decode[policyv1.PodDisruptionBudget](t, pdbText)),
+		PDB(decode[policyv1.PodDisruptionBudget](t, "metadata: {name: a, namespace: shop, uid: b2}"))}
+	c.Daemons = []model.DaemonSpec{Daemon(decode[appsv1.DaemonSet](t,
+		"metadata: {name: d, uid: d1}\nspec: {template: {spec: {containers: [{name: a}]}}}"), v, nil, nil)}
 	for _, text := range []string{
 		"metadata: {name: w2, uid: u2, annotations: {karpenter.sh/do-not-disrupt: 'true'}}" + unschedulableStatus,
 		"metadata: {name: w1, uid: u1}\nspec: {nodeSelector: {a: b}}" + unschedulableStatus,
@@ -57,8 +60,21 @@ func world(t testing.TB) *Capture {
 
 func TestCaptureRoundTrip(t *testing.T) {
 	c := world(t)
-	if pool := c.Pools[0]; !pool.Static || pool.Payback == 0 || pool.MinStay == 0 || pool.MovePrice == 0 || pool.MinSaving == 0 || pool.MaxSpotShare == 0 || pool.Budgets[1].Changes.IsZero() {
-		t.Errorf("the pool lacks fields that this test needs: %+v", pool)
+	switch pool := c.Pools[0]; {
+	case !pool.Static:
+		t.Errorf("the pool lacks fields that this test needs: pool.Static is false, %+v", pool)
+	case pool.Payback == 0:
+		t.Errorf("the pool lacks fields that this test needs: pool.Payback is 0, %+v", pool)
+	case pool.MinStay == 0:
+		t.Errorf("the pool lacks fields that this test needs: pool.MinStay is 0, %+v", pool)
+	case pool.MovePrice == 0:
+		t.Errorf("the pool lacks fields that this test needs: pool.MovePrice is 0, %+v", pool)
+	case pool.MinSaving == 0:
+		t.Errorf("the pool lacks fields that this test needs: pool.MinSaving is 0, %+v", pool)
+	case pool.MaxSpotShare == 0:
+		t.Errorf("the pool lacks fields that this test needs: pool.MaxSpotShare is 0, %+v", pool)
+	case pool.Budgets[1].Changes.IsZero():
+		t.Errorf("the pool lacks fields that this test needs: pool.Budgets[1].Changes.IsZero() is true, %+v", pool)
 	}
 	data, err := c.Bytes()
 	if err != nil {
@@ -71,8 +87,14 @@ func TestCaptureRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(c, loaded); diff != "" {
 		t.Errorf("capture (-written +read):\n%s", diff)
 	}
-	if loaded.Pools[1].Catalogue != loaded.Pools[2].Catalogue || loaded.Pools[1].Catalogue == nil || loaded.Pools[0].Catalogue != nil {
-		t.Error("pools that shared a catalog no longer share it")
+	switch {
+	case loaded.Pools[1].Catalogue != loaded.Pools[2].Catalogue:
+		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[1].Catalogue is %v, want %v",
+			loaded.Pools[1].Catalogue, loaded.Pools[2].Catalogue)
+	case loaded.Pools[1].Catalogue == nil:
+		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[1].Catalogue is nil")
+	case loaded.Pools[0].Catalogue != nil:
+		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[0].Catalogue is %v, want nil", loaded.Pools[0].Catalogue)
 	}
 	again, err := loaded.Bytes()
 	if err != nil {
@@ -97,7 +119,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"nothing", "", "EOF"},
 		{"another version", `{"Version":99}`, "its version is 99, want 1"},
 		{"an unknown field", `{"Version":1,"Nodes":[{"Colour":"red"}]}`, "Colour"},
-		{"a catalogue that is not there", `{"Version":1,"Pools":[{"Name":"a","Catalogue":3}]}`, `pool "a" has catalogue 3`},
+		{"a catalogue that is not there", `{"Version":1,"Pools":[{"Name":"a","Catalogue":3}]}`, `pool "a" has catalog 3`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := Load([]byte(test.data)); err == nil || !strings.Contains(err.Error(), test.want) {

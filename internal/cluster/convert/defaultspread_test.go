@@ -36,11 +36,21 @@ func TestParseSchedulerConfig(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			constraints, err := ParseSchedulerConfig(test.text)
-			if test.want == "" && (err != nil || test.text != "" && len(constraints) == 0) {
-				t.Errorf("got %v, error %v", constraints, err)
+			if test.want == "" {
+				switch {
+				case err != nil:
+					t.Errorf("error %v", err)
+				case test.text != "" && len(constraints) == 0:
+					t.Errorf(`test.text != "" && len(constraints) == 0, got %v`, constraints)
+				}
 			}
-			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error is %v, want one with %q", err, test.want)
+			if test.want != "" {
+				switch {
+				case err == nil:
+					t.Errorf("no error")
+				case !strings.Contains(err.Error(), test.want):
+					t.Errorf("err.Error() lacks %q, error is %v", test.want, err)
+				}
 			}
 		})
 	}
@@ -77,7 +87,8 @@ func TestDefaultSpread(t *testing.T) {
 			service("none", "clusterIP: None"), service("others", "selector: {app: db}"),
 		},
 		selectors: map[string]*metav1.LabelSelector{
-			"ReplicaSet/web":            {MatchLabels: map[string]string{"app": "web", "pod-template-hash": "1"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "old", Operator: metav1.LabelSelectorOpDoesNotExist}}},
+			"ReplicaSet/web": {MatchLabels: map[string]string{"app": "web", "pod-template-hash": "1"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "old", Operator: metav1.LabelSelectorOpDoesNotExist}}},
 			"ReplicationController/old": {MatchLabels: map[string]string{"app": "old"}},
 		},
 	})
@@ -97,9 +108,12 @@ func TestDefaultSpread(t *testing.T) {
 		{"two Services", "namespace: shop, labels: {app: web, tier: front}", "{}", []label.Requirement{in("app", "web"), in("tier", "front")}},
 		{"Service and ReplicaSet", "namespace: shop, labels: {app: web}" + owned("ReplicaSet", "web"), "{}",
 			[]label.Requirement{in("app", "web"), in("app", "web"), in("pod-template-hash", "1"), {Key: "old", Operator: label.DoesNotExist}}},
-		{"ReplicationController over Service", "namespace: shop, labels: {app: web}" + owned("ReplicationController", "old"), "{}", []label.Requirement{in("app", "old")}},
+		{"ReplicationController over Service", "namespace: shop, labels: {app: web}" + owned("ReplicationController", "old"),
+			"{}", []label.Requirement{in("app", "old")}},
 		{"another owner", "namespace: shop, labels: {app: web}" + owned("Job", "web"), "{}", []label.Requirement{in("app", "web")}},
-		{"a constraint of its own", "namespace: shop, labels: {app: web}", "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}]}", []label.Requirement{}},
+		{"a constraint of its own", "namespace: shop, labels: {app: web}",
+			"{topologySpreadConstraints: [{maxSkew: 1, topologyKey: rack, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}]}",
+			[]label.Requirement{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := decode[corev1.Pod](t, "metadata: {"+test.metadata+"}\nspec: "+test.spec+unschedulableStatus)

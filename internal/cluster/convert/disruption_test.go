@@ -52,25 +52,30 @@ type life struct {
 
 func TestLifeOfANode(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour), Sent: created.Add(30 * time.Minute), Due: created.Add(40 * time.Minute),
+	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour),
+		Sent: created.Add(30 * time.Minute), Due: created.Add(40 * time.Minute),
 		Bounded: true, Replaces: true, BoughtFor: []string{"u1", "u2"}, Promised: []string{"u1", "u2"}}
 	for name, c := range map[string]struct {
 		from, to string
 		want     func(*life)
 	}{
-		"everything":                     {"", "", func(*life) {}},
-		"initialized":                    {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
-		"not drifted any more":           {`Drifted, status: "True"`, `Drifted, status: "False"`, func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
-		"drifted, no reason":             {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
-		"never":                          {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
-		"age not known":                  {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1", func(l *life) { l.ExpiresAt = time.Time{} }},
-		"no end to the drain":            {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
-		"bought for pods":                {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
-		"bought for drift":               {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
-		"bought for a pod that leaves":   {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
-		"pods came by themselves":        {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "", func(l *life) { l.Sent = time.Time{} }},
-		"pods came at an unknown time":   {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
-		"no pod is expected":             {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "", func(l *life) { l.Due = time.Time{} }},
+		"everything":  {"", "", func(*life) {}},
+		"initialized": {"status:\n", "status:\n  nodeName: aged\n", func(*life) {}},
+		"not drifted any more": {`Drifted, status: "True"`, `Drifted, status: "False"`,
+			func(l *life) { l.Drifted, l.Since = "", time.Time{} }},
+		"drifted, no reason": {"reason: NodePoolDrifted, ", "", func(l *life) { l.Drifted = "Drifted" }},
+		"never":              {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
+		"age not known": {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1",
+			func(l *life) { l.ExpiresAt = time.Time{} }},
+		"no end to the drain":          {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
+		"bought for pods":              {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
+		"bought for drift":             {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
+		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
+		"pods came by themselves": {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "",
+			func(l *life) { l.Sent = time.Time{} }},
+		"pods came at an unknown time": {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
+		"no pod is expected": {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "",
+			func(l *life) { l.Due = time.Time{} }},
 		"expected since an unknown time": {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
 		"reserved for more": {"pods: u1 u2", "pods: u1 u2, karpenter-go.github.io/reserved: u3 u4/set", func(l *life) {
 			l.Promised, l.Owners, l.Reserved = []string{"u1", "u2", "u3", "u4"}, []string{"", "", "", "set"}, []string{"u3", "u4/set"}
@@ -96,22 +101,30 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded, n.Replacement, n.BoughtFor, n.Owners, n.Promised, n.ReservedFor}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded,
+		n.Replacement, n.BoughtFor, n.Owners, n.Promised, n.ReservedFor}
 }
 
 // TestBoughtForStays checks that an initialized node has no promised pods, and that the pods that it was launched for
 // are still known.
 func TestBoughtForStays(t *testing.T) {
-	node := decode[corev1.Node](t, strings.NewReplacer("LABELS", "karpenter.sh/initialized: 'true'", "kwok://node-1", "kwok://aged").Replace(nodeText))
+	node := decode[corev1.Node](t, strings.NewReplacer("LABELS", "karpenter.sh/initialized: 'true'", "kwok://node-1",
+		"kwok://aged").Replace(nodeText))
 	n, _ := Node(node, decode[karpv1.NodeClaim](t, agedText), words())
-	if n.Stage != model.Initialized || n.Promised != nil || len(n.BoughtFor) != 2 {
-		t.Errorf("stage %s, promised %v, bought for %v", n.Stage, n.Promised, n.BoughtFor)
+	switch {
+	case n.Stage != model.Initialized:
+		t.Errorf("n.Stage is %v, want %v", n.Stage, model.Initialized)
+	case n.Promised != nil:
+		t.Errorf("n.Promised is %v, want nil", n.Promised)
+	case len(n.BoughtFor) != 2:
+		t.Errorf("len(n.BoughtFor) is %v, want 2, bought for %v", len(n.BoughtFor), n.BoughtFor)
 	}
 }
 
 func TestPodReady(t *testing.T) {
 	for status, want := range map[string]bool{
-		"": false, "\nstatus: {conditions: [{type: Ready, status: 'False'}]}": false, "\nstatus: {conditions: [{type: ContainersReady, status: 'True'}]}": false,
+		"": false, "\nstatus: {conditions: [{type: Ready, status: 'False'}]}": false,
+		"\nstatus: {conditions: [{type: ContainersReady, status: 'True'}]}":                                 false,
 		"\nstatus: {conditions: [{type: ContainersReady, status: 'False'}, {type: Ready, status: 'True'}]}": true,
 	} {
 		if spec, _ := Pod(decode[corev1.Pod](t, "spec: {nodeName: n}"+status), words(), nil); spec.Ready != want {
@@ -122,24 +135,27 @@ func TestPodReady(t *testing.T) {
 
 func TestPDB(t *testing.T) {
 	whole := model.PDBSpec{UID: "b1", Namespace: "shop", Name: "web", Allowed: 1, AlwaysEvictUnready: true, Healthy: true,
-		Selector: model.Selector{Namespaces: []string{"shop"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}}
+		Selector: model.Selector{Namespaces: []string{"shop"},
+			Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}}
 	for name, c := range map[string]struct {
 		from, to string
 		want     func(*model.PDBSpec)
 	}{
-		"as it is":               {"", "", func(*model.PDBSpec) {}},
-		"empty selector":         {"{matchLabels: {app: web}}", "{}", func(p *model.PDBSpec) { p.Selector.Requirements = nil }},
-		"no selector":            {"selector: {matchLabels: {app: web}}", "", func(p *model.PDBSpec) { p.Selector = model.Selector{Nothing: true} }},
-		"status behind":          {"observedGeneration: 2", "observedGeneration: 1", func(p *model.PDBSpec) { p.Allowed = 0 }},
-		"less than nothing":      {"disruptionsAllowed: 1", "disruptionsAllowed: -1", func(p *model.PDBSpec) { p.Allowed = 0 }},
-		"policy of its own":      {"AlwaysAllow", "IfHealthyBudget", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
-		"no policy":              {"unhealthyPodEvictionPolicy: AlwaysAllow", "", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
-		"not healthy":            {"currentHealthy: 3", "currentHealthy: 1", func(p *model.PDBSpec) { p.Healthy = false }},
-		"wants no healthy pod":   {"desiredHealthy: 2", "desiredHealthy: 0", func(p *model.PDBSpec) { p.Healthy = false }},
-		"none unavailable":       {"maxUnavailable: 1", "maxUnavailable: 0", func(p *model.PDBSpec) { p.Blocking = true }},
-		"0% unavailable":         {"maxUnavailable: 1", "maxUnavailable: 0%", func(p *model.PDBSpec) { p.Blocking = true }},
-		"all there are":          {"desiredHealthy: 2", "desiredHealthy: 3", func(p *model.PDBSpec) { p.Full = true }},
-		"all, status behind":     {"observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2", "observedGeneration: 1, desiredHealthy: 3, currentHealthy: 3", func(p *model.PDBSpec) { p.Allowed = 0 }},
+		"as it is":       {"", "", func(*model.PDBSpec) {}},
+		"empty selector": {"{matchLabels: {app: web}}", "{}", func(p *model.PDBSpec) { p.Selector.Requirements = nil }},
+		"no selector": {"selector: {matchLabels: {app: web}}", "",
+			func(p *model.PDBSpec) { p.Selector = model.Selector{Nothing: true} }},
+		"status behind":        {"observedGeneration: 2", "observedGeneration: 1", func(p *model.PDBSpec) { p.Allowed = 0 }},
+		"less than nothing":    {"disruptionsAllowed: 1", "disruptionsAllowed: -1", func(p *model.PDBSpec) { p.Allowed = 0 }},
+		"policy of its own":    {"AlwaysAllow", "IfHealthyBudget", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
+		"no policy":            {"unhealthyPodEvictionPolicy: AlwaysAllow", "", func(p *model.PDBSpec) { p.AlwaysEvictUnready = false }},
+		"not healthy":          {"currentHealthy: 3", "currentHealthy: 1", func(p *model.PDBSpec) { p.Healthy = false }},
+		"wants no healthy pod": {"desiredHealthy: 2", "desiredHealthy: 0", func(p *model.PDBSpec) { p.Healthy = false }},
+		"none unavailable":     {"maxUnavailable: 1", "maxUnavailable: 0", func(p *model.PDBSpec) { p.Blocking = true }},
+		"0% unavailable":       {"maxUnavailable: 1", "maxUnavailable: 0%", func(p *model.PDBSpec) { p.Blocking = true }},
+		"all there are":        {"desiredHealthy: 2", "desiredHealthy: 3", func(p *model.PDBSpec) { p.Full = true }},
+		"all, status behind": {"observedGeneration: 2, disruptionsAllowed: 1, currentHealthy: 3, desiredHealthy: 2",
+			"observedGeneration: 1, desiredHealthy: 3, currentHealthy: 3", func(p *model.PDBSpec) { p.Allowed = 0 }},
 		"none there":             {"desiredHealthy: 2, expectedPods: 3", "desiredHealthy: 2, expectedPods: 0", func(*model.PDBSpec) {}},
 		"10% unavailable":        {"maxUnavailable: 1", "maxUnavailable: 10%", func(*model.PDBSpec) {}},
 		"unavailable, no number": {"maxUnavailable: 1", "maxUnavailable: '%'", func(*model.PDBSpec) {}},
@@ -176,16 +192,22 @@ func TestEconomicsOfPool(t *testing.T) {
 	}{
 		"nothing said": {nil, economicsOf{}},
 		"share":        {map[string]string{"max-spot-share": "25%"}, economicsOf{share: 25}},
-		"no share":     {map[string]string{"max-spot-share": "half"}, economicsOf{saving: neverPays, blocked: `max-spot-share]: "half" is not such a share; it is a whole number`}},
+		"no share": {map[string]string{"max-spot-share": "half"},
+			economicsOf{saving: neverPays, blocked: `max-spot-share]: "half" is not such a share; it is a whole number`}},
 		"all said": {map[string]string{"payback": "90m", "min-stay": "5m", "move-price": "0.002", "min-saving": "0.05"},
 			economicsOf{90 * time.Minute, 5 * time.Minute, 2_000_000, 50_000_000, "", 0}},
-		"zero is nothing": {map[string]string{"payback": "0s", "min-stay": "0", "move-price": "0", "min-saving": "0.0"}, economicsOf{-1, -1, -1, -1, "", 0}},
-		"payback":         {map[string]string{"payback": "soon"}, economicsOf{0, 0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`, 0}},
-		"stay":            {map[string]string{"min-stay": "long"}, economicsOf{0, 0, 0, neverPays, `min-stay]: "long" is not such a time; it is a duration`, 0}},
-		"negative time":   {map[string]string{"payback": "-1h"}, economicsOf{0, 0, 0, neverPays, `"-1h" is not such a time`, 0}},
-		"too long":        {map[string]string{"payback": "9000h"}, economicsOf{0, 0, 0, neverPays, `zero to 8760h`, 0}},
-		"move price":      {map[string]string{"move-price": "0,5", "payback": "2h"}, economicsOf{2 * time.Hour, 0, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`, 0}},
-		"saving":          {map[string]string{"min-saving": "NaN"}, economicsOf{0, 0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`, 0}},
+		"zero is nothing": {map[string]string{"payback": "0s", "min-stay": "0", "move-price": "0", "min-saving": "0.0"},
+			economicsOf{-1, -1, -1, -1, "", 0}},
+		"payback": {map[string]string{"payback": "soon"},
+			economicsOf{0, 0, 0, neverPays, `payback]: "soon" is not such a time; it is a duration`, 0}},
+		"stay": {map[string]string{"min-stay": "long"},
+			economicsOf{0, 0, 0, neverPays, `min-stay]: "long" is not such a time; it is a duration`, 0}},
+		"negative time": {map[string]string{"payback": "-1h"}, economicsOf{0, 0, 0, neverPays, `"-1h" is not such a time`, 0}},
+		"too long":      {map[string]string{"payback": "9000h"}, economicsOf{0, 0, 0, neverPays, `zero to 8760h`, 0}},
+		"move price": {map[string]string{"move-price": "0,5", "payback": "2h"},
+			economicsOf{2 * time.Hour, 0, 0, neverPays, `move-price]: "0,5" is not a price; it is USD per pod`, 0}},
+		"saving": {map[string]string{"min-saving": "NaN"},
+			economicsOf{0, 0, 0, neverPays, `min-saving]: "NaN" is not a price; it is USD per hour`, 0}},
 		"the first named": {map[string]string{"min-saving": "x", "payback": "y"}, economicsOf{0, 0, 0, neverPays, `payback]`, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +228,8 @@ func TestEconomicsOfPool(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
-			invalid := slices.ContainsFunc(karpv1.Validate(pool, words().Rules), func(err *field.Error) bool { return strings.HasPrefix(err.Field, "metadata.annotations") })
+			invalid := slices.ContainsFunc(karpv1.Validate(pool, words().Rules),
+				func(err *field.Error) bool { return strings.HasPrefix(err.Field, "metadata.annotations") })
 			if invalid != (spec.Blocked != nil) {
 				t.Errorf("validation refuses: %t, the pool is blocked by %+v", invalid, spec.Blocked)
 			}
@@ -242,8 +265,13 @@ func TestStaticPool(t *testing.T) {
 		spec := spec
 		spec.Blocked = test.blocked
 		AddCatalogue(&spec, test.catalogue, "why")
-		if spec.Blocked == nil || spec.Blocked.Field != test.field || spec.Standing() != test.standing {
-			t.Errorf("%s: blocked %+v, standing %v", test.name, spec.Blocked, spec.Standing())
+		switch {
+		case spec.Blocked == nil:
+			t.Errorf("%s: spec.Blocked is nil", test.name)
+		case spec.Blocked.Field != test.field:
+			t.Errorf("%s: spec.Blocked.Field is %v, want %v", test.name, spec.Blocked.Field, test.field)
+		case spec.Standing() != test.standing:
+			t.Errorf("%s: spec.Standing() is %v, want %v", test.name, spec.Standing(), test.standing)
 		}
 	}
 }
@@ -255,7 +283,8 @@ func TestEndOfADrain(t *testing.T) {
 	for _, test := range []struct{ name, from, to, want string }{
 		{"it is not deleted", "", "", ""},
 		{"deleted", "  uid: c9\n", "  uid: c9\n  deletionTimestamp: \"2026-11-20T10:00:00Z\"\n", "2026-11-20T11:00:00Z"},
-		{"interrupted", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: "2026-11-20T11:02:00+01:00", `, "2026-11-20T10:02:00Z"},
+		{"interrupted", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: "2026-11-20T11:02:00+01:00", `,
+			"2026-11-20T10:02:00Z"},
 		{"no time", annotations, annotations + `karpenter.sh/nodeclaim-termination-timestamp: soon, `, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -51,8 +51,13 @@ func TestRandomPods(t *testing.T) {
 		}
 		met[checkPod(t, pod, v)]++
 	}
-	if met[Ignore] == 0 || met[Pending] == 0 || met[Bound] == 0 {
-		t.Errorf("the pods cover too few dispositions: %v", met)
+	switch {
+	case met[Ignore] == 0:
+		t.Errorf("the pods cover too few dispositions: met[Ignore] is 0, %v", met)
+	case met[Pending] == 0:
+		t.Errorf("the pods cover too few dispositions: met[Pending] is 0, %v", met)
+	case met[Bound] == 0:
+		t.Errorf("the pods cover too few dispositions: met[Bound] is 0, %v", met)
 	}
 }
 

@@ -16,12 +16,18 @@ func TestHolds(t *testing.T) {
 	until := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	text := ""
 	for i := range model.MostHolds + 5 {
-		h := model.LaunchHold{Owner: fmt.Sprintf("uid-%03d", i), Name: "ReplicaSet a/b", Failures: 4, Until: until.Add(time.Duration(i) * time.Minute), Why: strings.Repeat("x", 5000)}
+		h := model.LaunchHold{Owner: fmt.Sprintf("uid-%03d", i), Name: "ReplicaSet a/b", Failures: 4,
+			Until: until.Add(time.Duration(i) * time.Minute), Why: strings.Repeat("x", 5000)}
 		text = WithHold(text, h.Owner, &h)
 	}
 	holds := Holds(text)
-	if len(holds) != model.MostHolds || holds[0].Owner != "uid-005" || !holds[0].Until.Equal(until.Add(5*time.Minute)) {
-		t.Errorf("%d holds, the first %+v; want the %d that last longest", len(holds), holds[0], model.MostHolds)
+	switch {
+	case len(holds) != model.MostHolds:
+		t.Errorf("len(holds) is %v, want %v", len(holds), model.MostHolds)
+	case holds[0].Owner != "uid-005":
+		t.Errorf(`holds[0].Owner is %v, want "uid-005"`, holds[0].Owner)
+	case !holds[0].Until.Equal(until.Add(5 * time.Minute)):
+		t.Errorf("holds[0].Until.Equal(until.Add(5*time.Minute)) is false, holds, the first %+v", holds[0])
 	}
 	for i, h := range holds {
 		if told := i >= len(holds)-mostWhys; len(h.Why) > longestWhy+3 || (h.Why != "") != told {
@@ -45,7 +51,8 @@ func TestHolds(t *testing.T) {
 	if text != "" {
 		t.Errorf("with all removed: %q", text)
 	}
-	for _, text := range []string{"", "yes", "[]", `{"a": 1}`, `{"a": {"failures": 0, "until": "2026-05-01T12:00:00Z"}}`, `{"": {"failures": 1, "until": "2026-05-01T12:00:00Z"}}`} {
+	for _, text := range []string{"", "yes", "[]", `{"a": 1}`, `{"a": {"failures": 0, "until": "2026-05-01T12:00:00Z"}}`,
+		`{"": {"failures": 1, "until": "2026-05-01T12:00:00Z"}}`} {
 		if got := Holds(text); got != nil {
 			t.Errorf("%s is parsed as %v, want nothing", text, got)
 		}
@@ -71,7 +78,8 @@ func TestDeparted(t *testing.T) {
 		{"preempted and over with exit code 0", "spec: {nodeName: n, priority: 7}\nstatus: {phase: Succeeded, conditions: [" + scheduled + ", " + disrupted("PreemptionByScheduler") + "]}", "preempted after 4s"},
 		{"deleted and over with exit code 0", "metadata: {deletionTimestamp: \"2026-01-01T00:00:00Z\"}\nspec: {nodeName: n}\nstatus: {phase: Succeeded, conditions: [" + scheduled + "]}", ""},
 		{"evicted and over with exit code 0", "spec: {nodeName: n}\nstatus: {phase: Succeeded, conditions: [" + scheduled + ", " + disrupted("EvictionByEvictionAPI") + "]}", ""},
-		{"preempted by kubelet", "spec: {nodeName: n}\nstatus: {phase: Failed, reason: Preempting, conditions: [" + scheduled + "]}", "preempted after 1m0s"},
+		{"preempted by kubelet", "spec: {nodeName: n}\nstatus: {phase: Failed, reason: Preempting, conditions: [" + scheduled + "]}",
+			"preempted after 1m0s"},
 		{"evicted through the API", "spec: {nodeName: n}\nstatus: {phase: Running, conditions: [" + scheduled + ", " + disrupted("EvictionByEvictionAPI") + "]}", ""},
 		{"a daemon", "metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d}]}\nspec: {nodeName: n}\nstatus: {phase: Succeeded}", ""},
 	} {

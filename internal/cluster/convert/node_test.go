@@ -68,7 +68,8 @@ func TestNodeStages(t *testing.T) {
 		Requests:     []quantity.Amount{{Name: "cpu", Value: 1500}},
 		DoNotDisrupt: true, Command: `{"id":"x"}`,
 	}
-	filled := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "example.com/dev", Value: 1}, {Name: "memory", Value: 16 << 30}, {Name: "pods", Value: 110}}
+	filled := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "example.com/dev", Value: 1},
+		{Name: "memory", Value: 16 << 30}, {Name: "pods", Value: 110}}
 	usable := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "memory", Value: 15 << 30}, {Name: "pods", Value: 110}}
 	node := func(labels string) string { return strings.Replace(nodeText, "LABELS", labels, 1) }
 	tests := []struct {
@@ -152,7 +153,8 @@ func TestNodeDeleting(t *testing.T) {
 		{"the node", leaving, claimText, true},
 		{"an unmanaged node", leaving, "", true},
 		{"the machine", "metadata: {name: n1}", "status: {conditions: [{type: InstanceTerminating, status: 'True', lastTransitionTime: null}]}", true},
-		{"the machine, not yet", "metadata: {name: n1}", "status: {conditions: [{type: InstanceTerminating, status: 'False', lastTransitionTime: null}]}", false},
+		{"the machine, not yet", "metadata: {name: n1}",
+			"status: {conditions: [{type: InstanceTerminating, status: 'False', lastTransitionTime: null}]}", false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -229,8 +231,13 @@ func TestPromisedPods(t *testing.T) {
 func TestClaimThatCannotBeRead(t *testing.T) {
 	claim := decode[karpv1.NodeClaim](t, "metadata: {name: c}\nspec: {requirements: [{key: a, operator: Near}]}")
 	_, refused := Node(nil, claim, words())
-	if refused == nil || refused.Field != "spec.requirements[0].operator" || !strings.Contains(refused.Reason, "use In") {
-		t.Errorf("refused: %+v", refused)
+	switch {
+	case refused == nil:
+		t.Errorf("refused: refused is nil")
+	case refused.Field != "spec.requirements[0].operator":
+		t.Errorf(`refused: refused.Field is %v, want "spec.requirements[0].operator"`, refused.Field)
+	case !strings.Contains(refused.Reason, "use In"):
+		t.Errorf(`refused: refused.Reason lacks "use In", %+v`, refused)
 	}
 	claim.Status.ProviderID = "kwok://c"
 	if _, refused := Node(nil, claim, words()); refused != nil {

@@ -86,8 +86,13 @@ spec: {nodeSelector: {karpenter.k8s.aws/instance-pods: "58"}}
 `, false, "spec.nodeSelector[karpenter.k8s.aws/instance-pods]"},
 	} {
 		spec, _ := Pod(decode[corev1.Pod](t, test.pod+unschedulableStatus), v, nil)
-		if r := spec.Rejected; r == nil || r.Silent != test.silent || r.Field != test.field && r.Field != test.field+"[0].key" {
-			t.Errorf("%s: %+v, want a rejection of %s, silent %t", name, r, test.field, test.silent)
+		switch r := spec.Rejected; {
+		case r == nil:
+			t.Errorf("%s: r is nil", name)
+		case r.Silent != test.silent:
+			t.Errorf("%s: r.Silent is %v, want %v", name, r.Silent, test.silent)
+		case r.Field != test.field && r.Field != test.field+"[0].key":
+			t.Errorf(`%s: r.Field != test.field && r.Field != test.field+"[0].key", %+v, want a rejection of %s`, name, r, test.field)
 		}
 	}
 }

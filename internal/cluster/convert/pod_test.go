@@ -113,8 +113,9 @@ func TestDisposition(t *testing.T) {
 		{"nominated by us", "metadata:\n  name: a" + ours + unschedulableStatus + "  nominatedNodeName: n\n", Pending},
 		{"our old nomination, overwritten by another", "metadata:\n  name: a" + strings.Replace(ours, "f:nominatedNodeName", "f:reason", 1) +
 			unschedulableStatus + "  nominatedNodeName: n\n", Ignore},
-		{"nominated under our name, not in the status", "metadata:\n  name: a" + strings.Replace(ours, "subresource: status", "subresource: scale", 1) +
-			unschedulableStatus + "  nominatedNodeName: n\n", Ignore},
+		{"nominated under our name, not in the status",
+			"metadata:\n  name: a" + strings.Replace(ours, "subresource: status", "subresource: scale", 1) +
+				unschedulableStatus + "  nominatedNodeName: n\n", Ignore},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -149,30 +150,42 @@ func TestRejected(t *testing.T) {
 		unsupported, silent bool
 	}{
 		{"plain", "spec: {nodeSelector: {team: shop}}", "", "", false, false},
-		{"well-known label of a restricted domain", "spec: {nodeSelector: {karpenter.sh/capacity-type: spot, example.com/size: '4'}}", "", "", false, false},
-		{"restricted domain", "spec: {nodeSelector: {karpenter.sh/initialized: 'true'}}", "spec.nodeSelector[karpenter.sh/initialized]", "use a domain of your own", false, false},
-		{"restricted domain of the provider", "spec: {nodeSelector: {sub.example.com/x: y}}", "spec.nodeSelector[sub.example.com/x]", "example.com", false, false},
-		{"hostname", required("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"), path + "[0].matchExpressions[0].key", "use a label", false, false},
+		{"well-known label of a restricted domain", "spec: {nodeSelector: {karpenter.sh/capacity-type: spot, example.com/size: '4'}}",
+			"", "", false, false},
+		{"restricted domain", "spec: {nodeSelector: {karpenter.sh/initialized: 'true'}}", "spec.nodeSelector[karpenter.sh/initialized]",
+			"use a domain of your own", false, false},
+		{"restricted domain of the provider", "spec: {nodeSelector: {sub.example.com/x: y}}", "spec.nodeSelector[sub.example.com/x]",
+			"example.com", false, false},
+		{"hostname", required("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"),
+			path + "[0].matchExpressions[0].key", "use a label", false, false},
 		{"bad value", "spec: {nodeSelector: {team: '-'}}", "spec.nodeSelector[team]", "alphanumeric characters", false, false},
-		{"bound that is no integer", required("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"), path + "[0].matchExpressions[0].values[0]", "an integer", false, false},
-		{"unknown operator", required("[{matchExpressions: [{key: a, operator: Near, values: [x]}]}]"), path + "[0].matchExpressions[0].operator", "supported values", false, false},
-		{"capacity type without offerings", "spec: {nodeSelector: {karpenter.sh/capacity-type: free}}", "spec.nodeSelector[karpenter.sh/capacity-type]", "on-demand", false, false},
+		{"bound that is no integer", required("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"),
+			path + "[0].matchExpressions[0].values[0]", "an integer", false, false},
+		{"unknown operator", required("[{matchExpressions: [{key: a, operator: Near, values: [x]}]}]"),
+			path + "[0].matchExpressions[0].operator", "supported values", false, false},
+		{"capacity type without offerings", "spec: {nodeSelector: {karpenter.sh/capacity-type: free}}",
+			"spec.nodeSelector[karpenter.sh/capacity-type]", "on-demand", false, false},
 		{"fields", required("[{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]"), "", "", false, false},
 		{"fields of every term", required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [m]}, {key: metadata.name, operator: In, values: [n]}]}]"), path + "[0].matchFields", "use matchExpressions", false, false},
 		{"fields that leave nodes out", required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [n]}]}]"), "", "", false, false},
-		{"field that nodes have not", required("[{matchFields: [{key: spec.unschedulable, operator: NotIn, values: [n]}]}]"), path + "[0].matchFields", "use matchExpressions", false, false},
+		{"field that nodes have not", required("[{matchFields: [{key: spec.unschedulable, operator: NotIn, values: [n]}]}]"),
+			path + "[0].matchFields", "use matchExpressions", false, false},
 		{"empty terms", required("[{}]"), path + "[0]", "selects no node", false, false},
 		{"opt-out", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]"), "spec", "in no pool", false, true},
 		{"opt-out of one alternative only", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}, {matchExpressions: [{key: a, operator: Exists}]}]"), "", "", false, false},
 		{"spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}", "", "", false, false},
 		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "", "", false, false},
-		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "", "", false, false},
+		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}",
+			"", "", false, false},
 		{"host port", "spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 80}]}]}", "", "", false, false},
-		{"volume without a claim", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}", "spec.volumes[1].persistentVolumeClaim.claimName", "create it", false, false},
-		{"ephemeral volume without a claim", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "has not been made", false, false},
+		{"volume without a claim", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}",
+			"spec.volumes[1].persistentVolumeClaim.claimName", "create it", false, false},
+		{"ephemeral volume without a claim", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "does not exist yet", false, false},
 		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
-		{"negative amount", "spec: {containers: [{name: a, resources: {requests: {cpu: -1}}}]}", "spec.containers[0].resources.requests[cpu]", "out of range", false, false},
-		{"amount beyond all reason", "spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1e100000000}}}]}", "spec.containers[1].resources.requests[cpu]", "out of range", false, false},
+		{"negative amount", "spec: {containers: [{name: a, resources: {requests: {cpu: -1}}}]}",
+			"spec.containers[0].resources.requests[cpu]", "out of range", false, false},
+		{"amount beyond all reason", "spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1e100000000}}}]}",
+			"spec.containers[1].resources.requests[cpu]", "out of range", false, false},
 		{"overhead beyond all reason", "spec: {overhead: {memory: 1e100000000}}", "spec.overhead[memory]", "out of range", false, false},
 		{"device", "spec: {resourceClaims: [{name: gpu, resourceClaimName: g}]}", "spec.resourceClaims[0]", "not supported yet", true, false},
 	}
@@ -192,8 +205,15 @@ func TestRejected(t *testing.T) {
 			if got == nil {
 				t.Fatal("not rejected")
 			}
-			if got.Field != test.field || !strings.Contains(got.Reason, test.reason) || got.Unsupported != test.unsupported || got.Silent != test.silent {
-				t.Errorf("rejected: %+v", *got)
+			switch {
+			case got.Field != test.field:
+				t.Errorf("rejected: got.Field is %v, want %v, %+v", got.Field, test.field, *got)
+			case !strings.Contains(got.Reason, test.reason):
+				t.Errorf("rejected: got.Reason lacks %q, %+v", test.reason, *got)
+			case got.Unsupported != test.unsupported:
+				t.Errorf("rejected: got.Unsupported is %v, want %v, %+v", got.Unsupported, test.unsupported, *got)
+			case got.Silent != test.silent:
+				t.Errorf("rejected: got.Silent is %v, want %v, %+v", got.Silent, test.silent, *got)
 			}
 		})
 	}
@@ -223,8 +243,13 @@ func TestBoundPods(t *testing.T) {
 			if spec.State != model.Bound || spec.Node != "node-1" {
 				t.Errorf("state %d on node %q, want Bound on node-1", spec.State, spec.Node)
 			}
-			if spec.Reschedulable != test.reschedulable || spec.Daemon != test.daemon || (spec.Rejected != nil) != test.rejected {
-				t.Errorf("reschedulable %t, daemon %t, rejected %v", spec.Reschedulable, spec.Daemon, spec.Rejected)
+			switch {
+			case spec.Reschedulable != test.reschedulable:
+				t.Errorf("spec.Reschedulable is %v, want %v", spec.Reschedulable, test.reschedulable)
+			case spec.Daemon != test.daemon:
+				t.Errorf("spec.Daemon is %v, want %v", spec.Daemon, test.daemon)
+			case (spec.Rejected != nil) != test.rejected:
+				t.Errorf("(spec.Rejected != nil) is %v, want %v, rejected %v", (spec.Rejected != nil), test.rejected, spec.Rejected)
 			}
 		})
 	}

@@ -71,9 +71,12 @@ func TestPoolBlocked(t *testing.T) {
 		silent                        bool
 	}{
 		{"not blocked", "", "", "", "", false},
-		{"not ready", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: NodeClassNotFound, message: no such class,`, "status.conditions[Ready]", "NodeClassNotFound: no such class", false},
-		{"not ready for its class", `{type: Ready, status: "True",`, `{type: NodeClassReady, status: "False", reason: NodeClassNotFound, message: there is no class x, lastTransitionTime: "2026-11-20T09:00:00Z"}
-  - {type: Ready, status: "False", reason: UnhealthyDependents, message: NodeClassReady=False,`, "status.conditions[Ready]", "not ready: NodeClassReady is false: NodeClassNotFound: there is no class x", false},
+		{"not ready", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: NodeClassNotFound, message: no such class,`,
+			"status.conditions[Ready]", "NodeClassNotFound: no such class", false},
+		{"not ready for its class", `{type: Ready, status: "True",`,
+			`{type: NodeClassReady, status: "False", reason: NodeClassNotFound, message: there is no class x, lastTransitionTime: "2026-11-20T09:00:00Z"}
+  - {type: Ready, status: "False", reason: UnhealthyDependents, message: NodeClassReady=False,`,
+			"status.conditions[Ready]", "not ready: NodeClassReady is false: NodeClassNotFound: there is no class x", false},
 		{"no condition", "type: Ready", "type: Other", "status.conditions[Ready]", "not been set yet", false},
 		{"being deleted", "uid: p1", "uid: p1, deletionTimestamp: '2026-11-20T09:00:00Z'", "metadata.deletionTimestamp", "deleted", false},
 		{"another provider's", "KWOKNodeClass", "EC2NodeClass", "spec.template.spec.nodeClassRef", "EC2NodeClass.karpenter.kwok.sh", true},
@@ -88,8 +91,15 @@ func TestPoolBlocked(t *testing.T) {
 				}
 				return
 			}
-			if got == nil || got.Field != test.field || !strings.Contains(got.Reason, test.reason) || got.Silent != test.silent {
-				t.Errorf("blocked: %+v", got)
+			switch {
+			case got == nil:
+				t.Errorf("blocked: got is nil")
+			case got.Field != test.field:
+				t.Errorf("blocked: got.Field is %v, want %v", got.Field, test.field)
+			case !strings.Contains(got.Reason, test.reason):
+				t.Errorf("blocked: got.Reason lacks %q, %+v", test.reason, got)
+			case got.Silent != test.silent:
+				t.Errorf("blocked: got.Silent is %v, want %v", got.Silent, test.silent)
 			}
 		})
 	}
@@ -114,8 +124,14 @@ func TestNodePriceOfPool(t *testing.T) {
 				pool.Annotations = map[string]string{"karpenter-go.github.io/node-overhead-price": test.annotation}
 			}
 			spec := Pool(pool, words())
-			if spec.NodePrice != test.want || (spec.Blocked != nil) != (test.blocked != "") || spec.Blocked != nil && !strings.Contains(spec.Blocked.Reason, test.blocked) {
-				t.Errorf("node price %d, blocked %+v; want %d, %q", spec.NodePrice, spec.Blocked, test.want, test.blocked)
+			switch {
+			case spec.NodePrice != test.want:
+				t.Errorf("spec.NodePrice is %v, want %v", spec.NodePrice, test.want)
+			case (spec.Blocked != nil) != (test.blocked != ""):
+				t.Errorf("(spec.Blocked != nil) is %v, want %v, blocked %+v, %q", (spec.Blocked != nil), (test.blocked != ""),
+					spec.Blocked, test.blocked)
+			case spec.Blocked != nil && !strings.Contains(spec.Blocked.Reason, test.blocked):
+				t.Errorf("spec.Blocked != nil && !strings.Contains(spec.Blocked.Reason, test.blocked), blocked %+v, %q", spec.Blocked, test.blocked)
 			}
 		})
 	}
@@ -150,8 +166,13 @@ func TestAddCatalogue(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var spec model.PoolSpec
 			AddCatalogue(&spec, test.catalogue, "why")
-			if spec.Catalogue != test.catalogue || (spec.Blocked != nil) != test.blocked || test.blocked && spec.Blocked.Reason != "why" {
-				t.Errorf("blocked: %+v", spec.Blocked)
+			switch {
+			case spec.Catalogue != test.catalogue:
+				t.Errorf("blocked: spec.Catalogue is %v, want %v", spec.Catalogue, test.catalogue)
+			case (spec.Blocked != nil) != test.blocked:
+				t.Errorf("blocked: (spec.Blocked != nil) is %v, want %v, %+v", (spec.Blocked != nil), test.blocked, spec.Blocked)
+			case test.blocked && spec.Blocked.Reason != "why":
+				t.Errorf(`blocked: test.blocked && spec.Blocked.Reason != "why", %+v`, spec.Blocked)
 			}
 		})
 	}
@@ -171,11 +192,13 @@ func TestBudgets(t *testing.T) {
 		{"number", `[{nodes: "3"}]`, "12:00", []model.Budget{{Count: 3}}, ""},
 		{"all with reasons", `[{nodes: "3", reasons: [Drifted]}]`, "12:00", []model.Budget{
 			{Count: 3, Reasons: []string{"Drifted"}}, {IsPercent: true, Percent: 10, Reasons: []string{string(plan.Expired)}}}, ""},
-		{"one without", `[{nodes: "3", reasons: [Drifted]}, {nodes: "4"}]`, "12:00", []model.Budget{{Count: 3, Reasons: []string{"Drifted"}}, {Count: 4}}, ""},
+		{"one without", `[{nodes: "3", reasons: [Drifted]}, {nodes: "4"}]`, "12:00",
+			[]model.Budget{{Count: 3, Reasons: []string{"Drifted"}}, {Count: 4}}, ""},
 		{"before the window", "[" + daily + "]", "08:59", []model.Budget{{Inactive: true, Changes: at(20, 9)}}, ""},
 		{"within the window", "[" + daily + "]", "16:59", []model.Budget{{Changes: at(20, 17)}}, ""},
 		{"after the window", "[" + daily + "]", "17:01", []model.Budget{{Inactive: true, Changes: at(21, 9)}}, ""},
-		{"schedule that cannot be read", `[{nodes: "1"}, {nodes: "0", schedule: "61 9 * * *", duration: 8h}]`, "12:00", nil, "spec.disruption.budgets[1]"},
+		{"schedule that cannot be read", `[{nodes: "1"}, {nodes: "0", schedule: "61 9 * * *", duration: 8h}]`, "12:00",
+			nil, "spec.disruption.budgets[1]"},
 		{"nodes that cannot be read", `[{nodes: many}]`, "12:00", nil, `"many"`},
 	}
 	for _, test := range tests {
@@ -262,7 +285,8 @@ func TestCatalogue(t *testing.T) {
 			{Key: "example.com/size", Operator: label.DoesNotExist},
 			{Key: "node.kubernetes.io/instance-type", Operator: label.In, Values: []string{"small"}},
 		},
-		Capacity: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "hugepages-2Mi", Value: 1 << 30}, {Name: "memory", Value: 4 << 30}, {Name: "pods", Value: 10}},
+		Capacity: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "hugepages-2Mi", Value: 1 << 30},
+			{Name: "memory", Value: 4 << 30}, {Name: "pods", Value: 10}},
 		Allocatable: []quantity.Amount{
 			{Name: "cpu", Value: 1900}, {Name: "hugepages-2Mi", Value: 1 << 30}, {Name: "memory", Value: 2 << 30}, {Name: "pods", Value: 10},
 		},

@@ -127,7 +127,7 @@ func demandOf(pod *corev1.Pod, name string, source *corev1.Volume, v *Vocabulary
 	case claim == nil && around.Volumes != nil && source.Ephemeral != nil && source.Ephemeral.VolumeClaimTemplate != nil:
 		return d.unbound(source.Ephemeral.VolumeClaimTemplate.Spec.StorageClassName, v, around)
 	case claim == nil && source.Ephemeral != nil:
-		return d, refuse(".ephemeral", "claim %q has not been made yet", name)
+		return d, refuse(".ephemeral", "claim %q does not exist yet", name)
 	case claim == nil:
 		return d, refuse(".persistentVolumeClaim.claimName", "claim %q does not exist in namespace %s; create it", name, pod.Namespace)
 	}
@@ -147,7 +147,7 @@ func refuseClaim(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim, source *c
 	case claim.Status.Phase == corev1.ClaimLost:
 		return refuse("", "claim %q has lost its volume", claim.Name)
 	case source.Ephemeral != nil && !ownedBy(claim, pod):
-		return refuse(".ephemeral", "claim %q was not made for this pod; rename the pod or delete the claim", claim.Name)
+		return refuse(".ephemeral", "claim %q was not created for this pod; rename the pod or delete the claim", claim.Name)
 	}
 	if !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) || around.Users == nil {
 		return nil
@@ -316,7 +316,7 @@ func onDisks(alternatives [][]label.Requirement, around *Around) [][]label.Requi
 func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	_, claim, _ := strings.Cut(d.volume.Claim, "/")
 	if name != nil && *name == "" {
-		return d, refuse("", "claim %q is not bound and wants no storage class; make a volume for it", claim)
+		return d, refuse("", "claim %q is not bound and has no storage class; create a volume for it", claim)
 	}
 	asked := ""
 	if name != nil {

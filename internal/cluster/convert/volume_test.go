@@ -72,7 +72,8 @@ func (s *storage) Class(name string) *storagev1.StorageClass {
 
 // claimDoc returns a claim in namespace shop; metadata and spec are the contents of flow maps.
 func claimDoc(name, metadata, spec, phase string) string {
-	return fmt.Sprintf("kind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: %s%s}\nspec: {%s}\nstatus: {phase: %s}", name, metadata, spec, phase)
+	return fmt.Sprintf("kind: PersistentVolumeClaim\nmetadata: {namespace: shop, name: %s%s}\nspec: {%s}\nstatus: {phase: %s}",
+		name, metadata, spec, phase)
 }
 
 func volumeDoc(name, metadata, spec string) string {
@@ -125,7 +126,8 @@ var storageText = strings.Join([]string{
 	claimDoc("one-place", "", "storageClassName: one-place", "Pending"),
 	claimDoc("floppy", "", "storageClassName: floppy", "Pending"),
 	claimDoc("alone", "", "storageClassName: plain, accessModes: [ReadWriteOncePod]", "Pending"),
-	claimDoc("web-0-mine", ", ownerReferences: [{apiVersion: v1, kind: Pod, name: web-0, uid: u0, controller: true}]", "storageClassName: zonal", "Pending"),
+	claimDoc("web-0-mine", ", ownerReferences: [{apiVersion: v1, kind: Pod, name: web-0, uid: u0, controller: true}]",
+		"storageClassName: zonal", "Pending"),
 	claimDoc("web-0-another", "", "storageClassName: zonal", "Pending"),
 	volumeDoc("two-zones", "", "csi: {driver: csi.example, volumeHandle: h}, "+inZones),
 	volumeDoc("made-for", "", "claimRef: {uid: made-for}, csi: {driver: csi.example, volumeHandle: h}, "+inZones),
@@ -145,9 +147,13 @@ var storageText = strings.Join([]string{
 	classDoc("plain", "", waits),
 	classDoc("in-tree", "", "provisioner: kubernetes.io/gce-pd\nvolumeBindingMode: WaitForFirstConsumer"),
 	classDoc("by-hand", "", "provisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer"),
-	classDoc("old-default", marked+", creationTimestamp: '2026-11-20T09:00:00Z'", "provisioner: old.example\nvolumeBindingMode: WaitForFirstConsumer"),
-	classDoc("young-default", strings.ReplaceAll(marked, "storageclass.", "storageclass.beta.")+", creationTimestamp: '2026-11-20T10:00:00Z'", "provisioner: young.example\nvolumeBindingMode: WaitForFirstConsumer"),
-	classDoc("young-default-z", marked+", creationTimestamp: '2026-11-20T10:00:00Z'", "provisioner: z.example\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("old-default", marked+", creationTimestamp: '2026-11-20T09:00:00Z'",
+		"provisioner: old.example\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("young-default", strings.ReplaceAll(marked, "storageclass.",
+		"storageclass.beta.")+", creationTimestamp: '2026-11-20T10:00:00Z'",
+		"provisioner: young.example\nvolumeBindingMode: WaitForFirstConsumer"),
+	classDoc("young-default-z", marked+", creationTimestamp: '2026-11-20T10:00:00Z'",
+		"provisioner: z.example\nvolumeBindingMode: WaitForFirstConsumer"),
 	classDoc("youngest", ", creationTimestamp: '2026-11-20T11:00:00Z'", waits),
 	classDoc("now", "", "provisioner: csi.example\nvolumeBindingMode: Immediate"),
 	classDoc("unset-mode", "", "provisioner: csi.example"),
@@ -198,7 +204,8 @@ func TestVolumes(t *testing.T) {
 		{"two with one zone in common", use("bound", "waiting"), [][]label.Requirement{{zone("b")}}, []string{"csi.example", "csi.example"}, ""},
 		{"zone labels beside the affinity", use("labelled"), [][]label.Requirement{{zone("a")}}, []string{"csi.example"}, ""},
 		{"on a node's disk", use("local"), [][]label.Requirement{nil}, []string{""}, ""},
-		{"elsewhere, by hostname", use("remote-by-host"), [][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}}}}, []string{"csi.example"}, ""},
+		{"elsewhere, by hostname", use("remote-by-host"),
+			[][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}}}}, []string{"csi.example"}, ""},
 		{"a term without expressions", use("nowhere"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
 		{"EBS before CSI", use("ebs"), nil, []string{"ebs.csi.aws.com"}, ""},
 		{"gce before CSI", use("gce"), nil, []string{"pd.csi.storage.gke.io"}, ""},
@@ -214,10 +221,12 @@ func TestVolumes(t *testing.T) {
 		{"in-tree provisioner", use("in-tree"), nil, []string{"pd.csi.storage.gke.io"}, ""},
 		{"volumes made by hand", use("by-hand"), nil, []string{""}, ""},
 		{"the youngest default class, the first by name", use("default"), nil, []string{"young.example"}, ""},
-		{"ephemeral, made already", ephemeral("mine", "storageClassName: now"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
+		{"ephemeral, made already", ephemeral("mine", "storageClassName: now"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}},
+			[]string{"csi.example"}, ""},
 		{"ephemeral, to be made", ephemeral("new", "storageClassName: plain"), nil, []string{"csi.example"}, ""},
 		{"ephemeral, default class", ephemeral("new", "accessModes: [ReadWriteOnce]"), nil, []string{"young.example"}, ""},
-		{"ephemeral, the name is taken", ephemeral("another", "storageClassName: plain"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, "was not made for this pod"},
+		{"ephemeral, the name is taken", ephemeral("another", "storageClassName: plain"),
+			[][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, "was not created for this pod"},
 		{"no such claim", use("missing"), nil, []string{""}, "does not exist in namespace shop"},
 		{"claim leaving", use("leaving"), twoZones, []string{"csi.example"}, "is being deleted"},
 		{"lost", use("lost"), twoZones, []string{"csi.example"}, "has lost its volume"},
@@ -225,7 +234,7 @@ func TestVolumes(t *testing.T) {
 		{"volume leaving", use("volume-leaving"), nil, []string{"csi.example"}, `volume "leaving" of claim "volume-leaving" is being deleted`},
 		{"binding", use("binding"), nil, []string{""}, "is not bound to it yet"},
 		{"being bound to what was made for it", use("made"), twoZones, []string{"csi.example"}, ""},
-		{"wants no class", use("classless"), nil, []string{""}, "make a volume for it"},
+		{"wants no class", use("classless"), nil, []string{""}, "create a volume for it"},
 		{"no such class", use("no-class"), nil, []string{""}, `storage class "missing" of claim "no-class" does not exist`},
 		{"immediate", use("now"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
 		{"immediate when unset", use("unset-mode"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
@@ -251,8 +260,15 @@ func TestVolumes(t *testing.T) {
 			if test.refused == "" && spec.Rejected != nil {
 				t.Errorf("rejected: %+v", *spec.Rejected)
 			}
-			if test.refused != "" && (spec.Rejected == nil || !strings.Contains(spec.Rejected.Reason, test.refused) || !strings.HasPrefix(spec.Rejected.Field, "spec.volumes[0]")) {
-				t.Errorf("rejected %+v, want %q", spec.Rejected, test.refused)
+			if test.refused != "" {
+				switch {
+				case spec.Rejected == nil:
+					t.Errorf("spec.Rejected is nil")
+				case !strings.Contains(spec.Rejected.Reason, test.refused):
+					t.Errorf("spec.Rejected.Reason lacks %q, rejected %+v", test.refused, spec.Rejected)
+				case !strings.HasPrefix(spec.Rejected.Field, "spec.volumes[0]"):
+					t.Errorf("spec.Rejected.Field is %q, want the prefix %q", spec.Rejected.Field, "spec.volumes[0]")
+				}
 			}
 			onNode, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "nodeName: n,", 1)), storageWords(), around)
 			if diff := cmp.Diff(spec.Volumes, onNode.Volumes); diff != "" {
@@ -314,8 +330,13 @@ func TestReadWriteOncePod(t *testing.T) {
 				return append(test.others, test.asks)
 			}}
 			spec, _ := Pod(test.asks, words(), around)
-			if (spec.Rejected == nil) != (test.refused == "") || spec.Rejected != nil && !strings.Contains(spec.Rejected.Reason, test.refused) {
-				t.Errorf("rejected %+v, want %q", spec.Rejected, test.refused)
+			switch {
+			case (spec.Rejected == nil) != (test.refused == ""):
+				t.Errorf("(spec.Rejected == nil) is %v, want %v, rejected %+v, want %q", (spec.Rejected == nil),
+					(test.refused == ""), spec.Rejected, test.refused)
+			case spec.Rejected != nil && !strings.Contains(spec.Rejected.Reason, test.refused):
+				t.Errorf("spec.Rejected != nil && !strings.Contains(spec.Rejected.Reason, test.refused), rejected %+v, want %q",
+					spec.Rejected, test.refused)
 			}
 			if len(spec.Volumes) != 1 || !spec.Volumes[0].Exclusive {
 				t.Errorf("its volumes are %+v, want one that is exclusive", spec.Volumes)
@@ -330,7 +351,8 @@ func TestTooManyPlaces(t *testing.T) {
 	for i := range 40 {
 		d := demand{}
 		for j := range 3 {
-			d.alternatives = append(d.alternatives, []label.Requirement{{Key: fmt.Sprint("key-", i), Operator: label.In, Values: []string{fmt.Sprint(j)}}})
+			d.alternatives = append(d.alternatives, []label.Requirement{{Key: fmt.Sprint("key-", i), Operator: label.In,
+				Values: []string{fmt.Sprint(j)}}})
 		}
 		demands = append(demands, d)
 	}
@@ -361,7 +383,8 @@ func TestSharedVolumeToBeMade(t *testing.T) {
 		labels       map[string]string
 		terms        []model.Term
 	}{
-		{"to be made", "persistentVolumeClaim: {claimName: waiting}", map[string]string{"app": "a", "volume:shop/waiting": ""}, []model.Term{together}},
+		{"to be made", "persistentVolumeClaim: {claimName: waiting}", map[string]string{"app": "a", "volume:shop/waiting": ""},
+			[]model.Term{together}},
 		{"there", "persistentVolumeClaim: {claimName: bound}", map[string]string{"app": "a"}, nil},
 		{"its own", "ephemeral: {volumeClaimTemplate: {spec: {storageClassName: plain}}}", map[string]string{"app": "a"}, nil},
 		{"of one at a time", "persistentVolumeClaim: {claimName: alone}", map[string]string{"app": "a"}, nil},

@@ -11,7 +11,7 @@
 //     so that a pod that selects an old label is planned like one that selects the current label.
 //   - The controller oldnames adds the old labels that pods use to managed nodes, with the values of the current
 //     ones, because kube-scheduler does not know the aliases.
-//   - karpenter migrate writes manifests with the current names.
+//   - kubectl karpenter migrate writes manifests with the current names.
 //
 // Old names of Kubernetes' own labels (beta.kubernetes.io/arch ...) are not included: they are rules of the API
 // (karpv1.CoreRules), and the kubelet and cloud controllers set them on nodes.

@@ -111,19 +111,34 @@ func TestMalformed(t *testing.T) {
 		if diff := cmp.Diff(want, old.Mistakes); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", key, diff)
 		}
-		if len(old.Settings) != 1 || old.Settings[0].Flag != "cluster-name" || len(old.Cluster.Tags) > 0 || old.Cluster.Drift || old.Cluster.ManyPods {
-			t.Errorf("%s: settings %v, cluster %+v", key, old.Settings, old.Cluster)
+		switch {
+		case len(old.Settings) != 1:
+			t.Errorf("%s: len(old.Settings) is %v, want 1, settings %v", key, len(old.Settings), old.Settings)
+		case old.Settings[0].Flag != "cluster-name":
+			t.Errorf(`%s: old.Settings[0].Flag is %v, want "cluster-name"`, key, old.Settings[0].Flag)
+		case len(old.Cluster.Tags) > 0:
+			t.Errorf("%s: len(old.Cluster.Tags) is %v, want 0, cluster %+v", key, len(old.Cluster.Tags), old.Cluster)
+		case old.Cluster.Drift:
+			t.Errorf("%s: old.Cluster.Drift is true, cluster %+v", key, old.Cluster)
+		case old.Cluster.ManyPods:
+			t.Errorf("%s: old.Cluster.ManyPods is true, cluster %+v", key, old.Cluster)
 		}
 	}
 	old := FromEnvironment(func(name string) string { return map[string]string{"LEADER_ELECT": "no"}[name] })
-	if len(old.Mistakes) != 1 || old.Mistakes[0].Error() != `LEADER_ELECT is "no", want true or false` || old.Mistakes[0].Flag != "disable-leader-election" {
-		t.Errorf("LEADER_ELECT: %+v", old.Mistakes)
+	switch {
+	case len(old.Mistakes) != 1:
+		t.Errorf("LEADER_ELECT: len(old.Mistakes) is %v, want 1, %+v", len(old.Mistakes), old.Mistakes)
+	case old.Mistakes[0].Error() != `LEADER_ELECT is "no", want true or false`:
+		t.Errorf("LEADER_ELECT: old.Mistakes[0].Error() is %v, want `LEADER_ELECT is \"no\", want true or false`", old.Mistakes[0].Error())
+	case old.Mistakes[0].Flag != "disable-leader-election":
+		t.Errorf(`LEADER_ELECT: old.Mistakes[0].Flag is %v, want "disable-leader-election"`, old.Mistakes[0].Flag)
 	}
 }
 
 // TestAllMistakes verifies that all mistakes are found at once, by name, and unknown names too.
 func TestAllMistakes(t *testing.T) {
-	old := FromConfigMap(map[string]string{"batchMaxDuration": "tenseconds", "aws.reservedENIs": "-1", "aws.tags": "{not json", "nonsense": "5", "more": "", "aws.isolatedVPC": "true"})
+	old := FromConfigMap(map[string]string{"batchMaxDuration": "tenseconds", "aws.reservedENIs": "-1",
+		"aws.tags": "{not json", "nonsense": "5", "more": "", "aws.isolatedVPC": "true"})
 	var from []string
 	for _, mistake := range old.Mistakes {
 		from = append(from, mistake.From)

@@ -17,5 +17,5 @@
 // One reader handles all versions, because their fields never conflict. The version only determines defaults.
 //
 // The package is pure: objects and Settings in, objects and notes out. It must not depend on where objects come from
-// or how the result is used: the controller (internal/compat/controllers/provisioner) and karpenter migrate do.
+// or how the result is used: the controller (internal/compat/controllers/provisioner) and kubectl karpenter migrate do.
 package v1alpha5

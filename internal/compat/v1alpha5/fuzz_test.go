@@ -58,8 +58,13 @@ func FuzzTranslate(f *testing.F) {
 			readBack(t, r)
 			for _, class := range r.Classes {
 				spec := class.Spec
-				if len(spec.SubnetSelectorTerms)*len(spec.SecurityGroupSelectorTerms)*len(spec.AMISelectorTerms) == 0 || spec.InstanceProfile == nil || *spec.InstanceProfile == "" {
-					t.Errorf("class %s lacks required fields: %+v", class.Name, spec)
+				switch {
+				case len(spec.SubnetSelectorTerms)*len(spec.SecurityGroupSelectorTerms)*len(spec.AMISelectorTerms) == 0:
+					t.Errorf("len(spec.SubnetSelectorTerms)*len(spec.SecurityGroupSelectorTerms)*len(spec.AMISelectorTerms) is 0, class %s, lacks required fields: %+v", class.Name, spec)
+				case spec.InstanceProfile == nil:
+					t.Errorf("spec.InstanceProfile is nil, class %s, lacks required fields: %+v", class.Name, spec)
+				case *spec.InstanceProfile == "":
+					t.Errorf(`*spec.InstanceProfile is "", class %s, lacks required fields: %+v`, class.Name, spec)
 				}
 			}
 		}

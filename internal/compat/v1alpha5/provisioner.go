@@ -113,16 +113,16 @@ func (p *provisioner) readDisruption(spec *section) {
 	switch {
 	case consolidates:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmptyOrUnderutilized, seconds(0)
-		p.notes.add(Carried, "spec.consolidation.enabled", "spec.disruption.consolidationPolicy", "nodes that are empty or underused leave as soon as that saves money")
+		p.notes.add(Carried, "spec.consolidation.enabled", "spec.disruption.consolidationPolicy", "nodes that are empty or underused are removed as soon as that saves money")
 		if empty != nil {
 			p.notes.add(Repaired, "spec.ttlSecondsAfterEmpty", "", "excludes consolidation, which removes empty nodes too: left out")
 		}
 	case empty != nil:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmpty, seconds(*empty)
-		p.notes.add(Carried, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "nodes leave when they have been empty for that time")
+		p.notes.add(Carried, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "nodes are removed when they have been empty for that time")
 	default:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmpty, never()
-		p.notes.add(Defaulted, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "was not set, and neither was consolidation: nodes never left because they were empty")
+		p.notes.add(Defaulted, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "was not set, and neither was consolidation: nodes were never removed because they were empty")
 	}
 	d.Budgets = p.budgets()
 	expire := spec.seconds("ttlSecondsUntilExpired")
@@ -139,7 +139,7 @@ func (p *provisioner) readDisruption(spec *section) {
 // differed from their Provisioner were replaced one by one, or not at all.
 func (p *provisioner) budgets() []karpv1.Budget {
 	drift := karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}
-	reason := "budget of 0 nodes for Drifted: nodes that differ from what is written were left alone (featureGates.driftEnabled was off); without this budget they are replaced"
+	reason := "budget of 0 nodes for Drifted: nodes that differ from the specification were kept (featureGates.driftEnabled was off); without this budget they are replaced"
 	if p.settings.Drift {
 		drift.Nodes, reason = "1", "budget of 1 node for Drifted: nodes that differ from what is written were replaced one at a time"
 	}
@@ -211,7 +211,7 @@ func (p *provisioner) limitSection(of *section, name string, list corev1.Resourc
 // intended ones.
 func (p *provisioner) nothing(list corev1.ResourceList, at, name string, value any) {
 	list[corev1.ResourceName(name)] = resource.MustParse("0")
-	p.notes.add(Impossible, at, "spec.limits."+name, "is %s, want an amount such as \"1000\" or 100Gi: until that is mended nothing is bought", show(value))
+	p.notes.add(Impossible, at, "spec.limits."+name, "is %s, want an amount such as \"1000\" or 100Gi: until that is fixed nothing is launched", show(value))
 }
 
 func (p *provisioner) addLimits(list corev1.ResourceList, resources *section) {

@@ -22,8 +22,13 @@ func TestConversions(t *testing.T) {
 	for _, name := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(name)
-			if err != nil || len(archive.Files) < 2 || len(archive.Comment) == 0 {
-				t.Fatalf("want a description and two objects, got %d, error %v", len(archive.Files), err)
+			switch {
+			case err != nil:
+				t.Fatalf("error %v", err)
+			case len(archive.Files) < 2:
+				t.Fatalf("len(archive.Files) is %v, want at least 2", len(archive.Files))
+			case len(archive.Comment) == 0:
+				t.Fatalf("len(archive.Comment) is 0")
 			}
 			sections := map[string]map[string]any{}
 			for _, file := range archive.Files {

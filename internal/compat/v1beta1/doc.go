@@ -1,5 +1,5 @@
 // Package v1beta1 converts NodePools, NodeClaims and EC2NodeClasses between v1beta1, which manifests of 2023 and 2024
-// use, and v1. It is pure. The conversion webhook and `karpenter migrate` call it.
+// use, and v1. It is pure. The conversion webhook and `kubectl karpenter migrate` call it.
 //
 //	v1beta1 --ToV1--> v1     disruption.expireAfter    -> template.spec.expireAfter
 //	        <-FromV1-        WhenUnderutilized          -> WhenEmptyOrUnderutilized, consolidateAfter 0s

@@ -26,7 +26,8 @@ func TestManagedInV1(t *testing.T) {
 		{"reference and kubelet of a claim", core, "NodeClaim", false,
 			`{"f:spec":{"f:kubelet":{"f:maxPods":{}},"f:nodeClassRef":{"f:apiVersion":{}}}}`,
 			`{"f:metadata":{"f:annotations":{"f:compatibility.karpenter.sh/v1beta1-kubelet-conversion":{}}},"f:spec":{"f:nodeClassRef":{"f:group":{}}}}`},
-		{"family that became an alias", aws, awsClass, false, `{"f:spec":{"f:amiFamily":{},"f:role":{}}}`, `{"f:spec":{"f:amiSelectorTerms":{},"f:role":{}}}`},
+		{"family that became an alias", aws, awsClass, false, `{"f:spec":{"f:amiFamily":{},"f:role":{}}}`,
+			`{"f:spec":{"f:amiSelectorTerms":{},"f:role":{}}}`},
 		{"family that stayed", aws, awsClass, true, `{"f:spec":{"f:amiFamily":{}}}`, `{"f:spec":{"f:amiFamily":{}}}`},
 		{"status", core, "NodePool", false, `{"f:status":{"f:conditions":{}}}`, `{"f:status":{"f:conditions":{}}}`},
 		{"garbage", core, "NodePool", false, `[1]`, `[1]`},
@@ -37,7 +38,8 @@ func TestManagedInV1(t *testing.T) {
 			object.SetGroupVersionKind(schema.GroupVersionKind{Group: test.group, Version: v1, Kind: test.kind})
 			object.ManagedFields = []metav1.ManagedFieldsEntry{
 				{Manager: "other", APIVersion: test.group + "/v1", FieldsV1: metav1.NewFieldsV1(test.owned)},
-				{Manager: "gitops", APIVersion: test.group + "/v1beta1", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(test.owned)},
+				{Manager: "gitops", APIVersion: test.group + "/v1beta1", Operation: metav1.ManagedFieldsOperationApply,
+					FieldsV1: metav1.NewFieldsV1(test.owned)},
 			}
 			entries, found := ManagedInV1(object, test.family)
 			if !found || len(entries) != 2 {
@@ -47,8 +49,13 @@ func TestManagedInV1(t *testing.T) {
 				t.Errorf("the entry of v1 was changed to %s", got)
 			}
 			last := entries[1]
-			if last.APIVersion != test.group+"/v1" || last.Manager != "gitops" || last.Operation != metav1.ManagedFieldsOperationApply {
-				t.Errorf("the entry is of %s, %s, %s", last.Manager, last.APIVersion, last.Operation)
+			switch {
+			case last.APIVersion != test.group+"/v1":
+				t.Errorf("last.APIVersion is %v, want %v", last.APIVersion, test.group+"/v1")
+			case last.Manager != "gitops":
+				t.Errorf(`last.Manager is %v, want "gitops"`, last.Manager)
+			case last.Operation != metav1.ManagedFieldsOperationApply:
+				t.Errorf("last.Operation is %v, want %v", last.Operation, metav1.ManagedFieldsOperationApply)
 			}
 			if diff := cmp.Diff(test.want, last.FieldsV1.GetRawString()); diff != "" {
 				t.Errorf("fields (-want +got):\n%s", diff)

@@ -25,7 +25,8 @@ import (
 
 // reviewOf returns a request with these objects.
 func reviewOf(objects ...string) string {
-	return `{"kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":[` + strings.Join(objects, ",") + `]}}`
+	return `{"kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":[` + strings.Join(objects,
+		",") + `]}}`
 }
 
 // poolWith returns a pool of v1beta1 with a text in its spec.
@@ -245,8 +246,13 @@ func TestFlood(t *testing.T) {
 		}
 		peak = max(peak, liveBytes())
 		code, text, err := post(reviewOf(poolWith(`"a"`)))
-		if err != nil || code != http.StatusOK || !strings.Contains(text, `"status":"Success"`) {
-			t.Errorf("a valid request among hostile ones: %d, %v: %s", code, err, short(text))
+		switch {
+		case err != nil:
+			t.Errorf("a valid request among hostile ones: error %v, %s", err, short(text))
+		case code != http.StatusOK:
+			t.Errorf("a valid request among hostile ones: code is %v, want %v, %s", code, http.StatusOK, short(text))
+		case !strings.Contains(text, `"status":"Success"`):
+			t.Errorf("a valid request among hostile ones: text lacks `\"status\":\"Success\"`, %s", short(text))
 		}
 	}
 	close(work)
@@ -258,8 +264,15 @@ func TestFlood(t *testing.T) {
 	if most.Load() != 1 || conversions.Load() < 10 {
 		t.Errorf("of %d conversions, up to %d were in progress at a time, want 1", conversions.Load(), most.Load())
 	}
-	if len(r.gate.under) > 0 || len(r.gate.long) > 0 || len(r.gate.turn) > 0 || len(r.gate.shares.of) > 0 {
-		t.Error("places are taken after all requests have ended")
+	switch {
+	case len(r.gate.under) > 0:
+		t.Errorf("places are taken after all requests have ended: len(r.gate.under) is %v, want 0", len(r.gate.under))
+	case len(r.gate.long) > 0:
+		t.Errorf("places are taken after all requests have ended: len(r.gate.long) is %v, want 0", len(r.gate.long))
+	case len(r.gate.turn) > 0:
+		t.Errorf("places are taken after all requests have ended: len(r.gate.turn) is %v, want 0", len(r.gate.turn))
+	case len(r.gate.shares.of) > 0:
+		t.Errorf("places are taken after all requests have ended: len(r.gate.shares.of) is %v, want 0", len(r.gate.shares.of))
 	}
 }
 
@@ -278,7 +291,8 @@ func TestTooMany(t *testing.T) {
 	r = newReviewer(deaf{}, time.Now, logr.Discard())
 	r.gate.room.left = 1 << 20
 	w = httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(reviewOf(poolWith(filled("[", `"aaaaaaaaaaaaaaaa"`, "]", 2<<20))))))
+	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path,
+		strings.NewReader(reviewOf(poolWith(filled("[", `"aaaaaaaaaaaaaaaa"`, "]", 2<<20))))))
 	if w.Code != http.StatusServiceUnavailable || r.gate.room.left != 1<<20 {
 		t.Errorf("code %d without room, and %d bytes are left; want 503, and all released", w.Code, r.gate.room.left)
 	}

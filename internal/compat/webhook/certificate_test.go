@@ -68,8 +68,17 @@ func TestRotation(t *testing.T) {
 			}
 		}
 	}
-	if certificates < 50 || certificates > 70 || authorities < 4 || authorities > 6 || longest > 3 {
-		t.Errorf("%d certificates, %d authorities, %d in one bundle", certificates, authorities, longest)
+	switch {
+	case certificates < 50:
+		t.Errorf("certificates is %v, want at least 50", certificates)
+	case certificates > 70:
+		t.Errorf("certificates is %v, want at most 70", certificates)
+	case authorities < 4:
+		t.Errorf("authorities is %v, want at least 4", authorities)
+	case authorities > 6:
+		t.Errorf("authorities is %v, want at most 6", authorities)
+	case longest > 3:
+		t.Errorf("longest is %v, want at most 3", longest)
 	}
 }
 
@@ -102,8 +111,15 @@ func TestWhatIsBrokenIsMadeAnew(t *testing.T) {
 		t.Error("valid material was changed")
 	}
 	renamed, changed, err := good.renewed([]string{"other.ns.svc"}, now)
-	if err != nil || !changed || !bytes.Equal(renamed.bundle, good.bundle) || bytes.Equal(renamed.certificate, good.certificate) {
-		t.Errorf("another name requires another certificate of the same authority: changed %t, error %v", changed, err)
+	switch {
+	case err != nil:
+		t.Errorf("another name requires another certificate of the same authority: error %v", err)
+	case !changed:
+		t.Errorf("another name requires another certificate of the same authority: changed is false")
+	case !bytes.Equal(renamed.bundle, good.bundle):
+		t.Errorf("another name requires another certificate of the same authority: renamed.bundle is %v, want %v", renamed.bundle, good.bundle)
+	case bytes.Equal(renamed.certificate, good.certificate):
+		t.Errorf("another name requires another certificate of the same authority: bytes.Equal(renamed.certificate, good.certificate) is true")
 	}
 	if m, _ := must(t, good, now.Add(20*365*24*time.Hour)); bytes.Contains(m.bundle, bytes.TrimSpace(good.bundle)) {
 		t.Error("an authority that has ended is in the bundle")

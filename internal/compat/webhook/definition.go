@@ -72,7 +72,7 @@ func (p *pointer) pointTo(ctx context.Context, name string, target apiextensions
 	if err := api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner); apierrors.IsConflict(err) {
 		return false, nil // another replica or another writer; it is checked again
 	} else if err != nil {
-		return false, fmt.Errorf("telling the API server who converts, in the definition %s: %w", name, err)
+		return false, fmt.Errorf("setting the conversion webhook in the definition %s: %w", name, err)
 	}
 	return true, errors.Join(p.rivals.err(name), disown(ctx, api, definition))
 }
@@ -117,7 +117,7 @@ func disown(ctx context.Context, api client.Client, definition *apiextensionsv1.
 	}
 	err = api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner)
 	if err != nil && !apierrors.IsConflict(err) { // after a conflict it is checked again
-		return fmt.Errorf("leaving who converts, in the definition %s, to who applies it: %w", definition.Name, err)
+		return fmt.Errorf("giving up the field spec.conversion of the definition %s: %w", definition.Name, err)
 	}
 	return nil
 }

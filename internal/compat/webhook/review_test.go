@@ -34,21 +34,27 @@ func TestReview(t *testing.T) {
 		objects    int
 	}{
 		{"none", review("karpenter.sh/v1", `[]`), 200, "", 0},
-		{"a pool", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"a"},"spec":{}}]`), 200, "", 1},
-		{"without metadata, as pruning leaves it", review("karpenter.sh/v1beta1", `[{"apiVersion":"karpenter.sh/v1","kind":"NodePool"}]`), 200, "", 1},
+		{"a pool", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"a"},"spec":{}}]`),
+			200, "", 1},
+		{"without metadata, as pruning leaves it", review("karpenter.sh/v1beta1", `[{"apiVersion":"karpenter.sh/v1","kind":"NodePool"}]`),
+			200, "", 1},
 		{"another kind", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"Provisioner"}]`), 200, "want a NodePool", 0},
 		{"no object", review("karpenter.sh/v1", `[1]`), 200, "reading an object", 0},
-		{"a claim whose pool cannot be asked", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodeClaim","metadata":{"labels":{"karpenter.sh/nodepool":"a"}},"spec":{}}]`),
+		{"a claim whose pool cannot be asked", review("karpenter.sh/v1",
+			`[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodeClaim","metadata":{"labels":{"karpenter.sh/nodepool":"a"}},"spec":{}}]`),
 			200, "asking when claims expire", 0},
-		{"the second of two is wrong", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},{"kind":"x"}]`), 200, "want a NodePool", 1},
+		{"the second of two is wrong", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},{"kind":"x"}]`),
+			200, "want a NodePool", 1},
 		{"fields that nothing reads", `{"kind":"ConversionReview","x":[{"request":1}],"request":{"y":{},"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":null,"z":[]}}`, 200, "", 0},
-		{"one long text", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"`+strings.Repeat("é", 1<<20)+`"}]`), 200, "converting é", 0},
+		{"one long text", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"`+strings.Repeat("é", 1<<20)+`"}]`),
+			200, "converting é", 0},
 		{"an object that is too long", review("karpenter.sh/v1", `["`+strings.Repeat("a", longestObject+100<<10)+`"]`), 413, "", 0},
 		{"a field that is too long", `{"kind":"` + strings.Repeat("a", 5<<20) + `"}`, 413, "", 0},
 		{"a version that is too long", review(strings.Repeat("a", 300), `[]`), 413, "", 0},
 		{"objects before the version", `{"request":{"uid":"1","objects":[{}]}}`, 400, "", 0},
 		{"cut off", strings.TrimSuffix(review("karpenter.sh/v1", `[]`), "}}"), 400, "", 0},
-		{"cut off after an object", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},`)[:140+len("apiVersion")], 400, "", 0},
+		{"cut off after an object", review("karpenter.sh/v1",
+			`[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},`)[:140+len("apiVersion")], 400, "", 0},
 		{"too many brackets", review("karpenter.sh/v1", `[`+strings.Repeat("[", 20000)), 400, "", 0},
 		{"a list", `[]`, 400, "", 0},
 		{"two requests", `{"request":{"uid":"1"},"request":{"uid":"2"}}`, 400, "", 0},
@@ -72,8 +78,16 @@ func TestReview(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := answer.Response
-			if got.UID != "1" || len(got.ConvertedObjects) != test.objects || !strings.Contains(got.Result.Message, test.result) || (got.Result.Status == "Success") != (test.result == "") {
-				t.Errorf("got %s, want %d objects and the failure %q", w.Body, test.objects, test.result)
+			switch {
+			case got.UID != "1":
+				t.Errorf(`got %s: got.UID is %v, want "1"`, w.Body, got.UID)
+			case len(got.ConvertedObjects) != test.objects:
+				t.Errorf("got %s: len(got.ConvertedObjects) is %v, want %v", w.Body, len(got.ConvertedObjects), test.objects)
+			case !strings.Contains(got.Result.Message, test.result):
+				t.Errorf("got %s: got.Result.Message lacks %q", w.Body, test.result)
+			case (got.Result.Status == "Success") != (test.result == ""):
+				t.Errorf(`got %s: (got.Result.Status == "Success") is %v, want %v, objects and the failure %q`, w.Body,
+					(got.Result.Status == "Success"), (test.result == ""), test.result)
 			}
 			for _, object := range got.ConvertedObjects {
 				if !strings.Contains(string(object.Raw), `"metadata":{`) {

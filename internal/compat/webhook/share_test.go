@@ -71,8 +71,13 @@ func TestIdleRequests(t *testing.T) {
 				<-waiting
 			}
 			code, text, err := send(ctx, from("127.0.0.2"), url, strings.NewReader(reviewOf(poolWith(`"a"`))))
-			if err != nil || code != http.StatusOK || !strings.Contains(text, `"status":"Success"`) {
-				t.Errorf("a valid request of another address: %d, %v: %s", code, err, short(text))
+			switch {
+			case err != nil:
+				t.Errorf("a valid request of another address: error %v, %s", err, short(text))
+			case code != http.StatusOK:
+				t.Errorf("a valid request of another address: code is %v, want %v, %s", code, http.StatusOK, short(text))
+			case !strings.Contains(text, `"status":"Success"`):
+				t.Errorf("a valid request of another address: text lacks `\"status\":\"Success\"`, %s", short(text))
 			}
 			cancel()
 			running.Wait()
@@ -131,8 +136,13 @@ func TestSlowRequests(t *testing.T) {
 			}
 			before := time.Now()
 			code, _, err := send(t.Context(), from("127.0.0.1"), url, io.MultiReader(strings.NewReader(beginning), idle{t.Context()}))
-			if err != nil || code != http.StatusRequestTimeout || time.Since(before) > longestTime/2 {
-				t.Errorf("code %d (%v) after %v, want 408 after the patience", code, err, time.Since(before))
+			switch {
+			case err != nil:
+				t.Errorf("error %v", err)
+			case code != http.StatusRequestTimeout:
+				t.Errorf("code is %v, want %v", code, http.StatusRequestTimeout)
+			case time.Since(before) > longestTime/2:
+				t.Errorf("time.Since(before) is %v, want at most %v", time.Since(before), longestTime/2)
 			}
 		})
 	}

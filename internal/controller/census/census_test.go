@@ -95,7 +95,8 @@ func (p *place) snapshot() *model.Snapshot {
 
 // cond returns a condition of a Karpenter object that changed a minute ago.
 func cond(kind, state string) status.Condition {
-	return status.Condition{Type: kind, Status: metav1.ConditionStatus(state), Reason: kind, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
+	return status.Condition{Type: kind, Status: metav1.ConditionStatus(state), Reason: kind,
+		LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
 }
 
 func (p *place) addNode(i int, pools, zones int) {
@@ -106,16 +107,20 @@ func (p *place) addNode(i int, pools, zones int) {
 		corev1.LabelArchStable: "amd64", karpv1.LabelInitialized: "true", "karpenter.kwok.sh/kwoknodeclass": "default",
 	}
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	for _, c := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: c, Status: corev1.ConditionFalse, Reason: "Kubelet", LastTransitionTime: metav1.NewTime(now)})
+	for _, c := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure} {
+		node.Status.Conditions = append(node.Status.Conditions,
+			corev1.NodeCondition{Type: c, Status: corev1.ConditionFalse, Reason: "Kubelet", LastTransitionTime: metav1.NewTime(now)})
 	}
 	claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim-" + name, Labels: labels}}
-	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized, "Consolidatable", "ConsistentStateFound", "Ready"} {
+	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized,
+		"Consolidatable", "ConsistentStateFound", "Ready"} {
 		claim.Status.Conditions = append(claim.Status.Conditions, cond(c, "True"))
 	}
 	p.nodes, p.claims = append(p.nodes, node), append(p.claims, claim)
 	p.specs = append(p.specs, model.NodeSpec{
-		Name: name, UID: name, Claim: claim.Name, Pool: labels[karpv1.LabelNodePool], Stage: model.Initialized, Labels: labels, Created: now.Add(-time.Hour),
+		Name: name, UID: name, Claim: claim.Name, Pool: labels[karpv1.LabelNodePool], Stage: model.Initialized,
+		Labels: labels, Created: now.Add(-time.Hour),
 		Capacity:    []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 110}},
 		Allocatable: []quantity.Amount{{Name: "cpu", Value: 3000}, {Name: "pods", Value: 110}},
 	})
@@ -123,8 +128,9 @@ func (p *place) addNode(i int, pools, zones int) {
 
 func (p *place) addPod(name, node string) *corev1.Pod {
 	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-30 * time.Second)),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+			CreationTimestamp: metav1.NewTime(now.Add(-30 * time.Second)),
+			OwnerReferences:   []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: new(true)}}},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
 		}}}},
@@ -167,7 +173,8 @@ func exposed(t *testing.T, registry *prometheus.Registry) []string {
 			t.Fatal(err)
 		}
 	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(text.String()), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(text.String()), "\n"),
+		func(line string) bool { return strings.HasPrefix(line, "#") })
 }
 
 func small() *place {
@@ -197,8 +204,13 @@ func TestCollect(t *testing.T) {
 	}
 	holds(t, exposed(t, registry), want)
 	for _, line := range exposed(t, registry) {
-		if strings.Contains(line, "node-0") || strings.Contains(line, "web-") || strings.Contains(line, "offering") {
-			t.Errorf("a series of an object without --metrics-detail: %s", line)
+		switch {
+		case strings.Contains(line, "node-0"):
+			t.Errorf(`a series of an object without --metrics-detail: line contains "node-0", %s`, line)
+		case strings.Contains(line, "web-"):
+			t.Errorf(`a series of an object without --metrics-detail: line contains "web-", %s`, line)
+		case strings.Contains(line, "offering"):
+			t.Errorf(`a series of an object without --metrics-detail: line contains "offering", %s`, line)
 		}
 	}
 }
@@ -242,7 +254,8 @@ func TestCollectDetail(t *testing.T) {
 	})
 	// Deleted objects have no series.
 	p.pods, p.nodes, p.claims, p.specs, p.pools = nil, nil, nil, nil, nil
-	if diff := cmp.Diff([]string{"karpenter_cluster_cost 0", "karpenter_cluster_state_unsynced_time_seconds 0"}, exposed(t, registry)); diff != "" {
+	if diff := cmp.Diff([]string{"karpenter_cluster_cost 0", "karpenter_cluster_state_unsynced_time_seconds 0"},
+		exposed(t, registry)); diff != "" {
 		t.Errorf("of an empty cluster, -want +got:\n%s", diff)
 	}
 }
@@ -331,7 +344,8 @@ func TestSeriesOfALargeCluster(t *testing.T) {
 
 // everything records all events for every pool in every zone.
 func everything(m *telemetry.Metrics, pools, zones int) {
-	reasons := []string{telemetry.DisruptedEmpty, telemetry.DisruptedUnderutilized, telemetry.DisruptedDrifted, telemetry.DisruptedExpired, telemetry.DisruptedUnhealthy}
+	reasons := []string{telemetry.DisruptedEmpty, telemetry.DisruptedUnderutilized, telemetry.DisruptedDrifted,
+		telemetry.DisruptedExpired, telemetry.DisruptedUnhealthy}
 	for i := range pools {
 		pool := fmt.Sprintf("pool-%d", i)
 		m.NodeClaimsTermination.WithLabelValues(pool).Observe(1)
@@ -371,7 +385,8 @@ func everything(m *telemetry.Metrics, pools, zones int) {
 			m.NodePoolsUsage.WithLabelValues(resource, pool).Set(1)
 		}
 	}
-	for _, controller := range []string{"state", "nodeclaim.lifecycle", "nodeclaim.garbagecollection", "nodeclaim.disruption", "node.termination"} {
+	for _, controller := range []string{"state", "nodeclaim.lifecycle", "nodeclaim.garbagecollection",
+		"nodeclaim.disruption", "node.termination"} {
 		for _, method := range []string{"Create", "Delete", "Get", "List", "GetInstanceTypes", "IsDrifted"} {
 			m.CloudDuration.WithLabelValues(controller, method, "kwok").Observe(1)
 			m.CloudErrors.WithLabelValues(controller, method, "kwok", "").Inc()

@@ -19,7 +19,7 @@ func BackingOff(pool *karpv1.NodePool, now time.Time) string {
 	var all []string
 	for _, b := range spec.Backoffs {
 		if _, until, failing := plan.BackoffOf(spec, plan.Reason(b.Reason), now); failing {
-			text := fmt.Sprintf("%s: replacements failed %s; after %s one at a time is tried", b.Reason, telemetry.InARow(b.Failures), until.UTC().Format(time.RFC3339))
+			text := fmt.Sprintf("%s: replacements failed %s; after %s one replacement at a time is tried", b.Reason, telemetry.InARow(b.Failures), until.UTC().Format(time.RFC3339))
 			if b.Why != "" {
 				text += " (the last: " + b.Why + ")"
 			}
@@ -29,5 +29,5 @@ func BackingOff(pool *karpv1.NodePool, now time.Time) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return strings.Join(all, "; ") + ". Until one has been initialized, the other nodes stay and take pods"
+	return strings.Join(all, "; ") + ". Until one is initialized, the other nodes are kept and accept pods"
 }

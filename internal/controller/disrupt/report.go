@@ -86,7 +86,7 @@ func (r *Reporter) stepped(s *step, newest func() *model.Snapshot) {
 	}
 	r.logStep(s)
 	for _, o := range execute.Failures(s.outcomes) {
-		r.Log.Error(o.Err, "carrying out a command", "commandID", c.ID)
+		r.Log.Error(o.Err, "executing a command", "commandID", c.ID)
 	}
 }
 
@@ -141,7 +141,7 @@ func (r *Reporter) logStep(s *step) {
 		log.Info("disrupting nodes", "nodeClaims", claimsOf(c), "pods", c.Worth.Pods, "savingPerHour", explain.USD(c.Worth.Saving),
 			"replacements", replacementsOf(c), "podsMoveTo", landingsOf(c))
 	default:
-		log.V(1).Info("disruption goes on", "phase", c.Phase)
+		log.V(1).Info("disruption continues", "phase", c.Phase)
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 )
 
 // shop is the catalog with the offerings of the nodes a and b.
-var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t", Offerings: []model.Offering{{Zone: "z", CapacityType: "spot", Price: model.Nano, Available: true}}}},
+var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t",
+	Offerings: []model.Offering{{Zone: "z", CapacityType: "spot", Price: model.Nano, Available: true}}}},
 	WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 
 // consolidating returns a loop over the nodes a and b of a Balanced pool, each with a pod. It proposes once to
@@ -29,7 +30,8 @@ var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t", Offerings: [
 func consolidating(w *loopcluster.Cluster) *loopAndEvents {
 	w.Pool.Policy, w.Pool.ConsolidateAfter, w.Pool.Catalogue = "Balanced", 0, shop
 	for _, name := range []string{"a", "b"} {
-		w.Node(name, model.Initialized).Labels = map[string]string{model.LabelPool: "p", model.LabelType: "t", model.LabelZone: "z", model.LabelCapacityType: "spot"}
+		w.Node(name, model.Initialized).Labels = map[string]string{model.LabelPool: "p", model.LabelType: "t",
+			model.LabelZone: "z", model.LabelCapacityType: "spot"}
 		w.Bound("on-"+name, name)
 		w.Pods["uid-on-"+name].EvictionCost = 1000
 	}
@@ -41,7 +43,8 @@ func consolidating(w *loopcluster.Cluster) *loopAndEvents {
 	}, funcr.Options{})
 	proposed := false
 	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
-		p := disruption.Proposal{Kept: []disruption.Kept{{Node: "b", Pool: "p", Reason: plan.Underutilized, Verdict: plan.Verdict{Code: plan.ScoreTooLow, Node: "b", Need: 500, Have: 250}}}}
+		p := disruption.Proposal{Kept: []disruption.Kept{{Node: "b", Pool: "p", Reason: plan.Underutilized,
+			Verdict: plan.Verdict{Code: plan.ScoreTooLow, Node: "b", Need: 500, Have: 250}}}}
 		if !proposed {
 			c := plan.NewCommand(snap.Now, plan.Underutilized, "single", []plan.Candidate{plan.CandidateOf(snap.Node("a"))})
 			c.Replacements = []plan.NewClaim{{Name: "new", Pool: "p", PoolUID: "pool-uid"}}
@@ -74,7 +77,7 @@ func (l *loopAndEvents) step(t *testing.T, w *loopcluster.Cluster, d time.Durati
 func TestDisruptTellsOfConsolidation(t *testing.T) {
 	w := loopcluster.New()
 	l := consolidating(w)
-	const kept = "Normal Unconsolidatable ScoreTooLow: the policy Balanced wants a score of 0.5 or more, and to remove node b has 0.25; the node costs 733.65 USD a month"
+	const kept = "Normal Unconsolidatable ScoreTooLow: the policy Balanced requires a score of 0.5 or more, and removing node b scores 0.25; the node costs 733.65 USD a month"
 	for i, c := range []struct {
 		after time.Duration
 		want  []string
@@ -86,9 +89,10 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 		{plan.Validation, []string{
 			"Normal Disrupting Disrupting Node: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour",
 			"Normal Disrupting Disrupting NodeClaim: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour"}},
-		{2 * time.Second, []string{"Normal DisruptionLaunching Launching NodeClaim: Underutilized", "Normal DisruptionWaitingReadiness Waiting on readiness to continue disruption"}},
+		{2 * time.Second, []string{"Normal DisruptionLaunching Launching NodeClaim: Underutilized",
+			"Normal DisruptionWaitingReadiness Waiting on readiness to continue disruption"}},
 		{time.Second, nil}, // reported already
-		{15 * time.Minute, []string{"Normal ConsolidationRejected Consolidation dropped (unknown): it took too long; it would have saved $0.50 per hour"}}, // not ready in time
+		{15 * time.Minute, []string{"Normal ConsolidationRejected Consolidation dropped (unknown): the deadline has passed; it would have saved $0.50 per hour"}}, // not ready in time
 	} {
 		if diff := cmp.Diff(c.want, l.step(t, w, c.after)); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
@@ -97,7 +101,7 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 	const about = `"reason":"Underutilized","decision":"replace","nodes":["a"],`
 	if diff := cmp.Diff([]string{
 		`{"logger":"","level":0,"msg":"disrupting nodes",` + about + `"nodeClaims":["c-a"],"pods":1,"savingPerHour":0.5,"replacements":["nodeclaim/new"],"podsMoveTo":[]}`,
-		`{"logger":"","level":0,"msg":"abandoned disruption",` + about + `"phase":"launching","code":"DeadlinePassed","cause":"it took too long"}`,
+		`{"logger":"","level":0,"msg":"abandoned disruption",` + about + `"phase":"launching","code":"DeadlinePassed","cause":"the deadline has passed"}`,
 	}, l.lines); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
@@ -119,9 +123,9 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 // execution is reported, in one of four words.
 func TestDisruptTellsWhatWasDropped(t *testing.T) {
 	for want, spoil := range map[string]func(*loopcluster.Cluster){
-		"Consolidation dropped (churn): node a is protected by the annotation": func(w *loopcluster.Cluster) { w.Nodes["c-a"].DoNotDisrupt = true },
-		"Consolidation dropped (budget): the pool's budget allows 0 nodes":     func(w *loopcluster.Cluster) { w.Pool.Budgets = []model.Budget{{Count: 0}} },
-		"Consolidation dropped (churn): node a is promised to pods":            func(w *loopcluster.Cluster) { w.Nodes["c-a"].NominatedUntil = w.Clock.Now().Add(time.Hour) },
+		"Consolidation dropped (churn): node a is protected by the annotation":             func(w *loopcluster.Cluster) { w.Nodes["c-a"].DoNotDisrupt = true },
+		"Consolidation dropped (budget): the pool's budget allows at most 0 nodes at once": func(w *loopcluster.Cluster) { w.Pool.Budgets = []model.Budget{{Count: 0}} },
+		"Consolidation dropped (churn): pods are nominated to node a":                      func(w *loopcluster.Cluster) { w.Nodes["c-a"].NominatedUntil = w.Clock.Now().Add(time.Hour) },
 	} {
 		w := loopcluster.New()
 		l := consolidating(w)

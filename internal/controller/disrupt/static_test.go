@@ -56,8 +56,13 @@ func TestStaticDriftLife(t *testing.T) {
 		t.Errorf("%d claims were created for 3 drifted nodes", created)
 	}
 	for claim, n := range w.Nodes {
-		if n.Drifted != "" || n.Disrupted || n.Command != "" {
-			t.Errorf("remaining: %s drifted %q, tainted %v, command %q", claim, n.Drifted, n.Disrupted, n.Command)
+		switch {
+		case n.Drifted != "":
+			t.Errorf(`remaining: n.Drifted is %v, want "", %s`, n.Drifted, claim)
+		case n.Disrupted:
+			t.Errorf("remaining: n.Disrupted is true, %s", claim)
+		case n.Command != "":
+			t.Errorf(`remaining: n.Command is %v, want "", %s`, n.Command, claim)
 		}
 	}
 }

@@ -33,7 +33,8 @@ func TestDeadlinesByTheServersClock(t *testing.T) {
 			}
 			again, err := r.detach(t.Context(), l)
 			if err != nil || (again > 0) != waits {
-				t.Errorf("a clock that is %s ahead, %s before the deadline: next check in %s, error %v; want it to wait: %t", ahead, left, again, err, waits)
+				t.Errorf("a clock that is %s ahead, %s before the deadline: next check in %s, error %v; want it to wait: %t",
+					ahead, left, again, err, waits)
 			}
 		}
 	}
@@ -43,8 +44,9 @@ func TestDeadlinesByTheServersClock(t *testing.T) {
 		if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "c"}, claim); err != nil {
 			t.Fatal(err)
 		}
-		repair := &Repair{Client: r.Client, Recorder: r.Recorder, Metrics: r.Metrics, Clock: testclock.NewFakePassiveClock(now.Add(ahead)), Ahead: func() time.Duration { return ahead }}
-		if err := repair.replace(t.Context(), claim, illness{condition: corev1.NodeReady}); err != nil {
+		repair := &Repair{Client: r.Client, Recorder: r.Recorder, Metrics: r.Metrics, Clock: testclock.NewFakePassiveClock(now.Add(ahead)),
+			Ahead: func() time.Duration { return ahead }}
+		if err := repair.replace(t.Context(), claim, unhealthyCondition{condition: corev1.NodeReady}); err != nil {
 			t.Fatal(err)
 		}
 		if ends, _ := claim.DrainEnds(); !ends.Equal(now) {
@@ -72,8 +74,10 @@ func attached(t *testing.T, deadline time.Time) (*Reconciler, *corev1.Node) {
 	attachment.Spec.Source.PersistentVolumeName = new("data")
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(node, claim, attachment).WithStatusSubresource(claim).
 		WithIndex(&corev1.Pod{}, controller.FieldPodNode, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-		WithIndex(&storagev1.VolumeAttachment{}, controller.FieldAttachmentNode, func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
-		WithIndex(&karpv1.NodeClaim{}, controller.FieldClaimProviderID, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
+		WithIndex(&storagev1.VolumeAttachment{}, controller.FieldAttachmentNode,
+			func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
+		WithIndex(&karpv1.NodeClaim{}, controller.FieldClaimProviderID,
+			func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} }).Build()
 	return &Reconciler{Client: api, Timers: controller.Production(), Metrics: telemetry.New(prometheus.NewRegistry()),
 		Recorder: telemetry.NewRecorder(events.NewFakeRecorder(100), testclock.NewFakePassiveClock(now))}, node
 }

@@ -19,11 +19,11 @@
 //
 // The reconciler runs a list of stages (stages.go). Each evaluates the gathered state and returns that it is done, or
 // when to check again. What to wait for and what to do with each pod is a function of the pods, the time and the
-// deadline (drain.go, terms.go). It is called twice: by the drain, which fills a queue with backoff per pod
+// deadline (drain.go, drain_policy.go). It is called twice: by the drain, which fills a queue with backoff per pod
 // (evict.go), because a PDB may refuse an eviction for hours, and by the queue before each eviction. A pod that
 // reaches its deadline does not wait for its backoff.
 //
-// In addition, Repair (repair.go, repair_rule.go) deletes the claims of nodes whose conditions show that they do not
+// In addition, Repair (repair.go, unhealthy.go) deletes the claims of nodes whose conditions show that they do not
 // recover.
 //
 // The package must not depend on the reason of a node's removal: the claim's condition contains it, and the package

@@ -12,8 +12,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// left is the remaining work of a drain.
-type left struct {
+// drainState is the remaining work of a drain.
+type drainState struct {
 	// waiting holds all pods that have to be gone before the drain is over.
 	waiting []*corev1.Pod
 	// evict holds the pods to evict now: those of the first group that is not empty.
@@ -22,11 +22,11 @@ type left struct {
 	// period.
 	force []*corev1.Pod
 	// protected holds the pods of the first group that forbid eviction, and elapsed those whose protection has ended.
-	protected, elapsed []*corev1.Pod
+	protected, protectionElapsed []*corev1.Pod
 	// held holds the pods that stay until their replacement can run.
 	held []*corev1.Pod
-	// mistaken holds pods with a do-not-disrupt annotation that has no effect.
-	mistaken []*corev1.Pod
+	// invalidAnnotation holds pods with a do-not-disrupt annotation that has no effect.
+	invalidAnnotation []*corev1.Pod
 	// rules are the rules for the protection of pods.
 	rules karpv1.ProtectionRules
 }
@@ -44,8 +44,8 @@ const (
 
 // remaining returns the remaining work for a node with these pods. The groups count all pods for which the drain
 // waits, also those that are deleted by force: they may need a daemon to end gracefully.
-func remaining(pods []corev1.Pod, t terms) left {
-	l := left{rules: t.rules}
+func remaining(pods []corev1.Pod, t drainPolicy) drainState {
+	l := drainState{rules: t.rules}
 	var byGroup [groups][]*corev1.Pod
 	for i := range pods {
 		pod := &pods[i]
@@ -60,19 +60,19 @@ func remaining(pods []corev1.Pod, t terms) left {
 	}
 	for _, first := range byGroup {
 		if len(first) > 0 {
-			l.sort(first, t)
+			l.classify(first, t)
 			break
 		}
 	}
 	return l
 }
 
-// sort decides what to do with the pods of the current group.
-func (l *left) sort(first []*corev1.Pod, t terms) {
+// classify decides what to do with the pods of the current group.
+func (l *drainState) classify(first []*corev1.Pod, t drainPolicy) {
 	for _, pod := range first {
 		protection, valid := t.rules.Of(pod)
 		if !valid {
-			l.mistaken = append(l.mistaken, pod)
+			l.invalidAnnotation = append(l.invalidAnnotation, pod)
 		}
 		switch action := next(pod, t).action; {
 		case action == evict && t.hold != nil && !karpv1.DaemonPod(pod) && t.hold(pod):
@@ -80,7 +80,7 @@ func (l *left) sort(first []*corev1.Pod, t terms) {
 		case action == evict:
 			l.evict = append(l.evict, pod)
 			if !protection.Until.IsZero() {
-				l.elapsed = append(l.elapsed, pod)
+				l.protectionElapsed = append(l.protectionElapsed, pod)
 			}
 		case action == protected:
 			l.protected = append(l.protected, pod)
@@ -88,9 +88,9 @@ func (l *left) sort(first []*corev1.Pod, t terms) {
 	}
 }
 
-// why describes what the drain waits for: the number of pods, and the names of at most five pods that eviction does
-// not remove.
-func (l left) why() string {
+// describe describes what the drain waits for: the number of pods, and the names of at most five pods that eviction
+// does not remove.
+func (l drainState) describe() string {
 	const most = 5
 	var named []string
 	for _, pod := range l.protected {
@@ -106,7 +106,7 @@ func (l left) why() string {
 		text = "1 pod is waiting to be evicted"
 	}
 	if len(l.held) > 0 {
-		text += fmt.Sprintf(", %d of them until their places are ready", len(l.held))
+		text += fmt.Sprintf(", %d of them until the nodes for them are ready", len(l.held))
 	}
 	if len(named) == 0 {
 		return text
@@ -133,23 +133,23 @@ func groupOf(pod *corev1.Pod) group {
 
 // drainable reports whether the pod has to be gone before the node is removed. The other pods end with the machine,
 // would be scheduled again at once, or are lost.
-func drainable(pod *corev1.Pod, t terms) bool {
-	return !karpv1.MirrorPod(pod) && !staying(pod) && !lost(pod, t)
+func drainable(pod *corev1.Pod, t drainPolicy) bool {
+	return !karpv1.MirrorPod(pod) && !toleratesDisruption(pod) && !stuckTerminating(pod, t)
 }
 
-// staying reports whether the pod tolerates the disrupted taint: after an eviction it would be scheduled here again
-// at once.
-func staying(pod *corev1.Pod) bool {
+// toleratesDisruption reports whether the pod tolerates the disrupted taint: after an eviction it would be scheduled
+// here again at once.
+func toleratesDisruption(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(toleration corev1.Toleration) bool {
 		return toleration.ToleratesTaint(logr.Discard(), &taint, false)
 	})
 }
 
-// lost reports whether the pod should have ended some time ago and its kubelet does not report its end. When a grace
-// period is shortened, the API server counts it from the first deletion, so that its end may be in the past. The
-// kubelet counts it from the time at which it sees the change, and at the latest to the deadline.
-func lost(pod *corev1.Pod, t terms) bool {
+// stuckTerminating reports whether the pod should have ended some time ago and its kubelet does not report its end.
+// When a grace period is shortened, the API server counts it from the first deletion, so that its end may be in the
+// past. The kubelet counts it from the time at which it sees the change, and at the latest to the deadline.
+func stuckTerminating(pod *corev1.Pod, t drainPolicy) bool {
 	if pod.DeletionTimestamp.IsZero() {
 		return false
 	}

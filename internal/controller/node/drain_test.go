@@ -14,9 +14,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 )
 
-// until returns the terms of a drain with this deadline.
-func until(deadline time.Time) terms {
-	return terms{now: now, deadline: deadline, slack: 2 * time.Second, stuck: time.Minute}
+// until returns the policy of a drain with this deadline.
+func until(deadline time.Time) drainPolicy {
+	return drainPolicy{now: now, deadline: deadline, slack: 2 * time.Second, stuck: time.Minute}
 }
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -70,24 +70,28 @@ func TestRemaining(t *testing.T) {
 		}, nil, nil},
 		{"other tolerations do not count", []corev1.Pod{
 			pod("a", tolerates(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})),
-			pod("b", tolerates(corev1.Toleration{Key: karpv1.TaintKeyDisrupted, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})),
+			pod("b", tolerates(corev1.Toleration{Key: karpv1.TaintKeyDisrupted, Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute})),
 		}, []string{"a", "b"}, []string{"a", "b"}},
-		{"workloads first", []corev1.Pod{pod("daemon", daemonSet), pod("critical", critical), pod("w"), pod("critical daemon", daemonSet, critical)},
+		{"workloads first", []corev1.Pod{pod("daemon", daemonSet), pod("critical", critical), pod("w"),
+			pod("critical daemon", daemonSet, critical)},
 			[]string{"daemon", "critical", "w", "critical daemon"}, []string{"w"}},
 		{"then daemons", []corev1.Pod{pod("critical", critical), pod("daemon", daemonSet)}, []string{"critical", "daemon"}, []string{"daemon"}},
 		{"then critical workloads", []corev1.Pod{pod("critical daemon", daemonSet, critical), pod("critical", critical)},
 			[]string{"critical daemon", "critical"}, []string{"critical"}},
-		{"then critical daemons", []corev1.Pod{pod("critical daemon", daemonSet, critical)}, []string{"critical daemon"}, []string{"critical daemon"}},
-		{"a terminating pod holds its group", []corev1.Pod{pod("w", terminatingFor(time.Second)), pod("daemon", daemonSet)}, []string{"w", "daemon"}, nil},
+		{"then critical daemons", []corev1.Pod{pod("critical daemon", daemonSet, critical)}, []string{"critical daemon"},
+			[]string{"critical daemon"}},
+		{"a terminating pod holds its group", []corev1.Pod{pod("w", terminatingFor(time.Second)), pod("daemon", daemonSet)},
+			[]string{"w", "daemon"}, nil},
 		{"a protected pod holds its group", []corev1.Pod{pod("w", guarded("true", 0)), pod("daemon", daemonSet)}, []string{"w", "daemon"}, nil},
 		{"protection that has passed", []corev1.Pod{pod("w", guarded("10m", 11*time.Minute))}, []string{"w"}, []string{"w"}},
 		{"protection that has not", []corev1.Pod{pod("w", guarded("10m", 9*time.Minute))}, []string{"w"}, nil},
 	} {
-		left := remaining(test.pods, until(time.Time{}))
-		if diff := cmp.Diff(test.waiting, names(left.waiting)); diff != "" {
+		state := remaining(test.pods, until(time.Time{}))
+		if diff := cmp.Diff(test.waiting, names(state.waiting)); diff != "" {
 			t.Errorf("%s: waiting: %s", test.name, diff)
 		}
-		if diff := cmp.Diff(test.evict, names(left.evict)); diff != "" {
+		if diff := cmp.Diff(test.evict, names(state.evict)); diff != "" {
 			t.Errorf("%s: evict: %s", test.name, diff)
 		}
 	}
@@ -104,15 +108,15 @@ func names(pods []*corev1.Pod) []string {
 // TestRemainingMistaken verifies that a do-not-disrupt annotation that cannot be parsed is ignored and reported.
 func TestRemainingMistaken(t *testing.T) {
 	pods := []corev1.Pod{pod("false", guarded("false", 0)), pod("negative", guarded("-1m", 0)), pod("fine", guarded("true", 0))}
-	left := remaining(pods, until(time.Time{}))
+	state := remaining(pods, until(time.Time{}))
 	want := []string{"false", "negative"}
-	if diff := cmp.Diff(want, names(left.mistaken)) + cmp.Diff(want, names(left.evict)); diff != "" {
+	if diff := cmp.Diff(want, names(state.invalidAnnotation)) + cmp.Diff(want, names(state.evict)); diff != "" {
 		t.Error(diff)
 	}
 	unstarted := pod("unstarted", guarded("1m", 0))
 	unstarted.Status.StartTime = nil
-	if left := remaining([]corev1.Pod{unstarted}, until(time.Time{})); len(left.mistaken)+len(left.evict) != 0 {
-		t.Errorf("a pod that has not started: mistaken %v, to evict %v", names(left.mistaken), names(left.evict))
+	if state := remaining([]corev1.Pod{unstarted}, until(time.Time{})); len(state.invalidAnnotation)+len(state.evict) != 0 {
+		t.Errorf("a pod that has not started: mistaken %v, to evict %v", names(state.invalidAnnotation), names(state.evict))
 	}
 }
 
@@ -141,19 +145,19 @@ func TestRemainingAtADeadline(t *testing.T) {
 		pod("w", grace(30)), pod("daemon", daemonSet, grace(30)), pod("slow daemon", daemonSet, grace(600)),
 		pod("lost", terminatingFor(2*time.Minute)), pod("done", phase(corev1.PodSucceeded)),
 	}
-	left := remaining(pods, until(now.Add(5*time.Minute)))
-	if diff := cmp.Diff([]string{"held", "slow daemon"}, names(left.force)); diff != "" {
+	state := remaining(pods, until(now.Add(5*time.Minute)))
+	if diff := cmp.Diff([]string{"held", "slow daemon"}, names(state.force)); diff != "" {
 		t.Errorf("by force: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"w"}, names(left.evict)); diff != "" {
+	if diff := cmp.Diff([]string{"w"}, names(state.evict)); diff != "" {
 		t.Errorf("evict: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"held", "w", "daemon", "slow daemon"}, names(left.waiting)); diff != "" {
+	if diff := cmp.Diff([]string{"held", "w", "daemon", "slow daemon"}, names(state.waiting)); diff != "" {
 		t.Errorf("waiting: %s", diff)
 	}
-	left = remaining(pods, until(now))
-	if diff := cmp.Diff([]string{"held", "w", "daemon", "slow daemon"}, names(left.force)); diff != "" || len(left.evict) != 0 {
-		t.Errorf("by force: %s; evict %v, want none", diff, names(left.evict))
+	state = remaining(pods, until(now))
+	if diff := cmp.Diff([]string{"held", "w", "daemon", "slow daemon"}, names(state.force)); diff != "" || len(state.evict) != 0 {
+		t.Errorf("by force: %s; evict %v, want none", diff, names(state.evict))
 	}
 }
 
@@ -167,7 +171,7 @@ func TestWhy(t *testing.T) {
 		{[]corev1.Pod{pod("a"), pod("b", guarded("true", 0)), pod("c", guarded("10m", time.Minute))},
 			"3 pods are waiting to be evicted: ns/b forbids it by karpenter.sh/do-not-disrupt, ns/c forbids it by karpenter.sh/do-not-disrupt until 2026-01-01T00:09:00Z"},
 	} {
-		if diff := cmp.Diff(test.want, remaining(test.pods, until(time.Time{})).why()); diff != "" {
+		if diff := cmp.Diff(test.want, remaining(test.pods, until(time.Time{})).describe()); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -175,7 +179,7 @@ func TestWhy(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		many = append(many, pod(name, guarded("true", 0)))
 	}
-	if got := remaining(many, until(time.Time{})).why(); !strings.HasSuffix(got, ", and 2 more") || strings.Contains(got, "ns/f") {
+	if got := remaining(many, until(time.Time{})).describe(); !strings.HasSuffix(got, ", and 2 more") || strings.Contains(got, "ns/f") {
 		t.Errorf("%q: want five names and a count of two", got)
 	}
 }
@@ -185,11 +189,13 @@ func TestWhy(t *testing.T) {
 func TestClockAhead(t *testing.T) {
 	ending := []corev1.Pod{pod("ending", terminatingFor(-20*time.Second)), pod("lost", terminatingFor(2*time.Minute))}
 	for _, ahead := range []time.Duration{0, 20 * time.Minute, -20 * time.Minute} {
-		r := &Reconciler{Clock: testclock.NewFakePassiveClock(now.Add(ahead)), Timers: controller.Production(), Ahead: func() time.Duration { return ahead }}
-		for what, terms := range map[string]terms{"drain": r.terms(&leave{now: apiTime(r.Clock.Now(), r.Ahead)}), "eviction": r.termsOf(time.Time{})} {
-			left := remaining(ending, terms)
-			if len(left.waiting) != 1 || left.waiting[0].Name != "ending" {
-				t.Errorf("%s of a clock that is %s ahead: the drain waits for %d pods", what, ahead, len(left.waiting))
+		r := &Reconciler{Clock: testclock.NewFakePassiveClock(now.Add(ahead)), Timers: controller.Production(),
+			Ahead: func() time.Duration { return ahead }}
+		for what, policy := range map[string]drainPolicy{"drain": r.policy(&termination{now: apiTime(r.Clock.Now(), r.Ahead)}),
+			"eviction": r.policyAt(time.Time{})} {
+			state := remaining(ending, policy)
+			if len(state.waiting) != 1 || state.waiting[0].Name != "ending" {
+				t.Errorf("%s of a clock that is %s ahead: the drain waits for %d pods", what, ahead, len(state.waiting))
 			}
 		}
 	}

@@ -37,22 +37,22 @@ type target struct {
 	uid types.UID
 }
 
-// order holds the data about a target except its name.
-type order struct {
+// evictionOrder holds the data about a target except its name.
+type evictionOrder struct {
 	node, reason string
 	// deadline is the earliest known deadline, or zero for none. A later one does not give the pod more time, because
 	// the pod may have been deleted with the earlier one already.
 	deadline time.Time
-	// wait is the delay before the first eviction.
-	wait time.Duration
-	// hurry means that the pod is to be deleted by force, without delay because of earlier refusals.
-	hurry bool
-	// agreed is when the pod was evicted or deleted, and zero while it is in the queue. The cache may show it as
+	// delay is the delay before the first eviction.
+	delay time.Duration
+	// forced means that the pod is to be deleted by force, without delay because of earlier refusals.
+	forced bool
+	// doneAt is when the pod was evicted or deleted, and zero while it is in the queue. The cache may show it as
 	// running for a moment after that.
-	agreed time.Time
-	// again means that an order for this pod was executed before. The cache may be older than that, so the API server
+	doneAt time.Time
+	// repeated means that an order for this pod was executed before. The cache may be older than that, so the API server
 	// decides: otherwise a pod in a stale cache would be deleted and counted twice.
-	again bool
+	repeated bool
 }
 
 // evictor removes pods: it requests evictions, with backoff per pod, until they succeed, and deletes pods whose
@@ -69,7 +69,7 @@ type evictor struct {
 	queue workqueue.TypedRateLimitingInterface[target]
 
 	mu     sync.Mutex
-	orders map[target]*order
+	orders map[target]*evictionOrder
 }
 
 func newEvictor(r *Reconciler, log logr.Logger) *evictor {
@@ -78,12 +78,12 @@ func newEvictor(r *Reconciler, log logr.Logger) *evictor {
 		&workqueue.TypedBucketRateLimiter[target]{Limiter: rate.NewLimiter(evictPerSecond, evictBurst)},
 	)
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[target]{Name: evictorName})
-	return &evictor{r: r, log: log, queue: queue, orders: map[target]*order{}}
+	return &evictor{r: r, log: log, queue: queue, orders: map[target]*evictionOrder{}}
 }
 
-// add enqueues the pod, unless it is being evicted or has just been evicted. A pod with hurry does not wait for its
+// add enqueues the pod, unless it is being evicted or has just been evicted. A forced pod does not wait for its
 // backoff.
-func (e *evictor) add(pod *corev1.Pod, o order) {
+func (e *evictor) add(pod *corev1.Pod, o evictionOrder) {
 	item := target{client.ObjectKeyFromObject(pod), pod.UID}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,29 +91,29 @@ func (e *evictor) add(pod *corev1.Pod, o order) {
 	have := e.orders[item]
 	if have != nil {
 		o.deadline = earlier(have.deadline, o.deadline)
-		o.again = have.again
-		if !e.over(have, now) && (!o.hurry || have.hurry) {
+		o.repeated = have.repeated
+		if !e.expired(have, now) && (!o.forced || have.forced) {
 			have.deadline = o.deadline
 			return
 		}
 	}
 	if len(e.orders) >= evictSweep {
 		for other, order := range e.orders {
-			if e.over(order, now) {
+			if e.expired(order, now) {
 				delete(e.orders, other)
 			}
 		}
 	}
 	e.orders[item] = &o
-	if o.hurry {
+	if o.forced {
 		e.queue.Forget(item)
 	}
-	e.queue.AddAfter(item, o.wait)
+	e.queue.AddAfter(item, o.delay)
 }
 
-// over reports whether an order was executed long enough ago for the cache to show it.
-func (e *evictor) over(o *order, now time.Time) bool {
-	return !o.agreed.IsZero() && now.Sub(o.agreed) >= e.r.Timers.WriteVisible
+// expired reports whether an order was executed long enough ago for the cache to show it.
+func (e *evictor) expired(o *evictionOrder, now time.Time) bool {
+	return !o.doneAt.IsZero() && now.Sub(o.doneAt) >= e.r.Timers.WriteVisible
 }
 
 // Start processes the queue until the context ends.
@@ -141,7 +141,7 @@ func (e *evictor) next(ctx context.Context) bool {
 	}
 	defer e.queue.Done(item)
 	o := e.order(item)
-	if !e.try(ctx, item, o) {
+	if !e.attempt(ctx, item, o) {
 		e.queue.AddRateLimited(item)
 		return true
 	}
@@ -149,33 +149,33 @@ func (e *evictor) next(ctx context.Context) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now := e.orders[item]; now != nil {
-		now.again = true
-		if now.hurry == o.hurry { // otherwise a change during the request (a deadline, hurry) is processed next
-			now.agreed = e.r.Clock.Now()
+		now.repeated = true
+		if now.forced == o.forced { // otherwise a change during the request (a deadline, forced) is processed next
+			now.doneAt = e.r.Clock.Now()
 		}
 	}
 	return true
 }
 
 // order returns a copy of the current data about a target.
-func (e *evictor) order(item target) order {
+func (e *evictor) order(item target) evictionOrder {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o := e.orders[item]; o != nil {
 		return *o
 	}
-	return order{}
+	return evictionOrder{}
 }
 
-// try requests one eviction or deletion, and reports whether that settles the target.
-func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) {
+// attempt requests one eviction or deletion, and reports whether that settles the target.
+func (e *evictor) attempt(ctx context.Context, item target, o evictionOrder) (settles bool) {
 	// The API server responds with a Retry-After to an eviction whose budget is still being computed. The client
 	// would block the worker for that time.
 	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)
 	defer cancel()
 	pod := &corev1.Pod{}
 	var reader client.Reader = e.r.Client
-	if o.again {
+	if o.repeated {
 		reader = e.r.Live
 	}
 	if err := reader.Get(bounded, item.NamespacedName, pod); err != nil {
@@ -184,7 +184,7 @@ func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) 
 	if pod.UID != item.uid {
 		return true
 	}
-	switch step := next(pod, e.r.termsOf(o.deadline)); step.action {
+	switch step := next(pod, e.r.policyAt(o.deadline)); step.action {
 	case evict:
 		return e.evict(bounded, pod, o)
 	case force:
@@ -194,7 +194,7 @@ func (e *evictor) try(ctx context.Context, item target, o order) (settles bool) 
 }
 
 // evict uses the Eviction API. It reports whether the target is settled.
-func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles bool) {
+func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o evictionOrder) (settles bool) {
 	err := e.r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}},
@@ -208,7 +208,7 @@ func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles 
 	case code(err) == http.StatusNotFound, code(err) == http.StatusConflict:
 		return true
 	case refused(err):
-		e.complain(context.WithoutCancel(ctx), pod, err)
+		e.reportRefusal(context.WithoutCancel(ctx), pod, err)
 		return false
 	}
 	e.log.Error(err, "evicting a pod", "pod", pod.Namespace+"/"+pod.Name, "node", o.node)
@@ -217,7 +217,7 @@ func (e *evictor) evict(ctx context.Context, pod *corev1.Pod, o order) (settles 
 
 // force deletes a pod with the grace period in seconds that its node's deadline allows. It reports whether the target
 // is settled.
-func (e *evictor) force(ctx context.Context, pod *corev1.Pod, o order, grace int64) (settles bool) {
+func (e *evictor) force(ctx context.Context, pod *corev1.Pod, o evictionOrder, grace int64) (settles bool) {
 	err := e.r.Client.Delete(ctx, pod, client.GracePeriodSeconds(grace), client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return true

@@ -38,7 +38,7 @@ func queueAt(t *testing.T) (*evictor, *testingclock.FakePassiveClock) {
 func settle(e *evictor) {
 	item, _ := e.queue.Get()
 	e.queue.Done(item)
-	e.orders[item].agreed = e.r.Clock.Now()
+	e.orders[item].doneAt = e.r.Clock.Now()
 }
 
 // TestAddOnce verifies that a pod is evicted once, however often the drain adds it, and again if it still runs when
@@ -47,24 +47,24 @@ func TestAddOnce(t *testing.T) {
 	e, clock := queueAt(t)
 	p := pod("p")
 	for range 3 {
-		e.add(&p, order{node: "n"})
+		e.add(&p, evictionOrder{node: "n"})
 	}
 	if n := e.queue.Len(); n != 1 {
 		t.Fatalf("%d in the queue, want 1", n)
 	}
 	settle(e)
-	e.add(&p, order{node: "n"})
+	e.add(&p, evictionOrder{node: "n"})
 	if n := e.queue.Len(); n != 0 {
 		t.Errorf("%d in the queue for a pod that was just evicted, want 0", n)
 	}
 	clock.SetTime(now.Add(e.r.Timers.WriteVisible))
-	e.add(&p, order{node: "n"})
+	e.add(&p, evictionOrder{node: "n"})
 	if n := e.queue.Len(); n != 1 {
 		t.Errorf("%d in the queue for a pod that was evicted and still runs, want 1", n)
 	}
 	other := pod("p")
 	other.UID = "another"
-	e.add(&other, order{node: "n"})
+	e.add(&other, evictionOrder{node: "n"})
 	if n := e.queue.Len(); n != 2 {
 		t.Errorf("%d in the queue with another pod of the same name, want 2", n)
 	}
@@ -75,30 +75,30 @@ func TestAddOnce(t *testing.T) {
 func TestAddInAHurry(t *testing.T) {
 	e, _ := queueAt(t)
 	p := pod("p")
-	e.add(&p, order{deadline: now.Add(time.Hour)})
+	e.add(&p, evictionOrder{deadline: now.Add(time.Hour)})
 	item, _ := e.queue.Get()
 	for range 20 {
 		e.queue.AddRateLimited(item)
 	}
 	e.queue.Done(item)
-	e.add(&p, order{deadline: now.Add(2 * time.Hour)})
-	e.add(&p, order{})
+	e.add(&p, evictionOrder{deadline: now.Add(2 * time.Hour)})
+	e.add(&p, evictionOrder{})
 	if got := e.order(item).deadline; !got.Equal(now.Add(time.Hour)) {
 		t.Errorf("deadline %v, want the first", got)
 	}
 	if tries := e.queue.NumRequeues(item); tries != 20 {
 		t.Errorf("%d attempts remembered, want 20", tries)
 	}
-	e.add(&p, order{deadline: now.Add(time.Minute), hurry: true})
+	e.add(&p, evictionOrder{deadline: now.Add(time.Minute), forced: true})
 	if n, tries := e.queue.Len(), e.queue.NumRequeues(item); n != 1 || tries != 0 {
 		t.Errorf("%d in the queue, %d attempts remembered; want it there at once, as if new", n, tries)
 	}
-	if got := e.order(item); !got.deadline.Equal(now.Add(time.Minute)) || !got.hurry {
+	if got := e.order(item); !got.deadline.Equal(now.Add(time.Minute)) || !got.forced {
 		t.Errorf("%+v, want the earlier deadline, and hurry", got)
 	}
 	again, _ := e.queue.Get()
 	e.queue.Done(again)
-	e.add(&p, order{deadline: now.Add(time.Minute), hurry: true})
+	e.add(&p, evictionOrder{deadline: now.Add(time.Minute), forced: true})
 	if n := e.queue.Len(); n != 0 {
 		t.Errorf("%d in the queue, want the hurry to count once", n)
 	}
@@ -131,12 +131,12 @@ func TestStaleCache(t *testing.T) {
 	}
 	e := newEvictor(r, logr.Discard())
 	t.Cleanup(e.queue.ShutDown)
-	for _, o := range []order{{reason: "r", deadline: deadline}, {reason: "r", deadline: deadline, hurry: true}} {
+	for _, o := range []evictionOrder{{reason: "r", deadline: deadline}, {reason: "r", deadline: deadline, forced: true}} {
 		e.add(&p, o)
 		e.next(t.Context())
 	}
 	clock.SetTime(start.Add(e.r.Timers.WriteVisible))
-	e.add(&p, order{reason: "r", deadline: deadline, hurry: true})
+	e.add(&p, evictionOrder{reason: "r", deadline: deadline, forced: true})
 	e.next(t.Context())
 	if counted := testutil.ToFloat64(metrics.PodsDrained.WithLabelValues("r")); counted != 1 || deleted != 1 {
 		t.Errorf("the pod was deleted %d times and counted %v times, want once", deleted, counted)
@@ -148,12 +148,12 @@ func TestAddForgets(t *testing.T) {
 	e, clock := queueAt(t)
 	for i := range evictSweep {
 		p := pod(string(rune('a'+i%26)) + time.Duration(i).String())
-		e.add(&p, order{})
+		e.add(&p, evictionOrder{})
 		settle(e)
 	}
 	clock.SetTime(now.Add(time.Minute))
 	last := pod("last")
-	e.add(&last, order{})
+	e.add(&last, evictionOrder{})
 	if n := len(e.orders); n != 1 {
 		t.Errorf("%d remembered, want 1", n)
 	}
@@ -186,11 +186,13 @@ func TestCodeAndRefused(t *testing.T) {
 // TestSaid verifies that the message about a refusal contains the budget's name and numbers.
 func TestSaid(t *testing.T) {
 	err := apierrors.NewTooManyRequests("Cannot evict pod.", 0)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 3 healthy pods and has 3 currently"}}
-	if diff := cmp.Diff("Cannot evict pod. The disruption budget web needs 3 healthy pods and has 3 currently", said(err)); diff != "" {
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause,
+		Message: "The disruption budget web needs 3 healthy pods and has 3 currently"}}
+	if diff := cmp.Diff("Cannot evict pod. The disruption budget web needs 3 healthy pods and has 3 currently",
+		responseText(err)); diff != "" {
 		t.Error(diff)
 	}
-	if got := said(errors.New("no connection")); got != "no connection" {
+	if got := responseText(errors.New("no connection")); got != "no connection" {
 		t.Error(got)
 	}
 }
@@ -201,7 +203,8 @@ func TestBudgetsOf(t *testing.T) {
 		return policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}}
 	}
 	got := budgetsOf(&p, []policyv1.PodDisruptionBudget{
-		budget("none", nil), budget("all", &metav1.LabelSelector{}), budget("web", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}),
+		budget("none", nil), budget("all", &metav1.LabelSelector{}),
+		budget("web", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}),
 		budget("other", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}),
 		budget("broken", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}),
 	})

@@ -27,7 +27,7 @@ import (
 
 // holder returns a function that reports whether a pod should stay for now. It returns nil if the node has no notice,
 // or its kubelet is silent.
-func (r *Reconciler) holder(ctx context.Context, l *leave) func(*corev1.Pod) bool {
+func (r *Reconciler) holder(ctx context.Context, l *termination) func(*corev1.Pod) bool {
 	onNotice := !l.deadline.IsZero() && l.deadline.Sub(l.node.DeletionTimestamp.Time) <= r.Timers.Notice
 	if r.Seat == nil || !onNotice || !karpv1.NodeReady(l.node) {
 		return nil

@@ -44,7 +44,8 @@ func holding(t *testing.T, seat string) *Reconciler {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		claim("claim-in-flight", false), claim("claim-there", true), leaving,
 		on("node-there", corev1.ConditionTrue, ours), on("node-silent", corev1.ConditionUnknown, ours),
-		on("node-starting", corev1.ConditionTrue, map[string]string{karpv1.LabelNodePool: "p"}), on("node-foreign", corev1.ConditionTrue, nil)).Build()
+		on("node-starting", corev1.ConditionTrue, map[string]string{karpv1.LabelNodePool: "p"}),
+		on("node-foreign", corev1.ConditionTrue, nil)).Build()
 	r := &Reconciler{Client: api, Timers: controller.Production()}
 	r.Seat = func(uid types.UID) string {
 		if uid == "web" {
@@ -87,7 +88,7 @@ func TestHold(t *testing.T) {
 			r := holding(t, test.seat)
 			node := on("n", corev1.ConditionTrue, nil)
 			node.DeletionTimestamp = &metav1.Time{Time: now}
-			hold := r.holder(t.Context(), &leave{node: node, now: now.Add(test.after), deadline: now.Add(2 * time.Minute)})
+			hold := r.holder(t.Context(), &termination{node: node, now: now.Add(test.after), deadline: now.Add(2 * time.Minute)})
 			if hold == nil {
 				t.Fatal("the node has no notice")
 			}
@@ -110,7 +111,7 @@ func TestNotOnNotice(t *testing.T) {
 	silent := on("n", corev1.ConditionUnknown, nil)
 	silent.DeletionTimestamp = node.DeletionTimestamp
 	r := holding(t, "claim-in-flight")
-	for name, l := range map[string]*leave{
+	for name, l := range map[string]*termination{
 		"no end":                        {node: node, now: now},
 		"a grace period of ten minutes": {node: node, now: now, deadline: now.Add(10 * time.Minute)},
 		"its kubelet is silent":         {node: silent, now: now, deadline: now.Add(2 * time.Minute)},
@@ -120,7 +121,7 @@ func TestNotOnNotice(t *testing.T) {
 		}
 	}
 	r.Seat = nil
-	if r.holder(t.Context(), &leave{node: node, now: now, deadline: now.Add(2 * time.Minute)}) != nil {
+	if r.holder(t.Context(), &termination{node: node, now: now, deadline: now.Add(2 * time.Minute)}) != nil {
 		t.Error("pods are held although no plan says where they go")
 	}
 }
@@ -128,20 +129,29 @@ func TestNotOnNotice(t *testing.T) {
 // TestHeldPods verifies that held pods are neither evicted nor deleted, delay daemons, and are reported. A pod that
 // cannot stay that long is deleted anyway.
 func TestHeldPods(t *testing.T) {
-	terms := until(now.Add(2 * time.Minute))
-	terms.hold = func(p *corev1.Pod) bool { return p.Name != "ready" }
+	policy := until(now.Add(2 * time.Minute))
+	policy.hold = func(p *corev1.Pod) bool { return p.Name != "ready" }
 	long := int64(300)
 	pods := []corev1.Pod{pod("daemon", owned("apps/v1", "DaemonSet")), pod("held"), pod("ready"),
 		pod("long", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &long })}
-	left := remaining(pods, terms)
-	if len(left.evict) != 1 || left.evict[0].Name != "ready" || len(left.force) != 1 || left.force[0].Name != "long" || len(left.held) != 1 {
-		t.Errorf("evict %v, force %v, held %v", left.evict, left.force, left.held)
+	state := remaining(pods, policy)
+	switch {
+	case len(state.evict) != 1:
+		t.Errorf("len(state.evict) is %v, want 1, evict %v", len(state.evict), state.evict)
+	case state.evict[0].Name != "ready":
+		t.Errorf(`state.evict[0].Name is %v, want "ready"`, state.evict[0].Name)
+	case len(state.force) != 1:
+		t.Errorf("len(state.force) is %v, want 1, force %v", len(state.force), state.force)
+	case state.force[0].Name != "long":
+		t.Errorf(`state.force[0].Name is %v, want "long"`, state.force[0].Name)
+	case len(state.held) != 1:
+		t.Errorf("len(state.held) is %v, want 1, held %v", len(state.held), state.held)
 	}
-	if want := "4 pods are waiting to be evicted, 1 of them until their places are ready"; left.why() != want {
-		t.Errorf("the message is %q, want %q", left.why(), want)
+	if want := "4 pods are waiting to be evicted, 1 of them until the nodes for them are ready"; state.describe() != want {
+		t.Errorf("the message is %q, want %q", state.describe(), want)
 	}
-	left = remaining(pods[:1], terms)
-	if len(left.evict) != 1 || len(left.held) != 0 {
-		t.Errorf("a daemon is held: %v", left.held)
+	state = remaining(pods[:1], policy)
+	if len(state.evict) != 1 || len(state.held) != 0 {
+		t.Errorf("a daemon is held: %v", state.held)
 	}
 }

@@ -79,7 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&corev1.Node{}, builder.WithPredicates(leaving)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(ending())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(podFinished())).
 		Watches(&storagev1.VolumeAttachment{}, handler.EnqueueRequestsFromMapFunc(nodeOfAttachment), builder.WithPredicates(detached())).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: r.Workers,
@@ -92,8 +92,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ending returns a predicate for the events after which a drain may have less to wait for.
-func ending() predicate.Predicate {
+// podFinished returns a predicate for the events after which a drain may have less to wait for.
+func podFinished() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -126,8 +126,8 @@ func nodeOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// leave holds a node that is being terminated and the data about it.
-type leave struct {
+// termination holds a node that is being terminated and the data about it.
+type termination struct {
 	node *corev1.Node
 	// claim is nil for a node without a claim, or with several claims of which none owns it.
 	claim *karpv1.NodeClaim
@@ -145,15 +145,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if node.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(node, karpv1.FinalizerTermination) || !r.classes.OwnsLabels(node.Labels) {
+	if node.DeletionTimestamp.IsZero() || !controllerutil.ContainsFinalizer(node,
+		karpv1.FinalizerTermination) || !r.classes.OwnsLabels(node.Labels) {
 		return ctrl.Result{}, nil
 	}
-	again, err := r.end(ctx, node)
+	again, err := r.advance(ctx, node)
 	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Drain)
 }
 
-// end gathers the state and runs the stages until one is not done. It returns the pause before the next check.
-func (r *Reconciler) end(ctx context.Context, node *corev1.Node) (time.Duration, error) {
+// advance gathers the state and runs the stages until one is not done. It returns the pause before the next check.
+func (r *Reconciler) advance(ctx context.Context, node *corev1.Node) (time.Duration, error) {
 	l, err := r.gather(ctx, node)
 	if err != nil {
 		return 0, err
@@ -188,8 +189,8 @@ func claimOf(node *corev1.Node, claims []karpv1.NodeClaim) *karpv1.NodeClaim {
 	return nil
 }
 
-func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, error) {
-	l := &leave{node: node, now: apiTime(r.Clock.Now(), r.Ahead)}
+func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*termination, error) {
+	l := &termination{node: node, now: apiTime(r.Clock.Now(), r.Ahead)}
 	if id := node.Spec.ProviderID; id != "" {
 		var claims karpv1.NodeClaimList
 		if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}); err != nil {
@@ -207,7 +208,7 @@ func (r *Reconciler) gather(ctx context.Context, node *corev1.Node) (*leave, err
 }
 
 // machineGone reports whether there is nothing left to drain: the kubelet is silent and the machine does not exist.
-func (r *Reconciler) machineGone(ctx context.Context, l *leave) (bool, error) {
+func (r *Reconciler) machineGone(ctx context.Context, l *termination) (bool, error) {
 	if karpv1.NodeReady(l.node) || l.node.Spec.ProviderID == "" {
 		return false, nil
 	}

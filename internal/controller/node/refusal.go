@@ -47,22 +47,22 @@ func code(err error) int {
 	return 0
 }
 
-// complain emits an event on the node, once its drain has lasted for a while, with the pod that blocks it, the
+// reportRefusal emits an event on the node, once its drain has lasted for a while, with the pod that blocks it, the
 // response of the API server, and the budgets of the pod.
-func (e *evictor) complain(ctx context.Context, pod *corev1.Pod, cause error) {
+func (e *evictor) reportRefusal(ctx context.Context, pod *corev1.Pod, cause error) {
 	node := &corev1.Node{}
-	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil || !e.r.tells(node) {
+	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil || !e.r.reportsDrain(node) {
 		return
 	}
 	var budgets policyv1.PodDisruptionBudgetList
 	if err := e.r.Client.List(ctx, &budgets, client.InNamespace(pod.Namespace)); err != nil {
 		e.log.Error(err, "looking for the budgets of a pod", "pod", pod.Namespace+"/"+pod.Name)
 	}
-	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, said(cause), budgetsOf(pod, budgets.Items)))
+	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, responseText(cause), budgetsOf(pod, budgets.Items)))
 }
 
-// said returns the API server's response with its causes, which contain the name and the numbers of the budget.
-func said(err error) string {
+// responseText returns the API server's response with its causes, which contain the name and the numbers of the budget.
+func responseText(err error) string {
 	text := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Details != nil {
 		for _, cause := range status.Status().Details.Causes {

@@ -75,7 +75,7 @@ func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(RepairName).
-		For(&corev1.Node{}, builder.WithPredicates(r.sickened())).
+		For(&corev1.Node{}, builder.WithPredicates(r.healthChanged())).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: repairWorkers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Retry, r.Timers.RetryMax),
@@ -93,15 +93,15 @@ func (r *Repair) Recognize(scheme *runtime.Scheme) (err error) {
 	return err
 }
 
-// sickened returns a predicate for nodes that are new or newly managed, and for nodes on which an unhealthy condition
-// begins or ends. It does not pass heartbeats.
-func (r *Repair) sickened() predicate.Predicate {
+// healthChanged returns a predicate for nodes that are new or newly managed, and for nodes on which an unhealthy
+// condition begins or ends. It does not pass heartbeats.
+func (r *Repair) healthChanged() predicate.Predicate {
 	return predicate.Funcs{
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, isNode := e.ObjectOld.(*corev1.Node)
 			after, _ := e.ObjectNew.(*corev1.Node)
-			return !isNode || after == nil || diagnose(before, r.Policies) != diagnose(after, r.Policies) ||
+			return !isNode || after == nil || unhealthy(before, r.Policies) != unhealthy(after, r.Policies) ||
 				before.Spec.ProviderID != after.Spec.ProviderID || r.classes.OwnsLabels(before.Labels) != r.classes.OwnsLabels(after.Labels)
 		},
 	}
@@ -120,7 +120,7 @@ func (r *Repair) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, err
 	}
-	again, err := r.heal(ctx, node, claim)
+	again, err := r.repair(ctx, node, claim)
 	return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Retry)
 }
 
@@ -139,33 +139,33 @@ func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClai
 	return &claims.Items[0], nil
 }
 
-// heal performs a due repair of the node and returns when to check again, in addition to events.
-func (r *Repair) heal(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (time.Duration, error) {
-	ill := diagnose(node, r.Policies)
-	if !ill.is() {
-		return 0, r.takeBack(ctx, claim)
+// repair performs a due repair of the node and returns when to check again, in addition to events.
+func (r *Repair) repair(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (time.Duration, error) {
+	problem := unhealthy(node, r.Policies)
+	if !problem.found() {
+		return 0, r.undoDeadline(ctx, claim)
 	}
-	if left := ill.due.Sub(apiTime(r.Clock.Now(), r.Ahead)); left > 0 {
+	if left := problem.toleratedUntil.Sub(apiTime(r.Clock.Now(), r.Ahead)); left > 0 {
 		return left, nil
 	}
-	nodes, err := r.nodesLike(ctx, node)
+	nodes, err := r.peers(ctx, node)
 	if err != nil {
 		return 0, err
 	}
-	if sick := countIll(nodes, r.Policies); sick > mostIll(len(nodes)) {
-		why := fmt.Sprintf("more than %d%% nodes are unhealthy in the %s: %d of %d", illPercent, whose(node), sick, len(nodes))
+	if count := countUnhealthy(nodes, r.Policies); count > maxUnhealthy(len(nodes)) {
+		why := fmt.Sprintf("more than %d%% nodes are unhealthy in the %s: %d of %d", maxUnhealthyPercent, scopeOf(node), count, len(nodes))
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}
 	// The event that updates the cache starts the next reconcile.
-	if same, err := r.stillIs(ctx, node, ill); err != nil || !same {
+	if same, err := r.stillUnhealthy(ctx, node, problem); err != nil || !same {
 		return r.Timers.RepairRetry, err
 	}
-	return r.ask(ctx, node, claim, ill)
+	return r.replaceIfAllowed(ctx, node, claim, problem)
 }
 
-// stillIs reports whether the node on the API server has the same unhealthy condition as in the cache.
-func (r *Repair) stillIs(ctx context.Context, node *corev1.Node, ill illness) (bool, error) {
+// stillUnhealthy reports whether the node on the API server has the same unhealthy condition as in the cache.
+func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, problem unhealthyCondition) (bool, error) {
 	now := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -173,11 +173,13 @@ func (r *Repair) stillIs(ctx context.Context, node *corev1.Node, ill illness) (b
 		}
 		return false, fmt.Errorf("reading node %s again: %w", node.Name, err)
 	}
-	return now.UID == node.UID && diagnose(now, r.Policies) == ill, nil
+	return now.UID == node.UID && unhealthy(now, r.Policies) == problem, nil
 }
 
-// ask calls the Brake, and replaces the node if that is allowed. It returns the pause before the next check.
-func (r *Repair) ask(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim, ill illness) (time.Duration, error) {
+// replaceIfAllowed calls the Brake, and replaces the node if that is allowed. It returns the pause before the next
+// check.
+func (r *Repair) replaceIfAllowed(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim,
+	problem unhealthyCondition) (time.Duration, error) {
 	// The machine is alive. A machine that the cloud cannot find either is handled by the collector (package
 	// nodeclaim).
 	verdicts, err := r.Brake.Ask(ctx, removal.Case{
@@ -191,12 +193,12 @@ func (r *Repair) ask(ctx context.Context, node *corev1.Node, claim *karpv1.NodeC
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}
-	return 0, r.replace(ctx, claim, ill)
+	return 0, r.replace(ctx, claim, problem)
 }
 
-// nodesLike returns the nodes of the node's pool, or of all pools for a node without a pool. They are shared with the
+// peers returns the nodes of the node's pool, or of all pools for a node without a pool. They are shared with the
 // cache.
-func (r *Repair) nodesLike(ctx context.Context, node *corev1.Node) ([]corev1.Node, error) {
+func (r *Repair) peers(ctx context.Context, node *corev1.Node) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	options := []client.ListOption{client.UnsafeDisableDeepCopy}
 	if pool := node.Labels[karpv1.LabelNodePool]; pool != "" {
@@ -214,8 +216,8 @@ func (r *Repair) nodesLike(ctx context.Context, node *corev1.Node) ([]corev1.Nod
 	return ours, nil
 }
 
-// whose returns the name of the set of nodes that is counted.
-func whose(node *corev1.Node) string {
+// scopeOf returns the name of the set of nodes that is counted.
+func scopeOf(node *corev1.Node) string {
 	if pool := node.Labels[karpv1.LabelNodePool]; pool != "" {
 		return "nodepool " + pool
 	}
@@ -225,11 +227,12 @@ func whose(node *corev1.Node) string {
 // replace deletes the claim with a deadline of now. The deadline is written first: once the claim is deleted, its
 // drain may begin at any moment, and would wait. If the process stops in between, the next reconcile deletes the
 // claim or undoes the write.
-func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illness) error {
+func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem unhealthyCondition) error {
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		base := claim.DeepCopy()
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationRepair, string(ill.condition))
-		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp, apiTime(r.Clock.Now(), r.Ahead).UTC().Format(time.RFC3339))
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationRepair, string(problem.condition))
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp,
+			apiTime(r.Clock.Now(), r.Ahead).UTC().Format(time.RFC3339))
 		if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
 			return fmt.Errorf("noting the termination deadline on claim %s: %w", claim.Name, err)
 		}
@@ -237,17 +240,18 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, ill illne
 	if err := r.Client.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
 		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "nodeClaim", claim.Name, "condition", ill.condition, "status", ill.status, "toleratedUntil", ill.due)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "nodeClaim", claim.Name, "condition",
+		problem.condition, "status", problem.status, "toleratedUntil", problem.toleratedUntil)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventUnhealthy))
 	pool, capacity := claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]
 	r.Metrics.Disrupted(claim, telemetry.DisruptedUnhealthy, "")
-	r.Metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues(snake(string(ill.condition)), pool, capacity, claim.Status.ImageID).Inc()
+	r.Metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues(snake(string(problem.condition)), pool, capacity, claim.Status.ImageID).Inc()
 	return nil
 }
 
-// takeBack removes the deadline of a repair that was not completed, because the process stopped before the deletion
+// undoDeadline removes the deadline of a repair that was not completed, because the process stopped before the deletion
 // and the node has recovered since. The deadline would shorten the next drain.
-func (r *Repair) takeBack(ctx context.Context, claim *karpv1.NodeClaim) error {
+func (r *Repair) undoDeadline(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		return nil
 	}
@@ -255,7 +259,7 @@ func (r *Repair) takeBack(ctx context.Context, claim *karpv1.NodeClaim) error {
 	delete(claim.Annotations, karpv1.AnnotationRepair)
 	delete(claim.Annotations, karpv1.AnnotationTerminationTimestamp)
 	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
-		return fmt.Errorf("taking back the termination deadline of claim %s: %w", claim.Name, err)
+		return fmt.Errorf("removing the termination deadline of claim %s: %w", claim.Name, err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 
 // stage is one step of a node's termination. Zero means done, continue. Otherwise it returns the pause before the
 // next check. A stage that is done stays done, so that every reconcile, also after a restart, runs all stages.
-type stage func(ctx context.Context, l *leave) (again time.Duration, err error)
+type stage func(ctx context.Context, l *termination) (again time.Duration, err error)
 
 // stages returns the stages of a node's termination.
 func (r *Reconciler) stages() []stage {
@@ -30,7 +30,7 @@ func (r *Reconciler) stages() []stage {
 }
 
 // removeClaim deletes the claim of a node that a user deleted directly.
-func (r *Reconciler) removeClaim(ctx context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) removeClaim(ctx context.Context, l *termination) (time.Duration, error) {
 	if l.claim == nil || !l.claim.DeletionTimestamp.IsZero() {
 		return 0, nil
 	}
@@ -42,7 +42,7 @@ func (r *Reconciler) removeClaim(ctx context.Context, l *leave) (time.Duration, 
 }
 
 // warn reports when the node will be drained by force, if it has a deadline.
-func (r *Reconciler) warn(_ context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) warn(_ context.Context, l *termination) (time.Duration, error) {
 	if !l.readable {
 		r.Recorder.Emit(telemetry.DeadlineUnreadable(l.node, l.claim))
 	}
@@ -53,7 +53,7 @@ func (r *Reconciler) warn(_ context.Context, l *leave) (time.Duration, error) {
 }
 
 // cordon keeps new pods and load balancers away.
-func (r *Reconciler) cordon(ctx context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) cordon(ctx context.Context, l *termination) (time.Duration, error) {
 	base := l.node.DeepCopy()
 	l.node.Spec.Taints = disrupted(l.node.Spec.Taints)
 	if l.node.Labels == nil {
@@ -82,72 +82,73 @@ func disrupted(taints []corev1.Taint) []corev1.Taint {
 
 // drain waits until all pods that have to be removed are gone, and then until the drain is Timers.DrainMin old: a pod
 // that kube-scheduler was binding may still appear.
-func (r *Reconciler) drain(ctx context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) drain(ctx context.Context, l *termination) (time.Duration, error) {
 	if err := r.beginDrain(ctx, l); err != nil {
 		return 0, err
 	}
-	terms := r.terms(l)
-	terms.hold = r.holder(ctx, l)
-	left := remaining(l.pods, terms)
-	if len(left.waiting) > 0 {
-		r.push(l, left)
+	policy := r.policy(l)
+	policy.hold = r.holder(ctx, l)
+	state := remaining(l.pods, policy)
+	if len(state.waiting) > 0 {
+		r.enqueue(l, state)
 		return r.Timers.Drain, nil
 	}
-	if wait := r.lateComers(l); wait > 0 {
+	if wait := r.remainingDrain(l); wait > 0 {
 		return wait, nil
 	}
 	return 0, r.endDrain(ctx, l)
 }
 
-// push enqueues pods for eviction, and reports those that are not evicted.
-func (r *Reconciler) push(l *leave, left left) {
-	o := order{node: l.node.Name, reason: reasonOf(l.claim), deadline: l.deadline}
-	for turn, pod := range inTurn(left.evict, l.node) {
-		o.wait = pace(turn)
+// enqueue enqueues pods for eviction, and reports those that are not evicted.
+func (r *Reconciler) enqueue(l *termination, state drainState) {
+	o := evictionOrder{node: l.node.Name, reason: reasonOf(l.claim), deadline: l.deadline}
+	for turn, pod := range largestFirst(state.evict, l.node) {
+		o.delay = evictionDelay(turn)
 		r.evictor.add(pod, o)
 	}
-	o.wait = 0
-	o.hurry = true
-	for _, pod := range left.force {
+	o.delay = 0
+	o.forced = true
+	for _, pod := range state.force {
 		r.evictor.add(pod, o)
 	}
-	for _, pod := range left.mistaken {
+	for _, pod := range state.invalidAnnotation {
 		protection, _ := r.Protection.Of(pod)
 		r.Recorder.Emit(telemetry.InvalidDoNotDisrupt(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt], protection.Forever))
 	}
-	for _, pod := range left.elapsed {
+	for _, pod := range state.protectionElapsed {
 		r.Recorder.Emit(telemetry.ProtectionElapsed(pod, pod.Annotations[karpv1.AnnotationDoNotDisrupt]))
 	}
-	for _, pod := range left.protected {
+	for _, pod := range state.protected {
 		if p, _ := r.Protection.Of(pod); !p.Until.IsZero() {
 			r.Recorder.Emit(telemetry.ProtectedUntil(pod, p.Until))
 		}
 	}
-	if r.tells(l.node) {
-		r.Recorder.Emit(telemetry.FailedDraining(l.node, left.why()))
+	if r.reportsDrain(l.node) {
+		r.Recorder.Emit(telemetry.FailedDraining(l.node, state.describe()))
 	}
 }
 
-// tells reports whether the drain of the node has lasted so long that events report what it waits for.
-func (r *Reconciler) tells(node *corev1.Node) bool {
+// reportsDrain reports whether the drain of the node has lasted so long that events report what it waits for.
+func (r *Reconciler) reportsDrain(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && apiTime(r.Clock.Now(), r.Ahead).Sub(node.DeletionTimestamp.Time) >= r.Timers.DrainQuiet
 }
 
-// terms returns the parameters for the drain of this node.
-func (r *Reconciler) terms(l *leave) terms {
-	t := r.termsOf(l.deadline)
+// policy returns the parameters for the drain of this node.
+func (r *Reconciler) policy(l *termination) drainPolicy {
+	t := r.policyAt(l.deadline)
 	t.now = l.now
 	return t
 }
 
-// termsOf returns the current parameters for a drain with this deadline.
-func (r *Reconciler) termsOf(deadline time.Time) terms {
-	return terms{now: apiTime(r.Clock.Now(), r.Ahead), deadline: deadline, slack: 2 * r.Timers.Drain, stuck: r.Timers.PodStuck, rules: r.Protection}
+// policyAt returns the current parameters for a drain with this deadline.
+func (r *Reconciler) policyAt(deadline time.Time) drainPolicy {
+	return drainPolicy{now: apiTime(r.Clock.Now(), r.Ahead), deadline: deadline, slack: 2 * r.Timers.Drain,
+		stuck: r.Timers.PodStuck, rules: r.Protection}
 }
 
-// lateComers returns how long the drain must continue. The API stores transition times in whole seconds, by this
+// remainingDrain returns how long the drain must continue. The API stores transition times in whole seconds, by this
 // process's clock.
-func (r *Reconciler) lateComers(l *leave) time.Duration {
+func (r *Reconciler) remainingDrain(l *termination) time.Duration {
 	if l.claim == nil {
 		return 0
 	}
@@ -158,9 +159,9 @@ func (r *Reconciler) lateComers(l *leave) time.Duration {
 	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(r.Clock.Now()), 0)
 }
 
-// beginDrain records that the drain has begun, which is the start for lateComers.
-func (r *Reconciler) beginDrain(ctx context.Context, l *leave) error {
-	return r.mark(ctx, l, func(conditions status.ConditionSet) {
+// beginDrain records that the drain has begun, which is the start for remainingDrain.
+func (r *Reconciler) beginDrain(ctx context.Context, l *termination) error {
+	return r.writeConditions(ctx, l, func(conditions status.ConditionSet) {
 		if conditions.Get(karpv1.ConditionDrained) == nil {
 			conditions.SetUnknownWithReason(karpv1.ConditionDrained, karpv1.ReasonDraining, "Draining")
 		}
@@ -168,19 +169,19 @@ func (r *Reconciler) beginDrain(ctx context.Context, l *leave) error {
 }
 
 // endDrain records that the drain has ended.
-func (r *Reconciler) endDrain(ctx context.Context, l *leave) error {
+func (r *Reconciler) endDrain(ctx context.Context, l *termination) error {
 	if l.claim == nil || l.claim.Condition(karpv1.ConditionDrained).IsTrue() {
 		return nil
 	}
-	if err := r.mark(ctx, l, func(conditions status.ConditionSet) { conditions.SetTrue(karpv1.ConditionDrained) }); err != nil {
+	if err := r.writeConditions(ctx, l, func(conditions status.ConditionSet) { conditions.SetTrue(karpv1.ConditionDrained) }); err != nil {
 		return err
 	}
 	r.Metrics.NodesDrained.WithLabelValues(l.node.Labels[karpv1.LabelNodePool]).Inc()
 	return nil
 }
 
-// mark writes the claim's conditions, if the node has a claim and change modifies them.
-func (r *Reconciler) mark(ctx context.Context, l *leave, change func(status.ConditionSet)) error {
+// writeConditions writes the claim's conditions, if the node has a claim and change modifies them.
+func (r *Reconciler) writeConditions(ctx context.Context, l *termination, change func(status.ConditionSet)) error {
 	if l.claim == nil {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (r *Reconciler) mark(ctx context.Context, l *leave, change func(status.Cond
 		return nil
 	}
 	if err := r.Client.Status().Patch(ctx, l.claim, controller.Locked(base)); err != nil {
-		return fmt.Errorf("writing how far the end of claim %s is: %w", l.claim.Name, err)
+		return fmt.Errorf("writing the termination progress of claim %s: %w", l.claim.Name, err)
 	}
 	return nil
 }
@@ -207,18 +208,18 @@ func reasonOf(claim *karpv1.NodeClaim) string {
 
 // terminate terminates the machine and waits until the provider reports it as not found. The machine of a node
 // without a claim is not terminated.
-func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) terminate(ctx context.Context, l *termination) (time.Duration, error) {
 	if l.claim == nil {
 		return 0, nil
 	}
 	err := r.Provider.Terminate(ctx, l.claim.Status.ProviderID)
 	gone := errors.Is(err, cloud.ErrNotFound)
 	if err != nil && !gone {
-		r.tellNotTerminated(ctx, l, err)
+		r.reportNotTerminated(ctx, l, err)
 		// Not wrapped: an error of the cloud must not be mistaken for one of the Kubernetes API.
 		return 0, fmt.Errorf("terminating machine %s: %v", l.claim.Status.ProviderID, err)
 	}
-	err = r.mark(ctx, l, func(conditions status.ConditionSet) {
+	err = r.writeConditions(ctx, l, func(conditions status.ConditionSet) {
 		if !conditions.Get(karpv1.ConditionInstanceTerminating).IsTrue() {
 			conditions.SetTrue(karpv1.ConditionInstanceTerminating)
 		}
@@ -230,10 +231,10 @@ func (r *Reconciler) terminate(ctx context.Context, l *leave) (time.Duration, er
 	return r.Timers.InstancePause(r.Clock.Now().Sub(began)), nil
 }
 
-// tellNotTerminated reports on the claim why its machine is not terminated.
-func (r *Reconciler) tellNotTerminated(ctx context.Context, l *leave, why error) {
+// reportNotTerminated reports on the claim why its machine is not terminated.
+func (r *Reconciler) reportNotTerminated(ctx context.Context, l *termination, why error) {
 	reason := ""
-	told := r.mark(ctx, l, func(status.ConditionSet) { reason = controller.NoteTerminationFailed(l.claim, why) })
+	told := r.writeConditions(ctx, l, func(status.ConditionSet) { reason = controller.NoteTerminationFailed(l.claim, why) })
 	if told != nil && !controller.Stale(told) {
 		ctrl.LoggerFrom(ctx).Error(told, "writing why a machine is not terminated")
 	}
@@ -241,7 +242,7 @@ func (r *Reconciler) tellNotTerminated(ctx context.Context, l *leave, why error)
 }
 
 // release removes the node's finalizer and counts its end.
-func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) release(ctx context.Context, l *termination) (time.Duration, error) {
 	base := l.node.DeepCopy()
 	controllerutil.RemoveFinalizer(l.node, karpv1.FinalizerTermination)
 	if err := r.Client.Patch(ctx, l.node, controller.Locked(base)); err != nil {
@@ -256,6 +257,6 @@ func (r *Reconciler) release(ctx context.Context, l *leave) (time.Duration, erro
 		log.V(1).Info("deleted node") // the claim's log line follows
 		return 0, nil
 	}
-	log.Info("deleted node that no nodeclaim stands behind")
+	log.Info("deleted node without a nodeclaim")
 	return 0, nil
 }

@@ -19,20 +19,22 @@ import (
 
 // detach waits until the volumes of drained pods are detached: a machine that is terminated with a volume attached
 // blocks its attachment elsewhere for minutes. At the deadline the machine is terminated anyway.
-func (r *Reconciler) detach(ctx context.Context, l *leave) (time.Duration, error) {
+func (r *Reconciler) detach(ctx context.Context, l *termination) (time.Duration, error) {
 	names, err := r.attached(ctx, l)
 	if err != nil {
 		return 0, err
 	}
 	over := !l.deadline.IsZero() && !l.now.Before(l.deadline)
-	err = r.mark(ctx, l, func(conditions status.ConditionSet) {
+	err = r.writeConditions(ctx, l, func(conditions status.ConditionSet) {
 		switch {
 		case len(names) == 0:
 			conditions.SetTrue(karpv1.ConditionVolumesDetached)
 		case over:
-			conditions.SetFalse(karpv1.ConditionVolumesDetached, karpv1.ReasonTerminationGracePeriodElapsed, karpv1.ReasonTerminationGracePeriodElapsed)
+			conditions.SetFalse(karpv1.ConditionVolumesDetached, karpv1.ReasonTerminationGracePeriodElapsed,
+				karpv1.ReasonTerminationGracePeriodElapsed)
 		default:
-			conditions.SetUnknownWithReason(karpv1.ConditionVolumesDetached, karpv1.ReasonAwaitingVolumeDetachment, karpv1.ReasonAwaitingVolumeDetachment)
+			conditions.SetUnknownWithReason(karpv1.ConditionVolumesDetached, karpv1.ReasonAwaitingVolumeDetachment,
+				karpv1.ReasonAwaitingVolumeDetachment)
 		}
 	})
 	if err != nil || len(names) == 0 || over {
@@ -43,7 +45,7 @@ func (r *Reconciler) detach(ctx context.Context, l *leave) (time.Duration, error
 }
 
 // attached returns the names of the VolumeAttachments to wait for.
-func (r *Reconciler) attached(ctx context.Context, l *leave) ([]string, error) {
+func (r *Reconciler) attached(ctx context.Context, l *termination) ([]string, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{controller.FieldAttachmentNode: l.node.Name}); err != nil {
 		return nil, fmt.Errorf("listing the volume attachments of node %s: %w", l.node.Name, err)
@@ -52,7 +54,7 @@ func (r *Reconciler) attached(ctx context.Context, l *leave) ([]string, error) {
 		return nil, nil
 	}
 	inUse := map[string]bool{}
-	for _, key := range claimsInUse(l.pods, r.terms(l)) {
+	for _, key := range claimsInUse(l.pods, r.policy(l)) {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := r.Client.Get(ctx, key, claim); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("looking for the volume of claim %s on node %s: %w", key, l.node.Name, err)
@@ -64,7 +66,7 @@ func (r *Reconciler) attached(ctx context.Context, l *leave) ([]string, error) {
 
 // claimsInUse returns the PersistentVolumeClaims of the pods that are not drained: their volumes stay attached as
 // long as the machine exists.
-func claimsInUse(pods []corev1.Pod, t terms) []types.NamespacedName {
+func claimsInUse(pods []corev1.Pod, t drainPolicy) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for i := range pods {
 		pod := &pods[i]

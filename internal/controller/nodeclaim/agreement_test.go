@@ -25,18 +25,20 @@ func TestQuietUntilAgreesWithTheGuard(t *testing.T) {
 	}
 	busy := initialized.DeepCopy()
 	busy.Status.LastPodEventTime = metav1.NewTime(born.Add(time.Hour))
-	for _, after := range []karpv1.NillableDuration{karpv1.DurationOf(0), karpv1.DurationOf(30 * time.Second), karpv1.DurationOf(1<<63 - 1), karpv1.NeverDuration()} {
+	for _, after := range []karpv1.NillableDuration{karpv1.DurationOf(0), karpv1.DurationOf(30 * time.Second),
+		karpv1.DurationOf(1<<63 - 1), karpv1.NeverDuration()} {
 		for name, claim := range map[string]*karpv1.NodeClaim{"no pod yet": initialized, "pods came": busy} {
 			object := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
 			object.Spec.Disruption.ConsolidateAfter = after
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: born, Labels: map[string]string{karpv1.LabelInitialized: "true"}}}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: born,
+				Labels: map[string]string{karpv1.LabelInitialized: "true"}}}
 			spec, refused := convert.Node(node, claim, vocabulary)
 			if refused != nil {
 				t.Fatal(refused)
 			}
 			poolSpec := convert.Pool(object, vocabulary)
 			guard := plan.QuietFrom(&model.Node{NodeSpec: &spec}, &model.Pool{PoolSpec: &poolSpec})
-			until, counts := quietUntil(claim, object)
+			until, counts := consolidatableFrom(claim, object)
 			if !counts {
 				until = model.Forever
 			}

@@ -112,10 +112,11 @@ func (c *Collector) Collect(ctx context.Context) error {
 	// 2. Evaluate.
 	now := c.Clock.Now()
 	mistaken := mistakenClaims(machines, claims.Items)
-	leaked := slices.DeleteFunc(leaks(machines, claims.Items, ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)}), func(m cloud.Machine) bool {
+	leaked := slices.DeleteFunc(leaks(machines, claims.Items,
+		ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)}), func(m cloud.Machine) bool {
 		return mistaken[m.ProviderID] != nil
 	})
-	kept := c.tellMistaken(ctx, mistaken)
+	kept := c.reportMistaken(ctx, mistaken)
 	claims.Items = slices.DeleteFunc(claims.Items, func(claim karpv1.NodeClaim) bool { return kept[claim.UID] })
 	missing := slices.DeleteFunc(machineless(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
 		return !c.classes.Owns(claim.Spec.NodeClassRef)
@@ -180,7 +181,7 @@ func (c *Collector) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (bool
 
 // giveBack deletes a claim whose node is gone, which also terminates its machine.
 func (c *Collector) giveBack(ctx context.Context, claim *karpv1.NodeClaim) error {
-	if err := retire(ctx, c.Client, claim); err != nil {
+	if err := deleteUnchanged(ctx, c.Client, claim); err != nil {
 		if controller.Stale(err) {
 			return nil // changed since it was read: the next round decides
 		}
@@ -243,6 +244,7 @@ func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.
 
 // collected records that a claim was deleted because its counterpart is gone.
 func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone string) {
-	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "nodeClaim", claim.Name, "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "nodeClaim", claim.Name, "node",
+		claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	c.Metrics.Disrupted(claim, telemetry.DisruptedGarbageCollected, "")
 }

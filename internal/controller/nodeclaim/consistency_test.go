@@ -58,7 +58,12 @@ func TestInitialising(t *testing.T) {
 	if !p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("becoming initialized does not pass")
 	}
-	if p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) || p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}) || p.Delete(event.DeleteEvent{Object: after}) {
-		t.Error("an update without a change, or a deletion, passes")
+	switch {
+	case p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}):
+		t.Errorf("an update without a change, or a deletion, passes: p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) is true")
+	case p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}):
+		t.Errorf("an update without a change, or a deletion, passes: p.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: before}) is true")
+	case p.Delete(event.DeleteEvent{Object: after}):
+		t.Errorf("an update without a change, or a deletion, passes: p.Delete(event.DeleteEvent{Object: after}) is true")
 	}
 }

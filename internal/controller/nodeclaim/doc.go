@@ -16,14 +16,14 @@
 //	     v
 //	 claim deleted --> nodes deleted (package node drains them) --> machine terminated --> finalizer removed
 //
-//	 claim disappeared during its launch: its machine is terminated by the process that launched it (lost.go)
+//	 claim disappeared during its launch: its machine is terminated by the process that launched it (orphans.go)
 //	 node deleted by force: not Initialized; not back after a minute: claim deleted
 //	 older than its expireAfter: deleted, in any state
 //	 not launched after 5 min, or not registered after 15 min: deleted
 //
-// Two further conditions report whether the claim still matches its pool and whether its node is quiet (Ageing).
-// Disruption uses them. A third condition reports whether the node has the resources that its claim declares
-// (Consistency). It only informs.
+// Two further conditions report whether the claim still matches its pool and whether its node is quiet
+// (DriftReconciler). Disruption uses them. A third condition reports whether the node has the resources that its claim
+// declares (Consistency). It only informs.
 //
 // The reconciler gathers (claim, nodes by index), evaluates by functions without a context (evaluate.go,
 // describe.go), then acts. All state is in the API, except for one memory: the provider's response to Launch is kept

@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// market holds the instance types that the cloud currently has for a pool.
-type market struct {
+// catalog holds the instance types that the cloud currently has for a pool.
+type catalog struct {
 	types []cloud.InstanceType
 	// reservation is the label of a reservation's ID, empty if the provider has none.
 	reservation string
@@ -67,7 +67,7 @@ var errNoTypes = errors.New("the cloud provider lists no instance type for the p
 // typeDrift reports whether the claim's instance type no longer exists, or has no offering, available or not, in the
 // claim's zone and capacity type. A claim without a type has not drifted. A machine that was launched from a
 // reservation may have become on-demand since, and reservations are created and deleted.
-func typeDrift(claim *karpv1.NodeClaim, m market) (bool, error) {
+func typeDrift(claim *karpv1.NodeClaim, m catalog) (bool, error) {
 	name := claim.Labels[corev1.LabelInstanceTypeStable]
 	if name == "" {
 		return false, nil
@@ -102,11 +102,11 @@ func needOfLabels(labels map[string]string, reservation string) cloud.Need {
 	return need
 }
 
-// quietUntil returns when the pool's consolidateAfter will have passed if no further pod event occurs. It counts from
-// the last pod event, or else from the initialization of the node. plan.QuietFrom computes the same time from a
-// snapshot. It returns false if consolidation does not apply to the claim: its node is not initialized, or the pool
-// is static or has consolidateAfter: Never.
-func quietUntil(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool) {
+// consolidatableFrom returns when the pool's consolidateAfter will have passed if no further pod event occurs. It
+// counts from the last pod event, or else from the initialization of the node. plan.QuietFrom computes the same time
+// from a snapshot. It returns false if consolidation does not apply to the claim: its node is not initialized, or the
+// pool is static or has consolidateAfter: Never.
+func consolidatableFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool) {
 	after := pool.Spec.Disruption.ConsolidateAfter
 	initialized := claim.Condition(karpv1.ConditionInitialized)
 	if pool.Static() || after.IsNever() || !initialized.IsTrue() {

@@ -54,8 +54,8 @@ func TestStaticDrift(t *testing.T) {
 		{name: "both are of another version", claim: hashed("1", "v3"), pool: hashed("1", "v3"), doubt: "v3"},
 		{name: "of another version, and known to have drifted", claim: hashed("1", "v3"), known: karpv1.ReasonNodePoolDrifted, want: true},
 		{name: "of another version, and drifted for another reason", claim: hashed("1", "v3"), known: "ImageDrift", doubt: "v3"},
-		{name: "the claim has none", pool: hashed(same, karpv1.HashVersion), doubt: "stamped"},
-		{name: "the claim has a version only", claim: hashed("", karpv1.HashVersion), doubt: "stamped"},
+		{name: "the claim has none", pool: hashed(same, karpv1.HashVersion), doubt: "is not updated yet"},
+		{name: "the claim has a version only", claim: hashed("", karpv1.HashVersion), doubt: "is not updated yet"},
 		{name: "a class of another name", claim: hashed(same, karpv1.HashVersion), class: ofKind("Class", "second")},
 		{name: "a class of another kind", claim: hashed("1", "v3"), class: ofKind("Other", "first"), want: true},
 		{name: "a class of no kind", claim: hashed(same, karpv1.HashVersion), class: ofKind("", "first"), doubt: "does not name the kind"},
@@ -70,8 +70,13 @@ func TestStaticDrift(t *testing.T) {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.known, test.known)
 		}
 		got, err := staticDrift(claim, pool)
-		if got != test.want || (err != nil) != (test.doubt != "") || err != nil && !strings.Contains(err.Error(), test.doubt) {
-			t.Errorf("%s: %t, %v; want %t and an error about %q", test.name, got, err, test.want, test.doubt)
+		switch {
+		case got != test.want:
+			t.Errorf("%s: got is %v, want %v", test.name, got, test.want)
+		case (err != nil) != (test.doubt != ""):
+			t.Errorf("%s: (err != nil) is %v, want %v, %v, and an error about %q", test.name, (err != nil), (test.doubt != ""), err, test.doubt)
+		case err != nil && !strings.Contains(err.Error(), test.doubt):
+			t.Errorf("%s: err != nil && !strings.Contains(err.Error(), test.doubt), %v, and an error about %q", test.name, err, test.doubt)
 		}
 	}
 }
@@ -99,14 +104,20 @@ func TestDriftOutlivesAnUpgrade(t *testing.T) {
 		if test.reason != "" {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.reason, test.reason)
 		}
-		a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: test.detector}
+		a := &DriftReconciler{Clock: clocktesting.NewFakePassiveClock(born.Time),
+			Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: test.detector}
 		cause := ""
 		if d := a.markDrift(t.Context(), claim, pool); d != nil {
 			cause = d.cause
 		}
 		drifted := claim.Condition(karpv1.ConditionDrifted)
-		if drifted.IsTrue() != (test.want != "") || drifted.IsTrue() && drifted.Reason != test.want || cause != test.doubt {
-			t.Errorf("%s: drifted %v, doubt %q; want %q, %q", test.name, drifted, cause, test.want, test.doubt)
+		switch {
+		case drifted.IsTrue() != (test.want != ""):
+			t.Errorf("%s: drifted.IsTrue() is %v, want %v, want %q", test.name, drifted.IsTrue(), (test.want != ""), test.want)
+		case drifted.IsTrue() && drifted.Reason != test.want:
+			t.Errorf("%s: drifted.IsTrue() && drifted.Reason != test.want, drifted %v, want %q", test.name, drifted, test.want)
+		case cause != test.doubt:
+			t.Errorf("%s: cause is %v, want %v", test.name, cause, test.doubt)
 		}
 	}
 }
@@ -123,11 +134,13 @@ func (unstamped) Drifted(context.Context, *karpv1.NodeClaim, *karpv1.NodePool) (
 func TestClassOfAnotherKind(t *testing.T) {
 	claim := claimWith("a", karpv1.ConditionLaunched)
 	claim.Spec.NodeClassRef = ofKind("Class", "first")
-	for _, annotations := range []map[string]string{nil, hashed("1", "v3"), hashed(poolNaming(ofKind("Class", "first")).Hash(), karpv1.HashVersion)} {
+	for _, annotations := range []map[string]string{nil, hashed("1", "v3"),
+		hashed(poolNaming(ofKind("Class", "first")).Hash(), karpv1.HashVersion)} {
 		claim.Annotations = annotations
 		for _, detector := range []cloud.DriftDetector{nil, unconcerned{}, unstamped{}} {
-			a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), detector: detector}
-			if reason, unsure := a.drift(t.Context(), claim, poolNaming(ofKind("Other", "first"))); reason != karpv1.ReasonNodePoolDrifted || unsure != nil {
+			a := &DriftReconciler{Clock: clocktesting.NewFakePassiveClock(born.Time), detector: detector}
+			if reason, unsure := a.drift(t.Context(), claim,
+				poolNaming(ofKind("Other", "first"))); reason != karpv1.ReasonNodePoolDrifted || unsure != nil {
 				t.Errorf("annotations %v, detector %v: %q, %v", annotations, detector, reason, unsure)
 			}
 		}
@@ -143,7 +156,8 @@ func TestAnotherClass(t *testing.T) {
 		pool := poolNaming(ofKind("Class", name))
 		claim.Annotations = hashed(pool.Hash(), karpv1.HashVersion)
 		for detector, want := range map[cloud.DriftDetector]string{nil: want, unconcerned{}: ""} {
-			a := &Ageing{Clock: clocktesting.NewFakePassiveClock(born.Time), Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: detector}
+			a := &DriftReconciler{Clock: clocktesting.NewFakePassiveClock(born.Time),
+				Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: detector}
 			if reason, unsure := a.drift(t.Context(), claim, pool); reason != want || unsure != nil {
 				t.Errorf("class %s, detector %v: %q, %v, want %q", name, detector, reason, unsure, want)
 			}
@@ -210,7 +224,8 @@ func TestTypeDrift(t *testing.T) {
 	types := []cloud.InstanceType{
 		{Name: "small", Offerings: []cloud.Offering{offered("a", "spot"), offered("b", "on-demand")}},
 		{Name: "rack", Offerings: []cloud.Offering{offered("a", "spot", in("rack", "7"))}},
-		{Name: "booked", Offerings: []cloud.Offering{offered("a", "reserved", in(reservation, "r-1"), in("kind", "block")), offered("b", "on-demand")}},
+		{Name: "booked", Offerings: []cloud.Offering{offered("a", "reserved", in(reservation, "r-1"), in("kind", "block")),
+			offered("b", "on-demand")}},
 		{Name: "nowhere"},
 	}
 	for _, test := range []struct {
@@ -226,9 +241,12 @@ func TestTypeDrift(t *testing.T) {
 		{"zone not known", map[string]string{"type": "small", "capacity": "spot"}, false},
 		{"the offering's own label", map[string]string{"type": "rack", "zone": "a", "capacity": "spot", "rack": "7"}, false},
 		{"the offering's own label is another", map[string]string{"type": "rack", "zone": "a", "capacity": "spot", "rack": "8"}, true},
-		{"another reservation by now", map[string]string{"type": "booked", "zone": "a", "capacity": "reserved", reservation: "r-0", "kind": "default"}, false},
-		{"the reservation has ended and on-demand is there", map[string]string{"type": "booked", "zone": "b", "capacity": "reserved", reservation: "r-0"}, false},
-		{"the reservation has ended and nothing is there", map[string]string{"type": "booked", "zone": "c", "capacity": "reserved", reservation: "r-0"}, true},
+		{"another reservation by now", map[string]string{"type": "booked", "zone": "a", "capacity": "reserved",
+			reservation: "r-0", "kind": "default"}, false},
+		{"the reservation has ended and on-demand is there",
+			map[string]string{"type": "booked", "zone": "b", "capacity": "reserved", reservation: "r-0"}, false},
+		{"the reservation has ended and nothing is there",
+			map[string]string{"type": "booked", "zone": "c", "capacity": "reserved", reservation: "r-0"}, true},
 		{"reserved, of spot only", map[string]string{"type": "small", "zone": "a", "capacity": "reserved"}, true},
 	} {
 		claim := &karpv1.NodeClaim{}
@@ -240,7 +258,7 @@ func TestTypeDrift(t *testing.T) {
 			}
 			claim.Labels[key] = value
 		}
-		got, err := typeDrift(claim, market{types: types, reservation: reservation})
+		got, err := typeDrift(claim, catalog{types: types, reservation: reservation})
 		if err != nil || got != test.want {
 			t.Errorf("%s: %t, %v, want %t", test.name, got, err, test.want)
 		}
@@ -251,7 +269,7 @@ func TestTypeDrift(t *testing.T) {
 // of all nodes.
 func TestTypeDriftWithoutCatalogue(t *testing.T) {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "small"}}}
-	if got, err := typeDrift(claim, market{}); got || !errors.Is(err, errNoTypes) {
+	if got, err := typeDrift(claim, catalog{}); got || !errors.Is(err, errNoTypes) {
 		t.Errorf("%t, %v, want an error", got, err)
 	}
 }
@@ -280,9 +298,12 @@ func TestQuietUntil(t *testing.T) {
 		{"static", busy, static, -1},
 		{"never", busy, never, -1},
 	} {
-		until, counts := quietUntil(test.claim, test.pool)
-		if counts != (test.want >= 0) || counts && until.Sub(born.Time) != test.want {
-			t.Errorf("%s: %s, %t, want %s after %s", test.name, until, counts, test.want, born)
+		until, counts := consolidatableFrom(test.claim, test.pool)
+		switch {
+		case counts != (test.want >= 0):
+			t.Errorf("%s: counts is %v, want %v, want %s", test.name, counts, (test.want >= 0), test.want)
+		case counts && until.Sub(born.Time) != test.want:
+			t.Errorf("%s: counts && until.Sub(born.Time) != test.want, %s, %t, want %s, after %s", test.name, until, counts, test.want, born)
 		}
 	}
 }
@@ -303,7 +324,7 @@ func TestSoonest(t *testing.T) {
 		pauses []time.Duration
 		want   time.Duration
 	}{{nil, 0}, {[]time.Duration{0, 0}, 0}, {[]time.Duration{0, 3, 2}, 2}, {[]time.Duration{5, 0}, 5}} {
-		if got := soonest(test.pauses...); got != test.want {
+		if got := shortest(test.pauses...); got != test.want {
 			t.Errorf("%v: %d, want %d", test.pauses, got, test.want)
 		}
 	}

@@ -75,7 +75,8 @@ func TestOverdueCountsFromTheLaunch(t *testing.T) {
 func TestInitialized(t *testing.T) {
 	claim := claimWith("a")
 	claim.Spec.StartupTaints = []corev1.Taint{{Key: "warming", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
-	claim.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("0")}
+	claim.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1"),
+		"hugepages-2Mi": resource.MustParse("0")}
 	for _, test := range []struct {
 		name   string
 		change func(*corev1.Node)
@@ -113,7 +114,8 @@ func TestInitialized(t *testing.T) {
 // are not copied if the node's label forbids it.
 func TestRegistered(t *testing.T) {
 	claim := claimWith("a")
-	claim.Spec.Taints = []corev1.Taint{{Key: "a", Value: "claim", Effect: corev1.TaintEffectNoSchedule}, {Key: "b", Effect: corev1.TaintEffectNoSchedule}}
+	claim.Spec.Taints = []corev1.Taint{{Key: "a", Value: "claim", Effect: corev1.TaintEffectNoSchedule},
+		{Key: "b", Effect: corev1.TaintEffectNoSchedule}}
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
 		karpv1.UnregisteredTaint(), {Key: "a", Value: "node", Effect: corev1.TaintEffectNoSchedule},
 	}}}
@@ -223,16 +225,16 @@ func TestMachinelesss(t *testing.T) {
 // TestMemory verifies that the provider's response is kept until the claim shows it, and that failures of the hook
 // are counted separately.
 func TestMemory(t *testing.T) {
-	var m memory
-	m.keep("a", "claim", &answer{refusal: "x"}, born.Time)
+	var m launchResults
+	m.record("a", "claim", &launchResult{refusal: "x"}, born.Time)
 	m.hookFailed("a", born.Time)
-	if n := m.hookFailed("a", born.Time); n != 2 || m.answer("a") == nil {
-		t.Errorf("%d failures, response %v", n, m.answer("a"))
+	if n := m.hookFailed("a", born.Time); n != 2 || m.result("a") == nil {
+		t.Errorf("%d failures, response %v", n, m.result("a"))
 	}
-	m.shown("a")
-	m.shown("unknown")
-	if n := m.hookFailed("a", born.Time); n != 3 || m.answer("a") != nil {
-		t.Errorf("after it was shown: %d failures, response %v", n, m.answer("a"))
+	m.dropShown("a")
+	m.dropShown("unknown")
+	if n := m.hookFailed("a", born.Time); n != 3 || m.result("a") != nil {
+		t.Errorf("after it was shown: %d failures, response %v", n, m.result("a"))
 	}
 	m.forget("a")
 	if n := m.hookFailed("a", born.Time); n != 1 {
@@ -243,42 +245,43 @@ func TestMemory(t *testing.T) {
 // TestMemoryByName verifies that machines of claims are known by the claims' names until the claims show them, for
 // all claims of a name.
 func TestMemoryByName(t *testing.T) {
-	m := memory{life: time.Hour}
-	has := func(id string) *answer { return &answer{machine: &cloud.Machine{ProviderID: id}} }
+	m := launchResults{life: time.Hour}
+	has := func(id string) *launchResult { return &launchResult{machine: &cloud.Machine{ProviderID: id}} }
 	m.hookFailed("old", born.Time) // an entry without a response
-	m.keep("old", "web", has("m-old"), born.Time)
-	m.keep("old", "web", has("m-old"), born.Time)
-	m.keep("new", "web", has("m-new"), born.Time)
-	m.keep("refused", "web", &answer{refusal: "x"}, born.Time)
-	m.keep("other", "db", has("m-other"), born.Time)
+	m.record("old", "web", has("m-old"), born.Time)
+	m.record("old", "web", has("m-old"), born.Time)
+	m.record("new", "web", has("m-new"), born.Time)
+	m.record("refused", "web", &launchResult{refusal: "x"}, born.Time)
+	m.record("other", "db", has("m-other"), born.Time)
 	for _, step := range []struct {
 		do   func()
 		want map[types.UID]string
 	}{
 		{func() {}, map[types.UID]string{"old": "m-old", "new": "m-new"}},
-		{func() { m.shown("new") }, map[types.UID]string{"old": "m-old"}},
+		{func() { m.dropShown("new") }, map[types.UID]string{"old": "m-old"}},
 		{func() { m.forget("old") }, nil},
 		{func() { m.forget("new"); m.forget("refused"); m.forget("unknown") }, nil},
 	} {
 		step.do()
-		if diff := cmp.Diff(step.want, m.machinesFor("web")); diff != "" {
+		if diff := cmp.Diff(step.want, m.machinesOf("web")); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if len(m.named) != 1 || len(m.entries) != 1 {
-		t.Errorf("%d names and %d entries remain, want those of the other claim", len(m.named), len(m.entries))
+	if len(m.byClaim) != 1 || len(m.entries) != 1 {
+		t.Errorf("%d names and %d entries remain, want those of the other claim", len(m.byClaim), len(m.entries))
 	}
 	for i := range entrySweep + 1 {
 		name := fmt.Sprint(i)
-		m.keep(types.UID(name), name, has(name), born.Add(2*time.Hour*time.Duration(i/entrySweep)))
+		m.record(types.UID(name), name, has(name), born.Add(2*time.Hour*time.Duration(i/entrySweep)))
 	}
-	if len(m.named) != len(m.entries) || len(m.entries) > 2 {
-		t.Errorf("%d names and %d entries remain after a sweep", len(m.named), len(m.entries))
+	if len(m.byClaim) != len(m.entries) || len(m.entries) > 2 {
+		t.Errorf("%d names and %d entries remain after a sweep", len(m.byClaim), len(m.entries))
 	}
 }
 
 func TestRefusal(t *testing.T) {
-	unready, soldOut := &cloud.NodeClassNotReadyError{Message: "it has not been looked at yet"}, &cloud.InsufficientCapacityError{Message: "none"}
+	unready, soldOut := &cloud.NodeClassNotReadyError{Message: "it has not been looked at yet"},
+		&cloud.InsufficientCapacityError{Message: "none"}
 	for _, test := range []struct {
 		name string
 		err  error
@@ -287,7 +290,8 @@ func TestRefusal(t *testing.T) {
 		{"sold out", fmt.Errorf("launching: %w", soldOut), telemetry.DisruptedInsufficientCapacity},
 		{"class that cannot be used", fmt.Errorf("launching: %w", unready), telemetry.DisruptedNodeClassNotReady},
 		{"class that is waited for", &cloud.CreateError{Reason: karpv1.ReasonNodeClassReadinessUnknown, Err: unready}, ""},
-		{"types of a class that is waited for", fmt.Errorf("launching: %w", &cloud.CreateError{Reason: "InstanceTypeResolutionFailed", Err: unready}), ""},
+		{"types of a class that is waited for", fmt.Errorf("launching: %w",
+			&cloud.CreateError{Reason: "InstanceTypeResolutionFailed", Err: unready}), ""},
 		{"anything else", errors.New("timeout"), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

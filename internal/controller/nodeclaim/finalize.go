@@ -26,10 +26,10 @@ import (
 // A claim that shows the machine of another claim ends without it.
 func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(claim, karpv1.FinalizerTermination) {
-		// A launched machine stays in memory until endLost has terminated it: another finalizer may keep a claim that
-		// has lost the termination finalizer.
-		if said := r.memory.answer(claim.UID); said == nil || said.machine == nil {
-			r.memory.forget(claim.UID)
+		// A launched machine stays in memory until terminateOrphans has terminated it: another finalizer may keep a
+		// claim that has lost the termination finalizer.
+		if said := r.launches.result(claim.UID); said == nil || said.machine == nil {
+			r.launches.forget(claim.UID)
 		}
 		return ctrl.Result{}, nil
 	}
@@ -39,7 +39,8 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 		return ctrl.Result{}, err
 	}
 	if owner != "" {
-		ctrl.LoggerFrom(ctx).Info("removing a nodeclaim without its instance, which belongs to another nodeclaim", "providerID", claim.Status.ProviderID, "owner", owner)
+		ctrl.LoggerFrom(ctx).Info("removing a nodeclaim without its instance, which belongs to another nodeclaim",
+			"providerID", claim.Status.ProviderID, "owner", owner)
 		steps = steps[3:]
 	}
 	for _, step := range steps {
@@ -59,7 +60,8 @@ func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string
 		return "", nil
 	}
 	var claims karpv1.NodeClaimList
-	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: id},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the claims of machine %s: %w", id, err)
 	}
 	if len(claims.Items) < 2 {
@@ -170,7 +172,7 @@ func (r *Reconciler) machineOf(claim *karpv1.NodeClaim) string {
 	if claim.Status.ProviderID != "" {
 		return claim.Status.ProviderID
 	}
-	if said := r.memory.answer(claim.UID); said != nil && said.machine != nil {
+	if said := r.launches.result(claim.UID); said != nil && said.machine != nil {
 		return said.machine.ProviderID
 	}
 	return ""
@@ -213,7 +215,7 @@ func (r *Reconciler) machinesOf(ctx context.Context, claim *karpv1.NodeClaim) ([
 	if id := r.machineOf(claim); id != "" {
 		return []string{id}, nil
 	}
-	if said := r.memory.answer(claim.UID); said != nil && said.refusal != "" {
+	if said := r.launches.result(claim.UID); said != nil && said.refusal != "" {
 		return nil, nil
 	}
 	machines, err := r.Provider.Machines(ctx)
@@ -236,13 +238,14 @@ func (r *Reconciler) release(ctx context.Context, claim *karpv1.NodeClaim) (time
 	if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
 		return 0, fmt.Errorf("removing the finalizer of claim %s: %w", claim.Name, err)
 	}
-	r.memory.forget(claim.UID)
+	r.launches.forget(claim.UID)
 	now, pool := r.Clock.Now(), base.Labels[karpv1.LabelNodePool]
 	r.Metrics.NodeClaimsTerminated.WithLabelValues(pool, base.Labels[karpv1.LabelCapacityType], base.Labels[corev1.LabelTopologyZone]).Inc()
 	r.Metrics.NodeClaimsTermination.WithLabelValues(pool).Observe(now.Sub(base.DeletionTimestamp.Time).Seconds())
 	if base.Status.ProviderID != "" {
-		r.Metrics.NodeClaimsInstanceTermination.WithLabelValues(pool).Observe(waitedSince(base, karpv1.ConditionInstanceTerminating, now).Seconds())
+		r.Metrics.NodeClaimsInstanceTermination.WithLabelValues(pool).Observe(waitedSince(base, karpv1.ConditionInstanceTerminating,
+			now).Seconds())
 	}
-	r.tellEnd(ctx, base)
+	r.reportDeleted(ctx, base)
 	return 0, nil
 }

@@ -49,8 +49,10 @@ func onlyKwok(t *testing.T) (controller.Classes, *fake.ClientBuilder) {
 		t.Fatal(err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&karpv1.NodeClaim{}).
-		WithIndex(&corev1.Node{}, controller.FieldNodeProviderID, func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
-		WithIndex(&karpv1.NodeClaim{}, controller.FieldClaimProviderID, func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} })
+		WithIndex(&corev1.Node{}, controller.FieldNodeProviderID,
+			func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
+		WithIndex(&karpv1.NodeClaim{}, controller.FieldClaimProviderID,
+			func(o client.Object) []string { return []string{o.(*karpv1.NodeClaim).Status.ProviderID} })
 	return classes, builder
 }
 
@@ -109,16 +111,18 @@ func TestClaimsOfClass(t *testing.T) {
 	}
 	moved, other := poolNaming(ofKind("Class", "second")), poolNaming(ofKind("Class", "third"))
 	moved.Name, other.Name = "moved", "other"
-	api := builder.WithObjects(moved, other, claim("old", "moved", "first"), claim("new", "moved", "second"), claim("another", "other", "third")).
+	api := builder.WithObjects(moved, other, claim("old", "moved", "first"), claim("new", "moved", "second"),
+		claim("another", "other", "third")).
 		WithIndex(&karpv1.NodePool{}, controller.FieldPoolClass, func(o client.Object) []string {
 			return []string{controller.ClassKey(o.(*karpv1.NodePool).Spec.Template.Spec.NodeClassRef)}
 		}).
 		WithIndex(&karpv1.NodeClaim{}, controller.FieldClaimClass, func(o client.Object) []string {
 			return []string{controller.ClassKey(o.(*karpv1.NodeClaim).Spec.NodeClassRef)}
 		}).
-		WithIndex(&karpv1.NodeClaim{}, controller.FieldPool, func(o client.Object) []string { return []string{o.GetLabels()[karpv1.LabelNodePool]} }).
+		WithIndex(&karpv1.NodeClaim{}, controller.FieldPool,
+			func(o client.Object) []string { return []string{o.GetLabels()[karpv1.LabelNodePool]} }).
 		Build()
-	a := &Ageing{Client: api}
+	a := &DriftReconciler{Client: api}
 	for class, want := range map[string][]string{"first": {"old"}, "second": {"new", "old"}, "third": {"another"}, "fourth": {}} {
 		woken := map[string]bool{}
 		for _, request := range a.claimsOfClass(t.Context(), ofKind("Class", class)) {

@@ -33,10 +33,16 @@ func TestFreshMachinesHaveNotDrifted(t *testing.T) {
 		choices := need.Choices(types)
 		for range min(3, len(choices)) {
 			claim.Labels = maps.Clone(need.MachineLabels(choices[random.IntN(len(choices))]))
-			gone, err := typeDrift(claim, market{types: types})
-			if requirementsDrift(claim, pool, rules) || gone || err != nil {
-				t.Fatalf("a machine with labels %v has drifted (type gone: %t, %v) from the requirements it was launched for: %+v",
-					claim.Labels, gone, err, pool.Spec.Template.Spec.Requirements)
+			gone, err := typeDrift(claim, catalog{types: types})
+			switch {
+			case requirementsDrift(claim, pool, rules):
+				t.Fatalf("requirementsDrift(claim, pool, rules) is true, a machine with labels %v, ) from the requirements it was launched for: %+v", claim.Labels, pool.Spec.Template.Spec.Requirements)
+			case gone:
+				t.Fatalf("gone is true, a machine with labels %v, ) from the requirements it was launched for: %+v",
+					claim.Labels, pool.Spec.Template.Spec.Requirements)
+			case err != nil:
+				t.Fatalf("error %v, a machine with labels %v, ) from the requirements it was launched for: %+v", err,
+					claim.Labels, pool.Spec.Template.Spec.Requirements)
 			}
 			bought++
 		}
@@ -52,7 +58,8 @@ func randomRequirement(random *rand.Rand, types []cloud.InstanceType) karpv1.Req
 	for range 1 + random.IntN(6) {
 		kind := types[random.IntN(len(types))]
 		offering := kind.Offerings[random.IntN(len(kind.Offerings))]
-		labels := map[string]string{corev1.LabelTopologyZone: offering.Zone, karpv1.LabelCapacityType: offering.CapacityType, corev1.LabelInstanceTypeStable: kind.Name}
+		labels := map[string]string{corev1.LabelTopologyZone: offering.Zone, karpv1.LabelCapacityType: offering.CapacityType,
+			corev1.LabelInstanceTypeStable: kind.Name}
 		for _, r := range kind.Requirements {
 			if r.Operator == "In" {
 				labels[r.Key] = r.Values[0]
@@ -67,10 +74,12 @@ func randomRequirement(random *rand.Rand, types []cloud.InstanceType) karpv1.Req
 			values = append(values, value)
 		}
 	}
-	operators := []karpv1.Operator{karpv1.OperatorIn, karpv1.OperatorIn, karpv1.OperatorNotIn, karpv1.OperatorExists, karpv1.OperatorDoesNotExist}
+	operators := []karpv1.Operator{karpv1.OperatorIn, karpv1.OperatorIn, karpv1.OperatorNotIn, karpv1.OperatorExists,
+		karpv1.OperatorDoesNotExist}
 	operator := operators[random.IntN(len(operators))]
 	if key == "karpenter.kwok.sh/instance-cpu" && random.IntN(2) == 0 {
-		operator, values = []karpv1.Operator{karpv1.OperatorGt, karpv1.OperatorLt, karpv1.OperatorGte, karpv1.OperatorLte}[random.IntN(4)], values[:1]
+		operator, values = []karpv1.Operator{karpv1.OperatorGt, karpv1.OperatorLt, karpv1.OperatorGte, karpv1.OperatorLte}[random.IntN(4)],
+			values[:1]
 	}
 	if operator == karpv1.OperatorExists || operator == karpv1.OperatorDoesNotExist {
 		values = nil

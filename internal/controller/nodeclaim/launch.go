@@ -32,14 +32,14 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 	if !claim.Condition(karpv1.ConditionLaunched).IsUnknown() {
 		return launching{before: before}, nil
 	}
-	if left, failure := r.memory.pausing(claim.UID, r.Clock.Now()); failure != nil {
+	if left, failure := r.launches.backoff(claim.UID, r.Clock.Now()); failure != nil {
 		reason, message := launchFailure(failure) // its write may have been lost
 		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
 		return launching{before: before, again: left}, nil
 	}
 	said, err := r.ask(ctx, claim)
 	if err != nil {
-		r.memory.failed(claim.UID, err, r.Clock.Now(), r.Timers.Retry, r.Timers.RetryMax)
+		r.launches.failed(claim.UID, err, r.Clock.Now(), r.Timers.Retry, r.Timers.RetryMax)
 		reason, message := launchFailure(err)
 		r.failed(claim, reason+": "+message)
 		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, reason, message)
@@ -60,14 +60,14 @@ func (r *Reconciler) launch(ctx context.Context, claim *karpv1.NodeClaim) (launc
 }
 
 // ask returns the provider's final response, from memory if it is known.
-func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer, error) {
-	if said := r.memory.answer(claim.UID); said != nil {
+func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*launchResult, error) {
+	if said := r.launches.result(claim.UID); said != nil {
 		return said, nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.Timers.Launch)
 	defer cancel()
 	machine, err := r.Provider.Launch(bounded, claim.DeepCopy())
-	said := &answer{machine: machine}
+	said := &launchResult{machine: machine}
 	if err != nil {
 		if said.refusal = refusal(err); said.refusal == "" {
 			return nil, err
@@ -79,14 +79,14 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*answer,
 			r.SoldOut(waiting, claim)
 		}
 	}
-	r.memory.keep(claim.UID, claim.Name, said, r.Clock.Now())
+	r.launches.record(claim.UID, claim.Name, said, r.Clock.Now())
 	return said, nil
 }
 
 // refuse deletes a claim for which no machine can be launched, so that its pods are planned again.
-func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *answer) error {
+func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *launchResult) error {
 	r.failed(claim, telemetry.Truncate(said.err.Error()))
-	if err := retire(ctx, r.Client, claim); err != nil {
+	if err := deleteUnchanged(ctx, r.Client, claim); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a claim that cannot be launched", "reason", said.refusal, "cause", said.err.Error())

@@ -45,15 +45,17 @@ func mistakenClaims(machines []cloud.Machine, claims []karpv1.NodeClaim) map[str
 	return mistaken
 }
 
-// tellMistaken reports claims with the provider ID of another machine, and returns those whose own node reports.
+// reportMistaken reports claims with the provider ID of another machine, and returns those whose own node reports.
 // These are not deleted because of the cloud's response about the machine that they name.
-func (c *Collector) tellMistaken(ctx context.Context, mistaken map[string]*karpv1.NodeClaim) map[types.UID]bool {
+func (c *Collector) reportMistaken(ctx context.Context, mistaken map[string]*karpv1.NodeClaim) map[types.UID]bool {
 	kept := map[types.UID]bool{}
 	for id, claim := range mistaken {
 		why := fmt.Sprintf("status.providerID: is %s, but machine %s was launched for this claim; the machine is kept. Restore the provider ID: "+
-			"kubectl patch nodeclaim %s --subresource=status --type=merge -p '{\"status\":{\"providerID\":\"%s\"}}'", claim.Status.ProviderID, id, claim.Name, id)
+			"kubectl patch nodeclaim %s --subresource=status --type=merge -p '{\"status\":{\"providerID\":\"%s\"}}'",
+			claim.Status.ProviderID, id, claim.Name, id)
 		c.Recorder.Emit(telemetry.SetAside(claim, why))
-		ctrl.LoggerFrom(ctx).Info("kept a machine whose claim names another machine", "providerID", id, "nodeClaim", claim.Name, "shown", claim.Status.ProviderID)
+		ctrl.LoggerFrom(ctx).Info("kept a machine whose claim names another machine", "providerID", id, "nodeClaim",
+			claim.Name, "shown", claim.Status.ProviderID)
 		nodes, err := nodesOf(ctx, c.Client, id)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "looking for the node of a machine", "providerID", id)

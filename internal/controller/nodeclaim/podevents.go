@@ -110,16 +110,16 @@ func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-type momentQueue = workqueue.TypedRateLimitingInterface[moment]
+type podEventQueue = workqueue.TypedRateLimitingInterface[moment]
 
 func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
 	return handler.TypedFuncs[client.Object, moment]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], queue momentQueue) {
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], queue podEventQueue) {
 			if pod, ok := e.Object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !daemon(pod) {
 				queue.Add(moment{Node: pod.Spec.NodeName, At: boundAt(pod)})
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], queue momentQueue) {
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], queue podEventQueue) {
 			before, isPod := e.ObjectOld.(*corev1.Pod)
 			after, _ := e.ObjectNew.(*corev1.Pod)
 			if !isPod || after == nil {
@@ -130,7 +130,7 @@ func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
 				queue.Add(p.saw(after.Spec.NodeName))
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], queue momentQueue) {
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[client.Object], queue podEventQueue) {
 			pod, ok := e.Object.(*corev1.Pod)
 			if ok {
 				p.Metrics.Waits.Forget(string(pod.UID))

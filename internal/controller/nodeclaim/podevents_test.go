@@ -32,7 +32,8 @@ func somePod(change ...func(*corev1.Pod)) *corev1.Pod {
 
 func onNode(pod *corev1.Pod) {
 	pod.Spec.NodeName = "n"
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(may.Add(time.Minute))}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(may.Add(time.Minute))}}
 }
 func leaving(pod *corev1.Pod)   { pod.DeletionTimestamp = &metav1.Time{Time: may} }
 func succeeded(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }
@@ -120,8 +121,11 @@ func TestPodEventIsDue(t *testing.T) {
 				}
 			}
 			got, wanted := (&PodEvents{Timers: controller.Production()}).due(claim, c.at)
-			if wanted != !c.due.IsZero() || wanted && !got.Equal(c.due) {
-				t.Errorf("due: %v, %v, want %v", got, wanted, c.due)
+			switch {
+			case wanted != !c.due.IsZero():
+				t.Errorf("due: wanted is %v, want %v, want %v", wanted, !c.due.IsZero(), c.due)
+			case wanted && !got.Equal(c.due):
+				t.Errorf("due: wanted && !got.Equal(c.due), %v, %v, want %v", got, wanted, c.due)
 			}
 		})
 	}

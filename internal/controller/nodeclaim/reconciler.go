@@ -65,8 +65,8 @@ type Reconciler struct {
 	// Workers is the number of claims that are processed concurrently. 0 means 1,000.
 	Workers int
 
-	classes controller.Classes
-	memory  memory
+	classes  controller.Classes
+	launches launchResults
 }
 
 // SetupWithManager registers the controller. controller.Index must have run before.
@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.classes, r.memory.life = classes, r.Timers.LaunchMemory
+	r.classes, r.launches.life = classes, r.Timers.LaunchMemory
 	if r.Workers == 0 {
 		r.Workers = workers
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if !apierrors.IsNotFound(err) {
 			return ctrl.Result{}, err
 		}
-		again, err := r.endLost(ctx, request.Name, "")
+		again, err := r.terminateOrphans(ctx, request.Name, "")
 		return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Retry)
 	}
 	if !r.classes.Owns(claim.Spec.NodeClassRef) {
@@ -130,15 +130,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		step = r.finalize
 	}
 	result, err := step(ctx, claim)
-	again, lost := r.endLost(ctx, claim.Name, claim.UID)
-	result.RequeueAfter = soonest(result.RequeueAfter, again)
+	again, lost := r.terminateOrphans(ctx, claim.Name, claim.UID)
+	result.RequeueAfter = shortest(result.RequeueAfter, again)
 	return controller.Settle(result, errors.Join(err, lost), r.Timers.Retry)
 }
 
 // advance advances a live claim. Each step works on the result of the previous one in claim. The status is written
 // once.
 func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
-	r.remember(claim)
+	r.dropShown(claim)
 	// 0. An expired claim is deleted, whatever its state.
 	expired, expires, err := r.expire(ctx, claim)
 	if err != nil || expired {
@@ -164,27 +164,27 @@ func (r *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (ctrl
 		return ctrl.Result{}, errors.Join(err, writeErr)
 	}
 	r.announce(claim, joined)
-	r.tell(ctx, claim, before)
+	r.reportProgress(ctx, claim, before)
 	// 5. Delete a claim that exceeded a time limit. This is the last step: after a downtime of the controller, the
 	// missing state may have been reached by now.
 	reason, left := overdue(claim, r.Clock.Now(), r.Timers)
 	if reason != "" && joined.again == 0 && !controller.Stale(err) {
-		return ctrl.Result{}, r.giveUp(ctx, claim, reason)
+		return ctrl.Result{}, r.deleteOverdue(ctx, claim, reason)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: soonest(left, launched.again, joined.again, expires)}, nil
+	return ctrl.Result{RequeueAfter: shortest(left, launched.again, joined.again, expires)}, nil
 }
 
-// remember drops from memory what the claim in the cache shows by now.
-func (r *Reconciler) remember(claim *karpv1.NodeClaim) {
+// dropShown drops the launch results that the claim in the cache shows by now.
+func (r *Reconciler) dropShown(claim *karpv1.NodeClaim) {
 	conditions := claim.StatusConditions()
 	switch {
 	case !conditions.Get(karpv1.ConditionRegistered).IsUnknown():
-		r.memory.forget(claim.UID)
+		r.launches.forget(claim.UID)
 	case !conditions.Get(karpv1.ConditionLaunched).IsUnknown():
-		r.memory.shown(claim.UID)
+		r.launches.dropShown(claim.UID)
 	}
 }
 
@@ -216,8 +216,8 @@ func poolOf(claim *karpv1.NodeClaim) string {
 	return ""
 }
 
-// soonest returns the shortest of the pauses that are not zero.
-func soonest(pauses ...time.Duration) time.Duration {
+// shortest returns the shortest of the pauses that are not zero.
+func shortest(pauses ...time.Duration) time.Duration {
 	var least time.Duration
 	for _, pause := range pauses {
 		if pause > 0 && (least == 0 || pause < least) {
@@ -238,10 +238,11 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 	if left := at.Sub(r.Clock.Now()); left > 0 {
 		return false, left, nil
 	}
-	if err := retire(ctx, r.Client, claim); err != nil {
+	if err := deleteUnchanged(ctx, r.Client, claim); err != nil {
 		return false, 0, err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter", claim.Spec.ExpireAfter.String(), "providerID", claim.Status.ProviderID)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter",
+		claim.Spec.ExpireAfter.String(), "providerID", claim.Status.ProviderID)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventExpired))
 	r.Metrics.Disrupted(claim, telemetry.DisruptedExpired, "")
 	return true, 0, nil
@@ -254,12 +255,12 @@ func (r *Reconciler) failed(claim *karpv1.NodeClaim, why string) {
 	}
 }
 
-// giveUp deletes a claim that exceeded a time limit.
-func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
+// deleteOverdue deletes a claim that exceeded a time limit.
+func (r *Reconciler) deleteOverdue(ctx context.Context, claim *karpv1.NodeClaim, reason string) error {
 	if reason == telemetry.DisruptedRegistrationTimeout {
 		r.failed(claim, "its machine "+claim.Status.ProviderID+" did not register as a node within "+r.Timers.Registration.String())
 	}
-	if err := retire(ctx, r.Client, claim); err != nil {
+	if err := deleteUnchanged(ctx, r.Client, claim); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "providerID", claim.Status.ProviderID)
@@ -270,9 +271,9 @@ func (r *Reconciler) giveUp(ctx context.Context, claim *karpv1.NodeClaim, reason
 	return nil
 }
 
-// retire deletes the claim if it is unchanged since it was read. A change or deletion by another writer is a stale
-// error: the next reconcile sees it.
-func retire(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
+// deleteUnchanged deletes the claim if it is unchanged since it was read. A change or deletion by another writer is a
+// stale error: the next reconcile sees it.
+func deleteUnchanged(ctx context.Context, c client.Client, claim *karpv1.NodeClaim) error {
 	if err := c.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
 		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
 	}

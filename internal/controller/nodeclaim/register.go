@@ -109,16 +109,17 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 		return 0
 	}
 	pending := func(why string) bool {
-		return claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending, telemetry.Truncate(why))
+		return claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending,
+			telemetry.Truncate(why))
 	}
 	var notYet *controller.NotYetError
 	if errors.As(err, &notYet) {
 		if pending("Waiting: " + notYet.Reason) {
-			ctrl.LoggerFrom(ctx).V(1).Info("the node opens a little later", "node", node.Name, "reason", notYet.Reason)
+			ctrl.LoggerFrom(ctx).V(1).Info("the node accepts pods a little later", "node", node.Name, "reason", notYet.Reason)
 		}
 		return r.Timers.HookRetry / 2
 	}
-	failures := r.memory.hookFailed(claim.UID, r.Clock.Now())
+	failures := r.launches.hookFailed(claim.UID, r.Clock.Now())
 	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "node", node.Name, "failures", failures)
 	if failures >= hookTries {
 		return 0
@@ -141,7 +142,7 @@ func (r *Reconciler) initialize(ctx context.Context, claim *karpv1.NodeClaim, no
 		base := node.DeepCopy()
 		node.Labels[karpv1.LabelInitialized] = "true"
 		if err := r.Client.Patch(ctx, node, client.MergeFrom(base)); err != nil {
-			return fmt.Errorf("labelling node %s as initialised: %w", node.Name, err)
+			return fmt.Errorf("labeling node %s as initialized: %w", node.Name, err)
 		}
 	}
 	conditions.SetTrue(karpv1.ConditionInitialized)

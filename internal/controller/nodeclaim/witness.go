@@ -71,7 +71,7 @@ func (c *Collector) check(ctx context.Context, claim *karpv1.NodeClaim) (removal
 
 // remove deletes a claim whose machine is gone.
 func (c *Collector) remove(ctx context.Context, claim *karpv1.NodeClaim) error {
-	if err := retire(ctx, c.Client, claim); err != nil {
+	if err := deleteUnchanged(ctx, c.Client, claim); err != nil {
 		if controller.Stale(err) {
 			return nil // changed since it was read: the next round decides
 		}
@@ -136,7 +136,8 @@ func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
 	if err := c.Provider.Terminate(ctx, m.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return fmt.Errorf("terminating leaked machine %s: %w", m.ProviderID, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "providerID", m.ProviderID, "nodeClaim", m.Claim, "created", m.Created)
+	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "providerID", m.ProviderID, "nodeClaim",
+		m.Claim, "created", m.Created)
 	c.Metrics.CloudLeakedMachines.WithLabelValues(c.Provider.Name()).Inc()
 	return nil
 }

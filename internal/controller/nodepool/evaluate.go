@@ -38,7 +38,7 @@ func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) s
 		c.Message = "no node may be disrupted: " + problems.ToAggregate().Error()
 	}
 	if age := pool.Spec.Template.Spec.ExpireAfter.Duration; age != nil && *age < leastLife {
-		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + fmt.Sprintf("spec.template.spec.expireAfter: a node that may become %s old goes before or soon after its pods run, and the next one is launched", *age)
+		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + fmt.Sprintf("spec.template.spec.expireAfter: a node with a lifetime of %s expires before or soon after its pods run, and the next one is launched", *age)
 	}
 	return c
 }

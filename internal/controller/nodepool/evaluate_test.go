@@ -63,7 +63,8 @@ func TestShortExpireAfterIsTold(t *testing.T) {
 	for _, test := range []struct {
 		age  karpv1.NillableDuration
 		told bool
-	}{{karpv1.DurationOf(0), true}, {karpv1.DurationOf(time.Second), true}, {karpv1.DurationOf(time.Hour), false}, {karpv1.NeverDuration(), false}} {
+	}{{karpv1.DurationOf(0), true}, {karpv1.DurationOf(time.Second), true}, {karpv1.DurationOf(time.Hour), false},
+		{karpv1.NeverDuration(), false}} {
 		pool := &karpv1.NodePool{}
 		pool.Spec.Template.Spec.ExpireAfter = test.age
 		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
@@ -130,8 +131,13 @@ func TestHealthRecord(t *testing.T) {
 	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "general", UID: "p"}}
 	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, "ImageMissing", "image 7")
 	h.Record(claim, false)
-	if got := h.rings["p"]; got == nil || got.reason != "ImageMissing" || got.message != "image 7" {
-		t.Errorf("a failed launch: %+v", got)
+	switch got := h.rings["p"]; {
+	case got == nil:
+		t.Errorf("a failed launch: got is nil")
+	case got.reason != "ImageMissing":
+		t.Errorf(`a failed launch: got.reason is %v, want "ImageMissing"`, got.reason)
+	case got.message != "image 7":
+		t.Errorf(`a failed launch: got.message is %v, want "image 7"`, got.message)
 	}
 	claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
 	h.Record(claim, false)

@@ -65,7 +65,8 @@ func TestForeign(t *testing.T) {
 		steps    []step
 	}{
 		"no answer": {steps: []step{
-			{0, nil, patience, asked, fine}, {20 * time.Second, nil, 40 * time.Second, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, nil, 0, told, foreign},
+			{0, nil, patience, asked, fine}, {20 * time.Second, nil, 40 * time.Second, asked, fine}, {patience, nil, 0, told, foreign},
+			{2 * patience, nil, 0, told, foreign},
 		}},
 		"its owner comes": {steps: []step{
 			{0, nil, patience, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, answers, patience, asked, fine},
@@ -88,7 +89,8 @@ func TestForeign(t *testing.T) {
 			{patience, nil, (afterAnswer - 1) * patience, "", fine}, {afterAnswer * patience, nil, patience, asked, fine},
 		}},
 		"asked by a process before us": {steps: []step{
-			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, asked, fine}, {patience, nil, 0, told, foreign},
+			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, asked, fine},
+			{patience, nil, 0, told, foreign},
 		}},
 		"taken back at a time to come": {steps: []step{
 			{0, func(pool *karpv1.NodePool) { note(pool, takenBack(), start.Add(1000*time.Hour)) }, patience, asked, fine},
@@ -107,14 +109,20 @@ func TestForeign(t *testing.T) {
 				q = &questions{}
 			}
 			after := q.weigh(pool, "aws", start.Add(s.at), patience)
-			if served, ready := stateOf(pool); after != s.after || served != s.served || ready != s.ready {
-				t.Errorf("%s, step %d: next check after %s, served %q, %s; want %s, %q, %s", name, i, after, served, ready, s.after, s.served, s.ready)
+			switch served, ready := stateOf(pool); {
+			case after != s.after:
+				t.Errorf("%s: after is %v, want %v, step %d", name, after, s.after, i)
+			case served != s.served:
+				t.Errorf("%s: served is %v, want %v, step %d", name, served, s.served, i)
+			case ready != s.ready:
+				t.Errorf("%s: ready is %v, want %v, step %d", name, ready, s.ready, i)
 			}
 			if pool.Condition(status.ConditionReady).IsTrue() != (s.ready == fine) {
 				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.Condition(status.ConditionReady))
 			}
 		}
-		if c := pool.Condition(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message, "OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
+		if c := pool.Condition(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message,
+			"OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
 			t.Errorf("the message is %q", c.Message)
 		}
 	}

@@ -30,8 +30,13 @@ func TestRestamp(t *testing.T) {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.reason, test.reason)
 		}
 		changes := restamp(claim, "new")
-		if hash, version := claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion]; hash != test.want || version != karpv1.HashVersion || changes != test.changes {
-			t.Errorf("%s: hash %s of version %s, changed %t; want %s, %t", test.name, hash, version, changes, test.want, test.changes)
+		switch hash, version := claim.Annotations[karpv1.AnnotationNodePoolHash], claim.Annotations[karpv1.AnnotationNodePoolHashVersion]; {
+		case hash != test.want:
+			t.Errorf("%s: hash is %v, want %v", test.name, hash, test.want)
+		case version != karpv1.HashVersion:
+			t.Errorf("%s: version is %v, want %v", test.name, version, karpv1.HashVersion)
+		case changes != test.changes:
+			t.Errorf("%s: changes is %v, want %v", test.name, changes, test.changes)
 		}
 	}
 }

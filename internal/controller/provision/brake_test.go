@@ -38,7 +38,8 @@ func TestProvisionEndsALoop(t *testing.T) {
 		t.Errorf("%v pauses were counted, want 2 or 3", n)
 	}
 	told := strings.Join(loopcluster.Emitted(sink), "\n")
-	for _, part := range []string{"nodes launched for pods of ReplicaSet default/web led to nothing", "was preempted on node", "the next launch waits until 2026-05-01T12:"} {
+	for _, part := range []string{"nodes launched for pods of ReplicaSet default/web had no effect",
+		"was preempted on node", "the next launch waits until 2026-05-01T12:"} {
 		if !strings.Contains(told, part) {
 			t.Errorf("no event contains %q:\n%s", part, told)
 		}
@@ -68,7 +69,7 @@ func TestProvisionTellsOfPauses(t *testing.T) {
 	w.Refuse = "wait no longer"
 	w.Clock.Step(2 * time.Minute)
 	p.Tick(t.Context())
-	if len(w.Pool.Holds) != 1 || !said("taking a pause of launches that is over off its NodePool") {
+	if len(w.Pool.Holds) != 1 || !said("removing an expired pause of launches from its NodePool") {
 		t.Errorf("holds %v; the log does not report that an ended pause could not be removed", w.Pool.Holds)
 	}
 	w.Refuse = ""
@@ -92,14 +93,20 @@ func TestProvisionTellsOfUnwrittenPauses(t *testing.T) {
 		preempts(t, w, p, fmt.Sprintf("web-%d", i))
 	}
 	text := strings.Join(lines, "\n")
-	if strings.Count(text, "pauses of launches are in memory only") != 1 || !strings.Contains(text, "noting on a NodePool that launches wait") {
+	if strings.Count(text, "pauses of launches are in memory only") != 1 || !strings.Contains(text,
+		"recording a pause of launches on its NodePool") {
 		t.Errorf("the log does not report once that a pause is in memory only, and why:\n%s", text)
 	}
 	lines, w.Refuse = nil, ""
 	p.Tick(t.Context())
 	text = strings.Join(lines, "\n")
-	if len(w.Pool.Holds) != 1 || strings.Contains(text, "pauses of launches are in memory only") || !strings.Contains(text, "are on their NodePools, or over") {
-		t.Errorf("holds %v; the log does not report that the pause is written:\n%s", w.Pool.Holds, text)
+	switch {
+	case len(w.Pool.Holds) != 1:
+		t.Errorf("len(w.Pool.Holds) is %v, want 1, holds %v", len(w.Pool.Holds), w.Pool.Holds)
+	case strings.Contains(text, "pauses of launches are in memory only"):
+		t.Errorf("text contains \"pauses of launches are in memory only\", the log does not report that the pause is written:\n%s", text)
+	case !strings.Contains(text, "are written to their NodePools, or expired"):
+		t.Errorf("text lacks \"are written to their NodePools, or expired\", the log does not report that the pause is written:\n%s", text)
 	}
 }
 
@@ -129,7 +136,8 @@ func preempts(t *testing.T, w *loopcluster.Cluster, p *provision.Loop, pod strin
 		w.Pods["uid-"+pod].State, w.Pods["uid-"+pod].Node = model.Bound, n.Name
 		w.Clock.Step(5 * time.Second)
 		p.Tick(t.Context())
-		p.Left.Add(model.Departure{UID: "uid-" + pod, Namespace: "default", Name: pod, Node: n.Name, Ran: 3 * time.Second, Preempted: true, Controller: owner})
+		p.Left.Add(model.Departure{UID: "uid-" + pod, Namespace: "default", Name: pod, Node: n.Name, Ran: 3 * time.Second,
+			Preempted: true, Controller: owner})
 		delete(w.Nodes, claim)
 	}
 	delete(w.Pods, "uid-"+pod)

@@ -90,7 +90,7 @@ func (p *Loop) promiseNode(ctx context.Context, node *corev1.Node, promises []pl
 		errs = append(errs, o.Err)
 	}
 	if len(errs) > 0 {
-		return fmt.Errorf("promising node %s to %d of its pods: %w", node.Name, len(errs), errors.Join(errs[:min(len(errs), 3)]...))
+		return fmt.Errorf("reserving node %s for %d of its pods: %w", node.Name, len(errs), errors.Join(errs[:min(len(errs), 3)]...))
 	}
 	return ctx.Err()
 }

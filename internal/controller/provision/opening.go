@@ -50,7 +50,7 @@ type turn struct {
 // names another node.
 var (
 	notReady    = &controller.NotYetError{Reason: "the node has a taint because it is not ready for pods"}
-	othersFirst = &controller.NotYetError{Reason: "other nodes of the same plan open for pods before"}
+	othersFirst = &controller.NotYetError{Reason: "other nodes of the same plan accept pods before"}
 )
 
 // orderShared is the divisor of Timers.HookRetry that gives the time for which nodes share an order.

@@ -86,8 +86,9 @@ func TestProvisionTick(t *testing.T) {
 	w.Pods["uid-new"].Nominated = "here"
 	schedule := func(snap *model.Snapshot) *plan.Provision {
 		return &plan.Provision{
-			Claims:  []plan.NewClaim{{Name: "claim-1", Pool: "p", PoolUID: "pool-uid", Pods: loopcluster.PodsOf(snap, "new")}},
-			Placed:  []plan.Placement{{Node: "here", Pods: loopcluster.PodsOf(snap, "old")}, {Node: "coming", Pods: loopcluster.PodsOf(snap, "soon")}},
+			Claims: []plan.NewClaim{{Name: "claim-1", Pool: "p", PoolUID: "pool-uid", Pods: loopcluster.PodsOf(snap, "new")}},
+			Placed: []plan.Placement{{Node: "here", Pods: loopcluster.PodsOf(snap, "old")},
+				{Node: "coming", Pods: loopcluster.PodsOf(snap, "soon")}},
 			Refused: []plan.Refusal{{Pods: loopcluster.PodsOf(snap, "none"), Verdict: plan.Verdict{Code: plan.NoPools}}},
 		}
 	}
@@ -102,11 +103,17 @@ clear the nomination of pod default/none
 create claim claim-1
 nominate pod default/old to node here
 reserve claim c-coming for 1 pods`)
-	if diff := cmp.Diff(map[string]time.Time{"here": loopcluster.Noon.Add(20 * time.Second), "coming": loopcluster.Noon.Add(20 * time.Second)}, promised); diff != "" {
+	if diff := cmp.Diff(map[string]time.Time{"here": loopcluster.Noon.Add(20 * time.Second),
+		"coming": loopcluster.Noon.Add(20 * time.Second)}, promised); diff != "" {
 		t.Errorf("nominated (-want +got):\n%s", diff)
 	}
-	if got := loopcluster.Emitted(sink); len(got) != 3 || !strings.Contains(got[0]+got[1], "node/here") || !strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)) {
-		t.Errorf("events %q", got)
+	switch got := loopcluster.Emitted(sink); {
+	case len(got) != 3:
+		t.Errorf("len(got) is %v, want 3, events %q", len(got), got)
+	case !strings.Contains(got[0]+got[1], "node/here"):
+		t.Errorf(`got[0]+got[1] lacks "node/here", events %q`, got)
+	case !strings.Contains(got[2], fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools)):
+		t.Errorf("got[2] lacks %q, events %q", fmt.Sprintf("FailedScheduling Failed to schedule pod, code %d", plan.NoPools), got)
 	}
 	if n := testutil.ToFloat64(p.Report.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner")); n != 1 {
 		t.Errorf("%v pods unschedulable, want 1", n)
@@ -131,8 +138,13 @@ func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
 	p.Tick(t.Context())
 	p.Tick(t.Context())
 	records := p.History.Records()
-	if len(records) != 2 || records[0].Snapshot != from[0] || records[1].Snapshot != from[1] {
-		t.Fatalf("the snapshots of %d records are not those that the %d plans were made from", len(records), len(from))
+	switch {
+	case len(records) != 2:
+		t.Fatalf("len(records) is %v, want 2, records are not those that the %d", len(records), len(from))
+	case records[0].Snapshot != from[0]:
+		t.Fatalf("records[0].Snapshot is %v, want %v, records are not those that the %d", records[0].Snapshot, from[0], len(from))
+	case records[1].Snapshot != from[1]:
+		t.Fatalf("records[1].Snapshot is %v, want %v, records are not those that the %d", records[1].Snapshot, from[1], len(from))
 	}
 	if diff := cmp.Diff([]string{"uid-a"}, records[1].Snapshot.Node("here").Promised); diff != "" {
 		t.Errorf("reserved on the node (-want +got):\n%s", diff)
@@ -160,7 +172,7 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 	}
 	var want []string
 	for _, code := range []plan.Code{plan.NoPools, plan.PodInvalid} {
-		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"pods have no place","planID":"ID","pods":2,"pod":"default/a","reasons":{"code":%d}}`, code))
+		want = append(want, fmt.Sprintf(`{"logger":"","level":0,"msg":"unschedulable pods","planID":"ID","pods":2,"pod":"default/a","reasons":{"code":%d}}`, code))
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -302,7 +314,7 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 func TestProvisionTellsOfBarrenPools(t *testing.T) {
 	for requirement, want := range map[string][]string{
 		"there":     nil,
-		"not-there": {"Warning NoCompatibleInstanceTypes the pool's own requirement node.kubernetes.io/instance-type In [not-there] leaves none of 1 instance type; instance types have there"},
+		"not-there": {"Warning NoCompatibleInstanceTypes the pool's own requirement node.kubernetes.io/instance-type In [not-there] matches none of 1 instance type; instance types have there"},
 	} {
 		w := loopcluster.New()
 		w.Pending("a", "")
@@ -330,11 +342,13 @@ func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 	w.Pending("odd", "gone")
 	w.Pods["uid-odd"].Rejected = &model.Rejection{Field: "spec", Reason: "is odd"}
 	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
-		return &plan.Provision{Refused: []plan.Refusal{{Pods: snap.Rejected, Verdict: plan.Verdict{Code: plan.PodInvalid, Rejection: snap.Rejected[0].Rejected}}}}
+		return &plan.Provision{Refused: []plan.Refusal{{Pods: snap.Rejected,
+			Verdict: plan.Verdict{Code: plan.PodInvalid, Rejection: snap.Rejected[0].Rejected}}}}
 	})
 	p.Tick(t.Context())
 	loopcluster.Expect(t, w, "clear the nomination of pod default/odd")
-	ignored, refused := testutil.ToFloat64(p.Report.Metrics.SchedulerIgnoredPods), testutil.ToFloat64(p.Report.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner"))
+	ignored, refused := testutil.ToFloat64(p.Report.Metrics.SchedulerIgnoredPods),
+		testutil.ToFloat64(p.Report.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner"))
 	if ignored != 1 || refused != 0 {
 		t.Errorf("%v pods ignored and %v unschedulable, want 1 and 0", ignored, refused)
 	}

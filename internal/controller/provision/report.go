@@ -75,12 +75,12 @@ func (r *Reporter) pause(o execute.Outcome) {
 	hold, begins := o.Action.(plan.HoldLaunches)
 	switch {
 	case o.Err != nil && begins:
-		r.Log.Error(o.Err, "noting on a NodePool that launches wait", "nodepool", hold.Pool, "controller", hold.Hold.Name)
+		r.Log.Error(o.Err, "recording a pause of launches on its NodePool", "nodepool", hold.Pool, "controller", hold.Hold.Name)
 	case o.Err != nil:
-		r.Log.Error(o.Err, "taking a pause of launches that is over off its NodePool", "action", o.Action.String())
+		r.Log.Error(o.Err, "removing an expired pause of launches from its NodePool", "action", o.Action.String())
 	case begins:
 		r.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
-		r.Log.Info("launches for the pods of a controller wait: earlier nodes did not come to run them", "controller", hold.Hold.Name,
+		r.Log.Info("launches for the pods of a controller are paused: earlier nodes did not run them", "controller", hold.Hold.Name,
 			"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)
 	}
 }
@@ -92,7 +92,7 @@ func (r *Reporter) unwrittenPauses(now int) {
 	switch {
 	case now == before:
 	case now == 0:
-		r.Log.Info("the pauses of launches that were in memory only are on their NodePools, or over", "controllers", before)
+		r.Log.Info("the pauses of launches that were in memory only are written to their NodePools, or expired", "controllers", before)
 	default:
 		r.Log.Info("pauses of launches are in memory only: they could not be written, or their NodePool has no room for more", "controllers", now)
 	}
@@ -167,13 +167,13 @@ func (r *Reporter) undone(t *pass) {
 	for _, o := range t.failures() {
 		var notNow *execute.NotNowError
 		if errors.As(o.Err, &notNow) {
-			log.Info("the plan has to wait", "reason", o.Err.Error())
+			log.Info("the plan is delayed", "reason", o.Err.Error())
 			continue
 		}
-		log.Error(o.Err, "carrying out the plan")
+		log.Error(o.Err, "executing the plan")
 	}
 	for _, d := range t.done.Dropped {
-		log.Info("claim of the plan is no longer right", "nodeClaim", d.Claim, "nodePool", d.Pool, "code", d.Verdict.Code)
+		log.Info("claim of the plan is no longer valid", "nodeClaim", d.Claim, "nodePool", d.Pool, "code", d.Verdict.Code)
 	}
 }
 
@@ -230,7 +230,7 @@ func (r *Reporter) refused(t *pass, refusal plan.Refusal, before map[string]bool
 	}
 	id := refusal.Pods[0].UID + " " + why
 	if !before[id] && !r.logged[id] {
-		r.log(t).Info("pods have no place", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", r.Reasons(t.snap, refusal))
+		r.log(t).Info("unschedulable pods", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", r.Reasons(t.snap, refusal))
 	}
 	r.logged[id] = true
 }
@@ -254,6 +254,6 @@ func (r *Reporter) created(t *pass) {
 // notNominated logs nominations that were not written while their node waits. Another attempt follows.
 func (r *Reporter) notNominated(failures []execute.Outcome) {
 	for _, failed := range failures {
-		r.Log.V(1).Info("nominating a pod before its node opens", "action", failed.Action.String(), "error", failed.Err.Error())
+		r.Log.V(1).Info("nominating a pod before its node accepts pods", "action", failed.Action.String(), "error", failed.Err.Error())
 	}
 }

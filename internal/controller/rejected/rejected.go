@@ -20,14 +20,14 @@ import (
 // the log, and in an event on the object. The provision loop reports pods that are set aside. Set the exported fields
 // before Start.
 type Reporter struct {
-	List func() []cluster.SetAside
+	List func() []cluster.RejectedObject
 	// Changed receives when the list may have changed.
 	Changed  <-chan struct{}
 	Recorder *telemetry.Recorder
 	Log      logr.Logger
 
 	// named holds the objects of the last pass, by kind and name.
-	named map[string]cluster.SetAside
+	named map[string]cluster.RejectedObject
 }
 
 // Start reports objects that are set aside until the context ends.
@@ -45,7 +45,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 // Tick runs one pass.
 func (r *Reporter) Tick() {
 	before := r.named
-	r.named = map[string]cluster.SetAside{}
+	r.named = map[string]cluster.RejectedObject{}
 	for _, object := range r.List() {
 		about := reference(object)
 		if about == nil {
@@ -67,7 +67,7 @@ func (r *Reporter) Tick() {
 }
 
 // reference returns the fields of the object that an event needs, or nil for kinds that are not reported here.
-func reference(object cluster.SetAside) client.Object {
+func reference(object cluster.RejectedObject) client.Object {
 	switch object.Kind {
 	case "Node":
 		return telemetry.NodeObject(object.Name, string(object.UID))

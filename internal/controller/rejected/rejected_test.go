@@ -18,29 +18,30 @@ import (
 // TestAsideIsNamed verifies that each claim and node that is set aside is reported once, with field and reason, again
 // when the reason changes, and once when it is processed again.
 func TestAsideIsNamed(t *testing.T) {
-	var list []cluster.SetAside
+	var list []cluster.RejectedObject
 	sink, lines := events.NewFakeRecorder(10), 0
 	a := &rejected.Reporter{
-		List:     func() []cluster.SetAside { return list },
+		List:     func() []cluster.RejectedObject { return list },
 		Recorder: telemetry.NewRecorder(sink, clocktesting.NewFakePassiveClock(loopcluster.Noon)),
 		Log:      funcr.New(func(string, string) { lines++ }, funcr.Options{}),
 	}
-	claim := cluster.SetAside{Kind: "NodeClaim", Name: "c", UID: "u", Why: model.Rejection{Field: "spec.requirements[0].operator", Reason: "is not known"}}
+	claim := cluster.RejectedObject{Kind: "NodeClaim", Name: "c", UID: "u",
+		Why: model.Rejection{Field: "spec.requirements[0].operator", Reason: "is not known"}}
 	changed := claim
 	changed.Why.Reason = "is odd"
-	node := cluster.SetAside{Kind: "Node", Name: "n", UID: "v", Why: model.Rejection{Field: "spec.providerID", Reason: "is another's"}}
-	pod := cluster.SetAside{Kind: "Pod", Name: "default/p"}
+	node := cluster.RejectedObject{Kind: "Node", Name: "n", UID: "v", Why: model.Rejection{Field: "spec.providerID", Reason: "is another's"}}
+	pod := cluster.RejectedObject{Kind: "Pod", Name: "default/p"}
 	for _, step := range []struct {
 		name   string
-		list   []cluster.SetAside
+		list   []cluster.RejectedObject
 		events []string
 		lines  int
 	}{
-		{"two are set aside", []cluster.SetAside{node, claim, pod}, []string{
+		{"two are set aside", []cluster.RejectedObject{node, claim, pod}, []string{
 			"Warning SetAside spec.providerID: is another's", "Warning SetAside spec.requirements[0].operator: is not known",
 		}, 2},
-		{"nothing is new", []cluster.SetAside{node, claim, pod}, nil, 0},
-		{"the reason changes", []cluster.SetAside{node, changed}, []string{"Warning SetAside spec.requirements[0].operator: is odd"}, 1},
+		{"nothing is new", []cluster.RejectedObject{node, claim, pod}, nil, 0},
+		{"the reason changes", []cluster.RejectedObject{node, changed}, []string{"Warning SetAside spec.requirements[0].operator: is odd"}, 1},
 		{"all are back", nil, nil, 2},
 	} {
 		list, lines = step.list, 0

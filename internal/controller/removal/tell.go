@@ -49,7 +49,7 @@ func (b *Brake) publish(ctx context.Context, pools *fleet, ruling Ruling) error 
 		}
 		b.shown[name] = scope
 		if scope == "" {
-			ctrl.LoggerFrom(ctx).Info("involuntary removals go on", "nodePool", name)
+			ctrl.LoggerFrom(ctx).Info("involuntary removals resume", "nodePool", name)
 			continue
 		}
 		ctrl.LoggerFrom(ctx).Info("involuntary removals are paused", "nodePool", name, "reason", b.why(pool, ruling))
@@ -122,7 +122,7 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	text := fmt.Sprintf("Involuntary removals are paused: %d machines %s were removed, are to be removed, or are in dispute, within %s (%s). "+
 		"The limit is %d; NodeClaims show %d machines now", count.Wanted, of, b.Timers.RemovalWindow, strings.Join(items, ", "), count.Limit, count.Machines)
 	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
-		text += fmt.Sprintf("; the annotation %s=%q is no time", karpv1.AnnotationRemovalsAllowedUntil, given)
+		text += fmt.Sprintf("; the annotation %s=%q is not a time", karpv1.AnnotationRemovalsAllowedUntil, given)
 	}
 	if ruling.paces(pool.Name) {
 		text += fmt.Sprintf("; of those that fail the cloud's checks %d are replaced every %s", step(count.Machines), b.Timers.RemovalWindow)
@@ -140,7 +140,7 @@ func (b *Brake) remedies(pool *karpv1.NodePool, counts map[Cause]int) string {
 		b.serverTime().Add(time.Hour).UTC().Truncate(time.Hour).Add(time.Hour).Format(time.RFC3339))
 	text := ""
 	if counts[CauseMachineGone] > 0 {
-		text += ". MachineGone: the cloud does not find the machine, and its node reports; the NodeClaim stays until both agree. " +
+		text += ". MachineGone: the cloud does not find the machine, and its node reports; the NodeClaim is kept until both agree. " +
 			"If the machine is really gone: kubectl delete nodeclaim NAME (the event MachineDisputed names it)"
 	}
 	if counts[CauseStray] > 0 {

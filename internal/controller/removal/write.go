@@ -17,7 +17,7 @@ import (
 )
 
 // errNoKeeper means that no NodePool can be written.
-var errNoKeeper = errors.New("no NodePool can keep the record of machines of no NodePool")
+var errNoKeeper = errors.New("no NodePool can store the record of machines without a NodePool")
 
 // ballot holds cases and their verdicts.
 type ballot struct {

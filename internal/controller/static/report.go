@@ -31,7 +31,7 @@ func (r *Reporter) executed(outcomes []execute.Outcome) {
 		case o.Err == nil:
 			r.Log.Info("keeping the number of nodes of a static pool", "action", o.Action.String())
 		case errors.As(o.Err, &notNow):
-			r.Log.Info("a static pool has to wait", "reason", o.Err.Error())
+			r.Log.Info("launches of a static pool are delayed", "reason", o.Err.Error())
 		default:
 			r.Log.Error(o.Err, "keeping the number of nodes of a static pool")
 		}

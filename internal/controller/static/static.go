@@ -34,9 +34,8 @@ var _ Writer = (*execute.Executor)(nil)
 // pass has no separate check, because a decision is so cheap that it is made where the other loops check. Set the
 // exported fields before Start.
 //
-// A claim that fails early (its launch was refused, for example) frees its name, and the next claim of the pool would
-// get the same name. It is not created again for Timers.StaticRetry, so that a pool without available nodes does not
-// cause constant launches.
+// A claim that was created and is not in the snapshot is not created again for Timers.StaticRetry, under no name: see
+// disruption.Creations.
 type Loop struct {
 	Snapshot func() *model.Snapshot
 	Writer   Writer
@@ -51,8 +50,8 @@ type Loop struct {
 	// Report tells what is decided and done.
 	Report Reporter
 
-	// made records when claims were last created, by name.
-	made map[string]time.Time
+	// made holds the recent creations.
+	made disruption.Creations
 	// short reports that the last pass has to be repeated soon.
 	short bool
 }
@@ -90,7 +89,9 @@ func (s *Loop) Tick(ctx context.Context) {
 	outcomes := s.Writer.Act(ctx, s.Snapshot, func(newest *model.Snapshot) []plan.Action {
 		snap, decided = newest, disruption.Static(newest)
 		s.short = len(decided.Short) > 0
-		decided.Create = s.spared(decided.Create)
+		missing := len(decided.Create)
+		decided.Create = s.made.Admit(newest, decided.Create, s.Clock.Now(), s.Timers.StaticRetry)
+		s.short = s.short || len(decided.Create) < missing
 		return decided.Actions()
 	})
 	// 2. Decide when to continue.
@@ -98,28 +99,4 @@ func (s *Loop) Tick(ctx context.Context) {
 	// 3. Tell.
 	s.Report.executed(outcomes)
 	s.Report.short(snap, decided.Short)
-}
-
-// spared returns the claims without those that were created recently and are gone again, and records the returned
-// ones as created now.
-func (s *Loop) spared(claims []plan.NewClaim) []plan.NewClaim {
-	now := s.Clock.Now()
-	for name, at := range s.made {
-		if now.Sub(at) >= s.Timers.StaticRetry {
-			delete(s.made, name)
-		}
-	}
-	if s.made == nil {
-		s.made = map[string]time.Time{}
-	}
-	var create []plan.NewClaim
-	for _, c := range claims {
-		if _, just := s.made[c.Name]; just {
-			s.short = true
-			continue
-		}
-		s.made[c.Name] = now
-		create = append(create, c)
-	}
-	return create
 }

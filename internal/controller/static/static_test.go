@@ -41,8 +41,13 @@ func TestStaticTick(t *testing.T) {
 		return strings.Split(text, "\n")
 	}
 	first := did()
-	if len(first) != 2 || !strings.HasPrefix(first[0], "create claim p-") || first[0] == first[1] {
-		t.Fatalf("from zero to two: %q", first)
+	switch {
+	case len(first) != 2:
+		t.Fatalf("from zero to two: len(first) is %v, want 2, %q", len(first), first)
+	case !strings.HasPrefix(first[0], "create claim p-"):
+		t.Fatalf("from zero to two: first[0] is %q, want the prefix %q", first[0], "create claim p-")
+	case first[0] == first[1]:
+		t.Fatalf("from zero to two: first[0] is %v, want another value than %v", first[0], first[1])
 	}
 	if again := did(); again != nil {
 		t.Errorf("with two claims in flight: %q", again)
@@ -65,6 +70,45 @@ func TestStaticTick(t *testing.T) {
 	}
 }
 
+// TestStaticLosesAReply verifies that a claim that was created without a reply is not created again under a name that
+// has become free meanwhile. Other missing claims are not held back.
+func TestStaticLosesAReply(t *testing.T) {
+	w := loopcluster.New()
+	w.Static(2)
+	s, _ := newStatic(w, true)
+	s.Tick(t.Context())
+	first, second, _ := strings.Cut(strings.ReplaceAll(w.Took(), "create claim ", ""), "\n")
+	w.Clock.Step(time.Minute)
+	w.Nodes[first].Deleting = true
+	s.Tick(t.Context())
+	third := strings.TrimPrefix(w.Took(), "create claim ")
+	switch {
+	case third == first:
+		t.Fatalf("third is %v, want another value than %v", third, first)
+	case third == second:
+		t.Fatalf("third is %v, want another value than %v", third, second)
+	case w.Nodes[third] == nil:
+		t.Fatalf("w.Nodes[third] is nil, %q", third)
+	}
+	hidden := w.Nodes[third]
+	delete(w.Nodes, third) // the reply is lost, and the watch is late
+	delete(w.Nodes, first)
+	s.Tick(t.Context())
+	if again := w.Took(); again != "" {
+		t.Errorf("with %s created and not seen: %q", third, again)
+	}
+	w.Pool.Replicas = 3
+	s.Tick(t.Context())
+	if more := w.Took(); strings.Count(more, "create claim") != 1 || strings.Contains(more, third) {
+		t.Errorf("with one replica more: %q", more)
+	}
+	w.Nodes[third] = hidden
+	s.Tick(t.Context())
+	if again := w.Took(); again != "" {
+		t.Errorf("with all claims seen: %q", again)
+	}
+}
+
 // TestStaticComesBack verifies that a pool at its limit is checked more often than one with the desired number of
 // nodes, and gets an event.
 func TestStaticComesBack(t *testing.T) {
@@ -77,7 +121,8 @@ func TestStaticComesBack(t *testing.T) {
 	if got := w.Took(); strings.Count(got, "create claim") != 1 {
 		t.Errorf("with room for one: %q", got)
 	}
-	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("StaticPoolShort Nodes that spec.replicas asks for and that are not bought: 1: code %d", plan.NodeLimitReached)) {
+	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0],
+		fmt.Sprintf("StaticPoolShort Nodes that spec.replicas requires and that are not launched: 1: code %d", plan.NodeLimitReached)) {
 		t.Errorf("events %q", got)
 	}
 	w.Lock()
@@ -97,8 +142,13 @@ func TestStaticGate(t *testing.T) {
 	if got := w.Took(); got != "" {
 		t.Errorf("actions %q", got)
 	}
-	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0], "StaticPoolIgnored") || !strings.Contains(got[0], "StaticCapacity") {
-		t.Errorf("events %q", got)
+	switch got := loopcluster.Emitted(sink); {
+	case len(got) != 1:
+		t.Errorf("len(got) is %v, want 1, events %q", len(got), got)
+	case !strings.Contains(got[0], "StaticPoolIgnored"):
+		t.Errorf(`got[0] lacks "StaticPoolIgnored", events %q`, got)
+	case !strings.Contains(got[0], "StaticCapacity"):
+		t.Errorf(`got[0] lacks "StaticCapacity", events %q`, got)
 	}
 	w.Pool.Static = false
 	w.Clock.Step(2 * time.Hour)

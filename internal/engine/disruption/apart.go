@@ -18,12 +18,12 @@ func (w *world) movingOf(c *change) placement.Moving {
 	var m placement.Moving
 	for _, n := range c.nodes {
 		if len(n.Counts) > 0 {
-			m.From = append(m.From, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: n.Counts})
+			m.From = append(m.From, placement.Location{Row: n.Row, Taints: n.Taints, Counts: n.Counts})
 		}
 	}
 	for _, s := range c.seats {
 		if counts, n := c.marks(s.Pods), w.snap.Node(s.Node); n != nil && len(counts) > 0 {
-			m.To = append(m.To, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: counts, Shown: true})
+			m.To = append(m.To, placement.Location{Row: n.Row, Taints: n.Taints, Counts: counts, Shown: true})
 		}
 	}
 	for i := range c.claims {
@@ -32,7 +32,7 @@ func (w *world) movingOf(c *change) placement.Moving {
 			continue
 		}
 		if n := w.snap.Future(replacementSpec(w.snap, &c.claims[i]), c.claims[i].Types()); n != nil {
-			m.To = append(m.To, placement.Stay{Row: n.Row, Taints: n.Taints, Counts: counts})
+			m.To = append(m.To, placement.Location{Row: n.Row, Taints: n.Taints, Counts: counts})
 		}
 	}
 	return m

@@ -219,7 +219,7 @@ func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Po
 	what := *r.snap
 	what.Groups, what.Rejected, what.Pools = groupsFor(left), nil, w.snap.Pools
 	opts := w.opts.Placement
-	opts.Closed, opts.Bought = func(*model.Node) bool { return true }, w.bought
+	opts.Closed, opts.DecidedClaims = func(*model.Node) bool { return true }, w.bought
 	p := placement.Schedule(&what, opts)
 	w.work += p.Work
 	if len(p.Refused) > 0 {

@@ -27,7 +27,8 @@ type world struct {
 	young map[string]bool
 	// moving holds the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
-	memory *placement.Memory
+	// cache is that of the last what-if.
+	cache placement.Cache
 	// bought holds the claims that this run decided on, and those that provisioning will launch for pending pods.
 	bought []plan.NewClaim
 	// work is the number of evaluations of the what-ifs.
@@ -36,7 +37,7 @@ type world struct {
 
 // settle returns the world of a snapshot without the nodes that are gone.
 func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *world {
-	w := &world{began: snap, opts: opts, taken: map[string]bool{}, memory: &placement.Memory{}}
+	w := &world{began: snap, opts: opts, taken: map[string]bool{}}
 	var names []string
 	for _, n := range snap.Nodes {
 		if gone(n) {
@@ -112,8 +113,9 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 		}
 	}
 	opts := w.opts.Placement
-	opts.Closed, opts.Moving, opts.Memory, opts.Bought = closed, w.moving, w.memory, w.bought
-	p := placement.Schedule(what, opts)
+	opts.Closed, opts.Moving, opts.DecidedClaims = closed, w.moving, w.bought
+	p, cache := placement.ScheduleCached(what, opts, w.cache)
+	w.cache = cache
 	w.work += p.Work
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {

@@ -47,9 +47,9 @@ func poolBarren(o operands) string {
 
 func leavesNone(v plan.Verdict) string {
 	if int64(v.Types) < v.Have {
-		return "leaves none of the " + count(v.Types, "instance type") + " that its other requirements leave of " + strconv.FormatInt(v.Have, 10)
+		return "matches none of the " + count(v.Types, "instance type") + " that its other requirements match of " + strconv.FormatInt(v.Have, 10)
 	}
-	return "leaves none of " + count(v.Types, "instance type")
+	return "matches none of " + count(v.Types, "instance type")
 }
 
 // fewValues is the maximum number of values of a label that are listed.

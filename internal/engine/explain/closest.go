@@ -18,7 +18,8 @@ func closest(snap *model.Snapshot, pools []plan.PoolVerdict) []*plan.PoolVerdict
 		list[i] = &pools[i]
 	}
 	slices.SortStableFunc(list, func(a, b *plan.PoolVerdict) int {
-		return cmp.Or(cmp.Compare(remoteness(snap, a), remoteness(snap, b)), cmp.Compare(len(a.Also), len(b.Also)), cmp.Compare(b.Verdict.Types, a.Verdict.Types))
+		return cmp.Or(cmp.Compare(remoteness(snap, a), remoteness(snap, b)), cmp.Compare(len(a.Also), len(b.Also)),
+			cmp.Compare(b.Verdict.Types, a.Verdict.Types))
 	})
 	return list
 }
@@ -87,19 +88,19 @@ func ofNode(snap *model.Snapshot, v plan.Verdict) string {
 		}
 		return "needs " + need + " of " + o.resource() + ", at most " + have + " is free"
 	case plan.NodeLeaving:
-		return "leaving"
+		return "being removed"
 	case plan.LabelExcluded:
 		return o.key() + " is not as required"
 	case plan.HostPortTaken:
-		return "a pod there takes the host port"
+		return "a pod there uses the host port"
 	case plan.SpreadExceeded:
 		return "one more pod would exceed the maxSkew of the topology spread constraint on " + o.key()
 	case plan.AffinityUnmet:
-		return "no pod is near that the pod affinity on " + o.key() + " asks for"
+		return "no pod there matches the pod affinity on " + o.key()
 	case plan.AntiAffinityBlocked:
-		return "kept apart by pod anti-affinity on " + o.key()
+		return "excluded by pod anti-affinity on " + o.key()
 	case plan.NoPlaceFound:
-		return "room is taken by other pods that wait"
+		return "capacity is reserved for other pending pods"
 	}
 	return Verdict(snap, v)
 }

@@ -92,47 +92,47 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.ResourceTooLarge, Resource: quantity.Memory, Need: 4*gi + 1024, Have: 4 * gi, Types: 2},
 			"needs 4194305Ki of memory, the largest of 2 types has 4194304Ki"},
 		{plan.Verdict{Code: plan.LimitReached, Resource: quantity.CPU, Need: 4000, Have: 1500, Types: 3},
-			"the limit leaves 1500m of cpu, the smallest of 3 types that would do has 4"},
+			"the limit has 1500m of cpu left, the smallest of 3 matching types has 4"},
 		{plan.Verdict{Code: plan.TypesExcluded, Key: zone, Types: 12},
-			"none of 12 types has what is required of label topology.kubernetes.io/zone"},
+			"none of 12 types satisfies the requirements on label topology.kubernetes.io/zone"},
 		{plan.Verdict{Code: plan.PodUnsupported, Rejection: &model.Rejection{Field: "spec.volumes[0]", Reason: "volumes are not supported yet"}},
 			"spec.volumes[0]: volumes are not supported yet"},
-		{plan.Verdict{Code: plan.NodeBusy, Node: "n1", Have: 1}, "node n1 was to be empty and has 1 pod"},
-		{plan.Verdict{Code: plan.SpreadExceeded, Key: zone}, "every place left would exceed the maxSkew of the topology spread constraint on label topology.kubernetes.io/zone"},
-		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "the pod affinity on label topology.kubernetes.io/zone asks for a pod that is in none of the places left"},
-		{plan.Verdict{Code: plan.MinValuesUnmet, Key: zone, Need: 3, Have: 2, Types: 7}, "minValues of label topology.kubernetes.io/zone is 3, the 7 types that would do have 2"},
-		{plan.Verdict{Code: plan.ReservationTaken, Types: 1}, "the reserved capacity is used up, and of 1 type that would do nothing else is on sale"},
+		{plan.Verdict{Code: plan.NodeBusy, Node: "n1", Have: 1}, "node n1 is expected to be empty and has 1 pod"},
+		{plan.Verdict{Code: plan.SpreadExceeded, Key: zone}, "every remaining domain would exceed the maxSkew of the topology spread constraint on label topology.kubernetes.io/zone"},
+		{plan.Verdict{Code: plan.AffinityUnmet, Key: zone}, "no remaining domain has a pod that the pod affinity on label topology.kubernetes.io/zone selects"},
+		{plan.Verdict{Code: plan.MinValuesUnmet, Key: zone, Need: 3, Have: 2, Types: 7}, "minValues of label topology.kubernetes.io/zone is 3, with 2 values in 7 matching types"},
+		{plan.Verdict{Code: plan.ReservationTaken, Types: 1}, "the reserved capacity is used up, and none of 1 matching type has another available offering"},
 		{plan.Verdict{Code: plan.NodeProtected, Node: "n1"}, "node n1 is protected by the annotation karpenter.sh/do-not-disrupt"},
 		{plan.Verdict{Code: plan.NodeProtected, Node: "n1", Holder: &plan.Holder{Pod: "shop/db-0"}}, "node n1 is protected by the annotation karpenter.sh/do-not-disrupt of pod shop/db-0"},
 		{plan.Verdict{Code: plan.PDBBlocks, Node: "n1", Holder: &plan.Holder{Pod: "shop/db-0", PDB: "shop/db"}}, "PodDisruptionBudget shop/db allows no eviction of pod shop/db-0 on node n1 now"},
 		{plan.Verdict{Code: plan.PDBsConflict, Node: "n1", Have: 2, Holder: &plan.Holder{Pod: "shop/db-0", PDB: "shop/a"}},
-			"pod shop/db-0 on node n1 is selected by PodDisruptionBudget shop/a and another, and is then refused eviction; leave it one"},
+			"pod shop/db-0 on node n1 is selected by PodDisruptionBudget shop/a and another; the API server refuses to evict such a pod: keep one"},
 		{plan.Verdict{Code: plan.PDBsConflict, Node: "n1", Have: 3, Holder: &plan.Holder{Pod: "shop/db-0", PDB: "shop/a"}},
-			"pod shop/db-0 on node n1 is selected by PodDisruptionBudget shop/a and 2 others, and is then refused eviction; leave it one"},
-		{plan.Verdict{Code: plan.PodsHomeless, Node: "n1", Have: 3, Holder: &plan.Holder{Pod: "shop/web"}}, "3 pods of node n1 would have no place elsewhere, pod shop/web among them"},
-		{plan.Verdict{Code: plan.PodsHomeless, Node: "n1", Have: 1, Holder: &plan.Holder{Pod: "shop/web"}}, "pod shop/web of node n1 would have no place elsewhere"},
+			"pod shop/db-0 on node n1 is selected by PodDisruptionBudget shop/a and 2 others; the API server refuses to evict such a pod: keep one"},
+		{plan.Verdict{Code: plan.PodsHomeless, Node: "n1", Have: 3, Holder: &plan.Holder{Pod: "shop/web"}}, "3 pods of node n1 would be unschedulable elsewhere, pod shop/web among them"},
+		{plan.Verdict{Code: plan.PodsHomeless, Node: "n1", Have: 1, Holder: &plan.Holder{Pod: "shop/web"}}, "pod shop/web of node n1 would be unschedulable elsewhere"},
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 50_000_000, Have: 12_345_678},
-			"without node n1 the fleet would cost 0.01235 USD per hour less; to be worth the disruption it takes 0.05 USD (annotations payback, move-price and min-saving of the pool)"},
-		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 50_000_000, Have: -1}, "without node n1 the fleet would cost no less; to be worth the disruption it takes 0.05 USD"},
+			"removing node n1 saves 0.01235 USD per hour; the disruption requires a saving of 0.05 USD per hour (annotations payback, move-price and min-saving of the pool)"},
+		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 50_000_000, Have: -1}, "removing node n1 saves nothing; the disruption requires a saving of 0.05 USD per hour"},
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 1_000_000 * model.Nano, Have: 12_000},
-			"without node n1 the fleet would cost 0.000012 USD per hour less; to be worth the disruption it takes 1000000 USD (annotations payback, move-price and min-saving of the pool)"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: 2_000_000}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them another way, and only 0.002 USD per hour of the saving would be left after a node is bought for the rest; to be worth the disruption it takes 0.005 USD"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: -1}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them another way, and nothing of the saving would be left after a node is bought for the rest; to be worth the disruption it takes 0.005 USD"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Holder: &plan.Holder{Pod: "a/b"}}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them another way, and nothing could be bought for pod a/b"},
-		{plan.Verdict{Code: plan.NodeUnsettled, Node: "n1", Need: 5400}, "a consolidation launched node n1, or moved pods to it, less than 1h30m ago; the pool's annotation karpenter-go.github.io/min-stay sets for how long that stands"},
-		{plan.Verdict{Code: plan.NodeUnsettled, Node: "n1", Need: 60}, "a consolidation launched node n1, or moved pods to it, less than 1m ago; the pool's annotation karpenter-go.github.io/min-stay sets for how long that stands"},
-		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Need: 500, Have: 125}, "the policy Balanced wants a score of 0.5 or more, and to remove node n1 has 0.125"},
-		{plan.Verdict{Code: plan.SpotShareReached, Have: 25, Types: 3}, "all that would do is on sale as spot only, and each has its 25% of the pool's spot capacity (max-spot-share)"},
+			"removing node n1 saves 0.000012 USD per hour; the disruption requires a saving of 1000000 USD per hour (annotations payback, move-price and min-saving of the pool)"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: 2_000_000}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then only 0.002 USD per hour of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: -1}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then nothing of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Holder: &plan.Holder{Pod: "a/b"}}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then no node could be launched for pod a/b"},
+		{plan.Verdict{Code: plan.NodeUnsettled, Node: "n1", Need: 5400}, "a consolidation launched node n1, or moved pods to it, less than 1h30m ago; the pool's annotation karpenter-go.github.io/min-stay sets this duration"},
+		{plan.Verdict{Code: plan.NodeUnsettled, Node: "n1", Need: 60}, "a consolidation launched node n1, or moved pods to it, less than 1m ago; the pool's annotation karpenter-go.github.io/min-stay sets this duration"},
+		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Need: 500, Have: 125}, "the policy Balanced requires a score of 0.5 or more, and removing node n1 scores 0.125"},
+		{plan.Verdict{Code: plan.SpotShareReached, Have: 25, Types: 3}, "all matching types are available as spot only, and each has reached its 25% of the pool's spot capacity (max-spot-share)"},
 		{plan.Verdict{Code: plan.SpotShareExceeded, Node: "n1", Need: 25, Have: 40},
-			"without node n1 one instance type in one zone would have 40% of the pool's spot capacity, of 25% that it may have (max-spot-share)"},
+			"without node n1 one instance type in one zone would have 40% of the pool's spot capacity, and may have at most 25% (max-spot-share)"},
 		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Rejection: &model.Rejection{Field: "Job a/b", Reason: "c: gone"}},
-			"4 nodes launched for pods of Job a/b led to nothing: none of the pods has run for a minute (c: gone); the next launch waits until 1970-01-01T00:00:00Z"},
+			"4 nodes launched for pods of Job a/b had no effect: none of the pods has run for a minute (c: gone); the next launch waits until 1970-01-01T00:00:00Z"},
 		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Pool: "p", Rejection: &model.Rejection{Field: "Job a/b"}},
-			"4 nodes launched for pods of Job a/b led to nothing: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z; " +
+			"4 nodes launched for pods of Job a/b had no effect: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z; " +
 				"to launch at once, remove the annotation karpenter-go.github.io/launch-backoff of NodePool p"},
 		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Rejection: &model.Rejection{Field: "Job a/b"}},
-			"4 nodes launched for pods of Job a/b led to nothing: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z"},
-		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 takes host port 8080"},
+			"4 nodes launched for pods of Job a/b had no effect: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z"},
+		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 uses host port 8080"},
 	} {
 		if got := Verdict(snap, c.verdict); got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)
@@ -201,7 +201,7 @@ func example() (*model.Snapshot, *plan.Provision) {
 func TestRefusalMergesPoolsThatAnswerAlike(t *testing.T) {
 	snap, p := example()
 	want := "pools gpu-a, gpu-b: taint gpu:NoSchedule is not tolerated; " +
-		"pool default: no value of label team suits both sides (pod: In [x] or Exists, pool: In [a b c d e and 2 more])"
+		"pool default: no value of label team satisfies both pod and pool (pod: In [x] or Exists, pool: In [a b c d e and 2 more])"
 	if got := Refusal(snap, p.Refused[0]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -215,10 +215,10 @@ func TestProvision(t *testing.T) {
 	snap, p := example()
 	want := `node n1: default/web-1 (500m of cpu, 512Mi of memory)
 claim default-abc of pool default: default/web-2 (500m of cpu, 512Mi of memory)
-  buys small in a as spot for 0.0250 USD per hour or 1 other type, the last for 0.0500, requests 500m of cpu
+  launches small in a as spot for 0.0250 USD per hour or 1 other type, the last for 0.0500, requests 500m of cpu
 refused: default/job (500m of cpu, 512Mi of memory)
   pools gpu-a, gpu-b: taint gpu:NoSchedule is not tolerated
-  pool default: no value of label team suits both sides (pod: In [x] or Exists, pool: In [a b c d e and 2 more])
+  pool default: no value of label team satisfies both pod and pool (pod: In [x] or Exists, pool: In [a b c d e and 2 more])
 total: 1 claim for 0.0250 USD per hour
 `
 	if diff := cmp.Diff(want, Provision(snap, p)); diff != "" {
@@ -268,17 +268,17 @@ func TestTree(t *testing.T) {
 	want := `pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
   label topology.kubernetes.io/zone                          40 types -> 12
   memory at least 512Gi                                      12 types -> 0
-  3 types would do if label topology.kubernetes.io/zone were not required
-  12 types would do for at most 384Gi of memory
+  3 types would fit if label topology.kubernetes.io/zone were not required
+  12 types would fit for at most 384Gi of memory
 pool gpu: taint gpu:NoSchedule is not tolerated
   taint gpu:NoSchedule                                       9 types -> 0
-  more than one thing is in the way
-without 2 preferences it is the same
+  more than one constraint excludes all types
+the result is the same without 2 preferences
 `
 	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would do if label " +
+	short := "pool default: needs 512Gi of memory, the largest of 12 types has 384Gi, but 3 types would fit if label " +
 		"topology.kubernetes.io/zone were not required; pool gpu: taint gpu:NoSchedule is not tolerated"
 	if got := Refusal(snap, r); got != short {
 		t.Errorf("got  %s\nwant %s", got, short)
@@ -297,11 +297,12 @@ func TestLabelsOfOnePoolAreOneClause(t *testing.T) {
 		want    string
 	}{
 		{undefined, []plan.Verdict{excluded}, "label topology.kubernetes.io/zone is required, and the pool does not define it, and " +
-			"no value of label team (pod: In [x] or Exists, pool: In [a b c d e and 2 more]) suits both sides"},
+			"no value of label team (pod: In [x] or Exists, pool: In [a b c d e and 2 more]) satisfies both pod and pool"},
 		{undefined, []plan.Verdict{{Code: plan.LabelUndefined, Key: team}},
 			"labels topology.kubernetes.io/zone and team (pod: In [x] or Exists, pool: In [a b c d e and 2 more]) are required, and the pool does not define them"},
 		{plan.Verdict{Code: plan.TypesExcluded, Key: zone, Types: 3}, []plan.Verdict{{Code: plan.TypesExcluded, Key: team, Types: 3}},
-			"no type has what is required of labels topology.kubernetes.io/zone and team (pod: In [x] or Exists, pool: In [a b c d e and 2 more])"},
+			"no type satisfies the requirements on labels topology.kubernetes.io/zone and team " +
+				"(pod: In [x] or Exists, pool: In [a b c d e and 2 more])"},
 	} {
 		r := plan.Refusal{Pods: p.Refused[0].Pods, Pools: []plan.PoolVerdict{{Pool: "default", Verdict: c.verdict, Also: c.also}}}
 		if diff := cmp.Diff("pool default: "+c.want, Refusal(snap, r)); diff != "" {
@@ -352,12 +353,12 @@ func TestManyPoolsShareAClause(t *testing.T) {
 	for _, pool := range snap.Pools {
 		r.Pools = append(r.Pools, plan.PoolVerdict{Pool: pool.Name, Verdict: plan.Verdict{Code: plan.LabelExcluded, Key: team}})
 	}
-	want := "pools team-j, team-i, team-h, team-g, team-f, team-e, team-d, team-c and 2 more: no value of label team suits both sides (pod: In [x])"
+	want := "pools team-j, team-i, team-h, team-g, team-f, team-e, team-d, team-c and 2 more: no value of label team satisfies both pod and pool (pod: In [x])"
 	if diff := cmp.Diff(want, Refusal(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	r.Pools = r.Pools[:2]
-	want = "pool team-j: no value of label team suits both sides (pod: In [x], pool: In [j]); pool team-i: no value of label team suits both sides (pod: In [x], pool: In [i])"
+	want = "pool team-j: no value of label team satisfies both pod and pool (pod: In [x], pool: In [j]); pool team-i: no value of label team satisfies both pod and pool (pod: In [x], pool: In [i])"
 	if diff := cmp.Diff(want, Refusal(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -372,7 +373,7 @@ func TestNodesOfARefusal(t *testing.T) {
 		{Rule: plan.Verdict{Code: plan.NodeLeaving}, Nodes: 1},
 	}}
 	want := "there is no node pool\n3 of 6 nodes: needs 4 of cpu, at most 1500m is free\n" +
-		"2 of 6 nodes: label team is not as required (pod: In [x] or Exists)\n1 of 6 nodes: leaving\n"
+		"2 of 6 nodes: label team is not as required (pod: In [x] or Exists)\n1 of 6 nodes: being removed\n"
 	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -380,7 +381,7 @@ func TestNodesOfARefusal(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	r.Nodes = r.Nodes[2:]
-	if got := Clauses(snap, r)[1]; got.Text != "the only node: leaving" || got.Code != plan.NodeLeaving {
+	if got := Clauses(snap, r)[1]; got.Text != "the only node: being removed" || got.Code != plan.NodeLeaving {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -21,7 +21,7 @@ func Provision(snap *model.Snapshot, p *plan.Provision) string {
 		c := &p.Claims[i]
 		price += c.Price()
 		fmt.Fprintf(&b, "claim %s of pool %s: %s\n", c.Name, c.Pool, contents(snap, c.Pods))
-		fmt.Fprintf(&b, "  buys %s, requests %s\n", options(c), amounts(c.Requests))
+		fmt.Fprintf(&b, "  launches %s, requests %s\n", options(c), amounts(c.Requests))
 	}
 	for _, r := range p.Refused {
 		fmt.Fprintf(&b, "refused: %s\n", contents(snap, r.Pods))

@@ -166,9 +166,9 @@ func mismatch(code plan.Code, labels []string) string {
 	case plan.LabelUndefined:
 		return list + " " + are + " required, and the pool does not define " + them
 	case plan.LabelExcluded:
-		return "no value of " + list + " suits both sides"
+		return "no value of " + list + " satisfies both pod and pool"
 	}
-	return "no type has what is required of " + list
+	return "no type satisfies the requirements on " + list
 }
 
 // and joins the members of a list with commas and "and".

@@ -15,7 +15,7 @@ import (
 //	pool default: needs 512Gi of memory, the largest of 12 types has 384Gi
 //	  label topology.kubernetes.io/zone (pod: In [a])     40 types -> 12
 //	  memory at least 512Gi                               12 types -> 0
-//	  3 types would do if label topology.kubernetes.io/zone were not required
+//	  3 types would fit if label topology.kubernetes.io/zone were not required
 //	4 nodes of 5: needs 512Gi of memory, at most 12Gi is free
 //	1 node of 5: taint dedicated=db:NoSchedule is not tolerated
 func Tree(snap *model.Snapshot, r plan.Refusal) string {
@@ -30,7 +30,7 @@ func Tree(snap *model.Snapshot, r plan.Refusal) string {
 		fmt.Fprintln(&b, c.Text)
 	}
 	if r.Dropped > 0 {
-		fmt.Fprintf(&b, "without %s it is the same\n", count(r.Dropped, "preference"))
+		fmt.Fprintf(&b, "the result is the same without %s\n", count(r.Dropped, "preference"))
 	}
 	return b.String()
 }
@@ -47,7 +47,7 @@ func writePool(b *strings.Builder, snap *model.Snapshot, r plan.Refusal, p *plan
 		fmt.Fprintf(b, "  %s\n", change(snap, c))
 	}
 	if n := len(p.Filters); n > 0 && p.Filters[n-1].After == 0 && len(p.Nearest) == 0 {
-		fmt.Fprintln(b, "  more than one thing is in the way")
+		fmt.Fprintln(b, "  more than one constraint excludes all types")
 	}
 }
 
@@ -62,7 +62,7 @@ func rule(snap *model.Snapshot, v plan.Verdict) string {
 	case plan.ResourceTooLarge, plan.CombinationTooLarge:
 		return o.resource() + " at least " + Quantity(o.resource(), v.Need)
 	case plan.NoOffering:
-		return "on sale"
+		return "available offering"
 	case plan.ReservationTaken:
 		return "reserved capacity that is not used up"
 	case plan.SpotShareReached:
@@ -80,7 +80,7 @@ func rule(snap *model.Snapshot, v plan.Verdict) string {
 // change returns the change that would help, and how many types would then fit.
 func change(snap *model.Snapshot, c plan.Change) string {
 	o := operands{snap, c.Rule}
-	would := count(c.Types, "type") + " would do "
+	would := count(c.Types, "type") + " would fit "
 	switch c.Rule.Code {
 	case plan.TaintNotTolerated:
 		return would + "if taint " + Taint(c.Rule.Taint) + " were tolerated"
@@ -93,18 +93,18 @@ func change(snap *model.Snapshot, c plan.Change) string {
 		_, have := o.needHave()
 		return would + "for at most " + have + " of " + o.resource()
 	case plan.NoOffering, plan.ReservationTaken:
-		return would + "if they were on sale"
+		return would + "if they had an available offering"
 	case plan.MinValuesUnmet:
 		return would + "if minValues of " + o.key() + " were at most " + strconv.FormatInt(c.Rule.Have, 10)
 	case plan.LimitReached:
 		need, _ := o.needHave()
-		return would + "if the limit left " + need + " of " + o.resource()
+		return would + "if the limit had " + need + " of " + o.resource() + " left"
 	case plan.NodeLimitReached:
 		return would + "if the limit of nodes were higher"
 	case plan.SpotShareReached:
 		return would + "if one of them might have a larger share of the spot capacity"
 	case plan.TypesSpared:
-		return count(c.Types, "type") + " with devices would do, and are left to pods that ask for some"
+		return count(c.Types, "type") + " with devices would fit, and are reserved for pods that request devices"
 	}
 	return would + "otherwise"
 }

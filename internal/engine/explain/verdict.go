@@ -104,7 +104,7 @@ var sayings = [...]saying{
 	plan.PoolBarren:          {"PoolBarren", poolBarren},
 	plan.TaintNotTolerated:   {"TaintNotTolerated", func(o operands) string { return "taint " + Taint(o.Taint) + " is not tolerated" }},
 	plan.LabelUndefined:      {"LabelUndefined", func(o operands) string { return o.key() + " is required, and the pool does not define it" }},
-	plan.LabelExcluded:       {"LabelExcluded", func(o operands) string { return "no value of " + o.key() + " suits both sides" }},
+	plan.LabelExcluded:       {"LabelExcluded", func(o operands) string { return "no value of " + o.key() + " satisfies both pod and pool" }},
 	plan.TypesExcluded:       {"TypesExcluded", typesExcluded},
 	plan.ResourceTooLarge:    {"ResourceTooLarge", resourceTooLarge},
 	plan.CombinationTooLarge: {"CombinationTooLarge", combinationTooLarge},
@@ -113,18 +113,18 @@ var sayings = [...]saying{
 	plan.NodeLimitReached:    {"NodeLimitReached", func(o operands) string { return "the limit of " + strconv.FormatInt(o.Have, 10) + " nodes is reached" }},
 
 	plan.SpreadExceeded: {"SpreadExceeded", func(o operands) string {
-		return "every place left would exceed the maxSkew of the topology spread constraint on " + o.key()
+		return "every remaining domain would exceed the maxSkew of the topology spread constraint on " + o.key()
 	}},
 	plan.AffinityUnmet: {"AffinityUnmet", func(o operands) string {
-		return "the pod affinity on " + o.key() + " asks for a pod that is in none of the places left"
+		return "no remaining domain has a pod that the pod affinity on " + o.key() + " selects"
 	}},
 	plan.AntiAffinityBlocked: {"AntiAffinityBlocked", func(o operands) string {
-		return "every place left is kept apart by pod anti-affinity on " + o.key() + ", of these pods or of pods that are there"
+		return "pod anti-affinity on " + o.key() + ", of these pods or of existing pods, excludes every remaining domain"
 	}},
 	plan.MinValuesUnmet:   {"MinValuesUnmet", minValuesUnmet},
 	plan.ReservationTaken: {"ReservationTaken", reservationTaken},
-	plan.TypesSpared:      {"TypesSpared", says("types with devices are left to pods that ask for some")},
-	plan.NoPlaceFound:     {"NoPlaceFound", says("beside the other pods that wait no place was found")},
+	plan.TypesSpared:      {"TypesSpared", says("instance types with devices are reserved for pods that request devices")},
+	plan.NoPlaceFound:     {"NoPlaceFound", says("no capacity left after placing the other pending pods")},
 	plan.NotReached:       {"NotReached", says("the work budget was spent before this was reached")},
 	plan.TooManyDomains: {"TooManyDomains", func(o operands) string {
 		return "the topology keys of the constraints between pods have more combinations of values than the limit of " +
@@ -132,22 +132,24 @@ var sayings = [...]saying{
 	}},
 
 	plan.HostPortTaken: {"HostPortTaken", func(o operands) string {
-		return "a pod on " + o.node() + " takes host port " + strconv.FormatInt(o.Have, 10)
+		return "a pod on " + o.node() + " uses host port " + strconv.FormatInt(o.Have, 10)
 	}},
 	plan.NodeFull:    {"NodeFull", nodeFull},
-	plan.NodeLeaving: {"NodeLeaving", func(o operands) string { return o.node() + " is leaving" }},
+	plan.NodeLeaving: {"NodeLeaving", func(o operands) string { return o.node() + " is being removed" }},
 
-	plan.NodeGone:      {"NodeGone", func(o operands) string { return o.node() + " is gone" }},
-	plan.NodeBusy:      {"NodeBusy", func(o operands) string { return o.node() + " was to be empty and has " + count(int(o.Have), "pod") }},
-	plan.NodeProtected: {"NodeProtected", nodeProtected},
-	plan.NodeNominated: {"NodeNominated", func(o operands) string { return o.node() + " is promised to pods" }},
-	plan.NodeTooYoung:  {"NodeTooYoung", func(o operands) string { return "for " + o.node() + " consolidateAfter has not passed" }},
-	plan.NodeNotReady:  {"NodeNotReady", func(o operands) string { return o.node() + " is not initialized" }},
-	plan.NodeTaken:     {"NodeTaken", func(o operands) string { return "another command has " + o.node() }},
-	plan.BudgetExhausted: {"BudgetExhausted", func(o operands) string {
-		return "the pool's budget allows " + count(int(o.Have), "node") + " at once, and no more"
+	plan.NodeGone: {"NodeGone", func(o operands) string { return o.node() + " is gone" }},
+	plan.NodeBusy: {"NodeBusy", func(o operands) string {
+		return o.node() + " is expected to be empty and has " + count(int(o.Have), "pod")
 	}},
-	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so that none may be disrupted")},
+	plan.NodeProtected: {"NodeProtected", nodeProtected},
+	plan.NodeNominated: {"NodeNominated", func(o operands) string { return "pods are nominated to " + o.node() }},
+	plan.NodeTooYoung:  {"NodeTooYoung", func(o operands) string { return "consolidateAfter of " + o.node() + " has not passed yet" }},
+	plan.NodeNotReady:  {"NodeNotReady", func(o operands) string { return o.node() + " is not initialized" }},
+	plan.NodeTaken:     {"NodeTaken", func(o operands) string { return o.node() + " is part of another command" }},
+	plan.BudgetExhausted: {"BudgetExhausted", func(o operands) string {
+		return "the pool's budget allows at most " + count(int(o.Have), "node") + " at once"
+	}},
+	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so no node may be disrupted")},
 	plan.PolicyForbids:    {"PolicyForbids", says("the pool's consolidation policy forbids it")},
 	plan.PoolGone:         {"PoolGone", says("the pool is gone")},
 	plan.PoolRefused:      {"PoolRefused", func(o operands) string { return "the pool of " + o.node() + " is refused: " + o.rejection() }},
@@ -158,14 +160,14 @@ var sayings = [...]saying{
 		return "the pool of " + o.node() + " has " + count(int(o.Have), "node") + " for " + count(int(o.Need), "replica") + "; others are being replaced"
 	}},
 	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
-		return "a consolidation launched " + o.node() + ", or moved pods to it, less than " + span(o.Need) + " ago; the pool's annotation karpenter-go.github.io/min-stay sets for how long that stands"
+		return "a consolidation launched " + o.node() + ", or moved pods to it, less than " + span(o.Need) + " ago; the pool's annotation karpenter-go.github.io/min-stay sets this duration"
 	}},
 	plan.NodeExpecting: {"NodeExpecting", func(o operands) string {
-		return o.node() + " is kept for pods that were moved to it and have not been started again yet"
+		return o.node() + " is kept for pods that were moved to it and are not bound yet"
 	}},
-	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " has not drifted, or no longer" }},
+	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " is not drifted" }},
 	plan.PriceUnknown: {"PriceUnknown", func(o operands) string {
-		return "what " + o.node() + " costs is not known: its instance type, zone or capacity type is not on sale"
+		return "the price of " + o.node() + " is unknown: its instance type has no offering in its zone and capacity type"
 	}},
 	plan.PDBBlocks: {"PDBBlocks", func(o operands) string {
 		return o.pdb() + " allows no eviction of " + o.pod() + " on " + o.node() + " now"
@@ -173,28 +175,28 @@ var sayings = [...]saying{
 	plan.PDBsConflict: {"PDBsConflict", pdbsConflict},
 	plan.PodsHomeless: {"PodsHomeless", podsHomeless},
 	plan.NoSaving: {"NoSaving", func(o operands) string {
-		return "nothing that was tried would run the pods of " + o.node() + " for less"
+		return "no change that was tried runs the pods of " + o.node() + " for less"
 	}},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
-		return "the policy Balanced wants a score of " + thousandths(o.Need) + " or more, and to remove " + o.node() + " has " + thousandths(o.Have)
+		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.node() + " scores " + thousandths(o.Have)
 	}},
 	plan.SpotForbidden: {"SpotForbidden", func(o operands) string {
 		return o.node() + " is a spot node, and only another spot node would cost less; the feature gate SpotToSpotConsolidation is off"
 	}},
 	plan.ReplacementChanged: {"ReplacementChanged", func(o operands) string {
-		return "the replacement " + o.Node + " is no longer what would be bought"
+		return "the replacement " + o.Node + " is no longer what would be launched"
 	}},
-	plan.PodGone:         {"PodGone", says("the pods no longer wait")},
+	plan.PodGone:         {"PodGone", says("the pods are no longer pending")},
 	plan.ReplacementLost: {"ReplacementLost", func(o operands) string { return "the replacement " + o.Node + " is gone" }},
-	plan.DeadlinePassed:  {"DeadlinePassed", says("it took too long")},
+	plan.DeadlinePassed:  {"DeadlinePassed", says("the deadline has passed")},
 	plan.SpotShareReached: {"SpotShareReached", func(o operands) string {
-		return "all that would do is on sale as spot only, and each has its " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity (max-spot-share)"
+		return "all matching types are available as spot only, and each has reached its " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity (max-spot-share)"
 	}},
 	plan.SpotShareExceeded: {"SpotShareExceeded", func(o operands) string {
-		return "without " + o.node() + " one instance type in one zone would have " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity, of " +
-			strconv.FormatInt(o.Need, 10) + "% that it may have (max-spot-share)"
+		return "without " + o.node() + " one instance type in one zone would have " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity, and may have at most " +
+			strconv.FormatInt(o.Need, 10) + "% (max-spot-share)"
 	}},
 	plan.ReplacementsFailed: {"ReplacementsFailed", replacementsFailed},
 	plan.LaunchesHeld:       {"LaunchesHeld", launchesHeld},
@@ -213,12 +215,12 @@ func launchesHeld(o operands) string {
 	if o.Pool != "" {
 		sooner = "; to launch at once, remove the annotation karpenter-go.github.io/launch-backoff of NodePool " + o.Pool
 	}
-	return count(int(o.Have), "node") + " launched for pods of " + whose + " led to nothing: none of the pods has run for a minute" + fates +
+	return count(int(o.Have), "node") + " launched for pods of " + whose + " had no effect: none of the pods has run for a minute" + fates +
 		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339) + sooner
 }
 
 func replacementsFailed(o operands) string {
-	failed := "replacements for " + o.node() + " cannot be had: "
+	failed := "replacements for " + o.node() + " cannot be launched: "
 	if o.Have > 0 {
 		failed = "replacements failed " + count(int(o.Have), "time") + " in a row; "
 	}
@@ -255,25 +257,26 @@ func pdbsConflict(o operands) string {
 	if o.Have > 2 {
 		others = count(int(o.Have-1), "other")
 	}
-	return o.pod() + " on " + o.node() + " is selected by " + o.pdb() + " and " + others + ", and is then refused eviction; leave it one"
+	return o.pod() + " on " + o.node() + " is selected by " + o.pdb() + " and " + others +
+		"; the API server refuses to evict such a pod: keep one"
 }
 
 func podsHomeless(o operands) string {
 	if o.Have > 1 {
-		return count(int(o.Have), "pod") + " of " + o.node() + " would have no place elsewhere, " + o.pod() + " among them"
+		return count(int(o.Have), "pod") + " of " + o.node() + " would be unschedulable elsewhere, " + o.pod() + " among them"
 	}
-	return o.pod() + " of " + o.node() + " would have no place elsewhere"
+	return o.pod() + " of " + o.node() + " would be unschedulable elsewhere"
 }
 
 func savingTooSmall(o operands) string {
 	if o.Need >= plan.Unpayable {
-		return "no saving is worth moving the pods of " + o.node() + ": what that costs has no time to be paid back"
+		return "no saving is worth moving the pods of " + o.node() + ": the payback time is too short for any saving"
 	}
-	worth := "; to be worth the disruption it takes " + dollars(o.Need)
+	worth := "; the disruption requires a saving of " + dollars(o.Need) + " per hour"
 	if o.Have <= 0 {
-		return "without " + o.node() + " the fleet would cost no less" + worth
+		return "removing " + o.node() + " saves nothing" + worth
 	}
-	return "without " + o.node() + " the fleet would cost " + dollars(o.Have) + " per hour less" + worth + " (annotations payback, move-price and min-saving of the pool)"
+	return "removing " + o.node() + " saves " + dollars(o.Have) + " per hour" + worth + " (annotations payback, move-price and min-saving of the pool)"
 }
 
 // span returns a number of seconds in the notation of users: 1h, not 1h0m0s.
@@ -289,15 +292,15 @@ func span(seconds int64) string {
 }
 
 func roomTooTight(o operands) string {
-	text := "the pods of " + o.node() + " would fit elsewhere, but tightly; kube-scheduler may pack them another way, and "
+	text := "the pods of " + o.node() + " would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then "
 	if o.Holder != nil {
-		return text + "nothing could be bought for " + o.pod()
+		return text + "no node could be launched for " + o.pod()
 	}
-	left := "only " + dollars(o.Have) + " per hour of the saving would be left"
+	left := "only " + dollars(o.Have) + " per hour of the saving would remain"
 	if o.Have <= 0 {
-		left = "nothing of the saving would be left"
+		left = "nothing of the saving would remain"
 	}
-	return text + left + " after a node is bought for the rest; to be worth the disruption it takes " + dollars(o.Need)
+	return text + left + " after a node is launched for the rest; the disruption requires a saving of " + dollars(o.Need) + " per hour"
 }
 
 // dollars returns nano-USD as USD with four digits.
@@ -310,7 +313,7 @@ func dollars(nano int64) string {
 func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'g', -1, 64) }
 
 func typesExcluded(o operands) string {
-	return "none of " + count(o.Types, "type") + " has what is required of " + o.key()
+	return "none of " + count(o.Types, "type") + " satisfies the requirements on " + o.key()
 }
 
 func resourceTooLarge(o operands) string {
@@ -331,32 +334,32 @@ func resourceTooLarge(o operands) string {
 
 func combinationTooLarge(o operands) string {
 	need, _ := o.needHave()
-	return "none of " + count(o.Types, "type") + " has enough of everything (of those with enough of the rest, none has " + need + " of " + o.resource() + ")"
+	return "none of " + count(o.Types, "type") + " has enough of every resource (of those with enough of the others, none has " + need + " of " + o.resource() + ")"
 }
 
 func noOffering(o operands) string {
 	if o.Types == 0 {
-		return "nothing is on sale"
+		return "no instance type has an available offering"
 	}
-	return "of " + count(o.Types, "type") + " that would do none is on sale in the zones and capacity types that are left"
+	return "none of " + count(o.Types, "matching type") + " has an available offering in the remaining zones and capacity types"
 }
 
 func minValuesUnmet(o operands) string {
-	return "minValues of " + o.key() + " is " + strconv.FormatInt(o.Need, 10) + ", the " + count(o.Types, "type") + " that would do have " +
-		strconv.FormatInt(o.Have, 10)
+	return "minValues of " + o.key() + " is " + strconv.FormatInt(o.Need, 10) + ", with " + count(int(o.Have), "value") + " in " +
+		count(o.Types, "matching type")
 }
 
 func reservationTaken(o operands) string {
-	return "the reserved capacity is used up, and of " + count(o.Types, "type") + " that would do nothing else is on sale"
+	return "the reserved capacity is used up, and none of " + count(o.Types, "matching type") + " has another available offering"
 }
 
 func limitReached(o operands) string {
 	need, have := o.needHave()
-	text := "the limit leaves " + have + " of " + o.resource()
+	text := "the limit has " + have + " of " + o.resource() + " left"
 	if o.Types == 0 {
 		return text + ", the node has " + need
 	}
-	return text + ", the smallest of " + count(o.Types, "type") + " that would do has " + need
+	return text + ", the smallest of " + count(o.Types, "matching type") + " has " + need
 }
 
 func nodeFull(o operands) string {

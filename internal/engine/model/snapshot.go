@@ -40,6 +40,9 @@ type Snapshot struct {
 	// Planned holds the nodes of the same plan for these pods, by UID. They are newer than nominations, which are
 	// written after the plan.
 	Planned map[string]string
+	// Renamed holds the names of those claims of the same plan whose first name was taken, by that first name
+	// (plan.ClaimName). The next plan keeps them, because they may have been created without a reply.
+	Renamed map[string]string
 	// EvictionBlocked holds the UIDs of pods in Groups that run on a node being removed and cannot be evicted at
 	// present (plan.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for it.
 	EvictionBlocked map[string]bool

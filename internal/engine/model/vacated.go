@@ -123,6 +123,17 @@ func (s *Snapshot) InTurns(turns map[string]int, planned map[string]string) *Sna
 	return &what
 }
 
+// Renaming returns the snapshot with the names that an earlier plan gave to claims whose first name was taken. The
+// receiver is unchanged.
+func (s *Snapshot) Renaming(renamed map[string]string) *Snapshot {
+	if len(renamed) == 0 {
+		return s
+	}
+	what := *s
+	what.Renamed = renamed
+	return &what
+}
+
 // Promising returns the snapshot with Promised replaced on some nodes, by name of the node. Unaffected parts are
 // shared; the receiver is unchanged.
 func (s *Snapshot) Promising(promised map[string][]string) *Snapshot {

@@ -16,72 +16,89 @@ import (
 // allow; then the one with the fewest pods; then the cheapest. The order of assignment is an order in which
 // kube-scheduler would admit the pods.
 
-// domain is a choice: one atom for each key that the task must be pinned to.
+// assigner assigns groups to domains.
+type assigner struct {
+	snap      *model.Snapshot
+	counters  *counters
+	admission *admission
+	fit       *fitChecker
+	nodes     *existingNodes
+	fleet     *fleet
+	budget    *budget
+	// order is the pods in the order of their assignment.
+	order []*model.Pod
+	// known caches which atoms of a key some node or pool can have.
+	known map[label.Key]bitset.Set
+	// keptRows is how many rows the domains of the groups keep; combine.go.
+	keptRows int
+}
+
+// domain is a choice: one atom for each key that the group must be pinned to.
 type domain struct {
 	atoms []int
-	// rows are the task's rows in the domain, nil if the run keeps too many; see rowsIn.
+	// rows are the group's rows in the domain, nil if the run keeps too many; see rowsIn.
 	rows []label.Row
 	// room is how many more pods of the group the nodes of the domain may take by their free resources, counted up to
 	// the number of pods.
 	room int
-	// buys reports that some pool can launch a node in the domain that holds a pod. price is the price of the cheapest
-	// such node.
-	buys  bool
-	price int64
-	// joins: no node has room, and no available offering there holds a pod, but an open bin does. It may have types
+	// launchable reports that some pool can launch a node in the domain that holds a pod. price is the price of the
+	// cheapest such node.
+	launchable bool
+	price      int64
+	// joinable: no node has room, and no available offering there holds a pod, but an open bin does. It may have types
 	// that are not launched for the pods, or be the last node of a pool's limit or of a reservation.
-	joins bool
-	id    string
-	// counted is, for each counter that the task's pods touch, whether they count there.
+	joinable bool
+	id       string
+	// counted is, for each counter that the group's pods touch, whether they count there.
 	counted []membership
 	// nodes are the indexes of the run's nodes that are in the domain.
 	nodes []int
 }
 
-// assign splits a task into lots, one for each domain that gets pods. Pods without an admissible domain remain in
+// assign splits a group into batches, one for each domain that gets pods. Pods without an admissible domain remain in
 // t.left.
-func (r *run) assign(t *task) []*lot {
-	if t.rules.none() {
-		l := &lot{task: t, left: t.left, rows: t.rows, first: len(r.order)}
-		r.order = append(r.order, t.left...)
-		t.left = nil
-		return []*lot{l}
+func (as *assigner) assign(pg *pendingGroup) []*domainBatch {
+	if pg.rules.none() {
+		batch := &domainBatch{pending: pg, left: pg.left, rows: pg.rows, first: len(as.order)}
+		as.order = append(as.order, pg.left...)
+		pg.left = nil
+		return []*domainBatch{batch}
 	}
-	if t.domains == nil {
-		t.domains = r.domains(t)
+	if pg.choices.domains == nil {
+		pg.choices.domains = as.domains(pg)
 	}
-	lots := make([]*lot, len(t.domains))
-	rest := t.left[:0:0]
-	chooser := r.chooser(t)
-	for i, p := range t.left {
-		if r.spent() {
-			rest, t.unreached = t.left[i:], true
+	batches := make([]*domainBatch, len(pg.choices.domains))
+	rest := pg.left[:0:0]
+	chooser := as.chooser(pg)
+	for i, p := range pg.left {
+		if as.budget.spent() {
+			rest, pg.unreached = pg.left[i:], true
 			break
 		}
 		at := chooser.next()
 		if at < 0 {
-			rest = t.left[i:]
+			rest = pg.left[i:]
 			break
 		}
-		if lots[at] == nil {
-			lots[at] = &lot{task: t, rows: r.rowsIn(t, t.domains[at]), to: t.domains[at], first: len(r.order),
-				expected: t.domains[at].room > 0}
+		if batches[at] == nil {
+			batches[at] = &domainBatch{pending: pg, rows: pg.rowsIn(as.snap.Space, pg.choices.domains[at]), domain: pg.choices.domains[at],
+				first: len(as.order), expected: pg.choices.domains[at].room > 0}
 		}
-		lots[at].left = append(lots[at].left, p)
-		lots[at].turns = append(lots[at].turns, len(r.order))
-		r.order = append(r.order, p)
-		r.count(t, t.domains[at], 1)
-		t.domains[at].room--
+		batches[at].left = append(batches[at].left, p)
+		batches[at].turns = append(batches[at].turns, len(as.order))
+		as.order = append(as.order, p)
+		as.counters.assign(pg, pg.choices.domains[at], 1)
+		pg.choices.domains[at].room--
 	}
-	t.left = rest
-	return slices.DeleteFunc(lots, func(l *lot) bool { return l == nil })
+	pg.left = rest
+	return slices.DeleteFunc(batches, func(batch *domainBatch) bool { return batch == nil })
 }
 
-// crowd returns how many pods the spread constraints count in the domain.
-func (r *rules) crowd(d *domain) int {
+// podsIn returns how many pods the spread constraints count in the domain.
+func (r *rules) podsIn(d *domain) int {
 	n := 0
 	for i := range r.spreads {
-		n += r.spreads[i].counts[r.atom(d, r.spreads[i].key)]
+		n += r.spreads[i].counter.counts[r.atom(d, r.spreads[i].counter.key)]
 	}
 	return n
 }
@@ -92,61 +109,45 @@ func (r *rules) atom(d *domain, key label.Key) int {
 	return d.atoms[at]
 }
 
-// count adds n pods of the task to the counters of the domain.
-func (r *run) count(t *task, d *domain, n int) {
-	if d.counted == nil {
-		rows := r.rowsIn(t, d)
-		d.counted = make([]membership, len(t.rules.touched))
-		for i, c := range t.rules.touched {
-			d.counted[i] = c.filter.pods(r.snap.Space, rows, t.group.Tolerations)
-		}
-	}
-	for i, c := range t.rules.touched {
-		if atom := t.rules.atom(d, c.key); atom != r.snap.Space.Absent(c.key) {
-			c.add(atom, n, d.counted[i])
-		}
-	}
-}
+// domains lists the choices of a group: every combination of atoms that its rows admit and in which a node exists or
+// may be launched. If the budget is spent, the list is incomplete.
+func (as *assigner) domains(pg *pendingGroup) []*domain { return as.usable(pg, as.combinations(pg)) }
 
-// domains lists the choices of a task: every combination of atoms that its rows admit and in which a node exists or may
-// be launched. If the budget is spent, the list is incomplete.
-func (r *run) domains(t *task) []*domain { return r.usable(t, r.combinations(t)) }
-
-// usable returns the domains of the tuples of atoms that have capacity for a pod of the task.
-func (r *run) usable(t *task, tuples [][]int) []*domain {
+// usable returns the domains of the tuples of atoms that have capacity for a pod of the group.
+func (as *assigner) usable(pg *pendingGroup, tuples [][]int) []*domain {
 	var list []*domain
 	for _, atoms := range tuples {
-		if r.spent() {
+		if as.budget.spent() {
 			break
 		}
-		rows := r.pinned(t, atoms)
+		rows := pg.pinned(as.snap.Space, atoms)
 		if len(rows) == 0 {
 			continue
 		}
 		d := &domain{atoms: atoms, id: idOf(atoms)}
-		r.keepRows(d, rows)
-		d.price, d.buys = r.cheapestFor(t, d, rows)
+		as.keepRows(d, rows)
+		d.price, d.launchable = as.cheapestFor(pg, d, rows)
 		list = append(list, d)
 	}
-	r.findRoom(t, list)
+	as.findRoom(pg, list)
 	return slices.DeleteFunc(list, func(d *domain) bool {
-		d.joins = d.room == 0 && !d.buys && !r.spent() && r.takesInBin(t, d)
+		d.joinable = d.room == 0 && !d.launchable && !as.budget.spent() && as.joinableFor(pg, d)
 		return d.closed()
 	})
 }
 
-// closed reports whether the domain has no capacity for a pod of the task: on nodes, in open bins and in available
+// closed reports whether the domain has no capacity for a pod of the group: on nodes, in open bins and in available
 // offerings.
-func (d *domain) closed() bool { return d.room <= 0 && !d.buys && !d.joins }
+func (d *domain) closed() bool { return d.room <= 0 && !d.launchable && !d.joinable }
 
-// takesInBin reports whether an open bin in the domain fits a pod of the task.
-func (r *run) takesInBin(t *task, d *domain) bool {
-	if len(t.left) == 0 {
+// joinableFor reports whether an open bin in the domain fits a pod of the group.
+func (as *assigner) joinableFor(pg *pendingGroup, d *domain) bool {
+	if len(pg.left) == 0 {
 		return false
 	}
-	l := &lot{task: t, left: t.left[:1], rows: r.rowsIn(t, d)}
-	return slices.ContainsFunc(r.bins, func(b *bin) bool {
-		_, some := r.joinedBy(l, b)
+	batch := &domainBatch{pending: pg, left: pg.left[:1], rows: pg.rowsIn(as.snap.Space, d)}
+	return slices.ContainsFunc(as.fleet.bins, func(b *bin) bool {
+		_, some := as.fleet.joinedBy(batch, b)
 		return some
 	})
 }
@@ -159,12 +160,12 @@ func idOf(atoms []int) string {
 	return string(id)
 }
 
-// atomsOf returns the atoms of the key that the task's rows admit and that some node or pool can have.
-func (r *run) atomsOf(t *task, key label.Key) bitset.Set {
-	known := r.knownAtoms(key)
-	from, to := r.snap.Space.Span(key)
-	asked := bitset.New(r.snap.Space.Atoms(key))
-	for _, row := range t.rows {
+// atomsOf returns the atoms of the key that the group's rows admit and that some node or pool can have.
+func (as *assigner) atomsOf(pg *pendingGroup, key label.Key) bitset.Set {
+	known := as.knownAtoms(key)
+	from, to := as.snap.Space.Span(key)
+	asked := bitset.New(as.snap.Space.Atoms(key))
+	for _, row := range pg.rows {
 		asked.OrWith(bitset.Set(row[from:to]))
 	}
 	asked.AndWith(known)
@@ -172,52 +173,34 @@ func (r *run) atomsOf(t *task, key label.Key) bitset.Set {
 }
 
 // knownAtoms returns the atoms of the key that some node or pool can have.
-func (r *run) knownAtoms(key label.Key) bitset.Set {
-	if set := r.atoms[key]; set != nil {
+func (as *assigner) knownAtoms(key label.Key) bitset.Set {
+	if set := as.known[key]; set != nil {
 		return set
 	}
-	space := r.snap.Space
+	space := as.snap.Space
 	set := bitset.New(space.Atoms(key))
 	from, to := space.Span(key)
-	for _, n := range r.snap.Nodes {
+	for _, n := range as.snap.Nodes {
 		set.OrWith(bitset.Set(n.Row[from:to]))
 	}
-	for _, m := range r.pools {
-		if m.open() {
-			m.sells(space, key, set)
+	for _, ps := range as.fleet.pools {
+		if ps.open() {
+			ps.addDomains(space, key, set)
 		}
 	}
-	if r.atoms == nil {
-		r.atoms = map[label.Key]bitset.Set{}
+	if as.known == nil {
+		as.known = map[label.Key]bitset.Set{}
 	}
-	r.atoms[key] = set
+	as.known[key] = set
 	return set
 }
 
-// pinned returns the task's rows, narrowed to the atoms.
-func (r *run) pinned(t *task, atoms []int) []label.Row {
-	space := r.snap.Space
-	var rows []label.Row
-next:
-	for _, row := range t.rows {
-		fixed := slices.Clone(row)
-		for i, key := range t.rules.pins {
-			if !space.HasAtom(row, key, atoms[i]) {
-				continue next
-			}
-			space.SetOnly(fixed, key, atoms[i])
-		}
-		rows = append(rows, fixed)
-	}
-	return rows
-}
-
-// findRoom determines the nodes of each domain and how many pods of the task they may take. It counts up to the number
+// findRoom determines the nodes of each domain and how many pods of the group they may take. It counts up to the number
 // of pods, except for pods with affinity, which choose by the total. A node with open labels is in no domain yet.
-func (r *run) findRoom(t *task, domains []*domain) {
-	byID := r.nodesBy(t.rules.pins)
-	want, enough := model.SlackOf(t.group.Requests), len(t.left)
-	if len(t.rules.affinities) > 0 {
+func (as *assigner) findRoom(pg *pendingGroup, domains []*domain) {
+	byID := as.nodes.nodesBy(pg.rules.pins)
+	want, enough := model.SlackOf(pg.group.Requests), len(pg.left)
+	if len(pg.rules.affinities) > 0 {
 		enough = math.MaxInt32
 	}
 	for _, d := range domains {
@@ -226,35 +209,35 @@ func (r *run) findRoom(t *task, domains []*domain) {
 			continue
 		}
 		d.nodes = *list
-		rows := r.rowsIn(t, d)
+		rows := pg.rowsIn(as.snap.Space, d)
 		for _, i := range d.nodes {
-			if !r.slack[i].Holds(want) || !t.group.Requests.Fits(r.nodes[i].free) {
+			if !as.nodes.slack[i].Holds(want) || !pg.group.Requests.Fits(as.nodes.list[i].free) {
 				continue
 			}
-			if d.room = min(d.room+r.roomOn(t, rows, r.nodes[i]), math.MaxInt32); d.room >= enough {
+			if d.room = min(d.room+as.roomOn(pg, rows, as.nodes.list[i]), math.MaxInt32); d.room >= enough {
 				break
 			}
 		}
 	}
 }
 
-// nodesBy returns the indexes of the run's nodes by their atoms on the keys, see idOf. Many tasks pin the same keys and
-// share the lists.
-func (r *run) nodesBy(keys []label.Key) map[string]*[]int {
+// nodesBy returns the indexes of the run's nodes by their atoms on the keys, see idOf. Many groups pin the same keys
+// and share the lists.
+func (e *existingNodes) nodesBy(keys []label.Key) map[string]*[]int {
 	var of []byte
 	for _, key := range keys {
 		of = binary.AppendUvarint(of, uint64(key))
 	}
-	if known := r.partitions[string(of)]; known != nil {
+	if known := e.partitions[string(of)]; known != nil {
 		return known
 	}
 	byID := map[string]*[]int{}
 	var id []byte
 next:
-	for i, n := range r.nodes {
+	for i, n := range e.list {
 		id = id[:0]
 		for _, key := range keys {
-			atom := r.snap.Space.Only(n.row, key)
+			atom := e.snap.Space.Only(n.row, key)
 			if atom < 0 {
 				continue next
 			}
@@ -267,48 +250,48 @@ next:
 		}
 		*list = append(*list, i)
 	}
-	if r.partitions == nil {
-		r.partitions = map[string]map[string]*[]int{}
+	if e.partitions == nil {
+		e.partitions = map[string]map[string]*[]int{}
 	}
-	r.partitions[string(of)] = byID
+	e.partitions[string(of)] = byID
 	return byID
 }
 
-// roomOn returns how many pods of the task the node may take. The first pod of a self-affine group may make any node
+// roomOn returns how many pods of the group the node may take. The first pod of a self-affine group may make any node
 // its domain.
-func (r *run) roomOn(t *task, rows []label.Row, n *target) int {
-	fit := r.fits(t, rows, n)
-	if fit.Count == 0 && len(t.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
-		fit = r.fitsPlace(t, &n.place, true)
+func (as *assigner) roomOn(pg *pendingGroup, rows []label.Row, n *target) int {
+	fit := as.fit.node(pg, rows, n)
+	if fit.Count == 0 && len(pg.rules.hostAffinities) > 0 && fit.Verdict.Code == plan.AffinityUnmet {
+		fit = as.fit.place(pg, &n.place, true)
 	}
 	return fit.Count
 }
 
-// sellsIn reports whether a node of the pool may be in the domain at all.
-func (r *run) sellsIn(m *market, t *task, d *domain) bool {
-	for i, key := range t.rules.pins {
-		if !r.snap.Space.HasAtom(m.pool.Start, key, d.atoms[i]) {
+// launchableIn reports whether a node of the pool may be in the domain at all.
+func (as *assigner) launchableIn(ps *poolState, pg *pendingGroup, d *domain) bool {
+	for i, key := range pg.rules.pins {
+		if !as.snap.Space.HasAtom(ps.spec.Start, key, d.atoms[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// cheapestFor returns the price of the cheapest available node in the domain that holds a pod of the task.
-func (r *run) cheapestFor(t *task, d *domain, rows []label.Row) (int64, bool) {
+// cheapestFor returns the price of the cheapest available node in the domain that holds a pod of the group.
+func (as *assigner) cheapestFor(pg *pendingGroup, d *domain, rows []label.Row) (int64, bool) {
 	best, found, weight := int64(0), false, int32(0)
-	for _, m := range r.pools {
-		if found && m.pool.Weight < weight {
+	for _, ps := range as.fleet.pools {
+		if found && ps.spec.Weight < weight {
 			// A lighter pool is considered only when no heavier one can launch a node there.
 			break
 		}
-		if !m.open() || !r.sellsIn(m, t, d) {
+		if !ps.open() || !as.launchableIn(ps, pg, d) {
 			continue
 		}
-		weight = m.pool.Weight
-		for _, o := range r.offersTo(m, t, rows) {
+		weight = ps.spec.Weight
+		for _, o := range as.fleet.offersTo(ps, pg, rows) {
 			for _, p := range o.front {
-				if m.holds(t.group, p.kind) {
+				if ps.holds(pg.group, p.kind) {
 					if !found || p.price < best {
 						best, found = p.price, true
 					}
@@ -320,101 +303,18 @@ func (r *run) cheapestFor(t *task, d *domain, rows []label.Row) (int64, bool) {
 	return best, found
 }
 
-// admits evaluates every rule by domain for one more pod of the task.
-func (r *run) admits(t *task, d *domain) plan.Verdict {
-	for i := range t.rules.spreads {
-		s := &t.rules.spreads[i]
-		if !r.spreadAdmits(t, s, t.rules.atom(d, s.key)) {
-			return plan.Verdict{Code: plan.SpreadExceeded, Key: s.key}
-		}
-	}
-	for _, c := range t.rules.apart {
-		if r.keptApart(t, d, c) {
-			return plan.Verdict{Code: plan.AntiAffinityBlocked, Key: c.key}
-		}
-	}
-	return r.affinityAdmits(t, d)
+// domainOfRow returns the domain of a pod with the rules on a node of the row.
+func domainOfRow(space *label.Space, rs *rules, row label.Row) *domain {
+	return new(domain).become(space, rs, row)
 }
 
-// keptApart reports whether anti-affinity excludes the domain: it has a pod that the counter counts.
-func (r *run) keptApart(t *task, d *domain, c *counter) bool {
-	atom := t.rules.atom(d, c.key)
-	return atom != r.snap.Space.Absent(c.key) && c.counts[atom] > 0
-}
-
-// spreadAdmits evaluates topology spread: with the pod, the domain's count exceeds the least count of all domains by at
-// most maxSkew.
-func (r *run) spreadAdmits(t *task, s *spreadRule, atom int) bool {
-	if atom == r.snap.Space.Absent(s.key) {
-		return false
-	}
-	self := 0
-	if s.self {
-		self = 1
-	}
-	return s.counts[atom]+self-r.least(t, s) <= s.maxSkew
-}
-
-// affinityAdmits evaluates affinity. Required terms: the domain has a selected pod for every key; or no selected pod
-// exists anywhere and the pod selects itself, which makes it the first of its kind. Each preferred term, and each
-// volume that keeps pods together, is evaluated on its own.
-func (r *run) affinityAdmits(t *task, d *domain) plan.Verdict {
-	near := true
-	var key label.Key
-	for i := range t.rules.affinities {
-		a := &t.rules.affinities[i]
-		atom := t.rules.atom(d, a.key)
-		if atom == r.snap.Space.Absent(a.key) {
-			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
-		}
-		switch {
-		case a.sure[atom] > 0 || a.wish && a.first():
-		case a.wish:
-			return plan.Verdict{Code: plan.AffinityUnmet, Key: a.key}
-		default:
-			near, key = false, a.key
-		}
-	}
-	if near || r.firstOfItsKind(t) {
-		return plan.Verdict{}
-	}
-	return plan.Verdict{Code: plan.AffinityUnmet, Key: key}
-}
-
-// firstOfItsKind reports whether no pod anywhere satisfies the task's required affinity terms, and the task's own pods
-// would.
-func (r *run) firstOfItsKind(t *task) bool {
-	for i := range t.rules.affinities {
-		if a := &t.rules.affinities[i]; !a.wish && !a.first() {
-			return false
-		}
-	}
-	return r.firstOnAnyHost(t)
-}
-
-// firstOnAnyHost is like firstOfItsKind, once the task's pods are assigned to domains and counted there: all terms
-// select the same pods, and none of those is on a host.
-func (r *run) firstOnAnyHost(t *task) bool {
-	for _, a := range t.rules.hostAffinities {
-		if !a.wish && !a.first(r.counters.totals) {
-			return false
-		}
-	}
-	return true
-}
-
-// domainOfRow returns the domain of a pod of the task on a node of the row.
-func (r *run) domainOfRow(t *task, row label.Row) *domain {
-	return new(domain).become(r, t, row)
-}
-
-// become turns the domain into that of a pod of the task on a node of the row.
-func (d *domain) become(r *run, t *task, row label.Row) *domain {
+// become turns the domain into that of a pod with the rules on a node of the row.
+func (d *domain) become(space *label.Space, rs *rules, row label.Row) *domain {
 	d.rows, d.atoms = append(d.rows[:0], row), d.atoms[:0]
-	for _, key := range t.rules.pins {
-		atom := domainOf(r.snap.Space, row, key)
+	for _, key := range rs.pins {
+		atom := domainOf(space, row, key)
 		if atom < 0 {
-			atom = r.snap.Space.Absent(key)
+			atom = space.Absent(key)
 		}
 		d.atoms = append(d.atoms, atom)
 	}

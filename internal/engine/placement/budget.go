@@ -8,7 +8,7 @@ import (
 )
 
 // The work budget. Options.WorkBudget limits a run by work, not by time, so that every machine computes the same plan.
-// A unit of work is one evaluation: whether a group fits a node, a bin or a domain, or whether a prospect fits.
+// A unit of work is one evaluation: whether a group fits a node, a bin or a domain, or whether a candidate fits.
 //
 // The first half of the budget is for a run without portions. If it finishes, its plan is the same as without a budget.
 // If not, the run starts again with portions: a few groups of one namespace at a time. Each portion is placed for good
@@ -21,93 +21,100 @@ import (
 // all with equal probability, so that expensive unschedulable groups, regardless of priority and number, cannot keep
 // the others from being reached forever.
 
-// portion is how many groups are placed together.
-const portion = 32
+// portionSize is how many groups are placed together.
+const portionSize = 32
 
-// batch is some groups of one namespace that are placed together.
-type batch struct {
+// portion is some groups of one namespace that are placed together.
+type portion struct {
 	namespace string
 	rank      int32
-	// turn is how many batches of the same namespace and rank precede.
-	turn  int
-	tasks []*task
+	// turn is how many portions of the same namespace and rank precede.
+	turn   int
+	groups []*pendingGroup
 }
 
-// worked adds to the work done by the run.
-func (r *run) worked(questions int) { r.work += questions }
+// budget counts the work of a run.
+type budget struct {
+	limit int
+	work  int
+	mode  mode
+}
+
+// spend adds to the work done by the run.
+func (b *budget) spend(questions int) { b.work += questions }
 
 // over reports whether a run without portions has spent its part of the budget.
-func (r *run) over() bool {
-	return r.mode != portioned && r.opts.WorkBudget > 0 && r.work > r.opts.WorkBudget/2
+func (b *budget) over() bool {
+	return b.mode != portioned && b.limit > 0 && b.work > b.limit/2
 }
 
 // spare returns how much work may be spent on packings that only reduce cost.
-func (r *run) spare(usual int) int {
-	if r.opts.WorkBudget == 0 {
+func (b *budget) spare(usual int) int {
+	if b.limit == 0 {
 		return usual
 	}
-	whole := r.opts.WorkBudget
-	if r.mode != portioned {
+	whole := b.limit
+	if b.mode != portioned {
 		whole /= 2
 	}
-	return max(0, min(usual, (whole-r.work)/2))
+	return max(0, min(usual, (whole-b.work)/2))
 }
 
-// solvePortions places batch after batch until the budget is spent. Groups of the remaining batches are refused.
-func (r *run) solvePortions() {
-	rest := batches(r.tasks)
-	turn := mixed(r.snap.Now.UnixNano())
-	half := (r.work + r.opts.WorkBudget) / 2
-	for first := true; len(rest) > 0 && (first || r.work < r.opts.WorkBudget); first = false {
+// inPortions places portion after portion until the budget is spent. Groups of the remaining portions are refused.
+func (s *solver) inPortions() {
+	rest := portions(s.queue.groups)
+	turn := mixed(s.snap.Now.UnixNano())
+	half := (s.budget.work + s.budget.limit) / 2
+	for first := true; len(rest) > 0 && (first || s.budget.work < s.budget.limit); first = false {
 		at := 0
-		if r.work > half {
+		if s.budget.work > half {
 			at = drawn(rest, turn)
 		}
-		r.joinFirst = !first
-		r.solveByDepth(rest[at].tasks)
+		s.joinFirst = !first
+		s.byDepth(rest[at].groups)
 		rest = slices.Delete(rest, at, at+1)
 	}
 	for _, b := range rest {
-		for _, t := range b.tasks {
-			if len(t.left) > 0 {
-				t.unreached = true
-				r.refused = append(r.refused, t)
+		for _, pg := range b.groups {
+			if len(pg.left) > 0 {
+				pg.unreached = true
+				s.refused = append(s.refused, pg)
 			}
 		}
 	}
 }
 
-// batches splits the tasks with remaining pods, in the order of placement while the budget suffices.
-func batches(tasks []*task) []batch {
+// portions splits the groups with remaining pods, in the order of placement while the budget suffices.
+func portions(groups []*pendingGroup) []portion {
 	type owner struct {
 		namespace string
 		rank      int32
 	}
-	byOwner, groups := map[owner][]*task{}, map[string]int{}
-	for _, t := range tasks {
-		if len(t.left) > 0 {
-			o := owner{t.group.Namespace, t.rank}
-			byOwner[o] = append(byOwner[o], t)
-			groups[o.namespace]++
+	byOwner, count := map[owner][]*pendingGroup{}, map[string]int{}
+	for _, pg := range groups {
+		if len(pg.left) > 0 {
+			o := owner{pg.group.Namespace, pg.rank}
+			byOwner[o] = append(byOwner[o], pg)
+			count[o.namespace]++
 		}
 	}
-	var list []batch
+	var list []portion
 	for o, of := range byOwner {
 		turn := 0
-		for tasks := range slices.Chunk(of, portion) {
-			list = append(list, batch{namespace: o.namespace, rank: o.rank, turn: turn, tasks: tasks})
+		for groups := range slices.Chunk(of, portionSize) {
+			list = append(list, portion{namespace: o.namespace, rank: o.rank, turn: turn, groups: groups})
 			turn++
 		}
 	}
-	slices.SortFunc(list, func(a, b batch) int {
+	slices.SortFunc(list, func(a, b portion) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.turn, b.turn),
-			cmp.Compare(groups[a.namespace], groups[b.namespace]), strings.Compare(a.namespace, b.namespace))
+			cmp.Compare(count[a.namespace], count[b.namespace]), strings.Compare(a.namespace, b.namespace))
 	})
 	return list
 }
 
-// drawn returns the index of the batch that the turn selects: any namespace, and any batch of it.
-func drawn(list []batch, turn uint64) int {
+// drawn returns the index of the portion that the turn selects: any namespace, and any portion of it.
+func drawn(list []portion, turn uint64) int {
 	var namespaces []string
 	of := map[string][]int{}
 	for i, b := range list {
@@ -130,27 +137,18 @@ func mixed(n int64) uint64 {
 	return x ^ x>>31
 }
 
-// solveByDepth places tasks such that targets of affinity precede the pods that need them.
-func (r *run) solveByDepth(tasks []*task) {
-	tasks = slices.Clone(tasks)
-	slices.SortStableFunc(tasks, func(a, b *task) int { return cmp.Compare(a.depth, b.depth) })
-	for same := range chunks(tasks, func(a, b *task) bool { return a.depth == b.depth }) {
-		r.solveTogether(same)
-	}
-}
-
-// chunks iterates over the runs of adjacent tasks that are alike.
-func chunks(tasks []*task, alike func(a, b *task) bool) iter.Seq[[]*task] {
-	return func(yield func([]*task) bool) {
-		for len(tasks) > 0 {
-			end := slices.IndexFunc(tasks, func(t *task) bool { return !alike(tasks[0], t) })
+// chunks iterates over the runs of adjacent groups that are alike.
+func chunks(groups []*pendingGroup, alike func(a, b *pendingGroup) bool) iter.Seq[[]*pendingGroup] {
+	return func(yield func([]*pendingGroup) bool) {
+		for len(groups) > 0 {
+			end := slices.IndexFunc(groups, func(pg *pendingGroup) bool { return !alike(groups[0], pg) })
 			if end < 0 {
-				end = len(tasks)
+				end = len(groups)
 			}
-			if !yield(tasks[:end:end]) {
+			if !yield(groups[:end:end]) {
 				return
 			}
-			tasks = tasks[end:]
+			groups = groups[end:]
 		}
 	}
 }

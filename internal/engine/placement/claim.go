@@ -13,28 +13,62 @@ import (
 
 // Conversion of a bin to a claim of the plan.
 
-// listClaims adds the claims of the bins to the result.
-func (r *run) listClaims() {
-	r.result.Claims = make([]plan.NewClaim, 0, len(r.bins))
-	for _, b := range r.bins {
-		r.result.Claims = append(r.result.Claims, r.claim(b))
-	}
+// claimWriter converts bins to claims.
+type claimWriter struct {
+	snap  *model.Snapshot
+	opts  *Options
+	fleet *fleet
+	names map[string]bool
+	// renamed is the Renamed of the plan.
+	renamed map[string]string
+	// memory is that of the last key.
+	memory []byte
 }
 
-func (r *run) claim(b *bin) plan.NewClaim {
-	m := b.market
-	said := r.said(b)
-	c := plan.NewClaim{Pool: m.pool.Name, PoolUID: m.pool.UID, Labels: said.labels, Options: said.options,
-		Requirements: said.requirements, MinValuesRelaxed: said.relaxed, Requests: r.requests(said, b), Pods: b.allPods()}
-	c.Name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(name string) bool {
-		return r.names[name] || r.snap.Claim(name) != nil
-	})
-	r.names[c.Name] = true
+// all returns the claims of the bins.
+func (w *claimWriter) all() []plan.NewClaim {
+	claims := make([]plan.NewClaim, 0, len(w.fleet.bins))
+	for _, b := range w.fleet.bins {
+		claims = append(claims, w.claim(b))
+	}
+	return claims
+}
+
+func (w *claimWriter) claim(b *bin) plan.NewClaim {
+	ps := w.fleet.poolOf(b)
+	parts := w.partsOf(b)
+	c := plan.NewClaim{Pool: ps.spec.Name, PoolUID: ps.spec.UID, Labels: parts.labels, Options: parts.options,
+		Requirements: parts.requirements, MinValuesRelaxed: parts.relaxed, Requests: w.requests(parts, b), Pods: b.allPods()}
+	c.Name = w.name(&c)
+	w.names[c.Name] = true
 	return c
 }
 
-// saying is the common part of claims with the same row and the same types.
-type saying struct {
+// name returns the name of a claim: the one that it had in the previous plan, otherwise the first that is free. A first
+// name that has become free meanwhile is not used: if the claim was created under its other name and the reply was
+// lost, a second claim would be created for the same pods.
+func (w *claimWriter) name(c *plan.NewClaim) string {
+	taken := func(name string) bool { return w.names[name] || w.snap.Claim(name) != nil }
+	first := plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(string) bool { return false })
+	name := first
+	switch earlier, had := w.snap.Renamed[first]; {
+	case had && !taken(earlier):
+		name = earlier
+	case taken(first):
+		name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, taken)
+	}
+	if name == first {
+		return name
+	}
+	if w.renamed == nil {
+		w.renamed = map[string]string{}
+	}
+	w.renamed[first] = name
+	return name
+}
+
+// claimParts is the common part of claims with the same row and the same types.
+type claimParts struct {
 	options      []plan.Option
 	requirements []label.Requirement
 	labels       map[string]string
@@ -42,56 +76,43 @@ type saying struct {
 	daemons      quantity.Vector
 }
 
-// said returns the common part of the bin's claim. It is computed once for all bins with the same likeness.
-func (r *run) said(b *bin) *saying {
-	m := b.market
-	like := r.likeness(b)
-	if known := m.sayings[string(like)]; known != nil {
+// partsOf returns the common part of the bin's claim. It is computed once for all bins with the same key.
+func (w *claimWriter) partsOf(b *bin) *claimParts {
+	ps := w.fleet.poolOf(b)
+	like := w.key(b)
+	if known := ps.claimParts[string(like)]; known != nil {
 		return known
 	}
 	key := string(like)
-	s := &saying{labels: r.openLabels(m, b.row), daemons: m.leastDaemons(b.kinds)}
+	s := &claimParts{labels: w.openLabels(ps, b.row), daemons: ps.leastDaemons(b.kinds)}
 	s.options = make([]plan.Option, 0, b.kinds.Count())
-	for p := range m.cheapestFirst(b.kinds, b.row) {
-		class := &m.pool.Types.Classes[p.class]
-		s.options = append(s.options, plan.Option{Type: m.pool.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
+	for p := range ps.cheapestFirst(b.kinds, b.row) {
+		class := &ps.spec.Types.Classes[p.class]
+		s.options = append(s.options, plan.Option{Type: ps.spec.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
 			CapacityType: class.CapacityType, Price: p.price})
 	}
-	s.requirements = r.requirements(m, b, s.options)
-	s.relaxed = r.opts.RelaxMinValues && !m.diverse(b.kinds).OK()
-	m.sayings[key] = s
+	s.requirements = w.requirements(ps, b, s.options)
+	s.relaxed = w.opts.RelaxMinValues && !ps.diverse(b.kinds).OK()
+	ps.claimParts[key] = s
 	return s
 }
 
-// likeness returns a key that is equal for bins of one pool with the same row and types. The next call overwrites it.
-func (r *run) likeness(b *bin) []byte {
-	key := append(r.scratch.key[:0], b.market.pool.Name...)
+// key returns a key that is equal for bins of one pool with the same row and types. The next call overwrites it.
+func (w *claimWriter) key(b *bin) []byte {
+	key := append(w.memory[:0], w.fleet.poolOf(b).spec.Name...)
 	for _, words := range [][]uint64{b.row, b.kinds} {
-		for _, w := range words {
-			key = binary.LittleEndian.AppendUint64(key, w)
+		for _, word := range words {
+			key = binary.LittleEndian.AppendUint64(key, word)
 		}
 	}
-	r.scratch.key = key
+	w.memory = key
 	return key
 }
 
-// leastDaemons returns the daemon requests that are common to all of the types.
-func (m *market) leastDaemons(kinds bitset.Set) quantity.Vector {
-	var least quantity.Vector
-	first := true
-	for t := range kinds.All() {
-		if first {
-			least, first = m.pool.Daemons[t], false
-		}
-		least = least.Min(m.pool.Daemons[t])
-	}
-	return least
-}
-
 // requirements returns the claim's requirements: the bin's row, its list of types, and their capacity types.
-func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Requirement {
+func (w *claimWriter) requirements(ps *poolState, b *bin, options []plan.Option) []label.Requirement {
 	var reqs []label.Requirement
-	for _, req := range r.snap.Space.Requirements(b.row, r.unsaid(m)) {
+	for _, req := range w.snap.Space.Requirements(b.row, w.emptyRow(ps)) {
 		if req.Key != model.LabelType && req.Key != model.LabelCapacityType && req.Key != model.LabelHostname {
 			reqs = append(reqs, req)
 		}
@@ -101,36 +122,17 @@ func (r *run) requirements(m *market, b *bin, options []plan.Option) []label.Req
 		names[i] = o.Type
 	}
 	reqs = append(reqs,
-		label.Requirement{Key: model.LabelCapacityType, Operator: label.In, Values: r.capacityTypes(m, b)},
+		label.Requirement{Key: model.LabelCapacityType, Operator: label.In, Values: w.capacityTypes(ps, b)},
 		label.Requirement{Key: model.LabelType, Operator: label.In, Values: names})
-	return m.withMinimums(reqs, b.kinds)
-}
-
-// withMinimums adds the pool's minValues to the requirements, lowered to what the types have where that is allowed. A
-// list of values is never shorter than its minValues: the API would refuse the claim.
-func (m *market) withMinimums(reqs []label.Requirement, kinds bitset.Set) []label.Requirement {
-	for i := range m.minimums {
-		n := &m.minimums[i]
-		at := slices.IndexFunc(reqs, func(req label.Requirement) bool { return req.Key == n.key })
-		if at < 0 {
-			at = len(reqs)
-			reqs = append(reqs, label.Requirement{Key: n.key, Operator: label.Exists})
-		}
-		least := min(n.need, n.have(kinds))
-		if reqs[at].Operator == label.In {
-			least = min(least, len(reqs[at].Values))
-		}
-		reqs[at].MinValues = max(reqs[at].MinValues, least)
-	}
-	return reqs
+	return ps.withMinimums(reqs, b.kinds)
 }
 
 // capacityTypes returns those in which some type of the bin is available.
-func (r *run) capacityTypes(m *market, b *bin) []string {
+func (w *claimWriter) capacityTypes(ps *poolState, b *bin) []string {
 	var values []string
-	_, classes := m.pool.Types.Offered(b.row)
+	_, classes := ps.spec.Types.Offered(b.row)
 	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
+		c := &ps.spec.Types.Classes[i]
 		if c.Types.Intersects(b.kinds) && !slices.Contains(values, c.CapacityType) {
 			values = append(values, c.CapacityType)
 		}
@@ -139,21 +141,21 @@ func (r *run) capacityTypes(m *market, b *bin) []string {
 	return values
 }
 
-// unsaid returns the row of a pool without requirements. Keys with equal values need no requirement.
-func (r *run) unsaid(m *market) label.Row {
-	row, _, _ := r.snap.Space.Template(func(key string) bool { return m.pool.Catalogue.WellKnown[key] }, nil)
+// emptyRow returns the row of a pool without requirements. Keys with equal values need no requirement.
+func (w *claimWriter) emptyRow(ps *poolState) label.Row {
+	row, _, _ := w.snap.Space.Template(func(key string) bool { return ps.spec.Catalogue.WellKnown[key] }, nil)
 	return row
 }
 
 // openLabels returns a value, the smallest, for every custom label that the pool defines and the pods leave open.
-func (r *run) openLabels(m *market, row label.Row) map[string]string {
+func (w *claimWriter) openLabels(ps *poolState, row label.Row) map[string]string {
 	labels := map[string]string{}
-	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
-		key := r.snap.Space.Name(k)
-		if m.pool.Catalogue.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || r.snap.Space.AllowsAbsent(row, k) {
+	for k := label.Key(0); int(k) < w.snap.Space.Len(); k++ {
+		key := w.snap.Space.Name(k)
+		if ps.spec.Catalogue.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || w.snap.Space.AllowsAbsent(row, k) {
 			continue
 		}
-		if value, ok := r.snap.Space.Pick(row, k); ok {
+		if value, ok := w.snap.Space.Pick(row, k); ok {
 			labels[key] = value
 		}
 	}
@@ -161,12 +163,49 @@ func (r *run) openLabels(m *market, row label.Row) map[string]string {
 }
 
 // requests returns the requests of the pods and of the daemons that run on every type.
-func (r *run) requests(said *saying, b *bin) []quantity.Amount {
+func (w *claimWriter) requests(parts *claimParts, b *bin) []quantity.Amount {
 	amounts := make([]quantity.Amount, 0, len(b.used))
-	for i, n := range b.used.Add(said.daemons) {
-		if n > 0 && !model.IsVolumeResource(r.snap.Resources[i]) {
-			amounts = append(amounts, quantity.Amount{Name: r.snap.Resources[i], Value: n})
+	for i, n := range b.used.Add(parts.daemons) {
+		if n > 0 && !model.IsVolumeResource(w.snap.Resources[i]) {
+			amounts = append(amounts, quantity.Amount{Name: w.snap.Resources[i], Value: n})
 		}
 	}
 	return amounts
+}
+
+// resolved returns the bin's row as its claim will state it, so that this plan counts the node as the next one does:
+// with one of its types, the capacity types of the claim, and the custom labels of the node.
+func (w *claimWriter) resolved(b *bin) label.Row {
+	space, ps, row := w.snap.Space, w.fleet.poolOf(b), slices.Clone(b.row)
+	w.nameCapacityTypes(ps, b, row)
+	for k := label.Key(0); int(k) < space.Len(); k++ {
+		if ps.spec.Catalogue.WellKnown[space.Name(k)] || domainOf(space, row, k) >= 0 {
+			continue
+		}
+		atom := space.Absent(k)
+		if !space.AllowsAbsent(row, k) {
+			value, ok := space.Pick(row, k)
+			if !ok {
+				continue
+			}
+			atom = space.Atom(k, value)
+		}
+		space.SetOnly(row, k, atom)
+	}
+	return ps.spec.Types.Hull(row, b.kinds)
+}
+
+// nameCapacityTypes narrows the row to the capacity types that the bin's claim lists.
+func (w *claimWriter) nameCapacityTypes(ps *poolState, b *bin, row label.Row) {
+	space := w.snap.Space
+	key, known := space.Lookup(model.LabelCapacityType)
+	if !known {
+		return
+	}
+	named := bitset.New(space.Atoms(key))
+	for _, value := range w.capacityTypes(ps, b) {
+		named.Add(space.Atom(key, value))
+	}
+	from, to := space.Span(key)
+	bitset.Set(row[from:to]).AndWith(named)
 }

@@ -40,43 +40,41 @@ const (
 
 // spent reports whether the run must not do more work: its part of the budget is spent or, with portions, far more than
 // the whole budget is.
-func (r *run) spent() bool {
-	return r.over() || r.opts.WorkBudget > 0 && r.work > 2*r.opts.WorkBudget+overrun
-}
+func (b *budget) spent() bool { return b.over() || b.limit > 0 && b.work > 2*b.limit+overrun }
 
-// combinations returns the tuples of atoms on the pinned keys that the task's rows admit, and that a node or a type of
+// combinations returns the tuples of atoms on the pinned keys that the group's rows admit, and that a node or a type of
 // some pool has. They are sorted by the last key first.
-func (r *run) combinations(t *task) [][]int {
-	pins := t.rules.pins
+func (as *assigner) combinations(pg *pendingGroup) [][]int {
+	pins := pg.rules.pins
 	asked := make([]bitset.Set, len(pins))
 	for i, key := range pins {
-		asked[i] = r.atomsOf(t, key)
+		asked[i] = as.atomsOf(pg, key)
 	}
-	t.crowded, t.cut = false, false
+	pg.crowded, pg.cut = false, false
 	if len(pins) == 1 {
 		list := make([][]int, 0, asked[0].Count())
 		for atom := range asked[0].All() {
 			list = append(list, []int{atom})
 		}
-		r.worked(max(0, len(list)-fewCombinations))
+		as.budget.spend(max(0, len(list)-fewCombinations))
 		return list
 	}
-	found := r.tuplesOfNodes(pins, asked)
+	found := as.tuplesOfNodes(pins, asked)
 	onNodes := len(found)
-	for _, m := range r.pools {
-		if m.pool.Types == nil || !m.pool.Valid || m.pool.Blocked != nil {
+	for _, ps := range as.fleet.pools {
+		if ps.spec.Types == nil || !ps.spec.Valid || ps.spec.Blocked != nil {
 			continue
 		}
-		list, ok := r.combine(t, m, asked)
+		list, ok := as.combine(pg, ps, asked)
 		for _, c := range list {
 			found[idOf(c.atoms)] = c.atoms
 		}
 		if !ok || len(found)-onNodes > mostCombinations+mostBeside {
-			t.crowded = !r.spent()
+			pg.crowded = !as.budget.spent()
 			return nil
 		}
 	}
-	r.worked(domainWork * max(0, len(found)-onNodes-fewCombinations))
+	as.budget.spend(domainWork * max(0, len(found)-onNodes-fewCombinations))
 	return slices.SortedFunc(maps.Values(found), func(a, b []int) int {
 		for i := len(a) - 1; i > 0; i-- {
 			if a[i] != b[i] {
@@ -88,10 +86,10 @@ func (r *run) combinations(t *task) [][]int {
 }
 
 // tuplesOfNodes returns the tuples of atoms on the keys that nodes have, by their identity; see idOf.
-func (r *run) tuplesOfNodes(keys []label.Key, asked []bitset.Set) map[string][]int {
+func (as *assigner) tuplesOfNodes(keys []label.Key, asked []bitset.Set) map[string][]int {
 	found := map[string][]int{}
-	byID := r.nodesBy(keys)
-	r.worked(max(0, len(byID)-fewCombinations))
+	byID := as.nodes.nodesBy(keys)
+	as.budget.spend(max(0, len(byID)-fewCombinations))
 next:
 	for id := range byID {
 		atoms := make([]int, len(keys))
@@ -116,22 +114,22 @@ type combination struct {
 
 // combine returns the combinations of the asked atoms that nodes of the pool can have. It returns false if the pod's
 // own keys have too many, or if the budget is spent.
-func (r *run) combine(t *task, m *market, asked []bitset.Set) ([]combination, bool) {
-	pins := t.rules.pins
-	_, classes := m.pool.Types.Offered(m.pool.Start)
-	list := []combination{{make([]int, len(pins)), m.pool.Eligible, classes}}
-	for _, at := range t.rules.ownFirst() {
+func (as *assigner) combine(pg *pendingGroup, ps *poolState, asked []bitset.Set) ([]combination, bool) {
+	pins := pg.rules.pins
+	_, classes := ps.spec.Types.Offered(ps.spec.Start)
+	list := []combination{{make([]int, len(pins)), ps.spec.Eligible, classes}}
+	for _, at := range pg.rules.ownFirst() {
 		most := math.MaxInt
-		own := slices.Contains(t.rules.own, pins[at])
+		own := slices.Contains(pg.rules.own, pins[at])
 		if !own {
-			most = max(1, mostBeside/len(r.pools)/max(1, len(list)))
+			most = max(1, mostBeside/len(as.fleet.pools)/max(1, len(list)))
 		}
 		var longer []combination
 		for _, c := range list {
-			next, all := r.extend(m, c, at, extension{pins[at], asked[at], most})
-			t.cut = t.cut || !all
+			next, all := as.extend(ps, c, at, extension{pins[at], asked[at], most})
+			pg.cut = pg.cut || !all
 			longer = append(longer, next...)
-			if own && len(longer) > mostCombinations || r.spent() {
+			if own && len(longer) > mostCombinations || as.budget.spent() {
 				return nil, false
 			}
 		}
@@ -149,17 +147,17 @@ type extension struct {
 
 // extend returns the combinations with one more atom that some type with an available offering has. It returns false
 // if there are more than permitted.
-func (r *run) extend(m *market, c combination, at int, by extension) ([]combination, bool) {
-	index := m.pool.Types
-	from, to := r.snap.Space.Span(by.key)
+func (as *assigner) extend(ps *poolState, c combination, at int, by extension) ([]combination, bool) {
+	index := ps.spec.Types
+	from, to := as.snap.Space.Span(by.key)
 	atoms := by.asked.Clone()
-	atoms.AndWith(bitset.Set(m.pool.Start[from:to]))
+	atoms.AndWith(bitset.Set(ps.spec.Start[from:to]))
 	if atoms.Count() > fewCombinations {
 		index.KeepAtoms(atoms, c.types, by.key)
 	}
 	var list []combination
 	for atom := range atoms.All() {
-		r.worked(1)
+		as.budget.spend(1)
 		types := index.Having(c.types, by.key, atom)
 		classes := index.Keep(c.classes, by.key, atom)
 		if !slices.ContainsFunc(classes, func(i int) bool { return index.Classes[i].Types.Intersects(types) }) {
@@ -188,18 +186,18 @@ func (r *rules) ownFirst() []int {
 	return append(own, others...)
 }
 
-// rowsIn returns the task's rows in the domain.
-func (r *run) rowsIn(t *task, d *domain) []label.Row {
+// rowsIn returns the group's rows in the domain.
+func (pg *pendingGroup) rowsIn(space *label.Space, d *domain) []label.Row {
 	if d.rows != nil {
 		return d.rows
 	}
-	return r.pinned(t, d.atoms)
+	return pg.pinned(space, d.atoms)
 }
 
 // keepRows stores the rows of a domain, while the domains of the run have few.
-func (r *run) keepRows(d *domain, rows []label.Row) {
-	if r.keptRows+len(rows) <= mostRows {
+func (as *assigner) keepRows(d *domain, rows []label.Row) {
+	if as.keptRows+len(rows) <= mostRows {
 		d.rows = rows
-		r.keptRows += len(rows)
+		as.keptRows += len(rows)
 	}
 }

@@ -174,12 +174,13 @@ type counters struct {
 	// someNameless reports that a node has no hostname label.
 	someNameless bool
 	moving       []Moving
-	// crew are the daemons that matter to rules by hostname.
-	crew []crewman
+	// daemons are the daemons that matter to rules by hostname.
+	daemons []daemonPod
 }
 
-func newCounters(snap *model.Snapshot, moving []Moving) *counters {
-	c := &counters{snap: snap, moving: moving, byKey: map[counterKey]*counter{}, byMark: make([][]*counter, len(snap.Marks)), slotOf: make([]int, len(snap.Marks))}
+func newCounters(snap *model.Snapshot, moving []Moving) counters {
+	c := counters{snap: snap, moving: moving, byKey: map[counterKey]*counter{},
+		byMark: make([][]*counter, len(snap.Marks)), slotOf: make([]int, len(snap.Marks))}
 	for i := range c.slotOf {
 		c.slotOf[i] = -1
 	}
@@ -204,7 +205,7 @@ func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string)
 		return known
 	}
 	if f != nil {
-		f.lookAround(c.snap)
+		f.examine(c.snap)
 	}
 	fresh := &counter{key: key, filter: f}
 	c.byKey[id] = fresh
@@ -213,8 +214,8 @@ func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string)
 	return fresh
 }
 
-// lookAround records whether the filter excludes any node because of its taints or a missing topology key.
-func (f *filter) lookAround(snap *model.Snapshot) {
+// examine records whether the filter excludes any node because of its taints or a missing topology key.
+func (f *filter) examine(snap *model.Snapshot) {
 	refuses := func(taints []model.Taint) bool {
 		_, no := model.Untolerated(taints, f.tolerations)
 		return no
@@ -257,7 +258,7 @@ func (c *counters) fill(nodes []*model.Node) {
 		}
 	}
 	for i := range c.moving {
-		c.doubt(&c.moving[i])
+		c.countMoving(&c.moving[i])
 	}
 }
 
@@ -300,7 +301,7 @@ func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint,
 }
 
 // tallyOf returns the node's own counts by slot, including those of expected daemons.
-func (c *counters) tallyOf(n *model.Node, crew []crewman) tally {
+func (c *counters) tallyOf(n *model.Node, daemons []daemonPod) tally {
 	t := tally{nameless: c.nameless(n)}
 	if t.nameless {
 		return t
@@ -311,7 +312,7 @@ func (c *counters) tallyOf(n *model.Node, crew []crewman) tally {
 		}
 	}
 	sortSlots(t.list)
-	t.board(crew)
+	t.addDaemons(daemons)
 	return t
 }
 
@@ -415,4 +416,34 @@ func (t *tally) clone() tally {
 
 func sortSlots(list []slotCount) {
 	slices.SortFunc(list, func(a, b slotCount) int { return cmp.Compare(a.slot, b.slot) })
+}
+
+// assign adds n pods of the group to the counters of the domain.
+func (c *counters) assign(pg *pendingGroup, d *domain, n int) {
+	if d.counted == nil {
+		rows := pg.rowsIn(c.snap.Space, d)
+		d.counted = make([]membership, len(pg.rules.touched))
+		for i, counter := range pg.rules.touched {
+			d.counted[i] = counter.filter.pods(c.snap.Space, rows, pg.group.Tolerations)
+		}
+	}
+	for i, counter := range pg.rules.touched {
+		if atom := pg.rules.atom(d, counter.key); atom != c.snap.Space.Absent(counter.key) {
+			counter.add(atom, n, d.counted[i])
+		}
+	}
+}
+
+// addHosts adds n pods to the totals by hostname.
+func (c *counters) addHosts(rs *rules, n int) {
+	for _, slot := range rs.hostTouched {
+		c.totals[slot] += n
+	}
+}
+
+// withOwnTotals returns the same counters with totals by hostname of its own, for a what-if.
+func (c *counters) withOwnTotals() counters {
+	own := *c
+	own.totals = slices.Clone(c.totals)
+	return own
 }

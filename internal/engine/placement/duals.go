@@ -6,23 +6,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// duals prices the resources that the prospects request together: value[r] is the value of a unit of resource r, in
+// duals prices the resources that the candidates request together: value[r] is the value of a unit of resource r, in
 // nano-USD per hour, when the cheapest mix of nodes is launched for all of it. The values solve
 //
 //	maximize    sum over r of value[r] * demand[r]
-//	subject to  for every purchase, sum over r of value[r] * net[r] <= price
+//	subject to  for every offering, sum over r of value[r] * net[r] <= price
 //
 // which is the dual of launching fractions of nodes. So the value of a bin's content is at most its price, and the best
 // bin is the one whose value is closest to it.
 func (k *packing) duals(demand []float64) []float64 {
-	if k.market.buys == nil {
-		k.market.buys = buysOf(k.market, k.prospects)
-		k.rows = nil
-	}
 	if k.rows == nil {
-		k.rows, k.prices = make([][]float64, len(k.market.buys)), make([]float64, len(k.market.buys))
-		for i, b := range k.market.buys {
-			k.rows[i], k.prices[i] = floats(k.pool.Net[b.kind], len(demand)), float64(b.price+k.nodePrice)
+		k.rows, k.prices = make([][]float64, len(k.offerings)), make([]float64, len(k.offerings))
+		for i, b := range k.offerings {
+			k.rows[i], k.prices[i] = floats(k.pool.spec.Net[b.kind], len(demand)), float64(b.price+k.pool.nodePrice)
 		}
 	}
 	value := k.tableau.maximise(demand, k.rows, k.prices)
@@ -35,13 +31,13 @@ func (k *packing) duals(demand []float64) []float64 {
 	return value
 }
 
-// buysOf lists the purchases available to any of the prospects. It omits those that are no larger and no cheaper than
-// another one: their constraint follows from the other's.
-func buysOf(m *market, prospects []*prospect) []purchase {
-	offers, seen := map[*offer]bool{}, map[purchase]bool{}
-	var all []purchase
-	for _, p := range prospects {
-		for _, o := range p.offers {
+// offeringsFor lists the offerings available to any of the candidates. It omits those that are no larger and no cheaper
+// than another one: their constraint follows from the other's.
+func offeringsFor(ps *poolState, cands []*packCandidate) []typeOffering {
+	offers, seen := map[*offer]bool{}, map[typeOffering]bool{}
+	var all []typeOffering
+	for _, cand := range cands {
+		for _, o := range cand.offers {
 			if offers[o] {
 				continue
 			}
@@ -54,10 +50,10 @@ func buysOf(m *market, prospects []*prospect) []purchase {
 			}
 		}
 	}
-	sortPurchases(all)
-	buys := make([]purchase, 0, len(all))
+	sortOfferings(all)
+	buys := make([]typeOffering, 0, len(all))
 	for _, p := range all {
-		if !slices.ContainsFunc(buys, func(q purchase) bool { return covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) }) {
+		if !slices.ContainsFunc(buys, func(q typeOffering) bool { return covers(ps.spec.Net[q.kind], ps.spec.Net[p.kind]) }) {
 			buys = append(buys, p)
 		}
 	}
@@ -73,7 +69,7 @@ func floats(v quantity.Vector, n int) []float64 {
 }
 
 // maximise solves max c.x subject to rows.x <= limit, x >= 0, all limits >= 0, by the simplex method on the condensed
-// tableau with Bland's rule, which cannot cycle. There are few variables (resources) and few rows (purchases). Every
+// tableau with Bland's rule, which cannot cycle. There are few variables (resources) and few rows (offerings). Every
 // product is rounded before it is added (by explicit conversions), so that all processors compute the same bits.
 func (t *tableau) maximise(c []float64, rows [][]float64, limit []float64) []float64 {
 	t.begin(c, rows, limit)

@@ -41,9 +41,10 @@ func CarrierDomains(snap *model.Snapshot, g *model.Group, mark int) Domains {
 
 func domainsOf(snap *model.Snapshot, key string, compile func(*counters, *rules)) Domains {
 	c, r := newCounters(snap, nil), &rules{}
-	compile(c, r)
+	compile(&c, r)
 	c.fill(snap.Nodes)
-	d := Domains{Key: key, Most: map[string]int{}, Sure: map[string]int{}, Possible: map[string]bool{}, Certain: map[string]bool{}, Hosts: map[string]int{}}
+	d := Domains{Key: key, Most: map[string]int{}, Sure: map[string]int{}, Possible: map[string]bool{},
+		Certain: map[string]bool{}, Hosts: map[string]int{}}
 	if len(c.all) == 0 {
 		for _, n := range snap.Nodes {
 			tally := c.tallyOf(n, c.coming(n))
@@ -106,42 +107,43 @@ var AddTimes = addTimes
 
 // ScheduleRows is Schedule, and also returns the rows of the new claims as the plan itself counts them, by claim.
 func ScheduleRows(snap *model.Snapshot) (*plan.Provision, map[string]label.Row) {
-	r := newRun(snap, Options{}).decided()
-	p, rows := r.answer(), map[string]label.Row{}
-	for i, b := range r.bins {
-		rows[p.Claims[i].Name] = r.resolved(b)
+	s := newScheduler(snap, &Options{}, nil).decided()
+	p, rows := s.answer(), map[string]label.Row{}
+	for i, b := range s.fleet.bins {
+		rows[p.Claims[i].Name] = s.claims.resolved(b)
 	}
 	return p, rows
 }
 
-// DomainTwins returns the domains of all tasks with several topology keys, and the domains that result when the whole
+// DomainTwins returns the domains of all groups with several topology keys, and the domains that result when the whole
 // product of the values is examined.
 func DomainTwins(snap *model.Snapshot) (got, want [][]string) {
-	r := newRun(snap, Options{})
-	r.openPools()
-	r.openNodes()
+	s := newScheduler(snap, &Options{}, nil)
+	s.fleet.open()
+	s.nodes.open(nil, nil)
+	s.queue.fill()
 	names := func(list []*domain) []string {
 		var all []string
 		for _, d := range list {
-			all = append(all, fmt.Sprint(d.atoms, d.room, d.buys, d.price))
+			all = append(all, fmt.Sprint(d.atoms, d.room, d.launchable, d.price))
 		}
 		return all
 	}
-	for _, t := range r.queue() {
-		if len(t.rules.pins) < 2 {
+	for _, pg := range s.queue.groups {
+		if len(pg.rules.pins) < 2 {
 			continue
 		}
 		product := [][]int{nil}
-		for _, key := range t.rules.pins {
+		for _, key := range pg.rules.pins {
 			var longer [][]int
-			for atom := range r.atomsOf(t, key).All() {
+			for atom := range s.assigner.atomsOf(pg, key).All() {
 				for _, atoms := range product {
 					longer = append(longer, append(slices.Clip(atoms), atom))
 				}
 			}
 			product = longer
 		}
-		got, want = append(got, names(r.domains(t))), append(want, names(r.usable(t, product)))
+		got, want = append(got, names(s.assigner.domains(pg))), append(want, names(s.assigner.usable(pg, product)))
 	}
 	return got, want
 }

@@ -1,6 +1,8 @@
 package placement
 
-import "slices"
+import (
+	"slices"
+)
 
 // Limits that recovered capacity. Pools are packed by weight, and pods that a heavier pool cannot take go to a lighter
 // one. Later, a bin of the heavier pool may lose pods or types, which releases part of the pool's limits. Then the bins
@@ -9,95 +11,66 @@ import "slices"
 
 // preferHeavier moves the pods of bins of lighter pools to heavier pools with released capacity, and reports whether
 // any moved.
-func (r *run) preferHeavier() bool {
-	if !r.returned || r.over() {
+func (l *launcher) preferHeavier() bool {
+	if !l.fleet.releases.ever || l.budget.over() {
 		return false
 	}
 	moved := false
-	for _, b := range slices.Clone(r.bins) {
-		if b.market.share == nil && b.holds == "" && r.moveToHeavier(b) {
+	for _, b := range slices.Clone(l.fleet.bins) {
+		if l.fleet.poolOf(b).spotShare == nil && b.reservation == "" && l.moveToHeavier(b) {
 			moved = true
 		}
 	}
 	return moved
 }
 
-// moveToHeavier removes the bin and packs its pods again. Unless all of them are placed, and some in a heavier pool,
-// the state is restored.
-func (r *run) moveToHeavier(b *bin) bool {
-	lots := r.lotsOf(b)
-	for _, l := range lots {
-		if !slices.ContainsFunc(r.pools, func(m *market) bool { return m.pool.Weight > b.market.pool.Weight && r.hasRoom(m, l) }) {
+// moveToHeavier packs the pods of the bin again, without it. It takes the result over if all of them are placed, and
+// some in a heavier pool.
+func (l *launcher) moveToHeavier(b *bin) bool {
+	batches, weight := l.batchesOf(b), l.fleet.poolOf(b).spec.Weight
+	for _, batch := range batches {
+		if !slices.ContainsFunc(l.fleet.pools, func(ps *poolState) bool { return ps.spec.Weight > weight && l.hasRoom(ps, batch) }) {
 			return false
 		}
 	}
-	before := r.saveTier(r.pools, lots)
-	r.bins = slices.DeleteFunc(r.bins, func(c *bin) bool { return c == b })
-	kept := len(r.bins)
-	for _, s := range b.shares {
-		r.counters.addHosts(s.task.rules, -len(s.pods))
+	try := l.on(l.fleet.clone(l.fleet.pools...))
+	f := try.fleet
+	f.bins = slices.DeleteFunc(f.bins, func(c *bin) bool { return c == b })
+	kept := len(f.bins)
+	for _, s := range b.placed {
+		f.counters.addHosts(s.pending.rules, -len(s.pods))
 	}
-	r.giveBack(b)
-	r.buy(lots)
-	placed := !slices.ContainsFunc(lots, func(l *lot) bool { return len(l.left) > 0 })
-	heavier := slices.ContainsFunc(r.bins[kept:], func(c *bin) bool { return c.market.pool.Weight > b.market.pool.Weight })
+	f.giveBack(b)
+	try.launch(batches)
+	placed := !slices.ContainsFunc(batches, func(batch *domainBatch) bool { return len(batch.left) > 0 })
+	heavier := slices.ContainsFunc(f.bins[kept:], func(c *bin) bool { return f.poolOf(c).spec.Weight > weight })
 	if !placed || !heavier {
-		before.restore(r)
 		return false
 	}
+	l.fleet.adopt(f)
 	return true
 }
 
-// lotsOf returns the pods of a bin as lots that must remain in their domains.
-func (r *run) lotsOf(b *bin) []*lot {
-	lots := make([]*lot, len(b.shares))
-	for i, s := range b.shares {
-		rows := s.task.rows
-		if len(s.task.rules.pins) > 0 {
-			rows = r.pinned(s.task, r.domainOfRow(s.task, b.row).atoms)
+// batchesOf returns the pods of a bin as batches that must remain in their domains.
+func (l *launcher) batchesOf(b *bin) []*domainBatch {
+	batches := make([]*domainBatch, len(b.placed))
+	for i, s := range b.placed {
+		rows := s.pending.rows
+		if len(s.pending.rules.pins) > 0 {
+			rows = s.pending.pinned(l.snap.Space, domainOfRow(l.snap.Space, s.pending.rules, b.row).atoms)
 		}
-		lots[i] = &lot{task: s.task, left: slices.Clone(s.pods), rows: rows}
+		batches[i] = &domainBatch{pending: s.pending, left: slices.Clone(s.pods), rows: rows}
 	}
-	return lots
+	return batches
 }
 
-// hasRoom reports whether the pool can launch a node for one of the lot's pods within its limits.
-func (r *run) hasRoom(m *market, l *lot) bool {
-	p := r.prospect(m, l)
-	return p != nil && slices.ContainsFunc(p.offers, func(o *offer) bool {
-		return slices.ContainsFunc(o.front, func(b purchase) bool {
-			_, within := m.within(m.pool.Types.Total[b.kind])
-			return within && m.holds(l.group, b.kind) && !m.usedUp(b)
+// hasRoom reports whether the pool can launch a node for one of the batch's pods within its limits.
+func (l *launcher) hasRoom(ps *poolState, batch *domainBatch) bool {
+	cand := l.candidate(ps, batch)
+	return cand != nil && slices.ContainsFunc(cand.offers, func(o *offer) bool {
+		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
+			_, within := ps.within(ps.spec.Types.Total[b.kind])
+			return within && ps.holds(batch.pending.group, b.kind) && !ps.usedUp(b)
 		})
 	})
-}
-
-// shrink changes a bin that lost pods to the smaller types that hold the rest, and returns the difference to the
-// limits.
-func (r *run) shrink(b *bin) {
-	m := b.market
-	if m.share != nil || b.holds != "" {
-		return
-	}
-	kinds := r.kindsFor(m, b, b.row, b.used)
-	cheapest, some := purchase{}, false
-	for p := range m.cheapestFirst(kinds, b.row) {
-		if _, within := m.within(m.pool.Types.Total[p.kind].Sub(b.charged)); within {
-			cheapest, some = p, true
-			break
-		}
-	}
-	if !some {
-		return
-	}
-	if m.limited() {
-		kinds = r.withinLimits(m, kinds, cheapest.kind)
-	}
-	kinds = r.cut(m, kinds, b.row)
-	if kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(kinds).OK() || r.crewed() && r.clashes(m, b.row, kinds, b.tasks()...) {
-		return
-	}
-	b.purchase, b.kinds, b.lowest = cheapest, kinds, m.lowestPrice(kinds, b.row)
-	b.free = r.widest(b).Sub(b.used)
-	r.recharge(b)
 }

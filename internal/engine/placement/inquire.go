@@ -21,16 +21,16 @@ import (
 
 // inquiry is a group, in one of its alternatives, evaluated for a pool.
 type inquiry struct {
-	*run
-	m     *market
-	g     *model.Group
+	of    *refusals
+	pool  *poolState
+	group *model.Group
 	row   label.Row
 	both  label.Row
-	rules []ruling
+	rules []ruleResult
 }
 
-// ruling is the refusal of a rule and the types that pass it.
-type ruling struct {
+// ruleResult is the refusal of a rule and the types that pass it.
+type ruleResult struct {
 	verdict plan.Verdict
 	passes  bitset.Set
 	// without is what is available when the rule is relaxed. It is nil if that does not depend on the rule: only label
@@ -39,9 +39,9 @@ type ruling struct {
 }
 
 // inquire evaluates all rules that concern the pool alone. The verdict is OK when none of them refuses.
-func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict {
-	q := &inquiry{run: r, m: m, g: g, row: row, both: make(label.Row, r.snap.Space.Words())}
-	r.snap.Space.And(q.both, m.pool.Start, row)
+func (r *refusals) inquire(ps *poolState, g *model.Group, row label.Row) plan.PoolVerdict {
+	q := &inquiry{of: r, pool: ps, group: g, row: row, both: make(label.Row, r.snap.Space.Words())}
+	r.snap.Space.And(q.both, ps.spec.Start, row)
 	q.askTaints()
 	q.askLabels()
 	q.askSpecial()
@@ -63,13 +63,13 @@ func (r *run) inquire(m *market, g *model.Group, row label.Row) plan.PoolVerdict
 }
 
 func (q *inquiry) add(v plan.Verdict, passes bitset.Set) {
-	q.rules = append(q.rules, ruling{verdict: v, passes: passes})
+	q.rules = append(q.rules, ruleResult{verdict: v, passes: passes})
 }
 
-func (q *inquiry) none() bitset.Set { return bitset.New(q.m.pool.Types.Len()) }
+func (q *inquiry) none() bitset.Set { return bitset.New(q.pool.spec.Types.Len()) }
 
 func (q *inquiry) askTaints() {
-	if taint, no := model.Untolerated(q.m.pool.Taints, q.g.Tolerations); no {
+	if taint, no := model.Untolerated(q.pool.spec.Taints, q.group.Tolerations); no {
 		q.add(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}, q.none())
 	}
 }
@@ -77,7 +77,7 @@ func (q *inquiry) askTaints() {
 // askLabels evaluates every label that the pod requests: first those on which pod and pool have no common value, then
 // those that exclude types.
 func (q *inquiry) askLabels() {
-	space, all := q.snap.Space, q.snap.Space.All()
+	space, all := q.of.snap.Space, q.of.snap.Space.All()
 	var agreed []label.Key
 	for k := label.Key(0); int(k) < space.Len(); k++ {
 		from, to := space.Span(k)
@@ -85,59 +85,59 @@ func (q *inquiry) askLabels() {
 		case space.EqualKey(q.row, all, k):
 		case bitset.Set(q.both[from:to]).Empty():
 			code := plan.LabelExcluded
-			if q.undefined(q.m, k) && !q.m.pool.Catalogue.WellKnown[space.Name(k)] {
+			if q.of.undefined(q.pool, k) && !q.pool.spec.Catalogue.WellKnown[space.Name(k)] {
 				code = plan.LabelUndefined
 			}
 			q.add(plan.Verdict{Code: code, Key: k}, q.none())
-			q.rules[len(q.rules)-1].without = q.onSaleWithout(k)
+			q.rules[len(q.rules)-1].without = q.availableWithout(k)
 		default:
 			agreed = append(agreed, k)
 		}
 	}
 	for _, k := range agreed {
-		passes := q.m.pool.Eligible.Clone()
-		q.m.pool.Types.Narrow(passes, q.both, k)
+		passes := q.pool.spec.Eligible.Clone()
+		q.pool.spec.Types.Narrow(passes, q.both, k)
 		q.add(plan.Verdict{Code: plan.TypesExcluded, Key: k}, passes)
-		q.rules[len(q.rules)-1].without = q.onSaleWithout(k)
+		q.rules[len(q.rules)-1].without = q.availableWithout(k)
 	}
 }
 
-// onSaleWithout returns what is available if the pod does not request the label.
-func (q *inquiry) onSaleWithout(k label.Key) bitset.Set {
+// availableWithout returns what is available if the pod does not request the label.
+func (q *inquiry) availableWithout(k label.Key) bitset.Set {
 	row := append(label.Row(nil), q.both...)
-	from, to := q.snap.Space.Span(k)
-	copy(row[from:to], q.m.pool.Start[from:to])
-	set, _ := q.m.offered(row)
+	from, to := q.of.snap.Space.Span(k)
+	copy(row[from:to], q.pool.spec.Start[from:to])
+	set, _ := q.pool.offered(row)
 	return set
 }
 
 // askSpecial withholds the types with devices.
 func (q *inquiry) askSpecial() {
-	if !q.m.special.Empty() && !asksSpecial(q.snap, q.g) {
-		q.add(plan.Verdict{Code: plan.TypesSpared}, q.spared(-1))
+	if !q.pool.special.Empty() && !requestsSpecial(q.of.snap, q.group) {
+		q.add(plan.Verdict{Code: plan.TypesSpared}, q.withoutSpecial(-1))
 	}
 }
 
-// spared returns the types without devices, or all types when the labels leave no type without devices. The label of
+// withoutSpecial returns the types without devices, or all when the labels leave no type without devices. The label of
 // the rule with the number except is ignored.
-func (q *inquiry) spared(except int) bitset.Set {
-	plain := bitset.Full(q.m.pool.Types.Len())
-	plain.AndNotWith(q.m.special)
-	left := q.m.pool.Eligible.Clone()
+func (q *inquiry) withoutSpecial(except int) bitset.Set {
+	plain := bitset.Full(q.pool.spec.Types.Len())
+	plain.AndNotWith(q.pool.special)
+	left := q.pool.spec.Eligible.Clone()
 	for i := range q.rules {
 		if q.rules[i].without != nil && i != except {
 			left.AndWith(q.rules[i].passes)
 		}
 	}
 	if !left.Intersects(plain) {
-		return bitset.Full(q.m.pool.Types.Len())
+		return bitset.Full(q.pool.spec.Types.Len())
 	}
 	return plain
 }
 
 // left returns the eligible types after the first n rules.
 func (q *inquiry) left(n int) bitset.Set {
-	set := q.m.pool.Eligible.Clone()
+	set := q.pool.spec.Eligible.Clone()
 	for i := range n {
 		set.AndWith(q.rules[i].passes)
 	}
@@ -146,9 +146,9 @@ func (q *inquiry) left(n int) bitset.Set {
 
 // needs returns the requests of one pod, including the shared volumes that it would be the first to attach to a node.
 func (q *inquiry) needs() quantity.Vector {
-	needs := q.g.Requests.Clone()
-	for _, v := range q.g.Shared {
-		r := slices.Index(q.snap.Resources, model.VolumeResource(v.Driver))
+	needs := q.group.Requests.Clone()
+	for _, v := range q.group.Shared {
+		r := slices.Index(q.of.snap.Resources, model.VolumeResource(v.Driver))
 		if v.Driver == "" || r < 0 {
 			continue
 		}
@@ -167,8 +167,8 @@ func (q *inquiry) askResources() {
 			continue
 		}
 		passes := q.none()
-		for t := range q.m.pool.Eligible.All() {
-			if q.m.pool.Net[t].At(resource) >= need {
+		for t := range q.pool.spec.Eligible.All() {
+			if q.pool.spec.Net[t].At(resource) >= need {
 				passes.Add(t)
 			}
 		}
@@ -178,18 +178,18 @@ func (q *inquiry) askResources() {
 
 // askPorts determines the types on which no daemon uses a host port of the pod.
 func (q *inquiry) askPorts() {
-	for _, port := range q.g.HostPorts {
-		passes := q.m.pool.Eligible.Clone()
-		q.m.dropTaken(passes, []model.HostPort{port})
+	for _, port := range q.group.HostPorts {
+		passes := q.pool.spec.Eligible.Clone()
+		q.pool.dropTaken(passes, []model.HostPort{port})
 		q.add(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}, passes)
 	}
 }
 
 // askOfferings determines what is available, and whether only used-up reservations prevent a launch.
 func (q *inquiry) askOfferings() {
-	onSale, _ := q.m.offered(q.both)
+	onSale, _ := q.pool.offered(q.both)
 	code := plan.NoOffering
-	if offered, _ := q.m.pool.Types.Offered(q.both); !offered.Equal(onSale) {
+	if offered, _ := q.pool.spec.Types.Offered(q.both); !offered.Equal(onSale) {
 		left := q.left(len(q.rules))
 		if left.Intersects(offered) && !left.Intersects(onSale) {
 			code = plan.ReservationTaken
@@ -200,21 +200,21 @@ func (q *inquiry) askOfferings() {
 
 // askSpotShare determines which of the available types may still be launched within the spot share.
 func (q *inquiry) askSpotShare() {
-	if q.m.share != nil {
-		q.add(plan.Verdict{Code: plan.SpotShareReached, Have: q.m.share.percent}, q.m.share.open(q.m, q.both))
+	if q.pool.spotShare != nil {
+		q.add(plan.Verdict{Code: plan.SpotShareReached, Have: q.pool.spotShare.percent}, q.pool.spotShare.open(q.pool, q.both))
 	}
 }
 
 func (q *inquiry) askLimits() {
-	if q.m.nodes == 0 {
-		q.add(plan.Verdict{Code: plan.NodeLimitReached, Have: q.m.pool.NodeLimit}, q.none())
+	if q.pool.nodes == 0 {
+		q.add(plan.Verdict{Code: plan.NodeLimitReached, Have: q.pool.spec.NodeLimit}, q.none())
 	}
-	if !q.m.limited() {
+	if !q.pool.limited() {
 		return
 	}
 	passes := q.none()
-	for t := range q.m.pool.Eligible.All() {
-		if _, within := q.m.within(q.m.pool.Types.Total[t]); within {
+	for t := range q.pool.spec.Eligible.All() {
+		if _, within := q.pool.within(q.pool.spec.Types.Total[t]); within {
 			passes.Add(t)
 		}
 	}
@@ -223,8 +223,8 @@ func (q *inquiry) askLimits() {
 
 // walk evaluates the rules in order until no type is left.
 func (q *inquiry) walk(firstResource int) plan.PoolVerdict {
-	v := plan.PoolVerdict{Pool: q.m.pool.Name}
-	left := q.m.pool.Eligible.Clone()
+	v := plan.PoolVerdict{Pool: q.pool.spec.Name}
+	left := q.pool.spec.Eligible.Clone()
 	for i := range q.rules {
 		before := left.Count()
 		all := left.Clone()
@@ -255,9 +255,9 @@ func (q *inquiry) also(rule int) []plan.Verdict {
 	}
 	var also []plan.Verdict
 	for i := rule + 1; i < len(q.rules); i++ {
-		if next := &q.rules[i]; next.without != nil && !next.passes.Intersects(q.m.pool.Eligible) {
+		if next := &q.rules[i]; next.without != nil && !next.passes.Intersects(q.pool.spec.Eligible) {
 			v := next.verdict
-			v.Types = q.m.pool.Eligible.Count()
+			v.Types = q.pool.spec.Eligible.Count()
 			also = append(also, v)
 		}
 	}
@@ -272,9 +272,9 @@ func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 	case plan.LimitReached:
 		v.Need = math.MaxInt64
 		for t := range among.All() {
-			total := q.m.pool.Types.Total[t]
-			if over, within := q.m.within(total); !within && total.At(over) < v.Need {
-				v.Resource, v.Need, v.Have = over, total.At(over), q.m.remaining[over]
+			total := q.pool.spec.Types.Total[t]
+			if over, within := q.pool.within(total); !within && total.At(over) < v.Need {
+				v.Resource, v.Need, v.Have = over, total.At(over), q.pool.remaining[over]
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 func (q *inquiry) most(r quantity.Resource, among bitset.Set) int64 {
 	var most int64
 	for t := range among.All() {
-		most = max(most, q.m.pool.Net[t].At(r))
+		most = max(most, q.pool.spec.Net[t].At(r))
 	}
 	return most
 }
@@ -300,17 +300,17 @@ func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
 
 // tooUniform returns the refusal of a minValues requirement that the types do not satisfy.
 func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
-	if q.opts.RelaxMinValues {
+	if q.of.opts.RelaxMinValues {
 		return plan.Verdict{}
 	}
-	v := q.m.diverse(types)
+	v := q.pool.diverse(types)
 	if v.OK() {
 		return v
 	}
-	for i := range q.m.minimums {
-		n := &q.m.minimums[i]
-		one := market{minimums: q.m.minimums[i : i+1]}
-		if k, known := q.snap.Space.Lookup(n.key); known && !one.diverse(types).OK() {
+	for i := range q.pool.minimums {
+		n := &q.pool.minimums[i]
+		one := poolState{minimums: q.pool.minimums[i : i+1]}
+		if k, known := q.of.snap.Space.Lookup(n.key); known && !one.diverse(types).OK() {
 			v.Key = k
 			break
 		}
@@ -324,10 +324,10 @@ func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
 func (q *inquiry) nearest() []plan.Change {
 	var changes []plan.Change
 	for i := range q.rules {
-		if q.neverSold(i) {
+		if q.neverOffered(i) {
 			continue
 		}
-		left := q.m.pool.Eligible.Clone()
+		left := q.pool.spec.Eligible.Clone()
 		for j := range q.rules {
 			if i != j {
 				left.AndWith(q.passes(j, i))
@@ -342,12 +342,12 @@ func (q *inquiry) nearest() []plan.Change {
 	return changes
 }
 
-// neverSold reports whether a rule is about availability and no such offering exists at any time.
-func (q *inquiry) neverSold(rule int) bool {
+// neverOffered reports whether a rule is about availability and no such offering exists at any time.
+func (q *inquiry) neverOffered(rule int) bool {
 	if q.rules[rule].verdict.Code != plan.NoOffering {
 		return false
 	}
-	_, classes := q.m.pool.Types.Offered(q.both)
+	_, classes := q.pool.spec.Types.Offered(q.both)
 	return len(classes) == 0
 }
 
@@ -355,7 +355,7 @@ func (q *inquiry) neverSold(rule int) bool {
 func (q *inquiry) passes(rule, without int) bitset.Set {
 	switch q.rules[rule].verdict.Code {
 	case plan.TypesSpared:
-		return q.spared(without)
+		return q.withoutSpecial(without)
 	case plan.NoOffering, plan.ReservationTaken:
 		if sale := q.rules[without].without; sale != nil {
 			return sale

@@ -31,67 +31,69 @@ func (k *packing) pace() pace {
 	return allAtOnce
 }
 
-// cutShort reports whether the prospect has remaining pods that are spread over domains.
-func cutShort(p *prospect) bool { return len(p.left) > 0 && p.spreads() }
+// cutShort reports whether the candidate has remaining pods that are spread over domains.
+func cutShort(cand *packCandidate) bool { return len(cand.left) > 0 && cand.batch.spreads() }
 
-// spreads reports whether the lot is part of a task with spread constraints.
-func (l *lot) spreads() bool { return l.turns != nil && len(l.rules.spreads) > 0 }
+// spreads reports whether the batch is part of a group with spread constraints.
+func (batch *domainBatch) spreads() bool {
+	return batch.turns != nil && len(batch.pending.rules.spreads) > 0
+}
 
 // turn returns when the first of the remaining pods was assigned.
-func (l *lot) turn() int { return l.turns[len(l.turns)-len(l.left)] }
+func (cand *packCandidate) turn() int { return cand.batch.turns[len(cand.batch.turns)-len(cand.left)] }
 
-// takeTurns begins a packing in turn: it finds the lots of each task that is spread.
+// takeTurns begins a packing in turn: it finds the batches of each group that is spread.
 func (k *packing) takeTurns() {
-	k.siblings = map[*task][]*prospect{}
-	for _, p := range k.prospects {
-		if p.spreads() {
-			k.siblings[p.task] = append(k.siblings[p.task], p)
+	k.siblings = map[*pendingGroup][]*packCandidate{}
+	for _, cand := range k.candidates {
+		if cand.batch.spreads() {
+			k.siblings[cand.pending] = append(k.siblings[cand.pending], cand)
 		}
 	}
 }
 
-// nextInTurn returns the lot of the seed's task with the earliest remaining pod.
-func (k *packing) nextInTurn(seed *prospect) *prospect {
+// nextInTurn returns the batch of the seed's group with the earliest remaining pod.
+func (k *packing) nextInTurn(seed *packCandidate) *packCandidate {
 	best := seed
-	for _, p := range k.siblings[seed.task] {
-		if len(p.left) > 0 && !k.barren[p] && p.turn() < best.turn() {
-			best = p
+	for _, cand := range k.siblings[seed.pending] {
+		if len(cand.left) > 0 && !k.unseedable[cand] && cand.turn() < best.turn() {
+			best = cand
 		}
 	}
 	return best
 }
 
-// tookTurns ends a packing in turn. It records which lots have remaining pods because those of other domains must be
+// tookTurns ends a packing in turn. It records which batches have remaining pods because those of other domains must be
 // placed first.
 func (k *packing) tookTurns() {
-	for t, lots := range k.siblings {
-		for _, p := range lots {
-			p.capped = false
+	for pg, cands := range k.siblings {
+		for _, cand := range cands {
+			cand.batch.capped = false
 		}
-		for i := range t.rules.spreads {
-			k.findCapped(lots, &t.rules.spreads[i])
+		for i := range pg.rules.spreads {
+			k.findCapped(cands, &pg.rules.spreads[i])
 		}
 	}
 }
 
 // findCapped is tookTurns for one constraint: a domain may exceed by maxSkew those whose pods are not placed yet. The
 // constraint's counts include the unplaced pods of a domain.
-func (k *packing) findCapped(lots []*prospect, s *spreadRule) {
+func (k *packing) findCapped(cands []*packCandidate, s *spreadRule) {
 	waiting, open := map[int]int{}, map[int]bool{}
-	for _, p := range lots {
-		atom := p.rules.atom(p.to, s.key)
-		waiting[atom] += len(p.left)
-		open[atom] = open[atom] || len(p.left) > 0 && !k.barren[p]
+	for _, cand := range cands {
+		atom := cand.pending.rules.atom(cand.batch.domain, s.counter.key)
+		waiting[atom] += len(cand.left)
+		open[atom] = open[atom] || len(cand.left) > 0 && !k.unseedable[cand]
 	}
-	for _, p := range lots {
-		own, least := p.rules.atom(p.to, s.key), math.MaxInt
-		for _, other := range lots {
-			if atom := p.rules.atom(other.to, s.key); open[atom] && atom != own {
-				least = min(least, s.counts[atom]-waiting[atom])
+	for _, cand := range cands {
+		own, least := cand.pending.rules.atom(cand.batch.domain, s.counter.key), math.MaxInt
+		for _, other := range cands {
+			if atom := cand.pending.rules.atom(other.batch.domain, s.counter.key); open[atom] && atom != own {
+				least = min(least, s.counter.counts[atom]-waiting[atom])
 			}
 		}
-		if least < math.MaxInt && max(0, least+s.maxSkew-(s.counts[own]-waiting[own])) < len(p.left) {
-			p.capped = true
+		if least < math.MaxInt && max(0, least+s.maxSkew-(s.counter.counts[own]-waiting[own])) < len(cand.left) {
+			cand.batch.capped = true
 		}
 	}
 }

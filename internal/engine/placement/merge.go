@@ -15,31 +15,31 @@ import (
 const worst = 10
 
 // merge joins pairs of bins opened since from while that reduces the cost.
-func (r *run) merge(m *market, from int) {
-	if m.limited() || m.nodes != model.NoLimit || m.share != nil {
+func (l *launcher) merge(ps *poolState, from int, value []float64) {
+	if ps.limited() || ps.nodes != model.NoLimit || ps.spotShare != nil {
 		// Limits and shares were charged for both bins, and other pods were refused for them.
 		return
 	}
 	for {
-		a, b, joined := r.bestPair(m, r.worstBins(m, from))
+		a, b, joined := l.bestPair(ps, l.worstBins(ps, from, value))
 		if joined == nil {
 			return
 		}
 		*a = *joined
-		r.bins = slices.DeleteFunc(r.bins, func(c *bin) bool { return c == b })
+		l.fleet.bins = slices.DeleteFunc(l.fleet.bins, func(c *bin) bool { return c == b })
 	}
 }
 
 // worstBins returns the bins with the highest price per value of their content, among those that may be joined.
-func (r *run) worstBins(m *market, from int) []*bin {
+func (l *launcher) worstBins(ps *poolState, from int, value []float64) []*bin {
 	type priced struct {
-		*bin
+		bin   *bin
 		ratio float64
 	}
 	var list []priced
-	for _, b := range r.bins[from:] {
-		if b.market == m && b.mayJoin() {
-			list = append(list, priced{b, float64(b.lowest+m.nodePrice) / worth(b.used, m.value)})
+	for _, b := range l.fleet.bins[from:] {
+		if b.pool == ps.index && b.mayJoin(ps) {
+			list = append(list, priced{b, float64(b.lowest+ps.nodePrice) / worth(b.used, value)})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b priced) int { return cmp.Compare(b.ratio, a.ratio) })
@@ -51,23 +51,23 @@ func (r *run) worstBins(m *market, from int) []*bin {
 }
 
 // mayJoin reports whether only resources and labels restrict the other content of the bin.
-func (b *bin) mayJoin() bool {
-	if b.market.pool.Types.Classes[b.class].ReservationID != "" {
+func (b *bin) mayJoin(ps *poolState) bool {
+	if ps.spec.Types.Classes[b.class].ReservationID != "" {
 		return false
 	}
-	return !slices.ContainsFunc(b.shares, func(s share) bool {
-		t := s.task
-		return !t.rules.onAnyHost() || len(t.rules.hostTouched) > 0 || len(t.group.HostPorts) > 0 || len(t.group.Shared) > 0
+	return !slices.ContainsFunc(b.placed, func(s placedPods) bool {
+		pg := s.pending
+		return !pg.rules.onAnyHost() || len(pg.rules.hostTouched) > 0 || len(pg.group.HostPorts) > 0 || len(pg.group.Shared) > 0
 	})
 }
 
 // bestPair returns the two bins with the largest saving when joined, nil when there are none.
-func (r *run) bestPair(m *market, bins []*bin) (a, b, joined *bin) {
+func (l *launcher) bestPair(ps *poolState, bins []*bin) (a, b, joined *bin) {
 	var most int64
 	for i, x := range bins {
 		for _, y := range bins[i+1:] {
-			apart := x.lowest + y.lowest + m.nodePrice
-			if one := r.asOne(m, x, y); one != nil && apart-one.price > most {
+			apart := x.lowest + y.lowest + ps.nodePrice
+			if one := l.asOne(ps, x, y); one != nil && apart-one.price > most {
 				a, b, joined, most = x, y, one, apart-one.price
 			}
 		}
@@ -76,26 +76,26 @@ func (r *run) bestPair(m *market, bins []*bin) (a, b, joined *bin) {
 }
 
 // asOne returns a bin with the content of both, nil when no type can hold it.
-func (r *run) asOne(m *market, x, y *bin) *bin {
+func (l *launcher) asOne(ps *poolState, x, y *bin) *bin {
 	row := make(label.Row, len(x.row))
-	if !r.snap.Space.And(row, x.row, y.row) {
+	if !l.snap.Space.And(row, x.row, y.row) {
 		return nil
 	}
 	one := *x
 	one.row, one.used = row, x.used.Add(y.used)
-	one.kinds = r.cut(m, r.kindsFor(m, &one, row, one.used), row)
-	if one.kinds.Empty() || !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
+	one.kinds = l.fleet.cut(ps, l.fleet.kindsFor(ps, &one, row, one.used), row)
+	if one.kinds.Empty() || !l.opts.RelaxMinValues && !ps.diverse(one.kinds).OK() {
 		return nil
 	}
-	one.shares = slices.Concat(x.shares, y.shares)
-	if r.crewed() && r.clashes(m, row, one.kinds, one.tasks()...) {
+	one.placed = slices.Concat(x.placed, y.placed)
+	if l.fleet.anyDaemons() && l.fleet.daemonsClash(ps, row, one.kinds, one.groups()...) {
 		return nil
 	}
-	for cheapest := range m.cheapestFirst(one.kinds, row) {
-		one.purchase = cheapest
+	for cheapest := range ps.cheapestFirst(one.kinds, row) {
+		one.typeOffering = cheapest
 		break
 	}
 	one.lowest = one.price
-	one.free = m.pool.Net[one.kind].Clone().Sub(one.used)
+	one.free = ps.spec.Net[one.kind].Clone().Sub(one.used)
 	return &one
 }

@@ -9,10 +9,10 @@ import (
 // has at most the larger of its counts before and after, and for certain only the smaller, so that a plan is valid in
 // both states. Counts by hostname are ignored: a node that pods are moved from accepts no pods, and on a node that they
 // are moved to they are expected.
-type Moving struct{ From, To []Stay }
+type Moving struct{ From, To []Location }
 
-// Stay is where some of the pods are.
-type Stay struct {
+// Location is where some of the pods are.
+type Location struct {
 	// Row and Taints are those of the place, Counts the marks of the pods.
 	Row    label.Row
 	Taints []model.Taint
@@ -22,18 +22,18 @@ type Stay struct {
 	Shown bool
 }
 
-// ebb is how many moving pods a counter must count in each of its domains before and after, and how many of the latter
-// it already counts.
-type ebb struct{ before, after, shown []int }
+// transit is how many moving pods a counter must count in each of its domains before and after, and how many of the
+// latter it already counts.
+type transit struct{ before, after, shown []int }
 
-// doubt counts pods that are moving.
-func (c *counters) doubt(m *Moving) {
-	ebbs := map[*counter]*ebb{}
+// countMoving counts pods that are moving.
+func (c *counters) countMoving(m *Moving) {
+	ebbs := map[*counter]*transit{}
 	for _, s := range m.From {
-		c.stay(ebbs, &s, func(e *ebb) []int { return e.before })
+		c.countAt(ebbs, &s, func(e *transit) []int { return e.before })
 	}
 	for _, s := range m.To {
-		c.stay(ebbs, &s, func(e *ebb) []int { return e.after })
+		c.countAt(ebbs, &s, func(e *transit) []int { return e.after })
 	}
 	for _, counter := range c.all {
 		e := ebbs[counter]
@@ -49,7 +49,7 @@ func (c *counters) doubt(m *Moving) {
 
 // stay adds the pods of one place to what the counters must count. If it is open whether or where they count, they are
 // added to the upper bounds at once.
-func (c *counters) stay(ebbs map[*counter]*ebb, s *Stay, side func(*ebb) []int) {
+func (c *counters) countAt(ebbs map[*counter]*transit, s *Location, side func(*transit) []int) {
 	if !s.Shown {
 		for _, counter := range c.all {
 			counter.notice(c.snap.Space, s.Row, s.Taints)
@@ -61,7 +61,7 @@ func (c *counters) stay(ebbs map[*counter]*ebb, s *Stay, side func(*ebb) []int) 
 		}
 		for _, counter := range c.byMark[mark.Mark] {
 			counter.visit(c.snap.Space, s.Row, s.Taints, func(atom int, member membership) {
-				switch e := ebbOf(ebbs, counter); {
+				switch e := transitOf(ebbs, counter); {
 				case member != surely && !s.Shown:
 					counter.add(atom, mark.Count, maybe)
 				case member == surely:
@@ -75,12 +75,12 @@ func (c *counters) stay(ebbs map[*counter]*ebb, s *Stay, side func(*ebb) []int) 
 	}
 }
 
-func ebbOf(ebbs map[*counter]*ebb, c *counter) *ebb {
+func transitOf(ebbs map[*counter]*transit, c *counter) *transit {
 	if e := ebbs[c]; e != nil {
 		return e
 	}
 	n := len(c.counts)
-	e := &ebb{make([]int, n), make([]int, n), make([]int, n)}
+	e := &transit{make([]int, n), make([]int, n), make([]int, n)}
 	ebbs[c] = e
 	return e
 }

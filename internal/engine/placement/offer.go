@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -11,7 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Offers: the types that a row can launch in a pool, computed once for each row and cached.
+// Offers: the types that a row can launch in a pool, computed once for each row and set of used-up reservations, and
+// cached.
 
 // offer is the set of types that a row can launch in a pool.
 type offer struct {
@@ -19,58 +19,66 @@ type offer struct {
 	// types that are compatible, regardless of size and availability.
 	types bitset.Set
 	// classes of offerings that the row admits. onSale are the types that one of them has available.
-	classes []int
-	onSale  bitset.Set
-	// front are the purchases that no other purchase beats in price and size, cheapest first.
-	front []purchase
+	classes   []int
+	available bitset.Set
+	// front are the offerings that no other offering beats in price and size, cheapest first.
+	front []typeOffering
 }
 
 // mostOffers is the maximum number of cached offers of a pool. Each takes one to two KiB.
 const mostOffers = 64 << 10
 
-// purchase is a type with its cheapest offering.
-type purchase struct {
+// typeOffering is a type with its cheapest offering.
+type typeOffering struct {
 	kind  int
 	class int
 	price int64
 }
 
-// offersTo lists the offers of a pool to a task, one for each of the rows that the pool can satisfy.
-func (r *run) offersTo(m *market, t *task, rows []label.Row) []*offer {
-	if !m.open() {
+// offersTo lists the offers of a pool to a group, one for each of the rows that the pool can satisfy.
+func (f *fleet) offersTo(ps *poolState, pg *pendingGroup, rows []label.Row) []*offer {
+	if ps.nodes == 0 {
 		return nil
 	}
-	if _, no := r.untolerated(t, m.pool.Taints); no {
+	return f.offersBeyondLimit(ps, pg, rows)
+}
+
+// offersBeyondLimit is offersTo without the pool's limit on nodes.
+func (f *fleet) offersBeyondLimit(ps *poolState, pg *pendingGroup, rows []label.Row) []*offer {
+	if !ps.usable() {
+		return nil
+	}
+	if _, no := pg.untolerated(ps.spec.Taints); no {
 		return nil
 	}
 	var offers []*offer
-	asks := asksSpecial(r.snap, t.group)
+	asks := requestsSpecial(f.snap, pg.group)
 	for _, row := range rows {
-		both := make(label.Row, r.snap.Space.Words())
-		if r.snap.Space.And(both, m.pool.Start, row) {
-			offers = append(offers, m.offer(r.snap.Space, both, asks))
+		both := make(label.Row, f.snap.Space.Words())
+		if f.snap.Space.And(both, ps.spec.Start, row) {
+			offers = append(offers, ps.offer(f.snap.Space, both, asks))
 		}
 	}
-	if !asks && !t.rules.none() && slices.ContainsFunc(offers, m.onlySpecial) && r.plainWouldDo(m, t) {
-		offers = slices.DeleteFunc(offers, m.onlySpecial)
+	if !asks && !pg.rules.none() && slices.ContainsFunc(offers, ps.onlySpecial) && f.plainWouldDo(ps, pg) {
+		offers = slices.DeleteFunc(offers, ps.onlySpecial)
 	}
 	return offers
 }
 
 // onlySpecial reports whether the offer contains special types alone.
-func (m *market) onlySpecial(o *offer) bool {
-	return !o.types.Empty() && !slices.ContainsFunc(o.front, func(p purchase) bool { return !m.special.Has(p.kind) })
+func (ps *poolState) onlySpecial(o *offer) bool {
+	return !o.types.Empty() && !slices.ContainsFunc(o.front, func(p typeOffering) bool { return !ps.special.Has(p.kind) })
 }
 
-// plainWouldDo reports whether the task itself needs no special types: topology spread is no reason to launch them.
-func (r *run) plainWouldDo(m *market, t *task) bool {
-	for _, row := range t.rows {
-		both := make(label.Row, r.snap.Space.Words())
-		if !r.snap.Space.And(both, m.pool.Start, row) {
+// plainWouldDo reports whether the group itself needs no special types: topology spread is no reason to launch them.
+func (f *fleet) plainWouldDo(ps *poolState, pg *pendingGroup) bool {
+	for _, row := range pg.rows {
+		both := make(label.Row, f.snap.Space.Words())
+		if !f.snap.Space.And(both, ps.spec.Start, row) {
 			continue
 		}
-		plain := m.offer(r.snap.Space, both, false).types.Clone()
-		plain.AndNotWith(m.special)
+		plain := ps.offer(f.snap.Space, both, false).types.Clone()
+		plain.AndNotWith(ps.special)
 		if !plain.Empty() {
 			return true
 		}
@@ -80,36 +88,36 @@ func (r *run) plainWouldDo(m *market, t *task) bool {
 
 // offer returns the offer to a row that lies within the pool's start row. asks reports that the group requests a
 // resource that only special types have.
-func (m *market) offer(space *label.Space, row label.Row, asks bool) *offer {
-	key := rowKey(row, asks)
-	if known := m.offers[key]; known != nil {
+func (ps *poolState) offer(space *label.Space, row label.Row, asks bool) *offer {
+	key := rowKey(row, asks, ps.reservations.usedUp)
+	if known := ps.offers[key]; known != nil {
 		return known
 	}
-	o := &offer{row: row, types: m.pool.Eligible.Clone()}
+	o := &offer{row: row, types: ps.spec.Eligible.Clone()}
 	for k := label.Key(0); int(k) < space.Len(); k++ {
-		if !space.EqualKey(row, m.pool.Start, k) && !m.pool.Types.Narrow(o.types, row, k) {
+		if !space.EqualKey(row, ps.spec.Start, k) && !ps.spec.Types.Narrow(o.types, row, k) {
 			break
 		}
 	}
-	m.spareSpecial(o.types, asks)
-	o.onSale, o.classes = m.offered(row)
-	o.onSale.AndWith(o.types)
-	o.front = m.front(o)
-	if len(m.offers) < mostOffers {
-		m.offers[key] = o
+	ps.spareSpecial(o.types, asks)
+	o.available, o.classes = ps.offered(row)
+	o.available.AndWith(o.types)
+	o.front = ps.front(o)
+	if len(ps.offers) < mostOffers {
+		ps.offers[key] = o
 	}
 	return o
 }
 
 // offered returns the available types and classes that the row admits. Offerings of used-up reservations are excluded.
-func (m *market) offered(row label.Row) (bitset.Set, []int) { return m.offeredTo(&bin{}, row) }
+func (ps *poolState) offered(row label.Row) (bitset.Set, []int) { return ps.offeredTo(&bin{}, row) }
 
 // offeredTo is like offered, for a bin: a reservation from which the bin has taken a node is not used up for it.
-func (m *market) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
-	set, classes := m.pool.Types.Offered(row)
+func (ps *poolState) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
+	set, classes := ps.spec.Types.Offered(row)
 	used := func(i int) bool {
-		id := m.pool.Types.Classes[i].ReservationID
-		return id != "" && id != b.holds && m.reservations[id] <= 0
+		id := ps.spec.Types.Classes[i].ReservationID
+		return id != "" && id != b.reservation && ps.reservations.left[id] <= 0
 	}
 	if !slices.ContainsFunc(classes, used) {
 		return set, classes
@@ -117,26 +125,26 @@ func (m *market) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
 	classes = slices.DeleteFunc(classes, used)
 	clear(set)
 	for _, i := range classes {
-		set.OrWith(m.pool.Types.Classes[i].Types)
+		set.OrWith(ps.spec.Types.Classes[i].Types)
 	}
 	return set, classes
 }
 
 // spareSpecial removes the special types unless they are needed: for a requested resource, or because no other type
 // satisfies the labels of pod and pool.
-func (m *market) spareSpecial(types bitset.Set, asks bool) {
+func (ps *poolState) spareSpecial(types bitset.Set, asks bool) {
 	if asks {
 		return
 	}
 	plain := types.Clone()
-	plain.AndNotWith(m.special)
+	plain.AndNotWith(ps.special)
 	if !plain.Empty() {
 		types.CopyFrom(plain)
 	}
 }
 
-// asksSpecial reports whether the group requests an extended resource.
-func asksSpecial(snap *model.Snapshot, g *model.Group) bool {
+// requestsSpecial reports whether the group requests an extended resource.
+func requestsSpecial(snap *model.Snapshot, g *model.Group) bool {
 	for r := int(quantity.Pods) + 1; r < len(g.Requests); r++ {
 		if g.Requests[r] > 0 && !model.IsVolumeResource(snap.Resources[r]) {
 			return true
@@ -145,7 +153,7 @@ func asksSpecial(snap *model.Snapshot, g *model.Group) bool {
 	return false
 }
 
-func rowKey(row label.Row, asks bool) string {
+func rowKey(row label.Row, asks bool, usedUp string) string {
 	key := make([]byte, 0, 8*len(row)+1)
 	for _, w := range row {
 		key = binary.LittleEndian.AppendUint64(key, w)
@@ -153,17 +161,17 @@ func rowKey(row label.Row, asks bool) string {
 	if asks {
 		key = append(key, 1)
 	}
-	return string(key)
+	return string(append(key, usedUp...))
 }
 
-// front lists the purchases worth trying: sorted by price, each is larger in some resource than all cheaper ones.
-// Reserved purchases are first and exclude no others, because a reservation may be used up at any moment.
-func (m *market) front(o *offer) []purchase { return m.frontOf(o, m.priceList) }
+// front lists the offerings worth trying: sorted by price, each is larger in some resource than all cheaper ones.
+// Reserved offerings are first and exclude no others, because a reservation may be used up at any moment.
+func (ps *poolState) front(o *offer) []typeOffering { return ps.frontOf(o, ps.priceList) }
 
 // frontOf returns the front of a price list of classes.
-func (m *market) frontOf(o *offer, priceList func([]int) []purchase) []purchase {
-	reserved := func(i int) bool { return m.pool.Types.Classes[i].ReservationID != "" }
-	var front []purchase
+func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []typeOffering {
+	reserved := func(i int) bool { return ps.spec.Types.Classes[i].ReservationID != "" }
+	var front []typeOffering
 	for _, drop := range []func(int) bool{func(i int) bool { return !reserved(i) }, reserved} {
 		classes := o.classes
 		if slices.ContainsFunc(classes, drop) {
@@ -171,7 +179,7 @@ func (m *market) frontOf(o *offer, priceList func([]int) []purchase) []purchase 
 		}
 		from := len(front)
 		for _, p := range priceList(classes) {
-			if o.onSale.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q purchase) bool { return m.beats(q, p) }) {
+			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool { return ps.beats(q, p) }) {
 				front = append(front, p)
 			}
 		}
@@ -179,26 +187,20 @@ func (m *market) frontOf(o *offer, priceList func([]int) []purchase) []purchase 
 	return front
 }
 
-// usedUp reports whether the purchase needs a reservation that permits no further node.
-func (m *market) usedUp(p purchase) bool {
-	id := m.pool.Types.Classes[p.class].ReservationID
-	return id != "" && m.reservations[id] <= 0
+// usedUp reports whether the offering needs a reservation that permits no further node.
+func (ps *poolState) usedUp(p typeOffering) bool {
+	id := ps.spec.Types.Classes[p.class].ReservationID
+	return id != "" && ps.reservations.left[id] <= 0
 }
 
-func sortPurchases(list []purchase) {
-	slices.SortFunc(list, func(a, b purchase) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
-	})
-}
-
-// beats reports whether a purchase at the same or a lower price dominates the other: it holds as much, and uses no more
-// of what the pool limits.
-func (m *market) beats(q, p purchase) bool {
-	if !covers(m.pool.Net[q.kind], m.pool.Net[p.kind]) {
+// beats reports whether an offering at the same or a lower price dominates the other: it holds as much, and uses no
+// more of what the pool limits.
+func (ps *poolState) beats(q, p typeOffering) bool {
+	if !covers(ps.spec.Net[q.kind], ps.spec.Net[p.kind]) {
 		return false
 	}
-	for r, left := range m.remaining {
-		total := m.pool.Types.Total
+	for r, left := range ps.remaining {
+		total := ps.spec.Types.Total
 		if left != model.NoLimit && total[q.kind].At(quantity.Resource(r)) > total[p.kind].At(quantity.Resource(r)) {
 			return false
 		}

@@ -4,139 +4,102 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// buy opens new bins, pool by pool in order of weight, among equals by price. Pods that a pool cannot take, because of
-// its limits or types, go to the next pool.
-func (r *run) buy(lots []*lot) {
-	for _, tier := range r.tiers() {
-		for _, g := range r.route(tier, lots) {
-			from := len(r.bins)
-			if prospects := r.prospects(g.market, g.lots); len(prospects) > 0 {
-				r.packBest(g.market, prospects)
-			}
-			r.noteRanks(g.market, lots, from)
-		}
-	}
-}
-
-// prospect is a lot that may be packed in a pool, with the offers that permit it.
-type prospect struct {
-	*lot
+// packCandidate is a batch that may be packed in a pool, with the offers that permit it.
+type packCandidate struct {
+	batch   *domainBatch
+	pending *pendingGroup
+	// left are the pods that the packing has not placed.
+	left   []*model.Pod
 	offers []*offer
-	// unit is the value of one pod in a bin, at the current resource values. dear is the factor by which it proved more
-	// expensive than its resources in earlier packings, 1 before the first.
-	unit, dear float64
-	// at is its index in the packing's list.
+	// value is the value of one pod in a bin, at the current resource values. costFactor is the factor by which it proved
+	// more expensive than its resources in earlier packings, 1 before the first.
+	value, costFactor float64
+	// index is its index in the packing's list.
 	at int
 	// perHost is how many of its pods the rules by hostname permit on an empty node; 0 before it is computed.
 	perHost int
 }
 
-// prospects lists the lots that still have pods and that some available type can hold.
-func (r *run) prospects(m *market, lots []*lot) []*prospect {
-	var list []*prospect
-	for _, l := range lots {
-		if len(l.left) == 0 {
-			continue
-		}
-		if p := r.prospect(m, l); p != nil {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
-// holds reports whether a node of the type can hold a pod of the group in addition to the daemons.
-func (m *market) holds(g *model.Group, kind int) bool {
-	return g.Requests.Fits(m.pool.Net[kind]) && m.pool.PortsFree(kind, g.HostPorts)
-}
-
-func (r *run) prospect(m *market, l *lot) *prospect {
-	if shuns(l.task, m.crew) {
-		return nil
-	}
-	p := &prospect{lot: l, dear: 1}
-	for _, o := range r.offersTo(m, l.task, l.rows) {
-		if slices.ContainsFunc(o.front, func(b purchase) bool { return m.holds(l.group, b.kind) }) {
-			p.offers = append(p.offers, o)
-		}
-	}
-	if len(p.offers) == 0 {
-		return nil
-	}
-	return p
-}
-
-// opening is the work of opening a bin, as a number of examined prospects.
+// opening is the work of opening a bin, as a number of examined candidates.
 const opening = 600
 
-// packing is the state of filling one market from a list of prospects.
+// packing is the state of filling one pool from a list of candidates.
 type packing struct {
-	*market
-	// prospects, and how many of them have no pods left: those remain in the list until they are many.
-	prospects []*prospect
-	packed    int
+	fleet *fleet
+	pool  *poolState
+	// offerings are those available to the candidates, for the duals.
+	offerings []typeOffering
+	// candidates, and how many of them have no pods left: those remain in the list until they are many.
+	candidates []*packCandidate
+	packed     int
 	// waiting is how many pods are left. pods is how many there were when the values were computed.
 	waiting, pods int
-	// value of a unit of each resource, given the available purchases.
+	// value of a unit of each resource, given the available offerings.
 	value []float64
-	// rows and prices are the available purchases, for the duals; tableau is the memory for solving them.
+	// rows and prices are the available offerings, for the duals; tableau is the memory for solving them.
 	rows    [][]float64
 	prices  []float64
 	tableau tableau
 	// least is, per resource, the smallest request: with less free capacity, a bin is full.
 	least quantity.Vector
-	// cpus and memories are the prospects' requests of cpu and memory. They decide most cases without access to the
-	// prospect itself. descending reports that cpus are sorted, which priorities or extended resources may prevent. The
-	// memory of a prospect without remaining pods is allPacked.
+	// cpus and memories are the candidates' requests of cpu and memory. They decide most cases without access to the
+	// candidate itself. descending reports that cpus are sorted, which priorities or extended resources may prevent. The
+	// memory of a candidate without remaining pods is allPacked.
 	cpus, memories []int64
 	descending     bool
-	// apart are the slots of the first rules that exclude the prospects from hosts.
+	// apart are the slots of the first rules that exclude the candidates from hosts.
 	apart []int
-	// dearest is the largest dear of the prospects: no bin is worth more than its resources times this.
-	dearest float64
+	// maxCostFactor is the largest costFactor of the candidates: no bin is worth more than its resources times this.
+	maxCostFactor float64
 	// sorted reports that the order was applied once. evenly sorts again before each bin and opens few bins of a
 	// pattern at a time.
 	sorted, evenly bool
-	// inTurn: see packOrder. siblings are the lots of the spread tasks, for inTurn.
+	// inTurn: see packOrder. siblings are the batches of the spread groups, for inTurn.
 	inTurn   bool
-	siblings map[*task][]*prospect
-	// barren are the prospects that no bin can begin with.
-	barren map[*prospect]bool
-	// asked counts the examined prospects.
-	asked int
-	// ranked are the purchases of an offer, by the least price per value that they could reach.
-	ranked map[*offer][]rankedPurchase
-	// looked identifies the state of the spot shares that ranked was computed from.
-	looked int
+	siblings map[*pendingGroup][]*packCandidate
+	// unseedable are the candidates that no bin can begin with.
+	unseedable map[*packCandidate]bool
+	// examined counts the candidates that were examined.
+	examined int
+	// ranked are the offerings of an offer, by the least price per value that they could reach.
+	ranked map[*offer][]rankedOffering
+	// version identifies the state of the spot shares that ranked was computed from.
+	version int
 }
 
-type rankedPurchase struct {
-	purchase
+type rankedOffering struct {
+	typeOffering
 	floor float64
 }
 
-// pack opens bins until no prospect can be placed. The first prospect with remaining pods is the seed of the next bin:
-// it is the largest, and smaller ones may fill the rest. It returns the number of examined prospects, and stops when
-// that exceeds the limit.
-func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int) int {
-	k := &packing{market: m, prospects: slices.Clone(prospects), evenly: order.evenly, inTurn: order.inTurn, barren: map[*prospect]bool{}}
+// pack fills a pool of the fleet from the candidates.
+func (f *fleet) pack(ps *poolState, cands []*packCandidate, offerings []typeOffering, order packOrder, limit int) *attempt {
+	k := &packing{fleet: f, pool: ps, offerings: offerings, candidates: slices.Clone(cands), evenly: order.evenly,
+		inTurn: order.inTurn, unseedable: map[*packCandidate]bool{}}
+	k.run(order, limit)
+	return &attempt{fleet: f, candidates: cands, value: k.value, examined: k.examined}
+}
+
+// run opens bins until no candidate can be placed. The first candidate with remaining pods is the seed of the next
+// bin: it is the largest, and smaller ones may fill the rest. It stops when the number of examined candidates exceeds
+// the limit.
+func (k *packing) run(order packOrder, limit int) {
 	if order.compare == nil {
-		order.compare = func(a, b *prospect) int { return 0 }
+		order.compare = func(a, b *packCandidate) int { return 0 }
 	}
-	m.share.begin(k.prospects)
+	k.pool.spotShare.begin(k.candidates)
 	if k.inTurn {
 		k.takeTurns()
 	}
-	for r.appraise(k); m.nodes != 0 && k.asked <= limit && !r.over(); r.appraise(k) {
+	for k.appraise(); k.pool.nodes != 0 && k.examined <= limit && !k.fleet.budget.over(); k.appraise() {
 		if !k.sorted || order.evenly {
 			k.compact()
-			slices.SortStableFunc(k.prospects, order.compare)
+			slices.SortStableFunc(k.candidates, order.compare)
 			k.sorted = true
 			k.index()
 		}
@@ -147,133 +110,106 @@ func (r *run) pack(m *market, prospects []*prospect, order packOrder, limit int)
 		if k.inTurn {
 			seed = k.nextInTurn(seed)
 		}
-		asked, bins := k.asked, len(r.bins)
-		k.asked += opening
-		best, found := r.bestBin(k, seed)
-		goOn := found && r.commit(m, best, k.pace())
+		asked, bins := k.examined, len(k.fleet.bins)
+		k.examined += opening
+		best, found := k.bestBin(seed)
+		goOn := found && k.fleet.commit(k.pool, best, k.pace())
 		if !goOn {
-			best, goOn = r.shareOut(k, seed, found)
+			best, goOn = k.retrySeed(seed, found)
 		}
 		if !goOn {
 			// No bin can begin with the seed; it may still fill bins of others.
-			k.barren[seed] = true
+			k.unseedable[seed] = true
 		} else if best != nil {
-			k.took(best, len(r.bins)-bins)
+			k.placed(best, len(k.fleet.bins)-bins)
 		}
-		r.worked(k.asked - asked)
+		k.fleet.budget.spend(k.examined - asked)
 	}
 	k.tookTurns()
-	return k.asked
 }
 
 // appraise updates the values for the remaining pods: first at the start, then whenever a quarter of them is placed,
 // because the rest may request other resources.
-func (r *run) appraise(k *packing) {
+func (k *packing) appraise() {
 	settled := k.value != nil && 4*k.waiting > 3*k.pods
-	if settled && 8*k.packed <= len(k.prospects) {
+	if settled && 8*k.packed <= len(k.candidates) {
 		return
 	}
-	if k.compact(); len(k.prospects) == 0 || settled {
+	if k.compact(); len(k.candidates) == 0 || settled {
 		return
 	}
-	k.pods, k.ranked = k.waiting, map[*offer][]rankedPurchase{}
-	demand := make(quantity.Vector, len(r.snap.Resources))
+	k.pods, k.ranked = k.waiting, map[*offer][]rankedOffering{}
+	demand := make(quantity.Vector, len(k.fleet.snap.Resources))
 	k.least = make(quantity.Vector, len(demand))
-	copy(k.least, k.prospects[0].group.Requests)
-	for _, p := range k.prospects {
+	copy(k.least, k.candidates[0].pending.group.Requests)
+	for _, cand := range k.candidates {
 		for i, n := range k.least {
-			k.least[i] = min(n, p.group.Requests.At(quantity.Resource(i)))
+			k.least[i] = min(n, cand.pending.group.Requests.At(quantity.Resource(i)))
 		}
-		demand.AddScaled(p.group.Requests, int64(len(p.left)))
+		demand.AddScaled(cand.pending.group.Requests, int64(len(cand.left)))
 	}
 	k.value = k.duals(floats(demand, len(demand)))
-	k.dearest, k.market.value = 0, k.value
-	for _, p := range k.prospects {
-		p.unit = float64(worth(p.group.Requests, k.value) * p.dear)
-		k.dearest = max(k.dearest, p.dear)
+	k.maxCostFactor = 0
+	for _, cand := range k.candidates {
+		cand.value = float64(worth(cand.pending.group.Requests, k.value) * cand.costFactor)
+		k.maxCostFactor = max(k.maxCostFactor, cand.costFactor)
 	}
 }
 
-// rank orders the purchases of an offer by the price per value of a node that is full of the most valuable content. No
-// bin of the purchase can be better than that.
-func (r *run) rank(k *packing, o *offer) []rankedPurchase {
-	if k.share != nil && k.looked != k.share.looked {
+// rank orders the offerings of an offer by the price per value of a node that is full of the most valuable content. No
+// bin of the offering can be better than that.
+func (k *packing) rank(o *offer) []rankedOffering {
+	if k.pool.spotShare != nil && k.version != k.pool.spotShare.version {
 		clear(k.ranked)
-		k.looked = k.share.looked
+		k.version = k.pool.spotShare.version
 	}
 	if known := k.ranked[o]; known != nil {
 		return known
 	}
 	front := o.front
-	if k.share != nil {
-		front = k.frontOf(o, k.openList)
+	if k.pool.spotShare != nil {
+		front = k.pool.frontOf(o, k.pool.openList)
 	}
-	list := make([]rankedPurchase, len(front))
+	list := make([]rankedOffering, len(front))
 	for i, p := range front {
-		list[i] = rankedPurchase{p, float64(p.price+k.nodePrice) / (worth(k.pool.Net[p.kind], k.value) * k.dearest)}
+		list[i] = rankedOffering{p, float64(p.price+k.pool.nodePrice) / (worth(k.pool.spec.Net[p.kind], k.value) * k.maxCostFactor)}
 	}
-	slices.SortStableFunc(list, func(a, b rankedPurchase) int { return cmp.Compare(a.floor, b.floor) })
+	slices.SortStableFunc(list, func(a, b rankedOffering) int { return cmp.Compare(a.floor, b.floor) })
 	k.ranked[o] = list
 	return list
 }
 
-// bin is a future node with its content so far.
-type bin struct {
-	place
-	purchase
-	market *market
-	row    label.Row
-	// parts are the pods that it may be filled with. Once it is committed, shares are the pods placed in it.
-	parts []part
-	// used by the pods; kinds that can hold them, once the bin is committed.
-	used  quantity.Vector
-	kinds bitset.Set
-	// lowest is the price of the cheapest node that it may become.
-	lowest int64
-	// holds is the reservation that the bin took one node from. charged is what it took from the limits of its pool.
-	holds   string
-	charged quantity.Vector
-}
-
-// part is how many pods of a prospect a bin could hold.
-type part struct {
-	*prospect
-	count int
-}
-
-// scratch is reusable memory: bins for the best bin so far and the one being tried, row and domain for checks of nodes,
-// key for look-ups of similar bins.
+// scratch is reusable memory: bins for the best bin so far and the one being tried, and a row for checks.
 type scratch struct {
-	bins   [2]bin
-	row    label.Row
-	domain domain
-	key    []byte
+	bins [2]bin
+	row  label.Row
 }
 
-// bestBin tries the seed's purchases and returns the filled bin with the least price per value. It stops at a purchase
-// that could not be better even when full, because the purchases are sorted by that bound.
-func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
-	best, trial := &r.scratch.bins[0], &r.scratch.bins[1]
+// bestBin tries the seed's offerings and returns the filled bin with the least price per value. It stops at an offering
+// that could not be better even when full, because the offerings are sorted by that bound.
+func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
+	best, trial := &k.fleet.scratch.bins[0], &k.fleet.scratch.bins[1]
 	var bestRatio float64
 	bestCount, found := 0, false
-	together, smaller := len(seed.rules.hostAffinities) > 0, r.fitsShare(k, seed)
+	together, smaller := len(seed.pending.rules.hostAffinities) > 0, k.fitsShare(seed)
 	for _, o := range seed.offers {
-		for _, p := range r.rank(k, o) {
+		for _, p := range k.rank(o) {
 			if found && !together && p.floor >= bestRatio {
 				break
 			}
-			if smaller && k.share.oversized(k.market, p.purchase) {
+			if smaller && k.pool.spotShare.oversized(k.pool, p.typeOffering) {
 				continue
 			}
-			if _, ok := k.within(k.pool.Types.Total[p.kind]); !ok || k.usedUp(p.purchase) || !seed.group.Requests.Fits(k.pool.Net[p.kind]) {
+			if _, ok := k.pool.within(k.pool.spec.Types.Total[p.kind]); !ok || k.pool.usedUp(p.typeOffering) ||
+				!seed.pending.group.Requests.Fits(k.pool.spec.Net[p.kind]) {
 				continue
 			}
-			r.fill(k, trial.restart(k.market, p.purchase, o, len(r.counters.totals)), seed)
-			if len(trial.parts) == 0 || trial.parts[0].prospect != seed {
+			k.fill(trial.restart(k.pool, p.typeOffering, o, len(k.fleet.counters.totals)), seed)
+			if len(trial.planned) == 0 || trial.planned[0].candidate != seed {
 				continue
 			}
-			ratio := float64(p.price+k.nodePrice) / trial.worth()
-			count := seed.together(trial.parts[0].count)
+			ratio := float64(p.price+k.pool.nodePrice) / trial.worth()
+			count := seed.together(trial.planned[0].count)
 			if !found || count > bestCount || count == bestCount && ratio < bestRatio {
 				best, trial = trial, best
 				bestRatio, bestCount, found = ratio, count, true
@@ -283,105 +219,82 @@ func (r *run) bestBin(k *packing, seed *prospect) (*bin, bool) {
 	return best, found
 }
 
-// worth returns the value of the bin's parts.
-func (b *bin) worth() float64 {
-	var sum float64
-	for _, p := range b.parts {
-		sum += float64(float64(p.count) * p.unit)
-	}
-	return sum
-}
-
 // together returns how many of the seed's pods a bin holds if that precedes the price: pods with affinity to each other
 // by hostname cannot use a second bin.
-func (p *prospect) together(count int) int {
-	if len(p.rules.hostAffinities) == 0 {
+func (cand *packCandidate) together(count int) int {
+	if len(cand.pending.rules.hostAffinities) == 0 {
 		return 0
 	}
 	return count
 }
 
-// restart empties the bin and makes it a node of the purchase.
-func (b *bin) restart(m *market, p purchase, o *offer, slots int) *bin {
-	b.purchase, b.market = p, m
-	b.row = append(b.row[:0], o.row...)
-	b.free = append(b.free[:0], m.pool.Net[p.kind]...)
-	b.used = append(b.used[:0], b.free...)
-	clear(b.used)
-	b.parts, b.ports, b.claims = b.parts[:0], nil, nil
-	b.holds, b.charged = "", nil
-	b.tally.restart(slots)
-	b.tally.board(m.crew)
-	return b
-}
-
-// fill packs the seed and then every other prospect that fits, in order, until not even the smallest request fits.
-func (r *run) fill(k *packing, b *bin, seed *prospect) {
-	r.fillWith(k.market, b, seed, true)
-	for i := k.next(b, 0); i < len(k.prospects); i = k.next(b, i+1) {
-		if i == seed.at || !k.prospects[i].group.Requests.Fits(b.free) {
+// fill packs the seed and then every other candidate that fits, in order, until not even the smallest request fits.
+func (k *packing) fill(b *bin, seed *packCandidate) {
+	k.fillWith(b, seed, true)
+	for i := k.next(b, 0); i < len(k.candidates); i = k.next(b, i+1) {
+		if i == seed.at || !k.candidates[i].pending.group.Requests.Fits(b.free) {
 			continue
 		}
-		if r.fillWith(k.market, b, k.prospects[i], false); !k.least.Fits(b.free) {
+		if k.fillWith(b, k.candidates[i], false); !k.least.Fits(b.free) {
 			return
 		}
 	}
 }
 
-// fillWith adds as many of a prospect's pods as fit. Only a seed may be the first of its kind on a host.
-func (r *run) fillWith(m *market, b *bin, p *prospect, seed bool) {
-	count := r.copies(p.task, &b.place, len(p.left), seed)
-	if count == 0 || !m.pool.PortsFree(b.kind, p.group.HostPorts) {
+// fillWith adds as many of a candidate's pods as fit. Only a seed may be the first of its kind on a host.
+func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
+	count := k.fleet.fit.copies(cand.pending, &b.place, len(cand.left), seed)
+	if count == 0 || !k.pool.spec.PortsFree(b.kind, cand.pending.group.HostPorts) {
 		return
 	}
-	row, ok := r.joined(m, b, p)
+	row, ok := k.joined(b, cand)
 	if !ok {
 		return
 	}
-	if len(m.minimums) > 0 && !r.opts.RelaxMinValues {
-		count = r.whileDiverse(m, b, p, row, count)
+	if len(k.pool.minimums) > 0 && !k.fleet.opts.RelaxMinValues {
+		count = k.whileDiverse(b, cand, row, count)
 	}
 	if count == 0 {
 		return
 	}
 	copy(b.row, row)
-	r.add(b, p, count)
+	k.add(b, cand, count)
 }
 
-// add adds pods of the prospect to the bin.
-func (r *run) add(b *bin, p *prospect, count int) {
-	r.fillUp(b, p.task, count)
-	b.parts = append(b.parts, part{p, count})
+// add adds pods of the candidate to the bin.
+func (k *packing) add(b *bin, cand *packCandidate, count int) {
+	k.fleet.fillUp(b, cand.pending, count)
+	b.planned = append(b.planned, podCount{cand, count})
 }
 
-// joined returns the bin's row narrowed to what the prospect also accepts, for the first offer that leaves the purchase
-// possible.
-func (r *run) joined(m *market, b *bin, p *prospect) (label.Row, bool) {
-	space, types := r.snap.Space, m.pool.Types
-	for _, o := range p.offers {
+// joined returns the bin's row narrowed to what the candidate also accepts, for the first offer that leaves the
+// offering possible.
+func (k *packing) joined(b *bin, cand *packCandidate) (label.Row, bool) {
+	space, types := k.fleet.snap.Space, k.pool.spec.Types
+	for _, o := range cand.offers {
 		if !o.types.Has(b.kind) || !slices.Contains(o.classes, b.class) {
 			continue
 		}
 		if space.Contains(o.row, b.row) {
 			return b.row, true
 		}
-		r.scratch.row = append(r.scratch.row[:0], b.row...)
-		if space.And(r.scratch.row, b.row, o.row) && space.Compatible(r.scratch.row, types.Rows[b.kind]) {
-			return r.scratch.row, true
+		k.fleet.scratch.row = append(k.fleet.scratch.row[:0], b.row...)
+		if space.And(k.fleet.scratch.row, b.row, o.row) && space.Compatible(k.fleet.scratch.row, types.Rows[b.kind]) {
+			return k.fleet.scratch.row, true
 		}
 	}
 	return nil, false
 }
 
 // whileDiverse lowers the count until the types that can hold the bin satisfy the pool's minValues.
-func (r *run) whileDiverse(m *market, b *bin, p *prospect, row label.Row, count int) int {
-	if c := &m.pool.Types.Classes[b.class]; c.ReservationID != "" {
+func (k *packing) whileDiverse(b *bin, cand *packCandidate, row label.Row, count int) int {
+	if c := &k.pool.spec.Types.Classes[b.class]; c.ReservationID != "" {
 		row = slices.Clone(row)
-		c.Pin(r.snap.Space, row)
+		c.Pin(k.fleet.snap.Space, row)
 	}
 	for ; count > 0; count /= 2 {
-		used := b.used.Add(p.group.Requests.Scaled(int64(count))).Add(r.sharedVolumes(p.task, &b.place))
-		if m.diverse(r.kindsFor(m, b, row, used)).OK() {
+		used := b.used.Add(cand.pending.group.Requests.Scaled(int64(count))).Add(k.fleet.fit.sharedVolumes(cand.pending, &b.place))
+		if k.pool.diverse(k.fleet.kindsFor(k.pool, b, row, used)).OK() {
 			return count
 		}
 	}
@@ -397,4 +310,11 @@ func worth(used quantity.Vector, value []float64) float64 {
 		}
 	}
 	return sum
+}
+
+// take removes n pods from the candidate and returns them.
+func (cand *packCandidate) take(n int) []*model.Pod {
+	pods := cand.left[:n:n]
+	cand.left = cand.left[n:]
+	return pods
 }

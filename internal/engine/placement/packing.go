@@ -8,53 +8,53 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// The list of prospects that a packing fills bins from: facts by index, and which prospects have no pods left.
+// The list of candidates that a packing fills bins from: facts by index, and which candidates have no pods left.
 
-// allPacked is the memory of a prospect without remaining pods.
+// allPacked is the memory of a candidate without remaining pods.
 const allPacked = -1
 
-// index computes the facts that are stored by index in the list of prospects.
+// index computes the facts that are stored by index in the list of candidates.
 func (k *packing) index() {
 	k.cpus, k.memories, k.apart, k.descending = k.cpus[:0], k.memories[:0], k.apart[:0], true
-	for i, p := range k.prospects {
-		p.at = i
-		k.cpus = append(k.cpus, p.group.Requests.At(quantity.CPU))
-		k.memories = append(k.memories, p.group.Requests.At(quantity.Memory))
-		k.apart = append(k.apart, p.rules.firstApart())
+	for i, cand := range k.candidates {
+		cand.at = i
+		k.cpus = append(k.cpus, cand.pending.group.Requests.At(quantity.CPU))
+		k.memories = append(k.memories, cand.pending.group.Requests.At(quantity.Memory))
+		k.apart = append(k.apart, cand.pending.rules.firstApart())
 		k.descending = k.descending && (i == 0 || k.cpus[i] <= k.cpus[i-1])
 	}
 }
 
-// seed returns the first prospect that a bin may begin with, or nil if there is none.
-func (k *packing) seed() *prospect {
-	for i, p := range k.prospects {
-		if k.memories[i] != allPacked && (len(k.barren) == 0 || !k.barren[p]) {
-			return p
+// seed returns the first candidate that a bin may begin with, or nil if there is none.
+func (k *packing) seed() *packCandidate {
+	for i, cand := range k.candidates {
+		if k.memories[i] != allPacked && (len(k.unseedable) == 0 || !k.unseedable[cand]) {
+			return cand
 		}
 	}
 	return nil
 }
 
-// took records that this many bins were opened with the content of b.
-func (k *packing) took(b *bin, times int) {
-	for _, p := range b.parts {
+// placed records that this many bins were opened with the content of b.
+func (k *packing) placed(b *bin, times int) {
+	for _, p := range b.planned {
 		k.waiting -= times * p.count
-		if len(p.left) == 0 {
-			k.memories[p.at] = allPacked
+		if len(p.candidate.left) == 0 {
+			k.memories[p.candidate.at] = allPacked
 			k.packed++
 		}
 	}
 }
 
-// compact removes prospects without remaining pods.
+// compact removes candidates without remaining pods.
 func (k *packing) compact() {
-	if k.packed == 0 && len(k.cpus) == len(k.prospects) {
+	if k.packed == 0 && len(k.cpus) == len(k.candidates) {
 		return
 	}
-	k.prospects = slices.DeleteFunc(k.prospects, func(p *prospect) bool { return len(p.left) == 0 })
+	k.candidates = slices.DeleteFunc(k.candidates, func(cand *packCandidate) bool { return len(cand.left) == 0 })
 	k.packed, k.waiting = 0, 0
-	for _, p := range k.prospects {
-		k.waiting += len(p.left)
+	for _, cand := range k.candidates {
+		k.waiting += len(cand.left)
 	}
 	k.index()
 }
@@ -71,8 +71,8 @@ func (r *rules) firstApart() int {
 	return r.hostApart[0]
 }
 
-// next returns the index of the first prospect from i on that requests no more cpu or memory than the bin has free, and
-// that its first apart rule does not exclude. Prospects examined one by one count as asked.
+// next returns the index of the first candidate from i on that requests no more cpu or memory than the bin has free,
+// and that its first apart rule does not exclude. Candidates examined one by one count as examined.
 func (k *packing) next(b *bin, i int) int {
 	free := model.SlackOf(b.free)
 	if k.descending && i < len(k.cpus) && k.cpus[i] > free.CPU {
@@ -84,7 +84,7 @@ func (k *packing) next(b *bin, i int) int {
 		if memories[i] == allPacked {
 			continue
 		}
-		if k.asked++; cpus[i] <= free.CPU && memories[i] <= free.Memory && (apart[i] == noSlot || b.tally.at(apart[i]) == 0) {
+		if k.examined++; cpus[i] <= free.CPU && memories[i] <= free.Memory && (apart[i] == noSlot || b.tally.at(apart[i]) == 0) {
 			break
 		}
 	}

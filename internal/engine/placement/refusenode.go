@@ -53,34 +53,34 @@ func compareVerdicts(a, b plan.Verdict) int {
 		strings.Compare(a.Taint.Key, b.Taint.Key), strings.Compare(a.Taint.Value, b.Taint.Value), cmp.Compare(a.Taint.Effect, b.Taint.Effect))
 }
 
-// askNodes counts, over every node of the snapshot, why it does not admit one more pod of the task.
-func (r *run) askNodes(t *task) []plan.NodeCount {
+// askNodes counts, over every node of the snapshot, why it does not admit one more pod of the group.
+func (r *refusals) askNodes(pg *pendingGroup) []plan.NodeCount {
 	tally := verdictTally{}
-	for range len(r.snap.Nodes) - len(r.nodes) {
+	for range len(r.snap.Nodes) - len(r.nodes.list) {
 		tally.add(plan.Verdict{Code: plan.NodeLeaving})
 	}
-	for _, n := range r.nodes {
-		tally.add(r.whyNot(t, n))
+	for _, n := range r.nodes.list {
+		tally.add(r.whyNot(pg, n))
 	}
 	return tally.sorted()
 }
 
 // whyNot returns the first refusing rule in kube-scheduler's order. If there is none, other pending pods use the
 // capacity.
-func (r *run) whyNot(t *task, n *target) plan.Verdict {
-	if taint, no := r.untolerated(t, n.node.Taints); no {
+func (r *refusals) whyNot(pg *pendingGroup, n *target) plan.Verdict {
+	if taint, no := pg.untolerated(n.node.Taints); no {
 		return plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}
 	}
-	if key, no := r.otherLabel(t.rows, n.node.Row); no {
+	if key, no := r.otherLabel(pg.rows, n.node.Row); no {
 		return plan.Verdict{Code: plan.LabelExcluded, Key: key}
 	}
-	if port, taken := t.portTaken(&n.place); taken {
+	if port, taken := pg.portTaken(&n.place); taken {
 		return plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}
 	}
-	if fit := r.fitsPlace(t, &n.place, true); fit.Count == 0 && !fit.Verdict.OK() {
+	if fit := r.fit.place(pg, &n.place, true); fit.Count == 0 && !fit.Verdict.OK() {
 		return fit.Verdict
 	}
-	if against := r.against(t, r.domainOfRow(t, n.node.Row)); len(against) > 0 {
+	if against := r.admission.against(pg.rules, &pg.choices, domainOfRow(r.snap.Space, pg.rules, n.node.Row)); len(against) > 0 {
 		return slices.MinFunc(against, compareVerdicts)
 	}
 	return plan.Verdict{Code: plan.NoPlaceFound}
@@ -88,7 +88,7 @@ func (r *run) whyNot(t *task, n *target) plan.Verdict {
 
 // otherLabel returns the first label on which the node does not match the pod, for the alternative that matches
 // furthest.
-func (r *run) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
+func (r *refusals) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
 	var furthest label.Key
 	for _, row := range rows {
 		at, no := r.outside(row, node)
@@ -101,7 +101,7 @@ func (r *run) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
 }
 
 // outside returns the first label on which b is not within a.
-func (r *run) outside(a, b label.Row) (label.Key, bool) {
+func (r *refusals) outside(a, b label.Row) (label.Key, bool) {
 	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
 		from, to := r.snap.Space.Span(k)
 		for i := from; i < to; i++ {

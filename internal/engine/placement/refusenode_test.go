@@ -73,8 +73,8 @@ func TestNodesAnswer(t *testing.T) {
 1 of 7 nodes: taint dedicated=web:NoSchedule is not tolerated
 1 of 7 nodes: taint node.kubernetes.io/unschedulable:NoSchedule is not tolerated
 1 of 7 nodes: label disk is not as required (pod: In [fast])
-1 of 7 nodes: a pod there takes the host port
-1 of 7 nodes: leaving
+1 of 7 nodes: a pod there uses the host port
+1 of 7 nodes: being removed
 `
 	if diff := cmp.Diff(want, explain.Tree(snap, p.Refused[0])); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -155,7 +155,7 @@ func TestAllLabelsAreNamed(t *testing.T) {
 	snap := readWorld(t, []byte("small cpu=2 memory=8Gi price=0.1\n"), []byte(manyLabels)).snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{})
 	want := "pool default: labels floor (pod: In [2]) and rack (pod: In [7]) are required, and the pool does not define them, and " +
-		"no value of labels karpenter.sh/capacity-type (pod: In [spot], pool: In [on-demand]) and team (pod: In [blue], pool: In [red]) suits both sides"
+		"no value of labels karpenter.sh/capacity-type (pod: In [spot], pool: In [on-demand]) and team (pod: In [blue], pool: In [red]) satisfies both pod and pool"
 	if got := explain.Refusal(snap, p.Refused[0]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -172,7 +172,8 @@ func TestNodesAnswerInRandomWorlds(t *testing.T) {
 		snap := w.snapshot(nil)
 		p := placement.Schedule(snap, placement.Options{AskNodes: true})
 		again := w.snapshot(rand.New(rand.NewPCG(seed, 2)))
-		if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{AskNodes: true}))); diff != "" {
+		if diff := cmp.Diff(explain.AnswerOf(snap, p),
+			explain.AnswerOf(again, placement.Schedule(again, placement.Options{AskNodes: true}))); diff != "" {
 			t.Fatalf("seed %d: the plan depends on the order of input:\n%s", seed, diff)
 		}
 		for i, r := range p.Refused {

@@ -34,21 +34,21 @@ type rules struct {
 }
 
 type spreadRule struct {
-	*counter
+	counter             *counter
 	floor               floor
 	maxSkew, minDomains int
 	self                bool
 }
 
 type affinityRule struct {
-	*counter
-	self bool
-	// wish: the term is evaluated on its own, because it is a preferred one or represents a volume.
-	wish bool
+	counter *counter
+	self    bool
+	// separate: the term is evaluated on its own, because it is a preferred one or represents a volume.
+	separate bool
 }
 
 // first reports whether the rule selects no pod anywhere, but would select the group's own pods.
-func (a *affinityRule) first() bool { return a.self && a.total == 0 }
+func (a *affinityRule) first() bool { return a.self && a.counter.total == 0 }
 
 type hostSpread struct {
 	slot, maxSkew int
@@ -56,9 +56,9 @@ type hostSpread struct {
 }
 
 type hostAffinity struct {
-	slot int
-	self bool
-	wish bool
+	slot     int
+	self     bool
+	separate bool
 }
 
 // first reports whether the rule selects no pod on any host, but would select the group's own pods.
@@ -237,11 +237,12 @@ func (c *counters) compileTerm(r *rules, g *model.Group, i int) {
 		return
 	}
 	if t.Key == model.LabelHostname {
-		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self, wish: !t.Required()})
+		r.hostAffinities = append(r.hostAffinities, hostAffinity{slot: c.slot(mark), self: self, separate: !t.Required()})
 		return
 	}
 	if key, known := c.snap.Space.Lookup(t.Key); known {
-		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self, wish: !t.Required() || t.Together})
+		r.affinities = append(r.affinities, affinityRule{counter: c.counter(mark, key, nil, ""), self: self,
+			separate: !t.Required() || t.Together})
 		r.pin(key)
 		r.own = append(r.own, key)
 	}

@@ -25,11 +25,11 @@ type Sharing struct {
 // a claim of few types would not satisfy.
 func NewSharing(snap *model.Snapshot, p *model.Pool, nodes int64) *Sharing {
 	variety := slices.ContainsFunc(p.Requirements, func(r label.Requirement) bool { return r.MinValues > 1 })
-	share := spotShareOf(snap, p, nil)
-	if share == nil || variety {
+	spotShare := spotShareOf(snap, p, nil)
+	if spotShare == nil || variety {
 		return nil
 	}
-	return &Sharing{p, share, nodes}
+	return &Sharing{p, spotShare, nodes}
 }
 
 // Clone returns a copy for tentative claims: narrowing a claim with it does not change s.
@@ -52,7 +52,8 @@ func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
 		return plan.Verdict{Code: plan.SpotShareReached, Have: s.share.percent}
 	}
 	if one.class < 0 {
-		c.Requirements = append(slices.Clone(c.Requirements), label.Requirement{Key: model.LabelCapacityType, Operator: label.NotIn, Values: []string{spotCapacity}})
+		c.Requirements = append(slices.Clone(c.Requirements),
+			label.Requirement{Key: model.LabelCapacityType, Operator: label.NotIn, Values: []string{spotCapacity}})
 		return plan.Verdict{}
 	}
 	zone := s.pool.Types.Classes[one.class].Zone
@@ -61,7 +62,8 @@ func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
 		names = append(names, s.pool.Types.Catalogue.Types[kind].Name)
 	}
 	slices.Sort(names)
-	c.Requirements = exactly(c.Requirements, map[string][]string{model.LabelZone: {zone}, model.LabelCapacityType: {spotCapacity}, model.LabelType: names})
+	c.Requirements = exactly(c.Requirements, map[string][]string{model.LabelZone: {zone}, model.LabelCapacityType: {spotCapacity},
+		model.LabelType: names})
 	s.share.take(s.pool, one.kinds, []string{zone}, true)
 	return plan.Verdict{}
 }
@@ -115,7 +117,7 @@ func (s *Sharing) slotOf(class int, kinds bitset.Set) (slot, bool) {
 	var within []int
 	for kind := range kinds.All() {
 		cpu := cpuOf(p, kind)
-		if !c.Types.Has(kind) || c.CapacityType == spotCapacity && !s.share.admits(p, outlet{kind, c.Zone}, s.share.whole+cpu*s.more) {
+		if !c.Types.Has(kind) || c.CapacityType == spotCapacity && !s.share.admits(p, typeZone{kind, c.Zone}, s.share.whole+cpu*s.more) {
 			continue
 		}
 		within = append(within, kind)
@@ -129,7 +131,7 @@ func (s *Sharing) slotOf(class int, kinds bitset.Set) (slot, bool) {
 	for _, kind := range within {
 		if cpuOf(p, kind) == cpuOf(p, best) {
 			one.kinds.Add(kind)
-			one.load = max(one.load, s.share.load[outlet{kind, c.Zone}])
+			one.load = max(one.load, s.share.load[typeZone{kind, c.Zone}])
 		}
 	}
 	one.price = c.Price[best]

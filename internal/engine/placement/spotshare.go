@@ -33,19 +33,19 @@ type spotShare struct {
 	percent int64
 	// rests is how many remainders there are.
 	rests int
-	load  map[outlet]int64 // millicores
-	whole int64            // millicores
-	// looked counts how often the open outlets were computed: new bins are chosen by the last result. fresh reports
-	// that no node was added since. stale reports that the last bin cost more than that result said.
-	looked       int
+	load  map[typeZone]int64 // millicores
+	whole int64              // millicores
+	// version counts how often the permitted offerings were computed: new bins are chosen by the last result. fresh
+	// reports that no node was added since. stale reports that the last bin cost more than that result said.
+	version      int
 	fresh, stale bool
 	// most is the most cpu, in millicores, that one spot node should have: its share of the pool's least final
 	// capacity.
 	most int64
 }
 
-// outlet is a type in a zone.
-type outlet struct {
+// typeZone is a type in a zone.
+type typeZone struct {
 	kind int
 	zone string
 }
@@ -53,11 +53,11 @@ type outlet struct {
 const spotCapacity = "spot"
 
 // spotShareOf counts the pool's spot capacity. It returns nil where the pool has no limit.
-func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *spotShare {
+func spotShareOf(snap *model.Snapshot, p *model.Pool, decided []plan.NewClaim) *spotShare {
 	if p.MaxSpotShare <= 0 || p.MaxSpotShare >= 100 || p.Types == nil {
 		return nil
 	}
-	s := &spotShare{percent: p.MaxSpotShare, load: map[outlet]int64{}}
+	s := &spotShare{percent: p.MaxSpotShare, load: map[typeZone]int64{}}
 	zones := map[string]bool{}
 	for i := range p.Types.Classes {
 		if c := &p.Types.Classes[i]; c.CapacityType == spotCapacity {
@@ -70,9 +70,9 @@ func spotShareOf(snap *model.Snapshot, p *model.Pool, bought []plan.NewClaim) *s
 			s.count(snap.Space, p, n)
 		}
 	}
-	for i := range bought {
-		if c := &bought[i]; c.Pool == p.Name {
-			s.countBought(p, c.Options)
+	for i := range decided {
+		if c := &decided[i]; c.Pool == p.Name {
+			s.countDecided(p, c.Options)
 		}
 	}
 	return s
@@ -94,7 +94,7 @@ func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
 		cpu := n.Total.At(quantity.CPU)
 		s.whole += cpu
 		if kind, known := p.Types.Lookup(n.Labels[model.LabelType]); known {
-			s.load[outlet{kind, n.Labels[model.LabelZone]}] += cpu
+			s.load[typeZone{kind, n.Labels[model.LabelZone]}] += cpu
 		}
 		return
 	}
@@ -116,8 +116,8 @@ func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
 	s.take(p, kinds, slices.Sorted(maps.Keys(zones)), certain)
 }
 
-// countBought adds a claim that is not in the snapshot, with its options.
-func (s *spotShare) countBought(p *model.Pool, options []plan.Option) {
+// countDecided adds a claim that is not in the snapshot, with its options.
+func (s *spotShare) countDecided(p *model.Pool, options []plan.Option) {
 	kinds, certain := bitset.New(p.Types.Len()), true
 	var zones []string
 	for _, o := range options {
@@ -140,7 +140,7 @@ func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certai
 	}
 	for kind := range kinds.All() {
 		for _, zone := range zones {
-			s.load[outlet{kind, zone}] += p.Types.Total[kind].At(quantity.CPU)
+			s.load[typeZone{kind, zone}] += p.Types.Total[kind].At(quantity.CPU)
 		}
 	}
 	if certain {
@@ -150,60 +150,51 @@ func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certai
 }
 
 // begin prepares for a packing. One node of each type in each zone is within the share regardless of its size. So that
-// it is not too large, its size should not exceed the share of the existing capacity plus the prospects' requests,
+// it is not too large, its size should not exceed the share of the existing capacity plus the candidates' requests,
 // where smaller types suffice.
-func (s *spotShare) begin(prospects []*prospect) {
+func (s *spotShare) begin(cands []*packCandidate) {
 	if s == nil {
 		return
 	}
-	s.look()
+	s.refresh()
 	whole := s.whole
-	for _, p := range prospects {
-		whole += p.group.Requests.At(quantity.CPU) * int64(len(p.left))
+	for _, cand := range cands {
+		whole += cand.batch.pending.group.Requests.At(quantity.CPU) * int64(len(cand.batch.left))
 	}
 	s.most = whole * s.percent / 100
 }
 
-// oversized reports whether the purchase is a spot node of more than its share.
-func (s *spotShare) oversized(m *market, p purchase) bool {
-	return m.pool.Types.Classes[p.class].CapacityType == spotCapacity && m.pool.Types.Total[p.kind].At(quantity.CPU) > s.most
+// oversized reports whether the offering is a spot node of more than its share.
+func (s *spotShare) oversized(ps *poolState, p typeOffering) bool {
+	return ps.spec.Types.Classes[p.class].CapacityType == spotCapacity && ps.spec.Types.Total[p.kind].At(quantity.CPU) > s.most
 }
 
-// fitsShare reports whether a purchase that is not oversized holds a pod of the seed.
-func (r *run) fitsShare(k *packing, seed *prospect) bool {
-	return k.share != nil && slices.ContainsFunc(seed.offers, func(o *offer) bool {
-		return slices.ContainsFunc(r.rank(k, o), func(p rankedPurchase) bool {
-			return !k.share.oversized(k.market, p.purchase) && k.holds(seed.group, p.kind)
-		})
-	})
-}
-
-// look makes the choice of new bins use the current open outlets. It does nothing for nil.
-func (s *spotShare) look() {
+// refresh makes the choice of new bins use the offerings that are permitted now. It does nothing for nil.
+func (s *spotShare) refresh() {
 	if s != nil {
-		s.looked++
+		s.version++
 		s.fresh, s.stale = true, false
 	}
 }
 
 // openList lists every type available in one of the classes, at its cheapest offering within its share, cheapest first.
-func (m *market) openList(classes []int) []purchase {
-	x := m.pool.Types
-	list := make([]purchase, 0, x.Len())
+func (ps *poolState) openList(classes []int) []typeOffering {
+	x := ps.spec.Types
+	list := make([]typeOffering, 0, x.Len())
 	for t := range x.Len() {
-		best, whole := -1, m.share.whole+x.Total[t].At(quantity.CPU)
+		best, whole := -1, ps.spotShare.whole+x.Total[t].At(quantity.CPU)
 		for _, i := range classes {
 			c := &x.Classes[i]
 			if c.Types.Has(t) && (best < 0 || c.Price[t] < x.Classes[best].Price[t]) &&
-				(c.CapacityType != spotCapacity || m.share.admits(m.pool, outlet{t, c.Zone}, whole)) {
+				(c.CapacityType != spotCapacity || ps.spotShare.admits(ps.spec, typeZone{t, c.Zone}, whole)) {
 				best = i
 			}
 		}
 		if best >= 0 {
-			list = append(list, purchase{kind: t, class: best, price: x.Classes[best].Price[t]})
+			list = append(list, typeOffering{kind: t, class: best, price: x.Classes[best].Price[t]})
 		}
 	}
-	sortPurchases(list)
+	sortOfferings(list)
 	return list
 }
 
@@ -216,20 +207,20 @@ func leastCPU(p *model.Pool, kinds bitset.Set) int64 {
 }
 
 // admits reports whether a node of the type in the zone is within its share if the pool then has the given whole.
-func (s *spotShare) admits(p *model.Pool, at outlet, whole int64) bool {
+func (s *spotShare) admits(p *model.Pool, at typeZone, whole int64) bool {
 	load := s.load[at]
 	return load == 0 || (load+p.Types.Total[at.kind].At(quantity.CPU))*100 <= s.percent*whole
 }
 
 // open returns the types of which a node may be launched within the row: on-demand, or spot within the share.
-func (s *spotShare) open(m *market, row label.Row) bitset.Set {
-	set := bitset.New(m.pool.Types.Len())
-	_, classes := m.offered(row)
+func (s *spotShare) open(ps *poolState, row label.Row) bitset.Set {
+	set := bitset.New(ps.spec.Types.Len())
+	_, classes := ps.offered(row)
 	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
+		c := &ps.spec.Types.Classes[i]
 		for kind := range c.Types.All() {
-			whole := s.whole + m.pool.Types.Total[kind].At(quantity.CPU)
-			if c.CapacityType != spotCapacity || s.admits(m.pool, outlet{kind, c.Zone}, whole) {
+			whole := s.whole + ps.spec.Types.Total[kind].At(quantity.CPU)
+			if c.CapacityType != spotCapacity || s.admits(ps.spec, typeZone{kind, c.Zone}, whole) {
 				set.Add(kind)
 			}
 		}
@@ -239,13 +230,13 @@ func (s *spotShare) open(m *market, row label.Row) bitset.Set {
 
 // CrowdedSpot returns the greatest part of the pool's spot capacity, in percent rounded up, that one type in one zone
 // has, among those that exceed their share by a whole node; 0 when there is none. A share that was met at launch can be
-// exceeded when other nodes are removed. bought are claims that are not in the snapshot.
-func CrowdedSpot(snap *model.Snapshot, pool string, bought []plan.NewClaim) int64 {
+// exceeded when other nodes are removed. decided are claims that are not in the snapshot.
+func CrowdedSpot(snap *model.Snapshot, pool string, decided []plan.NewClaim) int64 {
 	p := snap.Pool(pool)
 	if p == nil {
 		return 0
 	}
-	s := spotShareOf(snap, p, bought)
+	s := spotShareOf(snap, p, decided)
 	if s == nil || s.whole <= 0 {
 		return 0
 	}
@@ -283,7 +274,8 @@ func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim)
 	var worst Largest
 	for at, load := range s.load {
 		one := Largest{p.Types.Catalogue.Types[at.kind].Name, at.zone, min(100, (load*100+s.whole-1)/s.whole)}
-		if one.Percent > worst.Percent || one.Percent == worst.Percent && cmp.Or(cmp.Compare(one.Type, worst.Type), cmp.Compare(one.Zone, worst.Zone)) < 0 {
+		if one.Percent > worst.Percent || one.Percent == worst.Percent && cmp.Or(cmp.Compare(one.Type, worst.Type),
+			cmp.Compare(one.Zone, worst.Zone)) < 0 {
 			worst = one
 		}
 	}

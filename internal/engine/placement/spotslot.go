@@ -23,23 +23,23 @@ type slot struct {
 }
 
 // slots lists where the bin may be launched, the cheapest first; of equals the one with the least load.
-func (s *spotShare) slots(m *market, b *bin) []slot {
+func (s *spotShare) slots(ps *poolState, b *bin) []slot {
 	var list []slot
-	_, classes := m.offeredTo(b, b.row)
+	_, classes := ps.offeredTo(b, b.row)
 	var plain []int
 	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
+		c := &ps.spec.Types.Classes[i]
 		if c.CapacityType != spotCapacity {
 			plain = append(plain, i)
 			continue
 		}
 		for rest := range s.rests {
-			if one, ok := s.slotOf(m, b, i, rest); ok {
+			if one, ok := s.slotOf(ps, b, i, rest); ok {
 				list = append(list, one)
 			}
 		}
 	}
-	if one, ok := slotOfPlain(m, b, plain); ok {
+	if one, ok := slotOfPlain(ps, b, plain); ok {
 		list = append(list, one)
 	}
 	slices.SortStableFunc(list, func(x, y slot) int { return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.load, y.load)) })
@@ -47,22 +47,22 @@ func (s *spotShare) slots(m *market, b *bin) []slot {
 }
 
 // slotOf returns a class with the types of one remainder that are within their shares.
-func (s *spotShare) slotOf(m *market, b *bin, class, rest int) (slot, bool) {
-	c := &m.pool.Types.Classes[class]
-	one := slot{class: class, kinds: bitset.New(m.pool.Types.Len()), price: math.MaxInt64}
-	most := max(s.most, m.pool.Types.Total[b.kind].At(quantity.CPU))
+func (s *spotShare) slotOf(ps *poolState, b *bin, class, rest int) (slot, bool) {
+	c := &ps.spec.Types.Classes[class]
+	one := slot{class: class, kinds: bitset.New(ps.spec.Types.Len()), price: math.MaxInt64}
+	most := max(s.most, ps.spec.Types.Total[b.kind].At(quantity.CPU))
 	for kind := range b.kinds.All() {
-		if kind%s.rests == rest && c.Types.Has(kind) && m.pool.Types.Total[kind].At(quantity.CPU) <= most {
+		if kind%s.rests == rest && c.Types.Has(kind) && ps.spec.Types.Total[kind].At(quantity.CPU) <= most {
 			one.kinds.Add(kind)
 		}
 	}
 	if one.kinds.Empty() {
 		return one, false
 	}
-	whole := s.whole + leastCPU(m.pool, one.kinds)
+	whole := s.whole + leastCPU(ps.spec, one.kinds)
 	for kind := range one.kinds.Clone().All() {
-		at := outlet{kind, c.Zone}
-		if !s.admits(m.pool, at, whole) {
+		at := typeZone{kind, c.Zone}
+		if !s.admits(ps.spec, at, whole) {
 			one.kinds.Remove(kind)
 			continue
 		}
@@ -72,10 +72,10 @@ func (s *spotShare) slotOf(m *market, b *bin, class, rest int) (slot, bool) {
 }
 
 // slotOfPlain returns everything that is not spot.
-func slotOfPlain(m *market, b *bin, classes []int) (slot, bool) {
-	one := slot{class: -1, kinds: bitset.New(m.pool.Types.Len()), price: math.MaxInt64}
+func slotOfPlain(ps *poolState, b *bin, classes []int) (slot, bool) {
+	one := slot{class: -1, kinds: bitset.New(ps.spec.Types.Len()), price: math.MaxInt64}
 	for _, i := range classes {
-		c := &m.pool.Types.Classes[i]
+		c := &ps.spec.Types.Classes[i]
 		for kind := range c.Types.All() {
 			if b.kinds.Has(kind) {
 				one.kinds.Add(kind)
@@ -86,74 +86,84 @@ func slotOfPlain(m *market, b *bin, classes []int) (slot, bool) {
 	return one, !one.kinds.Empty()
 }
 
-// spread narrows a bin that is about to be opened to the cheapest open slot, and reports whether there is one. A bin
-// that would cost more than expected is not opened if another one was opened before it, or if the shares changed since
-// it was chosen: another content may then be better.
-func (r *run) spread(m *market, b *bin, expected int64, more bool) bool {
-	if b.holds != "" {
+// narrowToSlot narrows a bin that is about to be opened to the cheapest open slot, and reports whether there is one. A
+// bin that would cost more than expected is not opened if another one was opened before it, or if the shares changed
+// since it was chosen: another content may then be better.
+func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) bool {
+	if b.reservation != "" {
 		return true // a reservation is not spot
 	}
 	b.row = slices.Clone(b.row) // copies of the bin share the row
-	for _, one := range m.share.slots(m, b) {
-		if !r.opts.RelaxMinValues && !m.diverse(one.kinds).OK() {
+	for _, one := range ps.spotShare.slots(ps, b) {
+		if !f.opts.RelaxMinValues && !ps.diverse(one.kinds).OK() {
 			continue
 		}
-		if m.share.stale = one.price > expected && (more || !m.share.fresh); m.share.stale {
+		if ps.spotShare.stale = one.price > expected && (more || !ps.spotShare.fresh); ps.spotShare.stale {
 			return false
 		}
 		if one.class >= 0 {
-			c := &m.pool.Types.Classes[one.class]
-			c.Pin(r.snap.Space, b.row)
-			m.share.take(m.pool, one.kinds, []string{c.Zone}, true)
+			c := &ps.spec.Types.Classes[one.class]
+			c.Pin(f.snap.Space, b.row)
+			ps.spotShare.take(ps.spec, one.kinds, []string{c.Zone}, true)
 		} else {
-			r.withoutSpot(b.row)
+			f.withoutSpot(b.row)
 		}
 		b.kinds = one.kinds
-		b.purchase = m.priced(b.kinds, b.row)[0]
-		b.lowest, b.charged = b.price, m.largest(b.kinds)
-		b.free = m.pool.Net[b.kind].Clone().Sub(b.used)
+		b.typeOffering = ps.priced(b.kinds, b.row)[0]
+		b.lowest, b.charged = b.price, ps.largest(b.kinds)
+		b.free = ps.spec.Net[b.kind].Clone().Sub(b.used)
 		return true
 	}
 	return false
 }
 
-// shareOut continues with a seed for which no bin was opened. If the open outlets have changed, the seed is tried
-// again. Otherwise a bin that is not spot is opened, because other pods of that bin may require spot, and the seed
-// alone may not. It returns that bin, if any, and whether one of these cases applied.
-func (r *run) shareOut(k *packing, seed *prospect, found bool) (*bin, bool) {
-	if k.share == nil {
+// retrySeed continues with a seed for which no bin was opened. If the open types in zones have changed, the seed is
+// tried again. Otherwise a bin that is not spot is opened, because other pods of that bin may require spot, and the
+// seed alone may not. It returns that bin, if any, and whether one of these cases applied.
+func (k *packing) retrySeed(seed *packCandidate, found bool) (*bin, bool) {
+	share := k.pool.spotShare
+	if share == nil {
 		return nil, false
 	}
-	if k.share.stale || !k.share.fresh {
-		k.share.look()
+	if share.stale || !share.fresh {
+		share.refresh()
 		return nil, true
 	}
 	if !found {
 		return nil, false
 	}
-	all := seed.offers
-	defer func() { seed.offers = all }()
-	seed.offers = nil
-	asks := asksSpecial(r.snap, seed.group)
-	for _, o := range all {
+	onDemand := *seed
+	onDemand.offers = nil
+	asks := requestsSpecial(k.fleet.snap, seed.pending.group)
+	for _, o := range seed.offers {
 		row := slices.Clone(o.row)
-		r.withoutSpot(row)
-		plain := k.offer(r.snap.Space, row, asks)
-		if slices.ContainsFunc(plain.front, func(b purchase) bool { return k.holds(seed.group, b.kind) }) {
-			seed.offers = append(seed.offers, plain)
+		k.fleet.withoutSpot(row)
+		plain := k.pool.offer(k.fleet.snap.Space, row, asks)
+		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return k.pool.holds(seed.pending.group, b.kind) }) {
+			onDemand.offers = append(onDemand.offers, plain)
 		}
 	}
-	best, found := r.bestBin(k, seed)
-	if found = found && r.commit(k.market, best, k.pace()); found {
-		k.share.look()
+	best, found := k.bestBin(&onDemand)
+	if found = found && k.fleet.commit(k.pool, best, k.pace()); found {
+		seed.left = onDemand.left
+		share.refresh()
 	}
 	return best, found
 }
 
 // withoutSpot removes spot from the capacity types of the row.
-func (r *run) withoutSpot(row label.Row) {
-	if key, known := r.snap.Space.Lookup(model.LabelCapacityType); known {
-		from, to := r.snap.Space.Span(key)
-		bitset.Set(row[from:to]).Remove(r.snap.Space.Atom(key, spotCapacity))
+func (f *fleet) withoutSpot(row label.Row) {
+	if key, known := f.snap.Space.Lookup(model.LabelCapacityType); known {
+		from, to := f.snap.Space.Span(key)
+		bitset.Set(row[from:to]).Remove(f.snap.Space.Atom(key, spotCapacity))
 	}
+}
+
+// fitsShare reports whether an offering that is not oversized holds a pod of the seed.
+func (k *packing) fitsShare(seed *packCandidate) bool {
+	return k.pool.spotShare != nil && slices.ContainsFunc(seed.offers, func(o *offer) bool {
+		return slices.ContainsFunc(k.rank(o), func(p rankedOffering) bool {
+			return !k.pool.spotShare.oversized(k.pool, p.typeOffering) && k.pool.holds(seed.batch.pending.group, p.kind)
+		})
+	})
 }

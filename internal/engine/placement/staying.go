@@ -22,72 +22,71 @@ import (
 // other.
 const mostStayRounds = 8
 
-// staying returns a run that counts the remaining pods where they run, and the refusals of these pods.
-func (r *run) staying() (decided *run, stay []plan.Refusal) {
+// withRemaining returns a run that counts the remaining pods where they run, and the refusals of these pods.
+func (s *scheduler) withRemaining() (decided *scheduler, stay []plan.Refusal) {
 	for range mostStayRounds {
-		refused := r.refusedInPlace()
-		if !r.counted(refused) {
+		refused := s.refusedInPlace()
+		if !s.affectsOthers(refused) {
 			break
 		}
-		next := newRun(r.snap.Bound(homes(podsLeft(refused))), r.opts)
-		next.work, next.scan = r.work, r.scan
-		if next = next.wholly(); next.over() {
-			r.work = next.work
+		next := s.fresh(s.snap.Bound(byNode(podsLeft(refused)))).wholly()
+		if next.budget.over() {
+			s.budget.work = next.budget.work
 			break
 		}
-		for _, t := range refused {
-			stay = append(stay, r.verdicts(t))
+		for _, pg := range refused {
+			stay = append(stay, s.refusals.of(pg))
 		}
-		r = next
+		s = next
 	}
-	return r, stay
+	return s, stay
 }
 
-// refusedInPlace lists the refused pods that remain where they run, as separate tasks.
-func (r *run) refusedInPlace() []*task {
-	if r.mode == portioned || len(r.snap.EvictionBlocked) == 0 {
+// refusedInPlace lists the refused pods that remain where they run, as separate groups.
+func (s *scheduler) refusedInPlace() []*pendingGroup {
+	if s.budget.mode == portioned || len(s.snap.EvictionBlocked) == 0 {
 		return nil
 	}
-	var tasks []*task
-	for _, t := range r.refused {
-		own := *t
-		own.left = slices.DeleteFunc(slices.Clone(t.left), func(p *model.Pod) bool { return !r.snap.EvictionBlocked[p.UID] })
+	var groups []*pendingGroup
+	for _, pg := range s.solver.refused {
+		own := *pg
+		own.left = slices.DeleteFunc(slices.Clone(pg.left), func(p *model.Pod) bool { return !s.snap.EvictionBlocked[p.UID] })
 		if len(own.left) > 0 {
-			tasks = append(tasks, &own)
+			groups = append(groups, &own)
 		}
 	}
-	return tasks
+	return groups
 }
 
-// counted reports whether other pods may be affected if the pods of the tasks remain: a rule counts them, or they use a
-// claim that only one pod may use.
-func (r *run) counted(tasks []*task) bool {
+// affectsOthers reports whether other pods may be affected if the pods of the groups remain: a rule counts them, or
+// they use a claim that only one pod may use.
+func (s *scheduler) affectsOthers(groups []*pendingGroup) bool {
 	all := 0
-	for _, g := range r.snap.Groups {
+	for _, g := range s.snap.Groups {
 		all += len(g.Pods)
 	}
-	if countTasks(tasks) == all {
+	if countPods(groups) == all {
 		return false
 	}
 	used := func(mark int) bool {
-		return mark >= 0 && (len(r.counters.byMark[mark]) > 0 || r.counters.slotOf[mark] >= 0)
+		return mark >= 0 && (len(s.counters.byMark[mark]) > 0 || s.counters.slotOf[mark] >= 0)
 	}
-	return slices.ContainsFunc(tasks, func(t *task) bool {
-		return slices.ContainsFunc(t.group.Matches, used) || slices.ContainsFunc(t.group.CarrierMarks, used) || t.exclusive() != nil
+	return slices.ContainsFunc(groups, func(pg *pendingGroup) bool {
+		return slices.ContainsFunc(pg.group.Matches, used) || slices.ContainsFunc(pg.group.CarrierMarks, used) || pg.rwopClaims() != nil
 	})
 }
 
-// podsLeft lists the remaining pods of the tasks.
-func podsLeft(tasks []*task) []*model.Pod {
+// podsLeft lists the remaining pods of the groups.
+func podsLeft(groups []*pendingGroup) []*model.Pod {
 	var pods []*model.Pod
-	for _, t := range tasks {
-		pods = append(pods, t.left...)
+	for _, pg := range groups {
+		pods = append(pods, pg.left...)
 	}
 	return pods
 }
 
-// homes groups the pods by the nodes that they run on.
-func homes(pods []*model.Pod) []model.Seating {
+// byNode groups the pods by the nodes that they run on.
+func byNode(pods []*model.Pod) []model.Seating {
 	var seats []model.Seating
 	at := map[string]int{}
 	for _, p := range pods {

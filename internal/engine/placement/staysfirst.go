@@ -13,45 +13,57 @@ import (
 // had left their nodes, so that capacity exists when the budget opens. Other pods that were not placed are tried again.
 // The order of the plan reflects this: first the pods that can be bound while those pods run where they are.
 
-// beside returns a run that places pods which cannot be evicted at present beside the others, and the refusals of pods
-// that count where they run for good. It returns nil where rules between pods have no effect, or the work budget does
-// not suffice.
-func (r *run) beside() (*run, []plan.Refusal) {
-	if !concernsOthers(r.snap) {
+// deferral is the pods that count where they run until the others are placed.
+type deferral struct {
+	queue *queue
+	pods  map[*model.Pod]bool
+	// placing: the other pods are placed.
+	placing bool
+}
+
+// counts reports whether the pod counts where it runs for now.
+func (d *deferral) counts(p *model.Pod) bool { return d.pods[p] && !d.placing }
+
+// besideBlocked returns a run that places pods which cannot be evicted at present beside the others, and the refusals
+// of pods that count where they run for good. It returns nil where rules between pods have no effect, or the work
+// budget does not suffice.
+func (s *scheduler) besideBlocked() (*scheduler, []plan.Refusal) {
+	if !blockedPodsCounted(s.snap) {
 		return nil, nil
 	}
-	left, refusals := r.snap, []plan.Refusal(nil)
+	left, refusals := s.snap, []plan.Refusal(nil)
 	for range mostStayRounds {
-		next := r.besideIn(left)
-		if next.over() {
+		next := s.besideBlockedIn(left)
+		if next.budget.over() {
 			break
 		}
 		still := next.refusedInPlace()
-		if next.holdsInPlace(podsLeft(still)) {
+		if next.bindableInPlace(podsLeft(still)) {
 			return next, refusals
 		}
-		for _, t := range still {
-			refusals = append(refusals, next.verdicts(t))
+		for _, pg := range still {
+			refusals = append(refusals, next.refusals.of(pg))
 		}
-		left = left.Bound(homes(podsLeft(still)))
+		left = left.Bound(byNode(podsLeft(still)))
 	}
 	return nil, nil
 }
 
-// besideIn returns the run for a snapshot in which the pods that cannot be evicted at present have left their nodes.
-func (r *run) besideIn(left *model.Snapshot) *run {
+// besideBlockedIn returns the run for a snapshot in which the pods that cannot be evicted at present have left their
+// nodes.
+func (s *scheduler) besideBlockedIn(left *model.Snapshot) *scheduler {
 	stay := evictionBlocked(left)
-	both := left.Bound(homes(stay))
+	both := left.Bound(byNode(stay))
 	both.Groups = left.Groups
-	next := newRun(both, r.opts)
-	next.work, next.scan, next.stay = r.work, r.scan, map[*model.Pod]bool{}
+	next := s.fresh(both)
+	next.deferral.pods = map[*model.Pod]bool{}
 	for _, p := range stay {
-		next.stay[p] = true
+		next.deferral.pods[p] = true
 	}
-	if next = next.wholly(); !next.over() {
-		next.placeStaying()
+	if next = next.wholly(); !next.budget.over() {
+		next.placeDeferred()
 	}
-	r.work = next.work
+	s.budget.work = next.budget.work
 	return next
 }
 
@@ -68,10 +80,10 @@ func evictionBlocked(snap *model.Snapshot) []*model.Pod {
 	return pods
 }
 
-// concernsOthers reports whether the snapshot has pods that cannot be evicted at present, other pods to place, and
+// blockedPodsCounted reports whether the snapshot has pods that cannot be evicted at present, other pods to place, and
 // rules that count the former. If one of them uses a claim that only one pod may use, other pods wait for it in any
 // case, and the result is false.
-func concernsOthers(snap *model.Snapshot) bool {
+func blockedPodsCounted(snap *model.Snapshot) bool {
 	if len(snap.EvictionBlocked) == 0 {
 		return false
 	}
@@ -96,62 +108,61 @@ func concernsOthers(snap *model.Snapshot) bool {
 	return counted && others
 }
 
-// holdStaying removes the pods that remain for now from the remaining pods of the tasks.
-func (r *run) holdStaying() {
-	if len(r.stay) == 0 {
+// holdDeferred removes the pods that remain for now from the remaining pods of the groups.
+func (s *scheduler) holdDeferred() {
+	if len(s.deferral.pods) == 0 {
 		return
 	}
-	for _, t := range r.tasks {
-		t.left = slices.DeleteFunc(slices.Clone(t.left), func(p *model.Pod) bool { return r.stay[p] })
+	for _, pg := range s.queue.groups {
+		pg.left = slices.DeleteFunc(slices.Clone(pg.left), func(p *model.Pod) bool { return s.deferral.pods[p] })
 	}
 }
 
-// placeStaying places the remaining pods as if they had left their nodes, and tries refused pods again.
-func (r *run) placeStaying() {
-	if len(r.stay) == 0 {
+// placeDeferred places the remaining pods as if they had left their nodes, and tries refused pods again.
+func (s *scheduler) placeDeferred() {
+	if len(s.deferral.pods) == 0 {
 		return
 	}
-	r.leaving = true
-	r.board() // counts all pods; settle removes those that cannot be bound
-	var tasks []*task
-	for _, t := range r.tasks {
-		rest := slices.DeleteFunc(slices.Clone(t.pods), func(p *model.Pod) bool { return !r.stay[p] || r.kept[p] })
-		t.left = append(slices.Clip(t.left), rest...)
-		if len(t.left) > 0 {
-			t.shut, t.domains = nil, nil
-			tasks = append(tasks, t)
+	s.deferral.placing = true
+	s.binds.find() // counts all pods; verifyBindOrder removes those that cannot be bound
+	var groups []*pendingGroup
+	for _, pg := range s.queue.groups {
+		rest := slices.DeleteFunc(slices.Clone(pg.pods), func(p *model.Pod) bool { return !s.deferral.pods[p] || s.reserved.kept[p] })
+		pg.left = append(slices.Clip(pg.left), rest...)
+		if len(pg.left) > 0 {
+			pg.choices = choices{}
+			groups = append(groups, pg)
 		}
 	}
-	r.refused = nil
-	r.keepPromises(tasks)
-	r.solveByDepth(tasks)
-	r.settle()
+	s.solver.refused = nil
+	s.reserved.keepPromises(groups)
+	s.solver.byDepth(groups)
+	s.verifyBindOrder()
 }
 
-// holdsInPlace reports whether all placed pods can be bound while the pods in stay remain on their nodes.
-func (r *run) holdsInPlace(stay []*model.Pod) bool {
+// bindableInPlace reports whether all placed pods can be bound while these pods remain on their nodes.
+func (s *scheduler) bindableInPlace(stay []*model.Pod) bool {
 	if len(stay) == 0 {
 		return true
 	}
 	for _, p := range stay {
-		delete(r.stay, p)
+		delete(s.deferral.pods, p)
 	}
-	order, late := r.board()
-	r.result.Order = order
+	order, late := s.binds.find()
+	s.result.Order = order
 	return len(late) == 0
 }
 
-// vacate removes the departing pods from the counts of the nodes they run on.
-func (r *run) vacate() {
-	c := r.counters
-	for _, t := range r.tasks {
-		for _, p := range t.pods {
-			if !r.stay[p] {
+// uncount removes the departing pods from the counts of the nodes they run on.
+func (d *deferral) uncount(c *counters) {
+	for _, pg := range d.queue.groups {
+		for _, p := range pg.pods {
+			if !d.pods[p] {
 				continue
 			}
-			n := r.snap.Node(p.Node)
+			n := c.snap.Node(p.Node)
 			nameless := c.nameless(n)
-			for _, mark := range slices.Concat(t.group.Matches, p.CarrierMarks) {
+			for _, mark := range slices.Concat(pg.group.Matches, p.CarrierMarks) {
 				if mark < 0 {
 					continue
 				}
@@ -159,7 +170,7 @@ func (r *run) vacate() {
 					c.totals[slot]--
 				}
 				for _, counter := range c.byMark[mark] {
-					counter.put(r.snap.Space, n.Row, -1, n.Taints)
+					counter.put(c.snap.Space, n.Row, -1, n.Taints)
 				}
 			}
 		}

@@ -4,219 +4,203 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Pools of equal weight. The configuration prefers none of them, so the price decides. A route determines which lots go
-// to which market, and in which order: all to one market first and the rest to the others, for each market in turn, or
-// each lot to its cheapest market. Each route is tried with a simple packing, and the cheapest route is then packed
-// thoroughly. Routes of equal cost are decided by the pools' names, the last first. If there is too much to try, each
-// lot goes to its cheapest market: then there are enough pods to fill the nodes of each.
+// Pools of equal weight. The configuration prefers none of them, so the price decides. An order of pools determines
+// which batches go to which pool, and in which sequence: all to one pool first and the rest to the others, for each
+// pool in turn, or each batch to its cheapest pool. Each order is tried with a simple packing, and the cheapest one is
+// then packed thoroughly. Orders of equal cost are decided by the pools' names, the last first. If there is too much to
+// try, each batch goes to its cheapest pool: then there are enough pods to fill the nodes of each.
 
-// leg is a part of a route.
-type leg struct {
-	market *market
-	lots   []*lot
+// poolOrder is a step of an order of pools: the batches that one pool is packed from.
+type poolOrder struct {
+	pool    *poolState
+	batches []*domainBatch
 }
 
-// mostFirst is how many markets of a tier are tried as the first one, by the cost of all pods there.
+// mostFirst is how many pools of a tier are tried as the first one, by the cost of all pods there.
 const mostFirst = 4
 
-// tiers groups the markets by weight.
-func (r *run) tiers() [][]*market {
-	var list [][]*market
-	for from, m := range r.pools {
-		if from == 0 || m.pool.Weight != r.pools[from-1].pool.Weight {
+// tiers groups the pools by weight.
+func (l *launcher) tiers() [][]*poolState {
+	var list [][]*poolState
+	for from, ps := range l.fleet.pools {
+		if from == 0 || ps.spec.Weight != l.fleet.pools[from-1].spec.Weight {
 			list = append(list, nil)
 		}
-		list[len(list)-1] = append(list[len(list)-1], m)
+		list[len(list)-1] = append(list[len(list)-1], ps)
 	}
 	return list
 }
 
-// route determines how the lots with remaining pods are distributed over markets of one weight.
-func (r *run) route(tier []*market, lots []*lot) []leg {
-	plain := straight(tier, lots)
-	tier = slices.DeleteFunc(slices.Clone(tier), func(m *market) bool { return !m.open() })
-	lots = slices.DeleteFunc(slices.Clone(lots), func(l *lot) bool { return len(l.left) == 0 })
-	if len(tier) < 2 || len(lots) == 0 {
+// poolOrders determines how the batches with remaining pods are distributed over pools of one weight.
+func (l *launcher) poolOrders(tier []*poolState, batches []*domainBatch) []poolOrder {
+	plain := straight(tier, batches)
+	tier = slices.DeleteFunc(slices.Clone(tier), func(ps *poolState) bool { return !ps.open() })
+	batches = slices.DeleteFunc(slices.Clone(batches), func(batch *domainBatch) bool { return len(batch.left) == 0 })
+	if len(tier) < 2 || len(batches) == 0 {
 		return plain
 	}
-	rates := r.rates(tier, lots)
-	routes := [][]leg{straight(tier, lots)}
+	rates := l.rates(tier, batches)
+	orders := [][]poolOrder{straight(tier, batches)}
 	for _, first := range rates.cheapest() {
 		if first != tier[0] {
-			rest := slices.DeleteFunc(slices.Clone(tier), func(m *market) bool { return m == first })
-			routes = append(routes, straight(append([]*market{first}, rest...), lots))
+			rest := slices.DeleteFunc(slices.Clone(tier), func(ps *poolState) bool { return ps == first })
+			orders = append(orders, straight(append([]*poolState{first}, rest...), batches))
 		}
 	}
 	apart := rates.apart()
-	if len(apart) > len(tier)+1 { // more than one market is the cheapest of some lot
-		routes = append(routes, apart)
+	if len(apart) > len(tier)+1 { // more than one pool is the cheapest of some batch
+		orders = append(orders, apart)
 	}
-	if len(routes) == 1 {
+	if len(orders) == 1 {
 		return plain
 	}
-	return r.cheapestRoute(tier, lots, routes, apart)
+	return l.cheapestOrder(tier, batches, orders, apart)
 }
 
-func straight(markets []*market, lots []*lot) []leg {
-	legs := make([]leg, len(markets))
-	for i, m := range markets {
-		legs[i] = leg{m, lots}
+func straight(pools []*poolState, batches []*domainBatch) []poolOrder {
+	steps := make([]poolOrder, len(pools))
+	for i, ps := range pools {
+		steps[i] = poolOrder{ps, batches}
 	}
-	return legs
+	return steps
 }
 
-// cheapestRoute tries the routes, each from the same state, and returns the one that leaves the fewest pods at the
+// cheapestOrder tries the orders, each on a clone of the fleet, and returns the one that leaves the fewest pods at the
 // least cost. It returns apart if that would be too much work.
-func (r *run) cheapestRoute(tier []*market, lots []*lot, routes [][]leg, apart []leg) []leg {
-	before := r.saveTier(tier, lots)
-	limit := r.spare(effort * max(1, r.opts.Effort))
+func (l *launcher) cheapestOrder(tier []*poolState, batches []*domainBatch, orders [][]poolOrder, apart []poolOrder) []poolOrder {
+	limit := l.budget.spare(effort * max(1, l.opts.Effort))
 	best, bestScore := apart, score{left: math.MaxInt}
-	for _, legs := range routes {
-		for _, g := range legs {
-			if prospects := r.prospects(g.market, g.lots); len(prospects) > 0 && limit >= 0 {
-				g.market.buys = nil
-				limit -= r.pack(g.market, prospects, orders[0], limit)
-			}
-		}
-		s := before.score(r, lots)
-		before.restore(r)
-		if limit < 0 || r.over() {
+	for _, steps := range orders {
+		var s score
+		if s, limit = l.tryOrder(tier, batches, steps, limit); limit < 0 || l.budget.over() {
 			return apart
 		}
 		if s.less(bestScore) {
-			best, bestScore = legs, s
+			best, bestScore = steps, s
 		}
 	}
 	return best
 }
 
-// rates are the least cost of a pod of each lot in each market, nano-USD per hour, on full nodes; noSale where no node
-// holds it.
-type rates struct {
-	tier []*market
-	lots []*lot
-	rate [][]int64
+// tryOrder packs copies of the batches in an order, and returns how that rates and what is left of the limit of work.
+func (l *launcher) tryOrder(tier []*poolState, batches []*domainBatch, steps []poolOrder, limit int) (score, int) {
+	try := l.on(l.fleet.clone(tier...))
+	copies := map[*domainBatch]*domainBatch{}
+	for _, batch := range batches {
+		own := *batch
+		copies[batch] = &own
+	}
+	for _, step := range steps {
+		own := make([]*domainBatch, len(step.batches))
+		for i, batch := range step.batches {
+			own[i] = copies[batch]
+		}
+		ps := try.fleet.pools[step.pool.index]
+		cands := try.candidates(ps, own)
+		if len(cands) == 0 || limit < 0 {
+			continue
+		}
+		limit -= try.fleet.pack(ps, cands, offeringsFor(ps, cands), packOrders[0], limit).examined
+		for _, cand := range cands {
+			cand.batch.left = cand.left
+		}
+	}
+	s := score{cost: try.fleet.cost(len(l.fleet.bins))}
+	for _, own := range copies {
+		s.left += len(own.left)
+	}
+	return s, limit
 }
 
-const noSale = math.MaxInt64
+// rates are the least cost of a pod of each batch in each pool, nano-USD per hour, on full nodes; unavailable where no
+// node holds it.
+type rates struct {
+	tier    []*poolState
+	batches []*domainBatch
+	rate    [][]int64
+}
 
-func (r *run) rates(tier []*market, lots []*lot) *rates {
-	s := &rates{tier: tier, lots: lots}
-	for _, l := range lots {
+const unavailable = math.MaxInt64
+
+func (l *launcher) rates(tier []*poolState, batches []*domainBatch) *rates {
+	s := &rates{tier: tier, batches: batches}
+	for _, batch := range batches {
 		of := make([]int64, len(tier))
-		for i, m := range tier {
-			of[i] = r.rate(m, l)
+		for i, ps := range tier {
+			of[i] = l.rate(ps, batch)
 		}
 		s.rate = append(s.rate, of)
 	}
 	return s
 }
 
-func (r *run) rate(m *market, l *lot) int64 {
-	least := int64(noSale)
-	most, _ := l.rules.limitOnHost(&tally{})
-	for _, o := range r.offersTo(m, l.task, l.rows) {
+func (l *launcher) rate(ps *poolState, batch *domainBatch) int64 {
+	least := int64(unavailable)
+	most, _ := batch.pending.rules.limitOnHost(&tally{})
+	for _, o := range l.fleet.offersTo(ps, batch.pending, batch.rows) {
 		for _, b := range o.front {
-			if !m.holds(l.group, b.kind) {
+			if !ps.holds(batch.pending.group, b.kind) {
 				continue
 			}
 			copies := int64(math.MaxInt32)
-			for i, n := range l.group.Requests {
+			for i, n := range batch.pending.group.Requests {
 				if n > 0 {
-					copies = min(copies, m.pool.Net[b.kind][i]/n)
+					copies = min(copies, ps.spec.Net[b.kind][i]/n)
 				}
 			}
 			if most > 0 {
 				copies = min(copies, int64(most))
 			}
-			least = min(least, (b.price+m.nodePrice)/max(1, copies))
+			least = min(least, (b.price+ps.nodePrice)/max(1, copies))
 		}
 	}
 	return least
 }
 
-// cheapest returns the markets with the least cost for all lots, at most mostFirst. A lot that does not fit in a market
-// counts there with its highest cost elsewhere.
-func (s *rates) cheapest() []*market {
-	sums := map[*market]int64{}
-	for i, l := range s.lots {
+// cheapest returns the pools with the least cost for all batches, at most mostFirst. A batch that does not fit in a
+// pool counts there with its highest cost elsewhere.
+func (s *rates) cheapest() []*poolState {
+	sums := map[*poolState]int64{}
+	for i, batch := range s.batches {
 		dearest := int64(0)
 		for _, rate := range s.rate[i] {
-			if rate != noSale {
+			if rate != unavailable {
 				dearest = max(dearest, rate)
 			}
 		}
-		for k, m := range s.tier {
-			sums[m] = addTimes(sums[m], min(dearest, s.rate[i][k]), int64(len(l.left)))
+		for k, ps := range s.tier {
+			sums[ps] = addTimes(sums[ps], min(dearest, s.rate[i][k]), int64(len(batch.left)))
 		}
 	}
 	list := slices.Clone(s.tier)
-	slices.SortStableFunc(list, func(a, b *market) int { return cmp.Compare(sums[a], sums[b]) })
+	slices.SortStableFunc(list, func(a, b *poolState) int { return cmp.Compare(sums[a], sums[b]) })
 	return list[:min(mostFirst, len(list))]
 }
 
 // addTimes returns sum plus n times the rate, none of them negative, at most noSale: money is exact, and an overflow
 // counts as not available.
 func addTimes(sum, rate, n int64) int64 {
-	if n > 0 && rate > (noSale-sum)/n {
-		return noSale
+	if n > 0 && rate > (unavailable-sum)/n {
+		return unavailable
 	}
 	return sum + rate*n
 }
 
-// apart sends every lot to its cheapest market, and then the pods that were not placed to all markets.
-func (s *rates) apart() []leg {
-	var legs []leg
-	for k, m := range s.tier {
-		var own []*lot
-		for i, l := range s.lots {
-			if s.rate[i][k] != noSale && slices.Index(s.rate[i], slices.Min(s.rate[i])) == k {
-				own = append(own, l)
+// apart sends every batch to its cheapest pool, and then the pods that were not placed to all pools.
+func (s *rates) apart() []poolOrder {
+	var steps []poolOrder
+	for k, ps := range s.tier {
+		var own []*domainBatch
+		for i, batch := range s.batches {
+			if s.rate[i][k] != unavailable && slices.Index(s.rate[i], slices.Min(s.rate[i])) == k {
+				own = append(own, batch)
 			}
 		}
 		if len(own) > 0 {
-			legs = append(legs, leg{m, own})
+			steps = append(steps, poolOrder{ps, own})
 		}
 	}
-	return append(legs, straight(s.tier, s.lots)...)
-}
-
-// tierState is the state that packing the markets of a tier changes.
-type tierState struct {
-	lots    []*lot
-	left    [][]*model.Pod
-	markets []*state
-	tier    []*market
-}
-
-func (r *run) saveTier(tier []*market, lots []*lot) *tierState {
-	s := &tierState{lots: lots, tier: tier}
-	for _, l := range lots {
-		s.left = append(s.left, l.left)
-	}
-	for _, m := range tier {
-		s.markets = append(s.markets, r.save(m, nil))
-	}
-	return s
-}
-
-func (s *tierState) restore(r *run) {
-	for i, m := range s.tier {
-		s.markets[i].restore(r, m, nil)
-	}
-	for i, l := range s.lots {
-		l.left = s.left[i]
-	}
-}
-
-func (s *tierState) score(r *run, lots []*lot) score {
-	sc := s.markets[0].score(r, nil)
-	for _, l := range lots {
-		sc.left += len(l.left)
-	}
-	return sc
+	return append(steps, straight(s.tier, s.batches)...)
 }

@@ -293,7 +293,7 @@ func (o *launches) look(w *brakeView, owner string) {
 		l.fail(w.snap.Now)
 		l.fate = "its node never registered"
 		if l.registered {
-			l.fate = "its node was removed, and none of the pods had come to it"
+			l.fate = "its node was removed before any of the pods was bound to it"
 		}
 		o.count(l)
 		return false

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -40,16 +43,22 @@ func (t Targets) Promises(snap *model.Snapshot, claim, node string) []Action {
 	if pods == nil {
 		pods = t[claim]
 	}
-	return nominatorOf(snap, pods).promise(pods, node)
+	if !ranked(snap) {
+		return nominatorOf(snap, pods).promise(pods, node)
+	}
+	n := nominatorOf(snap, slices.Collect(maps.Values(t))...)
+	n.withhold(t)
+	return n.promise(pods, node)
 }
 
 // Nominations returns the writes that make the pods' nominations agree with the plan: pods planned onto registered,
 // managed nodes are nominated to these, all others to none. Pods are not nominated to a node that is being registered,
 // but earlier nominations to it (see Targets.Promises) remain. The plan may be older than the snapshot. beyond is how
-// many pods have no nomination only because their node has the maximum, or a nominated pod that excludes them. They are
-// nominated when other pods are bound.
+// many pods have no nomination only because their node has the maximum, or because they or nominated pods would exclude
+// others. They are nominated when other pods are bound.
 func Nominations(snap *model.Snapshot, p *Provision) (actions []Action, beyond int) {
 	n := newNominator(snap)
+	n.withhold(p.Targets())
 	for _, placed := range p.Placed {
 		actions = append(actions, n.agree(placed.Pods, placed.Node)...)
 	}
@@ -74,7 +83,11 @@ type nominator struct {
 	// groups of pending pods by shape; single caches the results of oneDomain.
 	groups map[*model.Shape]*model.Group
 	single map[*model.Spread]bool
-	beyond int
+	// launching reports that claims are about to be created, whose nodes may join any domain.
+	launching bool
+	// withheld are the shapes whose pods are not nominated because they outrank others (see withhold).
+	withheld map[*model.Shape]bool
+	beyond   int
 }
 
 func newNominator(snap *model.Snapshot) *nominator {
@@ -140,7 +153,7 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	promised := promises{nominator: n}
 	keeps := make(map[*model.Pod]bool, len(pods))
 	for _, pod := range pods {
-		if pod.Nominated == node && !promised.keepOut(pod) {
+		if pod.Nominated == node && !n.withheld[pod.Shape] && !promised.keepOut(pod) {
 			promised.add(pod)
 			keeps[pod] = true
 		}
@@ -149,7 +162,7 @@ func (n *nominator) promise(planned []*model.Pod, node string) []Action {
 	for _, pod := range pods {
 		switch {
 		case keeps[pod]:
-		case len(promised.all) < MostPromises && !promised.keepOut(pod):
+		case !n.withheld[pod.Shape] && len(promised.all) < MostPromises && !promised.keepOut(pod):
 			promised.add(pod)
 			actions = append(actions, nomination(pod, node))
 		default:

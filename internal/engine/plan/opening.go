@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // The order in which the nodes of a plan become schedulable ("open").
@@ -21,6 +22,12 @@ import (
 // unlimited pods open first, one after the other. Each opens when kube-scheduler has tried its pods on the earlier
 // nodes, which clears their nominations; right after that, these are written again. When those nodes are open and their
 // unlimited pods are bound, or have been nominated for a while, the nodes with only limited pods open together.
+//
+// Limited pods may have a higher priority than the unlimited pods whose nodes open first, and then take their capacity:
+// in each domain, not more than their skew permits while other domains are closed. So of these nodes, those whose pods
+// can use the capacity that the limited pods leave free open first. If the nodes of the limited pods opened first,
+// kube-scheduler would bind as few of them there, fill the rest of the capacity with pods of lower priority, and preempt
+// these later.
 
 // mostAfterEachOther is the largest number of nodes that open one after the other. If there are more, those with
 // unlimited pods open together. The nodes of a plan with more than mostInOrder nodes open in any order: the total wait
@@ -59,11 +66,28 @@ type orderedNode struct {
 	unlimited, waiting int
 	// unnominated reports that an unlimited pod has no nomination to the node.
 	unnominated bool
+	// exposed reports that a pod could not use the capacity planned for a limited pod of higher priority that took its
+	// own. room is what the plan leaves free.
+	exposed bool
+	room    quantity.Vector
 }
 
 func (n orderedNode) hasUnlimited() bool { return n.unlimited > 0 }
 
 func (n orderedNode) hasWaiting() bool { return n.waiting > 0 }
+
+// compare orders nodes with unlimited pods.
+func (n orderedNode) compare(other orderedNode) int {
+	switch {
+	case n.waiting != other.waiting:
+		return cmp.Compare(n.waiting, other.waiting)
+	case n.exposed == other.exposed:
+		return 0
+	case n.exposed:
+		return 1
+	}
+	return -1
+}
 
 func (n orderedNode) open() bool { return n.node.Stage >= model.Registered }
 
@@ -75,7 +99,9 @@ func (t Targets) Order(snap *model.Snapshot) *Order {
 		return nil
 	}
 	o := &Order{nominator: nominatorOf(snap, slices.Collect(maps.Values(t))...)}
-	limited := o.add(t.asBound(o.nominator))
+	planned := t.asBound(o.nominator)
+	o.nominator.withhold(planned)
+	limited := o.add(planned)
 	if !slices.ContainsFunc(o.nodes, orderedNode.hasWaiting) || !slices.ContainsFunc(o.nodes, orderedNode.hasUnlimited) || !o.compete(limited) {
 		return nil
 	}
@@ -154,8 +180,9 @@ func (o *Order) add(targets Targets) map[*model.Shape]bool {
 		if node == nil || !node.Ours() || len(pods) == 0 {
 			continue
 		}
-		nominated, ordered := o.nominator.nominated(pods, node.Name), orderedNode{node: node, pods: pods}
+		nominated, ordered := o.nominator.nominated(pods, node.Name), orderedNode{node: node, pods: pods, room: node.Free()}
 		for _, pod := range pods {
+			ordered.room = ordered.room.Sub(pod.Requests)
 			if !nominated[pod.UID] {
 				ordered.waiting++
 				limited[pod.Shape] = true
@@ -172,10 +199,35 @@ func (o *Order) add(targets Targets) map[*model.Shape]bool {
 			}
 		}
 	}
+	for i := range o.nodes {
+		o.nodes[i].exposed = len(o.nominator.withheld) > 0 && o.exposed(o.nodes[i])
+	}
 	slices.SortFunc(o.nodes, func(a, b orderedNode) int {
-		return cmp.Or(cmp.Compare(a.waiting, b.waiting), cmp.Compare(b.unlimited, a.unlimited), cmp.Compare(a.node.Name, b.node.Name))
+		return cmp.Or(a.compare(b), cmp.Compare(b.unlimited, a.unlimited), cmp.Compare(a.node.Name, b.node.Name))
 	})
 	return limited
+}
+
+// exposed reports whether a limited pod of higher priority may take the capacity of one of the node's pods, which then
+// could not use the capacity that is planned for the limited pod.
+func (o *Order) exposed(n orderedNode) bool {
+	for _, home := range o.nodes {
+		var last *model.Shape
+		for _, high := range home.pods {
+			if high.Shape == last || !o.nominator.withheld[high.Shape] || home.node == n.node {
+				continue
+			}
+			last = high.Shape
+			room := home.room.Add(high.Requests)
+			stuck := func(pod *model.Pod) bool {
+				return pod.Priority < high.Priority && !(pod.Requests.Fits(room) && o.nominator.admits(home.node, pod))
+			}
+			if slices.ContainsFunc(n.pods, stuck) && high.Requests.Fits(n.node.Free()) && o.nominator.admits(n.node, high) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Opening returns the state of the claim's node, or nil for a node that no other node waits for and that waits for
@@ -198,7 +250,7 @@ func (o *Order) Opening(claim, node string) *Opening {
 			opening.Untried = opening.Untried || !opening.Unlimited
 		default:
 			closed++
-			if !self.hasUnlimited() || n.waiting < self.waiting {
+			if !self.hasUnlimited() || n.compare(self) < 0 {
 				opening.Before = append(opening.Before, n.node.Name)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // opened is a node of a plan: the kinds of its pods, and its stage. Pods of kind web are spread over zones.
@@ -92,6 +93,52 @@ func TestOpening(t *testing.T) {
 	}
 	if w, targets := opening(t, many); targets.Order(w.snapshot()) != nil {
 		t.Error("the nodes of a large plan have an order, want none")
+	}
+}
+
+// Of the nodes whose pods limited pods of higher priority may displace, those open last whose pods have no other place.
+func TestOpeningOfOutrankedNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		web    int32 // the priority of the limited pods
+		takes  int64 // CPU of pod a-0
+		has    int64 // CPU of node a
+		closed bool  // whether a taint excludes it from a node of the limited pods
+		before []string
+	}{
+		"no other place":             {web: 1, takes: 3000, has: 4000, before: []string{"b"}},
+		"another place":              {web: 1, takes: 2000, has: 4000},
+		"equal priority":             {web: 0, takes: 3000, has: 4000},
+		"higher priority":            {web: -1, takes: 3000, has: 4000},
+		"excluded":                   {web: 1, takes: 1500, has: 2000, closed: true, before: []string{"b"}},
+		"not excluded":               {web: 1, takes: 1500, has: 2000},
+		"too small for limited pods": {web: 1, takes: 1500, has: 1800, closed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			webs := opened{pods: []string{"web", "web"}, stage: model.Launched}
+			w, targets := opening(t, map[string]opened{"a": {pods: []string{"db"}, stage: model.Launched}, "b": {pods: []string{"job"}, stage: model.Launched}, "c": webs, "d": webs})
+			for i := range w.pods {
+				p := &w.pods[i]
+				if len(p.Spread) > 0 {
+					p.Priority, p.Requests[0].Value = c.web, 1900
+				}
+				if p.Name == "a-0" {
+					p.Requests[0].Value = c.takes
+					continue
+				}
+				p.Tolerations = []model.Toleration{{Key: "web", Exists: true, Effect: model.AnyEffect}}
+			}
+			w.nodes["c-a"].Allocatable = []quantity.Amount{{Name: "cpu", Value: c.has}}
+			if c.closed {
+				w.nodes["c-c"].Taints = []model.Taint{{Key: "web", Effect: model.NoSchedule}}
+			}
+			order := targets.Order(w.snapshot())
+			if diff := cmp.Diff(c.before, order.Opening("c-a", "a").Before); diff != "" {
+				t.Errorf("nodes before a (-want +got):\n%s", diff)
+			}
+			if got := order.Opening("c-b", "b").Before; got != nil {
+				t.Errorf("nodes %v open before b, want none", got)
+			}
+		})
 	}
 }
 

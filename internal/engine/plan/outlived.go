@@ -31,7 +31,7 @@ func (l *launch) outlived(w *brakeView, owner string) bool {
 		return false
 	}
 	l.fail(now)
-	l.fate = fmt.Sprintf("it expired %s after it was created (expireAfter), and none of the pods had run on it for a minute", l.life)
+	l.fate = fmt.Sprintf("it expired %s after its creation (expireAfter), and none of the pods had run on it for a minute", l.life)
 	return true
 }
 

@@ -25,6 +25,8 @@ type Provision struct {
 	Refused []Refusal
 	// Order lists all placed pods, in an order in which each is admissible when the earlier ones are bound.
 	Order []*model.Pod
+	// Renamed holds the names of those claims whose first name was taken, by that first name; nil if there are none.
+	Renamed map[string]string
 	// Work is how many evaluations the plan needed, see placement.Options.
 	Work int
 }

@@ -9,8 +9,9 @@ import (
 // Reseated returns the snapshot with the reservations of an earlier plan for pods that are still pending: its nodes
 // list them, as claims list the pods that they were launched for. Otherwise a repeated plan knows the nodes of pods
 // that are nominated or had a claim launched for them, and must place all others anew: those on nodes that are not open
-// yet, and those that are not nominated yet. It may find them unschedulable, and launch nodes. snap is unchanged; last
-// may be nil, as after a restart.
+// yet, and those that are not nominated yet. It may find them unschedulable, and launch nodes. The snapshot also has the
+// names of claims that did not get their first one: that name may be free by now, and the claim under the other name
+// may exist although the reply to its creation was lost. snap is unchanged; last may be nil, as after a restart.
 func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	if last == nil || len(snap.Groups) == 0 {
 		return snap
@@ -44,7 +45,7 @@ func Reseated(snap *model.Snapshot, last *Provision) *model.Snapshot {
 	for name, uids := range seats {
 		seats[name] = slices.Concat(snap.Node(name).Promised, uids)
 	}
-	return snap.Promising(seats).InTurns(turns(pending, last), planned)
+	return snap.Promising(seats).InTurns(turns(pending, last), planned).Renaming(last.Renamed)
 }
 
 // turns returns the position in the earlier plan's order of those of its pods that are still pending.

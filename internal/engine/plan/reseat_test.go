@@ -26,9 +26,10 @@ func TestReseated(t *testing.T) {
 		return list
 	}
 	last := &plan.Provision{
-		Claims: []plan.NewClaim{{Name: "c1", Pods: pods("bought", "joined")}, {Name: "never-created", Pods: pods("new")}},
-		Placed: []plan.Placement{{Node: "n0", Pods: pods("gone", "placed", "bound-since")}},
-		Order:  pods("gone", "joined", "placed", "bound-since", "bought"),
+		Claims:  []plan.NewClaim{{Name: "c1", Pods: pods("bought", "joined")}, {Name: "never-created", Pods: pods("new")}},
+		Placed:  []plan.Placement{{Node: "n0", Pods: pods("gone", "placed", "bound-since")}},
+		Order:   pods("gone", "joined", "placed", "bound-since", "bought"),
+		Renamed: map[string]string{"first": "second"},
 	}
 	seated := plan.Reseated(snap, last)
 	want := map[string][]string{"n0": {"uid-placed"}, "n1": {"uid-bought", "uid-joined"}}
@@ -45,7 +46,10 @@ func TestReseated(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"uid-joined": "n1", "uid-placed": "n0", "uid-bought": "n1"}, seated.Planned); diff != "" {
 		t.Errorf("planned (-want +got):\n%s", diff)
 	}
-	if snap.Node("n0").Promised != nil {
+	if diff := cmp.Diff(last.Renamed, seated.Renamed); diff != "" {
+		t.Errorf("renamed (-want +got):\n%s", diff)
+	}
+	if snap.Node("n0").Promised != nil || snap.Renamed != nil {
 		t.Error("the original snapshot has changed")
 	}
 	if plan.Reseated(snap, nil) != snap {

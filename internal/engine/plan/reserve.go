@@ -11,9 +11,13 @@ import (
 // Reservations returns the writes that record on claims which pods the plan places on their nodes, unless another
 // object in the API records it: a claim lists the pods it was created for, and a nomination names its node. Neither
 // exists for pods that join a claim in flight, whose node cannot be nominated yet; for pods whose nomination waits for
-// that of others (see MostPromises and crowd); and for pods that still run on a node that is being removed. With the
+// others (see MostPromises, crowd and outrank.go); and for pods that still run on a node that is being removed. With the
 // reservations, a process without memory of this plan finds the same placements and launches no additional nodes. They
 // are written before the claims of the plan are created.
+//
+// Nominations are written after that, and count the created claims: pods whose constraint counts nodes in one domain
+// only may all be nominated, but not while a claim in flight may join another domain (see crowd). So as soon as the
+// plan has claims, such pods are reserved too. Otherwise nothing would record those of them that lose their nomination.
 //
 // Of several claims in flight that were created for one pod, the newest determines where the pod goes
 // (CompareLaunches): a second claim was launched because the pod did not fit on the node of the first, so another pod
@@ -24,6 +28,8 @@ import (
 // gone, is harmless and causes no write.
 func Reservations(snap *model.Snapshot, p *Provision) []Action {
 	r := &reserver{nominator: newNominator(snap), goes: map[string]string{}, planned: map[string][]*model.Pod{}, named: launchedFor(snap)}
+	r.launching = len(p.Claims) > 0
+	r.withhold(p.Targets())
 	for _, placed := range p.Placed {
 		if node := nodeOrClaim(snap, placed.Node); node != nil {
 			r.planned[node.Name] = placed.Pods

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -91,5 +92,39 @@ func TestReservationsBeyondNominations(t *testing.T) {
 	want := []plan.Action{plan.ReservePods{Claim: "c0", UID: "uid-c0", Pods: []string{pods[plan.MostPromises].UID, pods[plan.MostPromises+1].UID}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Pods of a constraint that counts nodes in one domain only are all nominated, so nothing is reserved for them. The
+// claims of the plan may join another domain: the nominations that are written after them are limited, and the pods
+// that lose theirs are reserved before.
+func TestReservationsBeforeClaims(t *testing.T) {
+	w := newWorld(t, 1)
+	web := model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}
+	var pods []*model.Pod
+	for _, name := range []string{"a", "b", "c"} {
+		w.pend(name, "n0")
+		p := &w.pods[len(w.pods)-1]
+		p.Labels = map[string]string{"app": "web"}
+		p.Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1, Selector: web}}
+		pods = append(pods, &model.Pod{UID: p.UID, Name: name})
+	}
+	w.pend("other", "")
+	p := &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: pods}}}
+	if got := texts(plan.Reservations(w.snapshot(), p)); got != "" {
+		t.Errorf("without claims, the reservations are\n%s", got)
+	}
+	p.Claims = []plan.NewClaim{{Name: "c1", Pods: []*model.Pod{{UID: "uid-other", Name: "other"}}}}
+	reserved := plan.Reservations(w.snapshot(), p)
+	want := []plan.Action{plan.ReservePods{Claim: "c0", UID: "uid-c0", Pods: []string{"uid-b", "uid-c"}}}
+	if diff := cmp.Diff(want, reserved); diff != "" {
+		t.Errorf("with a claim, the reservations are (-want +got):\n%s", diff)
+	}
+	n := w.add("c1", "c1")
+	n.Stage = model.Launching
+	delete(n.Labels, model.LabelZone)
+	nominations, _ := plan.Nominations(w.snapshot(), p)
+	if diff := cmp.Diff("clear the nomination of pod default/b\nclear the nomination of pod default/c", texts(nominations)); diff != "" {
+		t.Errorf("after the claim is created, the nominations are (-want +got):\n%s", diff)
 	}
 }

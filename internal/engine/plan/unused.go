@@ -68,7 +68,7 @@ func (b *Brake) used(n *model.Node) bool {
 func unfit(n *model.Node, p *model.Pod) string {
 	if taint, refused := model.Untolerated(n.Taints, p.Tolerations); refused {
 		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: "+
-			"add it to startupTaints of the NodePool if it goes away by itself, or a toleration to the pods", written(taint))
+			"add it to startupTaints of the NodePool if it is removed automatically, or a toleration to the pods", written(taint))
 	}
 	if len(p.Alternatives) == 1 {
 		for _, r := range p.Alternatives[0] {
@@ -78,9 +78,9 @@ func unfit(n *model.Node, p *model.Pod) string {
 		}
 	}
 	if !p.Requests.Fits(n.Free()) {
-		return "its node has joined with less room than the pods need"
+		return "its node has joined with less capacity than the pods need"
 	}
-	return "its node has joined and stays empty, and the pods are planned onto another"
+	return "its node has joined and remains empty, and the pods are planned onto another node"
 }
 
 // written formats the taint as kubectl does.

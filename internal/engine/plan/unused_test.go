@@ -169,7 +169,7 @@ func TestBrakeCountsClaimsThatExpire(t *testing.T) {
 		if w.launched > 4+len(w.starts) || len(w.starts) < 5 {
 			t.Errorf("%s: %d launches in an hour with %d pauses", stage, w.launched, len(w.starts))
 		}
-		if why := w.pool.Holds[0].Why; strings.Count(why, "it expired 1s after it was created") != 1 || !strings.Contains(why, "claim-3, claim-2") && len(w.starts) < 2 {
+		if why := w.pool.Holds[0].Why; strings.Count(why, "it expired 1s after its creation") != 1 || !strings.Contains(why, "claim-3, claim-2") && len(w.starts) < 2 {
 			t.Errorf("%s: the reason is %q", stage, why)
 		}
 	}

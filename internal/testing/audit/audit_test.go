@@ -180,7 +180,7 @@ func TestMutations(t *testing.T) {
 		{"an option that is not required", func(_ *model.Snapshot, p *plan.Provision) {
 			p.Claims[0].Options = append(slices.Clone(p.Claims[0].Options), plan.Option{Type: "arm-4", Zone: "a", CapacityType: "spot", Price: 1 << 50})
 		}, "options plain-"},
-		{"an option that is not on sale", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Options[0].Zone = "c" }, "offering plain-"},
+		{"an option that is no available offering", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Options[0].Zone = "c" }, "offering plain-"},
 		{"a price that is not true", func(_ *model.Snapshot, p *plan.Provision) {
 			for i := range p.Claims[0].Options {
 				p.Claims[0].Options[i].Price += 5

@@ -113,7 +113,7 @@ func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome)
 		}
 	}
 	if !found {
-		j.blame("offering", c.Name, "%s in %s as %s for %d is not on sale, or the claim does not allow it",
+		j.blame("offering", c.Name, "%s in %s as %s for %d is no available offering, or the claim does not allow it",
 			option.Type, option.Zone, option.CapacityType, option.Price)
 	}
 }

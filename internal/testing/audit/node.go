@@ -66,7 +66,7 @@ func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
 	}
 	if len(outcomes) == 0 {
 		none := outcome{p, &model.InstanceType{}, &model.Offering{}}
-		j.holds(n, pods, amountsOf(n.NodeSpec.Requests), none.withoutType, n.Name+" as nothing on sale")
+		j.holds(n, pods, amountsOf(n.NodeSpec.Requests), none.withoutType, n.Name+" without an offering")
 	}
 }
 

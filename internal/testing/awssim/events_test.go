@@ -88,8 +88,15 @@ func TestInterruption(t *testing.T) {
 		}
 		e := events[0]
 		want := map[string]any{"instance-id": id, "instance-action": "terminate"}
-		if diff := cmp.Diff(want, e.Detail); diff != "" || e.Version != "0" || e.Source != "aws.ec2" || e.Resources[0] != "arn:aws:ec2:us-east-1a:instance/"+id {
-			t.Errorf("notice %+v, detail -want +got:\n%s", e, diff)
+		switch diff := cmp.Diff(want, e.Detail); {
+		case diff != "":
+			t.Errorf(`diff is %v, want ""`, diff)
+		case e.Version != "0":
+			t.Errorf(`e.Version is %v, want "0"`, e.Version)
+		case e.Source != "aws.ec2":
+			t.Errorf(`e.Source is %v, want "aws.ec2"`, e.Source)
+		case e.Resources[0] != "arn:aws:ec2:us-east-1a:instance/"+id:
+			t.Errorf("e.Resources[0] is %v, want %v", e.Resources[0], "arn:aws:ec2:us-east-1a:instance/"+id)
 		}
 		w.pass(2*time.Minute - time.Second)
 		if s := w.state(ctx, id); s != "running" {
@@ -124,14 +131,25 @@ func TestEvents(t *testing.T) {
 		}
 		detail := events[1].Detail.(map[string]any)
 		entity := detail["affectedEntities"].([]any)[0].(map[string]any)["entityValue"]
-		if entity != id || detail["service"] != "EC2" || detail["eventTypeCategory"] != "scheduledChange" {
-			t.Errorf("health event: %v", detail)
+		switch {
+		case entity != id:
+			t.Errorf("health event: entity is %v, want %v", entity, id)
+		case detail["service"] != "EC2":
+			t.Errorf(`health event: detail["service"] is %v, want "EC2"`, detail["service"])
+		case detail["eventTypeCategory"] != "scheduledChange":
+			t.Errorf(`health event: detail["eventTypeCategory"] is %v, want "scheduledChange"`, detail["eventTypeCategory"])
 		}
 		status, err := w.ec2.DescribeInstanceStatus(ctx,
 			&ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{{Name: aws.String("event.code"), Values: []string{"instance-retirement"}}}})
 		w.must(err)
-		if len(status.InstanceStatuses) != 1 || *status.InstanceStatuses[0].InstanceId != id || status.InstanceStatuses[0].Events[0].NotBefore == nil {
-			t.Errorf("status: %+v", status.InstanceStatuses)
+		switch {
+		case len(status.InstanceStatuses) != 1:
+			t.Errorf("status: len(status.InstanceStatuses) is %v, want 1, %+v", len(status.InstanceStatuses), status.InstanceStatuses)
+		case *status.InstanceStatuses[0].InstanceId != id:
+			t.Errorf("status: *status.InstanceStatuses[0].InstanceId is %v, want %v, %+v", *status.InstanceStatuses[0].InstanceId,
+				id, status.InstanceStatuses)
+		case status.InstanceStatuses[0].Events[0].NotBefore == nil:
+			t.Errorf("status: status.InstanceStatuses[0].Events[0].NotBefore is nil, %+v", status.InstanceStatuses)
 		}
 		w.must(w.Impair(id, "system"))
 		status, err = w.ec2.DescribeInstanceStatus(ctx,
@@ -174,8 +192,15 @@ func TestQueue(t *testing.T) {
 		first, hidden := receive(0), receive(0)
 		began := time.Now()
 		second := receive(20)
-		if len(first) != 1 || len(hidden) != 0 || len(second) != 1 || time.Since(began).Truncate(time.Second) > 20*time.Second {
-			t.Fatalf("received %v, then %v, then %v after %v", first, hidden, second, time.Since(began))
+		switch {
+		case len(first) != 1:
+			t.Fatalf("len(first) is %v, want 1, received %v", len(first), first)
+		case len(hidden) != 0:
+			t.Fatalf("len(hidden) is %v, want 0, then %v", len(hidden), hidden)
+		case len(second) != 1:
+			t.Fatalf("len(second) is %v, want 1, then %v", len(second), second)
+		case time.Since(began).Truncate(time.Second) > 20*time.Second:
+			t.Fatalf("time.Since(began).Truncate(time.Second) is %v, want at most %v", time.Since(began).Truncate(time.Second), 20*time.Second)
 		}
 		old, err := w.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url.QueueUrl, Entries: deletions(first)})
 		w.must(err)

@@ -38,8 +38,15 @@ func TestLife(t *testing.T) {
 		request.TagSpecifications = []ec2types.TagSpecification{{ResourceType: "instance", Tags: []ec2types.Tag{{Key: aws.String("from"), Value: aws.String("fleet")}}}}
 		out, err := w.ec2.CreateFleet(ctx, request)
 		w.must(err)
-		if len(out.Errors) > 0 || len(launched(out)) != 1 || out.Instances[0].InstanceType != "m5.large" || out.Instances[0].Lifecycle != "spot" {
-			t.Fatalf("fleet: %+v", out)
+		switch {
+		case len(out.Errors) > 0:
+			t.Fatalf("fleet: len(out.Errors) is %v, want 0, %+v", len(out.Errors), out)
+		case len(launched(out)) != 1:
+			t.Fatalf("fleet: len(launched(out)) is %v, want 1, %+v", len(launched(out)), out)
+		case out.Instances[0].InstanceType != "m5.large":
+			t.Fatalf(`fleet: out.Instances[0].InstanceType is %v, want "m5.large"`, out.Instances[0].InstanceType)
+		case out.Instances[0].Lifecycle != "spot":
+			t.Fatalf(`fleet: out.Instances[0].Lifecycle is %v, want "spot"`, out.Instances[0].Lifecycle)
 		}
 		id := launched(out)[0]
 		described, err := w.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{{Name: aws.String("tag:only"), Values: []string{"template"}}, {Name: aws.String("instance-state-name"), Values: []string{"pending"}}}})
@@ -60,8 +67,23 @@ func TestLife(t *testing.T) {
 		if len(w.hook.booted) != 1 {
 			t.Fatalf("the hook saw %d boots", len(w.hook.booted))
 		}
-		if b := w.hook.booted[0]; b.ID != id || string(b.UserData) != userData || b.PrivateDNSName != *i.PrivateDnsName || b.State != "running" || b.VCPUs != 2 || b.MemoryMiB != 8192 || b.RootGiB != 50 || b.Kubernetes != "1.36" {
-			t.Errorf("booted: %+v", b)
+		switch b := w.hook.booted[0]; {
+		case b.ID != id:
+			t.Errorf("booted: b.ID is %v, want %v", b.ID, id)
+		case string(b.UserData) != userData:
+			t.Errorf("booted: string(b.UserData) is %v, want %v, %+v", string(b.UserData), userData, b)
+		case b.PrivateDNSName != *i.PrivateDnsName:
+			t.Errorf("booted: b.PrivateDNSName is %v, want %v", b.PrivateDNSName, *i.PrivateDnsName)
+		case b.State != "running":
+			t.Errorf(`booted: b.State is %v, want "running"`, b.State)
+		case b.VCPUs != 2:
+			t.Errorf("booted: b.VCPUs is %v, want 2", b.VCPUs)
+		case b.MemoryMiB != 8192:
+			t.Errorf("booted: b.MemoryMiB is %v, want 8192", b.MemoryMiB)
+		case b.RootGiB != 50:
+			t.Errorf("booted: b.RootGiB is %v, want 50", b.RootGiB)
+		case b.Kubernetes != "1.36":
+			t.Errorf(`booted: b.Kubernetes is %v, want "1.36"`, b.Kubernetes)
 		}
 		terminateOut, err := w.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 		w.must(err)
@@ -69,8 +91,13 @@ func TestLife(t *testing.T) {
 			t.Errorf("terminating: %v from %v", c.CurrentState.Name, c.PreviousState.Name)
 		}
 		w.pass(15 * time.Second)
-		if s := w.state(ctx, id); s != "terminated" || len(w.hook.gone) != 1 || subnetFree(w, w.private(zoneA)) != free {
-			t.Errorf("state %s, %d gone, %d free addresses of %d", s, len(w.hook.gone), subnetFree(w, w.private(zoneA)), free)
+		switch s := w.state(ctx, id); {
+		case s != "terminated":
+			t.Errorf(`s is %v, want "terminated"`, s)
+		case len(w.hook.gone) != 1:
+			t.Errorf("len(w.hook.gone) is %v, want 1", len(w.hook.gone))
+		case subnetFree(w, w.private(zoneA)) != free:
+			t.Errorf("subnetFree(w, w.private(zoneA)) is %v, want %v, state %s", subnetFree(w, w.private(zoneA)), free, s)
 		}
 		w.pass(time.Hour)
 		if s := w.state(ctx, id); s != "InvalidInstanceID.NotFound" {
@@ -184,8 +211,13 @@ func TestFleetErrors(t *testing.T) {
 				}
 				out, err := w.ec2.CreateFleet(ctx, fleetOf(1, capacity, way))
 				w.must(err)
-				if len(out.Errors) != 1 || *out.Errors[0].ErrorCode != test.code || len(launched(out)) != 0 {
-					t.Fatalf("want %s, got %+v, launched %v", test.code, out.Errors, launched(out))
+				switch {
+				case len(out.Errors) != 1:
+					t.Fatalf("len(out.Errors) is %v, want 1, got %+v", len(out.Errors), out.Errors)
+				case *out.Errors[0].ErrorCode != test.code:
+					t.Fatalf("*out.Errors[0].ErrorCode is %v, want %v, got %+v", *out.Errors[0].ErrorCode, test.code, out.Errors)
+				case len(launched(out)) != 0:
+					t.Fatalf("len(launched(out)) is %v, want 0, launched %v", len(launched(out)), launched(out))
 				}
 				if got := out.Errors[0].LaunchTemplateAndOverrides.Overrides; got.InstanceType != way.InstanceType || aws.ToString(got.SubnetId) != aws.ToString(way.SubnetId) {
 					t.Errorf("the error is about %v in %v", got.InstanceType, aws.ToString(got.SubnetId))

@@ -27,15 +27,25 @@ func TestAddresses(t *testing.T) {
 		request := fleetOf(12, onDemandType, w.way("m5.large", zoneA))
 		out, err := w.ec2.CreateFleet(ctx, request)
 		w.must(err)
-		if len(launched(out)) != 11 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InsufficientFreeAddressesInSubnet" {
-			t.Fatalf("launched %d, errors %+v", len(launched(out)), out.Errors)
+		switch {
+		case len(launched(out)) != 11:
+			t.Fatalf("len(launched(out)) is %v, want 11", len(launched(out)))
+		case len(out.Errors) != 1:
+			t.Fatalf("len(out.Errors) is %v, want 1, errors %+v", len(out.Errors), out.Errors)
+		case *out.Errors[0].ErrorCode != "InsufficientFreeAddressesInSubnet":
+			t.Fatalf(`*out.Errors[0].ErrorCode is %v, want "InsufficientFreeAddressesInSubnet", errors %+v`, *out.Errors[0].ErrorCode, out.Errors)
 		}
 		seen := map[string]bool{}
 		for _, i := range w.Instances() {
 			seen[i.PrivateIP] = true
 		}
-		if len(seen) != 11 || !seen["10.0.0.4"] || !seen["10.0.0.14"] {
-			t.Errorf("addresses %v", seen)
+		switch {
+		case len(seen) != 11:
+			t.Errorf("len(seen) is %v, want 11, addresses %v", len(seen), seen)
+		case !seen["10.0.0.4"]:
+			t.Errorf(`seen["10.0.0.4"] is false, addresses %v`, seen)
+		case !seen["10.0.0.14"]:
+			t.Errorf(`seen["10.0.0.14"] is false, addresses %v`, seen)
 		}
 		ip := w.Instances()[3].PrivateIP
 		w.must(w.Terminate(w.Instances()[3].ID))
@@ -84,8 +94,13 @@ func TestDrainRefill(t *testing.T) {
 		w.must(w.Drain("m5.large", zoneA, onDemand, 2))
 		out, err := w.ec2.CreateFleet(ctx, fleetOf(3, onDemandType, w.way("m5.large", zoneA), w.way("m5.large", zoneB)))
 		w.must(err)
-		if len(out.Errors) != 1 || len(out.Instances) != 2 || len(launched(out)) != 3 {
-			t.Fatalf("instances %+v, errors %+v", out.Instances, out.Errors)
+		switch {
+		case len(out.Errors) != 1:
+			t.Fatalf("len(out.Errors) is %v, want 1, errors %+v", len(out.Errors), out.Errors)
+		case len(out.Instances) != 2:
+			t.Fatalf("len(out.Instances) is %v, want 2, instances %+v", len(out.Instances), out.Instances)
+		case len(launched(out)) != 3:
+			t.Fatalf("len(launched(out)) is %v, want 3", len(launched(out)))
 		}
 		w.must(w.Terminate(w.Instances()[0].ID))
 		w.pass(time.Minute)
@@ -246,8 +261,14 @@ func TestProfileLag(t *testing.T) {
 		w.pass(time.Minute)
 		late, err := w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA)))
 		w.must(err)
-		if len(launched(early)) != 0 || *early.Errors[0].ErrorCode != "InvalidParameterValue" || len(launched(late)) != 1 {
-			t.Errorf("immediately %+v, a minute later %+v", early.Errors, late.Errors)
+		switch {
+		case len(launched(early)) != 0:
+			t.Errorf("len(launched(early)) is %v, want 0, a minute later %+v", len(launched(early)), late.Errors)
+		case *early.Errors[0].ErrorCode != "InvalidParameterValue":
+			t.Errorf(`*early.Errors[0].ErrorCode is %v, want "InvalidParameterValue", immediately %+v, a minute later %+v`,
+				*early.Errors[0].ErrorCode, early.Errors, late.Errors)
+		case len(launched(late)) != 1:
+			t.Errorf("len(launched(late)) is %v, want 1, a minute later %+v", len(launched(late)), late.Errors)
 		}
 	})
 }
@@ -275,8 +296,13 @@ func TestSettle(t *testing.T) {
 	}
 	clock.Step(5 * time.Minute)
 	cloud.Settle()
-	if len(hook.gone) != 1 || cloud.Queued() != 5 || cloud.Instances()[0].State != terminated {
-		t.Errorf("%d gone, %d messages, %+v", len(hook.gone), cloud.Queued(), cloud.Instances())
+	switch {
+	case len(hook.gone) != 1:
+		t.Errorf("len(hook.gone) is %v, want 1", len(hook.gone))
+	case cloud.Queued() != 5:
+		t.Errorf("cloud.Queued() is %v, want 5", cloud.Queued())
+	case cloud.Instances()[0].State != terminated:
+		t.Errorf("cloud.Instances()[0].State is %v, want %v", cloud.Instances()[0].State, terminated)
 	}
 	if err := cloud.Interrupt(hook.booted[0].ID); err == nil {
 		t.Error("interrupting a terminated instance succeeds")

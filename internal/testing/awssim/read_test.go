@@ -77,8 +77,13 @@ func TestInstanceTypes(t *testing.T) {
 				offerings[string(o.InstanceType)+" "+*o.Location] = true
 			}
 		}
-		if !offerings["m5.large us-east-1a"] || offerings["m5.large us-east-1e"] || offerings["m5a.large us-east-1a"] {
-			t.Errorf("offerings: %v", offerings)
+		switch {
+		case !offerings["m5.large us-east-1a"]:
+			t.Errorf(`offerings: offerings["m5.large us-east-1a"] is false, %v`, offerings)
+		case offerings["m5.large us-east-1e"]:
+			t.Errorf(`offerings: offerings["m5.large us-east-1e"] is true, %v`, offerings)
+		case offerings["m5a.large us-east-1a"]:
+			t.Errorf(`offerings: offerings["m5a.large us-east-1a"] is true, %v`, offerings)
 		}
 	})
 }
@@ -119,8 +124,13 @@ func TestNetwork(t *testing.T) {
 		for _, z := range out.AvailabilityZones {
 			ids[*z.ZoneId] = true
 		}
-		if *out.AvailabilityZones[0].ZoneId == "use1-az1" || len(ids) != 6 || !ids["use1-az1"] {
-			t.Errorf("zones %v", ids)
+		switch {
+		case *out.AvailabilityZones[0].ZoneId == "use1-az1":
+			t.Errorf(`*out.AvailabilityZones[0].ZoneId is "use1-az1"`)
+		case len(ids) != 6:
+			t.Errorf("len(ids) is %v, want 6, zones %v", len(ids), ids)
+		case !ids["use1-az1"]:
+			t.Errorf(`ids["use1-az1"] is false, zones %v`, ids)
 		}
 	})
 }
@@ -139,16 +149,28 @@ func TestImages(t *testing.T) {
 		w.must(err)
 		out, err := w.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{*parameter.Parameter.Value}})
 		w.must(err)
-		if i := out.Images[0]; *i.Name != "amazon-eks-node-al2023-arm64-nvidia-1.36-v20261120" || i.Architecture != "arm64" || *i.OwnerId != amazon || *i.BlockDeviceMappings[0].Ebs.VolumeSize != 20 {
-			t.Errorf("image %+v", i)
+		switch i := out.Images[0]; {
+		case *i.Name != "amazon-eks-node-al2023-arm64-nvidia-1.36-v20261120":
+			t.Errorf(`*i.Name is %v, want "amazon-eks-node-al2023-arm64-nvidia-1.36-v20261120", image %+v`, *i.Name, i)
+		case i.Architecture != "arm64":
+			t.Errorf(`i.Architecture is %v, want "arm64"`, i.Architecture)
+		case *i.OwnerId != amazon:
+			t.Errorf("*i.OwnerId is %v, want %v, image %+v", *i.OwnerId, amazon, i)
+		case *i.BlockDeviceMappings[0].Ebs.VolumeSize != 20:
+			t.Errorf("*i.BlockDeviceMappings[0].Ebs.VolumeSize is %v, want 20, image %+v", *i.BlockDeviceMappings[0].Ebs.VolumeSize, i)
 		}
 		w.must(w.DeprecateImage(before))
 		gone, err := w.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Filters: filters("image-id", before)})
 		w.must(err)
 		shown, err := w.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Filters: filters("image-id", before), IncludeDeprecated: aws.Bool(true)})
 		w.must(err)
-		if len(gone.Images) != 0 || len(shown.Images) != 1 || shown.Images[0].DeprecationTime == nil {
-			t.Errorf("a deprecated image is shown %d times, and %d times if requested", len(gone.Images), len(shown.Images))
+		switch {
+		case len(gone.Images) != 0:
+			t.Errorf("len(gone.Images) is %v, want 0", len(gone.Images))
+		case len(shown.Images) != 1:
+			t.Errorf("len(shown.Images) is %v, want 1", len(shown.Images))
+		case shown.Images[0].DeprecationTime == nil:
+			t.Errorf("shown.Images[0].DeprecationTime is nil")
 		}
 		own := w.AddImage("mine", "x86_64", map[string]string{"team": "a"})
 		self, err := w.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{Owners: []string{"self"}, Filters: filters("tag:team", "*")})
@@ -173,8 +195,13 @@ func TestParameters(t *testing.T) {
 		}
 		out, err := w.ssm.GetParameters(ctx, &ssm.GetParametersInput{Names: names})
 		w.must(err)
-		if len(out.Parameters) != 7 || len(out.InvalidParameters) != 1 || out.InvalidParameters[0] != names[7] {
-			t.Errorf("%d found, invalid %v", len(out.Parameters), out.InvalidParameters)
+		switch {
+		case len(out.Parameters) != 7:
+			t.Errorf("len(out.Parameters) is %v, want 7", len(out.Parameters))
+		case len(out.InvalidParameters) != 1:
+			t.Errorf("len(out.InvalidParameters) is %v, want 1, found, invalid %v", len(out.InvalidParameters), out.InvalidParameters)
+		case out.InvalidParameters[0] != names[7]:
+			t.Errorf("out.InvalidParameters[0] is %v, want %v", out.InvalidParameters[0], names[7])
 		}
 		_, err = w.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/nothing")})
 		w.refused(err, "ParameterNotFound")
@@ -226,8 +253,13 @@ func TestPrices(t *testing.T) {
 				}
 			}
 		}
-		if prices["m5.large"] != "0.0960000000" || prices["c5.metal"] != "" || len(prices) < 1100 {
-			t.Errorf("%d prices, m5.large %q, c5.metal %q", len(prices), prices["m5.large"], prices["c5.metal"])
+		switch {
+		case prices["m5.large"] != "0.0960000000":
+			t.Errorf(`prices["m5.large"] is %v, want "0.0960000000"`, prices["m5.large"])
+		case prices["c5.metal"] != "":
+			t.Errorf(`prices["c5.metal"] is %v, want ""`, prices["c5.metal"])
+		case len(prices) < 1100:
+			t.Errorf("len(prices) is %v, want at least 1100", len(prices))
 		}
 		_, err := w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonS3")})
 		w.refused(err, "InvalidParameterException")
@@ -245,8 +277,13 @@ func TestPrices(t *testing.T) {
 				spots[key] = *p.SpotPrice
 			}
 		}
-		if price := spots["m5.large us-east-1a"]; price < "0.026" || price > "0.066" || pageCount < 5 {
-			t.Errorf("spot price of m5.large %q on %d pages", price, pageCount)
+		switch price := spots["m5.large us-east-1a"]; {
+		case price < "0.026":
+			t.Errorf(`price is %v, want at least "0.026"`, price)
+		case price > "0.066":
+			t.Errorf(`price is %v, want at most "0.066"`, price)
+		case pageCount < 5:
+			t.Errorf("pageCount is %v, want at least 5", pageCount)
 		}
 		yesterday, err := w.ec2.DescribeSpotPriceHistory(ctx,
 			&ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []ec2types.InstanceType{"m5.large"}, AvailabilityZone: aws.String(zoneA),
@@ -353,8 +390,15 @@ func TestTemplates(t *testing.T) {
 		found, err := w.ec2.DescribeLaunchTemplates(ctx,
 			&ec2.DescribeLaunchTemplatesInput{Filters: filters("tag:eks:eks-cluster-name", "sandbox")})
 		w.must(err)
-		if len(found.LaunchTemplates) != 1 || *found.LaunchTemplates[0].LaunchTemplateName != "nodes" || *found.LaunchTemplates[0].LatestVersionNumber != 1 {
-			t.Errorf("templates %+v", found.LaunchTemplates)
+		switch {
+		case len(found.LaunchTemplates) != 1:
+			t.Errorf("len(found.LaunchTemplates) is %v, want 1, templates %+v", len(found.LaunchTemplates), found.LaunchTemplates)
+		case *found.LaunchTemplates[0].LaunchTemplateName != "nodes":
+			t.Errorf(`*found.LaunchTemplates[0].LaunchTemplateName is %v, want "nodes", templates %+v`,
+				*found.LaunchTemplates[0].LaunchTemplateName, found.LaunchTemplates)
+		case *found.LaunchTemplates[0].LatestVersionNumber != 1:
+			t.Errorf("*found.LaunchTemplates[0].LatestVersionNumber is %v, want 1, templates %+v",
+				*found.LaunchTemplates[0].LatestVersionNumber, found.LaunchTemplates)
 		}
 		run := &ec2.RunInstancesInput{DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
 			InstanceType: "m5.large", SubnetId: aws.String(w.private(zoneA)),
@@ -395,13 +439,23 @@ func TestReservations(t *testing.T) {
 		found, err := w.ec2.DescribeCapacityReservations(ctx,
 			&ec2.DescribeCapacityReservationsInput{Filters: filters("state", "active", "tag:team", "a", "instance-match-criteria", "targeted")})
 		w.must(err)
-		if r := found.CapacityReservations; len(r) != 1 || *r[0].AvailableInstanceCount != 0 || *r[0].TotalInstanceCount != 2 {
-			t.Errorf("reservations %+v", r)
+		switch r := found.CapacityReservations; {
+		case len(r) != 1:
+			t.Errorf("len(r) is %v, want 1, reservations %+v", len(r), r)
+		case *r[0].AvailableInstanceCount != 0:
+			t.Errorf("*r[0].AvailableInstanceCount is %v, want 0, reservations %+v", *r[0].AvailableInstanceCount, r)
+		case *r[0].TotalInstanceCount != 2:
+			t.Errorf("*r[0].TotalInstanceCount is %v, want 2, reservations %+v", *r[0].TotalInstanceCount, r)
 		}
 		groups, err := w.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"racks"}})
 		w.must(err)
-		if g := groups.PlacementGroups; len(g) != 1 || *g[0].GroupId != group || *g[0].PartitionCount != 3 {
-			t.Errorf("groups %+v", g)
+		switch g := groups.PlacementGroups; {
+		case len(g) != 1:
+			t.Errorf("len(g) is %v, want 1, groups %+v", len(g), g)
+		case *g[0].GroupId != group:
+			t.Errorf("*g[0].GroupId is %v, want %v, groups %+v", *g[0].GroupId, group, g)
+		case *g[0].PartitionCount != 3:
+			t.Errorf("*g[0].PartitionCount is %v, want 3, groups %+v", *g[0].PartitionCount, g)
 		}
 		_, err = w.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"none"}})
 		w.refused(err, "InvalidPlacementGroup.Unknown")

@@ -9,17 +9,23 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // multicall is the name of the executable that contains every component.
-const multicall = "karpenter-sandbox"
+const multicall = "kubernetes-components"
 
-// modulePath is the module path in the go.mod of this source tree.
-const modulePath = "github.com/karpenter-go/karpenter"
+// modulePath is the module path in the go.mod of this source tree, componentsPath that of the module that builds the
+// executable.
+const (
+	modulePath     = "github.com/karpenter-go/karpenter"
+	componentsPath = modulePath + "/sandbox/kubernetes"
+)
 
 // AssetsOptions selects the executables of the control plane.
 type AssetsOptions struct {
-	// Folder holds one executable per component, or karpenter-sandbox. If it is empty, the executables are built.
+	// Folder holds one executable per component, or kubernetes-components. If it is empty, the executables are built.
 	Folder string
 	// KubernetesVersion is the minor version to build, such as 1.33. If it is empty, the module's default is used.
 	// Folder and KubernetesVersion exclude each other: a folder already determines its version.
@@ -28,17 +34,40 @@ type AssetsOptions struct {
 	Progress func(string)
 }
 
+// AddFlags adds the flags that set the options.
+func (o *AssetsOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Folder, "sandbox-assets", "",
+		"folder with one executable per component; by default they are built from the source tree, or kubernetes-components on the PATH is used")
+	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "",
+		"minor version of Kubernetes to build and run, such as 1.33; by default that of the source tree")
+}
+
+// FolderError reports that a given folder cannot provide the executables.
+type FolderError struct{ err error }
+
+func (e *FolderError) Error() string { return e.err.Error() }
+
+// Unwrap returns the problem.
+func (e *FolderError) Unwrap() error { return e.err }
+
+// ExitCode is the exit code of a program that ends with the error: the folder is input.
+func (e *FolderError) ExitCode() int { return 2 }
+
 // Assets returns the folder with the control plane's executables. The folder also serves as KUBEBUILDER_ASSETS.
-// Assets tries, in this order: the given folder; a build of the module sandbox/, when this program runs inside its
-// source tree or was built there and Go is installed (a first build takes 4 to 10 minutes on 2 cores per Kubernetes
-// version); the folder of karpenter-sandbox on the PATH. A version that the module does not support is a
-// *VersionError.
+// Assets tries, in this order: the given folder; a build of the module sandbox/kubernetes, when this program runs inside
+// its source tree or was built there and Go is installed (a first build takes 4 to 10 minutes on 2 cores per Kubernetes
+// version); the folder of kubernetes-components on the PATH. Errors to distinguish: *FolderError, and *VersionError for
+// a version that the module does not support.
 func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 	if options.Folder != "" && options.KubernetesVersion != "" {
-		return "", errors.New("a folder of executables and a Kubernetes version: want one of them, the folder decides its version")
+		return "", &FolderError{errors.New("a folder of executables and a Kubernetes version: want one of them, the folder decides its version")}
 	}
 	if options.Folder != "" {
-		return givenAssets(options.Folder)
+		folder, err := givenAssets(options.Folder)
+		if err != nil {
+			return "", &FolderError{err}
+		}
+		return folder, nil
 	}
 	module, found := sources()
 	if _, err := exec.LookPath("go"); found && err == nil {
@@ -61,7 +90,7 @@ func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 			"install Go, or give a folder of executables with --sandbox-assets", module, multicall)
 	}
 	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
-		multicall + " on the PATH; run this in a clone of the repository, or give the folder that `karpenter sandbox assets` prints there with --sandbox-assets")
+		multicall + " on the PATH; run this in a clone of the repository, or give the folder that `karpenter-sandbox assets` prints there with --sandbox-assets")
 }
 
 func givenAssets(folder string) (string, error) {
@@ -109,7 +138,7 @@ func isExecutable(path string) bool {
 	return err == nil && file.Mode().IsRegular() && file.Mode()&0o111 != 0
 }
 
-// sources returns the folder of the sandbox module in the source tree of the current directory, or else in the source
+// sources returns the folder of the module sandbox/kubernetes in the source tree of the current directory, or else in the source
 // tree that this program was built from.
 func sources() (string, bool) {
 	var starts []string
@@ -129,8 +158,8 @@ func sources() (string, bool) {
 
 func sourcesAbove(folder string) (string, bool) {
 	for {
-		module := filepath.Join(folder, "sandbox")
-		if isModule(folder, modulePath) && isModule(module, modulePath+"/sandbox") {
+		module := filepath.Join(folder, "sandbox", "kubernetes")
+		if isModule(folder, modulePath) && isModule(module, componentsPath) {
 			return module, true
 		}
 		parent := filepath.Dir(folder)

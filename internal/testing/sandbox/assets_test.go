@@ -37,15 +37,15 @@ func smallModule(t *testing.T) string {
 	t.Helper()
 	tree := writeFiles(t, t.TempDir(), map[string]string{
 		"go.mod": "module github.com/karpenter-go/karpenter\n",
-		"sandbox/go.mod": "module github.com/karpenter-go/karpenter/sandbox\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.2.3\n\tsigs.k8s.io/kwok v0.4.0\n)\n\n" +
+		"sandbox/kubernetes/go.mod": "module github.com/karpenter-go/karpenter/sandbox/kubernetes\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.2.3\n\tsigs.k8s.io/kwok v0.4.0\n)\n\n" +
 			"replace (\n\tk8s.io/kubernetes => ./a\n\tsigs.k8s.io/kwok => ./b\n)\n",
-		"sandbox/go.sum":   "",
-		"sandbox/main.go":  "package main\n\nfunc main() {}\n",
-		"sandbox/a/go.mod": "module k8s.io/kubernetes\n",
-		"sandbox/b/go.mod": "module sigs.k8s.io/kwok\n",
-		"deep/er/file":     "",
+		"sandbox/kubernetes/go.sum":   "",
+		"sandbox/kubernetes/main.go":  "package main\n\nfunc main() {}\n",
+		"sandbox/kubernetes/a/go.mod": "module k8s.io/kubernetes\n",
+		"sandbox/kubernetes/b/go.mod": "module sigs.k8s.io/kwok\n",
+		"deep/er/file":                "",
 	})
-	return filepath.Join(tree, "sandbox")
+	return filepath.Join(tree, "sandbox", "kubernetes")
 }
 
 // TestBuild checks that two concurrent builds produce one build, that a finished build is reused, that remains of a
@@ -59,7 +59,7 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFiles(t, cache, map[string]string{key + ".unfinished/karpenter-sandbox": "#! half an executable"})
+	writeFiles(t, cache, map[string]string{key + ".unfinished/" + multicall: "#! half an executable"})
 
 	var builds atomic.Int64
 	progress := func(message string) {
@@ -127,7 +127,8 @@ func TestLinkFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	const version = "-X k8s.io/component-base/version."
-	want := []string{"-s -w", version + "gitVersion=v1.36.3", version + "gitMajor=1", version + "gitMinor=36", "-X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0"}
+	want := []string{"-s -w", version + "gitVersion=v1.36.3", version + "gitMajor=1", version + "gitMinor=36",
+		"-X sigs.k8s.io/kwok/pkg/consts.Version=v0.8.0"}
 	if diff := cmp.Diff(strings.Join(want, " "), got); diff != "" {
 		t.Error(diff)
 	}
@@ -139,12 +140,13 @@ func TestLinkFlags(t *testing.T) {
 // TestSourcesAbove checks that the source tree is found from any folder inside it, and from nowhere else.
 func TestSourcesAbove(t *testing.T) {
 	module := smallModule(t)
-	for _, folder := range []string{"..", ".", "../deep/er"} {
+	for _, folder := range []string{"../..", "..", ".", "../../deep/er"} {
 		if got, found := sourcesAbove(filepath.Join(module, folder)); !found || got != module {
 			t.Errorf("from %s: got %q %v, want %s", folder, got, found, module)
 		}
 	}
-	other := writeFiles(t, t.TempDir(), map[string]string{"go.mod": "module example.org/other\n", "sandbox/go.mod": "module example.org/other/sandbox\n"})
+	other := writeFiles(t, t.TempDir(), map[string]string{"go.mod": "module example.org/other\n",
+		"sandbox/kubernetes/go.mod": "module example.org/other/sandbox/kubernetes\n"})
 	if got, found := sourcesAbove(other); found {
 		t.Errorf("from another module: got %q, want nothing", got)
 	}
@@ -202,7 +204,7 @@ func TestBuildProgress(t *testing.T) {
 	if got := seen.text(); got != "1 modules downloaded, 2 packages compiled of about 2800" {
 		t.Errorf("under way: %q", got)
 	}
-	seen.read(strings.NewReader(modulePath + "/sandbox\n"))
+	seen.read(strings.NewReader(componentsPath + "\n"))
 	if got := seen.text(); got != "3 packages compiled, linking" {
 		t.Errorf("at the end: %q", got)
 	}

@@ -177,7 +177,8 @@ func buildInto(ctx context.Context, from source, finished string, progress func(
 	if err != nil {
 		return err
 	}
-	command := goCommand(ctx, from.module, "build", "-v", "-modfile", from.modfile, "-ldflags", flags, "-o", filepath.Join(unfinished, multicall), ".")
+	command := goCommand(ctx, from.module, "build", "-v", "-modfile", from.modfile, "-ldflags", flags, "-o",
+		filepath.Join(unfinished, multicall), ".")
 	if err := runBuild(command, progress); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -250,7 +251,7 @@ func (b *buildProgress) read(output io.Reader) []string {
 		switch {
 		case strings.HasPrefix(line, "go: downloading "):
 			b.downloaded.Add(1)
-		case line == modulePath+"/sandbox":
+		case line == componentsPath:
 			b.compiled.Add(1)
 			b.last.Store(true)
 		case !strings.ContainsAny(line, " :#\t"):

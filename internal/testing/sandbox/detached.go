@@ -142,7 +142,7 @@ func awaitRunning(ctx context.Context, l layout, child *supervisor, progress fun
 				return status, &RunningError{DataDir: string(l)}
 			}
 			return status, fmt.Errorf("the sandbox did not start: %s; the supervisor's log is %s",
-				strings.TrimPrefix(lastLine(l.log("supervisor")), "karpenter: "), l.log("supervisor"))
+				strings.TrimPrefix(lastLine(l.log("supervisor")), "karpenter-sandbox: "), l.log("supervisor"))
 		}
 		switch {
 		case status.Phase == Running:

@@ -142,7 +142,7 @@ func TestSupervisorThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo karpenter: no such verb >&2; exit 2"})
+	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo karpenter-sandbox: no such verb >&2; exit 2"})
 	if err == nil || !strings.Contains(err.Error(), "did not start: no such verb") || !strings.Contains(err.Error(), "supervisor.log") {
 		t.Errorf("got %v, want the supervisor's output and its log", err)
 	}

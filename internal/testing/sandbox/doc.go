@@ -1,8 +1,8 @@
 // Package sandbox runs a real Kubernetes control plane on this machine: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler and kwok's simulated kubelets. The demo, the tests and the sandbox verb use
+// kube-controller-manager, kube-scheduler and kwok's simulated kubelets. karpenter-sandbox, its demo and the tests use
 // it.
 //
-//	karpenter sandbox up ── starts ──> supervisor (one process) ── starts ──┬─ etcd
+//	karpenter-sandbox up ── starts ──> supervisor (one process) ── starts ──┬─ etcd
 //	        |                              | holds supervisor.lock         ├─ kube-apiserver
 //	        | reads                        | writes                        ├─ kube-controller-manager
 //	        v                              v                               ├─ kube-scheduler
@@ -18,12 +18,13 @@
 // process is left behind. The process that holds the lock on supervisor.lock is the supervisor; a lock cannot be
 // stale. The supervisor is either this process (Start) or a detached one (Up).
 //
-// Assets provides the executables: a folder that the user names, a build of the module in sandbox/, kept in a cache,
-// or karpenter-sandbox on the PATH.
+// Assets provides the executables: a folder that the user names, a build of the module sandbox/kubernetes, kept in a
+// cache, or kubernetes-components on the PATH.
 //
 // The sandbox is not durable: etcd does not sync to disk, so a machine that loses power may lose the data. On systems
 // other than Linux, the components of a supervisor killed with SIGKILL keep running.
 //
-// Four consumers (demo, the sandbox verb, e2e and API tests) need the same control plane. This package must not
-// depend on Karpenter's API, controllers or clouds.
+// Four consumers (the command karpenter-sandbox, its demo, e2e and API tests) need the same control plane. The first
+// two are in the module sandbox/; the API tests of the product's module cannot import that, so the package is here. No
+// command of the product's module imports it. It must not depend on Karpenter's API, controllers or clouds.
 package sandbox

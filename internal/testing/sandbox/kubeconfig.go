@@ -56,7 +56,7 @@ func Kubeconfig(dataDir string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Stat(l.kubeconfig()); err != nil {
-		return "", fmt.Errorf("no sandbox in %s: `karpenter sandbox up --data-dir %s` makes one", string(l), string(l))
+		return "", fmt.Errorf("no sandbox in %s: `karpenter-sandbox up --data-dir %s` makes one", string(l), string(l))
 	}
 	return l.kubeconfig(), nil
 }

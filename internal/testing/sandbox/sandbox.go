@@ -18,7 +18,7 @@ type Options struct {
 	// DataDir identifies the sandbox. It is created if it does not exist. Only one sandbox at a time runs in a
 	// directory.
 	DataDir string `json:"dataDir"`
-	// Assets is a folder with one executable per component, or with karpenter-sandbox; see the function Assets.
+	// Assets is a folder with one executable per component, or with kubernetes-components; see the function Assets.
 	Assets string `json:"assets"`
 	// Components lists the components to run; none means all. The API server needs etcd.
 	Components []string `json:"components,omitempty"`
@@ -112,8 +112,8 @@ func prepare(options Options) (*Sandbox, error) {
 
 func (s *Sandbox) furnish() error {
 	if missing := missingComponents(s.options.Assets, s.plan.chosen); len(missing) > 0 {
-		return fmt.Errorf("no %s in the sandbox assets %s: want one executable for each of %v, or karpenter-sandbox",
-			missing[0], s.options.Assets, componentNames(s.plan.chosen))
+		return fmt.Errorf("no %s in the sandbox assets %s: want one executable for each of %v, or %s",
+			missing[0], s.options.Assets, componentNames(s.plan.chosen), multicall)
 	}
 	if err := ensureCertificates(s.plan.layout); err != nil {
 		return fmt.Errorf("making the sandbox's certificates: %w", err)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// source identifies the sources of one version of the control plane: the folder of the module sandbox/, and the file
-// with that version's requirements. The folder kubernetes/ of the module holds one such file per minor version
+// source identifies the sources of one version of the control plane: the folder of the module
+// sandbox/kubernetes, and the file with that version's requirements. The folder holds one such file per minor version
 // (1.33.mod, with 1.33.sum beside it), which `go build -modfile` uses in place of go.mod.
 type source struct {
 	module  string // absolute path of the folder
@@ -36,12 +36,12 @@ func (s source) minor() (string, error) {
 
 // versionSources returns the source of each minor version that the module supports, by minor version.
 func versionSources(module string) (map[string]source, error) {
-	files, err := filepath.Glob(filepath.Join(module, "kubernetes", "*.mod"))
+	files, err := filepath.Glob(filepath.Join(module, "*.mod"))
 	if err != nil {
 		return nil, err
 	}
 	sources := map[string]source{}
-	for _, file := range append(files, filepath.Join(module, "go.mod")) {
+	for _, file := range files {
 		s := source{module, file}
 		minor, err := s.minor()
 		if err != nil {
@@ -80,6 +80,9 @@ type VersionError struct {
 	Version string
 	Known   []string // minor versions, ascending
 }
+
+// ExitCode is the exit code of a program that ends with the error: the version is input.
+func (e *VersionError) ExitCode() int { return 2 }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("Kubernetes version %q: the sandbox is built for one of %s", e.Version, strings.Join(e.Known, ", "))

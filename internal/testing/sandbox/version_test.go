@@ -14,9 +14,9 @@ func versionedModule(t *testing.T) string {
 	t.Helper()
 	module := smallModule(t)
 	writeFiles(t, module, map[string]string{
-		"kubernetes/1.1.mod": "module github.com/karpenter-go/karpenter/sandbox\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.1.9\n\tsigs.k8s.io/kwok v0.4.0\n)\n\n" +
+		"1.1.mod": "module github.com/karpenter-go/karpenter/sandbox/kubernetes\n\ngo 1.26.0\n\nrequire (\n\tk8s.io/kubernetes v1.1.9\n\tsigs.k8s.io/kwok v0.4.0\n)\n\n" +
 			"replace (\n\tk8s.io/kubernetes => ./a\n\tsigs.k8s.io/kwok => ./b\n)\n",
-		"kubernetes/1.1.sum": "",
+		"1.1.sum": "",
 	})
 	return module
 }
@@ -25,8 +25,8 @@ func versionedModule(t *testing.T) string {
 // that the default version needs no name.
 func TestSourceOf(t *testing.T) {
 	module := versionedModule(t)
-	for version, file := range map[string]string{"": "go.mod", "1.2": "go.mod", "v1.2": "go.mod", "1.1": "kubernetes/1.1.mod"} {
-		want := source{module, filepath.Join(module, filepath.FromSlash(file))}
+	for version, file := range map[string]string{"": "go.mod", "1.2": "go.mod", "v1.2": "go.mod", "1.1": "1.1.mod"} {
+		want := source{module, filepath.Join(module, file)}
 		if got, err := sourceOf(module, version); err != nil || got != want {
 			t.Errorf("version %q: %+v %v, want %+v", version, got, err, want)
 		}
@@ -36,7 +36,7 @@ func TestSourceOf(t *testing.T) {
 	if !errors.As(err, &unknown) || !strings.HasSuffix(err.Error(), "one of 1.1, 1.2 (default)") {
 		t.Errorf("an unknown version: %v", err)
 	}
-	writeFiles(t, module, map[string]string{"kubernetes/1.0.mod": "module m\n"})
+	writeFiles(t, module, map[string]string{"1.0.mod": "module m\n"})
 	if _, err := sourceOf(module, "1.1"); err == nil || !strings.Contains(err.Error(), "1.0.mod requires no k8s.io/kubernetes") {
 		t.Errorf("a modfile without Kubernetes: %v", err)
 	}
@@ -59,7 +59,7 @@ func TestBuildOfVersions(t *testing.T) {
 	if folders[""] == folders["1.1"] {
 		t.Errorf("both versions are built into %s", folders[""])
 	}
-	writeFiles(t, module, map[string]string{"kubernetes/1.1.sum": "example.org/m v1.0.0 h1:x\n"})
+	writeFiles(t, module, map[string]string{"1.1.sum": "example.org/m v1.0.0 h1:x\n"})
 	keys := map[string]string{}
 	for version := range folders {
 		from, err := sourceOf(module, version)

@@ -38,8 +38,13 @@ func TestRolloutsTakeTheirTime(t *testing.T) {
 	if w.failure != nil {
 		t.Fatal(w.failure)
 	}
-	if took := w.now.Sub(calm); took < patience || took > 3*patience || w.outdated() > 0 {
-		t.Errorf("the rollout took %v, %d nodes remain", took, w.outdated())
+	switch took := w.now.Sub(calm); {
+	case took < patience:
+		t.Errorf("took is %v, want at least %v", took, patience)
+	case took > 3*patience:
+		t.Errorf("took is %v, want at most %v", took, 3*patience)
+	case w.outdated() > 0:
+		t.Errorf("w.outdated() is %v, want at most 0", w.outdated())
 	}
 }
 

@@ -33,9 +33,16 @@ func TestForeignTaints(t *testing.T) {
 			launched := len(w.cloud.ledger)
 			most, before = max(most, launched-before), launched
 		}
-		if w.failure != nil || most > 10 || always && before < 5 {
-			t.Errorf("seed %d: at most %d machines per hour, %d in total (%v), want at most 10, and 5 or more if all are tainted\n%s",
-				seed, most, before, w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		switch {
+		case w.failure != nil:
+			t.Errorf("seed %d: w.failure is %v, want nil, ), want at most 10, and 5 or more if all are tainted\n%s",
+				seed, w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		case most > 10:
+			t.Errorf("seed %d: most is %v, want at most 10, ), want at most 10, and 5 or more if all are tainted\n%s",
+				seed, most, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		case always && before < 5:
+			t.Errorf("seed %d: always && before < 5, machines per hour, %d, ), want at most 10, and 5 or more if all are tainted\n%s",
+				seed, before, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
 		}
 	}
 }

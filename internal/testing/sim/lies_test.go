@@ -15,7 +15,7 @@ import (
 // doubted holds texts that must occur in the traces of worlds whose cloud gives wrong replies.
 var doubted = []string{"the cloud misses", "the cloud halves", "the cloud repeats", "the cloud foreign", "the cloud old", "the cloud blind",
 	"the cloud fails", "the cloud searches", "falls silent", "reports again", "has a condition that calls for repair", "is well again",
-	"involuntary removals are paused", "involuntary removals go on", "kept machines that belong to no claim", "end leaked",
+	"involuntary removals are paused", "involuntary removals resume", "kept machines that belong to no claim", "end leaked",
 	"deleted a claim whose machine is gone", "deleted a claim whose node is unhealthy", "the operator allows the removals"}
 
 // TestDoubtfulHistories runs histories in worlds whose cloud gives wrong replies, and whose removals pass through the

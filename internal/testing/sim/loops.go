@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -16,6 +17,8 @@ const (
 	nomination     = 20 * time.Second
 	disruptionPoll = 10 * time.Second
 	commandRetry   = time.Second
+	staticResync   = 10 * time.Second
+	staticRetry    = 30 * time.Second
 	mostSteps      = 8
 )
 
@@ -40,9 +43,8 @@ type disruptLoop struct {
 }
 
 type staticLoop struct {
-	at time.Time
-	// made is when claims were last created, by name.
-	made map[string]time.Time
+	at   time.Time
+	made disruption.Creations
 }
 
 // loops begins a pass of a loop that is due.
@@ -142,22 +144,13 @@ func candidates(c plan.Command) string {
 
 // stand is a pass of the loop that maintains the number of nodes of static pools.
 func (p *process) stand() {
-	const resync, retry = 10 * time.Second, 30 * time.Second
-	p.static.at = p.w.now.Add(resync)
+	p.static.at = p.w.now.Add(staticResync)
 	if !slices.ContainsFunc(p.w.setting.pools, func(pool *model.PoolSpec) bool { return pool.Static }) {
 		return
 	}
-	decided := p.w.opts.Static(p.snapshot())
-	if p.static.made == nil {
-		p.static.made = map[string]time.Time{}
-	}
-	decided.Create = slices.DeleteFunc(decided.Create, func(n plan.NewClaim) bool {
-		just := p.w.now.Sub(p.static.made[n.Name]) < retry
-		if !just {
-			p.static.made[n.Name] = p.w.now
-		}
-		return just
-	})
+	snap := p.snapshot()
+	decided := p.w.opts.Static(snap)
+	decided.Create = p.static.made.Admit(snap, decided.Create, p.w.now, staticRetry)
 	p.carryOut(decided.Actions(), nil)
 }
 

@@ -15,8 +15,13 @@ func TestNodesThatNeverRegister(t *testing.T) {
 	w.calm, w.cloud.strange = true, 1000
 	for w.failure == nil && w.next(epoch.Add(8*time.Hour)) {
 	}
-	if launched := len(w.cloud.ledger); w.failure != nil || launched < 12 || launched > 20 {
-		t.Errorf("%d machines in eight hours (%v), want 12 to 20\n%s", launched, w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+	switch launched := len(w.cloud.ledger); {
+	case w.failure != nil:
+		t.Errorf("w.failure is %v, want nil, ), want 12 to 20\n%s", w.failure, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+	case launched < 12:
+		t.Errorf("launched is %v, want at least 12, ), want 12 to 20\n%s", launched, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+	case launched > 20:
+		t.Errorf("launched is %v, want at most 20, ), want 12 to 20\n%s", launched, strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
 	}
 	w.cloud.strange = 0
 	for w.failure == nil && w.next(epoch.Add(10*time.Hour)) {
@@ -46,8 +51,15 @@ func TestNodesThatNeverRegisterForRecreatedPods(t *testing.T) {
 		w.after(every, recreate)
 		for w.failure == nil && w.next(epoch.Add(8*time.Hour)) {
 		}
-		if launched := len(w.cloud.ledger); w.failure != nil || launched < 12 || launched > 20 {
-			t.Errorf("replaced every %v: %d machines in eight hours (%v), want 12 to 20\n%s", every, launched, w.failure,
+		switch launched := len(w.cloud.ledger); {
+		case w.failure != nil:
+			t.Errorf("replaced every %v: w.failure is %v, want nil, ), want 12 to 20\n%s", every, w.failure,
+				strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		case launched < 12:
+			t.Errorf("replaced every %v: launched is %v, want at least 12, ), want 12 to 20\n%s", every, launched,
+				strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
+		case launched > 20:
+			t.Errorf("replaced every %v: launched is %v, want at most 20, ), want 12 to 20\n%s", every, launched,
 				strings.Join(w.trace[:min(len(w.trace), 60)], "\n"))
 		}
 	}

@@ -31,11 +31,12 @@ func TestAdmits(t *testing.T) {
 		"spread does not count others":     {bySkew(zone, 1), map[string][]*pod{"1": {{app: "db"}}}, "123"},
 		"apart by host":                    {web(relation{key: name, apart: "web"}), map[string][]*pod{"1": {web(relation{})}}, "23"},
 		"apart by zone":                    {web(relation{key: zone, apart: "web"}), map[string][]*pod{"1": {leaving}}, "3"},
-		"kept off by others":               {web(relation{}), map[string][]*pod{"2": {{app: "db", relation: relation{key: zone, apart: "web"}}}}, "3"},
-		"near by zone":                     {web(relation{key: zone, near: "db"}), map[string][]*pod{"2": {{app: "db"}}}, "12"},
-		"near, no pod there":               {web(relation{key: zone, near: "db"}), nil, ""},
-		"near its own, no pod there":       {web(relation{key: zone, near: "web"}), nil, "123"},
-		"near its own":                     {web(relation{key: zone, near: "web"}), map[string][]*pod{"3": {web(relation{})}}, "3"},
+		"kept off by others": {web(relation{}),
+			map[string][]*pod{"2": {{app: "db", relation: relation{key: zone, apart: "web"}}}}, "3"},
+		"near by zone":               {web(relation{key: zone, near: "db"}), map[string][]*pod{"2": {{app: "db"}}}, "12"},
+		"near, no pod there":         {web(relation{key: zone, near: "db"}), nil, ""},
+		"near its own, no pod there": {web(relation{key: zone, near: "web"}), nil, "123"},
+		"near its own":               {web(relation{key: zone, near: "web"}), map[string][]*pod{"3": {web(relation{})}}, "3"},
 	} {
 		hosts := map[string]*host{}
 		for host, zone := range map[string]string{"1": "a", "2": "a", "3": "b"} {
@@ -65,8 +66,15 @@ func TestDisks(t *testing.T) {
 	used[first] = true
 	second := a.freeDisk(used)
 	used[second] = true
-	if first == second || first == "" || second == "" || a.freeDisk(used) != "" {
-		t.Errorf("disks %q and %q, then %q", first, second, a.freeDisk(used))
+	switch {
+	case first == second:
+		t.Errorf("first is %v, want another value than %v", first, second)
+	case first == "":
+		t.Errorf(`first is ""`)
+	case second == "":
+		t.Errorf(`second is ""`)
+	case a.freeDisk(used) != "":
+		t.Errorf(`a.freeDisk(used) is %v, want ""`, a.freeDisk(used))
 	}
 	p := &pod{disk: first, zone: "a"}
 	if p.wants(map[string]string{model.LabelZone: "b"}) || !p.wants(map[string]string{model.LabelZone: "a"}) {

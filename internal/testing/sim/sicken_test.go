@@ -72,7 +72,12 @@ func TestNodesWithoutMachineAreUnreachable(t *testing.T) {
 	w.cloud.end(w.cloud.machine(n.provider))
 	for w.failure == nil && w.next(epoch.Add(5*time.Minute+10*time.Second)) {
 	}
-	if n = w.api.node(n.name); n.ready || !slices.Equal(n.taints, []model.Taint{unreachableTaint}) || w.failure != nil {
-		t.Errorf("ready: %t, taints %v (%v), want the taint of unreachable nodes", n.ready, n.taints, w.failure)
+	switch n = w.api.node(n.name); {
+	case n.ready:
+		t.Errorf("ready: n.ready is true")
+	case !slices.Equal(n.taints, []model.Taint{unreachableTaint}):
+		t.Errorf("ready: n.taints is %v, want %v", n.taints, []model.Taint{unreachableTaint})
+	case w.failure != nil:
+		t.Errorf("ready: w.failure is %v, want nil", w.failure)
 	}
 }

@@ -1,4 +1,4 @@
-// Package check judges the answer of `karpenter simulate -o json` to a workload, by the rules of kube-scheduler's
+// Package check judges the answer of `kubectl karpenter simulate -o json` to a workload, by the rules of kube-scheduler's
 // filters.
 //
 //	workload.World + Answer -> Of -> Report: problems by kind, warnings, price and cost

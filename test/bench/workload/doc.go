@@ -1,7 +1,7 @@
 // Package workload generates the inputs of the engine's benchmarks, writes them as a folder of manifests, and reads
 // such a folder.
 //
-//	Named("diverse-5k", seed) -> Set -> Write(folder) -> karpenter simulate -f folder
+//	Named("diverse-5k", seed) -> Set -> Write(folder) -> kubectl karpenter simulate -f folder
 //	                                          |
 //	                                          +--> Read(folder) -> World, for the checker and the bound
 //

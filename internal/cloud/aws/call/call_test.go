@@ -52,8 +52,15 @@ func TestDo(t *testing.T) {
 			}
 			return 7, test.err
 		})
-		if len(told) != 1 || told[0].Code != test.code || told[0].Service != "EC2" || told[0].Operation != "DescribeSubnets" {
-			t.Errorf("%s: reported %+v, want one call with the code %s", test.name, told, test.code)
+		switch {
+		case len(told) != 1:
+			t.Errorf("%s: len(told) is %v, want 1, reported %+v", test.name, len(told), told)
+		case told[0].Code != test.code:
+			t.Errorf("%s: told[0].Code is %v, want %v", test.name, told[0].Code, test.code)
+		case told[0].Service != "EC2":
+			t.Errorf(`%s: told[0].Service is %v, want "EC2"`, test.name, told[0].Service)
+		case told[0].Operation != "DescribeSubnets":
+			t.Errorf(`%s: told[0].Operation is %v, want "DescribeSubnets"`, test.name, told[0].Operation)
 		}
 		if test.err == nil {
 			if out != 7 || err != nil {
@@ -61,8 +68,13 @@ func TestDo(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, test.err) || KindOf(err) != test.kind || !strings.HasPrefix(err.Error(), test.text) {
-			t.Errorf("%s: %q of kind %q, want %q of kind %q", test.name, err, KindOf(err), test.text, test.kind)
+		switch {
+		case !errors.Is(err, test.err):
+			t.Errorf("%s: error is %v, not test.err", test.name, err)
+		case KindOf(err) != test.kind:
+			t.Errorf("%s: KindOf(err) is %v, want %v, %q", test.name, KindOf(err), test.kind, err)
+		case !strings.HasPrefix(err.Error(), test.text):
+			t.Errorf("%s: err.Error() is %q, want the prefix %q", test.name, err.Error(), test.text)
 		}
 	}
 }

@@ -42,8 +42,13 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: page %d is at position %d", test.name, page, read)
 			}
 		}
-		if read != test.read || calls != test.calls || kind != test.kind {
-			t.Errorf("%s: %d pages in %d calls, error of kind %q; want %d, %d, %q", test.name, read, calls, kind, test.read, test.calls, test.kind)
+		switch {
+		case read != test.read:
+			t.Errorf("%s: read is %v, want %v", test.name, read, test.read)
+		case calls != test.calls:
+			t.Errorf("%s: calls is %v, want %v", test.name, calls, test.calls)
+		case kind != test.kind:
+			t.Errorf("%s: kind is %v, want %v", test.name, kind, test.kind)
 		}
 	}
 }

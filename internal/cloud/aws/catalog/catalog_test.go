@@ -90,8 +90,17 @@ func TestType(t *testing.T) {
 	if diff := cmp.Diff(want, m5); diff != "" {
 		t.Errorf("m5.large -want +got:\n%s", diff)
 	}
-	if m5.Family() != "m5" || m5.Size() != "large" || m5.StorageGB() != 0 || !m5.SupportsENA() || m5.SupportsUsage(UsageCapacityBlock) {
-		t.Errorf("m5.large is family %q, size %q, storage %d, ENA %t", m5.Family(), m5.Size(), m5.StorageGB(), m5.SupportsENA())
+	switch {
+	case m5.Family() != "m5":
+		t.Errorf(`m5.Family() is %v, want "m5"`, m5.Family())
+	case m5.Size() != "large":
+		t.Errorf(`m5.Size() is %v, want "large"`, m5.Size())
+	case m5.StorageGB() != 0:
+		t.Errorf("m5.StorageGB() is %v, want 0", m5.StorageGB())
+	case !m5.SupportsENA():
+		t.Errorf("m5.SupportsENA() is false")
+	case m5.SupportsUsage(UsageCapacityBlock):
+		t.Errorf("m5.SupportsUsage(UsageCapacityBlock) is true")
 	}
 }
 
@@ -123,8 +132,14 @@ func TestENIsOn(t *testing.T) {
 		for card := range max(1, it.Cards) {
 			sum += it.ENIsOn(card)
 		}
-		if sum != it.ENIs || it.ENIsOn(max(1, it.Cards)) != 0 || it.ENIsOn(-1) != 0 {
-			t.Errorf("%s: %d interfaces on its cards, want %d", it.Name, sum, it.ENIs)
+		switch {
+		case sum != it.ENIs:
+			t.Errorf("%s: sum is %v, want %v", it.Name, sum, it.ENIs)
+		case it.ENIsOn(max(1, it.Cards)) != 0:
+			t.Errorf("%s: it.ENIsOn(max(1, it.Cards)) is %v, want 0, interfaces on its cards, want %d", it.Name,
+				it.ENIsOn(max(1, it.Cards)), it.ENIs)
+		case it.ENIsOn(-1) != 0:
+			t.Errorf("%s: it.ENIsOn(-1) is %v, want 0, interfaces on its cards, want %d", it.Name, it.ENIsOn(-1), it.ENIs)
 		}
 	}
 }
@@ -161,7 +176,7 @@ func TestPackRefuses(t *testing.T) {
 		t.Fatalf("the valid file is rejected: %v", err)
 	}
 	for name, test := range map[string]struct{ in, want string }{
-		"no JSON":               {"types", "decoding the catalogue"},
+		"no JSON":               {"types", "decoding the catalog"},
 		"unknown key":           {file(good + `,"colour":"red"}`), "colour"},
 		"more behind":           {file(good+"}") + "{}", "something follows"},
 		"twice":                 {file(good + "}," + good + "}"), "is there twice"},

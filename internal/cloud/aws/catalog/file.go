@@ -34,7 +34,7 @@ var load = sync.OnceValue(func() *Catalogue {
 func Read(compressed io.Reader) (*Catalogue, error) {
 	text, err := gzip.NewReader(compressed)
 	if err != nil {
-		return nil, fmt.Errorf("decompressing the catalogue of instance types: %w", err)
+		return nil, fmt.Errorf("decompressing the catalog of instance types: %w", err)
 	}
 	return parse(text)
 }
@@ -44,14 +44,14 @@ func parse(text io.Reader) (*Catalogue, error) {
 	decoder.DisallowUnknownFields()
 	catalogue := &Catalogue{}
 	if err := decoder.Decode(catalogue); err != nil {
-		return nil, fmt.Errorf("decoding the catalogue of instance types: %w", err)
+		return nil, fmt.Errorf("decoding the catalog of instance types: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("decoding the catalogue of instance types: something follows the object, want one object")
+		return nil, errors.New("decoding the catalog of instance types: something follows the object, want one object")
 	}
 	slices.SortFunc(catalogue.Types, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
 	if err := catalogue.check(); err != nil {
-		return nil, fmt.Errorf("checking the catalogue of instance types: %w", err)
+		return nil, fmt.Errorf("checking the catalog of instance types: %w", err)
 	}
 	return catalogue, nil
 }
@@ -65,10 +65,10 @@ func Pack(text io.Reader, compressed io.Writer) error {
 	}
 	packed, err := gzip.NewWriterLevel(compressed, gzip.BestCompression)
 	if err != nil {
-		return fmt.Errorf("compressing the catalogue of instance types: %w", err)
+		return fmt.Errorf("compressing the catalog of instance types: %w", err)
 	}
 	if err := errors.Join(json.NewEncoder(packed).Encode(catalogue), packed.Close()); err != nil {
-		return fmt.Errorf("compressing the catalogue of instance types: %w", err)
+		return fmt.Errorf("compressing the catalog of instance types: %w", err)
 	}
 	return nil
 }

@@ -75,8 +75,15 @@ func TestExamine(t *testing.T) {
 			continue
 		}
 		want := strings.SplitN(test.want, " ", 3)
-		if found == nil || string(found.status) != want[0] || found.reason != want[1] || !strings.Contains(found.message, want[2]) {
-			t.Errorf("%s: found %+v, want %s", test.name, found, test.want)
+		switch {
+		case found == nil:
+			t.Errorf("%s: found is nil, want %s", test.name, test.want)
+		case string(found.status) != want[0]:
+			t.Errorf("%s: string(found.status) is %v, want %v, found %+v, want %s", test.name, string(found.status), want[0], found, test.want)
+		case found.reason != want[1]:
+			t.Errorf("%s: found.reason is %v, want %v, want %s", test.name, found.reason, want[1], test.want)
+		case !strings.Contains(found.message, want[2]):
+			t.Errorf("%s: found.message lacks %q, found %+v, want %s", test.name, want[2], found, test.want)
 		}
 	}
 }

@@ -276,7 +276,7 @@ func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (c
 		return ctrl.Result{}, err
 	}
 	if len(claims) > 0 {
-		r.Emit(class, ReasonWaiting, fmt.Sprintf("waiting for %d NodeClaims that use the class to end, %s among them",
+		r.Emit(class, ReasonWaiting, fmt.Sprintf("waiting for %d NodeClaims that use the class to terminate, %s among them",
 			len(claims), claims[0].Name))
 		return ctrl.Result{RequeueAfter: waiting}, nil
 	}

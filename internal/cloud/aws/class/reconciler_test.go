@@ -30,14 +30,28 @@ func TestReady(t *testing.T) {
 		class, result, err := w.reconcile(ctx)
 		w.Must(err)
 		expect(t, "at once", class, "Ready", "True Ready")
-		if !controllerutil.ContainsFinalizer(class,
-			awsv1.FinalizerTermination) || class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash() ||
-			class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
-			t.Errorf("finalizers %v, annotations %v", class.Finalizers, class.Annotations)
+		switch {
+		case !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination):
+			t.Errorf("finalizers %v: controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) is false", class.Finalizers)
+		case class.Annotations[awsv1.AnnotationNodeClassHash] != class.Hash():
+			t.Errorf("finalizers %v: class.Annotations[awsv1.AnnotationNodeClassHash] is %v, want %v", class.Finalizers,
+				class.Annotations[awsv1.AnnotationNodeClassHash], class.Hash())
+		case class.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion:
+			t.Errorf("finalizers %v: class.Annotations[awsv1.AnnotationNodeClassHashVersion] is %v, want %v", class.Finalizers,
+				class.Annotations[awsv1.AnnotationNodeClassHashVersion], awsv1.HashVersion)
 		}
 		status := &class.Status
-		if len(status.Subnets) < 5 || len(status.SecurityGroups) != 1 || len(status.AMIs) != 5 || status.InstanceProfile == "" || result.RequeueAfter != time.Minute {
-			t.Errorf("status %+v, again after %v", status, result.RequeueAfter)
+		switch {
+		case len(status.Subnets) < 5:
+			t.Errorf("len(status.Subnets) is %v, want at least 5, status %+v", len(status.Subnets), status)
+		case len(status.SecurityGroups) != 1:
+			t.Errorf("len(status.SecurityGroups) is %v, want 1, status %+v", len(status.SecurityGroups), status)
+		case len(status.AMIs) != 5:
+			t.Errorf("len(status.AMIs) is %v, want 5, status %+v", len(status.AMIs), status)
+		case status.InstanceProfile == "":
+			t.Errorf(`status.InstanceProfile is "", status %+v`, status)
+		case result.RequeueAfter != time.Minute:
+			t.Errorf("result.RequeueAfter is %v, want %v", result.RequeueAfter, time.Minute)
 		}
 		if made, err := w.EC2.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{}); err != nil || len(made.LaunchTemplates) != 0 {
 			t.Errorf("launch templates were created: %+v, %v", made, err)
@@ -267,9 +281,15 @@ func TestEnd(t *testing.T) {
 		w.Must(w.Client.Delete(ctx, class))
 		_, result, err := w.reconcile(ctx)
 		w.Must(err)
-		if len(w.events) != 1 || !strings.HasPrefix(w.events[0],
-			"WaitingOnNodeClaimTermination: waiting for 1 NodeClaims") || result.RequeueAfter != 10*time.Minute || w.templates != nil {
-			t.Errorf("with a claim: events %v, again after %v, templates deleted of %v", w.events, result.RequeueAfter, w.templates)
+		switch {
+		case len(w.events) != 1:
+			t.Errorf("with a claim: len(w.events) is %v, want 1, events %v", len(w.events), w.events)
+		case !strings.HasPrefix(w.events[0], "WaitingOnNodeClaimTermination: waiting for 1 NodeClaims"):
+			t.Errorf("with a claim: w.events[0] is %q, want the prefix %q", w.events[0], "WaitingOnNodeClaimTermination: waiting for 1 NodeClaims")
+		case result.RequeueAfter != 10*time.Minute:
+			t.Errorf("with a claim: result.RequeueAfter is %v, want %v", result.RequeueAfter, 10*time.Minute)
+		case w.templates != nil:
+			t.Errorf("with a claim: w.templates is %v, want nil", w.templates)
 		}
 		w.Must(w.Client.Delete(ctx, claimOf("mine", name)))
 		id, err := w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFail, Service: "iam"})
@@ -285,8 +305,16 @@ func TestEnd(t *testing.T) {
 		}
 		profiles, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.Must(err)
-		if len(profiles.InstanceProfiles) != 0 || !slices.Equal(w.templates, []string{name}) || len(w.memory.classes) != 0 || w.bytes[name] != 0 {
-			t.Errorf("remaining: profiles %v, templates deleted of %v, memory %v", profiles.InstanceProfiles, w.templates, w.memory.classes)
+		switch {
+		case len(profiles.InstanceProfiles) != 0:
+			t.Errorf("remaining: len(profiles.InstanceProfiles) is %v, want 0, profiles %v", len(profiles.InstanceProfiles),
+				profiles.InstanceProfiles)
+		case !slices.Equal(w.templates, []string{name}):
+			t.Errorf("remaining: w.templates is %v, want %v", w.templates, []string{name})
+		case len(w.memory.classes) != 0:
+			t.Errorf("remaining: len(w.memory.classes) is %v, want 0, memory %v", len(w.memory.classes), w.memory.classes)
+		case w.bytes[name] != 0:
+			t.Errorf("remaining: w.bytes[name] is %v, want 0", w.bytes[name])
 		}
 		_, _, err = w.reconcile(ctx)
 		w.Must(err)

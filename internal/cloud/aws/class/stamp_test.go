@@ -190,8 +190,13 @@ func TestStampOfWhatMoves(t *testing.T) {
 		class, result, err := w.reconcile(ctx)
 		w.Must(err)
 		expect(t, "with a claim that was written meanwhile", class, "Ready", "True Ready")
-		if hash, _ := w.hashOf(ctx, "moves"); hash != "bought" || !written || result.RequeueAfter != retry {
-			t.Errorf("hash %s, written %t, again after %v", hash, written, result.RequeueAfter)
+		switch hash, _ := w.hashOf(ctx, "moves"); {
+		case hash != "bought":
+			t.Errorf(`hash is %v, want "bought"`, hash)
+		case !written:
+			t.Errorf("written is false")
+		case result.RequeueAfter != retry:
+			t.Errorf("result.RequeueAfter is %v, want %v", result.RequeueAfter, retry)
 		}
 		w.reconciled(ctx)
 		if hash, _ := w.hashOf(ctx, "moves"); hash != "bought" {
@@ -211,8 +216,13 @@ func TestStampIsQuiet(t *testing.T) {
 		ctx = ctrl.LoggerInto(ctx, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 		w.reconciled(ctx)
 		w.reconciled(ctx)
-		if hash, version := w.hashOf(ctx, "mine"); hash != "old" || version != earlier || len(lines) > 0 {
-			t.Errorf("hash %s of version %s, log %q", hash, version, lines)
+		switch hash, version := w.hashOf(ctx, "mine"); {
+		case hash != "old":
+			t.Errorf(`hash is %v, want "old"`, hash)
+		case version != earlier:
+			t.Errorf("version is %v, want %v", version, earlier)
+		case len(lines) > 0:
+			t.Errorf("len(lines) is %v, want 0, log %q", len(lines), lines)
 		}
 	}, earlierClass(), pool, claim)
 }

@@ -65,16 +65,26 @@ func TestSubnets(t *testing.T) {
 		})
 		found, err := w.Subnets.Find(ctx, class)
 		w.Must(err)
-		if len(found) != len(private) || found[len(found)-1].ID != private[0] || found[0].Free <= found[len(found)-1].Free {
-			t.Errorf("found %+v, want %d subnets, and %s with the fewest addresses last", found, len(private), private[0])
+		switch {
+		case len(found) != len(private):
+			t.Errorf("len(found) is %v, want %v, found %+v", len(found), len(private), found)
+		case found[len(found)-1].ID != private[0]:
+			t.Errorf("found[len(found)-1].ID is %v, want %v", found[len(found)-1].ID, private[0])
+		case found[0].Free <= found[len(found)-1].Free:
+			t.Errorf("found[0].Free is %v, want more than %v", found[0].Free, found[len(found)-1].Free)
 		}
 		for k := 1; k < len(found)-1; k++ {
 			if found[k-1].ID >= found[k].ID {
 				t.Errorf("equal subnets are not sorted by ID: %s before %s", found[k-1].ID, found[k].ID)
 			}
 		}
-		if found[0].Zone == "" || found[0].ZoneID == "" || found[0].VPC == "" {
-			t.Errorf("%+v lacks attributes", found[0])
+		switch {
+		case found[0].Zone == "":
+			t.Errorf(`found[0].Zone is "", %+v`, found[0])
+		case found[0].ZoneID == "":
+			t.Errorf(`found[0].ZoneID is "", %+v`, found[0])
+		case found[0].VPC == "":
+			t.Errorf(`found[0].VPC is "", %+v`, found[0])
 		}
 		if n := w.Asked("DescribeSubnets"); n < 4 {
 			t.Errorf("%d calls for 7 subnets in pages of 2, want 4 or more", n)
@@ -90,8 +100,13 @@ func TestSubnets(t *testing.T) {
 		}
 		class.Generation = 2
 		class.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"kubernetes.io/role/elb": "*"}}}
-		if found, err = w.Subnets.Find(ctx, class); err != nil || len(found) == 0 || found[0].ID == private[0] {
-			t.Errorf("after the class changed: %v, %v; want the public subnets", found, err)
+		switch found, err = w.Subnets.Find(ctx, class); {
+		case err != nil:
+			t.Errorf("after the class changed: error %v", err)
+		case len(found) == 0:
+			t.Errorf("after the class changed: len(found) is 0, %v", found)
+		case found[0].ID == private[0]:
+			t.Errorf("after the class changed: found[0].ID is %v, want another value than %v", found[0].ID, private[0])
 		}
 		w.Pass(time.Minute)
 		w.Asked("")
@@ -151,8 +166,13 @@ func TestErrors(t *testing.T) {
 				t.Errorf("%v %s: error %v, want a *CallError", test.fault.Kind, test.code, err)
 				continue
 			}
-			if call.Kind != test.kind || call.Code != test.code || KindOf(err) != test.kind {
-				t.Errorf("%v: kind %q, code %q, want %q, %q (%v)", test.fault.Kind, call.Kind, call.Code, test.kind, test.code, err)
+			switch {
+			case call.Kind != test.kind:
+				t.Errorf("%v: call.Kind is %v, want %v", test.fault.Kind, call.Kind, test.kind)
+			case call.Code != test.code:
+				t.Errorf("%v: call.Code is %v, want %v", test.fault.Kind, call.Code, test.code)
+			case KindOf(err) != test.kind:
+				t.Errorf("%v: KindOf(err) is %v, want %v, (%v", test.fault.Kind, KindOf(err), test.kind, err)
 			}
 			if answered := test.code != ""; answered != (call.RequestID != "") || answered != strings.Contains(err.Error(),
 				"(request "+call.RequestID) {
@@ -165,8 +185,13 @@ func TestErrors(t *testing.T) {
 			if want == "" {
 				want = "NoAnswer"
 			}
-			if len(w.Observed) != 1 || w.Observed[0].Code != want || w.Observed[0].Service != "EC2" {
-				t.Errorf("%v: observed %+v, want one call with code %s", test.fault.Kind, w.Observed, want)
+			switch {
+			case len(w.Observed) != 1:
+				t.Errorf("%v: len(w.Observed) is %v, want 1, observed %+v", test.fault.Kind, len(w.Observed), w.Observed)
+			case w.Observed[0].Code != want:
+				t.Errorf("%v: w.Observed[0].Code is %v, want %v", test.fault.Kind, w.Observed[0].Code, want)
+			case w.Observed[0].Service != "EC2":
+				t.Errorf(`%v: w.Observed[0].Service is %v, want "EC2"`, test.fault.Kind, w.Observed[0].Service)
 			}
 		}
 		if _, err := w.Subnets.Find(ctx, classOf(nil)); err != nil {
@@ -183,8 +208,13 @@ func TestGroups(t *testing.T) {
 		w.Must(err)
 		tagged, err := w.Groups.Find(ctx, classOf(nil))
 		w.Must(err)
-		if len(tagged) != 1 || tagged[0].Name != "eks-cluster-sg-sandbox" || tagged[0].VPC != subnets[0].VPC {
-			t.Fatalf("by tag: %+v, want the cluster's group", tagged)
+		switch {
+		case len(tagged) != 1:
+			t.Fatalf("by tag: len(tagged) is %v, want 1, %+v", len(tagged), tagged)
+		case tagged[0].Name != "eks-cluster-sg-sandbox":
+			t.Fatalf(`by tag: tagged[0].Name is %v, want "eks-cluster-sg-sandbox"`, tagged[0].Name)
+		case tagged[0].VPC != subnets[0].VPC:
+			t.Fatalf("by tag: tagged[0].VPC is %v, want %v", tagged[0].VPC, subnets[0].VPC)
 		}
 		named := classOf(func(spec *awsv1.EC2NodeClassSpec) {
 			spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{Name: "eks-cluster-sg-sandbox"}}
@@ -193,8 +223,13 @@ func TestGroups(t *testing.T) {
 		both, err := w.Groups.Find(ctx, named)
 		w.Must(err)
 		used, elsewhere := OfNetwork(both, subnets)
-		if len(used) != 1 || used[0].ID != tagged[0].ID || len(elsewhere) != 1 {
-			t.Errorf("by name: used %+v, elsewhere %+v, want one each", used, elsewhere)
+		switch {
+		case len(used) != 1:
+			t.Errorf("by name: len(used) is %v, want 1, used %+v", len(used), used)
+		case used[0].ID != tagged[0].ID:
+			t.Errorf("by name: used[0].ID is %v, want %v", used[0].ID, tagged[0].ID)
+		case len(elsewhere) != 1:
+			t.Errorf("by name: len(elsewhere) is %v, want 1, elsewhere %+v", len(elsewhere), elsewhere)
 		}
 		byID := classOf(func(spec *awsv1.EC2NodeClassSpec) {
 			spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: elsewhere[0].ID}, {ID: "sg-0123456789abcdef0"}}

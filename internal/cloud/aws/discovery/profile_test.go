@@ -123,8 +123,13 @@ func TestProfileRoles(t *testing.T) {
 		class.Status.InstanceProfile = first
 		class.Spec.Role = "Other"
 		second := w.ensured(ctx, class)
-		if got := w.profiles(ctx); second == first || len(got) != 2 || !slices.Contains(got, second+":Other") {
-			t.Errorf("profiles %v after the role changed, want one for each role", got)
+		switch got := w.profiles(ctx); {
+		case second == first:
+			t.Errorf("second is %v, want another value than %v", second, first)
+		case len(got) != 2:
+			t.Errorf("len(got) is %v, want 2, profiles %v", len(got), got)
+		case !slices.Contains(got, second+":Other"):
+			t.Errorf("got lacks %v, profiles %v", second+":Other", got)
 		}
 		w.AWS.AddRole("/team/", "Pathed")
 		class.Spec.Role = "/team/Pathed"
@@ -252,8 +257,14 @@ func TestTwoClassesOfOneRole(t *testing.T) {
 		w.Must(w.Profiles.Remove(ctx, one))
 		left, err := w.IAM.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{})
 		w.Must(err)
-		if len(left.InstanceProfiles) != 1 || *left.InstanceProfiles[0].InstanceProfileName != other.Status.InstanceProfile || len(left.InstanceProfiles[0].Roles) != 1 {
-			t.Errorf("%+v remain, want the other class's profile with its role", left.InstanceProfiles)
+		switch {
+		case len(left.InstanceProfiles) != 1:
+			t.Errorf("len(left.InstanceProfiles) is %v, want 1, %+v", len(left.InstanceProfiles), left.InstanceProfiles)
+		case *left.InstanceProfiles[0].InstanceProfileName != other.Status.InstanceProfile:
+			t.Errorf("*left.InstanceProfiles[0].InstanceProfileName is %v, want %v, %+v", *left.InstanceProfiles[0].InstanceProfileName,
+				other.Status.InstanceProfile, left.InstanceProfiles)
+		case len(left.InstanceProfiles[0].Roles) != 1:
+			t.Errorf("len(left.InstanceProfiles[0].Roles) is %v, want 1, %+v", len(left.InstanceProfiles[0].Roles), left.InstanceProfiles)
 		}
 	})
 }

@@ -68,8 +68,13 @@ func TestShow(t *testing.T) {
 		test.show(Show{Class: class})
 		c := class.Condition(test.condition)
 		want := strings.SplitN(test.want, " ", 3)
-		if string(c.Status) != want[0] || c.Reason != want[1] || !strings.Contains(c.Message, want[2]) {
-			t.Errorf("%s: %s %s %q, want %s", test.name, c.Status, c.Reason, c.Message, test.want)
+		switch {
+		case string(c.Status) != want[0]:
+			t.Errorf("%s: string(c.Status) is %v, want %v, %s, want %s", test.name, string(c.Status), want[0], c.Status, test.want)
+		case c.Reason != want[1]:
+			t.Errorf("%s: c.Reason is %v, want %v, want %s", test.name, c.Reason, want[1], test.want)
+		case !strings.Contains(c.Message, want[2]):
+			t.Errorf("%s: c.Message lacks %q, %q, want %s", test.name, want[2], c.Message, test.want)
 		}
 	}
 

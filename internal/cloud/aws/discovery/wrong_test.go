@@ -46,8 +46,13 @@ func TestWrongAnswers(t *testing.T) {
 	} {
 		class := classOf(change)
 		want := find(t, "", class)
-		if len(want.Subnets) == 0 || len(want.Groups) == 0 || len(want.Images) == 0 {
-			t.Fatalf("%s: found %d subnets, %d groups, %d images", name, len(want.Subnets), len(want.Groups), len(want.Images))
+		switch {
+		case len(want.Subnets) == 0:
+			t.Fatalf("%s: len(want.Subnets) is 0, found %d", name, len(want.Subnets))
+		case len(want.Groups) == 0:
+			t.Fatalf("%s: len(want.Groups) is 0, subnets, %d", name, len(want.Groups))
+		case len(want.Images) == 0:
+			t.Fatalf("%s: len(want.Images) is 0, groups, %d", name, len(want.Images))
 		}
 		for _, kind := range []awssim.FaultKind{awssim.FaultIgnoreFilters, awssim.FaultOddPages, awssim.FaultUnknownFields} {
 			if diff := cmp.Diff(want, find(t, kind, class)); diff != "" {

@@ -84,9 +84,9 @@ func (b *builder) article(t *catalog.Type) (made article, image, why string) {
 	made.zones, made.usage = b.zonesOf(t), usageOf(t)
 	switch {
 	case len(made.usage) == 0:
-		return made, "", "is sold neither on demand nor as spot"
+		return made, "", "has neither on-demand nor spot offerings"
 	case len(made.zones) == 0:
-		return made, "", "is not sold in any zone of the class's subnets"
+		return made, "", "has no offering in any zone of the class's subnets"
 	}
 	requirements := b.class.requirements(t, &b.family, b.settings.Region)
 	image, found := b.class.imageFor(requirements)

@@ -224,8 +224,13 @@ func TestKubeletRefused(t *testing.T) {
 		"less than none": {Kubelet{EvictionHard: map[string]string{"nodefs.available": "-1Gi"}}, `is "-1Gi", want`},
 	} {
 		_, err := NewAssortment(nil, &Class{Name: "web", Kubelet: test.kubelet}, defaults(), nil)
-		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `EC2NodeClass "web"`) {
-			t.Errorf("%s: error %v, want one with %s", name, err, test.want)
+		switch {
+		case err == nil:
+			t.Errorf("%s: no error", name)
+		case !strings.Contains(err.Error(), test.want):
+			t.Errorf("%s: err.Error() lacks %q, error %v", name, test.want, err)
+		case !strings.Contains(err.Error(), `EC2NodeClass "web"`):
+			t.Errorf("%s: err.Error() lacks `EC2NodeClass \"web\"`, error %v", name, err)
 		}
 	}
 }
@@ -282,9 +287,15 @@ func checkAmounts(t *testing.T, class string, it *cloud.InstanceType) {
 	t.Helper()
 	allocatable := it.Allocatable()
 	for resource, amount := range it.Capacity {
-		if amount < 0 || it.Overhead[resource] < 0 || allocatable[resource] > amount || allocatable[resource] < 0 {
-			t.Errorf("%s: %s has capacity %d, overhead %d, allocatable %d of %s", class, it.Name, amount, it.Overhead[resource],
-				allocatable[resource], resource)
+		switch {
+		case amount < 0:
+			t.Errorf("%s: amount is %v, want at least 0, %s", class, amount, it.Name)
+		case it.Overhead[resource] < 0:
+			t.Errorf("%s: it.Overhead[resource] is %v, want at least 0, %s, of %s", class, it.Overhead[resource], it.Name, resource)
+		case allocatable[resource] > amount:
+			t.Errorf("%s: allocatable[resource] is %v, want at most %v, %s, of %s", class, allocatable[resource], amount, it.Name, resource)
+		case allocatable[resource] < 0:
+			t.Errorf("%s: allocatable[resource] is %v, want at least 0, %s, of %s", class, allocatable[resource], it.Name, resource)
 		}
 	}
 	for _, resource := range []string{cpu, memory, pods} {

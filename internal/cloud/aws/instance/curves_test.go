@@ -90,8 +90,11 @@ func TestNetworkPodsCurve(t *testing.T) {
 		case it.PrimaryENIs() > reserved && n < 2:
 			t.Errorf("seed %d: %d pods although an interface is available: %+v", seed, n, it)
 		}
-		if plain := eniPods(it, reserved); prefixes && n < min(plain, 110) || !prefixes && n != plain {
-			t.Errorf("seed %d: %d pods, %d without prefixes (prefixes %t): %+v", seed, n, plain, prefixes, it)
+		switch plain := eniPods(it, reserved); {
+		case prefixes && n < min(plain, 110):
+			t.Errorf("seed %d: prefixes && n < min(plain, 110), %d, pods, %d, without prefixes (prefixes %t, ): %+v", seed, n, plain, prefixes, it)
+		case !prefixes && n != plain:
+			t.Errorf("seed %d: !prefixes && n != plain, %d, pods, %d, without prefixes (prefixes %t, ): %+v", seed, n, plain, prefixes, it)
 		}
 	}
 }
@@ -109,8 +112,13 @@ func TestMemoryCurves(t *testing.T) {
 		if estimatedMemory(&more, overhead) < n || estimatedMemory(it, overhead*random.Float64()) < n {
 			t.Errorf("seed %d: estimates are not in order for %d MiB at %v", seed, it.MemoryMiB, overhead)
 		}
-		if n < 0 || n > it.MemoryMiB*miB || n%miB != 0 {
-			t.Errorf("seed %d: %d bytes of %d MiB at %v", seed, n, it.MemoryMiB, overhead)
+		switch {
+		case n < 0:
+			t.Errorf("seed %d: n is %v, want at least 0, MiB at %v", seed, n, overhead)
+		case n > it.MemoryMiB*miB:
+			t.Errorf("seed %d: n is %v, want at most %v, bytes of %d, MiB at %v", seed, n, it.MemoryMiB*miB, it.MemoryMiB, overhead)
+		case n%miB != 0:
+			t.Errorf("seed %d: n%%miB is %v, want 0, %d, MiB at %v", seed, n%miB, n, overhead)
 		}
 	}
 	var kubelet Kubelet

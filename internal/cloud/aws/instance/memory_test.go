@@ -64,8 +64,13 @@ func TestMemoryRestart(t *testing.T) {
 	if diff := cmp.Diff(want, next.Data()); diff != "" {
 		t.Errorf("restored -want +got:\n%s", diff)
 	}
-	if next.Retain(func(string) bool { return true }) || !next.Retain(func(image string) bool { return image == "ami-2" }) || len(next.Data()) != 0 {
-		t.Errorf("after forgetting ami-1: %v", next.Data())
+	switch {
+	case next.Retain(func(string) bool { return true }):
+		t.Errorf("after forgetting ami-1: next.Retain(func(string) bool { return true }) is true")
+	case !next.Retain(func(image string) bool { return image == "ami-2" }):
+		t.Errorf(`after forgetting ami-1: next.Retain(func(image string) bool { return image == "ami-2" }) is false`)
+	case len(next.Data()) != 0:
+		t.Errorf("after forgetting ami-1: len(next.Data()) is %v, want 0, %v", len(next.Data()), next.Data())
 	}
 }
 

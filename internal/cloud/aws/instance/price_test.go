@@ -106,9 +106,18 @@ func TestMergeSpot(t *testing.T) {
 		{"m5.large", "us-east-1c", 0}, {"m5.large", "us-east-1d", math.NaN()}, {"m5.large", "us-east-1f", 0.97},
 		{"m5.2xlarge", "us-east-1a", 0.00001},
 	}, noon)
-	if first.Changed != 4 || first.Same != 0 || first.RejectedCount != 4 || !strings.Contains(first.Rejected[3],
-		"m5.2xlarge spot in us-east-1a: 1e-05 is less than the price on demand, 0.384, divided by 100") || !strings.Contains(first.Rejected[2], "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096") {
-		t.Errorf("first update: %+v", first)
+	switch {
+	case first.Changed != 4:
+		t.Errorf("first update: first.Changed is %v, want 4", first.Changed)
+	case first.Same != 0:
+		t.Errorf("first update: first.Same is %v, want 0", first.Same)
+	case first.RejectedCount != 4:
+		t.Errorf("first update: first.RejectedCount is %v, want 4", first.RejectedCount)
+	case !strings.Contains(first.Rejected[3],
+		"m5.2xlarge spot in us-east-1a: 1e-05 is less than the price on demand, 0.384, divided by 100"):
+		t.Errorf(`first update: first.Rejected[3] lacks "m5.2xlarge spot in us-east-1a: 1e-05 is less than the price on demand, 0.384, divided by 100", %+v`, first)
+	case !strings.Contains(first.Rejected[2], "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096"):
+		t.Errorf(`first update: first.Rejected[2] lacks "m5.large spot in us-east-1f: 0.97 is more than 10 times the price on demand, 0.096", %+v`, first)
 	}
 	expectPrice(t, "listed", 0.03, true)(prices.Spot("m5.large", "us-east-1a"))
 	expectPrice(t, "cheap", 0.001, true)(prices.Spot("m5.large", "us-east-1b"))

@@ -95,15 +95,25 @@ func TestUnavailableTimes(t *testing.T) {
 		t.Error("marking again does not change the version")
 	}
 	now = noon.Add(UnavailableFor + time.Second)
-	if !u.Has(offer) || !u.HasSubnet("subnet-1") || u.HasSubnet("subnet-2") {
-		t.Errorf("after three minutes: offer %t, subnet %t, another %t", u.Has(offer), u.HasSubnet("subnet-1"), u.HasSubnet("subnet-2"))
+	switch {
+	case !u.Has(offer):
+		t.Errorf("after three minutes: u.Has(offer) is false")
+	case !u.HasSubnet("subnet-1"):
+		t.Errorf(`after three minutes: u.HasSubnet("subnet-1") is false`)
+	case u.HasSubnet("subnet-2"):
+		t.Errorf(`after three minutes: u.HasSubnet("subnet-2") is true`)
 	}
 	if at, any := u.NextExpiry(); !any || at != noon.Add(time.Minute+UnavailableFor) {
 		t.Errorf("the next mark expires at %v, want %v", at, noon.Add(time.Minute+UnavailableFor))
 	}
 	now = noon.Add(time.Hour)
-	if _, any := u.NextExpiry(); any || u.Has(offer) || u.HasSubnet("subnet-1") {
-		t.Error("a mark remains after its expiry")
+	switch _, any := u.NextExpiry(); {
+	case any:
+		t.Errorf("a mark remains after its expiry: any is true")
+	case u.Has(offer):
+		t.Errorf("a mark remains after its expiry: u.Has(offer) is true")
+	case u.HasSubnet("subnet-1"):
+		t.Errorf(`a mark remains after its expiry: u.HasSubnet("subnet-1") is true`)
 	}
 	u.Mark(offer)
 	if len(u.until) != 1 {

@@ -20,8 +20,13 @@ func TestDecideWithAnyTime(t *testing.T) {
 		3 * time.Minute, 1000 * time.Hour} {
 		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot},
 			Rules{Now: sent, Lead: time.Hour})
-		if !d.Replace || d.Deadline.IsZero() || d.Deadline.After(sent.Add(2*time.Minute)) {
-			t.Errorf("a notice %s in advance: %+v", ahead, d)
+		switch {
+		case !d.Replace:
+			t.Errorf("d.Replace is false, a notice %s, in advance: %+v", ahead, d)
+		case d.Deadline.IsZero():
+			t.Errorf("d.Deadline.IsZero() is true, a notice %s, in advance: %+v", ahead, d)
+		case d.Deadline.After(sent.Add(2 * time.Minute)):
+			t.Errorf("d.Deadline.After(sent.Add(2*time.Minute)) is true, a notice %s, in advance: %+v", ahead, d)
 		}
 	}
 }
@@ -97,8 +102,13 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(test.notice, idA, test.claim, Rules{Now: now, Lead: 48 * time.Hour})
-			if d.Replace != test.replace || !d.Deadline.Equal(test.until) || d.Idle() != (!test.replace && test.until.IsZero()) {
-				t.Errorf("replace %v by %v, want %v by %v", d.Replace, d.Deadline, test.replace, test.until)
+			switch {
+			case d.Replace != test.replace:
+				t.Errorf("d.Replace is %v, want %v", d.Replace, test.replace)
+			case !d.Deadline.Equal(test.until):
+				t.Errorf("d.Deadline.Equal(test.until) is false, by %v, by %v", d.Deadline, test.until)
+			case d.Idle() != (!test.replace && test.until.IsZero()):
+				t.Errorf("d.Idle() is %v, want %v, want %v, by %v", d.Idle(), (!test.replace && test.until.IsZero()), test.replace, test.until)
 			}
 			if diff := cmp.Diff(test.sold, d.SoldOut); diff != "" {
 				t.Errorf("unavailable -want +got:\n%s", diff)

@@ -21,8 +21,13 @@ func TestSpotNotice(t *testing.T) {
 		w.Must(w.Interrupt(w.ids[2]))
 		w.Pass(time.Second)
 		got := w.seen()
-		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > time.Second || got.replaced[w.ids[2]].IsZero() {
-			t.Errorf("replaced: %v", got.replaced)
+		switch {
+		case len(got.replaced) != 2:
+			t.Errorf("replaced: len(got.replaced) is %v, want 2, %v", len(got.replaced), got.replaced)
+		case got.replaced[w.ids[0]].Sub(began) > time.Second:
+			t.Errorf("replaced: got.replaced[w.ids[0]].Sub(began) is %v, want at most %v", got.replaced[w.ids[0]].Sub(began), time.Second)
+		case got.replaced[w.ids[2]].IsZero():
+			t.Errorf("replaced: got.replaced[w.ids[2]].IsZero() is true, %v", got.replaced)
 		}
 		if d := got.deadlines[w.ids[0]].Sub(began); d < 119*time.Second || d > 121*time.Second {
 			t.Errorf("the deadline is %v after the notice", d)
@@ -31,13 +36,25 @@ func TestSpotNotice(t *testing.T) {
 		if diff := cmp.Diff([]Offering{sold, sold}, got.sold); diff != "" {
 			t.Errorf("unavailable -want +got:\n%s", diff)
 		}
-		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2},
-			got.received); diff != "" || got.deleted != 2 || len(got.waited) != 2 || w.Queued() != 0 {
-			t.Errorf("deleted %d of 2, %d waited, %d remain; received -want +got:\n%s", got.deleted, len(got.waited), w.Queued(), diff)
+		switch diff := cmp.Diff(map[Kind]int{SpotInterrupted: 2},
+			got.received); {
+		case diff != "":
+			t.Errorf(`diff is %v, want ""`, diff)
+		case got.deleted != 2:
+			t.Errorf("got.deleted is %v, want 2", got.deleted)
+		case len(got.waited) != 2:
+			t.Errorf("len(got.waited) is %v, want 2", len(got.waited))
+		case w.Queued() != 0:
+			t.Errorf("w.Queued() is %v, want 0", w.Queued())
 		}
 		w.Pass(3 * time.Minute)
-		if got := w.seen(); len(got.replaced) != 2 || got.received[InstanceTerminated] != 4 || len(got.failed)+len(got.troubles) != 0 {
-			t.Errorf("after the termination: %+v", got)
+		switch got := w.seen(); {
+		case len(got.replaced) != 2:
+			t.Errorf("after the termination: len(got.replaced) is %v, want 2, %+v", len(got.replaced), got)
+		case got.received[InstanceTerminated] != 4:
+			t.Errorf("after the termination: got.received[InstanceTerminated] is %v, want 4", got.received[InstanceTerminated])
+		case len(got.failed)+len(got.troubles) != 0:
+			t.Errorf("after the termination: len(got.failed)+len(got.troubles) is %v, want 0, %+v", len(got.failed)+len(got.troubles), got)
 		}
 	})
 }
@@ -50,8 +67,13 @@ func TestWave(t *testing.T) {
 		}
 		w.Pass(5 * time.Second)
 		got := w.seen()
-		if len(got.replaced) != 100 || got.deleted != 100 || w.Queued() != 0 {
-			t.Errorf("%d replaced, %d messages deleted, %d remain", len(got.replaced), got.deleted, w.Queued())
+		switch {
+		case len(got.replaced) != 100:
+			t.Errorf("len(got.replaced) is %v, want 100", len(got.replaced))
+		case got.deleted != 100:
+			t.Errorf("got.deleted is %v, want 100", got.deleted)
+		case w.Queued() != 0:
+			t.Errorf("w.Queued() is %v, want 0", w.Queued())
 		}
 		if calls := got.calls["DeleteMessageBatch OK"]; calls > 30 {
 			t.Errorf("%d calls to delete 100 messages", calls)
@@ -97,8 +119,13 @@ func TestMessages(t *testing.T) {
 		if diff := cmp.Diff(map[Kind]int{SpotInterrupted: 1}, got.foreign); diff != "" {
 			t.Errorf("foreign -want +got:\n%s", diff)
 		}
-		if got.spoilt != 3 || got.deleted != 8 || w.Queued() != 0 {
-			t.Errorf("%d corrupted, %d deleted, %d remain", got.spoilt, got.deleted, w.Queued())
+		switch {
+		case got.spoilt != 3:
+			t.Errorf("got.spoilt is %v, want 3", got.spoilt)
+		case got.deleted != 8:
+			t.Errorf("got.deleted is %v, want 8", got.deleted)
+		case w.Queued() != 0:
+			t.Errorf("w.Queued() is %v, want 0", w.Queued())
 		}
 		if len(got.replaced) != 1 || got.replaced[w.ids[1]].IsZero() {
 			t.Errorf("replaced: %v", got.replaced)
@@ -119,8 +146,15 @@ func TestStateChange(t *testing.T) {
 			w.Must(w.Terminate(id))
 		}
 		w.Pass(time.Minute)
-		if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || len(got.deadlines)+len(got.sold) != 0 || got.received[InstanceTerminated] != 4 {
-			t.Errorf("%+v", got)
+		switch got := w.seen(); {
+		case len(got.replaced) != 1:
+			t.Errorf("len(got.replaced) is %v, want 1, %+v", len(got.replaced), got)
+		case got.replaced[w.ids[0]].IsZero():
+			t.Errorf("got.replaced[w.ids[0]].IsZero() is true, %+v", got)
+		case len(got.deadlines)+len(got.sold) != 0:
+			t.Errorf("len(got.deadlines)+len(got.sold) is %v, want 0, %+v", len(got.deadlines)+len(got.sold), got)
+		case got.received[InstanceTerminated] != 4:
+			t.Errorf("got.received[InstanceTerminated] is %v, want 4", got.received[InstanceTerminated])
 		}
 	})
 }
@@ -132,13 +166,25 @@ func TestActFails(t *testing.T) {
 		began := time.Now()
 		w.Must(w.Interrupt(w.ids[0]))
 		w.Pass(time.Second)
-		if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 1 || len(got.failed) != 1 || !strings.Contains(got.failed[0],
-			"acting on spot_interrupted of nodeclaim claim-0: the API server is away") {
-			t.Errorf("at first: replaced %v, failed %q, %d remain", got.replaced, got.failed, w.Queued())
+		switch got := w.seen(); {
+		case len(got.replaced) != 0:
+			t.Errorf("at first: len(got.replaced) is %v, want 0, replaced %v", len(got.replaced), got.replaced)
+		case w.Queued() != 1:
+			t.Errorf("at first: w.Queued() is %v, want 1", w.Queued())
+		case len(got.failed) != 1:
+			t.Errorf("at first: len(got.failed) is %v, want 1, failed %q", len(got.failed), got.failed)
+		case !strings.Contains(got.failed[0], "acting on spot_interrupted of nodeclaim claim-0: the API server is away"):
+			t.Errorf(`at first: got.failed[0] lacks "acting on spot_interrupted of nodeclaim claim-0: the API server is away", failed %q`,
+				got.failed)
 		}
 		w.Pass(time.Minute)
-		if got := w.seen(); got.replaced[w.ids[0]].Sub(began) > 41*time.Second || len(got.failed) != 2 || w.Queued() != 0 {
-			t.Errorf("after a minute: replaced %v after the notice, failed %q, %d remain", got.replaced[w.ids[0]].Sub(began), got.failed, w.Queued())
+		switch got := w.seen(); {
+		case got.replaced[w.ids[0]].Sub(began) > 41*time.Second:
+			t.Errorf("after a minute: got.replaced[w.ids[0]].Sub(began) is %v, want at most %v", got.replaced[w.ids[0]].Sub(began), 41*time.Second)
+		case len(got.failed) != 2:
+			t.Errorf("after a minute: len(got.failed) is %v, want 2, after the notice, failed %q", len(got.failed), got.failed)
+		case w.Queued() != 0:
+			t.Errorf("after a minute: w.Queued() is %v, want 0", w.Queued())
 		}
 	})
 }
@@ -208,8 +254,13 @@ func TestLostAnswers(t *testing.T) {
 		w.Must(w.Interrupt(w.ids[1]))
 		w.Pass(time.Minute)
 		got := w.seen()
-		if len(got.replaced) != 2 || got.replaced[w.ids[0]].Sub(began) > 45*time.Second || w.Queued() != 0 {
-			t.Errorf("replaced %v, %d messages remain", got.replaced, w.Queued())
+		switch {
+		case len(got.replaced) != 2:
+			t.Errorf("len(got.replaced) is %v, want 2, replaced %v", len(got.replaced), got.replaced)
+		case got.replaced[w.ids[0]].Sub(began) > 45*time.Second:
+			t.Errorf("got.replaced[w.ids[0]].Sub(began) is %v, want at most %v", got.replaced[w.ids[0]].Sub(began), 45*time.Second)
+		case w.Queued() != 0:
+			t.Errorf("w.Queued() is %v, want 0", w.Queued())
 		}
 		if got.calls["ReceiveMessage NoAnswer"] != 1 || got.calls["DeleteMessageBatch NoAnswer"] != 1 {
 			t.Errorf("calls: %v", got.calls)
@@ -229,10 +280,14 @@ func TestTroubles(t *testing.T) {
 		}
 		w.Pass(30 * time.Minute)
 		got := w.seen()
-		if len(got.troubles) != 2 || !contains(got.troubles, "receiving: SQS ReceiveMessage",
-			`needs the permission sqs:ReceiveMessage on the queue "interruptions"`) ||
-			!contains(got.troubles, "polling: EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") {
-			t.Errorf("troubles: %q", got.troubles)
+		switch {
+		case len(got.troubles) != 2:
+			t.Errorf("troubles: len(got.troubles) is %v, want 2, %q", len(got.troubles), got.troubles)
+		case !contains(got.troubles, "receiving: SQS ReceiveMessage",
+			`needs the permission sqs:ReceiveMessage on the queue "interruptions"`):
+			t.Errorf("troubles: contains(got.troubles, \"receiving: SQS ReceiveMessage\", `needs the permission sqs:ReceiveMessage on the queue \"interruptions\"`) is false, %q", got.troubles)
+		case !contains(got.troubles, "polling: EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: "):
+			t.Errorf(`troubles: contains(got.troubles, "polling: EC2 DescribeInstanceStatus (request ", "needs the permission ec2:DescribeInstanceStatus: ") is false, %q`, got.troubles)
 		}
 		if n := got.calls["ReceiveMessage AccessDenied"] + got.calls["ReceiveMessage AccessDeniedException"]; n < 80 || n > 100 {
 			t.Errorf("calls in half an hour: %v", got.calls)
@@ -241,11 +296,17 @@ func TestTroubles(t *testing.T) {
 		w.Pass(10 * time.Minute)
 		w.ExpireCredentials(awstest.Key)
 		w.Pass(10 * time.Minute)
-		if got := w.seen(); len(got.troubles) != 6 || !slices.Contains(got.troubles, "receiving: <nil>") || !slices.Contains(got.troubles,
-			"polling: <nil>") ||
-			!contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer") || !contains(got.troubles[4:],
-			"polling: ", "credentials are not valid, or no longer") {
-			t.Errorf("troubles: %q", got.troubles)
+		switch got := w.seen(); {
+		case len(got.troubles) != 6:
+			t.Errorf("troubles: len(got.troubles) is %v, want 6, %q", len(got.troubles), got.troubles)
+		case !slices.Contains(got.troubles, "receiving: <nil>"):
+			t.Errorf("troubles: got.troubles lacks %v, %q", "receiving: <nil>", got.troubles)
+		case !slices.Contains(got.troubles, "polling: <nil>"):
+			t.Errorf("troubles: got.troubles lacks %v, %q", "polling: <nil>", got.troubles)
+		case !contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer"):
+			t.Errorf(`troubles: contains(got.troubles[4:], "receiving: ", "credentials are not valid, or no longer") is false, %q`, got.troubles)
+		case !contains(got.troubles[4:], "polling: ", "credentials are not valid, or no longer"):
+			t.Errorf(`troubles: contains(got.troubles[4:], "polling: ", "credentials are not valid, or no longer") is false, %q`, got.troubles)
 		}
 		w.Must(w.Interrupt(w.ids[0]))
 		w.Pass(30 * time.Second)
@@ -267,9 +328,15 @@ func TestTroubles(t *testing.T) {
 				told = append(told, text)
 			}
 		}
-		if len(told) != 2 || !strings.Contains(told[0],
-			"needs the permission sqs:DeleteMessage on") || told[1] != "deleting: <nil>" || w.Queued() != 0 {
-			t.Errorf("troubles with deleting: %q; %d messages remain", told, w.Queued())
+		switch {
+		case len(told) != 2:
+			t.Errorf("troubles with deleting: len(told) is %v, want 2, %q", len(told), told)
+		case !strings.Contains(told[0], "needs the permission sqs:DeleteMessage on"):
+			t.Errorf(`troubles with deleting: told[0] lacks "needs the permission sqs:DeleteMessage on", %q`, told)
+		case told[1] != "deleting: <nil>":
+			t.Errorf(`troubles with deleting: told[1] is %v, want "deleting: <nil>"`, told[1])
+		case w.Queued() != 0:
+			t.Errorf("troubles with deleting: w.Queued() is %v, want 0", w.Queued())
 		}
 	})
 }
@@ -314,8 +381,13 @@ func TestNoQueue(t *testing.T) {
 		w.Must(err)
 		url := ""
 		_, err = lost.receive(w.Context(), &url)
-		if err == nil || !absent(err) || !strings.Contains(err.Error(), `there is no queue "elsewhere" in this account and region`) {
-			t.Errorf("error %v", err)
+		switch {
+		case err == nil:
+			t.Errorf("no error")
+		case !absent(err):
+			t.Errorf("absent(err) is false, error %v", err)
+		case !strings.Contains(err.Error(), `there is no queue "elsewhere" in this account and region`):
+			t.Errorf("err.Error() lacks `there is no queue \"elsewhere\" in this account and region`, error %v", err)
 		}
 		opts.Queue = ""
 		nameless, err := NewWatcher(w.watcher.sqs, w.watcher.ec2, opts)

@@ -28,8 +28,15 @@ func TestImpaired(t *testing.T) {
 		w.Pass(10 * time.Minute)
 		got := w.seen()
 		after := got.replaced[w.ids[0]].Sub(began)
-		if len(got.replaced) != 1 || after < 2*time.Minute || after > 3*time.Minute+time.Second || got.deadlines[w.ids[0]].After(got.replaced[w.ids[0]]) {
-			t.Errorf("replaced after %v: %+v", after, got)
+		switch {
+		case len(got.replaced) != 1:
+			t.Errorf("len(got.replaced) is %v, want 1, %+v", len(got.replaced), got)
+		case after < 2*time.Minute:
+			t.Errorf("after is %v, want at least %v", after, 2*time.Minute)
+		case after > 3*time.Minute+time.Second:
+			t.Errorf("after is %v, want at most %v", after, 3*time.Minute+time.Second)
+		case got.deadlines[w.ids[0]].After(got.replaced[w.ids[0]]):
+			t.Errorf("got.deadlines[w.ids[0]].After(got.replaced[w.ids[0]]) is true, %+v", got)
 		}
 		if diff := cmp.Diff(map[Category]int{CategorySystem: 1}, got.unhealthy); diff != "" {
 			t.Errorf("unhealthy -want +got:\n%s", diff)
@@ -48,15 +55,27 @@ func TestScheduled(t *testing.T) {
 		w.Must(w.EndSchedule(w.ids[2], "Canceled"))
 		w.Pass(time.Hour)
 		got := w.seen()
-		if len(got.replaced) != 1 || !got.deadlines[w.ids[0]].Equal(soon) || got.received[ScheduledChange] != 3 || w.Queued() != 0 {
-			t.Errorf("after an hour: %+v", got)
+		switch {
+		case len(got.replaced) != 1:
+			t.Errorf("after an hour: len(got.replaced) is %v, want 1, %+v", len(got.replaced), got)
+		case !got.deadlines[w.ids[0]].Equal(soon):
+			t.Errorf("after an hour: got.deadlines[w.ids[0]].Equal(soon) is false, %+v", got)
+		case got.received[ScheduledChange] != 3:
+			t.Errorf("after an hour: got.received[ScheduledChange] is %v, want 3", got.received[ScheduledChange])
+		case w.Queued() != 0:
+			t.Errorf("after an hour: w.Queued() is %v, want 0", w.Queued())
 		}
 		if diff := cmp.Diff(map[Category]int{CategoryEvent: 2}, got.unhealthy); diff != "" {
 			t.Errorf("unhealthy -want +got:\n%s", diff)
 		}
 		w.Pass(24*time.Hour - time.Hour + time.Minute)
-		if got := w.seen(); len(got.replaced) != 2 || !got.deadlines[w.ids[1]].Equal(later) || got.unhealthy[CategoryEvent] != 2 {
-			t.Errorf("two days before: %+v", got)
+		switch got := w.seen(); {
+		case len(got.replaced) != 2:
+			t.Errorf("two days before: len(got.replaced) is %v, want 2, %+v", len(got.replaced), got)
+		case !got.deadlines[w.ids[1]].Equal(later):
+			t.Errorf("two days before: got.deadlines[w.ids[1]].Equal(later) is false, %+v", got)
+		case got.unhealthy[CategoryEvent] != 2:
+			t.Errorf("two days before: got.unhealthy[CategoryEvent] is %v, want 2", got.unhealthy[CategoryEvent])
 		}
 	})
 }
@@ -138,8 +157,15 @@ func TestHeld(t *testing.T) {
 		w.Must(w.Schedule(w.ids[3], "instance-retirement", soon))
 		w.Pass(9 * time.Minute)
 		got := w.seen()
-		if len(got.replaced) != 2 || got.replaced[w.ids[7]].IsZero() || !got.deadlines[w.ids[3]].Equal(soon) || got.held.Held != 11 {
-			t.Errorf("replaced %v, deadlines %v, held %+v; want %s, and %s for its event", got.replaced, got.deadlines, got.held, w.ids[7], w.ids[3])
+		switch {
+		case len(got.replaced) != 2:
+			t.Errorf("len(got.replaced) is %v, want 2, replaced %v", len(got.replaced), got.replaced)
+		case got.replaced[w.ids[7]].IsZero():
+			t.Errorf("got.replaced[w.ids[7]].IsZero() is true, replaced %v, want %s", got.replaced, w.ids[7])
+		case !got.deadlines[w.ids[3]].Equal(soon):
+			t.Errorf("got.deadlines[w.ids[3]].Equal(soon) is false, deadlines %v, and %s", got.deadlines, w.ids[3])
+		case got.held.Held != 11:
+			t.Errorf("got.held.Held is %v, want 11", got.held.Held)
 		}
 		for _, id := range w.ids {
 			if got.events[id+" InstanceUnhealthy"] == 0 {
@@ -172,9 +198,17 @@ func TestHeldWithoutDeadline(t *testing.T) {
 		}
 		w.Pass(5 * time.Minute)
 		got := w.seen()
-		if len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() || got.held.Held != 11 || w.Queued() != 0 || asked[0] != EventStatus {
-			t.Errorf("replaced %v, held %+v, %d messages remain, May called for %v; want only %s", got.replaced, got.held,
-				w.Queued(), asked, w.ids[0])
+		switch {
+		case len(got.replaced) != 1:
+			t.Errorf("len(got.replaced) is %v, want 1, replaced %v", len(got.replaced), got.replaced)
+		case got.replaced[w.ids[0]].IsZero():
+			t.Errorf("got.replaced[w.ids[0]].IsZero() is true, replaced %v, want only %s", got.replaced, w.ids[0])
+		case got.held.Held != 11:
+			t.Errorf("got.held.Held is %v, want 11", got.held.Held)
+		case w.Queued() != 0:
+			t.Errorf("w.Queued() is %v, want 0", w.Queued())
+		case asked[0] != EventStatus:
+			t.Errorf("asked[0] is %v, want %v", asked[0], EventStatus)
 		}
 		w.locked(func() { w.may = nil })
 		w.Pass(2 * time.Minute)
@@ -213,8 +247,13 @@ func TestUndecided(t *testing.T) {
 			w.Must(w.Impair(id, "instance"))
 		}
 		w.Pass(5 * time.Minute)
-		if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[1]].IsZero() || len(got.failed) == 0 {
-			t.Errorf("replaced %v, failures %v", got.replaced, got.failed)
+		switch got := w.seen(); {
+		case len(got.replaced) != 1:
+			t.Errorf("len(got.replaced) is %v, want 1, replaced %v", len(got.replaced), got.replaced)
+		case got.replaced[w.ids[1]].IsZero():
+			t.Errorf("got.replaced[w.ids[1]].IsZero() is true, replaced %v", got.replaced)
+		case len(got.failed) == 0:
+			t.Errorf("len(got.failed) is 0, failures %v", got.failed)
 		}
 		w.locked(func() { w.may = nil })
 		w.Pass(5 * time.Minute)

@@ -38,7 +38,7 @@ func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 	if found, err := EntryOf(now); err != nil {
 		return err
 	} else if found.Token() != before.Token() || found.Requests != before.Requests {
-		return fmt.Errorf("recording a purchase on NodeClaim %q: %w (%s)", claim.Name, ErrChanged, found.Token())
+		return fmt.Errorf("recording a launch on NodeClaim %q: %w (%s)", claim.Name, ErrChanged, found.Token())
 	}
 	text, err := json.Marshal(after)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, befor
 		err = fmt.Errorf("%w: %w", ErrNoRecord, err)
 	}
 	if err != nil {
-		return fmt.Errorf("recording a purchase on NodeClaim %q: %w", claim.Name, err)
+		return fmt.Errorf("recording a launch on NodeClaim %q: %w", claim.Name, err)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (l *Launcher) record(ctx context.Context, entry Entry, seats []*seat) []*se
 			continue
 		}
 		s.known = false // it may have been written in spite of the error, or another process wrote it
-		l.fail(s, fmt.Errorf("recording the purchase for NodeClaim %q: %w", s.name(), errs[i]))
+		l.fail(s, fmt.Errorf("recording the launch for NodeClaim %q: %w", s.name(), errs[i]))
 	}
 	return recorded
 }

@@ -152,11 +152,11 @@ func EntryOf(claim *karpv1.NodeClaim) (Entry, error) {
 }
 
 // ErrChanged is returned by a Recorder if a claim has another entry than expected: another process launches for it.
-var ErrChanged = errors.New("another purchase has begun for the claim")
+var ErrChanged = errors.New("another launch has begun for the claim")
 
 // ErrNoRecord is returned by a Recorder if a claim cannot store an entry: the claim is gone, it may not be changed, or
 // its entry is invalid.
-var ErrNoRecord = errors.New("the claim can keep no record of a purchase")
+var ErrNoRecord = errors.New("the claim cannot store the record of a launch")
 
 // Recorder stores entries with the claims, so that they survive the process. Annotations is one implementation.
 type Recorder interface {

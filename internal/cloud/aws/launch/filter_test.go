@@ -128,9 +128,16 @@ func TestSelectFewer(t *testing.T) {
 		for _, w := range s.Ways {
 			chosen[w.Type.Name] = true
 		}
-		if len(chosen) != 60 || len(s.Ways) != 300 || !chosen["t00"] || s.Ways[len(s.Ways)-1].Type.Name != test.last {
-			t.Errorf("%s: %d types in %d ways, the last %s; want 60 in 300, the last %s", test.name, len(chosen),
-				len(s.Ways), s.Ways[len(s.Ways)-1].Type.Name, test.last)
+		switch {
+		case len(chosen) != 60:
+			t.Errorf("%s: len(chosen) is %v, want 60", test.name, len(chosen))
+		case len(s.Ways) != 300:
+			t.Errorf("%s: len(s.Ways) is %v, want 300", test.name, len(s.Ways))
+		case !chosen["t00"]:
+			t.Errorf(`%s: chosen["t00"] is false`, test.name)
+		case s.Ways[len(s.Ways)-1].Type.Name != test.last:
+			t.Errorf("%s: s.Ways[len(s.Ways)-1].Type.Name is %v, want %v, types in %d", test.name, s.Ways[len(s.Ways)-1].Type.Name,
+				test.last, len(s.Ways))
 		}
 	}
 }

@@ -68,9 +68,20 @@ func TestRequest(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || len(request.LaunchTemplateConfigs) != 2 {
 		t.Errorf("%d configs, overrides (-want +got):\n%s", len(request.LaunchTemplateConfigs), diff)
 	}
-	if *request.ClientToken != "b-2" || *request.TargetCapacitySpecification.TotalTargetCapacity != 7 || request.Type != "instant" || *request.Context != "context" ||
-		request.SpotOptions.AllocationStrategy != "price-capacity-optimized" || request.OnDemandOptions != nil {
-		t.Errorf("request: %+v", request)
+	switch {
+	case *request.ClientToken != "b-2":
+		t.Errorf(`request: *request.ClientToken is %v, want "b-2", %+v`, *request.ClientToken, request)
+	case *request.TargetCapacitySpecification.TotalTargetCapacity != 7:
+		t.Errorf("request: *request.TargetCapacitySpecification.TotalTargetCapacity is %v, want 7, %+v",
+			*request.TargetCapacitySpecification.TotalTargetCapacity, request)
+	case request.Type != "instant":
+		t.Errorf(`request: request.Type is %v, want "instant"`, request.Type)
+	case *request.Context != "context":
+		t.Errorf(`request: *request.Context is %v, want "context", %+v`, *request.Context, request)
+	case request.SpotOptions.AllocationStrategy != "price-capacity-optimized":
+		t.Errorf(`request: request.SpotOptions.AllocationStrategy is %v, want "price-capacity-optimized"`, request.SpotOptions.AllocationStrategy)
+	case request.OnDemandOptions != nil:
+		t.Errorf("request: request.OnDemandOptions is %v, want nil", request.OnDemandOptions)
 	}
 	wantTags := map[string]string{"team": "a", "kubernetes.io/cluster/c": "owned", "karpenter.sh/nodepool": "pool",
 		"eks:eks-cluster-name": "c", "karpenter.k8s.aws/ec2nodeclass": "class", TagPurchase: "b-2"}
@@ -79,10 +90,19 @@ func TestRequest(t *testing.T) {
 			t.Errorf("tags of %s: %v", s.ResourceType, tagMap(s.Tags))
 		}
 	}
-	if part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3},
-		map[string]string{"a": "subnet-a"}); *part.TargetCapacitySpecification.TotalTargetCapacity != 1 ||
-		len(part.LaunchTemplateConfigs[0].Overrides) != 1 || tagMap(part.TagSpecifications[0].Tags)[TagPlaces] == "" || tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] != "claim" {
-		t.Errorf("a part of a fleet launch in one zone: %+v", part)
+	switch part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3},
+		map[string]string{"a": "subnet-a"}); {
+	case *part.TargetCapacitySpecification.TotalTargetCapacity != 1:
+		t.Errorf("a part of a fleet launch in one zone: *part.TargetCapacitySpecification.TotalTargetCapacity is %v, want 1, %+v",
+			*part.TargetCapacitySpecification.TotalTargetCapacity, part)
+	case len(part.LaunchTemplateConfigs[0].Overrides) != 1:
+		t.Errorf("a part of a fleet launch in one zone: len(part.LaunchTemplateConfigs[0].Overrides) is %v, want 1, %+v",
+			len(part.LaunchTemplateConfigs[0].Overrides), part)
+	case tagMap(part.TagSpecifications[0].Tags)[TagPlaces] == "":
+		t.Errorf(`a part of a fleet launch in one zone: tagMap(part.TagSpecifications[0].Tags)[TagPlaces] is "", %+v`, part)
+	case tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] != "claim":
+		t.Errorf(`a part of a fleet launch in one zone: tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] is %v, want "claim", %+v`,
+			tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim], part)
 	}
 }
 
@@ -115,8 +135,13 @@ func TestStrategies(t *testing.T) {
 		if request.OnDemandOptions != nil {
 			od = string(request.OnDemandOptions.AllocationStrategy)
 		}
-		if spot != test.spot || od != test.od || (request.Context != nil) != test.context {
-			t.Errorf("%s: spot %q, on demand %q, context %v", test.name, spot, od, request.Context)
+		switch {
+		case spot != test.spot:
+			t.Errorf("%s: spot is %v, want %v", test.name, spot, test.spot)
+		case od != test.od:
+			t.Errorf("%s: od is %v, want %v", test.name, od, test.od)
+		case (request.Context != nil) != test.context:
+			t.Errorf("%s: (request.Context != nil) is %v, want %v, context %v", test.name, (request.Context != nil), test.context, request.Context)
 		}
 	}
 }

@@ -190,8 +190,13 @@ func (w *world) leaksAreSeen(ctx context.Context, machines map[string]string) {
 	}
 	for i := range listed {
 		m := &listed[i]
-		if !known[m.ProviderID] && (!m.Noted || len(m.Claimants) > 0) {
-			w.Errorf("no claim can have %s, but it does not count as a leak: noted %v, claimants %v", m.ProviderID, m.Noted, m.Claimants)
+		if !known[m.ProviderID] {
+			switch {
+			case !m.Noted:
+				w.Errorf("m.Noted is false")
+			case len(m.Claimants) > 0:
+				w.Errorf("len(m.Claimants) is %v, want 0, claimants %v", len(m.Claimants), m.Claimants)
+			}
 		}
 	}
 	if len(listed) != len(w.alive()) {

@@ -125,7 +125,7 @@ func (l *Launcher) Launch(ctx context.Context, o *Order) (*cloud.Machine, error)
 	case <-s.done:
 		return s.machine, s.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the purchase for NodeClaim %q: %w", o.Claim.Name, ctx.Err())
+		return nil, fmt.Errorf("waiting for the launch for NodeClaim %q: %w", o.Claim.Name, ctx.Err())
 	}
 }
 

@@ -20,25 +20,25 @@ import (
 // If the coordinator is gone, or cannot store anything, each process makes the request itself (see takeOver).
 
 // errVoid means that no process has sent anything with the token, and none will.
-var errVoid = fmt.Errorf("%w, its lead", ErrChanged)
+var errVoid = fmt.Errorf("%w, its coordinator", ErrChanged)
 
 // kept returns the coordinator's entry: that of this fleet launch, with requests, or the one before. Errors: errVoid,
 // ErrNoRecord, and temporary errors of the Recorder.
 func (l *Launcher) kept(ctx context.Context, p *purchase) (Entry, error) {
 	lead, token := p.entry.Lead, p.entry.Token()
 	if lead == (Lead{}) {
-		return Entry{}, fmt.Errorf("purchase %s: %w: an earlier version began it", token, ErrNoRecord)
+		return Entry{}, fmt.Errorf("launch %s: %w: an earlier version began it", token, ErrNoRecord)
 	}
 	now, err := l.opts.Recorder.Recorded(ctx, lead.object())
 	switch {
 	case err != nil:
-		return Entry{}, fmt.Errorf("reading what purchase %s asks for: %w", token, err)
+		return Entry{}, fmt.Errorf("reading the request of launch %s: %w", token, err)
 	case now.Token() == token && now.Requests != "", now.Token() == lead.Was:
 		return now, nil
 	case now.never(token, lead.Was):
-		return Entry{}, fmt.Errorf("purchase %s: %w: NodeClaim %q is part of %s", token, errVoid, lead.Claim, now.Token())
+		return Entry{}, fmt.Errorf("launch %s: %w: NodeClaim %q is part of %s", token, errVoid, lead.Claim, now.Token())
 	}
-	return Entry{}, fmt.Errorf("purchase %s: %w: NodeClaim %q no longer has it", token, ErrNoRecord, lead.Claim)
+	return Entry{}, fmt.Errorf("launch %s: %w: NodeClaim %q no longer has it", token, ErrNoRecord, lead.Claim)
 }
 
 // seal stores the given request on the coordinator, unless one is stored already, which then becomes the one of this
@@ -64,7 +64,7 @@ func (l *Launcher) seal(ctx context.Context, p *purchase, own request, known *En
 			p.requests, p.turn, p.kept = requests{own}, 0, after.Requests
 			return after, nil
 		}
-		err = fmt.Errorf("recording what purchase %s asks for: %w", p.entry.Token(), err)
+		err = fmt.Errorf("recording the request of launch %s: %w", p.entry.Token(), err)
 		if try == most || errors.Is(err, ErrNoRecord) {
 			return Entry{}, err
 		}
@@ -142,7 +142,7 @@ func (l *Launcher) another(ctx context.Context, p *purchase, of *seat) error {
 	}
 	entries, err := l.opts.Recorder.Entries(ctx)
 	if err != nil {
-		return fmt.Errorf("looking for the claims of purchase %s: %w", p.entry.Token(), err)
+		return fmt.Errorf("looking for the claims of launch %s: %w", p.entry.Token(), err)
 	}
 	day, before := &purchase{entry: p.entry, plan: plan, order: of.order}, p.aside
 	l.giveBack(p) // otherwise other subnets would seem better for an equal request
@@ -183,7 +183,7 @@ func (l *Launcher) keepAnother(ctx context.Context, p *purchase, own request) er
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("having another request for purchase %s: %w", p.entry.Token(), err)
+		return fmt.Errorf("creating another request for launch %s: %w", p.entry.Token(), err)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (l *Launcher) buy(_ string, seats []*seat) {
 	for entry.Attempt = 1; len(seats) > 0; entry.Attempt++ {
 		if entry.Attempt > mostAttempts {
 			for _, s := range seats {
-				l.fail(s, fmt.Errorf("buying for NodeClaim %q: no instance after %d attempts", s.name(), mostAttempts))
+				l.fail(s, fmt.Errorf("launching for NodeClaim %q: no instance after %d attempts", s.name(), mostAttempts))
 			}
 			return
 		}
@@ -216,7 +216,7 @@ func (p *purchase) undecided(err error) error {
 	if errors.As(err, &soldOut) {
 		err = errors.New(err.Error())
 	}
-	return fmt.Errorf("purchase %s is not decided yet: %w", p.entry.Token(), err)
+	return fmt.Errorf("launch %s is not decided yet: %w", p.entry.Token(), err)
 }
 
 // decide determines the outcome of the fleet launch, once. If it has no request, because another process started it,

@@ -73,13 +73,32 @@ func TestMachine(t *testing.T) {
 				t.Errorf("label %s is %q, want %q", key, m.Labels[key], value)
 			}
 		}
-		if m.ProviderID != "aws:///"+zoneA+"/"+i.ID || m.Claim != "one" || m.ImageID != i.ImageID || m.Capacity["cpu"] != 2000 || i.Profile == "" || m.Annotations["karpenter.k8s.aws/instance-profile-name"] != "nodes" {
-			t.Errorf("machine: %+v of %+v", m, i)
+		switch {
+		case m.ProviderID != "aws:///"+zoneA+"/"+i.ID:
+			t.Errorf("machine: m.ProviderID is %v, want %v, of %+v", m.ProviderID, "aws:///"+zoneA+"/"+i.ID, i)
+		case m.Claim != "one":
+			t.Errorf(`machine: m.Claim is %v, want "one", of %+v`, m.Claim, i)
+		case m.ImageID != i.ImageID:
+			t.Errorf("machine: m.ImageID is %v, want %v", m.ImageID, i.ImageID)
+		case m.Capacity["cpu"] != 2000:
+			t.Errorf(`machine: m.Capacity["cpu"] is %v, want 2000, of %+v`, m.Capacity["cpu"], i)
+		case i.Profile == "":
+			t.Errorf(`machine: i.Profile is "", of %+v`, i)
+		case m.Annotations["karpenter.k8s.aws/instance-profile-name"] != "nodes":
+			t.Errorf(`machine: m.Annotations["karpenter.k8s.aws/instance-profile-name"] is %v, want "nodes", of %+v`,
+				m.Annotations["karpenter.k8s.aws/instance-profile-name"], i)
 		}
 		read, err := l.Machine(ctx, m.ProviderID)
 		w.must(err)
-		if read.ProviderID != m.ProviderID || read.Claim != "one" || read.Labels[karpv1.LabelCapacityType] != "on-demand" || read.Terminating {
-			t.Errorf("read: %+v", read)
+		switch {
+		case read.ProviderID != m.ProviderID:
+			t.Errorf("read: read.ProviderID is %v, want %v", read.ProviderID, m.ProviderID)
+		case read.Claim != "one":
+			t.Errorf(`read: read.Claim is %v, want "one"`, read.Claim)
+		case read.Labels[karpv1.LabelCapacityType] != "on-demand":
+			t.Errorf(`read: read.Labels[karpv1.LabelCapacityType] is %v, want "on-demand"`, read.Labels[karpv1.LabelCapacityType])
+		case read.Terminating:
+			t.Errorf("read: read.Terminating is true, %+v", read)
 		}
 		w.must(l.Terminate(ctx, m.ProviderID))
 		if read, err = l.Machine(ctx, m.ProviderID); err != nil || !read.Terminating {
@@ -292,11 +311,23 @@ func TestRecordFails(t *testing.T) {
 		}
 		l := w.launcher()
 		results := w.launch(ctx, l, names(3)...)
-		if results["claim-001"].err == nil || results["claim-000"].err != nil || results["claim-002"].err != nil || len(w.alive()) != 2 {
-			t.Fatalf("%d instances; %+v", len(w.alive()), results)
+		switch {
+		case results["claim-001"].err == nil:
+			t.Fatalf(`results["claim-001"].err is nil, instances; %+v`, results)
+		case results["claim-000"].err != nil:
+			t.Fatalf(`results["claim-000"].err is %v, want nil`, results["claim-000"].err)
+		case results["claim-002"].err != nil:
+			t.Fatalf(`results["claim-002"].err is %v, want nil`, results["claim-002"].err)
+		case len(w.alive()) != 2:
+			t.Fatalf("len(w.alive()) is %v, want 2", len(w.alive()))
 		}
-		if e := w.records.entries["uid-claim-002"]; e.Attempt != 1 || e.Size != 3 || e.Place != 2 {
-			t.Errorf("the record is %+v, want place 2 of 3, attempt 1: other processes may have read it", e)
+		switch e := w.records.entries["uid-claim-002"]; {
+		case e.Attempt != 1:
+			t.Errorf("e.Attempt is %v, want 1", e.Attempt)
+		case e.Size != 3:
+			t.Errorf("e.Size is %v, want 3", e.Size)
+		case e.Place != 2:
+			t.Errorf("e.Place is %v, want 2", e.Place)
 		}
 		w.records.refuse = nil
 		w.boughtOnce(w.launchUntil(ctx, l, names(3)...))

@@ -108,8 +108,11 @@ func TestAnnotationsNoRecord(t *testing.T) {
 			})
 			a := &Annotations{Client: c, Live: c}
 			err := a.Record(t.Context(), claim, Entry{}, Entry{Batch: "b", Attempt: 1, Size: 1})
-			if errors.Is(err, ErrNoRecord) != test.want || test.fails != nil && !errors.Is(err, test.fails) {
-				t.Errorf("recording: %v, want %v: %v", err, ErrNoRecord, test.want)
+			switch {
+			case errors.Is(err, ErrNoRecord) != test.want:
+				t.Errorf("recording: errors.Is(err, ErrNoRecord) is %v, want %v, %v, want %v", errors.Is(err, ErrNoRecord), test.want, err, ErrNoRecord)
+			case test.fails != nil && !errors.Is(err, test.fails):
+				t.Errorf("recording: test.fails != nil && !errors.Is(err, test.fails), %v", err)
 			}
 			if _, err := a.Recorded(t.Context(), claim); errors.Is(err, ErrNoRecord) != (test.want && test.fails == nil) {
 				t.Errorf("reading: %v", err)

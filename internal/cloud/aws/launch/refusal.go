@@ -136,7 +136,7 @@ func unauthorizedBy(text string) string {
 	case strings.Contains(text, "permissions boundary"):
 		return "a permissions boundary forbids it"
 	case strings.Contains(text, "service control policy"):
-		return "a service control policy of the organisation forbids it"
+		return "a service control policy of the organization forbids it"
 	}
 	return ""
 }

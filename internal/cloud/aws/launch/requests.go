@@ -103,7 +103,7 @@ func (r request) templates() []string {
 func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 	entries, err := l.opts.Recorder.Entries(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking for purchases on record: %w", err)
+		return nil, fmt.Errorf("looking for recorded launches: %w", err)
 	}
 	needed := map[string]bool{}
 	var failed []error
@@ -124,7 +124,7 @@ func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 		without.Requests = ""
 		if err := l.opts.Recorder.Record(ctx, e.Lead.object(), e, without); err != nil && !errors.Is(err,
 			ErrChanged) && !errors.Is(err, ErrNoRecord) {
-			failed = append(failed, fmt.Errorf("taking the requests of purchase %s off NodeClaim %q: %w", e.Token(), claim, err))
+			failed = append(failed, fmt.Errorf("removing the requests of launch %s from NodeClaim %q: %w", e.Token(), claim, err))
 		}
 	}
 	return needed, errors.Join(failed...)

@@ -83,8 +83,13 @@ func TestRequestsText(t *testing.T) {
 			got, err := requestsOf(text)
 			w.must(err)
 			for i, r := range test.r {
-				if len(got) != len(test.r) || !got[i].is(r) || got[i].Made != r.Made {
-					t.Errorf("%s: number %d of %d differs", test.name, i, len(got))
+				switch {
+				case len(got) != len(test.r):
+					t.Errorf("%s: len(got) is %v, want %v", test.name, len(got), len(test.r))
+				case !got[i].is(r):
+					t.Errorf("%s: got[i].is(r) is false, number %d", test.name, i)
+				case got[i].Made != r.Made:
+					t.Errorf("%s: got[i].Made is %v, want %v, number %d", test.name, got[i].Made, r.Made, i)
 				}
 			}
 			if again := got.text(); again != text {

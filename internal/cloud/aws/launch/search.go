@@ -42,7 +42,7 @@ func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
 func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
 	instances, err := l.list(ctx, tagFilter(TagPurchase, token))
 	if err != nil {
-		return nil, fmt.Errorf("searching the instances of purchase %s: %w", token, err)
+		return nil, fmt.Errorf("searching the instances of launch %s: %w", token, err)
 	}
 	var list []bought
 	for i := range instances {

@@ -63,7 +63,7 @@ func (l *Launcher) askAnew(ctx context.Context, p *purchase, of *seat, withLead 
 	}
 	if err != nil {
 		if until := p.last().Add(l.opts.Settle); l.opts.Clock.Now().Before(until) {
-			return nil, fmt.Errorf("it may have been asked for until %s, and cannot be now: %w", p.last().Format(time.RFC3339), err)
+			return nil, fmt.Errorf("it may have been requested until %s, and cannot be requested now: %w", p.last().Format(time.RFC3339), err)
 		}
 		return l.search(ctx, p)
 	}

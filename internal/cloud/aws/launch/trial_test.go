@@ -34,20 +34,40 @@ func TestTrialIsTheLaunch(t *testing.T) {
 		o.Types[i].Capacity[awsv1.ResourceNitroSandbox] = 1
 	}
 	trials := Trials([]*Order{o})
-	if len(trials) != 2 || trials[0].Type != "x" || trials[1].Type != "y" {
-		t.Fatalf("trials %+v, want x and y", trials)
+	switch {
+	case len(trials) != 2:
+		t.Fatalf("len(trials) is %v, want 2, trials %+v", len(trials), trials)
+	case trials[0].Type != "x":
+		t.Fatalf(`trials[0].Type is %v, want "x"`, trials[0].Type)
+	case trials[1].Type != "y":
+		t.Fatalf(`trials[1].Type is %v, want "y"`, trials[1].Type)
 	}
 	data := trials[0].Data
 	in, err := trials[0].Instance("subnet-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(in.InstanceType) != "x" || !*in.DryRun || aws.ToString(in.NetworkInterfaces[0].SubnetId) != "subnet-1" {
-		t.Errorf("type %s, dry run %t, interfaces %+v", in.InstanceType, *in.DryRun, in.NetworkInterfaces)
+	switch {
+	case string(in.InstanceType) != "x":
+		t.Errorf(`string(in.InstanceType) is %v, want "x", type %s`, string(in.InstanceType), in.InstanceType)
+	case !*in.DryRun:
+		t.Errorf("*in.DryRun is false")
+	case aws.ToString(in.NetworkInterfaces[0].SubnetId) != "subnet-1":
+		t.Errorf(`aws.ToString(in.NetworkInterfaces[0].SubnetId) is %v, want "subnet-1", interfaces %+v`,
+			aws.ToString(in.NetworkInterfaces[0].SubnetId), in.NetworkInterfaces)
 	}
 	device, wanted := in.BlockDeviceMappings[0].Ebs, data.BlockDeviceMappings[0].Ebs
-	if !*device.Encrypted || *device.KmsKeyId != "key" || *device.VolumeSize != 30 || device.VolumeType != wanted.VolumeType || *device.Iops != 3000 {
-		t.Errorf("volume %+v", device)
+	switch {
+	case !*device.Encrypted:
+		t.Errorf("*device.Encrypted is false, volume %+v", device)
+	case *device.KmsKeyId != "key":
+		t.Errorf(`*device.KmsKeyId is %v, want "key", volume %+v`, *device.KmsKeyId, device)
+	case *device.VolumeSize != 30:
+		t.Errorf("*device.VolumeSize is %v, want 30, volume %+v", *device.VolumeSize, device)
+	case device.VolumeType != wanted.VolumeType:
+		t.Errorf("device.VolumeType is %v, want %v", device.VolumeType, wanted.VolumeType)
+	case *device.Iops != 3000:
+		t.Errorf("*device.Iops is %v, want 3000, volume %+v", *device.Iops, device)
 	}
 	for what, pair := range map[string][2]any{
 		"image": {in.ImageId, data.ImageId}, "user data": {in.UserData, data.UserData},

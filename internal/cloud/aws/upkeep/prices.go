@@ -234,7 +234,7 @@ func Embedded(catalogue *catalog.Catalogue, region string) string {
 		}
 	}
 	if len(unpriced) > 0 {
-		text += fmt.Sprintf("; %d types have none and are not bought: %s", len(unpriced), strings.Join(unpriced, ", "))
+		text += fmt.Sprintf("; %d types have none and are not launched: %s", len(unpriced), strings.Join(unpriced, ", "))
 	}
 	return text
 }

@@ -128,8 +128,13 @@ func TestPriceListFails(t *testing.T) {
 		w.fail("GetProducts")
 		w.Observed = nil
 		err := w.prices.RefreshOnDemand(ctx)
-		if err == nil || strings.Count(err.Error(), "GetProducts") != 1 || w.Count("GetProducts") != 1 {
-			t.Errorf("%d calls, error %v", w.Count("GetProducts"), err)
+		switch {
+		case err == nil:
+			t.Errorf("no error")
+		case strings.Count(err.Error(), "GetProducts") != 1:
+			t.Errorf(`strings.Count(err.Error(), "GetProducts") is %v, want 1, calls, error %v`, strings.Count(err.Error(), "GetProducts"), err)
+		case w.Count("GetProducts") != 1:
+			t.Errorf(`w.Count("GetProducts") is %v, want 1`, w.Count("GetProducts"))
 		}
 	})
 }
@@ -155,8 +160,13 @@ func TestPriceOf(t *testing.T) {
 		{"no JSON", "m5.large: 1", "USD", 0},
 	} {
 		read, ok := priceOf(test.text, test.currency)
-		if read.price != test.want || ok != (test.want > 0) || ok && read.typeName != "m5.large" {
-			t.Errorf("%s: %s costs %v (%t), want %v", test.name, read.typeName, read.price, ok, test.want)
+		switch {
+		case read.price != test.want:
+			t.Errorf("%s: read.price is %v, want %v", test.name, read.price, test.want)
+		case ok != (test.want > 0):
+			t.Errorf("%s: ok is %v, want %v, ), want %v", test.name, ok, (test.want > 0), test.want)
+		case ok && read.typeName != "m5.large":
+			t.Errorf(`%s: ok && read.typeName != "m5.large", %s, (%t`, test.name, read.typeName, ok)
 		}
 	}
 }

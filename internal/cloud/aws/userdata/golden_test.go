@@ -132,7 +132,14 @@ func golden(t *testing.T, file string) {
 func checkError(t *testing.T, err error) {
 	t.Helper()
 	var invalid *InvalidError
-	if errors.As(err, &invalid) && (!strings.HasPrefix(invalid.Field, "spec.") || invalid.Problem == "" || invalid.Remedy == "") {
-		t.Errorf("the error lacks the field, the problem or the remedy: %+v", invalid)
+	if errors.As(err, &invalid) {
+		switch {
+		case !strings.HasPrefix(invalid.Field, "spec."):
+			t.Errorf("the error lacks the field, the problem or the remedy: invalid.Field is %q, want the prefix %q", invalid.Field, "spec.")
+		case invalid.Problem == "":
+			t.Errorf(`the error lacks the field, the problem or the remedy: invalid.Problem is "", %+v`, invalid)
+		case invalid.Remedy == "":
+			t.Errorf(`the error lacks the field, the problem or the remedy: invalid.Remedy is "", %+v`, invalid)
+		}
 	}
 }

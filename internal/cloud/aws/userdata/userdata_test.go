@@ -97,8 +97,13 @@ func TestSize(t *testing.T) {
 		r.Custom = strings.Replace(r.Custom, "x", "xx", 1)
 		_, err := Render(r)
 		var size *SizeError
-		if !errors.As(err, &size) || size.Size != Limit+1 || !strings.HasPrefix(err.Error(), "spec.userData: ") {
-			t.Errorf("%s: error is %v, want one of %d bytes", family, err, Limit+1)
+		switch {
+		case !errors.As(err, &size):
+			t.Errorf("%s: error is %v, not size", family, err)
+		case size.Size != Limit+1:
+			t.Errorf("%s: size.Size is %v, want %v", family, size.Size, Limit+1)
+		case !strings.HasPrefix(err.Error(), "spec.userData: "):
+			t.Errorf("%s: err.Error() is %q, want the prefix %q", family, err.Error(), "spec.userData: ")
 		}
 	}
 }
@@ -112,8 +117,13 @@ func TestErrors(t *testing.T) {
 	r.Custom = "Content-Type: multipart/mixed; boundary=x\n\n--x\n\na"
 	_, err := Render(r)
 	var invalid *InvalidError
-	if !errors.As(err, &invalid) || invalid.Field != "spec.userData" || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("error is %v, want an InvalidError of spec.userData with its cause", err)
+	switch {
+	case !errors.As(err, &invalid):
+		t.Errorf("error is %v, not invalid", err)
+	case invalid.Field != "spec.userData":
+		t.Errorf(`invalid.Field is %v, want "spec.userData"`, invalid.Field)
+	case !errors.Is(err, io.ErrUnexpectedEOF):
+		t.Errorf("error is %v, not io.ErrUnexpectedEOF", err)
 	}
 }
 
@@ -138,8 +148,11 @@ func TestClusterFacts(t *testing.T) {
 		r := plainRequest(test.family)
 		test.change(&r.Cluster)
 		_, err := Render(r)
-		if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error is %v, want one with %q", test.name, err, test.want)
+		switch got := err == nil; {
+		case got != (test.want == ""):
+			t.Errorf("%s: got is %v, want %v, want one with %q", test.name, got, (test.want == ""), test.want)
+		case err != nil && !strings.Contains(err.Error(), test.want):
+			t.Errorf("%s: err != nil && !strings.Contains(err.Error(), test.want), error is %v, want one with %q", test.name, err, test.want)
 		}
 	}
 }
@@ -169,8 +182,11 @@ func TestCompressedNodeConfig(t *testing.T) {
 			r := plainRequest(awsv1.FamilyAL2023)
 			r.Custom = "Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: application/node.eks.aws\n" + body + "\n--x--"
 			_, err := Render(r)
-			if got := err == nil; got != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%s: error is %v, want %q", name, err, test.want)
+			switch got := err == nil; {
+			case got != (test.want == ""):
+				t.Errorf("%s: got is %v, want %v, want %q", name, got, (test.want == ""), test.want)
+			case err != nil && !strings.Contains(err.Error(), test.want):
+				t.Errorf("%s: err != nil && !strings.Contains(err.Error(), test.want), error is %v, want %q", name, err, test.want)
 			}
 			if unknown := Unknown(r); !slices.Equal(unknown, test.unknown) {
 				t.Errorf("%s: unknown fields %v, want %v", name, unknown, test.unknown)

@@ -271,11 +271,11 @@ func TestEvents(t *testing.T) {
 	for len(sink.Events) > 0 {
 		got = append(got, <-sink.Events)
 	}
-	const honoured = "Normal OldName Old names are honoured, write the new ones: "
+	const honoured = "Normal OldName Old names are honored, use the new ones: "
 	want := []string{
 		honoured + "spec.nodeSelector names karpenter.sh/provisioner-name, which is karpenter.sh/nodepool now",
 		honoured + "spec.nodeSelector names karpenter.sh/provisioner-name, which is karpenter.sh/nodepool now",
-		"Warning OldName Names of before v1: spec.nodeSelector names node.k8s.aws/subnet-name, which no node has any more: subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
+		"Warning OldName Names from before v1: spec.nodeSelector names node.k8s.aws/subnet-name, which no node has any more: subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
 		honoured + "metadata.annotations names karpenter.sh/do-not-evict, which is karpenter.sh/do-not-disrupt now",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	maps.Copy(node.Labels, more)
 	// No lock is needed: the patch adds labels and changes nothing else.
 	if err := r.Client.Patch(ctx, node, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("labelling node %s with old names: %w", node.Name, err)
+		return ctrl.Result{}, fmt.Errorf("labeling node %s with old names: %w", node.Name, err)
 	}
 	return ctrl.Result{}, nil
 }

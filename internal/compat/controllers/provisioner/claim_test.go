@@ -39,8 +39,13 @@ func otherProvider(w *world) {
 	w.provisioner("another", karpv1alpha5.ConditionApplied, "True", "")
 	stop()
 	p, pool, class := &karpv1alpha5.Provisioner{}, &karpv1.NodePool{}, &kwokv1alpha1.KWOKNodeClass{}
-	if !w.read("another", p) || !w.read("another", pool) || !w.read("another", class) {
-		w.t.Fatal("the result of the Provisioner does not exist")
+	switch {
+	case !w.read("another", p):
+		w.t.Fatalf(`the result of the Provisioner does not exist: w.read("another", p) is false`)
+	case !w.read("another", pool):
+		w.t.Fatalf(`the result of the Provisioner does not exist: w.read("another", pool) is false`)
+	case !w.read("another", class):
+		w.t.Fatalf(`the result of the Provisioner does not exist: w.read("another", class) is false`)
 	}
 
 	stop = w.start()
@@ -103,8 +108,13 @@ func oneKeeper(w *world) {
 		pool := w.pool(name, "is owned", func(pool *karpv1.NodePool) bool { return metav1.IsControlledBy(pool, p) })
 		ours, simulated := w.read(name, &awsv1.EC2NodeClass{}), w.read(name, &kwokv1alpha1.KWOKNodeClass{})
 		kind := pool.Spec.Template.Spec.NodeClassRef.Kind
-		if ours == simulated || ours != (kind == awsv1.Kind) || p.Status.NodeClass != kind+"/"+name {
-			w.t.Errorf("%s: EC2NodeClass %v, KWOKNodeClass %v, a pool of %s, and the status says %s", name, ours, simulated, kind, p.Status.NodeClass)
+		switch {
+		case ours == simulated:
+			w.t.Errorf("ours is %v, want another value than %v", ours, simulated)
+		case ours != (kind == awsv1.Kind):
+			w.t.Errorf("ours is %v, want %v, a pool of %s", ours, (kind == awsv1.Kind), kind)
+		case p.Status.NodeClass != kind+"/"+name:
+			w.t.Errorf("p.Status.NodeClass is %v, want %v, %s, a pool of %s", p.Status.NodeClass, kind+"/"+name, name, kind)
 		}
 	}
 }
@@ -160,7 +170,13 @@ metadata: {name: handmade}
 spec: {}`)
 	w.provisioner("handmade", karpv1alpha5.ConditionApplied, "True", "")
 	class := &kwokv1alpha1.KWOKNodeClass{}
-	if !w.read("handmade", class) || len(class.OwnerReferences) > 0 || class.Annotations[karpv1.AnnotationMadeFrom] != "" {
-		w.t.Errorf("the class is taken over: %+v", class.ObjectMeta)
+	switch {
+	case !w.read("handmade", class):
+		w.t.Errorf(`the class is taken over: w.read("handmade", class) is false, %+v`, class.ObjectMeta)
+	case len(class.OwnerReferences) > 0:
+		w.t.Errorf("the class is taken over: len(class.OwnerReferences) is %v, want 0, %+v", len(class.OwnerReferences), class.ObjectMeta)
+	case class.Annotations[karpv1.AnnotationMadeFrom] != "":
+		w.t.Errorf(`the class is taken over: class.Annotations[karpv1.AnnotationMadeFrom] is %v, want "", %+v`,
+			class.Annotations[karpv1.AnnotationMadeFrom], class.ObjectMeta)
 	}
 }

@@ -33,7 +33,8 @@ func TestController(t *testing.T) {
 	}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, karpv1alpha5.AddToScheme, awsv1alpha1.AddToScheme,
+		clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, karpv1alpha5.AddToScheme,
+		awsv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -120,8 +121,15 @@ spec:
 				w.t.Errorf("%s: %T is not owned by it: %v %v", name, made, made.GetOwnerReferences(), made.GetAnnotations())
 			}
 		}
-		if p.Status.Version != version || p.Status.NodePool != name || p.Status.NodeClass != "EC2NodeClass/"+name || len(p.Status.Notes) == 0 {
-			w.t.Errorf("%s: status %+v", name, p.Status)
+		switch {
+		case p.Status.Version != version:
+			w.t.Errorf("p.Status.Version is %v, want %v", p.Status.Version, version)
+		case p.Status.NodePool != name:
+			w.t.Errorf("p.Status.NodePool is %v, want %v", p.Status.NodePool, name)
+		case p.Status.NodeClass != "EC2NodeClass/"+name:
+			w.t.Errorf("p.Status.NodeClass is %v, want %v, %s", p.Status.NodeClass, "EC2NodeClass/"+name, name)
+		case len(p.Status.Notes) == 0:
+			w.t.Errorf("len(p.Status.Notes) is 0, status %+v", p.Status)
 		}
 	}
 	five := w.pool("five", "is there", there)
@@ -209,7 +217,8 @@ spec: {limits: {resources: {cpu: 10}}, weight: 5, provider: {subnetSelector: {a:
 	}
 	// Metadata of other writers is kept.
 	object := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "edited"}}
-	w.must(w.Patch(w.t.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":"a"}},"spec":{"weight":7}}`))))
+	w.must(w.Patch(w.t.Context(), object, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"example.com/note":"a"}},"spec":{"weight":7}}`))))
 	w.pool("edited", "is as it was, with its note", func(pool *karpv1.NodePool) bool {
 		return cmp.Equal(*before, pool.Spec) && pool.Annotations["example.com/note"] == "a"
 	})

@@ -93,12 +93,12 @@ func (r *Reconciler) release(ctx context.Context, s *source) error {
 				return err
 			}
 		}
-		ctrl.LoggerFrom(ctx).Info("left what was made from an older object as it is", "from", s.name(), "objects", len(tied))
+		ctrl.LoggerFrom(ctx).Info("kept what was created from an older object", "from", s.name(), "objects", len(tied))
 	}
 	base := s.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(s.Object, karpv1.FinalizerMadeFrom)
 	if err := r.Client.Patch(ctx, s.Object, controller.Locked(base), client.FieldOwner(Manager)); err != nil {
-		return fmt.Errorf("letting %s go: %w", s.name(), err)
+		return fmt.Errorf("releasing %s: %w", s.name(), err)
 	}
 	return nil
 }

@@ -291,8 +291,13 @@ func leftBehindShared(w *world) {
 	w.free(left)
 	w.free(own)
 	t := &awsv1alpha1.AWSNodeTemplate{}
-	if !w.read("shared", t) || !w.read("shared", shared) || !metav1.IsControlledBy(shared, t) {
-		w.t.Errorf("the class that both shared is owned by %v", shared.OwnerReferences)
+	switch {
+	case !w.read("shared", t):
+		w.t.Errorf(`w.read("shared", t) is false, the class that both shared is owned by %v`, shared.OwnerReferences)
+	case !w.read("shared", shared):
+		w.t.Errorf(`w.read("shared", shared) is false, the class that both shared is owned by %v`, shared.OwnerReferences)
+	case !metav1.IsControlledBy(shared, t):
+		w.t.Errorf("metav1.IsControlledBy(shared, t) is false, the class that both shared is owned by %v", shared.OwnerReferences)
 	}
 	w.must(w.leave(w.t.Context(), t))
 	w.must(w.collect(w.t.Context(), t))

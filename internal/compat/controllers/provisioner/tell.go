@@ -135,7 +135,7 @@ func (r *Reconciler) read(ctx context.Context, name string, into client.Object) 
 }
 
 // describe writes what both kinds have in common. It omits notes on fields that only have another name now, which
-// karpenter migrate reports.
+// kubectl karpenter migrate reports.
 func describe(t *karpv1alpha5.Translation, conditions status.ConditionSet, result v1alpha5.Result, obstacles []obstacle) {
 	t.Version, t.Notes = result.Version, nil
 	for _, note := range result.Notes {

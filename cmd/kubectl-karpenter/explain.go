@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/internal/offline"
+)
+
+// newExplainCommand returns the verb that explains what happens to an object of a live cluster. Objects are named as
+// in kubectl: by kind in singular, plural or short, and as KIND/NAME too.
+func newExplainCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "explain",
+		Short: "Explain what happens to a pod, a node or a pool, and why",
+		// An argument that is not a kind is a name, or an error of its own. Its flags are those of the kind.
+		DisableFlagParsing: true,
+		RunE:               explainNamed,
+	}
+	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand())
+	for _, w := range workloads {
+		command.AddCommand(newExplainWorkloadCommand(w.kind, w.aliases))
+	}
+	return command
+}
+
+// explainNamed runs the command of the kind in KIND/NAME.
+func explainNamed(command *cobra.Command, arguments []string) error {
+	if len(arguments) == 0 || slices.Contains(arguments, "-h") || slices.Contains(arguments, "--help") {
+		return command.Help()
+	}
+	for i, argument := range arguments {
+		kind, name, both := strings.Cut(argument, "/")
+		kind, _, _ = strings.Cut(kind, ".") // kubectl get -o name prints nodepool.karpenter.sh/default
+		at := slices.IndexFunc(command.Commands(), func(c *cobra.Command) bool { return c.Name() == kind || c.HasAlias(kind) })
+		if !both || at < 0 {
+			continue
+		}
+		of := command.Commands()[at]
+		of.SetContext(command.Context())
+		if err := of.ParseFlags(slices.Concat(arguments[:i], []string{name}, arguments[i+1:])); err != nil {
+			return command.Root().FlagErrorFunc()(of, err)
+		}
+		if err := of.Args(of, of.Flags().Args()); err != nil {
+			return err
+		}
+		return of.RunE(of, of.Flags().Args())
+	}
+	what := arguments[0]
+	if strings.HasPrefix(what, "-") {
+		return cli.UsageErrorf("nothing to explain: want pod, node, pool or a workload, and a name")
+	}
+	kind, _, _ := strings.Cut(what, "/")
+	return cli.UsageErrorf("%q is not known, want pod, node, pool or a workload%s", kind, cli.DidYouMean(kind, kindsOf(command)))
+}
+
+// kindsOf returns all names of the kinds that can be explained.
+func kindsOf(command *cobra.Command) []string {
+	var names []string
+	for _, c := range command.Commands() {
+		names = append(append(names, c.Name()), c.Aliases...)
+	}
+	return names
+}
+
+// oneName accepts exactly one argument.
+func oneName(want string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, arguments []string) error {
+		if len(arguments) != 1 {
+			return cli.UsageErrorf("%d arguments, want one: %s", len(arguments), want)
+		}
+		return nil
+	}
+}
+
+// bareName returns a name without the kind that `kubectl get -o name` prints before it.
+func bareName(command *cobra.Command, name string) string {
+	kind, rest, both := strings.Cut(name, "/")
+	kind, _, _ = strings.Cut(kind, ".")
+	if both && (kind == command.Name() || command.HasAlias(kind)) {
+		return rest
+	}
+	return name
+}
+
+// explanation holds the flags of the verb.
+type explanation struct {
+	live          offline.Cluster
+	instanceTypes string
+	output        string
+	everywhere    bool
+	policy        offline.Policy
+}
+
+func newExplainPodCommand() *cobra.Command {
+	var e explanation
+	command := &cobra.Command{
+		Use:     "pod [[NAMESPACE/]NAME]",
+		Aliases: []string{"pods", "po"},
+		Short:   "Explain where a pod, or each pending pod, of a live cluster would run, or why nowhere",
+		Long: `Reads the cluster once, decides as the controller would, and prints where one pod would run: on an existing node, on one
+that is being launched, or on a new one with its type, zone and price. For an unschedulable pod it prints the constraint
+that excludes each pool, and what would help. A pod that is named without a namespace is in that of --namespace, else in
+that of the kubeconfig's context. Nothing is changed.
+
+Without a name, all pending pods of the namespace are explained, or with --all-namespaces those of all namespaces. Pods
+with the same result share a paragraph.`,
+		Example: "  kubectl karpenter explain pod default/web-0\n  kubectl karpenter explain pod web-0 -n shop -o json\n" +
+			"  kubectl karpenter explain pod/web-0\n  kubectl karpenter explain pods -A\n  kubectl karpenter explain deploy/web",
+		Args: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) == 0 {
+				return nil
+			}
+			return oneName("the pod as NAMESPACE/NAME, or NAME and --namespace; or none, for all pending pods")(command, arguments)
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			if len(arguments) == 0 {
+				return e.runPods(command.Context(), "", "", command.OutOrStdout())
+			}
+			return e.run(command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
+		},
+	}
+	e.addFlags(command.Flags())
+	addNamespaceFlag(command.Flags(), &e.live.Connection, "namespace of the pod (default: that of the kubeconfig's context)")
+	command.Flags().BoolVarP(&e.everywhere, "all-namespaces", "A", false, "explain the pending pods of all namespaces")
+	return command
+}
+
+// workloads are the kinds whose pods can be explained together.
+var workloads = []struct {
+	kind    string
+	aliases []string
+}{
+	{"Deployment", []string{"deployments", "deploy"}},
+	{"StatefulSet", []string{"statefulsets", "sts"}},
+	{"ReplicaSet", []string{"replicasets", "rs"}},
+	{"Job", []string{"jobs"}},
+}
+
+// newExplainWorkloadCommand returns the command that explains the pending pods of a workload.
+func newExplainWorkloadCommand(kind string, aliases []string) *cobra.Command {
+	var e explanation
+	name := strings.ToLower(kind)
+	command := &cobra.Command{
+		Use:     name + " NAME",
+		Aliases: aliases,
+		Short:   "Explain where the pending pods of a " + kind + " would run, or why nowhere",
+		Long:    "Explains the pending pods of a " + kind + ", as `kubectl karpenter explain pod` explains one. Nothing is changed.",
+		Example: "  kubectl karpenter explain " + aliases[len(aliases)-1] + "/web -n shop",
+		Args:    oneName("the name of the " + kind),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return e.runPods(command.Context(), kind, bareName(command, arguments[0]), command.OutOrStdout())
+		},
+	}
+	e.addFlags(command.Flags())
+	addNamespaceFlag(command.Flags(), &e.live.Connection, "namespace of the "+kind+" (default: that of the kubeconfig's context)")
+	return command
+}
+
+func (e *explanation) addFlags(flags *pflag.FlagSet) {
+	addClusterFlags(flags, &e.live)
+	flags.StringVar(&e.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
+	flags.StringVarP(&e.output, "output", "o", formatText, orList(formats))
+	addPolicyFlags(flags, &e.policy)
+}
+
+func (e *explanation) run(ctx context.Context, name string, out io.Writer) error {
+	namespace, _, full := strings.Cut(name, "/")
+	switch {
+	case e.everywhere:
+		return cli.UsageErrorf("--all-namespaces and pod %s: give one of them", name)
+	case !full:
+		name = e.live.Home() + "/" + name
+	case e.live.Namespace != "" && namespace != e.live.Namespace:
+		return cli.UsageErrorf("pod %s is not in --namespace %s: give one of them", name, e.live.Namespace)
+	}
+	w, err := e.read(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	outcome, err := w.ExplainPod(&e.policy, name)
+	if err != nil {
+		return err
+	}
+	return printOutcome(outcome, e.output, out)
+}
+
+// runPods explains the pending pods of the namespace, or of all; of one workload if its kind is given.
+func (e *explanation) runPods(ctx context.Context, kind, name string, out io.Writer) error {
+	of := offline.Selection{Kind: kind, Name: name}
+	switch {
+	case e.everywhere && e.live.Namespace != "":
+		return cli.UsageErrorf("--all-namespaces and --namespace %s: give one of them", e.live.Namespace)
+	case !e.everywhere:
+		of.Namespace = e.live.Home()
+	}
+	w, err := e.read(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	outcome, err := w.ExplainPods(&e.policy, of)
+	if err != nil {
+		return err
+	}
+	outcome.Wide = e.output == formatWide
+	return printOutcome(outcome, e.output, out)
+}
+
+// read reads the cluster as of a time.
+func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSet, error) {
+	if err := checkOutput(e.output, formats); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(e.live.Check(), e.policy.Check()); err != nil {
+		return nil, err
+	}
+	source := offline.Source{Live: true, Cluster: &e.live, InstanceTypes: e.instanceTypes, Now: now}
+	return source.Read(ctx, e.policy)
+}
+
+func newExplainNodeCommand() *cobra.Command {
+	return newDisruptExplanation("the node", (*explanation).runNode, &cobra.Command{
+		Use:     "node NAME",
+		Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims", "nc"},
+		Short:   "Explain why a node of a live cluster is kept or removed",
+		Long: `Reads the cluster once, decides as the controller would, and prints what happens to one node, given by its own name or
+that of its NodeClaim: the command that removes it and why, or which pod, PodDisruptionBudget, budget, policy or price
+keeps it, when that could change, and what removing only this node would save. Nothing is changed.`,
+		Example: "  kubectl karpenter explain node default-x7k2p\n  kubectl karpenter explain node default-x7k2p -o json",
+	})
+}
+
+// newDisruptExplanation completes a command that explains a decision about nodes for one name.
+func newDisruptExplanation(what string, run func(*explanation, context.Context, string, io.Writer) error,
+	command *cobra.Command) *cobra.Command {
+	var e explanation
+	command.Args = oneName("the name of " + what)
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		return run(&e, command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
+	}
+	e.addFlags(command.Flags())
+	addDisruptFlags(command.Flags(), &e.policy)
+	return command
+}
+
+func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) error {
+	w, err := e.read(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	outcome, err := w.ExplainNode(&e.policy, name)
+	if err != nil {
+		return err
+	}
+	if outcome.NodeClaim != "" {
+		outcome.Disputed = e.live.Dispute(ctx, outcome.NodeClaim, time.Now())
+	}
+	return printOutcome(outcome, e.output, out)
+}
+
+func newExplainPoolCommand() *cobra.Command {
+	return newDisruptExplanation("the pool", (*explanation).runPool, &cobra.Command{
+		Use:     "pool NAME",
+		Aliases: []string{"pools", "nodepool", "nodepools", "np"},
+		Short:   "Explain what a pool costs, what its budgets allow, and why its nodes are kept",
+		Long: `Reads the cluster once, decides as the controller would, and prints for one NodePool what its nodes cost and the lower
+bound of that cost, what its budgets allow now and when that changes, which nodes have drifted or are due for renewal,
+which commands are in progress, and why the other nodes are kept. Nothing is changed.`,
+		Example: "  kubectl karpenter explain pool default\n  kubectl karpenter explain pool default -o json",
+	})
+}
+
+func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) error {
+	w, err := e.read(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	outcome, err := w.ExplainPool(&e.policy, name)
+	if err != nil {
+		return err
+	}
+	return printOutcome(outcome, e.output, out)
+}

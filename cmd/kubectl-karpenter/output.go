@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
+)
+
+// These are the formats that --output selects.
+const (
+	formatText = "text"
+	formatJSON = "json"
+	formatYAML = "yaml"
+	// formatWide is formatText with all columns and names, whatever the width of the terminal.
+	formatWide = "wide"
+	// formatName prints KIND/NAME lines, as kubectl does.
+	formatName = "name"
+)
+
+// documents are the formats of verbs whose text has no columns, and formats those of all others.
+var (
+	documents = []string{formatText, formatJSON, formatYAML}
+	formats   = []string{formatText, formatWide, formatName, formatJSON, formatYAML}
+)
+
+// orList joins words: "text, json or yaml".
+func orList(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// checkOutput returns an error unless the format is one of the known ones.
+func checkOutput(format string, known []string) error {
+	if slices.Contains(known, format) {
+		return nil
+	}
+	return cli.UsageErrorf("--output is %q, want %s%s", format, orList(known), cli.DidYouMean(format, known))
+}
+
+// outcome is a result that can be printed in every format. Its JSON is that of encoding/json.
+type outcome interface {
+	Text() string
+	Names() []string
+}
+
+// printOutcome writes a result in a format. Text is broken into lines that fit a terminal.
+func printOutcome(o outcome, format string, out io.Writer) error {
+	var text string
+	switch format {
+	case formatJSON:
+		return writeJSON(o, out)
+	case formatYAML:
+		return asYAML(out, func(out io.Writer) error { return writeJSON(o, out) })
+	case formatName:
+		for _, name := range o.Names() {
+			text += name + "\n"
+		}
+	case formatWide:
+		text = o.Text()
+	default:
+		text = cli.Wrap(o.Text(), columnsOf(out), 2)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func writeJSON(value any, out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// asYAML writes as YAML what the function writes as JSON.
+func asYAML(out io.Writer, write func(io.Writer) error) error {
+	var document bytes.Buffer
+	if err := write(&document); err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(document.Bytes())
+	if err != nil {
+		return fmt.Errorf("writing YAML: %w", err)
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// columnsOf returns the width of a terminal in characters, and 0 for a file or a pipe.
+func columnsOf(out io.Writer) int {
+	if sized, ok := out.(interface{ Columns() int }); ok {
+		return sized.Columns()
+	}
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(file.Fd()) {
+		return 0
+	}
+	width, _, err := term.GetSize(file.Fd())
+	if err != nil {
+		return 0
+	}
+	return width
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// HelpColumns is the width that help texts fit.
+const HelpColumns = 100
+
+// shared annotates flags that many commands have, and that help lists once, with the command OptionsCommand.
+const shared = "karpenter-go.github.io/shared"
+
+// OptionsCommand is the name of the command whose help lists the shared flags.
+const OptionsCommand = "options"
+
+// Share marks the flags as shared.
+func Share(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Annotations == nil {
+			f.Annotations = map[string][]string{}
+		}
+		f.Annotations[shared] = []string{}
+	})
+}
+
+// Unshare takes the marks of Share away.
+func Unshare(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) { delete(f.Annotations, shared) })
+}
+
+// Shared reports whether a flag is listed with the command OptionsCommand.
+func Shared(f *pflag.Flag) bool { return f.Annotations[shared] != nil }
+
+// Hide removes flags from help and reference. They are for developers.
+func Hide(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flags.Lookup(name).Hidden = true
+	}
+}
+
+// addHelp sets templates that fit HelpColumns.
+func addHelp(root *cobra.Command) {
+	cobra.AddTemplateFunc("ownFlags", func(flags *pflag.FlagSet) string {
+		own := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !Shared(f) {
+				own.AddFlag(f)
+			}
+		})
+		return strings.TrimRight(own.FlagUsagesWrapped(HelpColumns), " \n")
+	})
+	cobra.AddTemplateFunc("hasShared", func(flags *pflag.FlagSet) (found bool) {
+		flags.VisitAll(func(f *pflag.Flag) { found = found || Shared(f) })
+		return found
+	})
+	cobra.AddTemplateFunc("wrapped", func(text string) string { return Wrap(unwrapped(text), HelpColumns, 0) })
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | trimTrailingWhitespaces | wrapped}}", 1))
+	root.SetUsageTemplate(strings.NewReplacer(
+		".LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .LocalFlags}}{{if hasShared .LocalFlags}}\n\n"+
+			`Use "{{.Root.CommandPath}} `+OptionsCommand+`" for flags that select the cluster and the user.{{end}}`,
+		".InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .InheritedFlags}}",
+	).Replace(root.UsageTemplate()))
+}
+
+// unwrapped joins the lines of each paragraph. Lines that begin with a space, such as those of a table, stay lines.
+func unwrapped(text string) string {
+	var b strings.Builder
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		b.WriteString(line)
+		if i+1 == len(lines) {
+			break
+		}
+		if next := lines[i+1]; line == "" || next == "" || line[0] == ' ' || next[0] == ' ' {
+			b.WriteByte('\n')
+		} else {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// Wrap breaks lines between words so that they fit the width in characters; a width of 0 changes nothing. What
+// continues a line is indented by so many characters more than the line. A word that is longer than the width stays
+// whole.
+func Wrap(text string, width, hang int) string {
+	if width <= 0 {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		body := strings.TrimSuffix(line, "\n")
+		if utf8.RuneCountInString(body) > width {
+			lines[i] = wrapLine(body, width, hang) + line[len(body):]
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func wrapLine(line string, width, hang int) string {
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	begin := strings.Repeat(" ", min(indent+hang, width/2))
+	var b strings.Builder
+	used := 0
+	for _, word := range strings.SplitAfter(line, " ") {
+		n := utf8.RuneCountInString(strings.TrimRight(word, " "))
+		if used > max(indent, len(begin)) && used+n > width && n > 0 {
+			text := strings.TrimRight(b.String(), " ")
+			b.Reset()
+			b.WriteString(text + "\n" + begin)
+			used = len(begin)
+		}
+		b.WriteString(word)
+		used += utf8.RuneCountInString(word)
+	}
+	return b.String()
+}

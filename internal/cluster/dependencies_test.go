@@ -1,0 +1,305 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+func volumeClaimAt(t testing.TB, name, uid, version, inside string) *corev1.PersistentVolumeClaim {
+	t.Helper()
+	return object[corev1.PersistentVolumeClaim](t,
+		fmt.Sprintf("metadata: {namespace: default, name: '%s', uid: '%s', resourceVersion: '%s', annotations: {pv.kubernetes.io/bind-completed: 'yes'}}\nspec: {%s}", name, uid, version, inside))
+}
+
+func volumeAt(t testing.TB, name, uid, version, zone string) *corev1.PersistentVolume {
+	t.Helper()
+	return object[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}]}}}", name, uid, version, zone))
+}
+
+// diskAt returns a volume on the disk of a node.
+func diskAt(t testing.TB, name, uid, version, host string) *corev1.PersistentVolume {
+	t.Helper()
+	return object[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {local: {path: /data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}}", name, uid, version, host))
+}
+
+func classAt(t testing.TB, name, uid, version, zone, isDefault string) *storagev1.StorageClass {
+	t.Helper()
+	return object[storagev1.StorageClass](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s', annotations: {storageclass.kubernetes.io/is-default-class: '%s'}}\nprovisioner: csi.example\nvolumeBindingMode: WaitForFirstConsumer\nallowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [%s]}]}]", name, uid, version, isDefault, zone))
+}
+
+func namespaceAt(t testing.TB, name, uid, version, labels string) *corev1.Namespace {
+	t.Helper()
+	return object[corev1.Namespace](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s', labels: {%s}}",
+		name, uid, version, labels))
+}
+
+func csiNodeAt(t testing.TB, name, uid, version, count string) *storagev1.CSINode {
+	t.Helper()
+	return object[storagev1.CSINode](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {drivers: [{name: csi.example, nodeID: n, allocatable: {count: %s}}]}", name, uid, version, count))
+}
+
+func serviceAt(t testing.TB, name, uid, version, selector string) *corev1.Service {
+	t.Helper()
+	return object[corev1.Service](t, fmt.Sprintf("metadata: {namespace: default, name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {selector: {%s}}", name, uid, version, selector))
+}
+
+func replicaSetAt(t testing.TB, name, uid, version, selector string) *appsv1.ReplicaSet {
+	t.Helper()
+	return object[appsv1.ReplicaSet](t, fmt.Sprintf("metadata: {namespace: default, name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {selector: {matchLabels: {%s}}, template: {}}", name, uid, version, selector))
+}
+
+// uses adds a volume with the claim to the pod.
+func uses(pod *corev1.Pod, claim string) *corev1.Pod {
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+	return pod
+}
+
+// everywhere adds an anti-affinity to pods of the namespaces with a label to the pod.
+func everywhere(pod *corev1.Pod, labels string) *corev1.Pod {
+	affinity := object[corev1.Affinity](&testing.T{},
+		"podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: rack, labelSelector: {}, namespaceSelector: {matchLabels: {"+labels+"}}}]}")
+	pod.Spec.Affinity = affinity
+	return pod
+}
+
+var rackSpread = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule}}
+
+// what describes the single pod of a store as far as it depends on other objects.
+func what(s *Store) string {
+	snap := s.Snapshot(start)
+	var lines []string
+	for _, p := range snap.Rejected {
+		lines = append(lines, "rejected: "+p.Rejected.Reason)
+	}
+	for _, g := range snap.Groups {
+		lines = append(lines, fmt.Sprint("places ", g.VolumeAlternatives))
+		for _, term := range g.Terms {
+			if term.Together {
+				lines = append(lines, "with those of "+term.Selector.Requirements[0].Key)
+			} else {
+				lines = append(lines, fmt.Sprint("apart from ", term.Selector.Namespaces))
+			}
+		}
+		for _, spread := range g.Spread {
+			lines = append(lines, fmt.Sprint("spread over ", spread.Selector.Requirements))
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// TestPodsFollowWhatTheyDependOn changes one object in each step, but never the pod, and checks that the conversion
+// of the pod follows.
+func TestPodsFollowWhatTheyDependOn(t *testing.T) {
+	type step struct {
+		saw, gone client.Object
+		want      string
+		// quiet says that no replanning is needed.
+		quiet bool
+	}
+	const missing = `rejected: claim "data" does not exist in namespace default; create it`
+	const bound = "volumeName: pv"
+	owner := func(pod *corev1.Pod) *corev1.Pod {
+		pod.Labels = map[string]string{"app": "web"}
+		pod.OwnerReferences = object[corev1.Pod](t,
+			"metadata: {ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r, controller: true}]}").OwnerReferences
+		return pod
+	}
+	pod := func() *corev1.Pod { return podAt(t, "p", "p", "1", "") }
+	for _, test := range []struct {
+		name  string
+		pod   *corev1.Pod
+		steps []step
+	}{
+		{"a claim that binds", uses(pod(), "data"), []step{
+			{want: missing},
+			{saw: volumeClaimAt(t, "data", "c", "1", "storageClassName: fast"),
+				want: `rejected: storage class "fast" of claim "data" does not exist`},
+			{saw: classAt(t, "slow", "s", "1", "z", "true"), want: `rejected: storage class "fast" of claim "data" does not exist`, quiet: true},
+			{saw: classAt(t, "fast", "s", "2", "a", "false"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
+			{saw: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [b]]]"},
+			{saw: volumeClaimAt(t, "data", "c", "4", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
+			{saw: volumeAt(t, "pv", "v", "5", "c"), want: "places [[topology.kubernetes.io/zone In [c]]]"},
+			{gone: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [c]]]", quiet: true},
+			{gone: volumeClaimAt(t, "data", "c", "4", bound), want: missing},
+		}},
+		{"the default class", uses(pod(), "data"), []step{
+			{saw: volumeClaimAt(t, "data", "c", "1", ""),
+				want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
+			{saw: classAt(t, "one", "s", "2", "a", "true"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
+			{saw: classAt(t, "one", "s", "3", "a", "false"),
+				want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
+		}},
+		{"labels of namespaces", everywhere(pod(), "team: shop"), []step{
+			{want: "places []; apart from []"},
+			{saw: namespaceAt(t, "one", "n", "1", "team: shop"), want: "places []; apart from [one]"},
+			{saw: namespaceAt(t, "two", "n2", "2", "team: lab"), want: "places []; apart from [one]"},
+			{saw: namespaceAt(t, "two", "n2", "3", "team: shop"), want: "places []; apart from [one two]"},
+			{saw: namespaceAt(t, "two", "n2", "4", "team: shop"), want: "places []; apart from [one two]", quiet: true},
+			{gone: namespaceAt(t, "one", "n", "1", "team: shop"), want: "places []; apart from [two]"},
+		}},
+		{"the node of a disk", uses(pod(), "data"), []step{
+			{saw: volumeClaimAt(t, "data", "c", "1", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
+			{saw: diskAt(t, "pv", "v", "2", "host-1"), want: "places [[]]"},
+			{saw: nodeAt(t, "other", "o", "3", "", "kubernetes.io/hostname: host-2"), want: "places [[]]", quiet: true},
+			{saw: nodeAt(t, "n", "n", "4", "", "kubernetes.io/hostname: host-1"), want: "places [[kubernetes.io/hostname In [host-1]]]"},
+			{saw: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[kubernetes.io/hostname In [host-1]]]",
+				quiet: true},
+			{gone: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[]]"},
+		}},
+		{"what selects it", owner(pod()), []step{
+			{want: "places []"},
+			{saw: serviceAt(t, "others", "s2", "1", "app: db"), want: "places []", quiet: true},
+			{saw: serviceAt(t, "web", "s", "2", "app: web"), want: "places []; spread over [app In [web]]"},
+			{saw: serviceAt(t, "web", "s", "3", "app: web"), want: "places []; spread over [app In [web]]", quiet: true},
+			{saw: replicaSetAt(t, "web", "r", "4", "hash: x"), want: "places []; spread over [app In [web] hash In [x]]"},
+			{saw: serviceAt(t, "web", "s", "5", "app: db"), want: "places []; spread over [hash In [x]]"},
+			{gone: replicaSetAt(t, "web", "r", "4", "hash: x"), want: "places []"},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStore(t, Config{DefaultSpread: rackSpread})
+			s.Saw(test.pod)
+			wake := s.Subscribe(PodsPending)
+			for i, step := range test.steps {
+				if step.saw != nil {
+					s.Saw(step.saw)
+				}
+				if step.gone != nil {
+					s.Gone(step.gone)
+				}
+				if got := what(s); got != step.want {
+					t.Fatalf("step %d: %s\nwant %s", i, got, step.want)
+				}
+				if step.saw == nil && step.gone == nil {
+					continue
+				}
+				select {
+				case <-wake:
+					if step.quiet {
+						t.Errorf("step %d: nothing has changed, but the loop was woken", i)
+					}
+				default:
+					if !step.quiet {
+						t.Errorf("step %d: the loop was not woken", i)
+					}
+				}
+			}
+			s.Gone(test.pod)
+			if left := inside(s, func() int { return len(s.dependencies.dependents) + len(s.dependencies.dependsOn) }); left != 0 {
+				t.Errorf("%d dependencies remain of a deleted pod", left)
+			}
+		})
+	}
+}
+
+// TestOnlyWhoAskedIsConvertedAgain checks that an event of a claim converts only its own pods again.
+func TestOnlyWhoAskedIsConvertedAgain(t *testing.T) {
+	s := newStore(t, Config{})
+	for i := range 50 {
+		s.Saw(uses(podAt(t, fmt.Sprint("p", i), fmt.Sprint("u", i), "1", ""), fmt.Sprint("data-", i)))
+	}
+	before := map[string]*model.Pod{}
+	for _, p := range s.Snapshot(start).Rejected {
+		before[p.Name] = p
+	}
+	s.Saw(volumeClaimAt(t, "data-7", "c", "1", "storageClassName: none"))
+	for _, p := range s.Snapshot(start).Rejected {
+		if same := before[p.Name] == p; same == (p.Name == "p7") {
+			t.Errorf("pod %s is unchanged: %t", p.Name, same)
+		}
+	}
+	if len(before) != 50 {
+		t.Errorf("%d pods were rejected, want 50", len(before))
+	}
+}
+
+// TestSharedClaims checks that a claim of one pod does not distinguish the pod from its siblings, and that as soon as
+// another pod uses the claim, both must be in one zone.
+func TestSharedClaims(t *testing.T) {
+	const alone = "places [[topology.kubernetes.io/zone In [a]]]"
+	s := newStore(t, Config{})
+	s.Saw(classAt(t, "fast", "s", "1", "a", "false"))
+	for i := range 3 {
+		s.Saw(volumeClaimAt(t, fmt.Sprint("data-", i), fmt.Sprint("c", i), "1", "storageClassName: fast"))
+		s.Saw(uses(podAt(t, fmt.Sprint("p", i), fmt.Sprint("u", i), "1", ""), fmt.Sprint("data-", i)))
+	}
+	got := []string{what(s)}
+	second := uses(podAt(t, "second", "v", "2", ""), "data-0")
+	s.Saw(second)
+	for _, g := range s.Snapshot(start).Groups {
+		if len(g.Terms) > 0 {
+			got = append(got, fmt.Sprint(len(g.Pods), " with those of ", g.Terms[0].Selector.Requirements[0].Key))
+		}
+	}
+	s.Gone(second)
+	got = append(got, what(s))
+	if diff := cmp.Diff([]string{alone, "2 with those of volume:default/data-0", alone}, got); diff != "" {
+		t.Errorf("pods with one claim each, with a second pod for one of the claims, and without it (-want +got):\n%s", diff)
+	}
+}
+
+// TestOnePodAtATime checks that the next pod may use a ReadWriteOncePod claim when the pod that uses it is deleted.
+func TestOnePodAtATime(t *testing.T) {
+	s := newStore(t, Config{})
+	s.Saw(classAt(t, "fast", "s", "1", "a", "false"))
+	s.Saw(volumeClaimAt(t, "data", "c", "2", "storageClassName: fast, accessModes: [ReadWriteOncePod]"))
+	s.Saw(uses(podAt(t, "second", "2", "3", ""), "data"))
+	first := uses(podAt(t, "first", "1", "4", "n"), "data")
+	s.Saw(first)
+	if got := what(s); got != `rejected: claim "data" is ReadWriteOncePod and pod first has it` {
+		t.Errorf("with a bound pod that uses the claim: %s", got)
+	}
+	s.Gone(first)
+	if got := what(s); got != "places [[topology.kubernetes.io/zone In [a]]]" {
+		t.Errorf("after its deletion: %s", got)
+	}
+}
+
+func TestAttachLimits(t *testing.T) {
+	s := newStore(t, Config{})
+	limit := func() string {
+		n := s.Snapshot(start).Node("n")
+		for _, a := range n.Allocatable {
+			if model.IsVolumeResource(a.Name) {
+				return fmt.Sprint(a.Name, " ", a.Value)
+			}
+		}
+		return ""
+	}
+	s.Saw(csiNodeAt(t, "n", "x", "1", "5"))
+	s.Saw(nodeAt(t, "n", "n", "2", "id-1", registered))
+	s.Saw(claimAt(t, "c", "c", "3", "id-1", ""))
+	want := []string{"attachable-volumes-csi-csi.example 5", "attachable-volumes-csi-csi.example 0", ""}
+	got := []string{limit()}
+	s.Saw(csiNodeAt(t, "n", "x", "4", "0"))
+	got = append(got, limit())
+	s.Gone(csiNodeAt(t, "n", "x", "4", "0"))
+	got = append(got, limit())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("limits with a count of 5, of 0 and without a count (-want +got):\n%s", diff)
+	}
+}
+
+// TestWatchedKinds checks that Services and controllers, which are numerous, are watched only for default spread.
+func TestWatchedKinds(t *testing.T) {
+	plain, spread := newStore(t, Config{}), newStore(t, Config{DefaultSpread: rackSpread})
+	if len(plain.watched) != int(services) || len(spread.watched) != int(kinds) {
+		t.Errorf("%d kinds are watched without default spread and %d with, want %d and %d", len(plain.watched),
+			len(spread.watched), services, kinds)
+	}
+	for k := range kinds {
+		if got, ok := kindOf(k.prototype()); !ok || got != k {
+			t.Errorf("the prototype of %s is a %s", k, got)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package nodeclaim
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// Each step of a claim's lifecycle is reported by one line of the log at level info and one event on the claim. Both
+// follow the write of the condition for the step, so that each step is reported once.
+//
+//	launched nodeclaim --> registered nodeclaim --> initialized nodeclaim --> (disrupting nodes) --> deleted nodeclaim
+
+// manuallyCreated is the reason of a claim that the controller did not create.
+const manuallyCreated = "manual"
+
+// reportProgress reports the steps that the written status shows and the one before did not.
+func (r *Reconciler) reportProgress(ctx context.Context, claim *karpv1.NodeClaim, before *karpv1.NodeClaimStatus) {
+	past := &karpv1.NodeClaim{Status: *before.DeepCopy()}
+	news := func(condition string) bool {
+		return claim.Condition(condition).IsTrue() && !past.Condition(condition).IsTrue()
+	}
+	log, age := ctrl.LoggerFrom(ctx), r.Clock.Now().Sub(claim.CreationTimestamp.Time)
+	if news(karpv1.ConditionLaunched) {
+		i, reason, pods := r.instanceOf(claim), cmp.Or(claim.Annotations[karpv1.AnnotationBoughtBy], manuallyCreated),
+			len(strings.Fields(claim.Annotations[karpv1.AnnotationPods]))
+		log.Info("launched nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "instanceType", i.Type, "zone",
+			i.Zone, "capacityType", i.CapacityType,
+			"instanceID", i.ID, "providerID", claim.Status.ProviderID, "pricePerHour", i.Price, "reason", reason, "pods", pods)
+		r.Recorder.Emit(telemetry.Launched(claim, i, reason, pods))
+	}
+	if news(karpv1.ConditionRegistered) {
+		log.Info("registered nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName,
+			"providerID", claim.Status.ProviderID, "after", seconds(age))
+		r.Recorder.Emit(telemetry.Registered(claim, age))
+	}
+	if news(karpv1.ConditionInitialized) {
+		log.Info("initialized nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName,
+			"providerID", claim.Status.ProviderID, "after", seconds(age))
+		r.Recorder.Emit(telemetry.Initialized(claim, age))
+	}
+}
+
+// reportDeleted reports that the claim is gone.
+func (r *Reconciler) reportDeleted(ctx context.Context, claim *karpv1.NodeClaim) {
+	i, now, reason := r.instanceOf(claim), r.Clock.Now(), "deleted"
+	if c := claim.Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
+		reason = strings.ToLower(c.Reason)
+	}
+	took := now.Sub(claim.DeletionTimestamp.Time)
+	ctrl.LoggerFrom(ctx).Info("deleted nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node",
+		claim.Status.NodeName, "instanceID", i.ID,
+		"providerID", claim.Status.ProviderID, "reason", reason, "after", seconds(took), "lifetime",
+		seconds(now.Sub(claim.CreationTimestamp.Time)))
+	r.Recorder.Emit(telemetry.Terminated(claim, i, took))
+}
+
+// instanceOf returns the claim's description of its machine.
+func (r *Reconciler) instanceOf(claim *karpv1.NodeClaim) telemetry.Instance {
+	i := telemetry.Instance{ID: telemetry.InstanceID(claim.Status.ProviderID), Type: claim.Labels[corev1.LabelInstanceTypeStable],
+		Zone: claim.Labels[corev1.LabelTopologyZone], CapacityType: claim.Labels[karpv1.LabelCapacityType]}
+	if r.Price != nil {
+		i.Price = r.Price(claim)
+	}
+	return i
+}
+
+// seconds formats a duration in whole seconds.
+func seconds(d time.Duration) string { return d.Round(time.Second).String() }

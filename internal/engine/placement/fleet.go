@@ -1,0 +1,144 @@
+package placement
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// fleet is the new nodes of a plan so far, and what the limits of the pools leave. A what-if packs into a clone.
+type fleet struct {
+	snap     *model.Snapshot
+	opts     *Options
+	cache    *Cache
+	counters *counters
+	fit      *fitChecker
+	budget   *budget
+	pools    []*poolState
+	bins     []*bin
+	// reservations, releases and inversion are shared by the pools; the latter two by all clones as well.
+	reservations *reservations
+	releases     *releases
+	inversion    *inversion
+	scratch      *scratch
+}
+
+// releases records that limits or reservations have more left than before: recent since it was last examined, ever at
+// any time.
+type releases struct{ recent, ever bool }
+
+func (r *releases) note() { r.recent, r.ever = true, true }
+
+// reservations is how many more nodes each capacity reservation permits.
+type reservations struct {
+	left map[string]int
+	// usedUp names those that permit none, as a part of keys.
+	usedUp string
+}
+
+// add changes how many nodes the reservation permits.
+func (r *reservations) add(id string, n int) {
+	r.left[id] += n
+	r.update()
+}
+
+func (r *reservations) update() {
+	var ids []string
+	for id, left := range r.left {
+		if left <= 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	r.usedUp = strings.Join(ids, "\x00")
+}
+
+func newFleet(snap *model.Snapshot, opts *Options, fit *fitChecker, cache *Cache) fleet {
+	return fleet{snap: snap, opts: opts, cache: cache, counters: fit.admission.counters, fit: fit, budget: fit.budget,
+		reservations: &reservations{}, releases: &releases{}, inversion: &inversion{reserved: math.MaxInt32}, scratch: &scratch{}}
+}
+
+// poolOf returns the pool of a bin.
+func (f *fleet) poolOf(b *bin) *poolState { return f.pools[b.pool] }
+
+// fleetClone is what a clone has of its own, in one allocation.
+type fleetClone struct {
+	fleet        fleet
+	counters     counters
+	admission    admission
+	fit          fitChecker
+	reservations reservations
+}
+
+// clone returns a copy for a what-if that changes only these pools.
+func (f *fleet) clone(changing ...*poolState) *fleet {
+	own := &fleetClone{fleet: *f, counters: f.counters.withOwnTotals(), admission: *f.fit.admission, fit: *f.fit,
+		reservations: *f.reservations}
+	own.admission.counters, own.fit.admission = &own.counters, &own.admission
+	own.reservations.left = maps.Clone(own.reservations.left)
+	c := &own.fleet
+	c.counters, c.fit, c.reservations = &own.counters, &own.fit, &own.reservations
+	c.bins, c.pools = slices.Clone(f.bins), slices.Clone(f.pools)
+	for _, ps := range changing {
+		own := *f.pools[ps.index]
+		own.remaining, own.spotShare, own.reservations = slices.Clone(own.remaining), own.spotShare.clone(), c.reservations
+		c.pools[ps.index] = &own
+	}
+	return c
+}
+
+// adopt takes over the result of a what-if.
+func (f *fleet) adopt(c *fleet) {
+	f.bins = c.bins
+	copy(f.counters.totals, c.counters.totals)
+	*f.reservations = *c.reservations
+	for i, ps := range c.pools {
+		if ps != f.pools[i] {
+			*f.pools[i] = *ps
+			f.pools[i].reservations = f.reservations
+		}
+	}
+}
+
+// open creates the state of every pool.
+func (f *fleet) open() {
+	for i, p := range f.snap.Pools {
+		ps := newPoolState(p, f.cache.offeringsOf(p), f.reservations)
+		ps.index, ps.nodePrice = i, f.opts.NodePriceOf(p.PoolSpec)
+		ps.spotShare = spotShareOf(f.snap, p, f.opts.DecidedClaims)
+		f.pools = append(f.pools, ps)
+	}
+	f.inversion.served = slices.Repeat([]int32{math.MaxInt32}, len(f.pools))
+	if len(f.reservations.left) > 0 {
+		f.chargeInFlight()
+		f.reservations.update()
+	}
+}
+
+// chargeInFlight subtracts from the reservations what claims that are not launched yet will use. The provider does not
+// know of these claims.
+func (f *fleet) chargeInFlight() {
+	for _, n := range f.snap.Nodes {
+		pool := f.snap.Pool(n.Pool)
+		if n.Stage != model.Launching || n.Deleting || pool == nil || pool.Types == nil {
+			continue
+		}
+		_, classes := pool.Types.Offered(n.Row)
+		open := slices.ContainsFunc(classes, func(i int) bool { return pool.Types.Classes[i].ReservationID == "" })
+		if len(classes) > 0 && !open {
+			f.reservations.left[pool.Types.Classes[classes[0]].ReservationID]--
+		}
+	}
+}
+
+// cost returns that of the bins opened since from.
+func (f *fleet) cost(from int) int64 {
+	var sum int64
+	for _, b := range f.bins[from:] {
+		sum += b.lowest + f.poolOf(b).nodePrice
+	}
+	return sum
+}

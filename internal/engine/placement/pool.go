@@ -1,0 +1,232 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// poolState is the provisioning state of a pool: the rest of its limits, and cached facts about its types.
+type poolState struct {
+	spec *model.Pool
+	// index is its index in the fleet.
+	index int
+	// nodePrice is the cost of a node of the pool beyond its price, nano-USD per hour.
+	nodePrice int64
+	// special types are launched only for pods that request them.
+	special bitset.Set
+	// remaining of each limited resource, model.NoLimit for others; nodes likewise.
+	remaining []int64
+	nodes     int64
+	// reservations is how many more nodes each reservation permits. All pools share it.
+	reservations *reservations
+	// minimums are the requirements with minValues.
+	minimums []minimum
+	// offers by the words of a row: groups with the same requirements see the same types.
+	offers map[string]*offer
+	// priceLists by set of classes, and claimParts by row and types.
+	priceLists map[string][]typeOffering
+	// daemons are the daemons that are certain to run on every node.
+	daemons    []daemonPod
+	claimParts map[string]*claimParts
+	// spotShare limits the part of one type in one zone in the pool's spot capacity; nil without a limit.
+	spotShare *spotShare
+}
+
+// minimum is a requirement of the pool with minValues: the types of a claim must have that many values of the label.
+type minimum struct {
+	key  string
+	need int
+	// values by type, as small numbers.
+	values [][]int
+	count  int
+}
+
+func newPoolState(p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
+	ps := &poolState{spec: p, nodes: model.NoLimit, reservations: reservations, special: g.special, minimums: g.minimums,
+		offers: g.offers, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
+	if p.NodeLimit != model.NoLimit {
+		ps.nodes = max(0, p.NodeLimit-int64(p.Nodes))
+	}
+	ps.remaining = slices.Clone(p.Limit)
+	for r, limit := range ps.remaining {
+		if limit != model.NoLimit {
+			ps.remaining[r] = max(0, limit-p.Used.At(quantity.Resource(r)))
+		}
+	}
+	if !g.reserved {
+		return ps
+	}
+	for t := range p.Types.Catalogue.Types {
+		for _, o := range p.Types.Catalogue.Types[t].Offerings {
+			ps.reserve(o)
+		}
+	}
+	return ps
+}
+
+// reserve records how many nodes a reservation permits: the least that any of its offerings states.
+func (ps *poolState) reserve(o model.Offering) {
+	if o.ReservationID == "" {
+		return
+	}
+	count := o.ReservationCount
+	if !o.Available {
+		count = 0
+	}
+	if ps.reservations.left == nil {
+		ps.reservations.left = map[string]int{}
+	}
+	if known, has := ps.reservations.left[o.ReservationID]; !has || count < known {
+		ps.reservations.left[o.ReservationID] = count
+	}
+}
+
+// open reports whether nodes of the pool can be launched at all.
+func (ps *poolState) open() bool { return ps.usable() && ps.nodes != 0 }
+
+// usable reports whether nodes of the pool could be launched without its limit on nodes.
+func (ps *poolState) usable() bool {
+	return ps.spec.Blocked == nil && ps.spec.Valid && ps.spec.Types != nil
+}
+
+// addDomains adds the atoms of the key that nodes of the pool may have. For a label that the pool leaves open, the
+// domains are the values that some object names or, if there are none, the one that a node would get. "Any other value"
+// is not a domain: as soon as one node had it there would be yet another.
+func (ps *poolState) addDomains(space *label.Space, key label.Key, set bitset.Set) {
+	single := false
+	for atom := range space.Atoms(key) {
+		if space.IsValue(key, atom) && ps.launchableIn(space, key, atom) {
+			set.Add(atom)
+			single = true
+		}
+	}
+	if ps.launchableIn(space, key, space.Absent(key)) {
+		set.Add(space.Absent(key))
+	}
+	if single {
+		return
+	}
+	if value, ok := space.Pick(ps.spec.Start, key); ok && ps.launchableIn(space, key, space.Atom(key, value)) {
+		set.Add(space.Atom(key, value))
+	}
+}
+
+func (ps *poolState) launchableIn(space *label.Space, key label.Key, atom int) bool {
+	if !space.HasAtom(ps.spec.Start, key, atom) {
+		return false
+	}
+	row := slices.Clone(ps.spec.Start)
+	space.SetOnly(row, key, atom)
+	types := ps.spec.Eligible.Clone()
+	onSale, _ := ps.spec.Types.Offered(row)
+	return ps.spec.Types.Narrow(types, row, key) && types.Intersects(onSale)
+}
+
+// minimumsOf numbers the values that the types have of each label with minValues.
+func minimumsOf(p *model.Pool) []minimum {
+	var list []minimum
+	for _, req := range p.Requirements {
+		if req.MinValues <= 0 {
+			continue
+		}
+		n := minimum{key: req.Key, need: req.MinValues, values: make([][]int, p.Types.Len())}
+		numbers := map[string]int{}
+		for t := range p.Types.Catalogue.Types {
+			for _, v := range valuesOf(&p.Types.Catalogue.Types[t], req.Key) {
+				if _, known := numbers[v]; !known {
+					numbers[v] = len(numbers)
+				}
+				n.values[t] = append(n.values[t], numbers[v])
+			}
+		}
+		n.count = len(numbers)
+		list = append(list, n)
+	}
+	return list
+}
+
+func valuesOf(t *model.InstanceType, key string) []string {
+	var values []string
+	for _, r := range t.Requirements {
+		if r.Key == key && r.Operator == label.In {
+			values = append(values, r.Values...)
+		}
+	}
+	switch key {
+	case model.LabelType:
+		return []string{t.Name}
+	case model.LabelZone:
+		for _, o := range t.Offerings {
+			values = append(values, o.Zone)
+		}
+	case model.LabelCapacityType:
+		for _, o := range t.Offerings {
+			values = append(values, o.CapacityType)
+		}
+	}
+	return values
+}
+
+// diverse checks that the types satisfy minValues, and returns the first unmet requirement.
+func (ps *poolState) diverse(types bitset.Set) plan.Verdict {
+	for i := range ps.minimums {
+		n := &ps.minimums[i]
+		if have := n.have(types); have < n.need {
+			return plan.Verdict{Code: plan.MinValuesUnmet, Need: int64(n.need), Have: int64(have)}
+		}
+	}
+	return plan.Verdict{}
+}
+
+// have returns how many values of the label the types have together.
+func (n *minimum) have(types bitset.Set) int {
+	seen := bitset.New(n.count)
+	for t := range types.All() {
+		for _, v := range n.values[t] {
+			seen.Add(v)
+		}
+	}
+	return seen.Count()
+}
+
+// holds reports whether a node of the type can hold a pod of the group in addition to the daemons.
+func (ps *poolState) holds(g *model.Group, kind int) bool {
+	return g.Requests.Fits(ps.spec.Net[kind]) && ps.spec.PortsFree(kind, g.HostPorts)
+}
+
+// leastDaemons returns the daemon requests that are common to all of the types.
+func (ps *poolState) leastDaemons(kinds bitset.Set) quantity.Vector {
+	var least quantity.Vector
+	first := true
+	for t := range kinds.All() {
+		if first {
+			least, first = ps.spec.Daemons[t], false
+		}
+		least = least.Min(ps.spec.Daemons[t])
+	}
+	return least
+}
+
+// withMinimums adds the pool's minValues to the requirements, lowered to what the types have where that is allowed. A
+// list of values is never shorter than its minValues: the API would refuse the claim.
+func (ps *poolState) withMinimums(reqs []label.Requirement, kinds bitset.Set) []label.Requirement {
+	for i := range ps.minimums {
+		n := &ps.minimums[i]
+		at := slices.IndexFunc(reqs, func(req label.Requirement) bool { return req.Key == n.key })
+		if at < 0 {
+			at = len(reqs)
+			reqs = append(reqs, label.Requirement{Key: n.key, Operator: label.Exists})
+		}
+		least := min(n.need, n.have(kinds))
+		if reqs[at].Operator == label.In {
+			least = min(least, len(reqs[at].Values))
+		}
+		reqs[at].MinValues = max(reqs[at].MinValues, least)
+	}
+	return reqs
+}

@@ -1,0 +1,234 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+)
+
+// This file computes the offerings of AWS pools from their node classes, by the same code that the provider uses. AWS
+// is queried only with --cloud-provider=aws. Otherwise types and prices are the built-in ones, and the answer
+// contains their date.
+
+// refreshEvery is how long types and prices of AWS are cached for a verb that reads repeatedly.
+const refreshEvery = 15 * time.Minute
+
+// awsPrices holds the types and prices of a region. It is kept between readings.
+type awsPrices struct {
+	showcase *aws.Showcase
+	opts     aws.ShowcaseOptions
+	asked    time.Time
+}
+
+// stockAWS computes the offerings of each class that AWS pools name. Live classes are used as they are. For classes
+// of files, it assumes what the controller has not resolved yet.
+func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*PriceList, error) {
+	showcase, err := l.showcaseOf(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	o.observeMemory(showcase)
+	sold := newSaleOfAWS(showcase.Source())
+	for _, name := range o.classNamesOfAWS() {
+		sold.Catalogues = append(sold.Catalogues, o.stockOf(showcase, name, live))
+	}
+	for _, p := range o.pools {
+		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind != awsv1.Kind {
+			sold.Catalogues = append(sold.Catalogues, priceListEntry{Pools: []string{p.object.Name},
+				Reason: fmt.Sprintf("spec.template.spec.nodeClassRef: is of the kind %s, want %s", ref.Kind, awsv1.Kind)})
+		}
+	}
+	return sold, nil
+}
+
+func newSaleOfAWS(source string) *PriceList {
+	return &PriceList{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: source}
+}
+
+// unknownOfAWS returns a price list that reports that the offerings and prices of AWS pools are not known.
+func (o *Manifests) unknownOfAWS(why string) *PriceList {
+	unknown := newSaleOfAWS("those of pools of the kind " + awsv1.Kind + " are not known: " + why)
+	for _, name := range o.classNamesOfAWS() {
+		unknown.Catalogues = append(unknown.Catalogues, priceListEntry{Class: name, Reason: "what the pool can launch is not known: " + why})
+	}
+	return unknown
+}
+
+// classNamesOfAWS returns the classes that AWS pools name, in the order of the pools.
+func (o *Manifests) classNamesOfAWS() []string {
+	var list []string
+	for _, p := range o.pools {
+		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && !slices.Contains(list, ref.Name) {
+			list = append(list, ref.Name)
+		}
+	}
+	return list
+}
+
+// observeMemory passes the actual memory of nodes to the showcase, as the controller learns it.
+func (o *Manifests) observeMemory(showcase *aws.Showcase) {
+	for _, m := range o.machinesOf() {
+		claim, node := m.Claim(), m.Node()
+		if claim != nil && node != nil && node.Labels[karpv1.LabelRegistered] == "true" {
+			showcase.Observe(node.Labels[corev1.LabelInstanceTypeStable], claim.Status.ImageID, node.Status.Capacity.Memory().Value())
+		}
+	}
+	if err := showcase.Restore(o.memory); err != nil {
+		o.assume(OneLine(err))
+	}
+}
+
+// stockOf returns the offerings of one class.
+func (o *Manifests) stockOf(showcase *aws.Showcase, name string, live bool) priceListEntry {
+	stock := priceListEntry{Class: name}
+	found, known := o.classesOfAWS[name]
+	var err error
+	var assumed string
+	switch {
+	case found.wrong != nil:
+		err = fmt.Errorf("%s %s: %w", awsv1.Kind, name, found.wrong)
+	case !known && live:
+		err = fmt.Errorf("%s %q does not exist", awsv1.Kind, name)
+	case !known:
+		family := awsv1.FamilyAL2023
+		stock.Types, assumed, err = showcase.Assumed(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: awsv1.EC2NodeClassSpec{AMIFamily: &family}}, o.zonesNamed())
+		o.assume(fmt.Sprintf("%s %s is not among the files: taken as one of AL2023 with %s", awsv1.Kind, name, assumed))
+	case found.live:
+		stock.Types, err = showcase.Catalogue(found.object)
+	default:
+		stock.Types, assumed, err = showcase.Assumed(found.object, o.zonesNamed())
+		if assumed != "" {
+			o.assume(fmt.Sprintf("%s %s has no status, which the controller would fill in: taken to have %s", awsv1.Kind, name, assumed))
+		}
+	}
+	if err != nil {
+		return priceListEntry{Class: name, Reason: OneLine(err)}
+	}
+	return stock
+}
+
+// assume records an assumption of the answer.
+func (o *Manifests) assume(text string) { o.assumed = append(o.assumed, text) }
+
+// classOfAWS is an EC2NodeClass, and the error with which the API server would reject it.
+type classOfAWS struct {
+	sourced[*awsv1.EC2NodeClass]
+	wrong error
+}
+
+// takeClass adds a class. A class of a file replaces the cluster's class of that name, and later gets its status
+// (resolveClass).
+func (o *Manifests) takeClass(origin string, class *awsv1.EC2NodeClass, live bool) {
+	taken := classOfAWS{sourced: sourced[*awsv1.EC2NodeClass]{class, origin, live}}
+	if !live && o.violates(origin, metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}, class) {
+		taken.wrong = fmt.Errorf("the API server would refuse it")
+	}
+	o.classesOfAWS[class.Name] = taken
+}
+
+// resolveClass gives a class of a file the status of the cluster's class of that name.
+func (o *Manifests) resolveClass(class *awsv1.EC2NodeClass) {
+	if given, known := o.classesOfAWS[class.Name]; known && !given.live && len(given.object.Status.Subnets) == 0 {
+		given.object.Status = class.Status
+	}
+}
+
+// ofAWS reports whether any pool belongs to AWS.
+func (o *Manifests) ofAWS() bool {
+	return slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool {
+		return p.object.Spec.Template.Spec.NodeClassRef.Group == awsv1.Group
+	})
+}
+
+// showcaseOf returns the showcase of the cluster's region. It reuses the previous one if possible.
+func (l *Cluster) showcaseOf(ctx context.Context, o *Manifests) (*aws.Showcase, error) {
+	opts := aws.ShowcaseOptions{Region: o.regionOfAWS(), MemoryOverheadPercent: l.MemoryOverhead, ReservedENIs: l.ReservedENIs, IPv6: o.ipv6}
+	if l.aws.showcase == nil || l.aws.opts != opts {
+		l.aws = awsPrices{showcase: aws.NewShowcase(opts), opts: opts}
+	}
+	if l.CloudProvider != "aws" || time.Since(l.aws.asked) < refreshEvery {
+		return l.aws.showcase, nil
+	}
+	cfg, err := aws.ConfigIn(ctx, "karpenter.sh-"+l.Version, opts.Region)
+	if err == nil {
+		err = l.aws.showcase.Refresh(ctx, aws.ClientsOf(cfg))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; without --cloud-provider=aws types and prices are those built in", err)
+	}
+	l.aws.asked = time.Now()
+	return l.aws.showcase, nil
+}
+
+// regionOfAWS returns the region of the cluster, from the first of these sources: the subnets of its classes, its
+// nodes, the requirements of its pools, the environment; else us-east-1.
+func (o *Manifests) regionOfAWS() string {
+	for _, name := range slices.Sorted(maps.Keys(o.classesOfAWS)) {
+		for _, subnet := range o.classesOfAWS[name].object.Status.Subnets {
+			if region := aws.RegionOf(subnet.Zone); region != "" {
+				return region
+			}
+		}
+	}
+	for _, n := range o.nodes {
+		if region := cmp.Or(n.object.Labels[corev1.LabelTopologyRegion], aws.RegionOf(n.object.Labels[corev1.LabelTopologyZone])); aws.RegionOf(region) != "" {
+			return region
+		}
+	}
+	for _, zone := range o.zonesNamed() {
+		if region := aws.RegionOf(zone); region != "" {
+			return region
+		}
+	}
+	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+}
+
+// zonesNamed returns the zones and regions of nodes and pool requirements, sorted, those of the first pool first.
+func (o *Manifests) zonesNamed() []string {
+	var named []string
+	for _, p := range o.pools {
+		for _, r := range p.object.Spec.Template.Spec.Requirements {
+			if (r.Key == corev1.LabelTopologyZone || r.Key == corev1.LabelTopologyRegion) && string(r.Operator) == string(corev1.NodeSelectorOpIn) {
+				named = append(named, r.Values...)
+			}
+		}
+	}
+	for _, n := range o.nodes {
+		if zone := n.object.Labels[corev1.LabelTopologyZone]; zone != "" {
+			named = append(named, zone)
+		}
+	}
+	return named
+}
+
+// readAWS reads the objects of a cluster that matter only to AWS pools: their classes, and, if permitted, the memory
+// of nodes that the controller has observed.
+func (l *Cluster) readAWS(ctx context.Context, c client.Client, o *Manifests) error {
+	if err := l.list(ctx, c, o, &awsv1.EC2NodeClassList{}); err != nil {
+		return err
+	}
+	stored := &corev1.ConfigMapList{}
+	if err := c.List(ctx, stored, client.MatchingFields{"metadata.name": aws.MemoryConfigMap}, client.Limit(PageSize)); err != nil {
+		o.assume("memory seen on nodes: " + OneLine(err) + "; types of which no node runs have the estimate")
+		return nil
+	}
+	for i := range stored.Items {
+		if stored.Items[i].Name == aws.MemoryConfigMap {
+			o.memory = stored.Items[i].Data
+		}
+	}
+	return nil
+}

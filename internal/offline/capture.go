@@ -1,0 +1,275 @@
+package offline
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A capture is one decision with all its inputs, so that it can be reproduced elsewhere.
+const (
+	captureVersion = "simulate.karpenter-go.github.io/v1alpha1"
+	captureKind    = "Capture"
+)
+
+// captureDocument is the file. docs/simulate.md describes it for users.
+type captureDocument struct {
+	metav1.TypeMeta `json:",inline"`
+	Input           captureInput    `json:"input"`
+	Options         captureOptions  `json:"options"`
+	Answer          json.RawMessage `json:"answer"`
+}
+
+// captureInput holds the original objects of files and of a cluster, and the available offerings.
+type captureInput struct {
+	Objects []json.RawMessage `json:"objects"`
+	Cluster []json.RawMessage `json:"cluster,omitempty"`
+	Sale    *PriceList        `json:"sale"`
+}
+
+type captureOptions struct {
+	Now               time.Time `json:"now"`
+	PreferencePolicy  string    `json:"preferencePolicy"`
+	MinValuesPolicy   string    `json:"minValuesPolicy"`
+	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
+	PackingEffort     int       `json:"packingEffort"`
+	WorkBudget        int       `json:"workBudget,omitempty"`
+	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
+	MaxPods           int       `json:"maxPods,omitempty"`
+	// Namespace is that of objects without one; empty means default.
+	Namespace string `json:"namespace,omitempty"`
+	// Disrupt is set if the decision was about disruption.
+	Disrupt *captureDisrupt `json:"disrupt,omitempty"`
+}
+
+// captureDisrupt holds the options of --disrupt. Money is USD, and USD per hour.
+type captureDisrupt struct {
+	UntilStable bool            `json:"untilStable"`
+	Payback     metav1.Duration `json:"payback"`
+	// MinStay was equal to Payback in captures that do not have it.
+	MinStay   *metav1.Duration `json:"minStay,omitempty"`
+	MovePrice float64          `json:"movePrice"`
+	MinSaving float64          `json:"minSaving"`
+	// FeatureGates is the value of the flag.
+	FeatureGates string `json:"featureGates,omitempty"`
+}
+
+func (o *captureOptions) policy() Policy {
+	p := Policy{Preferences: o.PreferencePolicy, MinValues: o.MinValuesPolicy, NodePrice: o.NodeOverheadPrice,
+		PackingEffort: o.PackingEffort, WorkBudget: o.WorkBudget,
+		SchedulerConfig: o.SchedulerConfig}
+	if d := o.Disrupt; d != nil {
+		p.FeatureGates = d.FeatureGates
+		p.UntilStable, p.Economics = d.UntilStable,
+			Economics{d.Payback.Duration, cmp.Or(d.MinStay, &d.Payback).Duration, d.MovePrice, d.MinSaving}
+	}
+	return p
+}
+
+// WriteCapture writes the input, the policy and the answer to a file, which replay reads.
+func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	document := captureDocument{
+		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
+		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
+		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
+			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig, MaxPods: w.mostPods, Namespace: w.home},
+		Answer: text,
+	}
+	if _, disrupt := a.(*DisruptAnswer); disrupt {
+		document.Options.Disrupt = &captureDisrupt{p.UntilStable, metav1.Duration{Duration: p.Economics.Payback},
+			&metav1.Duration{Duration: p.Economics.MinStay}, p.Economics.MovePrice, p.Economics.MinSaving, p.FeatureGates}
+	}
+	data, err := json.MarshalIndent(document, "", " ")
+	if err != nil {
+		return fmt.Errorf("encoding the capture: %w", err)
+	}
+	return writeFile(path, append(data, '\n'))
+}
+
+// readCapture adds the input of a capture to that of other files.
+func (o *Manifests) readCapture(origin string, text []byte) {
+	document, err := parseCapture(text)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: %w", origin, err))
+		return
+	}
+	o.takeCapture(origin, document)
+}
+
+func parseCapture(text []byte) (*captureDocument, error) {
+	var document captureDocument
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	switch err := decoder.Decode(&document); {
+	case err != nil:
+		return nil, fmt.Errorf("is no capture: %s", OneLine(err))
+	case document.APIVersion != captureVersion || document.Kind != captureKind:
+		return nil, fmt.Errorf("is %s of %s, want %s of %s", document.Kind, document.APIVersion, captureKind, captureVersion)
+	case document.Input.Sale == nil:
+		return nil, fmt.Errorf("input.sale: is missing, want the offerings")
+	}
+	return &document, nil
+}
+
+func (o *Manifests) takeCapture(origin string, document *captureDocument) {
+	o.sale, o.options = document.Input.Sale, &document.Options
+	o.home = cmp.Or(o.home, document.Options.Namespace)
+	for i, text := range document.Input.Objects {
+		o.read(fmt.Sprintf("%s: input.objects[%d]", origin, i), text)
+	}
+	for i, text := range document.Input.Cluster {
+		o.readLive(fmt.Sprintf("%s: input.cluster[%d]", origin, i), text)
+	}
+}
+
+// readLive adds an object of a cluster.
+func (o *Manifests) readLive(origin string, text []byte) {
+	var head objectHead
+	if err := json.Unmarshal(text, &head); err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
+		return
+	}
+	bounded := o.bounded(origin, &head, text)
+	if bounded == nil {
+		return
+	}
+	object, _, err := o.decoder.Decode(bounded, nil, nil)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+		return
+	}
+	if o.take(origin, object, true) && o.keep {
+		o.seenIn = append(o.seenIn, bytes.Clone(text))
+	}
+}
+
+// Brief returns the answer as one line: new nodes, their price in USD per hour, and pods that no node takes.
+func (a *LaunchAnswer) Brief() string {
+	return fmt.Sprintf("%s for %.4f USD per hour, %s unschedulable", plural(len(a.Nodes), "new node"), a.PricePerHour,
+		plural(len(a.Unschedulable), "pod"))
+}
+
+// Replayed is the comparison of a recorded decision with the same decision now.
+type Replayed struct {
+	// Before and Now are the answers in a clause each. Differs lists the fields that differ.
+	Before, Now string
+	Differs     []string
+	// Problems are errors of objects in the capture.
+	Problems []error
+	// Flags are those of simulate that request this kind of answer.
+	Flags string
+}
+
+// Replay repeats the decision of a capture. Objects in it that cannot be read were unreadable before, or were damaged
+// since; the answers are compared regardless.
+func Replay(path string) (*Replayed, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return nil, inputErrorf("reading the capture: %w", err)
+	}
+	document, err := parseCapture(data)
+	if err != nil {
+		return nil, inputErrorf("%s: %w", path, err)
+	}
+	o, err := newManifests()
+	if err != nil {
+		return nil, err
+	}
+	p := document.Options.policy()
+	if err := p.Check(); err != nil {
+		return nil, inputErrorf("%s: options: %w", path, err)
+	}
+	if document.Options.MaxPods > 0 {
+		o.mostPods = document.Options.MaxPods
+	}
+	o.takeCapture(path, document)
+	w, err := newInputSet(o, time.Time{}, p)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replayed{}
+	var fresh Answer
+	if document.Options.Disrupt == nil {
+		fresh = w.Decide(&p, 1).Answer()
+	} else {
+		fresh = w.Disrupt(&p, 1).Answer()
+		r.Flags = " --disrupt"
+		if p.UntilStable {
+			r.Flags += " --until-stable"
+		}
+	}
+	before, differs, err := compareAnswers(document.Answer, fresh)
+	if err != nil {
+		return nil, inputErrorf("%s: answer: %w", path, err)
+	}
+	r.Before, r.Now, r.Differs, r.Problems = before.Brief(), fresh.Brief(), differs, w.Problems
+	return r, nil
+}
+
+// compareAnswers returns the fields in which a recorded answer and a new one differ in any byte, except statistics.
+func compareAnswers(recorded json.RawMessage, fresh Answer) (before Answer, differs []string, err error) {
+	before = emptyLike(fresh)
+	decoder := json.NewDecoder(bytes.NewReader(recorded))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(before); err != nil {
+		return nil, nil, err
+	}
+	old, err := fieldsOf(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	current, err := fieldsOf(fresh)
+	if err != nil {
+		return nil, nil, err
+	}
+	for name := range old {
+		if !bytes.Equal(old[name], current[name]) {
+			differs = append(differs, name)
+		}
+	}
+	for name := range current {
+		if _, had := old[name]; !had {
+			differs = append(differs, name)
+		}
+	}
+	slices.Sort(differs)
+	return before, differs, nil
+}
+
+// emptyLike returns an empty report of the same kind.
+func emptyLike(r Answer) Answer {
+	if _, disrupt := r.(*DisruptAnswer); disrupt {
+		return &DisruptAnswer{}
+	}
+	return &LaunchAnswer{}
+}
+
+// fieldsOf returns the fields of a report except the statistics, which differ each time.
+func fieldsOf(r Answer) (map[string]json.RawMessage, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	err = json.Unmarshal(text, &fields)
+	delete(fields, "stats")
+	return fields, err
+}
+
+// writeFile writes the data to a file.
+func writeFile(path string, data []byte) error {
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		return fmt.Errorf("writing: %w", Readable(err))
+	}
+	return nil
+}

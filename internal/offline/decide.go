@@ -1,0 +1,68 @@
+package offline
+
+import (
+	"io"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Answer is an answer of either kind.
+type Answer interface {
+	WriteText(io.Writer) error
+	WriteJSON(io.Writer) error
+	// brief returns the answer in one clause.
+	Brief() string
+}
+
+// newInputSet completes the objects that were read.
+func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
+	o.finish()
+	w := &InputSet{Manifests: o, now: o.newest}
+	if w.now.IsZero() {
+		w.now = time.Unix(0, 0)
+	}
+	if o.options != nil {
+		w.now = o.options.Now
+	}
+	if !now.IsZero() {
+		w.now = now
+	}
+	w.now = w.now.UTC()
+	var err error
+	if w.defaultSpread, err = convert.ParseSchedulerConfig(p.SchedulerConfig); err != nil {
+		return nil, inputErrorf("--scheduler-config: %w", err)
+	}
+	w.prepare()
+	return w, nil
+}
+
+// Decision is a plan and its input.
+type Decision struct {
+	told  *converted
+	snap  *model.Snapshot
+	plan  *plan.Provision
+	opts  placement.Options
+	stats *Stats
+	// source is the source of the prices.
+	source string
+}
+
+// Decide converts the objects and decides, rounds times. No state is kept between rounds.
+func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
+	opts := p.options()
+	var d *Decision
+	for range rounds {
+		d = &Decision{opts: opts, source: w.sale.Source}
+		d.stats = measure(func() {
+			d.told = w.convert()
+			d.snap = d.told.builder.Snapshot(w.now)
+			d.plan = plan.Restrain(d.snap, placement.Schedule(d.snap, opts))
+		})
+	}
+	w.Problems = append(w.Problems, d.told.problems...)
+	return d
+}

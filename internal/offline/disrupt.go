@@ -1,0 +1,204 @@
+package offline
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// DisruptAnswer is the output of the verb with --disrupt; docs/simulate.md describes it for users. Money is USD per
+// hour.
+type DisruptAnswer struct {
+	Before FleetFigures `json:"before"`
+	Steps  []Step       `json:"steps"`
+	After  FleetFigures `json:"after"`
+	// These are lower bounds of the fleet's price and cost for any plan that keeps the nodes that must be kept.
+	LowerBoundPerHour     float64    `json:"lowerBoundPerHour"`
+	LowerBoundCostPerHour float64    `json:"lowerBoundCostPerHour"`
+	Kept                  []KeptNode `json:"kept"`
+	// UnderWay counts nodes of commands that were started before. No step concerns them.
+	UnderWay int `json:"underWay,omitempty"`
+	// PriceSource is the source and the date of prices; omitted for invented prices.
+	PriceSource string `json:"priceSource,omitempty"`
+	Stats       *Stats `json:"stats,omitempty"`
+}
+
+// FleetFigures covers all nodes with claims, including those being launched.
+type FleetFigures struct {
+	Nodes        int     `json:"nodes"`
+	PricePerHour float64 `json:"pricePerHour"`
+	// CostPerHour includes the costs of nodes beyond their price.
+	CostPerHour float64 `json:"costPerHour"`
+}
+
+// Step is one command.
+type Step struct {
+	// Reason and Method are spelled as in budgets and metrics. A renewal has no method.
+	Reason string       `json:"reason"`
+	Method string       `json:"method"`
+	Remove []string     `json:"remove"`
+	Add    []AddedNode  `json:"add"`
+	Moved  int          `json:"podsMoved"`
+	Moves  []PodMove    `json:"moves"`
+	Saving float64      `json:"savingPerHour"`
+	Score  *float64     `json:"score"`
+	After  FleetFigures `json:"after"`
+}
+
+// AddedNode is a node to launch, as its cheapest offering. Its name is that of its claim. The same pods give the same
+// name.
+type AddedNode struct {
+	Name         string  `json:"name"`
+	NodePool     string  `json:"nodePool"`
+	InstanceType string  `json:"instanceType"`
+	Zone         string  `json:"zone"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+// KeptNode is a node that is kept after all steps, and why.
+type KeptNode struct {
+	Node    string       `json:"node"`
+	Reasons []KeptReason `json:"reasons"`
+}
+
+// DisruptDecision is a decision about nodes and its input.
+type DisruptDecision struct {
+	opts  disruption.Options
+	first *model.Snapshot
+	// last is the snapshot after the steps, proposal the last proposal.
+	last     *model.Snapshot
+	proposal disruption.Proposal
+	steps    []decidedStep
+	stats    *Stats
+	// source is the source of the prices.
+	source string
+}
+
+// decidedStep is a command and the fleet after it.
+type decidedStep struct {
+	plan.Command
+	moves []PodMove
+	score *float64
+	after FleetFigures
+}
+
+// Disrupt converts the objects and decides which nodes should be removed, rounds times. No state is kept between
+// rounds.
+func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
+	var d *DisruptDecision
+	var problems []error
+	for round := range rounds {
+		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source}
+		d.stats = measure(func() {
+			told := w.convert()
+			problems = told.problems
+			d.first = told.builder.Snapshot(w.now)
+			if round == rounds-1 {
+				w.release()
+			}
+			d.run(p.UntilStable)
+		})
+	}
+	w.Problems = append(w.Problems, problems...)
+	return d
+}
+
+// release drops references to objects that are no longer needed, because the next steps need more memory.
+func (w *InputSet) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
+
+// run proposes and applies commands: once, or until none is proposed. The time does not advance, so that no step
+// reverts the launches and moves of another one.
+func (d *DisruptDecision) run(untilStable bool) {
+	d.last = d.first
+	for {
+		d.proposal = disruption.Propose(d.last, d.opts)
+		snap := d.last
+		for _, c := range d.proposal.Commands {
+			step := decidedStep{Command: c, moves: movesOf(snap, &c)}
+			if score, priced := d.opts.Score(snap, &c); priced {
+				step.score = &score
+			}
+			d.last = disruption.After(d.last, c)
+			step.after = d.figures(d.last)
+			d.steps = append(d.steps, step)
+		}
+		if !untilStable || len(d.proposal.Commands) == 0 {
+			return
+		}
+	}
+}
+
+func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
+	var f FleetFigures
+	var price, cost int64
+	for _, n := range snap.Nodes {
+		if n.Ours() {
+			f.Nodes++
+			price += n.LeastPrice()
+			cost += d.opts.CostOf(snap, n)
+		}
+	}
+	f.PricePerHour, f.CostPerHour = usd(price), usd(cost)
+	return f
+}
+
+// Answer converts the decision to words and figures.
+func (d *DisruptDecision) Answer() *DisruptAnswer {
+	a := &DisruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []Step{}, Kept: []KeptNode{},
+		PriceSource: d.source, Stats: d.stats}
+	for i := range d.steps {
+		a.Steps = append(a.Steps, d.steps[i].told())
+	}
+	for _, n := range d.first.Nodes {
+		if n.Command != "" {
+			a.UnderWay++
+		}
+	}
+	a.Kept = keptNodes(d.last, d.proposal.Kept)
+	price, cost := disruption.LeastCost(d.first, d.opts, func(*model.Node) bool { return true })
+	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
+	return a
+}
+
+func (s *decidedStep) told() Step {
+	step := Step{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []AddedNode{}, Moved: s.Worth.Pods,
+		Moves:  append([]PodMove{}, s.moves...),
+		Saving: usd(s.Worth.Saving), Score: s.score, After: s.after}
+	for _, c := range s.Candidates {
+		step.Remove = append(step.Remove, c.Node)
+	}
+	for i := range s.Replacements {
+		r := &s.Replacements[i]
+		if len(r.Options) == 0 {
+			continue
+		}
+		o := r.Options[0]
+		step.Add = append(step.Add, AddedNode{r.Name, r.Pool, o.Type, o.Zone, o.CapacityType, usd(o.Price)})
+	}
+	return step
+}
+
+// keptNodes groups the entries of a proposal by node.
+func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []KeptNode {
+	list := []KeptNode{}
+	for _, k := range kept {
+		if len(list) == 0 || list[len(list)-1].Node != k.Node {
+			list = append(list, KeptNode{Node: k.Node})
+		}
+		n := &list[len(list)-1]
+		n.Reasons = append(n.Reasons, keptReasonOf(snap, k))
+	}
+	return list
+}
+
+// WriteJSON writes the answer as one JSON object, whose fields simulate documents.
+func (a *DisruptAnswer) WriteJSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(a)
+}

@@ -1,0 +1,138 @@
+package offline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/top"
+)
+
+// Fleet decides, and returns the nodes with their contents and costs, and the pods without a node. Of these it returns
+// those of a namespace; an empty namespace means all namespaces.
+func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
+	d := w.Decide(p, 1)
+	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods(namespace)}
+	var used, usable quantity.Vector
+	var price int64
+	for _, n := range d.snap.Nodes {
+		fleet.Nodes = append(fleet.Nodes, nodeLineOf(d.snap, n))
+		fleet.Pods += len(n.Pods)
+		if n.Stage >= model.Registered {
+			used, usable = used.Add(n.Used), usable.Add(n.Usable)
+		}
+		if n.Ours() {
+			price += n.LeastPrice()
+		}
+	}
+	fleet.CPU, fleet.Memory = share(used, usable, quantity.CPU), share(used, usable, quantity.Memory)
+	least, _ := disruption.LeastCost(d.snap, p.disruptOptions(), func(*model.Node) bool { return true })
+	fleet.PricePerHour, fleet.LowerBoundPerHour = usd(price), usd(least)
+	return fleet
+}
+
+func share(used, usable quantity.Vector, r quantity.Resource) float64 {
+	if usable.At(r) <= 0 {
+		return 0
+	}
+	return float64(used.At(r)) / float64(usable.At(r))
+}
+
+func nodeLineOf(snap *model.Snapshot, n *model.Node) top.Node {
+	line := top.Node{
+		Name: n.Name, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
+		CapacityType: n.Labels[model.LabelCapacityType], State: stateOf(n), CPU: share(n.Used, n.Usable, quantity.CPU),
+		Memory: share(n.Used, n.Usable, quantity.Memory), Pods: len(n.Pods), Places: int(n.Usable.At(quantity.Pods)),
+	}
+	if n.Stage >= model.Registered {
+		line.Amounts = top.Amounts{UsedCPU: n.Used.At(quantity.CPU), UsableCPU: n.Usable.At(quantity.CPU),
+			UsedMemory: n.Used.At(quantity.Memory), UsableMemory: n.Usable.At(quantity.Memory)}
+	}
+	if n.Ours() {
+		line.PricePerHour = usd(n.LeastPrice())
+	}
+	if !n.Created.IsZero() {
+		line.Age = snap.Now.Sub(n.Created).Seconds()
+	}
+	return line
+}
+
+func stateOf(n *model.Node) string {
+	switch {
+	case n.Deleting:
+		return top.StateLeaving
+	case n.Command != "" || n.Disrupted:
+		return top.StateDisrupted
+	case n.Stage < model.Initialized && n.Ours():
+		return n.Stage.String()
+	case !n.Ready:
+		return top.StateNotReady
+	case n.Cordoned():
+		return top.StateCordoned
+	}
+	return top.StateReady
+}
+
+// waitingPods returns the pods without a node, grouped by their reasons; unschedulable ones come first. An empty
+// namespace means all namespaces.
+func (d *Decision) waitingPods(namespace string) []top.Waiting {
+	list := []top.Waiting{}
+	add := func(pods []*model.Pod, outcome, why string) {
+		if namespace != "" {
+			pods = slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { return p.Namespace != namespace })
+		}
+		if pods = plan.Waiting(pods); len(pods) > 0 {
+			list = append(list, top.Waiting{Pod: pods[0].Key(), Count: len(pods), Outcome: outcome, Why: why})
+		}
+	}
+	for _, r := range d.plan.Refused {
+		var reasons []string
+		for _, why := range reasonsOf(d.snap, r) {
+			if !slices.Contains(reasons, why.Message) {
+				reasons = append(reasons, why.Message)
+			}
+		}
+		add(r.Pods, "NoPlace", strings.Join(reasons, "; "))
+	}
+	for i := range d.plan.Claims {
+		c := &d.plan.Claims[i]
+		why := "a new node of pool " + c.Pool
+		if len(c.Options) > 0 {
+			o := c.Options[0]
+			why = fmt.Sprintf("a new %s of pool %s in %s as %s for %.4f USD per hour", o.Type, c.Pool, o.Zone, o.CapacityType, usd(o.Price))
+		}
+		add(c.Pods, "NewNode", why)
+	}
+	for _, n := range d.plan.Placed {
+		if d.inFlight(n.Node) {
+			add(n.Pods, "NodeInFlight", n.Node+", which is being launched")
+		} else {
+			add(n.Pods, "ExistingNode", n.Node)
+		}
+	}
+	return append(list, d.told.ignored(namespace)...)
+}
+
+// ignored returns the pods that need no node from Karpenter, grouped by their reasons.
+func (t *converted) ignored(namespace string) []top.Waiting {
+	var list []top.Waiting
+	at := map[string]int{}
+	for _, p := range t.idle {
+		if namespace != "" && !strings.HasPrefix(p.pod, namespace+"/") {
+			continue
+		}
+		why := p.why.Rejection.Reason
+		if i, known := at[why]; known {
+			list[i].Count++
+			continue
+		}
+		at[why] = len(list)
+		list = append(list, top.Waiting{Pod: p.pod, Count: 1, Outcome: "Ignored", Why: why})
+	}
+	return list
+}

@@ -1,0 +1,307 @@
+package offline
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// InputSet holds all objects of a decision. Their conversion is part of every round of --repeat, and does not change
+// them.
+type InputSet struct {
+	*Manifests
+	classes []schema.GroupKind
+	// defaultSpread is that of the scheduler configuration.
+	defaultSpread []corev1.TopologySpreadConstraint
+	now           time.Time
+	// typesGiven means that the instance types were read from a file that the caller named.
+	typesGiven bool
+	// nodeOf is the node of a claim, by provider ID.
+	nodeOf map[string]*corev1.Node
+}
+
+// converted is the result of converting the objects: the builder's input, and the objects that could not be converted.
+type converted struct {
+	builder *model.Builder
+	// idle are pods that wait for something other than a node.
+	idle     []idlePod
+	problems []error
+}
+
+// idlePod is a pod that needs no node from Karpenter, and why.
+type idlePod struct {
+	pod string
+	why plan.Verdict
+}
+
+// typesOn reads the available types if neither a capture nor a cluster contains them: from a file of instance types,
+// that of a folder, or the embedded types of the kwok provider. Labels that only a folder's meta.json names are
+// absent on all types.
+func (o *Manifests) typesOn(path string) error {
+	if o.sale != nil && path == "" {
+		return nil
+	}
+	path = cmp.Or(path, o.typesFile)
+	types, labels := kwok.EmbeddedTypes()
+	if path != "" {
+		var err error
+		if types, labels, err = readTypes(path); err != nil {
+			return err
+		}
+	}
+	for _, label := range o.providerLabels {
+		if slices.Contains(labels, label) {
+			continue
+		}
+		labels = append(labels, label)
+		for i := range types {
+			types[i].Requirements = append(slices.Clip(types[i].Requirements), cloud.Requirement{Key: label, Operator: "DoesNotExist"})
+		}
+	}
+	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels}, Catalogues: []priceListEntry{{Types: types}}}
+	return nil
+}
+
+func readTypes(path string) ([]cloud.InstanceType, []string, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return nil, nil, inputErrorf("reading instance types: %w", err)
+	}
+	types, labels, err := kwok.ReadInstanceTypes(bytes.NewReader(data), path)
+	if err != nil {
+		return nil, nil, inputErrorf("%w", err)
+	}
+	return types, labels, nil
+}
+
+// prepare validates the pools once, and computes what the rounds need.
+func (w *InputSet) prepare() {
+	if w.classes = w.sale.NodeClasses; len(w.classes) == 0 {
+		w.classes = w.nodeClasses()
+	}
+	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
+	w.pools = slices.DeleteFunc(w.pools, func(p sourced[*karpv1.NodePool]) bool {
+		known := len(w.Problems)
+		if errs := karpv1.Validate(p.object, rules); len(errs) > 0 && !p.live {
+			w.problem(fmt.Errorf("%s: %w", p.origin, errs[0]))
+			w.refusePool(p.object.Name, errs[0])
+			return true
+		}
+		if p.live || !w.violates(p.origin, ours("NodePool"), p.object) {
+			return false
+		}
+		w.refusePool(p.object.Name, errors.Unwrap(w.Problems[known]))
+		return true
+	})
+	w.claims = slices.DeleteFunc(w.claims, func(c sourced[*karpv1.NodeClaim]) bool {
+		return !c.live && w.violates(c.origin, ours("NodeClaim"), c.object)
+	})
+	w.joinMachines()
+	for _, n := range w.nodes {
+		w.around.hosts[n.object.Labels[corev1.LabelHostname]] = true
+	}
+}
+
+// violates reports whether the API server would reject the object for its schema, and records all errors.
+func (o *Manifests) violates(origin string, kind metav1.TypeMeta, object any) bool {
+	wrong, err := o.defaults.violations(kind, object)
+	if err != nil {
+		wrong = []error{err}
+	}
+	for _, problem := range wrong {
+		o.problem(fmt.Errorf("%s: %w", origin, problem))
+	}
+	return len(wrong) > 0
+}
+
+// ours returns the type of a kind of karpenter.sh.
+func ours(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}
+}
+
+// nodeClasses returns the kinds of node class that the pools reference; all of them are accepted here.
+func (w *InputSet) nodeClasses() []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, pool := range w.pools {
+		ref := pool.object.Spec.Template.Spec.NodeClassRef
+		if kind := (schema.GroupKind{Group: ref.Group, Kind: ref.Kind}); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// inventedFor returns a message if machines are invented for a pool whose node class is of a real cloud; else "".
+func (w *InputSet) inventedFor() string {
+	if len(w.sale.NodeClasses) > 0 || w.typesFile != "" || w.typesGiven {
+		return "" // a capture, a live cluster or a file contains the offerings
+	}
+	for _, pool := range w.pools {
+		if ref := pool.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
+			return fmt.Sprintf("pool %s: its nodes are of the kind %s, but types and prices here are the invented ones of kwok; --instance-types gives others", pool.object.Name, ref.Kind)
+		}
+	}
+	return ""
+}
+
+// Empty reports whether there is nothing to decide about.
+func (w *InputSet) Empty() bool {
+	return len(w.pools)+len(w.pods)+len(w.nodes)+len(w.claims)+len(w.daemons)+len(w.workloads) == 0
+}
+
+// convert converts all objects and adds them to a new builder.
+func (w *InputSet) convert() *converted {
+	t := &converted{builder: model.NewBuilder()}
+	t.builder.Expect(len(w.pods))
+	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
+	around := w.around.around(w.defaultSpread)
+	w.addPools(t, v)
+	running := &convert.DaemonPods{}
+	for _, p := range w.pods {
+		running.Add(p.object)
+	}
+	for _, set := range w.daemons {
+		t.builder.UpsertDaemon(convert.Daemon(set.object, v, around, running))
+	}
+	for _, b := range w.budgets {
+		t.builder.UpsertPDB(convert.PDB(b.object))
+	}
+	w.addNodes(t, v)
+	for _, p := range w.pods {
+		spec, disposition := convert.Pod(p.object, v, around)
+		if disposition != convert.Ignore {
+			t.builder.UpsertPod(spec)
+		} else if why, idle := w.around.idleness(p.object); idle {
+			t.idle = append(t.idle, idlePod{key(p.object), why})
+		}
+	}
+	return t
+}
+
+func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
+	type stock struct {
+		*model.Catalogue
+		why string
+	}
+	var common stock
+	named, classes := map[string]stock{}, map[string]stock{}
+	for i := range w.sale.Catalogues {
+		c := &w.sale.Catalogues[i]
+		s := stock{why: cmp.Or(c.Reason, "there are no instance types")}
+		if c.Reason == "" {
+			own := v
+			if c.Declared != nil {
+				own = convert.NewVocabulary(*c.Declared, w.classes...)
+			}
+			catalogue, wrong := convert.Catalogue(c.Types, own)
+			for _, r := range wrong {
+				t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
+			}
+			s.Catalogue = catalogue
+		}
+		for _, pool := range c.Pools {
+			named[pool] = s
+		}
+		switch {
+		case c.Class != "":
+			classes[c.Class] = s
+		case len(c.Pools) == 0:
+			common = s
+		}
+	}
+	for i := range w.pools {
+		pool := w.pools[i].object
+		spec := convert.Pool(pool, v)
+		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
+		s, known := named[pool.Name]
+		if ref := classOf(pool); !known && ref.Group == awsv1.Group && len(classes) > 0 {
+			if s, known = classes[ref.Name]; !known {
+				s, known = stock{why: fmt.Sprintf("%s %s is not among those of the capture", ref.Kind, ref.Name)}, true
+			}
+		}
+		if !known {
+			s = common
+		}
+		convert.AddCatalogue(&spec, s.Catalogue, s.why)
+		t.builder.UpsertPool(spec)
+	}
+	for _, r := range w.refused {
+		t.builder.UpsertPool(r.spec())
+	}
+}
+
+// addNodes joins claims with their nodes.
+func (w *InputSet) addNodes(t *converted, v *convert.Vocabulary) {
+	claimed := make(map[*corev1.Node]bool, len(w.claims))
+	for _, c := range w.claims {
+		var node *corev1.Node
+		if id := c.object.Status.ProviderID; id != "" {
+			node = w.nodeOf[id]
+		}
+		spec, refused := convert.Node(node, c.object, v)
+		if refused != nil {
+			t.problems = append(t.problems, fmt.Errorf("%s: %s: %s", c.origin, refused.Field, refused.Reason))
+			continue
+		}
+		if node != nil {
+			claimed[node] = true
+			convert.AddAttachLimits(&spec, w.around.csiNodes[node.Name])
+		}
+		t.builder.UpsertNode(spec)
+	}
+	for _, n := range w.nodes {
+		if !claimed[n.object] {
+			spec, _ := convert.Node(n.object, nil, v)
+			convert.AddAttachLimits(&spec, w.around.csiNodes[n.object.Name])
+			t.builder.UpsertNode(spec)
+		}
+	}
+}
+
+// idleness returns what a pod waits for that is neither on a node nor finished, and that needs no node from
+// Karpenter.
+func (s *surroundings) idleness(pod *corev1.Pod) (plan.Verdict, bool) {
+	if !waiting(pod) {
+		return plan.Verdict{}, false
+	}
+	because := func(field, format string, arguments ...any) (plan.Verdict, bool) {
+		return plan.Verdict{Code: plan.PodWaiting, Rejection: &model.Rejection{Field: field, Reason: fmt.Sprintf(format, arguments...)}}, true
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return because("metadata.deletionTimestamp", "the pod is being deleted")
+	case len(pod.Spec.SchedulingGates) > 0:
+		return because("spec.schedulingGates", "the pod has scheduling gates: %s", pod.Spec.SchedulingGates[0].Name)
+	case pod.Status.NominatedNodeName != "" && !convert.NominatedByUs(pod):
+		if claim := s.unbound(pod); claim != "" {
+			return because("status.nominatedNodeName",
+				"kube-scheduler has chosen node %s for it and waits for PersistentVolumeClaim %s, which is not bound yet",
+				pod.Status.NominatedNodeName, claim)
+		}
+		return because("status.nominatedNodeName", "kube-scheduler has chosen node %s for it: preempted pods have to terminate there first, or the pod is being bound", pod.Status.NominatedNodeName)
+	case ownedByNode(pod):
+		return because("metadata.ownerReferences", "the pod belongs to a DaemonSet or to a node: no other node can run it")
+	case pod.Spec.SchedulerName != "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
+		return because("spec.schedulerName", "scheduler %s has not reported it as unschedulable", pod.Spec.SchedulerName)
+	}
+	return because("status.conditions[PodScheduled]", "kube-scheduler has not reported it as unschedulable")
+}
+
+func ownedByNode(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" || o.Kind == "DaemonSet" })
+}

@@ -1,0 +1,325 @@
+package offline
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// Manifests are the inputs of a decision, by kind, in the order in which they were read: from files, from a live
+// cluster, or both. Objects of files take precedence over those of the cluster with the same name.
+type Manifests struct {
+	pools     []sourced[*karpv1.NodePool]
+	claims    []sourced[*karpv1.NodeClaim]
+	nodes     []sourced[*corev1.Node]
+	pods      []sourced[*corev1.Pod]
+	daemons   []sourced[*appsv1.DaemonSet]
+	workloads []*workload
+	around    surroundings
+	budgets   []sourced[*policyv1.PodDisruptionBudget]
+	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
+	// means that pods have IPv6 addresses.
+	classesOfAWS map[string]classOfAWS
+	memory       map[string]string
+	ipv6         bool
+	// assumed lists the assumptions of the answer.
+	assumed []string
+	// refused are pools of files that the API server would reject, and why.
+	refused []refusedPool
+	// priorities are the values by priority class. ordinary is that of pods without a class, nil for 0: the lowest of
+	// the classes with globalDefault.
+	priorities map[string]int32
+	ordinary   *int32
+	// home is the namespace of objects without one; empty means default.
+	home string
+	// mostPods is the maximum number of pods; workloads are not expanded beyond it.
+	mostPods int
+	// newest is the newest timestamp of any object.
+	newest time.Time
+
+	// typesFile and providerLabels are read from the files beside a folder's manifests: instance-types.json and
+	// meta.json.
+	typesFile      string
+	providerLabels []string
+	// sale holds the available offerings if the files do not contain them: from a provider or a capture; nil for
+	// neither.
+	sale *PriceList
+	// options are those of a capture that was read, nil for none.
+	options *captureOptions
+
+	// keep stores the original objects of files and of the cluster, for a capture.
+	keep          bool
+	given, seenIn []json.RawMessage
+
+	passed   map[string]int
+	seen     map[string]string
+	Problems []error
+	decoder  runtime.Decoder
+	defaults schemaDefaults
+}
+
+// MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
+const MostPods = 1_000_000
+
+// PriceList lists the available offerings.
+type PriceList struct {
+	Declared cloud.Declared `json:"declared"`
+	// NodeClasses are the provider's kinds; none means that all kinds are accepted.
+	NodeClasses []schema.GroupKind `json:"nodeClasses,omitempty"`
+	Catalogues  []priceListEntry   `json:"catalogues"`
+	// Source is the source and the date of types and prices of a real cloud; empty for invented ones.
+	Source string `json:"source,omitempty"`
+}
+
+// priceListEntry lists what some pools can launch, or why they can launch nothing. The pools are the named ones, those of
+// the class, or all others if it names neither.
+type priceListEntry struct {
+	Pools []string `json:"pools,omitempty"`
+	// Class is the name of an EC2NodeClass.
+	Class  string               `json:"class,omitempty"`
+	Types  []cloud.InstanceType `json:"types,omitempty"`
+	Reason string               `json:"reason,omitempty"`
+	// Declared are the labels of its provider, if there are pools of several providers; else those of the sale apply.
+	Declared *cloud.Declared `json:"declared,omitempty"`
+}
+
+// sourced is an object and its origin. Live objects are used as they are. Other objects are assumed to be set up and, if
+// they are pods, to be unschedulable.
+type sourced[T any] struct {
+	object T
+	origin string
+	live   bool
+}
+
+func newManifests() (*Manifests, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
+		schedulingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	defaults, err := newSchemaDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("reading the schemas of our kinds: %w", err)
+	}
+	return &Manifests{
+		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
+		around: newSurroundings(), classesOfAWS: map[string]classOfAWS{}, passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
+	}, nil
+}
+
+func (o *Manifests) problem(err error) { o.Problems = append(o.Problems, err) }
+
+// take adds an object by its kind, and reports whether it is used.
+func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
+	meta, ok := object.(metav1.Object)
+	if !ok || meta.GetName() == "" {
+		o.problem(fmt.Errorf("%s: metadata.name is missing, want a name", origin))
+		return false
+	}
+	if namespacedKind(object) && meta.GetNamespace() == "" {
+		meta.SetNamespace(cmp.Or(o.home, metav1.NamespaceDefault))
+	}
+	identity := fmt.Sprintf("%T %s", object, key(meta))
+	if first := o.seen[identity]; first != "" {
+		if !live {
+			o.problem(fmt.Errorf("%s: metadata.name: there is another object of the name (%s)", origin, first))
+		}
+		return false
+	}
+	if !o.sort(origin, object, live) {
+		o.passOver(object.GetObjectKind().GroupVersionKind())
+		return false
+	}
+	o.seen[identity] = origin
+	if meta.GetUID() == "" {
+		meta.SetUID(types.UID(strings.ToLower(strings.TrimPrefix(identity, "*"))))
+	}
+	o.notice(meta.GetCreationTimestamp().Time)
+	if deleted := meta.GetDeletionTimestamp(); deleted != nil {
+		o.notice(deleted.Time)
+	}
+	return true
+}
+
+// namespacedKind reports whether objects of the kind are namespaced.
+func namespacedKind(object runtime.Object) bool {
+	switch object.(type) {
+	case *karpv1.NodePool, *karpv1.NodeClaim, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
+		*storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass, *awsv1.EC2NodeClass:
+		return false
+	}
+	return true
+}
+
+func (o *Manifests) notice(t time.Time) {
+	if t.After(o.newest) {
+		o.newest = t
+	}
+}
+
+func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
+	switch object := object.(type) {
+	case *karpv1.NodePool:
+		if !live {
+			setUp(object)
+		}
+		o.pools = append(o.pools, sourced[*karpv1.NodePool]{object, origin, live})
+	case *karpv1.NodeClaim:
+		o.noticeClaim(object)
+		o.claims = append(o.claims, sourced[*karpv1.NodeClaim]{object, origin, live})
+	case *corev1.Node:
+		o.nodes = append(o.nodes, sourced[*corev1.Node]{object, origin, live})
+	case *corev1.Pod:
+		o.noticePod(object)
+		o.pods = append(o.pods, sourced[*corev1.Pod]{object, origin, live})
+	case *appsv1.DaemonSet:
+		o.daemons = append(o.daemons, sourced[*appsv1.DaemonSet]{object, origin, live})
+	case *schedulingv1.PriorityClass:
+		o.priorities[object.Name] = object.Value
+		if object.GlobalDefault && (o.ordinary == nil || *o.ordinary > object.Value) {
+			o.ordinary = &object.Value
+		}
+	case *awsv1.EC2NodeClass:
+		o.takeClass(origin, object, live)
+	case *corev1.Service:
+		if object.Namespace == metav1.NamespaceSystem && object.Name == "kube-dns" {
+			o.ipv6 = strings.Contains(object.Spec.ClusterIP, ":")
+		}
+		return o.around.take(object)
+	case *policyv1.PodDisruptionBudget:
+		o.budgets = append(o.budgets, sourced[*policyv1.PodDisruptionBudget]{object, origin, live})
+	default:
+		return o.around.take(object) || o.takeWorkload(origin, object, live)
+	}
+	return true
+}
+
+// noticePod records the timestamps of a pod.
+func (o *Manifests) noticePod(pod *corev1.Pod) {
+	if pod.Status.StartTime != nil {
+		o.notice(pod.Status.StartTime.Time)
+	}
+	for i := range pod.Status.Conditions {
+		o.notice(pod.Status.Conditions[i].LastTransitionTime.Time)
+	}
+}
+
+func (o *Manifests) noticeClaim(claim *karpv1.NodeClaim) {
+	o.notice(claim.Status.LastPodEventTime.Time)
+	for i := range claim.Status.Conditions {
+		o.notice(claim.Status.Conditions[i].LastTransitionTime.Time)
+	}
+}
+
+// finish completes the objects that were read: it adds missing pods of workloads, what admission would have set, and
+// claims of nodes without one. It is called once.
+func (o *Manifests) finish() {
+	pods := newPodIndex(o.pods)
+	for _, w := range o.workloads {
+		o.expand(w, pods)
+	}
+	for _, p := range o.pods {
+		if !p.live {
+			o.admit(p.object)
+			assumeUnschedulable(p.object)
+		}
+	}
+	o.refuseBudgets()
+	o.assumeHealthy()
+	o.around.index(o.pods)
+	o.seen = nil // not used anymore, and large with many pods
+	o.claimNodes()
+}
+
+// admit applies the API server's admission to a pod of a file. A pod that an API server has stored is not changed:
+// LimitRanges and RuntimeClasses may be newer than the pod.
+func (o *Manifests) admit(pod *corev1.Pod) {
+	var by convert.Admission = &o.around
+	if pod.ResourceVersion != "" {
+		by = nil
+	}
+	convert.Admit(pod, by)
+	spec := &pod.Spec
+	if spec.Priority != nil {
+		return
+	}
+	var priority int32
+	if o.ordinary != nil {
+		priority = *o.ordinary
+	}
+	if spec.PriorityClassName != "" {
+		priority = o.priorities[spec.PriorityClassName]
+	}
+	if priority != 0 {
+		spec.Priority = &priority
+	}
+}
+
+// assumeUnschedulable sets the condition of an unschedulable pod on a pod that needs a node, and removes the
+// nominations of other pods.
+func assumeUnschedulable(pod *corev1.Pod) {
+	if !waiting(pod) || len(pod.Spec.SchedulingGates) > 0 {
+		return
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	if !convert.NominatedByUs(pod) {
+		pod.Status.NominatedNodeName = ""
+	}
+}
+
+// waiting reports whether the pod is neither on a node nor finished.
+func waiting(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// setUp gives a pool from a file the state that the controller sets once the pool is ready.
+func setUp(pool *karpv1.NodePool) {
+	pool.Status.Conditions = nil
+	pool.StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
+	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
+}
+
+// passOver counts an object of a kind that decisions do not use.
+func (o *Manifests) passOver(kind schema.GroupVersionKind) {
+	name := kind.Kind
+	if kind.Group != "" {
+		name += " of " + kind.GroupVersion().String()
+	}
+	o.passed[name]++
+}
+
+// ignored describes how many objects of which kinds were ignored.
+func (o *Manifests) ignored() []string {
+	var lines []string
+	for _, kind := range slices.Sorted(maps.Keys(o.passed)) {
+		lines = append(lines, plural(o.passed[kind], "object")+" of kind "+kind)
+	}
+	return lines
+}
+
+func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }

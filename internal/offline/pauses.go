@@ -1,0 +1,123 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// pausesOutcome is what the controller has paused for a pool.
+type pausesOutcome struct {
+	// RemovalsPaused names the count of machines that pauses involuntary removals: nodepool or fleet.
+	RemovalsPaused string `json:"removalsPaused,omitempty"`
+	// LaunchesHeld are the controllers of pods for which no node is launched, Backoffs the reasons for which no node
+	// is replaced.
+	LaunchesHeld []pauseOutcome `json:"launchesHeld,omitempty"`
+	Backoffs     []pauseOutcome `json:"backoffs,omitempty"`
+}
+
+// pauseOutcome is a pause after failures: of a controller of pods, or of a reason of disruption.
+type pauseOutcome struct {
+	Of       string    `json:"of"`
+	Failures int       `json:"failures"`
+	Until    time.Time `json:"until"`
+	Why      string    `json:"why,omitempty"`
+}
+
+// pausesOf reads the active pauses of a pool.
+func pausesOf(pool *model.Pool, annotations map[string]string, now time.Time) pausesOutcome {
+	o := pausesOutcome{RemovalsPaused: annotations[karpv1.AnnotationRemovalsPaused]}
+	for _, h := range pool.Holds {
+		if h.Until.After(now) {
+			o.LaunchesHeld = append(o.LaunchesHeld, pauseOutcome{h.Name, h.Failures, h.Until, h.Why})
+		}
+	}
+	for _, b := range pool.Backoffs {
+		if _, until, failing := plan.BackoffOf(pool.PoolSpec, plan.Reason(b.Reason), now); failing {
+			o.Backoffs = append(o.Backoffs, pauseOutcome{b.Reason, b.Failures, until, b.Why})
+		}
+	}
+	return o
+}
+
+// annotationsOf returns the annotations of a pool.
+func (o *Manifests) annotationsOf(pool string) map[string]string {
+	for _, p := range o.pools {
+		if p.object.Name == pool {
+			return p.object.Annotations
+		}
+	}
+	return nil
+}
+
+func (o *pausesOutcome) write(b *strings.Builder, pool string) {
+	because := func(why string) string {
+		if why == "" {
+			return ""
+		}
+		return ": " + why
+	}
+	for _, h := range o.LaunchesHeld {
+		fmt.Fprintf(b, "  launches no node for pods of %s until %s, after %s without effect%s\n", h.Of, h.Until.UTC().Format(time.RFC3339), launches(h.Failures), because(h.Why))
+	}
+	if len(o.LaunchesHeld) > 0 {
+		fmt.Fprintf(b, "    to try again at once: kubectl annotate nodepool %s %s-\n", pool, karpv1.AnnotationLaunchBackoff)
+	}
+	for _, f := range o.Backoffs {
+		fmt.Fprintf(b, "  replacements (%s) failed %s%s\n"+
+			"    after %s one replacement at a time is tried; to try at once: kubectl annotate nodepool %s %s-\n",
+			f.Of, telemetry.InARow(f.Failures), because(f.Why), f.Until.UTC().Format(time.RFC3339), pool, karpv1.AnnotationBackoff)
+	}
+	if o.RemovalsPaused != "" {
+		b.WriteString(removalsPaused(o.RemovalsPaused, pool))
+	}
+}
+
+// removalsPaused returns a line about the pause of involuntary removals.
+func removalsPaused(scope, pool string) string {
+	return fmt.Sprintf("  involuntary removals are paused by the count of the %s; the event RemovalsPaused has the causes and their commands: kubectl describe nodepool %s\n", scope, pool)
+}
+
+// disputeMemory is how long an event about a dispute is considered current. The event is repeated every 15 minutes.
+const disputeMemory = 20 * time.Minute
+
+// Dispute returns the newest event about a claim's machine that the cloud does not find. It is empty if there is
+// none, or if events may not be read.
+func (l *Cluster) Dispute(ctx context.Context, claim string, now time.Time) string {
+	c, err := l.connect()
+	if err != nil {
+		return ""
+	}
+	var events corev1.EventList
+	if c.List(ctx, &events, client.InNamespace(corev1.NamespaceDefault), client.Limit(PageSize),
+		client.MatchingFields{"involvedObject.kind": "NodeClaim", "involvedObject.name": claim, "reason": telemetry.ReasonMachineDisputed}) != nil {
+		return ""
+	}
+	for i := range events.Items {
+		event := &events.Items[i]
+		at := event.CreationTimestamp.Time
+		if event.Series != nil && event.Series.LastObservedTime.After(at) {
+			at = event.Series.LastObservedTime.Time
+		}
+		if event.InvolvedObject.Name == claim && event.Reason == telemetry.ReasonMachineDisputed && now.Sub(at) < disputeMemory {
+			return event.Message
+		}
+	}
+	return ""
+}
+
+func launches(n int) string {
+	if n == 1 {
+		return "1 launch"
+	}
+	return fmt.Sprintf("%d launches", n)
+}

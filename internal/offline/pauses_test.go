@@ -1,0 +1,45 @@
+package offline
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// TestExplainPauses checks that the explanation contains the active pauses of a pool, each with its reason and with
+// the command that ends it.
+func TestExplainPauses(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	annotations := map[string]string{
+		karpv1.AnnotationRemovalsPaused: "fleet",
+		karpv1.AnnotationBackoff:        convert.WithBackoff("", "Drifted", &model.Backoff{Reason: "Drifted", Failures: 2, At: now, Why: "claim c is gone: no capacity"}),
+	}
+	pool := &model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Backoffs: convert.Backoffs(annotations[karpv1.AnnotationBackoff]), Holds: []model.LaunchHold{
+		{Owner: "u", Name: "ReplicaSet default/web", Failures: 4, Until: now.Add(time.Minute), Why: "a: its node never registered"},
+		{Owner: "v", Name: "ReplicaSet default/past", Failures: 4, Until: now.Add(-time.Minute)},
+	}}}
+	o := &PoolOutcome{NodePool: "p", Budgets: []BudgetOutcome{{}}, pausesOutcome: pausesOf(pool, annotations, now)}
+	text := o.Text()
+	for _, want := range []string{
+		"launches no node for pods of ReplicaSet default/web until 2026-01-01T12:01:00Z, after 4 launches without effect: a: its node never registered\n",
+		"kubectl annotate nodepool p karpenter-go.github.io/launch-backoff-\n",
+		"replacements (Drifted) failed 2 times in a row: claim c is gone: no capacity\n",
+		"kubectl annotate nodepool p karpenter-go.github.io/disruption-backoff-\n",
+		"involuntary removals are paused by the count of the fleet",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "past") {
+		t.Errorf("a pause that is over is in\n%s", text)
+	}
+	node := (&NodeOutcome{Node: "a", NodePool: "p", Outcome: "Kept", RemovalsPaused: "nodepool", Disputed: "The cloud does not find machine m"}).Text()
+	if !strings.Contains(node, "  The cloud does not find machine m\n") || !strings.Contains(node, "kubectl describe nodepool p\n") {
+		t.Errorf("neither dispute nor pause in\n%s", node)
+	}
+}

@@ -1,0 +1,197 @@
+package offline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// Selection selects pods of a namespace, "" for all, and of a workload: a Deployment, StatefulSet, ReplicaSet or Job.
+type Selection struct {
+	Namespace string
+	// Kind and Name are empty for the pods of all workloads, and of none.
+	Kind, Name string
+}
+
+// PodsOutcome is the result for the pending pods of a selection.
+type PodsOutcome struct {
+	// Pending is the number of pods that are neither on a node nor finished, and Total that of all.
+	Pending int         `json:"pending"`
+	Total   int         `json:"total"`
+	Groups  []*PodGroup `json:"groups"`
+
+	of Selection
+	// Wide names all pods of each group in the text.
+	Wide bool `json:"-"`
+}
+
+// PodGroup is a set of pods with the same result: that of the first.
+type PodGroup struct {
+	Count int      `json:"count"`
+	Pods  []string `json:"pods"`
+	*PodOutcome
+}
+
+// ExplainPods decides, and returns the results for the pending pods of the selection.
+func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
+	o := &PodsOutcome{Groups: []*PodGroup{}, of: of}
+	pending := map[string]bool{}
+	replicaSets := w.deploymentsOf()
+	var others []string
+	for _, s := range w.pods {
+		pod := s.object
+		if of.Namespace != "" && pod.Namespace != of.Namespace {
+			continue
+		}
+		if kind, name := workloadOfPod(pod, of.Kind, replicaSets); of.Kind != "" && (kind != of.Kind || name != of.Name) {
+			if kind == of.Kind {
+				others = append(others, name)
+			}
+			continue
+		}
+		if o.Total++; waiting(pod) {
+			pending[key(pod)] = true
+		}
+	}
+	if o.Pending = len(pending); o.Total == 0 && of.Kind != "" {
+		return nil, fmt.Errorf("there is no pod of %s %s/%s%s", of.Kind, of.Namespace, of.Name, didYouMean(of.Name, others))
+	}
+	if o.Pending > 0 {
+		w.Decide(p, 1).group(pending, o)
+	}
+	return o, nil
+}
+
+// deploymentsOf returns the Deployments that control ReplicaSets, by the ReplicaSets' namespaces and names.
+func (o *Manifests) deploymentsOf() map[string]string {
+	of := map[string]string{}
+	for _, w := range o.workloads {
+		if owner := metav1.GetControllerOfNoCopy(&w.meta); w.kind == "ReplicaSet" && owner != nil && owner.Kind == "Deployment" {
+			of[w.meta.Namespace+"/"+w.meta.Name] = owner.Name
+		}
+	}
+	return of
+}
+
+// workloadOfPod returns the workload that controls the pod: of a ReplicaSet its Deployment, if that is the kind.
+func workloadOfPod(pod *corev1.Pod, want string, deployments map[string]string) (kind, name string) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return "", ""
+	}
+	if of := deployments[pod.Namespace+"/"+owner.Name]; owner.Kind == "ReplicaSet" && want == "Deployment" && of != "" {
+		return want, of
+	}
+	return owner.Kind, owner.Name
+}
+
+// group adds the results for pods, by name, to o: unschedulable ones first.
+func (d *Decision) group(pending map[string]bool, o *PodsOutcome) {
+	at := map[string]*PodGroup{}
+	add := func(names []string, outcome *PodOutcome) {
+		names = slices.DeleteFunc(names, func(name string) bool { return !pending[name] })
+		if len(names) == 0 {
+			return
+		}
+		same := outcome.Node + outcome.Text()
+		g := at[same]
+		if g == nil {
+			g = &PodGroup{PodOutcome: outcome}
+			outcome.Pod = names[0]
+			at[same], o.Groups = g, append(o.Groups, g)
+		}
+		g.Pods = append(g.Pods, names...)
+		g.Count = len(g.Pods)
+	}
+	for _, r := range d.plan.Refused {
+		outcome := &PodOutcome{}
+		outcome.refuse(d.snap, r)
+		add(podKeys(r.Pods), outcome)
+	}
+	shelves := priceTables{}
+	for i := range d.plan.Claims {
+		n := d.newNode(&d.plan.Claims[i], shelves)
+		add(podKeys(d.plan.Claims[i].Pods), &PodOutcome{Outcome: "NewNode", Node: n.Name, NewNode: &n, PriceSource: d.source})
+	}
+	for _, n := range d.plan.Placed {
+		outcome := &PodOutcome{Outcome: "ExistingNode", Node: n.Node}
+		if d.inFlight(n.Node) {
+			outcome.Outcome = "NodeInFlight"
+		}
+		add(podKeys(n.Pods), outcome)
+	}
+	ignored := func(name string, why plan.Verdict) {
+		add([]string{name}, &PodOutcome{Outcome: "Ignored", Reasons: reasonsOf(d.snap, plan.Refusal{Verdict: why})})
+	}
+	for _, p := range d.told.idle {
+		ignored(p.pod, p.why)
+	}
+	for _, p := range d.snap.Rejected {
+		if p.Rejected != nil {
+			ignored(p.Key(), plan.Verdict{Code: plan.PodInvalid, Rejection: p.Rejected})
+		}
+	}
+}
+
+// Names returns the pods as `kubectl get -o name` does.
+func (o *PodsOutcome) Names() []string {
+	var names []string
+	for _, g := range o.Groups {
+		for _, pod := range g.Pods {
+			_, name, _ := strings.Cut(pod, "/")
+			names = append(names, "pod/"+name)
+		}
+	}
+	return names
+}
+
+// outcomes are the results of pending pods, in words.
+var outcomes = []struct{ outcome, words string }{
+	{"NoPlace", "unschedulable"}, {"NewNode", "for new nodes"}, {"NodeInFlight", "for nodes that are being launched"},
+	{"ExistingNode", "for existing nodes"}, {"Ignored", "ignored"},
+}
+
+// Text returns a paragraph for each group, and a line of totals.
+func (o *PodsOutcome) Text() string {
+	if o.Pending == 0 {
+		return o.nonePending()
+	}
+	var b strings.Builder
+	counts := map[string]int{}
+	for _, g := range o.Groups {
+		counts[g.Outcome] += g.Count
+		text := g.PodOutcome.Text()
+		if g.Count > 1 {
+			text = strings.Replace(text, "pod "+g.Pod+" ", fmt.Sprintf("pod %s (and %d like it) ", g.Pod, g.Count-1), 1)
+		}
+		b.WriteString(text)
+		if o.Wide && g.Count > 1 {
+			fmt.Fprintf(&b, "  pods: %s\n", strings.Join(g.Pods, " "))
+		}
+		b.WriteByte('\n')
+	}
+	var parts []string
+	for _, kind := range outcomes {
+		if n := counts[kind.outcome]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind.words))
+		}
+	}
+	fmt.Fprintf(&b, "%s: %s\n", plural(o.Pending, "pending pod"), cmp.Or(strings.Join(parts, ", "), "not decided about"))
+	return b.String()
+}
+
+func (o *PodsOutcome) nonePending() string {
+	switch {
+	case o.of.Kind != "":
+		return fmt.Sprintf("no pod is pending of %s %s/%s, which has %s\n", o.of.Kind, o.of.Namespace, o.of.Name, plural(o.Total, "pod"))
+	case o.of.Namespace != "":
+		return fmt.Sprintf("no pod is pending in namespace %s\n", o.of.Namespace)
+	}
+	return "no pod is pending\n"
+}

@@ -1,0 +1,348 @@
+package offline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+// PoolOutcome is the state of a pool. Money is USD per hour.
+type PoolOutcome struct {
+	NodePool string `json:"nodePool"`
+	// Blocked is why no node can be launched from it for pods.
+	Blocked string `json:"blocked,omitempty"`
+	// Nodes are those with claims; NotReady counts those of them that are not initialized or not ready.
+	FleetFigures
+	NotReady int `json:"notReady"`
+	// Terminating counts nodes whose machine is being terminated. Budgets do not count them.
+	Terminating int `json:"terminating,omitempty"`
+	// Static is set for a pool with a fixed number of nodes.
+	Static                *staticOutcome `json:"static,omitempty"`
+	LowerBoundPerHour     float64        `json:"lowerBoundPerHour"`
+	LowerBoundCostPerHour float64        `json:"lowerBoundCostPerHour"`
+	// Budgets are the limits by reason. BudgetError is why no disruption is allowed. Changes is when the window of a
+	// budget opens or closes next.
+	Budgets     []BudgetOutcome `json:"budgets"`
+	BudgetError string          `json:"budgetError,omitempty"`
+	Changes     *time.Time      `json:"changes,omitempty"`
+	Rollout     rolloutOutcome  `json:"rollout"`
+	// Steps are those that would be started now; Saving is what they save.
+	Steps  []Step      `json:"steps,omitempty"`
+	Saving float64     `json:"savingPerHour"`
+	Kept   []keptCount `json:"kept,omitempty"`
+	pausesOutcome
+	// PriceSource is the source and the date of prices; omitted for invented prices.
+	PriceSource string `json:"priceSource,omitempty"`
+}
+
+// staticOutcome is the state of a pool with a fixed number of nodes.
+type staticOutcome struct {
+	Replicas int64 `json:"replicas"`
+	// Kept means that the feature gate StaticCapacity is enabled by --feature-gates.
+	Kept bool `json:"kept"`
+}
+
+// BudgetOutcome is the state of the budgets for a reason.
+type BudgetOutcome struct {
+	Reason string `json:"reason"`
+	// Allowed is the number of nodes at once, -1 for no limit. Leaving counts nodes that are not ready, being deleted
+	// or in a command.
+	Allowed   int64 `json:"allowed"`
+	Leaving   int64 `json:"leaving"`
+	Remaining int64 `json:"remaining"`
+}
+
+// rolloutOutcome describes how many of the pool's nodes match the pool.
+type rolloutOutcome struct {
+	Drifted []driftCount `json:"drifted,omitempty"`
+	// Current counts nodes that match the pool. Due counts nodes that have reached the time before their expiry at
+	// which they are replaced.
+	Current int `json:"current"`
+	Due     int `json:"due"`
+	// UnderWay counts nodes in commands, by reason and phase.
+	UnderWay []phaseCount `json:"underWay,omitempty"`
+}
+
+type driftCount struct {
+	Reason string     `json:"reason"`
+	Nodes  []string   `json:"nodes"`
+	Since  *time.Time `json:"since,omitempty"`
+}
+
+type phaseCount struct {
+	Reason string `json:"reason"`
+	Phase  string `json:"phase"`
+	Nodes  int    `json:"nodes"`
+}
+
+// keptCount groups nodes that are kept for the same code, with a message that is true of all of them, or an example.
+type keptCount struct {
+	For     string   `json:"for,omitempty"`
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Nodes   []string `json:"nodes"`
+	// CostPerHour is the cost of these nodes.
+	CostPerHour float64 `json:"costPerHour"`
+	// ChangesAt is the earliest time at which this may change for one of them by time alone.
+	ChangesAt *time.Time `json:"changesAt,omitempty"`
+	reasons   []KeptReason
+	kept      []disruption.Kept
+}
+
+// Names returns the pool as `kubectl get -o name` does.
+func (o *PoolOutcome) Names() []string { return []string{"nodepool.karpenter.sh/" + o.NodePool} }
+
+// ExplainPool decides, and returns the state of a pool.
+func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
+	outcome := w.Disrupt(p, 1).poolOutcome(name)
+	if outcome == nil {
+		var names []string
+		for _, p := range w.pools {
+			names = append(names, p.object.Name)
+		}
+		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
+	}
+	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
+	return outcome, nil
+}
+
+// poolOutcome returns the result for the pool in the decision; nil if there is none.
+func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
+	pool := d.first.Pool(name)
+	if pool == nil {
+		return nil
+	}
+	o := &PoolOutcome{PriceSource: d.source, NodePool: name, BudgetError: pool.BudgetError}
+	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
+		o.Blocked = strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
+	}
+	if why := explain.PoolBarren(d.first, pool); why != "" {
+		o.Blocked = why
+	}
+	var nodes []*model.Node
+	var price, cost int64
+	for _, n := range d.first.Nodes {
+		if !n.Ours() || n.Pool != name {
+			continue
+		}
+		nodes = append(nodes, n)
+		price, cost = price+n.LeastPrice(), cost+d.opts.CostOf(d.first, n)
+		if n.Stage != model.Initialized || !n.Ready {
+			o.NotReady++
+		}
+		if n.Terminating {
+			o.Terminating++
+		}
+	}
+	if pool.Static {
+		o.Static = &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
+	}
+	o.FleetFigures = FleetFigures{len(nodes), usd(price), usd(cost)}
+	price, cost = disruption.LeastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
+	o.LowerBoundPerHour, o.LowerBoundCostPerHour = usd(price), usd(cost)
+	o.addBudgets(d.first, pool)
+	o.addRollout(d.first, nodes)
+	for i := range d.steps {
+		if slices.ContainsFunc(d.steps[i].Candidates, func(c plan.Candidate) bool { return c.Pool == name }) {
+			o.Steps = append(o.Steps, d.steps[i].told())
+			o.Saving += usd(d.steps[i].Worth.Saving)
+		}
+	}
+	o.Kept = d.keptCounts(name)
+	o.pausesOutcome = pausesOf(pool, nil, d.first.Now)
+	return o
+}
+
+func (o *PoolOutcome) addBudgets(snap *model.Snapshot, pool *model.Pool) {
+	guard := plan.NewGuard(snap)
+	for _, reason := range []plan.Reason{plan.Empty, plan.Underutilized, plan.Drifted, plan.Expired} {
+		a := guard.Allowance(pool.Name, reason)
+		b := BudgetOutcome{Reason: string(reason), Allowed: a.Allowed, Leaving: a.Leaving,
+			Remaining: min(a.Remaining(), max(0, a.Total-a.Leaving))}
+		if a.Allowed == plan.Unlimited {
+			b.Allowed = -1
+		}
+		o.Budgets = append(o.Budgets, b)
+	}
+	for _, b := range pool.Budgets {
+		if b.Changes.After(snap.Now) && (o.Changes == nil || b.Changes.Before(*o.Changes)) {
+			at := b.Changes
+			o.Changes = &at
+		}
+	}
+}
+
+func (o *PoolOutcome) addRollout(snap *model.Snapshot, nodes []*model.Node) {
+	r := &o.Rollout
+	for _, n := range nodes {
+		if from := disruption.RenewFrom(n); !from.IsZero() && !from.After(snap.Now) {
+			r.Due++
+		}
+		if n.Drifted == "" {
+			r.Current++
+		} else {
+			r.drifted(n)
+		}
+		if command, err := plan.DecodeCommand(n.Command); err == nil && n.Command != "" {
+			r.underWay(string(command.Reason), string(command.Shown(n)))
+		}
+	}
+	slices.SortFunc(r.Drifted, func(a, b driftCount) int { return strings.Compare(a.Reason, b.Reason) })
+	slices.SortFunc(r.UnderWay, func(a, b phaseCount) int {
+		return cmp.Or(strings.Compare(a.Reason, b.Reason), strings.Compare(a.Phase, b.Phase))
+	})
+}
+
+func (r *rolloutOutcome) drifted(n *model.Node) {
+	at := slices.IndexFunc(r.Drifted, func(c driftCount) bool { return c.Reason == n.Drifted })
+	if at < 0 {
+		at = len(r.Drifted)
+		r.Drifted = append(r.Drifted, driftCount{Reason: n.Drifted})
+	}
+	c := &r.Drifted[at]
+	c.Nodes = append(c.Nodes, n.Name)
+	if !n.DriftedSince.IsZero() && (c.Since == nil || n.DriftedSince.Before(*c.Since)) {
+		c.Since = &n.DriftedSince
+	}
+}
+
+func (r *rolloutOutcome) underWay(reason, phase string) {
+	at := slices.IndexFunc(r.UnderWay, func(c phaseCount) bool { return c.Reason == reason && c.Phase == phase })
+	if at < 0 {
+		at = len(r.UnderWay)
+		r.UnderWay = append(r.UnderWay, phaseCount{Reason: reason, Phase: phase})
+	}
+	r.UnderWay[at].Nodes++
+}
+
+// keptCounts groups the nodes of the pool that are kept, the most expensive group first.
+func (d *DisruptDecision) keptCounts(pool string) []keptCount {
+	var list []keptCount
+	for _, k := range d.proposal.Kept {
+		n := d.first.Node(k.Node)
+		if k.Pool != pool || n == nil || n.Command != "" {
+			continue
+		}
+		r := keptReasonOf(d.first, k)
+		at := slices.IndexFunc(list, func(c keptCount) bool { return c.For == r.For && c.Code == r.Code })
+		if at < 0 {
+			at = len(list)
+			list = append(list, keptCount{For: r.For, Code: r.Code})
+		}
+		c := &list[at]
+		c.Nodes, c.reasons = append(c.Nodes, k.Node), append(c.reasons, r)
+		c.CostPerHour += usd(d.opts.CostOf(d.first, n))
+		c.Message, c.kept = ofAll(c.reasons), append(c.kept, k)
+	}
+	for i := range list {
+		if at := disruption.ChangesAt(d.first, d.opts, list[i].kept...); !at.IsZero() {
+			list[i].ChangesAt = &at
+		}
+	}
+	slices.SortFunc(list, func(a, b keptCount) int {
+		return cmp.Or(cmp.Compare(b.CostPerHour, a.CostPerHour), strings.Compare(a.For, b.For), strings.Compare(a.Code, b.Code))
+	})
+	return list
+}
+
+// Text returns the outcome as the lines that explain prints.
+func (o *PoolOutcome) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pool %s: %s for %.4f USD per hour, %.4f including per-node overhead", o.NodePool,
+		plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour)
+	if o.NotReady > 0 {
+		fmt.Fprintf(&b, "; %d not ready", o.NotReady)
+	}
+	b.WriteByte('\n')
+	if o.Blocked != "" {
+		fmt.Fprintf(&b, "  launches nothing: %s\n", o.Blocked)
+	}
+	o.pausesOutcome.write(&b, o.NodePool)
+	if o.LowerBoundCostPerHour > 0 {
+		fmt.Fprintf(&b, "  lower bound %.4f USD per hour, %.4f including per-node overhead, with protected nodes kept\n",
+			o.LowerBoundPerHour, o.LowerBoundCostPerHour)
+	}
+	if s := o.Static; s != nil && s.Kept {
+		fmt.Fprintf(&b, "  has a fixed number of nodes: %s of %s\n", plural(o.Nodes, "node"), plural(int(s.Replicas), "replica"))
+	} else if s != nil {
+		fmt.Fprintf(&b, "  has %s, and none of them is launched while the feature gate StaticCapacity is off: give --feature-gates as the controller has them; "+
+			"settings.featureGates.staticCapacity of the chart enables it\n", plural(int(s.Replicas), "replica"))
+	}
+	o.writeBudgets(&b)
+	o.writeRollout(&b)
+	if len(o.Steps) > 0 {
+		fmt.Fprintf(&b, "  %s would start now: %s\n", plural(len(o.Steps), "step"), savingPerHour(o.Saving))
+	}
+	for _, k := range o.Kept {
+		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)),
+			k.For, k.CostPerHour, k.Message)
+		if k.ChangesAt != nil {
+			fmt.Fprintf(&b, "    may change at %s\n", k.ChangesAt.UTC().Format(time.RFC3339))
+		}
+	}
+	b.WriteString(indented(pricesAre(o.PriceSource)))
+	return b.String()
+}
+
+func verb(n int) string {
+	if n == 1 {
+		return "is kept"
+	}
+	return "are kept"
+}
+
+func (o *PoolOutcome) writeBudgets(b *strings.Builder) {
+	if o.BudgetError != "" {
+		fmt.Fprintf(b, "  budgets allow nothing: %s\n", o.BudgetError)
+		return
+	}
+	b.WriteString("  budgets allow now:")
+	for i, budget := range o.Budgets {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if budget.Allowed < 0 {
+			fmt.Fprintf(b, " %s any", budget.Reason)
+		} else {
+			fmt.Fprintf(b, " %s %d more of %d", budget.Reason, budget.Remaining, budget.Allowed)
+		}
+	}
+	if o.Budgets[0].Leaving > 0 {
+		fmt.Fprintf(b, "; %s not ready, being deleted or in a command", plural(int(o.Budgets[0].Leaving), "node"))
+	}
+	if o.Terminating > 0 {
+		fmt.Fprintf(b, "; %s being terminated, which no longer count", plural(o.Terminating, "node"))
+	}
+	b.WriteByte('\n')
+	if o.Changes != nil {
+		fmt.Fprintf(b, "    the next window opens or closes at %s\n", o.Changes.UTC().Format(time.RFC3339))
+	}
+}
+
+func (o *PoolOutcome) writeRollout(b *strings.Builder) {
+	r := &o.Rollout
+	if r.Current < o.Nodes {
+		fmt.Fprintf(b, "  up to date: %d of %s\n", r.Current, plural(o.Nodes, "node"))
+	}
+	for _, c := range r.Drifted {
+		fmt.Fprintf(b, "    %s drifted, %s: %s", plural(len(c.Nodes), "node"), c.Reason, names(c.Nodes))
+		if c.Since != nil {
+			fmt.Fprintf(b, ", the first at %s", c.Since.UTC().Format(time.RFC3339))
+		}
+		b.WriteByte('\n')
+	}
+	if r.Due > 0 {
+		fmt.Fprintf(b, "  %s due for renewal before expireAfter ends\n", plural(r.Due, "node"))
+	}
+	for _, c := range r.UnderWay {
+		fmt.Fprintf(b, "  %s being removed: %s, phase %s\n", plural(c.Nodes, "node"), c.Reason, c.Phase)
+	}
+}

@@ -1,0 +1,412 @@
+package offline
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/wire"
+)
+
+// Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
+// the rest is still read.
+
+// readPath reads a file, a folder's files in the order of their names, or standard input.
+func (o *Manifests) readPath(path string, in io.Reader) {
+	if path == "-" {
+		data, err := ReadText(in, 0, LargestFile)
+		if err != nil {
+			o.problem(fmt.Errorf("standard input: %w", err))
+			return
+		}
+		o.readAll("standard input", data)
+		return
+	}
+	about, err := os.Stat(path)
+	switch {
+	case err != nil:
+		o.problem(fmt.Errorf("reading manifests: %w", Readable(err)))
+	case about.IsDir():
+		o.readFolder(path)
+	default:
+		o.readFile(path)
+	}
+}
+
+// readFolder reads the manifests of a folder, and the files that workloads of this repository have beside them:
+// instance-types.json, and the labels that the provider declares in meta.json.
+func (o *Manifests) readFolder(path string) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		o.problem(fmt.Errorf("reading manifests: %w", Readable(err)))
+		return
+	}
+	found := false
+	for _, entry := range entries {
+		file := filepath.Join(path, entry.Name())
+		switch extension := filepath.Ext(file); {
+		case !PlainFile(file) || !slices.Contains([]string{".yaml", ".yml", ".json"}, extension):
+		case entry.Name() == "instance-types.json":
+			o.typesFile = file
+		case entry.Name() == "meta.json":
+			o.readMeta(file)
+		default:
+			found = true
+			o.readFile(file)
+		}
+	}
+	if !found {
+		o.problem(fmt.Errorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path))
+	}
+}
+
+// PlainFile reports whether a member of a folder is a regular file, or a link to one. Pipes and devices are read only
+// if a flag names them.
+func PlainFile(path string) bool {
+	about, err := os.Stat(path)
+	return err != nil || about.Mode().IsRegular() // an error is reported when the file is read
+}
+
+// readMeta reads which labels the provider of a folder's types declares.
+func (o *Manifests) readMeta(file string) {
+	data, err := ReadFile(file)
+	if err != nil {
+		o.problem(err)
+		return
+	}
+	var meta struct {
+		ProviderLabels []string `json:"providerLabels"`
+	}
+	if err := json.Unmarshal(data, &meta); err != nil {
+		o.problem(fmt.Errorf("%s: %w", file, err))
+		return
+	}
+	o.providerLabels = append(o.providerLabels, meta.ProviderLabels...)
+}
+
+func (o *Manifests) readFile(file string) {
+	data, err := ReadFile(file)
+	if err != nil {
+		o.problem(fmt.Errorf("reading manifests: %w", err))
+		return
+	}
+	o.readAll(file, data)
+}
+
+// LargestFile is the maximum size of a file in bytes: 1 GiB is a million pods as kubectl prints them. Reading a file
+// takes several times its size of memory.
+const LargestFile = 1 << 30
+
+// deepestText is the maximum nesting of a text: YAML parsers take memory in proportion to its square.
+const deepestText = 1000
+
+// ReadFile reads a file, or returns an error with its name. Devices and endless pipes are files too.
+func ReadFile(path string) ([]byte, error) {
+	if about, err := os.Stat(path); err == nil && about.Mode()&os.ModeNamedPipe != 0 && !openedPipe(path) {
+		return nil, fmt.Errorf("%s: is a pipe, want a file; to read what a program writes: PROGRAM | karpenter ... -f -", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, Readable(err)
+	}
+	defer file.Close()
+	size := int64(0)
+	if about, err := file.Stat(); err == nil {
+		if size = about.Size(); size > LargestFile {
+			return nil, fmt.Errorf("%s: has %d bytes, want at most %d", path, size, LargestFile)
+		}
+	}
+	data, err := ReadText(file, size, LargestFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, Readable(err))
+	}
+	return data, nil
+}
+
+// openedPipe reports whether a pipe was inherited by this process, for example from a shell's process substitution:
+// its other end is open, whereas a named pipe in the file system may block.
+func openedPipe(path string) bool {
+	return strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin"
+}
+
+// ReadText reads to the end. It returns an error for data that is not text, or larger than the maximum. It allocates
+// memory for the expected size.
+func ReadText(in io.Reader, expected, most int64) ([]byte, error) {
+	buffered := bufio.NewReader(in)
+	if head, _ := buffered.Peek(512); bytes.IndexByte(head, 0) >= 0 {
+		return nil, errors.New("has zero bytes, want text: YAML or JSON, as UTF-8")
+	}
+	var data bytes.Buffer
+	data.Grow(int(expected) + bytes.MinRead)
+	_, err := data.ReadFrom(io.LimitReader(buffered, most+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(data.Len()) > most:
+		return nil, fmt.Errorf("goes on after %d bytes, want less", most)
+	case wire.Depth(data.Bytes()) > deepestText:
+		return nil, fmt.Errorf("is nested more than %d deep", deepestText)
+	}
+	return data.Bytes(), nil
+}
+
+// readAll reads a file's documents: JSON values one after the other, or YAML documents.
+func (o *Manifests) readAll(file string, data []byte) {
+	next := nextYAML(data)
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
+		next = nextJSON(trimmed)
+	}
+	for document := 1; ; document++ {
+		text, err := next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		origin := fmt.Sprintf("%s: document %d", file, document)
+		var broken *brokenStreamError
+		switch {
+		case err != nil:
+			o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
+			if errors.As(err, &broken) {
+				return
+			}
+		case len(text) > 0 && string(text) != "null":
+			o.read(origin, text)
+		}
+	}
+}
+
+// brokenStreamError means that the rest of the file cannot be split into documents.
+type brokenStreamError struct{ err error }
+
+func (e *brokenStreamError) Error() string { return e.err.Error() }
+func (e *brokenStreamError) Unwrap() error { return e.err }
+
+// nextJSON returns the JSON values of a file, one after the other, without copying them: a list of 100,000 pods is 60
+// MB. For an invalid value, the decoder of the standard library gives the error.
+func nextJSON(data []byte) func() ([]byte, error) {
+	rest := data
+	return func() ([]byte, error) {
+		rest = bytes.TrimLeft(rest, " \t\r\n")
+		if n := objectLength(rest); n > 0 && json.Valid(rest[:n]) {
+			text := rest[:n:n]
+			rest = rest[n:]
+			return text, nil
+		}
+		done := len(data) - len(rest)
+		decoder := json.NewDecoder(bytes.NewReader(rest))
+		var text json.RawMessage
+		err := decoder.Decode(&text)
+		switch {
+		case err == nil:
+			rest = rest[decoder.InputOffset():]
+			return text, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, &brokenStreamError{errors.New("is cut off in the middle of a JSON object")}
+		case errors.Is(err, io.EOF):
+			return nil, err
+		}
+		return nil, &brokenStreamError{jsonProblem(data, done, err)}
+	}
+}
+
+// objectLength returns the length in bytes of the object at the start of the text, 0 if there is none or it does not
+// end.
+func objectLength(text []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth == 0 && !quoted {
+			if text[0] != '{' {
+				return 0
+			}
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// excerpt is a JSON value inside a text. Unlike json.RawMessage it is not a copy: texts are not changed after
+// reading.
+type excerpt []byte
+
+// UnmarshalJSON keeps the value unparsed.
+func (e *excerpt) UnmarshalJSON(value []byte) error {
+	*e = value
+	return nil
+}
+
+func nextYAML(data []byte) func() ([]byte, error) {
+	reader := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	return func() ([]byte, error) {
+		text, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil:
+			return nil, &brokenStreamError{err}
+		}
+		return yaml.YAMLToJSONStrict(text)
+	}
+}
+
+// objectHead holds the fields that determine how an object is read.
+type objectHead struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Items []excerpt `json:"items"`
+}
+
+// read adds one object, the members of a list, or the content of a capture.
+func (o *Manifests) read(origin string, text []byte) {
+	var head objectHead
+	if err := json.Unmarshal(text, &head); err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
+		return
+	}
+	switch {
+	case head.Kind == "" || head.APIVersion == "":
+		o.problem(fmt.Errorf("%s: apiVersion or kind is missing, want a Kubernetes object", origin))
+		return
+	case head.APIVersion == captureVersion && head.Kind == captureKind:
+		o.readCapture(origin, text)
+		return
+	case strings.HasSuffix(head.Kind, "List"):
+		for i, item := range head.Items {
+			o.read(fmt.Sprintf("%s: item %d", origin, i), item)
+		}
+		return
+	}
+	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
+	if bounded := o.bounded(origin, &head, text); bounded != nil {
+		o.readObject(origin, &head, bounded)
+	}
+}
+
+// bounded returns the text of an object whose decoding is bounded work, or nil after a problem.
+func (o *Manifests) bounded(origin string, head *objectHead, text []byte) []byte {
+	bounded, faults, err := wire.Bound(text)
+	switch {
+	case err != nil:
+		o.problem(fmt.Errorf("%s: %w", origin, err))
+		return nil
+	case len(faults) > 0:
+		o.unreadable(origin, head, faults[0])
+		return nil
+	case bytes.Equal(bounded, text):
+		return text
+	}
+	// The bounded text does not repeat fields. The strict decoder of ordinary objects would report repeated fields.
+	var tree any
+	if repeated, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields); err == nil && len(repeated) > 0 {
+		o.problem(fmt.Errorf("%s: %s", origin, OneLine(repeated[0])))
+		return nil
+	}
+	return bounded
+}
+
+// unreadable sets an object aside whose decoding would take too long.
+func (o *Manifests) unreadable(origin string, head *objectHead, fault wire.Fault) {
+	o.problem(fmt.Errorf("%s: %s: %s", origin, fault.Field, fault.Why))
+	if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
+		o.refusePool(head.Metadata.Name, fmt.Errorf("%s: %s", fault.Field, fault.Why))
+	}
+}
+
+// readObject adds one object, completed with the defaults of its schema.
+func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
+	completed, err := o.defaults.apply(head.TypeMeta, text)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
+		return
+	}
+	object, _, err := o.decoder.Decode(completed, nil, nil)
+	switch {
+	case runtime.IsNotRegisteredError(err):
+		if successor := successorOf(head.TypeMeta); successor != "" {
+			o.problem(fmt.Errorf("%s: apiVersion: is %s, which is not read, want %s", origin, head.APIVersion, successor))
+			return
+		}
+		o.passOver(head.GroupVersionKind())
+	case err != nil:
+		known := len(o.Problems)
+		o.undecodable(origin, head.TypeMeta, text, err)
+		if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
+			o.refusePool(head.Metadata.Name, errors.New(strings.TrimPrefix(o.Problems[known].Error(), origin+": ")))
+		}
+	default:
+		if o.take(origin, object, false) && o.keep {
+			o.given = append(o.given, bytes.Clone(text))
+		}
+	}
+}
+
+// headProblem describes a value that is not an object, or the invalid fields in its head.
+func headProblem(text []byte, err error) string {
+	var found any
+	if json.Unmarshal(text, &found) == nil {
+		switch found.(type) {
+		case []any:
+			return "is a list, want a Kubernetes object"
+		case string:
+			return "is a text, want a Kubernetes object"
+		case float64, bool:
+			return "is " + string(text) + ", want a Kubernetes object"
+		}
+	}
+	return decodeProblem(text, err)
+}
+
+// undecodable reports an object that cannot be decoded into its type: by the errors of its schema, which name the
+// field, else by the decoder's error.
+func (o *Manifests) undecodable(origin string, kind metav1.TypeMeta, text []byte, err error) {
+	if wrong, failed := o.defaults.violations(kind, json.RawMessage(text)); failed == nil && len(wrong) > 0 {
+		for _, problem := range wrong {
+			o.problem(fmt.Errorf("%s: %w", origin, problem))
+		}
+		return
+	}
+	o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+}
+
+func namespaced(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// Readable removes the path from an error of the file system; the caller adds the file's name.
+func Readable(err error) error {
+	var failed *os.PathError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("%s: %w", filepath.ToSlash(failed.Path), failed.Err)
+	}
+	return err
+}

@@ -1,0 +1,162 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+)
+
+// Each pool gets its offerings from the provider of its own node class. If a provider cannot be queried, only its own
+// pools have no instance types, with the reason.
+
+// stock sets what each pool of a cluster can launch.
+func (l *Cluster) stock(ctx context.Context, c client.Client, o *Manifests, instanceTypes string) error {
+	if instanceTypes != "" && o.ofAWS() {
+		return o.typesOn(instanceTypes)
+	}
+	o.sale = nil
+	if o.ofAWS() {
+		sold, err := l.saleOfAWS(ctx, c, o)
+		if err != nil {
+			return err
+		}
+		o.sale = sold
+	}
+	if o.sale == nil || slices.ContainsFunc(o.pools,
+		func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group == kwokv1alpha1.Group }) {
+		sold, err := l.saleOfKwok(ctx, c, o, instanceTypes)
+		if err != nil {
+			return err
+		}
+		o.sale = o.sale.with(sold)
+	}
+	return nil
+}
+
+// saleOfAWS returns what AWS pools can launch. If there are pools of other providers, a failure becomes the AWS
+// pools' reason instead of an error.
+func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) (*PriceList, error) {
+	if l.CloudProvider == "kwok" {
+		return o.unknownOfAWS("--cloud-provider=kwok excludes pools of the kind " + awsv1.Kind), nil
+	}
+	err := l.readAWS(ctx, c, o)
+	if err == nil {
+		var sold *PriceList
+		if sold, err = l.stockAWS(ctx, o, true); err == nil {
+			return sold, nil
+		}
+	}
+	if !slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }) {
+		return nil, err
+	}
+	return o.unknownOfAWS(OneLine(err)), nil
+}
+
+// stockFiles sets what the pools of files can launch, if neither a capture nor the files contain it.
+func (l *Cluster) stockFiles(ctx context.Context, o *Manifests, instanceTypes string) error {
+	if o.sale != nil || cmp.Or(instanceTypes, o.typesFile) != "" || !o.ofAWS() || l.CloudProvider == "kwok" {
+		return o.typesOn(instanceTypes)
+	}
+	ofAWS, err := l.stockAWS(ctx, o, false)
+	if err != nil {
+		return err
+	}
+	others := &PriceList{}
+	for _, p := range o.pools {
+		if ref := classOf(p.object); ref.Group != awsv1.Group {
+			others.add(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+		}
+	}
+	if len(others.NodeClasses) == 0 {
+		o.sale = ofAWS
+		return nil
+	}
+	types, labels := kwok.EmbeddedTypes()
+	others.Declared, others.Catalogues = cloud.Declared{WellKnown: labels}, []priceListEntry{{Types: types}}
+	o.sale = ofAWS.with(others)
+	return nil
+}
+
+// saleOfKwok returns what pools of simulated nodes can launch.
+func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests, instanceTypes string) (*PriceList, error) {
+	provider, err := l.provider(c, instanceTypes)
+	if err != nil {
+		return nil, err
+	}
+	sold := &PriceList{Declared: provider.Declared()}
+	for _, class := range provider.NodeClasses() {
+		kind, err := c.GroupVersionKindFor(class)
+		if err != nil {
+			return nil, fmt.Errorf("reading the cluster: %w", err)
+		}
+		sold.add(kind.GroupKind())
+	}
+	for _, p := range o.pools {
+		if classOf(p.object).Group == awsv1.Group {
+			continue
+		}
+		types, err := provider.Catalogue(ctx, p.object)
+		stock := priceListEntry{Pools: []string{p.object.Name}, Types: types}
+		if err != nil {
+			stock = priceListEntry{Pools: stock.Pools, Reason: OneLine(err)}
+		}
+		sold.Catalogues = append(sold.Catalogues, stock)
+	}
+	return sold, nil
+}
+
+func classOf(pool *karpv1.NodePool) karpv1.NodeClassReference {
+	return pool.Spec.Template.Spec.NodeClassRef
+}
+
+// add adds a kind of node class, once.
+func (s *PriceList) add(kind schema.GroupKind) {
+	if !slices.Contains(s.NodeClasses, kind) {
+		s.NodeClasses = append(s.NodeClasses, kind)
+	}
+}
+
+// with returns the combined offerings of two providers; s may be nil. Each catalog keeps the labels of its own
+// provider.
+func (s *PriceList) with(other *PriceList) *PriceList {
+	if s == nil {
+		return other
+	}
+	together := &PriceList{Declared: s.Declared.With(other.Declared), Source: cmp.Or(s.Source, other.Source)}
+	for _, part := range []*PriceList{s, other} {
+		for _, kind := range part.NodeClasses {
+			together.add(kind)
+		}
+		for _, c := range part.Catalogues {
+			c.Declared = &part.Declared
+			together.Catalogues = append(together.Catalogues, c)
+		}
+	}
+	return together
+}
+
+func (l *Cluster) provider(c client.Client, instanceTypes string) (cloud.Provider, error) {
+	options := kwok.Options{Client: c}
+	if instanceTypes != "" {
+		types, labels, err := readTypes(instanceTypes)
+		if err != nil {
+			return nil, err
+		}
+		options.Types, options.ProviderLabels = types, labels
+	}
+	provider, err := kwok.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("setting up kwok: %w", err)
+	}
+	return provider, nil
+}

@@ -1,0 +1,60 @@
+package offline
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// Objects of API versions that are not supported anymore, or not yet, are errors. Ignoring them would answer another
+// question: a plan without the pools of the file.
+
+// readVersions are the kinds that a decision uses, with the one supported version of each.
+var readVersions = map[string]string{
+	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1", awsv1.Kind: awsv1.GroupVersion.String(),
+	"Deployment": appsVersion, "StatefulSet": appsVersion, "ReplicaSet": appsVersion, "DaemonSet": appsVersion,
+	"Job": batchVersion, "CronJob": batchVersion,
+	"PriorityClass": "scheduling.k8s.io/v1", "StorageClass": "storage.k8s.io/v1", "CSINode": "storage.k8s.io/v1",
+	"PodDisruptionBudget": "policy/v1", "RuntimeClass": "node.k8s.io/v1", "LimitRange": "v1",
+	"Pod": "v1", "Node": "v1", "Namespace": "v1", "Service": "v1", "ReplicationController": "v1",
+	"PersistentVolume": "v1", "PersistentVolumeClaim": "v1",
+}
+
+// renamed maps kinds to the kinds that replaced them.
+var renamed = map[schema.GroupKind]string{
+	{Group: "karpenter.sh", Kind: "Provisioner"}: "a NodePool of karpenter.sh/v1 (kubectl karpenter migrate -f FILE writes it)",
+	{Group: "karpenter.sh", Kind: "Machine"}:     "a NodeClaim of karpenter.sh/v1",
+}
+
+// formerGroups are the earlier groups of kinds.
+var formerGroups = map[string]bool{"extensions": true}
+
+// successorOf returns the replacement of a kind that is supported in another version; "" for kinds that decisions do
+// not use.
+func successorOf(kind metav1.TypeMeta) string {
+	version, err := schema.ParseGroupVersion(kind.APIVersion)
+	if err != nil {
+		return ""
+	}
+	if now := renamed[schema.GroupKind{Group: version.Group, Kind: kind.Kind}]; now != "" {
+		return now
+	}
+	now := readVersions[kind.Kind]
+	if group, _, _ := strings.Cut(now, "/"); now == "" || group != version.Group && !formerGroups[version.Group] {
+		return ""
+	}
+	resource := strings.ToLower(kind.Kind) + "s"
+	switch version.Group {
+	case karpv1.Group:
+	case awsv1.Group:
+		resource = "ec2nodeclasses"
+	default:
+		return now
+	}
+	return fmt.Sprintf("%s (kubectl karpenter migrate -f FILE rewrites it; a cluster that has both prints it: kubectl get %s.v1.%s -o yaml)", now, resource, version.Group)
+}

@@ -1,0 +1,235 @@
+package offline
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// workload is an object that creates pods from a template.
+type workload struct {
+	kind, version string
+	origin        string
+	meta          metav1.ObjectMeta
+	// replicas is the number of pods to run at once, as the field specifies.
+	replicas int
+	field    string
+	// start is the ordinal of the first pod.
+	start    int
+	selector *metav1.LabelSelector
+	template corev1.PodTemplateSpec
+	claims   []corev1.PersistentVolumeClaim
+	live     bool
+}
+
+const (
+	appsVersion  = "apps/v1"
+	batchVersion = "batch/v1"
+)
+
+func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool) bool {
+	w := workloadOf(object)
+	if w == nil {
+		return false
+	}
+	w.origin, w.live = origin, live
+	o.workloads = append(o.workloads, w)
+	if w.kind == "ReplicaSet" || w.kind == "StatefulSet" || w.kind == "Deployment" {
+		o.around.selectors[ownerKey(w.meta.Namespace, w.kind, w.meta.Name)] = w.selector
+	}
+	return true
+}
+
+// workloadOf returns nil for objects that create no pods.
+func workloadOf(object runtime.Object) *workload {
+	const replicas = "spec.replicas"
+	switch s := object.(type) {
+	case *appsv1.Deployment:
+		return &workload{field: replicas, kind: "Deployment", version: appsVersion, meta: s.ObjectMeta,
+			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *appsv1.StatefulSet:
+		w := &workload{field: replicas, kind: "StatefulSet", version: appsVersion, meta: s.ObjectMeta,
+			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
+			claims: s.Spec.VolumeClaimTemplates}
+		if s.Spec.Ordinals != nil {
+			w.start = int(s.Spec.Ordinals.Start)
+		}
+		return w
+	case *appsv1.ReplicaSet:
+		return &workload{field: replicas, kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta,
+			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *batchv1.Job:
+		return &workload{field: "spec.parallelism", kind: "Job", version: batchVersion, meta: s.ObjectMeta,
+			replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *batchv1.CronJob:
+		w := &workload{field: "spec.jobTemplate.spec.parallelism", kind: "CronJob", version: batchVersion,
+			meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template}
+		if s.Spec.Suspend != nil && *s.Spec.Suspend {
+			w.replicas = 0
+		}
+		return w
+	}
+	return nil
+}
+
+// atOnce returns the number of pods of a job that run at the same time.
+func atOnce(job *batchv1.JobSpec, succeeded int32) int {
+	if job.Suspend != nil && *job.Suspend {
+		return 0
+	}
+	n := or(job.Parallelism, 1)
+	if job.Completions != nil {
+		n = min(n, max(0, int(*job.Completions)-int(succeeded)))
+	}
+	return n
+}
+
+func or(n *int32, otherwise int) int {
+	if n == nil {
+		return otherwise
+	}
+	return int(*n)
+}
+
+// expand creates the missing pods of a workload. The controllers of a live cluster create their own. A ReplicaSet or
+// Job that another workload among the objects controls is counted there.
+func (o *Manifests) expand(w *workload, there podIndex) {
+	if w.live {
+		return
+	}
+	if w.replicas < 0 {
+		o.problem(fmt.Errorf("%s: %s: is %d, want zero or more", w.origin, w.field, w.replicas))
+		return
+	}
+	owner := metav1.GetControllerOfNoCopy(&w.meta)
+	if owner != nil && owner.Kind == "Deployment" && o.seen["*v1.Deployment "+w.meta.Namespace+"/"+owner.Name] != "" || w.kind == "CronJob" && o.runs(w) {
+		return
+	}
+	alive := there.alive(w)
+	if room := o.mostPods - len(o.pods); w.replicas-len(alive) > room {
+		o.problem(fmt.Errorf("%s: %s: is %d, and at most %s may be added, want less or a larger --max-pods; its pods are not considered",
+			w.origin, w.field, w.replicas, plural(max(0, room), "pod")))
+		return
+	}
+	for _, ordinal := range w.missing(alive) {
+		controller := true
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: w.podName(ordinal), Namespace: w.meta.Namespace, CreationTimestamp: w.meta.CreationTimestamp,
+				Labels: w.template.Labels, Annotations: w.template.Annotations,
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: w.version, Kind: w.kind, Name: w.meta.Name, UID: w.meta.UID,
+					Controller: &controller}},
+			},
+			Spec:   *w.template.Spec.DeepCopy(),
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
+		}
+		pod.UID = types.UID(strings.ToLower(w.kind) + "/" + key(pod))
+		o.addClaims(w, pod)
+		o.pods = append(o.pods, sourced[*corev1.Pod]{pod, w.kind + " " + key(&w.meta), false})
+	}
+}
+
+// missing returns the ordinals of the pods to create. Pods of a StatefulSet are identified by their names (a pod
+// beyond its ordinals is surplus, and replaces none). For all other workloads only the number of pods matters.
+func (w *workload) missing(alive []*corev1.Pod) []int {
+	var list []int
+	if w.kind != "StatefulSet" {
+		for i := range w.replicas - len(alive) {
+			list = append(list, i)
+		}
+		return list
+	}
+	names := map[string]bool{}
+	for _, pod := range alive {
+		names[pod.Name] = true
+	}
+	for i := range w.replicas {
+		if ordinal := w.start + i; !names[w.podName(ordinal)] {
+			list = append(list, ordinal)
+		}
+	}
+	return list
+}
+
+func (w *workload) podName(ordinal int) string { return fmt.Sprintf("%s-%d", w.meta.Name, ordinal) }
+
+// runs reports whether a job of the CronJob is among the objects.
+func (o *Manifests) runs(w *workload) bool {
+	for _, job := range o.workloads {
+		owner := metav1.GetControllerOfNoCopy(&job.meta)
+		if job.kind == "Job" && job.meta.Namespace == w.meta.Namespace && owner != nil && owner.Kind == "CronJob" && owner.Name == w.meta.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// addClaims gives a pod of a StatefulSet its volumes, and creates the missing claims.
+func (o *Manifests) addClaims(w *workload, pod *corev1.Pod) {
+	for i := range w.claims {
+		template := &w.claims[i]
+		name := template.Name + "-" + pod.Name
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+		if o.around.Claim(pod.Namespace, name) == nil {
+			claim := template.DeepCopy()
+			claim.Name, claim.Namespace = name, pod.Namespace
+			claim.Status.Phase = corev1.ClaimPending
+			o.around.take(claim)
+		}
+	}
+}
+
+// podIndex holds the pods that are not finished, by namespace, and by namespace and label.
+type podIndex map[string][]*corev1.Pod
+
+func newPodIndex(pods []sourced[*corev1.Pod]) podIndex {
+	index := podIndex{}
+	for _, p := range pods {
+		if p.object.Status.Phase == corev1.PodSucceeded || p.object.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		index[p.object.Namespace] = append(index[p.object.Namespace], p.object)
+		for name, value := range p.object.Labels {
+			at := labelKey(p.object.Namespace, name, value)
+			index[at] = append(index[at], p.object)
+		}
+	}
+	return index
+}
+
+func labelKey(namespace, name, value string) string {
+	return namespace + "\x00" + name + "\x00" + value
+}
+
+// alive returns the workload's existing pods.
+func (index podIndex) alive(w *workload) []*corev1.Pod {
+	if w.selector == nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	if err != nil {
+		return nil
+	}
+	at := w.meta.Namespace
+	for name := range w.selector.MatchLabels {
+		if candidate := labelKey(w.meta.Namespace, name,
+			w.selector.MatchLabels[name]); at == w.meta.Namespace || len(index[candidate]) < len(index[at]) {
+			at = candidate
+		}
+	}
+	var list []*corev1.Pod
+	for _, pod := range index[at] {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			list = append(list, pod)
+		}
+	}
+	return list
+}

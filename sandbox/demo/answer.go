@@ -1,0 +1,108 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
+)
+
+// disruptAnswer is what the demo reads of the answer of `simulate --disrupt -o json` (docs/simulate.md). Money is USD
+// per hour.
+type disruptAnswer struct {
+	Before            fleetFigures     `json:"before"`
+	Steps             []disruptionStep `json:"steps"`
+	After             fleetFigures     `json:"after"`
+	LowerBoundPerHour float64          `json:"lowerBoundPerHour"`
+	Kept              []keptNode       `json:"kept"`
+	// UnderWay counts nodes of commands that were started before.
+	UnderWay int `json:"underWay"`
+}
+
+type fleetFigures struct {
+	Nodes        int     `json:"nodes"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+type disruptionStep struct {
+	Reason string      `json:"reason"`
+	Remove []string    `json:"remove"`
+	Add    []addedNode `json:"add"`
+	Moved  int         `json:"podsMoved"`
+	Saving float64     `json:"savingPerHour"`
+}
+
+type addedNode struct {
+	InstanceType string  `json:"instanceType"`
+	CapacityType string  `json:"capacityType"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
+type keptNode struct {
+	Reasons []struct {
+		Code string `json:"code"`
+	} `json:"reasons"`
+}
+
+// temporary are the codes of reasons that end by time alone, within a minute in this story.
+var temporary = []string{"NodeTooYoung", "NodeNominated", "NodeExpecting", "NodeUnsettled", "ReplacementsFailed"}
+
+// waiting counts the nodes that are kept for such a reason.
+func (a *disruptAnswer) waiting() int {
+	n := 0
+	for _, node := range a.Kept {
+		for _, reason := range node.Reasons {
+			if slices.Contains(temporary, reason.Code) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+const nothingAhead = "nothing more to begin"
+
+// ahead describes the remaining steps.
+func (a *disruptAnswer) ahead() string {
+	switch waiting := a.waiting(); {
+	case len(a.Steps) > 0:
+		return cli.Plural(len(a.Steps), "step") + " may begin"
+	case a.UnderWay > 0:
+		return "the steps that have begun go on"
+	case waiting > 0:
+		return cli.Plural(waiting, "node") + " kept for a while"
+	}
+	return nothingAhead
+}
+
+// liveAnswer asks the operator's tool what the engine would do to the fleet now.
+func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptAnswer, error) {
+	tool, err := program(simulator)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, tool, "simulate", "--live", "--disrupt", "--kubeconfig="+d.cluster.kubeconfig, "--cloud-provider=kwok",
+		"--now="+time.Now().UTC().Format(time.RFC3339), fmt.Sprintf("--until-stable=%t", untilStable), "-o", "json")
+	command.SysProcAttr = childAttributes()
+	var complaint bytes.Buffer
+	command.Stderr = &complaint
+	output, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w: %s", simulator, err, strings.TrimSpace(complaint.String()))
+	}
+	answer := &disruptAnswer{}
+	if err := json.Unmarshal(output, answer); err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", simulator, err)
+	}
+	return answer, nil
+}
+
+// simulator is the program with the verb simulate.
+const simulator = "kubectl-karpenter"

@@ -1,0 +1,292 @@
+// Package demo demonstrates the whole system on a control plane of its own: the controller and the operator's tool are
+// the real programs, and run as processes.
+//
+//	karpenter-sandbox demo ── runs ──┬─ a control plane (internal/testing/sandbox)
+//	        |                        ├─ karpenter controller
+//	        | watches pods,          ├─ a simulated AWS, in this process (--cloud-provider aws)
+//	        v claims and nodes       └─ kubectl-karpenter simulate --disrupt (story consolidation)
+//	  report: when each stage was reached, prices, and whether the guarantees hold
+//
+// A story is a manifest and a function (story.go). It checks its own guarantees. The package must not know how a
+// decision is made: it knows the programs by their flags, logs and answers only.
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+)
+
+// demoOptions configures a demo.
+type demoOptions struct {
+	story    string
+	cloud    string
+	replicas int
+	keep     bool
+	dataDir  string
+	service  string
+	assets   sandbox.AssetsOptions
+}
+
+const demoNamespace, demoDeployment, demoPool = "default", "inflate", "default"
+
+// NewCommand returns the verb. dataDir is the default directory, and service is the Service of the cluster that points
+// to this machine, by which the API server reaches the controller.
+func NewCommand(dataDir, service string) *cobra.Command {
+	options := demoOptions{service: service}
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch pods get nodes, and the nodes leave again, on a control plane of its own",
+		Long: `Start a real Kubernetes control plane on this machine with simulated kubelets, and
+the controller; scale a Deployment from nothing to many pods; tell when
+each step happened and what the nodes cost; scale down and watch the nodes leave;
+stop everything. No network and no cloud is needed.
+
+The story consolidation is another one: a mixed fleet of 60 nodes loses half of its
+pods; what is to be done about it is printed, with reasons and prices, and carried
+out within budgets. It fails if a pod has to wait for a node, a budget is exceeded, or
+the fleet ends no cheaper than it was or far above the price of the plan.
+
+With --cloud-provider aws the machines are instances of a simulated AWS: between the two,
+EC2 takes half of them back, and a new image is released; it fails if pods run elsewhere
+only after the two minutes of the notice, or a budget is exceeded.
+
+The data directory holds the logs; every demo begins with an empty cluster.`,
+		Args: cli.NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := options.check(); err != nil {
+				return err
+			}
+			if command.Flags().Changed("replicas") && options.story == consolidationStoryName {
+				return cli.UsageErrorf("--replicas is for the story %s", scaleStoryName)
+			}
+			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its own log
+			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program
+			show := &demo{demoOptions: options, out: command.OutOrStdout(), progress: newProgress(command.ErrOrStderr())}
+			err := show.run(ctx)
+			if ctx.Err() != nil {
+				return errors.New("demo: interrupted; everything it had started was stopped")
+			}
+			return err
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&options.story, "story", scaleStoryName, "what to tell: "+storyNames())
+	flags.StringVar(&options.cloud, "cloud-provider", "kwok",
+		"kwok (simulated nodes), or aws (a simulated AWS: interruption and a new image on top)")
+	flags.IntVar(&options.replicas, "replicas", 100, "story scale: how many pods to scale to")
+	flags.BoolVar(&options.keep, "keep", false, "story scale: leave the pods, their nodes, the controller and the control plane running")
+	flags.StringVar(&options.dataDir, "data-dir", dataDir, "directory of the demo's control plane and logs")
+	options.assets.AddFlags(flags)
+	return command
+}
+
+func (o *demoOptions) check() error {
+	const most = 5000
+	if o.replicas < 1 || o.replicas > most {
+		return cli.UsageErrorf("--replicas is %d, want 1 to %d", o.replicas, most)
+	}
+	if _, known := stories()[o.story]; !known || o.story == awsStoryName {
+		return cli.UsageErrorf("--story is %q, want %s", o.story, storyNames())
+	}
+	switch {
+	case o.cloud != "" && o.cloud != "kwok" && o.cloud != "aws":
+		return cli.UsageErrorf("--cloud-provider is %q, want kwok or aws", o.cloud)
+	case o.cloud == "aws" && o.story != scaleStoryName:
+		return cli.UsageErrorf("--story %s is for --cloud-provider kwok", o.story)
+	case o.cloud == "aws" && o.keep:
+		return cli.UsageErrorf("--keep is for --cloud-provider kwok: the simulated AWS ends with the demo")
+	}
+	if o.keep && o.story != scaleStoryName {
+		return cli.UsageErrorf("--keep is for the story %s", scaleStoryName)
+	}
+	if o.dataDir == "" {
+		return cli.UsageErrorf("--data-dir is empty, want a directory")
+	}
+	var err error
+	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
+		return cli.UsageErrorf("--data-dir: %w", err)
+	}
+	if o.cloud == "aws" {
+		o.story = awsStoryName
+	}
+	return nil
+}
+
+// demo is one run of the demo.
+type demo struct {
+	demoOptions
+	out      io.Writer
+	progress *progress
+
+	cluster    *demoCluster
+	controller *childController
+	history    *history
+	objects    *demoObjects
+	aws        *demoAWS  // nil with kwok
+	scaled     time.Time // time of the last scale command
+	planned    float64   // story consolidation: the planned final cost of the fleet, USD per hour
+}
+
+// run executes the steps, and stops what it started unless it is to be kept.
+func (d *demo) run(ctx context.Context) (err error) {
+	defer d.progress.clear()
+	defer func() {
+		if err != nil || !d.keep {
+			d.stop()
+		}
+	}()
+	tell := stories()[d.story]
+	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", cmp.Or(tell.opening, cli.Plural(d.replicas, "pod")),
+		filepath.Join(d.dataDir, "logs"))
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) (string, error)
+	}{
+		{"Kubernetes", d.startCluster},
+		{"resource types", d.install},
+		{"simulated AWS", d.before(tell)},
+		{"controller", d.startController},
+		{tell.step, d.apply},
+	} {
+		if step.do == nil {
+			continue
+		}
+		began := time.Now()
+		what, err := step.do(ctx)
+		if err != nil {
+			return d.failed(step.name, err)
+		}
+		d.progress.clear()
+		fmt.Fprintf(d.out, "  %-16s%6.1f s   %s\n", step.name, time.Since(began).Seconds(), what)
+	}
+	if err := tell.play(d, ctx); err != nil {
+		return d.failed(d.story, err)
+	}
+	if d.keep {
+		return nil
+	}
+	d.stop()
+	fmt.Fprintln(d.out, "\nEverything is stopped.")
+	return nil
+}
+
+// before returns the story's own step before the controller starts, nil if it has none.
+func (d *demo) before(tell story) func(context.Context) (string, error) {
+	if tell.before == nil {
+		return nil
+	}
+	return func(ctx context.Context) (string, error) { return tell.before(d, ctx) }
+}
+
+// failed returns an error with the step and the log to read.
+func (d *demo) failed(step string, err error) error {
+	if cli.ExitCode(err) == 2 {
+		return err
+	}
+	log := filepath.Join(d.dataDir, "logs")
+	var dead *sandbox.DeadError
+	switch {
+	case errors.As(err, &dead):
+		return fmt.Errorf("demo: %s: %w", step, err)
+	case d.controller != nil:
+		log = d.controller.log
+	}
+	return fmt.Errorf("demo: %s: %w; see %s", step, err, log)
+}
+
+// stop ends all started processes, the controller first. A second Ctrl-C ends the program, and then the kernel ends
+// its children.
+func (d *demo) stop() {
+	if d.controller != nil {
+		d.progress.show("stopping the controller")
+		d.controller.stop()
+		d.controller = nil
+	}
+	if d.aws != nil {
+		d.aws.stop()
+		d.aws = nil
+	}
+	if d.cluster != nil {
+		d.progress.show("stopping Kubernetes")
+		d.cluster.stop()
+		d.cluster = nil
+		_ = os.Remove(d.keepsake())
+	}
+	d.progress.clear()
+}
+
+func (d *demo) scaleUp(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %s of 100m CPU and 256Mi\n\n", demoDeployment, cli.Plural(d.replicas, "replica"))
+	if err := d.scale(ctx, d.replicas); err != nil {
+		return err
+	}
+	patience := 2*time.Minute + time.Duration(d.replicas)*100*time.Millisecond
+	err := d.await(ctx, patience, cli.Plural(d.replicas, "pod")+" to run", func() (bool, string) {
+		h := d.history
+		return h.count(podRunning) >= d.replicas && h.count(claimInitialized) >= h.count(claimCreated),
+			fmt.Sprintf("%s pending, %d bound, %d running; %s", cli.Plural(h.count(podPending), "pod"), h.count(podBound),
+				h.count(podRunning), cli.Plural(h.count(claimCreated), "claim"))
+	})
+	if err != nil {
+		return err
+	}
+	passes, err := readPasses(d.controller.log)
+	if err != nil {
+		return err
+	}
+	d.printTimeline(upStages(d.history, passes))
+	d.printWork(passes)
+	_, err = d.printBill("The bill")
+	return err
+}
+
+// leaving describes the progress of removing the nodes.
+func leaving(pods, cordoned, nodes int) string {
+	switch {
+	case pods > 0:
+		return cli.Plural(pods, "pod") + " left"
+	case cordoned == 0:
+		return "the pods are gone, the pool's 30 s pass"
+	}
+	return cli.Plural(nodes, "node") + " left, " + cli.Plural(cordoned, "node") + " cordoned"
+}
+
+func (d *demo) scaleDown(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nScale down: Deployment %s, %d -> 0 replicas; the pool says consolidateAfter: 30s\n\n", demoDeployment, d.replicas)
+	if err := d.scale(ctx, 0); err != nil {
+		return err
+	}
+	claims := len(d.claimsNow())
+	err := d.await(ctx, 3*time.Minute, cli.Plural(claims, "node")+" to leave", func() (bool, string) {
+		pods, remaining, nodes := d.history.present()
+		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0,
+			leaving(len(pods), d.history.since(nodeCordoned, d.scaled).count, len(nodes))
+	})
+	if err != nil {
+		return err
+	}
+	var rows []timelineRow
+	for _, s := range []stage{podGone, nodeCordoned, claimDeleting, nodeGone, claimGone} {
+		rows = append(rows, timelineRow{string(s), d.history.since(s, d.scaled)})
+	}
+	d.printTimeline(rows)
+	fmt.Fprintf(d.out, "\n  The last node left %.1f s after the scale command.\n", d.history.span(nodeGone).last.Sub(d.scaled).Seconds())
+	return nil
+}

@@ -1,0 +1,54 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// story is a scenario of the demo. The cluster and the controller are the same for all.
+type story struct {
+	opening  string // start of the first line; empty for the number of pods
+	manifest []byte
+	step     string // name of the step that applies the manifest
+	applied  string // message of that step
+	flags    []string
+	// cloud is the provider; empty for kwok. before, if it is set, is a step before the controller starts.
+	cloud  string
+	before func(*demo, context.Context) (string, error)
+	play   func(*demo, context.Context) error
+}
+
+const scaleStoryName, consolidationStoryName = "scale", "consolidation"
+
+// stories returns the stories by their names for --story.
+func stories() map[string]story {
+	return map[string]story{
+		scaleStoryName: {manifest: demoManifest, step: "node pool",
+			applied: demoPool + ": linux, amd64, spot or on-demand, any size", play: (*demo).scaleUpAndDown},
+		consolidationStoryName: consolidationStory(),
+		awsStoryName:           awsStory(),
+	}
+}
+
+// storyNames returns the names of kwok's stories. The story of AWS is selected by --cloud-provider.
+func storyNames() string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(stories())), func(name string) bool { return name == awsStoryName })
+	return strings.Join(names, " or ")
+}
+
+// scaleUpAndDown is the main story.
+func (d *demo) scaleUpAndDown(ctx context.Context) error {
+	if err := d.scaleUp(ctx); err != nil {
+		return fmt.Errorf("scale up: %w", err)
+	}
+	if d.keep {
+		return d.leave()
+	}
+	if err := d.scaleDown(ctx); err != nil {
+		return fmt.Errorf("scale down: %w", err)
+	}
+	return nil
+}
