@@ -58,7 +58,7 @@ type Options struct {
 	Lifetimes discovery.Lifetimes
 
 	// Recorder stores launch requests, in annotations of claims when nil.
-	Recorder launch.Recorder
+	Recorder launch.RecordStore
 	// Rates are the limits of calls to EC2 by operation, those that EC2 publishes when nil.
 	Rates map[string]launch.Rate
 	// Clock is the real clock when nil.
@@ -137,7 +137,7 @@ func New(opts Options) (*Provider, error) {
 		prices: instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
 	}
 	p.launcher = launch.New(launch.Options{
-		EC2: opts.Clients.EC2, Recorder: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
+		EC2: opts.Clients.EC2, RecordStore: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
 		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called,
 		Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,
 	})

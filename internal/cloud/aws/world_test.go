@@ -95,7 +95,7 @@ func newWorldOf(t *testing.T, options awssim.Options, by connection, names ...st
 		cancel()
 		check(t, <-served)
 	})
-	w := &world{sim: sim, records: &records{entries: map[types.UID]launch.Entry{}, names: map[types.UID]string{}}, clock: &shifted{}}
+	w := &world{sim: sim, records: &records{entries: map[types.UID]launch.Record{}, names: map[types.UID]string{}}, clock: &shifted{}}
 	w.config = aws.Config{Region: "us-east-1", HTTPClient: transport, BaseEndpoint: aws.String(by.endpoint),
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")}
 	w.clients = ClientsOf(w.config)
@@ -256,17 +256,17 @@ func (s *shifted) skip(d time.Duration) { s.ahead.Add(int64(d)) }
 // records stores launch requests by the UIDs of claims, for claims that are not in an API.
 type records struct {
 	mu      sync.Mutex
-	entries map[types.UID]launch.Entry
+	entries map[types.UID]launch.Record
 	names   map[types.UID]string
 }
 
-func (r *records) Recorded(_ context.Context, claim *karpv1.NodeClaim) (launch.Entry, error) {
+func (r *records) Read(_ context.Context, claim *karpv1.NodeClaim) (launch.Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.entries[claim.UID], nil
 }
 
-func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, after launch.Entry) error {
+func (r *records) Replace(_ context.Context, claim *karpv1.NodeClaim, before, after launch.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.entries[claim.UID] != before {
@@ -276,10 +276,10 @@ func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, aft
 	return nil
 }
 
-func (r *records) Entries(context.Context) (map[string]launch.Entry, error) {
+func (r *records) Records(context.Context) (map[string]launch.Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entries := map[string]launch.Entry{}
+	entries := map[string]launch.Record{}
 	for uid, e := range r.entries {
 		entries[r.names[uid]] = e
 	}

@@ -6,16 +6,16 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
-// choose returns a subnet for each zone that has one, and reserves addresses for the given number of machines.
-func (l *Launcher) choose(p *purchase, size int,
+// chooseSubnets returns a subnet for each zone that has one, and reserves addresses for the given number of machines.
+func (l *Launcher) chooseSubnets(p *fleetLaunch, size int,
 	from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
 	subnets := map[string]string{}
-	p.aside = map[string]held{}
+	p.reserved = map[string]reservedAddresses{}
 	for _, zone := range p.plan.zones() {
 		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
 		if id, found := from(p.plan.order.Class, zone, addresses); found {
 			subnets[zone] = id
-			p.aside[id] = held{zone, addresses}
+			p.reserved[id] = reservedAddresses{zone, addresses}
 		}
 	}
 	return subnets
@@ -32,31 +32,32 @@ func (l *Launcher) markFull(p *plan) {
 	}
 }
 
-// held is a number of reserved addresses of a subnet.
-type held struct {
+// reservedAddresses is a number of reserved addresses of a subnet.
+type reservedAddresses struct {
 	zone      string
 	addresses int64
 }
 
-// giveBack releases the addresses of zones in which nothing was launched.
-func (l *Launcher) giveBack(p *purchase) {
+// releaseAddresses releases the addresses of zones in which nothing was launched.
+func (l *Launcher) releaseAddresses(p *fleetLaunch) {
 	used := map[string]bool{}
-	if p.decided != nil {
-		for _, b := range p.decided.instances {
+	if p.outcome != nil {
+		for _, b := range p.outcome.instances {
 			used[b.zone] = true
 		}
 	}
-	for id, h := range p.aside {
+	for id, h := range p.reserved {
 		if !used[h.zone] {
 			l.opts.Subnets.Return(id, h.addresses)
 		}
 	}
-	p.aside = nil
+	p.reserved = nil
 }
 
-// setAside reserves addresses again that were released. It skips subnets that have no address left according to EC2.
-func (l *Launcher) setAside(aside map[string]held) map[string]held {
-	again := map[string]held{}
+// reserveAgain reserves addresses again that were released. It skips subnets that have no address left according to
+// EC2.
+func (l *Launcher) reserveAgain(aside map[string]reservedAddresses) map[string]reservedAddresses {
+	again := map[string]reservedAddresses{}
 	for id, h := range aside {
 		only := &awsv1.EC2NodeClass{Status: awsv1.EC2NodeClassStatus{Subnets: []awsv1.Subnet{{ID: id, Zone: h.zone}}}}
 		if _, found := l.opts.Subnets.ChooseCrowded(only, h.zone, h.addresses); found {

@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Annotations is a Recorder that stores entries in AnnotationPurchase.
+// Annotations is a RecordStore that stores records in AnnotationFleetLaunch.
 type Annotations struct {
 	// Client reads claims, possibly from a cache, and writes them.
 	Client client.Client
@@ -19,36 +19,36 @@ type Annotations struct {
 	Live client.Reader
 }
 
-// Recorded implements Recorder. It reads from the API server, because an entry that a cache does not show yet may
+// Read implements RecordStore. It reads from the API server, because a record that a cache does not show yet may
 // already have launched machines.
-func (a *Annotations) Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error) {
+func (a *Annotations) Read(ctx context.Context, claim *karpv1.NodeClaim) (Record, error) {
 	now, err := a.live(ctx, claim)
 	if err != nil {
-		return Entry{}, err
+		return Record{}, err
 	}
-	return EntryOf(now)
+	return RecordOf(now)
 }
 
-// Record implements Recorder.
-func (a *Annotations) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+// Replace implements RecordStore.
+func (a *Annotations) Replace(ctx context.Context, claim *karpv1.NodeClaim, before, after Record) error {
 	now, err := a.live(ctx, claim)
 	if err != nil {
 		return err
 	}
-	if found, err := EntryOf(now); err != nil {
+	if found, err := RecordOf(now); err != nil {
 		return err
 	} else if found.Token() != before.Token() || found.Requests != before.Requests {
 		return fmt.Errorf("recording a launch on NodeClaim %q: %w (%s)", claim.Name, ErrChanged, found.Token())
 	}
 	text, err := json.Marshal(after)
 	if err != nil {
-		return fmt.Errorf("writing an entry: %w", err)
+		return fmt.Errorf("writing an rec: %w", err)
 	}
 	changed := now.DeepCopy()
 	if changed.Annotations == nil {
 		changed.Annotations = map[string]string{}
 	}
-	changed.Annotations[AnnotationPurchase] = string(text)
+	changed.Annotations[AnnotationFleetLaunch] = string(text)
 	err = a.Client.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		err = fmt.Errorf("%w: %w", ErrNoRecord, err)
@@ -75,18 +75,18 @@ func (a *Annotations) live(ctx context.Context, claim *karpv1.NodeClaim) (*karpv
 	return now, nil
 }
 
-// Entries implements Recorder. It reads from the API server, like Recorded. Invalid entries are skipped; they block
+// Records implements RecordStore. It reads from the API server, like Read. Invalid records are skipped; they block
 // only their own claims.
-func (a *Annotations) Entries(ctx context.Context) (map[string]Entry, error) {
+func (a *Annotations) Records(ctx context.Context) (map[string]Record, error) {
 	var claims karpv1.NodeClaimList
 	if err := a.Live.List(ctx, &claims); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", err)
 	}
-	entries := map[string]Entry{}
+	records := map[string]Record{}
 	for i := range claims.Items {
-		if e, err := EntryOf(&claims.Items[i]); err == nil && e != (Entry{}) {
-			entries[claims.Items[i].Name] = e
+		if e, err := RecordOf(&claims.Items[i]); err == nil && e != (Record{}) {
+			records[claims.Items[i].Name] = e
 		}
 	}
-	return entries, nil
+	return records, nil
 }

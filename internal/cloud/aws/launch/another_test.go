@@ -18,15 +18,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
-// counted are records that count the calls of Entries.
+// counted are records that count the calls of Records.
 type counted struct {
 	*records
 	lists atomic.Int32
 }
 
-func (c *counted) Entries(ctx context.Context) (map[string]Entry, error) {
+func (c *counted) Records(ctx context.Context) (map[string]Record, error) {
 	c.lists.Add(1)
-	return c.records.Entries(ctx)
+	return c.records.Records(ctx)
 }
 
 // Claims that are retried individually after a refusal neither each call EC2 nor each list all claims. Only the first
@@ -36,7 +36,7 @@ func TestRefusalPauses(t *testing.T) {
 		fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
 		w.must(err)
 		records := &counted{records: w.records}
-		l := w.launcher(func(o *Options) { o.Recorder = records })
+		l := w.launcher(func(o *Options) { o.RecordStore = records })
 		w.launch(ctx, l, names(30)...)
 		for round := 1; round <= 6; round++ {
 			for _, name := range names(30) {
@@ -67,7 +67,7 @@ func TestAnotherComesToNothing(t *testing.T) {
 		name   string
 		before func(w *world) (rest []string)
 	}{
-		{"the lead is gone", func(w *world) []string {
+		{"the coordinator is gone", func(w *world) []string {
 			w.class.Status.Subnets = []awsv1.Subnet{{ID: "subnet-of-another", Zone: zoneA}}
 			return w.lose("claim-000", "claim-001", "claim-002")
 		}},
@@ -140,7 +140,7 @@ func TestAnotherOfSomebodyElse(t *testing.T) {
 	})
 }
 
-// held returns the reserved addresses by subnet.
+// reservedAddresses returns the reserved addresses by subnet.
 func (s *oneSubnet) held() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

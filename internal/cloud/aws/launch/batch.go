@@ -15,8 +15,8 @@ type batcher[T any] struct {
 	most  time.Duration
 	full  int
 	do    func(key string, items []T)
-	// told receives the size of every batch, and how long it was collected. It may be nil.
-	told func(size int, took time.Duration)
+	// observe receives the size of every batch, and how long it was collected. It may be nil.
+	observe func(size int, took time.Duration)
 
 	mu   sync.Mutex
 	open map[string]*window[T]
@@ -44,7 +44,7 @@ func (b *batcher[T]) add(key string, item T) {
 		w = &window[T]{began: now, fill: make(chan struct{})}
 		b.open[key] = w
 		w.items, w.last = append(w.items, item), now
-		go b.tend(key, w)
+		go b.await(key, w)
 	} else {
 		w.items, w.last = append(w.items, item), now
 	}
@@ -54,10 +54,10 @@ func (b *batcher[T]) add(key string, item T) {
 	}
 }
 
-// tend waits for the end of a window.
-func (b *batcher[T]) tend(key string, w *window[T]) {
+// await waits for the end of a window.
+func (b *batcher[T]) await(key string, w *window[T]) {
 	for {
-		d := b.left(key, w)
+		d := b.remaining(key, w)
 		if d <= 0 {
 			b.run(key, w)
 			return
@@ -74,14 +74,14 @@ func (b *batcher[T]) tend(key string, w *window[T]) {
 }
 
 func (b *batcher[T]) run(key string, w *window[T]) {
-	if b.told != nil {
-		b.told(len(w.items), b.clock.Since(w.began))
+	if b.observe != nil {
+		b.observe(len(w.items), b.clock.Since(w.began))
 	}
 	b.do(key, w.items)
 }
 
-// left returns how long the window stays open, and closes it when that time is over.
-func (b *batcher[T]) left(key string, w *window[T]) time.Duration {
+// remaining returns how long the window stays open, and closes it when that time is over.
+func (b *batcher[T]) remaining(key string, w *window[T]) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()

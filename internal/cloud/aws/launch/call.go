@@ -41,7 +41,7 @@ func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(co
 	defer cancel()
 	began := l.opts.Clock.Now()
 	id := ""
-	out, err := do(ctx, in, once, func(o *ec2.Options) {
+	out, err := do(ctx, in, withoutRetries, func(o *ec2.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 			return stack.Deserialize.Add(noteRequestID(&id), middleware.Before)
 		})
@@ -52,9 +52,9 @@ func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(co
 		failed = call.ErrorOf(service, name, err)
 		report.Code = failed.Label()
 	}
-	switch fateOf(err) {
-	case passed:
-		g.passed()
+	switch callResultOf(err) {
+	case executed:
+		g.succeeded()
 	case throttled:
 		g.throttled()
 	}
@@ -70,7 +70,7 @@ func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(co
 // service is the name of the AWS service in call reports.
 const service = "EC2"
 
-func once(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
+func withoutRetries(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }
 
 // noteRequestID stores AWS's ID of the request.
 func noteRequestID(id *string) middleware.DeserializeMiddleware {
@@ -83,13 +83,13 @@ func noteRequestID(id *string) middleware.DeserializeMiddleware {
 		})
 }
 
-// persist makes an idempotent call and retries it until it is executed or refused. It retries at most five times,
+// withRetries makes an idempotent call and retries it until it is executed or refused. It retries at most five times,
 // except after throttling.
-func persist[In, Out any](ctx context.Context, l *Launcher, name string,
+func withRetries[In, Out any](ctx context.Context, l *Launcher, name string,
 	do func(context.Context, In, ...func(*ec2.Options)) (Out, error), in In) (Out, error) {
 	for try := 1; ; try++ {
 		out, err := send(ctx, l, name, do, in)
-		if f := fateOf(err); f != throttled && (f != lost || try >= 5) || ctx.Err() != nil {
+		if f := callResultOf(err); f != throttled && (f != lost || try >= 5) || ctx.Err() != nil {
 			return out, err
 		}
 		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {

@@ -36,17 +36,17 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 	least := minValuesOf(claim)
 	ways := available(need, types)
 	if len(ways) == 0 {
-		return Selection{}, noWay(need, types)
+		return Selection{}, noChoice(need, types)
 	}
 	if len(least) == 0 {
 		ways = withoutExotic(ways)
-		ways = withoutDearSpot(ways)
+		ways = withoutExpensiveSpot(ways)
 	}
 	s := Selection{CapacityType: karpv1.CapacityTypeOnDemand, Tenancy: tenancyOf(need)}
-	if slices.ContainsFunc(ways, sold(karpv1.CapacityTypeSpot)) {
+	if slices.ContainsFunc(ways, hasCapacityType(karpv1.CapacityTypeSpot)) {
 		s.CapacityType = karpv1.CapacityTypeSpot
 	}
-	ways = keep(ways, sold(s.CapacityType))
+	ways = keep(ways, hasCapacityType(s.CapacityType))
 	if s.Ways = fewer(ways, least); !meets(s.Ways, least) && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		return Selection{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("the %s offerings that are available now do not have the minValues that the claim's requirements ask for", s.CapacityType)}
 	}
@@ -61,7 +61,7 @@ func available(need cloud.Need, types []cloud.InstanceType) []cloud.Choice {
 	})
 }
 
-func noWay(need cloud.Need, types []cloud.InstanceType) error {
+func noChoice(need cloud.Need, types []cloud.InstanceType) error {
 	allowed := need.Choices(types)
 	if len(allowed) == 0 {
 		return &cloud.InsufficientCapacityError{Message: fmt.Sprintf("no offering of the %d instance types of the node class meets the claim's requirements and requests", len(types))}
@@ -84,9 +84,9 @@ func withoutExotic(ways []cloud.Choice) []cloud.Choice {
 	return ordinary
 }
 
-// withoutDearSpot removes spot offerings that cost more than the cheapest on-demand offering.
-func withoutDearSpot(ways []cloud.Choice) []cloud.Choice {
-	k := slices.IndexFunc(ways, sold(karpv1.CapacityTypeOnDemand))
+// withoutExpensiveSpot removes spot offerings that cost more than the cheapest on-demand offering.
+func withoutExpensiveSpot(ways []cloud.Choice) []cloud.Choice {
+	k := slices.IndexFunc(ways, hasCapacityType(karpv1.CapacityTypeOnDemand))
 	if k < 0 {
 		return ways
 	}
@@ -96,7 +96,7 @@ func withoutDearSpot(ways []cloud.Choice) []cloud.Choice {
 	})
 }
 
-func sold(capacityType string) func(cloud.Choice) bool {
+func hasCapacityType(capacityType string) func(cloud.Choice) bool {
 	return func(c cloud.Choice) bool { return c.Offering.CapacityType == capacityType }
 }
 
@@ -112,17 +112,17 @@ func tenancyOf(need cloud.Need) string {
 	return awsv1.TenancyDefault
 }
 
-// variety is the minimum number of different values of a label that the types must have.
-type variety struct {
+// minValues is the minimum number of different values of a label that the types must have.
+type minValues struct {
 	key   string
 	least int
 }
 
-func minValuesOf(claim *karpv1.NodeClaim) []variety {
-	var least []variety
+func minValuesOf(claim *karpv1.NodeClaim) []minValues {
+	var least []minValues
 	for _, r := range claim.Spec.Requirements {
 		if r.MinValues != nil {
-			least = append(least, variety{r.Key, *r.MinValues})
+			least = append(least, minValues{r.Key, *r.MinValues})
 		}
 	}
 	return least
@@ -130,7 +130,7 @@ func minValuesOf(claim *karpv1.NodeClaim) []variety {
 
 // fewer reduces the ways to the limits of a fleet. It keeps the types that the variety needs, and then the cheapest
 // ones.
-func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
+func fewer(ways []cloud.Choice, least []minValues) []cloud.Choice {
 	chosen := varied(ways, least)
 	for _, w := range ways {
 		if len(chosen) < mostTypes {
@@ -145,7 +145,7 @@ func fewer(ways []cloud.Choice, least []variety) []cloud.Choice {
 }
 
 // varied returns the cheapest types that satisfy the variety.
-func varied(ways []cloud.Choice, least []variety) map[string]bool {
+func varied(ways []cloud.Choice, least []minValues) map[string]bool {
 	chosen := map[string]bool{}
 	for _, v := range least {
 		seen := map[string]bool{}
@@ -180,7 +180,7 @@ func cheapestOfEach(ways []cloud.Choice) []cloud.Choice {
 	return kept
 }
 
-func meets(ways []cloud.Choice, least []variety) bool {
+func meets(ways []cloud.Choice, least []minValues) bool {
 	for _, v := range least {
 		seen := map[string]bool{}
 		for _, w := range ways {

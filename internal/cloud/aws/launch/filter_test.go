@@ -143,38 +143,38 @@ func TestSelectFewer(t *testing.T) {
 }
 
 func TestPlaces(t *testing.T) {
-	for _, p := range []places{{0}, {7}, {8}, {0, 2, 3}, {1, 500, 999}} {
+	for _, p := range []indexSet{{0}, {7}, {8}, {0, 2, 3}, {1, 500, 999}} {
 		text := p.text()
-		if diff := cmp.Diff(p, placesOf(text)); diff != "" || len(text) > 167 {
+		if diff := cmp.Diff(p, indexSetOf(text)); diff != "" || len(text) > 167 {
 			t.Errorf("%v as %q (-want +got):\n%s", p, text, diff)
 		}
 	}
-	all := make(places, 1000)
+	all := make(indexSet, 1000)
 	for i := range all {
 		all[i] = i
 	}
 	if n := len(all.text()); n > 256 {
 		t.Errorf("1,000 places are a tag of %d characters, EC2 accepts 256", n)
 	}
-	if placesOf("") != nil || placesOf("not base64!") != nil {
+	if indexSetOf("") != nil || indexSetOf("not base64!") != nil {
 		t.Error("a text without places does not mean all")
 	}
-	e := Entry{Batch: "b", Attempt: 1, Size: 3, Place: 2}
-	entries := map[string]Entry{"x": {Batch: "b", Attempt: 1, Size: 3}, "other": {Batch: "b", Attempt: 2, Size: 3, Place: 1}}
-	if diff := cmp.Diff(places{0, 2}, among(entries, e)); diff != "" {
+	e := Record{Batch: "b", Attempt: 1, Size: 3, Index: 2}
+	entries := map[string]Record{"x": {Batch: "b", Attempt: 1, Size: 3}, "other": {Batch: "b", Attempt: 2, Size: 3, Index: 1}}
+	if diff := cmp.Diff(indexSet{0, 2}, indexesOf(entries, e)); diff != "" {
 		t.Errorf("places of the claims that exist (-want +got):\n%s", diff)
 	}
-	entries["y"] = Entry{Batch: "b", Attempt: 1, Size: 3, Place: 1}
-	if p := among(entries, e); p != nil {
+	entries["y"] = Record{Batch: "b", Attempt: 1, Size: 3, Index: 1}
+	if p := indexesOf(entries, e); p != nil {
 		t.Errorf("all claims exist: places %v, want nil", p)
 	}
 }
 
 func TestOutcomeAt(t *testing.T) {
-	list := []bought{{id: "i-1"}, {id: "i-2", claim: "tagged"}, {id: "i-3"}}
+	list := []launched{{id: "i-1"}, {id: "i-2", claim: "tagged"}, {id: "i-3"}}
 	for _, test := range []struct {
 		name   string
-		places places
+		places indexSet
 		place  int
 		claim  string
 		want   string
@@ -183,11 +183,11 @@ func TestOutcomeAt(t *testing.T) {
 		{"by tag", nil, 0, "tagged", "i-2"},
 		{"another's by tag", nil, 1, "c", ""},
 		{"too few", nil, 3, "c", ""},
-		{"among some", places{4, 5, 9}, 9, "c", "i-3"},
-		{"not among them", places{4, 5, 9}, 0, "c", ""},
+		{"among some", indexSet{4, 5, 9}, 9, "c", "i-3"},
+		{"not among them", indexSet{4, 5, 9}, 0, "c", ""},
 	} {
 		got := ""
-		if b := (&outcome{instances: list, places: test.places}).at(test.place, test.claim); b != nil {
+		if b := (&outcome{instances: list, indexes: test.places}).instanceFor(test.place, test.claim); b != nil {
 			got = b.id
 		}
 		if got != test.want {

@@ -79,7 +79,7 @@ func (o *Order) varied(ways []cloud.Choice) bool {
 
 // key returns a hash of everything in the request except the number of instances.
 func (p *plan) key() string {
-	request := p.request(Entry{Size: 1}, nil, nil)
+	request := p.request(Record{Size: 1}, nil, nil)
 	text, err := json.Marshal(request)
 	if err != nil {
 		panic("hashing a fleet request: " + err.Error()) // strings and finite numbers always have a JSON form
@@ -97,15 +97,15 @@ func (p *plan) zones() []string {
 	return slices.Sorted(maps.Keys(zones))
 }
 
-// request returns the fleet request for an entry, for some of its places. subnets is by zone. A zone without a subnet
+// request returns the fleet request for a record, for some of its indexes. subnets is by zone. A zone without a subnet
 // is omitted, unless subnets is nil.
-func (p *plan) request(e Entry, some places, subnets map[string]string) *ec2.CreateFleetInput {
+func (p *plan) request(e Record, some indexSet, subnets map[string]string) *ec2.CreateFleetInput {
 	tags, size := maps.Clone(p.tags), e.Size
 	if e.Batch != "" {
-		tags[TagPurchase] = e.Token()
+		tags[TagFleetLaunch] = e.Token()
 	}
 	if some != nil {
-		tags[TagPlaces], size = some.text(), len(some)
+		tags[TagIndexes], size = some.text(), len(some)
 	}
 	if e.Batch != "" && size == 1 {
 		tags[awsv1.TagNodeClaim] = p.order.Claim.Name
@@ -178,22 +178,22 @@ func compareOverrides(a, b ec2types.FleetLaunchTemplateOverridesRequest) int {
 		cmp.Compare(*a.AvailabilityZone, *b.AvailabilityZone))
 }
 
-// bought is an instance as described by the response of its fleet launch, or by a search for it.
-type bought struct {
+// launched is an instance as described by the response of its fleet launch, or by a search for it.
+type launched struct {
 	id, typeName, zone, image, capacityType string
-	// claim and places are from the instance's tags, and empty if it has none.
-	claim, places string
-	// gone is set if the instance has terminated or is terminating.
-	gone bool
-	// made is what the instance is made from, if the response has it. It is empty for an instance from a search.
-	made Origin
+	// claim and indexes are from the instance's tags, and empty if it has none.
+	claim, indexes string
+	// terminating is set if the instance has terminated or is terminating.
+	terminating bool
+	// origin is what the instance is made from, if the response has it. It is empty for an instance from a search.
+	origin Origin
 }
 
-// boughtOf returns the instances in a response, sorted by ID. made is the origin in the request.
-func boughtOf(out *ec2.CreateFleetOutput, made Origin) []bought {
-	var list []bought
+// launchedOf returns the instances in a response, sorted by ID. made is the origin in the request.
+func launchedOf(out *ec2.CreateFleetOutput, made Origin) []launched {
+	var list []launched
 	for _, i := range out.Instances {
-		b := bought{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand, made: made}
+		b := launched{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand, origin: made}
 		if i.Lifecycle == ec2types.InstanceLifecycleSpot {
 			b.capacityType = karpv1.CapacityTypeSpot
 		}
@@ -206,6 +206,6 @@ func boughtOf(out *ec2.CreateFleetOutput, made Origin) []bought {
 			list = append(list, b)
 		}
 	}
-	slices.SortFunc(list, func(a, b bought) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(list, func(a, b launched) int { return cmp.Compare(a.id, b.id) })
 	return list
 }

@@ -52,7 +52,7 @@ func planOf(t *testing.T, o *Order) *plan {
 // the size and the tags are those of the entry.
 func TestRequest(t *testing.T) {
 	p := planOf(t, plainOrder())
-	request := p.request(Entry{Batch: "b", Attempt: 2, Size: 7}, nil, map[string]string{"a": "subnet-a", "b": "subnet-b"})
+	request := p.request(Record{Batch: "b", Attempt: 2, Size: 7}, nil, map[string]string{"a": "subnet-a", "b": "subnet-b"})
 	var got []string
 	for _, c := range request.LaunchTemplateConfigs {
 		for _, o := range c.Overrides {
@@ -84,13 +84,13 @@ func TestRequest(t *testing.T) {
 		t.Errorf("request: request.OnDemandOptions is %v, want nil", request.OnDemandOptions)
 	}
 	wantTags := map[string]string{"team": "a", "kubernetes.io/cluster/c": "owned", "karpenter.sh/nodepool": "pool",
-		"eks:eks-cluster-name": "c", "karpenter.k8s.aws/ec2nodeclass": "class", TagPurchase: "b-2"}
+		"eks:eks-cluster-name": "c", "karpenter.k8s.aws/ec2nodeclass": "class", TagFleetLaunch: "b-2"}
 	for i, kind := range []ec2types.ResourceType{"instance", "volume", "fleet"} {
 		if s := request.TagSpecifications[i]; s.ResourceType != kind || !cmp.Equal(tagMap(s.Tags), wantTags) {
 			t.Errorf("tags of %s: %v", s.ResourceType, tagMap(s.Tags))
 		}
 	}
-	switch part := p.request(Entry{Batch: "b", Attempt: 1, Size: 7}, places{3},
+	switch part := p.request(Record{Batch: "b", Attempt: 1, Size: 7}, indexSet{3},
 		map[string]string{"a": "subnet-a"}); {
 	case *part.TargetCapacitySpecification.TotalTargetCapacity != 1:
 		t.Errorf("a part of a fleet launch in one zone: *part.TargetCapacitySpecification.TotalTargetCapacity is %v, want 1, %+v",
@@ -98,7 +98,7 @@ func TestRequest(t *testing.T) {
 	case len(part.LaunchTemplateConfigs[0].Overrides) != 1:
 		t.Errorf("a part of a fleet launch in one zone: len(part.LaunchTemplateConfigs[0].Overrides) is %v, want 1, %+v",
 			len(part.LaunchTemplateConfigs[0].Overrides), part)
-	case tagMap(part.TagSpecifications[0].Tags)[TagPlaces] == "":
+	case tagMap(part.TagSpecifications[0].Tags)[TagIndexes] == "":
 		t.Errorf(`a part of a fleet launch in one zone: tagMap(part.TagSpecifications[0].Tags)[TagPlaces] is "", %+v`, part)
 	case tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] != "claim":
 		t.Errorf(`a part of a fleet launch in one zone: tagMap(part.TagSpecifications[0].Tags)[awsv1.TagNodeClaim] is %v, want "claim", %+v`,
@@ -127,7 +127,7 @@ func TestStrategies(t *testing.T) {
 	} {
 		o := plainOrder()
 		test.change(o)
-		request := planOf(t, o).request(Entry{Batch: "b", Attempt: 1, Size: 1}, nil, nil)
+		request := planOf(t, o).request(Record{Batch: "b", Attempt: 1, Size: 1}, nil, nil)
 		spot, od := "", ""
 		if request.SpotOptions != nil {
 			spot = string(request.SpotOptions.AllocationStrategy)

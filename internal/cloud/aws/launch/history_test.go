@@ -48,8 +48,8 @@ func (w *world) liveFor(ctx context.Context, l *Launcher, claims ...string) {
 // mortal kills a launcher's process at a step, before or after the step takes effect.
 func mortal(dies int, after bool) func(*Options) {
 	return func(o *Options) {
-		p := &process{EC2API: o.EC2, Recorder: o.Recorder, dies: dies, after: after}
-		o.EC2, o.Recorder = p, p
+		p := &process{EC2API: o.EC2, RecordStore: o.RecordStore, dies: dies, after: after}
+		o.EC2, o.RecordStore = p, p
 	}
 }
 
@@ -140,8 +140,8 @@ func TestNoneIsTakenForALeak(t *testing.T) {
 					w.misfortune(r)
 					brief, cancel := context.WithTimeout(ctx, time.Duration(1+r.IntN(40))*time.Second)
 					for range 1 + r.IntN(2) {
-						p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + r.IntN(25), after: r.IntN(2) == 0}
-						l, some := w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims[r.IntN(len(claims)):]
+						p := &process{EC2API: w.ec2, RecordStore: w.records, dies: 1 + r.IntN(25), after: r.IntN(2) == 0}
+						l, some := w.launcher(func(o *Options) { o.EC2, o.RecordStore = p, p }), claims[r.IntN(len(claims)):]
 						for _, name := range some {
 							begins := time.NewTimer(time.Duration(r.IntN(20000)) * time.Millisecond)
 							go func() {

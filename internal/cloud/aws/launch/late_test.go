@@ -128,13 +128,13 @@ func TestShownAfterAMinute(t *testing.T) {
 // if EC2 shows none of its instances for a minute, the machines are launched again. That is one extra instance per
 // claim. No claim can have it, so the garbage collector terminates it when it appears.
 func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
-	for name, spoil := range map[string]func(*Entry){
-		"earlier version":   earlier,
-		"taken off":         func(e *Entry) { e.Requests = "" },
-		"cannot be read":    func(e *Entry) { e.Requests = strings.Replace(e.Requests, "A", "!", 1) },
-		"is none":           func(e *Entry) { e.Requests = requests{}.text() },
-		"asks for nothing":  func(e *Entry) { e.Requests = requests{{}}.text() },
-		"the lead has gone": nil,
+	for name, spoil := range map[string]func(*Record){
+		"earlier version":          earlier,
+		"taken off":                func(e *Record) { e.Requests = "" },
+		"cannot be read":           func(e *Record) { e.Requests = strings.Replace(e.Requests, "A", "!", 1) },
+		"is none":                  func(e *Record) { e.Requests = requests{}.text() },
+		"asks for nothing":         func(e *Record) { e.Requests = requests{{}}.text() },
+		"the coordinator has gone": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, awssim.Options{}, func(ctx context.Context, w *world) {
@@ -161,10 +161,10 @@ func TestShownAfterAMinuteWithoutRequest(t *testing.T) {
 }
 
 // earlier converts an entry to a version that stored no requests.
-func earlier(e *Entry) { e.Was, e.Lead, e.Requests = "", Lead{}, "" }
+func earlier(e *Record) { e.PreviousTokens, e.Coordinator, e.Requests = "", Coordinator{}, "" }
 
 // spoil modifies all recorded entries.
-func (w *world) spoil(change func(*Entry)) {
+func (w *world) spoil(change func(*Record)) {
 	for uid, e := range w.records.snapshot() {
 		change(&e)
 		w.records.entries[uid] = e

@@ -25,14 +25,14 @@ import (
 // Options configure a Launcher. All are required except Observe and those with a default.
 type Options struct {
 	EC2         EC2API
-	Recorder    Recorder
+	RecordStore RecordStore
 	Subnets     Subnets
 	Unavailable *instance.Unavailable
 	ClusterName string
 	Region      string
 	// Clock is the real clock when nil.
 	Clock clock.Clock
-	// Rates are the limits of calls by operation, PublishedRate for operations without an entry.
+	// Rates are the limits of calls by operation, PublishedRate for operations without a record.
 	Rates map[string]Rate
 	// Settle is the time after which every search is assumed to find an instance, a minute when zero. EC2 guarantees no
 	// bound (https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html).
@@ -46,27 +46,27 @@ type Options struct {
 }
 
 const (
-	// purchaseFor is how long one process works on a fleet launch. If the claim is retried later, the work continues.
-	purchaseFor = 5 * time.Minute
-	// remembered is how long a decided fleet launch is kept in memory. Later the claim's record has the information.
-	remembered = 30 * time.Minute
+	// launchTimeout is how long one process works on a fleet launch. If the claim is retried later, the work continues.
+	launchTimeout = 5 * time.Minute
+	// retention is how long a decided fleet launch is kept in memory. Later the claim's record has the information.
+	retention = 30 * time.Minute
 )
 
 // Launcher launches instances. It is safe for concurrent use.
 type Launcher struct {
-	opts       Options
-	governors  map[string]*governor
-	templates  templates
-	batches    *batcher[*seat]
-	lookups    *batcher[*lookup]
-	ends       *batcher[*lookup]
-	placements placements
+	opts         Options
+	governors    map[string]*rateLimiter
+	templates    templates
+	batches      *batcher[*pendingOrder]
+	lookups      *batcher[*lookup]
+	terminations *batcher[*lookup]
+	placements   placements
 
-	mu        sync.Mutex
-	seats     map[types.UID]*seat
-	purchases map[string]*purchase // by token
-	recent    map[string]time.Time // when instances were launched
-	swept     time.Time
+	mu       sync.Mutex
+	pending  map[types.UID]*pendingOrder
+	launches map[string]*fleetLaunch // by token
+	recent   map[string]time.Time    // when instances were launched
+	swept    time.Time
 }
 
 // New returns a Launcher.
@@ -78,19 +78,19 @@ func New(o Options) *Launcher {
 		o.Settle = time.Minute
 	}
 	l := &Launcher{
-		opts: o, governors: map[string]*governor{}, templates: templates{known: map[string]*known{}},
-		seats: map[types.UID]*seat{}, purchases: map[string]*purchase{}, recent: map[string]time.Time{},
+		opts: o, governors: map[string]*rateLimiter{}, templates: templates{known: map[string]*known{}},
+		pending: map[types.UID]*pendingOrder{}, launches: map[string]*fleetLaunch{}, recent: map[string]time.Time{},
 	}
 	for name, published := range rates {
 		if rate, ok := o.Rates[name]; ok {
 			published = rate
 		}
-		l.governors[name] = newGovernor(o.Clock, published)
+		l.governors[name] = newRateLimiter(o.Clock, published)
 	}
-	l.batches = newBatcher(o.Clock, 35*time.Millisecond, 1000, l.buy)
-	l.lookups = newBatcher(o.Clock, 100*time.Millisecond, mostFilterValues, l.look)
-	l.ends = newBatcher(o.Clock, 100*time.Millisecond, 500, l.end)
-	l.batches.told, l.lookups.told, l.ends.told = l.batched("create_fleet"), l.batched("describe_instances"), l.batched("terminate_instances")
+	l.batches = newBatcher(o.Clock, 35*time.Millisecond, 1000, l.launchBatch)
+	l.lookups = newBatcher(o.Clock, 100*time.Millisecond, mostFilterValues, l.describeBatch)
+	l.terminations = newBatcher(o.Clock, 100*time.Millisecond, 500, l.terminateBatch)
+	l.batches.observe, l.lookups.observe, l.terminations.observe = l.batched("create_fleet"), l.batched("describe_instances"), l.batched("terminate_instances")
 	return l
 }
 
@@ -100,27 +100,27 @@ var rates = map[string]Rate{
 	"DescribeLaunchTemplates": {100, 20}, "DescribeInstances": {100, 20}, "TerminateInstances": {100, 5}, "CreateTags": {100, 10},
 }
 
-// seat is a claim for which an instance is being launched, or has been.
-type seat struct {
+// pendingOrder is a claim for which an instance is being launched, or has been.
+type pendingOrder struct {
 	order *Order
 	plan  *plan
-	// entry is the claim's record, if known is set. open means that its fleet launch is not decided yet.
-	entry Entry
-	known bool
-	open  bool
+	// record is the claim's record, if recordRead is set. undecided means that its fleet launch is not decided yet.
+	record     Record
+	recordRead bool
+	undecided  bool
 
 	done    chan struct{} // closed when the fields below are set
 	machine *cloud.Machine
 	err     error
 }
 
-func (s *seat) name() string { return s.order.Claim.Name }
+func (s *pendingOrder) name() string { return s.order.Claim.Name }
 
 // Launch launches an instance for the claim, or returns the one that was launched before. The launch continues when ctx
 // ends, and a repeated call gets its result. Errors: *cloud.InsufficientCapacityError, *cloud.CreateError. All other
 // errors can be retried.
 func (l *Launcher) Launch(ctx context.Context, o *Order) (*cloud.Machine, error) {
-	s := l.sit(ctx, o)
+	s := l.pendingOrderFor(ctx, o)
 	select {
 	case <-s.done:
 		return s.machine, s.err
@@ -129,45 +129,45 @@ func (l *Launcher) Launch(ctx context.Context, o *Order) (*cloud.Machine, error)
 	}
 }
 
-// sit returns the claim's seat: the current one, or a new one with the knowledge of the last one.
-func (l *Launcher) sit(ctx context.Context, o *Order) *seat {
+// pendingOrderFor returns the claim's pending order: the current one, or a new one with the knowledge of the last one.
+func (l *Launcher) pendingOrderFor(ctx context.Context, o *Order) *pendingOrder {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sweep()
-	s := &seat{order: o, done: make(chan struct{})}
-	if old := l.seats[o.Claim.UID]; old != nil {
+	l.forgetDecided()
+	s := &pendingOrder{order: o, done: make(chan struct{})}
+	if old := l.pending[o.Claim.UID]; old != nil {
 		select {
 		case <-old.done:
 			if old.machine != nil {
 				return old
 			}
-			s.entry, s.known, s.open = old.entry, old.known, old.open
+			s.record, s.recordRead, s.undecided = old.record, old.recordRead, old.undecided
 		default:
 			return old
 		}
 	}
-	l.seats[o.Claim.UID] = s
-	go l.serve(context.WithoutCancel(ctx), s)
+	l.pending[o.Claim.UID] = s
+	go l.process(context.WithoutCancel(ctx), s)
 	return s
 }
 
-// sweep drops old decided fleet launches. The caller holds the lock.
-func (l *Launcher) sweep() {
+// forgetDecided drops old decided fleet launches. The caller holds the lock.
+func (l *Launcher) forgetDecided() {
 	now := l.opts.Clock.Now()
 	if now.Sub(l.swept) < time.Minute {
 		return
 	}
 	l.swept = now
-	for token, p := range l.purchases {
-		if now.Sub(p.entry.At) > remembered {
-			delete(l.purchases, token)
+	for token, p := range l.launches {
+		if now.Sub(p.record.RecordedAt) > retention {
+			delete(l.launches, token)
 		}
 	}
-	for uid, s := range l.seats {
+	for uid, s := range l.pending {
 		select {
 		case <-s.done:
-			if s.entry.At.IsZero() || now.Sub(s.entry.At) > remembered {
-				delete(l.seats, uid)
+			if s.record.RecordedAt.IsZero() || now.Sub(s.record.RecordedAt) > retention {
+				delete(l.pending, uid)
 			}
 		default:
 		}
@@ -179,30 +179,30 @@ func (l *Launcher) sweep() {
 	}
 }
 
-// serve continues the fleet launch in the claim's record, and joins a batch if it resulted in no instance.
-func (l *Launcher) serve(ctx context.Context, s *seat) {
-	ctx, cancel := context.WithTimeout(ctx, purchaseFor)
+// process continues the fleet launch in the claim's record, and joins a batch if it resulted in no instance.
+func (l *Launcher) process(ctx context.Context, s *pendingOrder) {
+	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
-	if !s.known {
-		entry, err := l.opts.Recorder.Recorded(ctx, s.order.Claim)
+	if !s.recordRead {
+		rec, err := l.opts.RecordStore.Read(ctx, s.order.Claim)
 		if err != nil {
 			l.fail(s, err)
 			return
 		}
-		s.entry, s.known, s.open = entry, true, entry != Entry{}
+		s.record, s.recordRead, s.undecided = rec, true, rec != Record{}
 	}
-	if s.open {
-		b, err := l.resume(ctx, s)
+	if s.undecided {
+		b, err := l.resumeFor(ctx, s)
 		switch {
 		case err != nil:
-			s.known = !errors.Is(err, ErrChanged)
+			s.recordRead = !errors.Is(err, ErrChanged)
 			l.fail(s, err)
 			return
 		case b != nil:
 			l.succeed(s, *b)
 			return
 		}
-		s.open = false
+		s.undecided = false
 	}
 	p, err := newPlan(s.order, l.opts.Region)
 	if err != nil {
@@ -226,38 +226,38 @@ func planError(err error) error {
 	return &cloud.CreateError{Reason: reason, Message: err.Error(), Err: err}
 }
 
-func (l *Launcher) fail(s *seat, err error) {
+func (l *Launcher) fail(s *pendingOrder, err error) {
 	s.err = err
 	close(s.done)
 }
 
-func (l *Launcher) failAll(seats []*seat, err error) {
-	for _, s := range seats {
+func (l *Launcher) failAll(pending []*pendingOrder, err error) {
+	for _, s := range pending {
 		l.fail(s, err)
 	}
 }
 
-func (l *Launcher) succeed(s *seat, b bought) {
+func (l *Launcher) succeed(s *pendingOrder, b launched) {
 	l.mu.Lock()
 	l.recent[b.id] = l.opts.Clock.Now()
 	l.mu.Unlock()
-	if b.made == (Origin{}) { // found by its tag
-		b.made = s.entry.Made
+	if b.origin == (Origin{}) { // found by its tag
+		b.origin = s.record.Origin
 	}
-	if b.made == (Origin{}) { // the entry is of a version without this field
-		b.made = s.order.origin()
+	if b.origin == (Origin{}) { // the record is of a version without this field
+		b.origin = s.order.origin()
 	}
 	s.machine = l.machineFor(s.order, b)
 	close(s.done)
 }
 
 // machineFor returns the machine that was launched for an order.
-func (l *Launcher) machineFor(o *Order, b bought) *cloud.Machine {
+func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 	m := &cloud.Machine{
 		ProviderID: providerID(b.zone, b.id), Claim: o.Claim.Name, ImageID: b.image, Created: l.opts.Clock.Now(),
 		Annotations: map[string]string{
-			awsv1.AnnotationInstanceProfile: b.made.Profile, awsv1.AnnotationNodeClassHash: b.made.Hash,
-			awsv1.AnnotationNodeClassHashVersion: b.made.HashVersion,
+			awsv1.AnnotationInstanceProfile: b.origin.Profile, awsv1.AnnotationNodeClassHash: b.origin.Hash,
+			awsv1.AnnotationNodeClassHashVersion: b.origin.HashVersion,
 		},
 	}
 	for i := range o.Types {

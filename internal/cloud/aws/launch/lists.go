@@ -19,13 +19,13 @@ func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2t
 	sieve := call.NewSieve(service, "DescribeInstances", l.opts.Unasked)
 	defer sieve.Close()
 	var instances []ec2types.Instance
-	place := map[string]int{} // by ID
+	index := map[string]int{} // by ID
 	in := &ec2.DescribeInstancesInput{Filters: filters, MaxResults: aws.Int32(1000)}
 	for n := 0; ; n++ {
 		if n == call.MostPages {
 			return nil, call.Endless(service, "DescribeInstances")
 		}
-		out, err := persist(ctx, l, "DescribeInstances", l.opts.EC2.DescribeInstances, in)
+		out, err := withRetries(ctx, l, "DescribeInstances", l.opts.EC2.DescribeInstances, in)
 		if err != nil {
 			return nil, err
 		}
@@ -35,10 +35,10 @@ func (l *Launcher) list(ctx context.Context, filters ...ec2types.Filter) ([]ec2t
 				if !sieve.Keep(passes(filters, id, r.Instances[i].Tags), id) {
 					continue
 				}
-				if k, again := place[id]; !again {
-					place[id] = len(instances)
+				if k, again := index[id]; !again {
+					index[id] = len(instances)
 					instances = append(instances, r.Instances[i])
-				} else if ending(&instances[k]) { // if two pages differ, use the one on which it runs
+				} else if isTerminating(&instances[k]) { // if two pages differ, use the one on which it runs
 					instances[k] = r.Instances[i]
 				}
 			}
@@ -60,7 +60,7 @@ func (l *Launcher) templateNames(ctx context.Context, filters ...ec2types.Filter
 		if n == call.MostPages {
 			return names, call.Endless(service, "DescribeLaunchTemplates")
 		}
-		out, err := persist(ctx, l, "DescribeLaunchTemplates", l.opts.EC2.DescribeLaunchTemplates, in)
+		out, err := withRetries(ctx, l, "DescribeLaunchTemplates", l.opts.EC2.DescribeLaunchTemplates, in)
 		if err != nil {
 			return names, fmt.Errorf("listing launch templates: %w", err)
 		}

@@ -33,7 +33,7 @@ func (l *Launcher) Tag(ctx context.Context, providerID string, tags map[string]s
 	ctx, cancel := context.WithTimeout(ctx, tagFor)
 	defer cancel()
 	id := aws.ToString(i.InstanceId)
-	_, err = persist(ctx, l, "CreateTags", l.opts.EC2.CreateTags, &ec2.CreateTagsInput{Resources: []string{id}, Tags: ec2Tags(missing)})
+	_, err = withRetries(ctx, l, "CreateTags", l.opts.EC2.CreateTags, &ec2.CreateTagsInput{Resources: []string{id}, Tags: ec2Tags(missing)})
 	for _, gone := range goneCodes {
 		if codeOf(err) == gone {
 			return fmt.Errorf("tagging instance %s: %w: %w", id, cloud.ErrNotFound, err)

@@ -24,8 +24,8 @@ type Refusal struct {
 	Zone, ZoneID, CapacityType, Reason string
 }
 
-// tellRefusals notifies the observer of the refusals in a fleet launch.
-func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
+// reportRefusals notifies the observer of the refusals in a fleet launch.
+func (l *Launcher) reportRefusals(p *fleetLaunch, out *outcome) {
 	if l.opts.Observer.Refused == nil || len(p.requests) == 0 {
 		return
 	}
@@ -41,8 +41,8 @@ func (l *Launcher) tellRefusals(p *purchase, out *outcome) {
 	}
 }
 
-// tellRefused notifies the observer of a request that was refused as a whole.
-func (l *Launcher) tellRefused(p *purchase, err error) {
+// reportRefused notifies the observer of a request that was refused as a whole.
+func (l *Launcher) reportRefused(p *fleetLaunch, err error) {
 	if l.opts.Observer.Refused != nil {
 		l.opts.Observer.Refused(Refusal{CapacityType: p.selection().CapacityType, Reason: ReasonOf(err.Error())})
 	}
@@ -57,8 +57,8 @@ func zoneIDOf(class *awsv1.EC2NodeClass, zone string) string {
 	return ""
 }
 
-// tellNotEnded notifies the observer of an instance that was not terminated.
-func (l *Launcher) tellNotEnded(i *ec2types.Instance) {
+// reportNotTerminated notifies the observer of an instance that was not terminated.
+func (l *Launcher) reportNotTerminated(i *ec2types.Instance) {
 	if l.opts.Observer.NotEnded == nil || i.Placement == nil {
 		return
 	}

@@ -82,9 +82,9 @@ func (l *Launcher) queue(ctx context.Context, b *batcher[*lookup], id string) (*
 	}
 }
 
-// look reads many instances at once. It selects them by a filter, so that an instance that is gone is missing from the
-// result and not an error.
-func (l *Launcher) look(_ string, batch []*lookup) {
+// describeBatch reads many instances at once. It selects them by a filter, so that an instance that is gone is missing
+// from the result and not an error.
+func (l *Launcher) describeBatch(_ string, batch []*lookup) {
 	ctx, cancel := context.WithTimeout(context.Background(), readFor)
 	defer cancel()
 	instances, err := l.list(ctx, ec2types.Filter{Name: aws.String("instance-id"), Values: idsOf(batch)})
@@ -115,13 +115,13 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	if err != nil {
 		return err
 	}
-	if ending(i) {
+	if isTerminating(i) {
 		return nil
 	}
 	id := aws.ToString(i.InstanceId)
-	if _, err := l.queue(ctx, l.ends, id); err != nil {
+	if _, err := l.queue(ctx, l.terminations, id); err != nil {
 		if !errors.Is(err, cloud.ErrNotFound) {
-			l.tellNotEnded(i)
+			l.reportNotTerminated(i)
 		}
 		err = fmt.Errorf("terminating instance %s: %w", id, err)
 		if reason := ReasonOf(err.Error()); reason != launchFailed && !errors.Is(err, cloud.ErrNotFound) {
@@ -132,14 +132,14 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	return nil
 }
 
-// end terminates many instances at once. If EC2 does not know one of them, it terminates none; then each is terminated
-// individually.
-func (l *Launcher) end(_ string, batch []*lookup) {
+// terminateBatch terminates many instances at once. If EC2 does not know one of them, it terminates none; then each is
+// terminated individually.
+func (l *Launcher) terminateBatch(_ string, batch []*lookup) {
 	ctx, cancel := context.WithTimeout(context.Background(), readFor)
 	defer cancel()
 	ids := idsOf(batch)
 	err := l.terminate(ctx, ids)
-	alone := err != nil && len(ids) > 1 && fateOf(err) == refused
+	alone := err != nil && len(ids) > 1 && callResultOf(err) == refused
 	for _, q := range batch {
 		if q.err = err; alone {
 			q.err = l.terminate(ctx, []string{q.id})
@@ -152,7 +152,7 @@ func (l *Launcher) end(_ string, batch []*lookup) {
 }
 
 func (l *Launcher) terminate(ctx context.Context, ids []string) error {
-	_, err := persist(ctx, l, "TerminateInstances", l.opts.EC2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
+	_, err := withRetries(ctx, l, "TerminateInstances", l.opts.EC2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
 	return err
 }
 
@@ -168,7 +168,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
 	}
-	entries, err := l.opts.Recorder.Entries(ctx)
+	records, err := l.opts.RecordStore.Records(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
 	}
@@ -176,7 +176,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
 	})
 	l.notePlacements(instances, true)
-	owners, claimants := ownersOf(instances, entries), claimantsOf(entries)
+	owners, claimants := ownersOf(instances, records), claimantsOf(records)
 	var machines []cloud.Machine
 	for i := range instances {
 		if state := instances[i].State; state != nil && state.Name == ec2types.InstanceStateNameTerminated {
@@ -186,7 +186,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 		if m.Claim == "" {
 			m.Claim = owners[aws.ToString(instances[i].InstanceId)]
 		}
-		if token := tagMap(instances[i].Tags)[TagPurchase]; token != "" {
+		if token := tagMap(instances[i].Tags)[TagFleetLaunch]; token != "" {
 			m.Noted, m.Claimants = true, claimants[token]
 		}
 		machines = append(machines, *m)
@@ -196,16 +196,16 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 
 // ownersOf assigns the instances of each fleet launch, which are sorted by ID, to the claims that have it on record, in
 // the same way as the fleet launch itself.
-func ownersOf(instances []ec2types.Instance, entries map[string]Entry) map[string]string {
-	purchases := map[string][]bought{}
+func ownersOf(instances []ec2types.Instance, records map[string]Record) map[string]string {
+	purchases := map[string][]launched{}
 	for i := range instances {
-		if token := tagMap(instances[i].Tags)[TagPurchase]; token != "" {
-			purchases[token] = append(purchases[token], boughtFrom(&instances[i]))
+		if token := tagMap(instances[i].Tags)[TagFleetLaunch]; token != "" {
+			purchases[token] = append(purchases[token], launchedFrom(&instances[i]))
 		}
 	}
 	owners := map[string]string{}
-	for claim, entry := range entries {
-		if b := found(purchases[entry.Token()]).at(entry.Place, claim); b != nil {
+	for claim, rec := range records {
+		if b := searchOutcome(purchases[rec.Token()]).instanceFor(rec.Index, claim); b != nil {
 			owners[b.id] = claim
 		}
 	}
@@ -214,10 +214,10 @@ func ownersOf(instances []ec2types.Instance, entries map[string]Entry) map[strin
 
 // claimantsOf returns the claims that have each fleet launch on record, sorted, by token. The owner of each instance is
 // known only when all of them are shown.
-func claimantsOf(entries map[string]Entry) map[string][]string {
+func claimantsOf(records map[string]Record) map[string][]string {
 	claimants := map[string][]string{}
-	for _, claim := range slices.Sorted(maps.Keys(entries)) {
-		token := entries[claim].Token()
+	for _, claim := range slices.Sorted(maps.Keys(records)) {
+		token := records[claim].Token()
 		claimants[token] = append(claimants[token], claim)
 	}
 	return claimants
@@ -225,7 +225,7 @@ func claimantsOf(entries map[string]Entry) map[string][]string {
 
 // machineOf converts an instance. It sets no capacity, which requires the instance types.
 func machineOf(i *ec2types.Instance) *cloud.Machine {
-	b, tags := boughtFrom(i), tagMap(i.Tags)
+	b, tags := launchedFrom(i), tagMap(i.Tags)
 	labels := map[string]string{
 		corev1.LabelInstanceTypeStable: b.typeName, corev1.LabelTopologyZone: b.zone, karpv1.LabelCapacityType: b.capacityType,
 		karpv1.LabelNodePool: tags[awsv1.TagNodePool], awsv1.LabelNodeClass: tags[awsv1.TagNodeClass],
@@ -240,11 +240,11 @@ func machineOf(i *ec2types.Instance) *cloud.Machine {
 	}
 	return &cloud.Machine{
 		ProviderID: providerID(b.zone, b.id), Claim: b.claim, Labels: labels, ImageID: b.image,
-		Created: aws.ToTime(i.LaunchTime), Terminating: b.gone,
+		Created: aws.ToTime(i.LaunchTime), Terminating: b.terminating,
 	}
 }
 
-// ending reports whether the instance has terminated or is terminating.
-func ending(i *ec2types.Instance) bool {
+// isTerminating reports whether the instance has terminated or is terminating.
+func isTerminating(i *ec2types.Instance) bool {
 	return i.State != nil && (i.State.Name == ec2types.InstanceStateNameShuttingDown || i.State.Name == ec2types.InstanceStateNameTerminated)
 }

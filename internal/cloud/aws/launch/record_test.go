@@ -30,38 +30,38 @@ func TestAnnotations(t *testing.T) {
 	stale := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid"}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(stale.DeepCopy()).Build()
 	a := &Annotations{Client: c, Live: c}
-	first := Entry{Batch: "b", Attempt: 1, Size: 2, Place: 1, At: time.Unix(1, 0).UTC()}
-	second := Entry{Batch: "c", Attempt: 1, Size: 1, At: time.Unix(2, 0).UTC()}
-	if err := a.Record(ctx, stale, Entry{}, first); err != nil {
+	first := Record{Batch: "b", Attempt: 1, Size: 2, Index: 1, RecordedAt: time.Unix(1, 0).UTC()}
+	second := Record{Batch: "c", Attempt: 1, Size: 1, RecordedAt: time.Unix(2, 0).UTC()}
+	if err := a.Replace(ctx, stale, Record{}, first); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := a.Recorded(ctx, stale); err != nil || !cmp.Equal(got, first) {
+	if got, err := a.Read(ctx, stale); err != nil || !cmp.Equal(got, first) {
 		t.Errorf("recorded %+v, %v; want %+v, also through an old copy of the claim", got, err, first)
 	}
-	if err := a.Record(ctx, stale, Entry{}, second); !errors.Is(err, ErrChanged) {
+	if err := a.Replace(ctx, stale, Record{}, second); !errors.Is(err, ErrChanged) {
 		t.Errorf("recording over an entry that was not expected: %v, want %v", err, ErrChanged)
 	}
-	if err := a.Record(ctx, stale, first, second); err != nil {
+	if err := a.Replace(ctx, stale, first, second); err != nil {
 		t.Errorf("recording over the entry that was expected: %v", err)
 	}
 	asked := second
 	asked.Requests = "what is asked for"
-	if err := a.Record(ctx, stale, second, asked); err != nil {
+	if err := a.Replace(ctx, stale, second, asked); err != nil {
 		t.Errorf("adding a request: %v", err)
 	}
-	if err := a.Record(ctx, stale, second, first); !errors.Is(err, ErrChanged) {
+	if err := a.Replace(ctx, stale, second, first); !errors.Is(err, ErrChanged) {
 		t.Errorf("recording over what another process has added: %v, want %v", err, ErrChanged)
 	}
-	if err := a.Record(ctx, stale, asked, second); err != nil {
+	if err := a.Replace(ctx, stale, asked, second); err != nil {
 		t.Errorf("removing it: %v", err)
 	}
-	entries, err := a.Entries(ctx)
-	if diff := cmp.Diff(map[string]Entry{"claim": second}, entries); err != nil || diff != "" {
+	entries, err := a.Records(ctx)
+	if diff := cmp.Diff(map[string]Record{"claim": second}, entries); err != nil || diff != "" {
 		t.Errorf("entries: %v (-want +got):\n%s", err, diff)
 	}
 	namesake := stale.DeepCopy()
 	namesake.UID = "another"
-	if err := a.Record(ctx, namesake, Entry{}, first); !errors.Is(err, ErrChanged) {
+	if err := a.Replace(ctx, namesake, Record{}, first); !errors.Is(err, ErrChanged) {
 		t.Errorf("recording on a claim of the same name that is gone: %v, want %v", err, ErrChanged)
 	}
 }
@@ -76,7 +76,7 @@ func TestAnnotationsNoRecord(t *testing.T) {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid"}}
 	namesake := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "another"}}
 	spoilt := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", UID: "uid",
-		Annotations: map[string]string{AnnotationPurchase: "x"}}}
+		Annotations: map[string]string{AnnotationFleetLaunch: "x"}}}
 	kind := schema.GroupKind{Group: karpv1.Group, Kind: "NodeClaim"}
 	for _, test := range []struct {
 		name   string
@@ -107,14 +107,14 @@ func TestAnnotationsNoRecord(t *testing.T) {
 				},
 			})
 			a := &Annotations{Client: c, Live: c}
-			err := a.Record(t.Context(), claim, Entry{}, Entry{Batch: "b", Attempt: 1, Size: 1})
+			err := a.Replace(t.Context(), claim, Record{}, Record{Batch: "b", Attempt: 1, Size: 1})
 			switch {
 			case errors.Is(err, ErrNoRecord) != test.want:
 				t.Errorf("recording: errors.Is(err, ErrNoRecord) is %v, want %v, %v, want %v", errors.Is(err, ErrNoRecord), test.want, err, ErrNoRecord)
 			case test.fails != nil && !errors.Is(err, test.fails):
 				t.Errorf("recording: test.fails != nil && !errors.Is(err, test.fails), %v", err)
 			}
-			if _, err := a.Recorded(t.Context(), claim); errors.Is(err, ErrNoRecord) != (test.want && test.fails == nil) {
+			if _, err := a.Read(t.Context(), claim); errors.Is(err, ErrNoRecord) != (test.want && test.fails == nil) {
 				t.Errorf("reading: %v", err)
 			}
 		})
@@ -123,23 +123,23 @@ func TestAnnotationsNoRecord(t *testing.T) {
 
 // The history of a claim shows whether it was ever part of a fleet launch, if enough of the history is known.
 func TestNever(t *testing.T) {
-	lead := Lead{Claim: "claim", UID: "uid"}
-	first := Entry{Batch: "a", Attempt: 1, Size: 1, Lead: lead}
-	second := Entry{Batch: "b", Attempt: 1, Size: 1, Lead: lead, Was: first.past()}
-	third := Entry{Batch: "c", Attempt: 1, Size: 1, Lead: lead, Was: second.past()}
-	old := Entry{Batch: "old", Attempt: 1, Size: 1}
-	after := Entry{Batch: "d", Attempt: 1, Size: 1, Lead: lead, Was: old.past()}
+	coordinator := Coordinator{Claim: "claim", UID: "uid"}
+	first := Record{Batch: "a", Attempt: 1, Size: 1, Coordinator: coordinator}
+	second := Record{Batch: "b", Attempt: 1, Size: 1, Coordinator: coordinator, PreviousTokens: first.previousTokens()}
+	third := Record{Batch: "c", Attempt: 1, Size: 1, Coordinator: coordinator, PreviousTokens: second.previousTokens()}
+	old := Record{Batch: "old", Attempt: 1, Size: 1}
+	after := Record{Batch: "d", Attempt: 1, Size: 1, Coordinator: coordinator, PreviousTokens: old.previousTokens()}
 	long := first
-	for i := range 2 * mostPast {
-		long = Entry{Batch: "x", Attempt: i + 1, Size: 1, Lead: lead, Was: long.past()}
+	for i := range 2 * maxPreviousTokens {
+		long = Record{Batch: "x", Attempt: i + 1, Size: 1, Coordinator: coordinator, PreviousTokens: long.previousTokens()}
 	}
 	for _, test := range []struct {
 		name       string
-		now        Entry
+		now        Record
 		token, was string
 		want       bool
 	}{
-		{"it has none yet", Entry{}, "t-1", "", false},
+		{"it has none yet", Record{}, "t-1", "", false},
 		{"it has it", first, "a-1", "", false},
 		{"it has another, its first", first, "t-1", "", true},
 		{"it still has the one before", first, "t-1", "a-1", false},
@@ -153,12 +153,12 @@ func TestNever(t *testing.T) {
 		{"it had too many", long, "t-1", "a-1", false},
 		{"it had too many to know the first", long, "t-1", "", false},
 	} {
-		if got := test.now.never(test.token, test.was); got != test.want {
-			t.Errorf("%s: %v, want %v (past %q)", test.name, got, test.want, test.now.Was)
+		if got := test.now.neverHad(test.token, test.was); got != test.want {
+			t.Errorf("%s: %v, want %v (past %q)", test.name, got, test.want, test.now.PreviousTokens)
 		}
 	}
-	if n := len(strings.Fields(long.Was)); n > mostPast+1 {
-		t.Errorf("%d earlier tokens are kept, want %d at most", n, mostPast+1)
+	if n := len(strings.Fields(long.PreviousTokens)); n > maxPreviousTokens+1 {
+		t.Errorf("%d earlier tokens are kept, want %d at most", n, maxPreviousTokens+1)
 	}
 }
 
@@ -172,14 +172,14 @@ func TestAnnotationsRace(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(claim.DeepCopy()).Build()
 	other := &Annotations{Client: c, Live: c}
 	between := &Annotations{Client: c, Live: afterRead{c, func() {
-		if err := other.Record(t.Context(), claim, Entry{}, Entry{Batch: "theirs", Attempt: 1, Size: 1}); err != nil {
+		if err := other.Replace(t.Context(), claim, Record{}, Record{Batch: "theirs", Attempt: 1, Size: 1}); err != nil {
 			t.Errorf("recording: %v", err)
 		}
 	}}}
-	if err := between.Record(t.Context(), claim, Entry{}, Entry{Batch: "ours", Attempt: 1, Size: 1}); err == nil {
+	if err := between.Replace(t.Context(), claim, Record{}, Record{Batch: "ours", Attempt: 1, Size: 1}); err == nil {
 		t.Error("a record that another process has written meanwhile was overwritten")
 	}
-	if e, err := other.Recorded(t.Context(), claim); err != nil || e.Batch != "theirs" {
+	if e, err := other.Read(t.Context(), claim); err != nil || e.Batch != "theirs" {
 		t.Errorf("recorded: %+v, %v", e, err)
 	}
 }
@@ -205,8 +205,8 @@ func TestEntryOf(t *testing.T) {
 		{"no attempt", `{"batch":"b","size":2}`, "attempt is 0, want 1 or more"},
 		{"place beyond the size", `{"batch":"b","attempt":1,"size":2,"place":2}`, "place is 2 of 2"},
 	} {
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{AnnotationPurchase: test.text}}}
-		_, err := EntryOf(claim)
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{AnnotationFleetLaunch: test.text}}}
+		_, err := RecordOf(claim)
 		if (err != nil) != (test.want != "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(),
 			`NodeClaim "claim"`)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
@@ -217,7 +217,7 @@ func TestEntryOf(t *testing.T) {
 // The rate halves with each throttled call, down to a minimum, and recovers with successful calls.
 func TestGovernorRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGovernor(clock.RealClock{}, Rate{Burst: 2, PerSecond: 4})
+		g := newRateLimiter(clock.RealClock{}, Rate{Burst: 2, PerSecond: 4})
 		took := func(calls int) time.Duration {
 			began := time.Now()
 			for range calls {
@@ -244,7 +244,7 @@ func TestGovernorRate(t *testing.T) {
 			t.Errorf("a call after many were throttled took %v, want 10s", d)
 		}
 		for range 100 {
-			g.passed()
+			g.succeeded()
 		}
 		if d := took(4); d != time.Second {
 			t.Errorf("4 calls after many passed took %v, want 1s at the full rate", d)

@@ -18,16 +18,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// fate is the result of a call.
-type fate int
+// callResult is the result of a call.
+type callResult int
 
 const (
-	passed     fate = iota // it was executed
-	throttled              // it was not executed, but may succeed later
-	lost                   // it may have been executed
-	mismatched             // the client token was used by another request
-	untemplate             // a launch template does not exist, or is not visible yet
-	refused                // it was not executed and never will be
+	executed        callResult = iota // it was executed
+	throttled                         // it was not executed, but may succeed later
+	lost                              // it may have been executed
+	mismatched                        // the client token was used by another request
+	templateMissing                   // a launch template does not exist, or is not visible yet
+	refused                           // it was not executed and never will be
 )
 
 // Codes: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
@@ -49,11 +49,11 @@ const (
 	codeNoSpotRole  = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 )
 
-// fateOf derives the result of a call from its error. An error without an EC2 code proves nothing: the response may
-// have been lost.
-func fateOf(err error) fate {
+// callResultOf derives the result of a call from its error. An error without an EC2 code proves nothing: the response
+// may have been lost.
+func callResultOf(err error) callResult {
 	if err == nil {
-		return passed
+		return executed
 	}
 	code := codeOf(err)
 	switch {
@@ -66,7 +66,7 @@ func fateOf(err error) fate {
 	case code == "IdempotentParameterMismatch":
 		return mismatched
 	case slices.Contains(templateCodes, code):
-		return untemplate
+		return templateMissing
 	}
 	return refused
 }
@@ -198,9 +198,9 @@ func placeOf(r ec2types.CreateFleetError) (typeName, zone, subnet string) {
 	return string(o.InstanceType), aws.ToString(o.AvailabilityZone), aws.ToString(o.SubnetId)
 }
 
-// marks records in u what is unavailable according to a fleet's errors. Errors that the class or dedicated tenancy may
-// cause are recorded for the class only, so that they do not affect other classes.
-func marks(u *instance.Unavailable, refusals []ec2types.CreateFleetError, class string, s *Selection) {
+// markUnavailable records in u what is unavailable according to a fleet's errors. Errors that the class or dedicated
+// tenancy may cause are recorded for the class only, so that they do not affect other classes.
+func markUnavailable(u *instance.Unavailable, refusals []ec2types.CreateFleetError, class string, s *Selection) {
 	for _, r := range refusals {
 		code := aws.ToString(r.ErrorCode)
 		typeName, zone, subnet := placeOf(r)

@@ -32,9 +32,9 @@ func TestFateOf(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		err  error
-		want fate
+		want callResult
 	}{
-		{"no error", nil, passed},
+		{"no error", nil, executed},
 		{"no answer", errors.New("connection reset"), lost},
 		{"no code of theirs", apiError("UnknownError", smithy.FaultUnknown), lost},
 		{"sold out, with a status of 500", answered(500, "InsufficientInstanceCapacity"), refused},
@@ -44,11 +44,11 @@ func TestFateOf(t *testing.T) {
 		{"throttled, as a server fault", apiError("RequestLimitExceeded", smithy.FaultServer), throttled},
 		{"throttled", apiError("Throttling", smithy.FaultClient), throttled},
 		{"mismatch", apiError("IdempotentParameterMismatch", smithy.FaultClient), mismatched},
-		{"no template", apiError("InvalidLaunchTemplateName.NotFoundException", smithy.FaultClient), untemplate},
+		{"no template", apiError("InvalidLaunchTemplateName.NotFoundException", smithy.FaultClient), templateMissing},
 		{"refused", apiError("InvalidParameterValue", smithy.FaultClient), refused},
 		{"expired credentials", apiError("RequestExpired", smithy.FaultClient), refused},
 	} {
-		if got := fateOf(test.err); got != test.want {
+		if got := callResultOf(test.err); got != test.want {
 			t.Errorf("%s: fate %d, want %d", test.name, got, test.want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestMarks(t *testing.T) {
 	} {
 		now := time.Unix(0, 0)
 		u := instance.NewUnavailable(func() time.Time { return now })
-		marks(u, []ec2types.CreateFleetError{fleetErrorOf(test.code, "m5.large", "a", "s")}, "mine",
+		markUnavailable(u, []ec2types.CreateFleetError{fleetErrorOf(test.code, "m5.large", "a", "s")}, "mine",
 			&Selection{CapacityType: "spot", Tenancy: test.tenancy})
 		if mine, others := u.Has(offer), u.Has(other); mine != test.mine || others != test.others {
 			t.Errorf("%s: unavailable to the class %v, to others %v; want %v and %v", test.name, mine, others, test.mine, test.others)

@@ -18,7 +18,7 @@ import (
 
 // request is a request that may have been sent with a token.
 type request struct {
-	// Made describes what its machines are made from.
+	// Origin describes what its machines are made from.
 	Made Origin                `json:"made"`
 	Sent *ec2.CreateFleetInput `json:"sent"`
 }
@@ -28,8 +28,8 @@ type request struct {
 // response to it may have been lost.
 type requests []request
 
-// mostRequests is the maximum number of requests that are stored for one fleet launch.
-const mostRequests = 4
+// maxRequests is the maximum number of requests that are stored for one fleet launch.
+const maxRequests = 4
 
 // requestsKept is how long requests are stored. Claims without a machine are deleted before that, and EC2 keeps tokens
 // much longer (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html).
@@ -74,14 +74,14 @@ func requestsOf(text string) (requests, error) {
 	return r, nil
 }
 
-// is reports whether EC2 treats the two as the same request.
-func (r request) is(other request) bool { return reflect.DeepEqual(r.Sent, other.Sent) }
+// equal reports whether EC2 treats the two as the same request.
+func (r request) equal(other request) bool { return reflect.DeepEqual(r.Sent, other.Sent) }
 
-// places returns the places that the request is for.
-func (r request) places() places {
+// indexes returns the indexes that the request is for.
+func (r request) indexes() indexSet {
 	for _, s := range r.Sent.TagSpecifications {
-		if text := tagMap(s.Tags)[TagPlaces]; text != "" {
-			return placesOf(text)
+		if text := tagMap(s.Tags)[TagIndexes]; text != "" {
+			return indexSetOf(text)
 		}
 	}
 	return nil
@@ -101,17 +101,17 @@ func (r request) templates() []string {
 // sweepRequests removes requests that are no longer needed from their claims, and returns the launch templates that the
 // others need. If a claim cannot be written, it continues with the others.
 func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
-	entries, err := l.opts.Recorder.Entries(ctx)
+	records, err := l.opts.RecordStore.Records(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("looking for recorded launches: %w", err)
 	}
 	needed := map[string]bool{}
 	var failed []error
-	for claim, e := range entries {
+	for claim, e := range records {
 		if e.Requests == "" {
 			continue
 		}
-		if l.opts.Clock.Since(e.At) < requestsKept {
+		if l.opts.Clock.Since(e.RecordedAt) < requestsKept {
 			kept, _ := requestsOf(e.Requests) // invalid requests cannot be sent
 			for _, r := range kept {
 				for _, name := range r.templates() {
@@ -122,7 +122,7 @@ func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 		}
 		without := e
 		without.Requests = ""
-		if err := l.opts.Recorder.Record(ctx, e.Lead.object(), e, without); err != nil && !errors.Is(err,
+		if err := l.opts.RecordStore.Replace(ctx, e.Coordinator.object(), e, without); err != nil && !errors.Is(err,
 			ErrChanged) && !errors.Is(err, ErrNoRecord) {
 			failed = append(failed, fmt.Errorf("removing the requests of launch %s from NodeClaim %q: %w", e.Token(), claim, err))
 		}

@@ -49,13 +49,13 @@ func largest(w *world) request {
 		subnets[zone] = "subnet-0123456789abcdef" + zone[len(zone)-1:]
 	}
 	p.order.Image = func(string) string { return p.variants[0].image }
-	some := places{}
+	some := indexSet{}
 	for i := range 1000 {
 		if i%3 > 0 {
 			some = append(some, i)
 		}
 	}
-	entry := Entry{Batch: newBatch(), Attempt: 1, Size: 1000}
+	entry := Record{Batch: newBatch(), Attempt: 1, Size: 1000}
 	return request{Made: p.order.origin(), Sent: p.request(entry, some, subnets)}
 }
 
@@ -71,7 +71,7 @@ func TestRequestsText(t *testing.T) {
 			most int // characters
 		}{
 			{"one type in one zone", requests{{Made: small.order.origin(),
-				Sent: small.request(Entry{Batch: newBatch(), Attempt: 1, Size: 1}, nil, map[string]string{zoneA: "subnet-1"})}}, 1500},
+				Sent: small.request(Record{Batch: newBatch(), Attempt: 1, Size: 1}, nil, map[string]string{zoneA: "subnet-1"})}}, 1500},
 			{"the largest", requests{largest(w)}, 12000},
 			{"as often as it is kept", requests{largest(w), largest(w), largest(w), largest(w)}, 30000},
 		} {
@@ -86,7 +86,7 @@ func TestRequestsText(t *testing.T) {
 				switch {
 				case len(got) != len(test.r):
 					t.Errorf("%s: len(got) is %v, want %v", test.name, len(got), len(test.r))
-				case !got[i].is(r):
+				case !got[i].equal(r):
 					t.Errorf("%s: got[i].is(r) is false, number %d", test.name, i)
 				case got[i].Made != r.Made:
 					t.Errorf("%s: got[i].Made is %v, want %v, number %d", test.name, got[i].Made, r.Made, i)
@@ -95,7 +95,7 @@ func TestRequestsText(t *testing.T) {
 			if again := got.text(); again != text {
 				t.Errorf("%s: the same requests have another text", test.name)
 			}
-			if diff := cmp.Diff(test.r[0].places(), got[0].places()); diff != "" {
+			if diff := cmp.Diff(test.r[0].indexes(), got[0].indexes()); diff != "" {
 				t.Errorf("%s: places (-want +got):\n%s", test.name, diff)
 			}
 		}
@@ -147,7 +147,7 @@ func TestSweepRequests(t *testing.T) {
 			}
 		}
 		for uid, e := range w.records.snapshot() {
-			if e.Token() == "" || e.Lead.Claim == "" {
+			if e.Token() == "" || e.Coordinator.Claim == "" {
 				t.Errorf("the rest of the record of %s is gone: %+v", uid, e)
 			}
 		}
@@ -190,7 +190,7 @@ func TestAnotherRequest(t *testing.T) {
 		losses, instances  int
 		mismatched, places int // requests that do not match the token; places of the last recorded request
 	}{
-		{"nothing was bought before", 0, 2, 0, 2},
+		{"nothing was launched before", 0, 2, 0, 2},
 		{"the first was carried out", 1, 3, 2, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAnotherRequest(t *testing.T) {
 				}
 				kept, err := requestsOf(w.records.entries["uid-claim-000"].Requests)
 				w.must(err)
-				if len(kept) != 2 || len(kept[1].places()) != test.places {
+				if len(kept) != 2 || len(kept[1].indexes()) != test.places {
 					t.Errorf("%d requests are kept, want 2, the second for %d places", len(kept), test.places)
 				}
 			})
@@ -245,16 +245,16 @@ func TestNeverAskedFor(t *testing.T) {
 		before func(ctx context.Context, w *world)
 		token  bool // whether the claims stay part of the fleet launch
 	}{
-		{"the lead comes with the others", func(context.Context, *world) {}, true},
-		{"the lead has gone on", func(ctx context.Context, w *world) { w.launchOnce(ctx, w.launcher(), "claim-000") }, false},
-		{"the lead is gone", func(_ context.Context, w *world) { w.lose("claim-000") }, true},
+		{"the coordinator comes with the others", func(context.Context, *world) {}, true},
+		{"the coordinator has gone on", func(ctx context.Context, w *world) { w.launchOnce(ctx, w.launcher(), "claim-000") }, false},
+		{"the coordinator is gone", func(_ context.Context, w *world) { w.lose("claim-000") }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in(t, awssim.Options{}, func(ctx context.Context, w *world) {
-				p := &process{EC2API: w.ec2, Recorder: w.records, dies: 3, after: true} // the template, and two records
+				p := &process{EC2API: w.ec2, RecordStore: w.records, dies: 3, after: true} // the template, and two records
 				brief, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
-				w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), names(3)...)
+				w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.RecordStore = p, p }), names(3)...)
 				token := w.records.entries["uid-claim-001"].Token()
 				if n := len(w.records.snapshot()); n != 2 || token == "" {
 					t.Fatalf("%d records, want those of the 2 claims besides the coordinator", n)
@@ -329,7 +329,7 @@ func TestLeftOut(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "MaxFleetCountExceeded", Status: 400})
 		w.must(err)
-		first := w.launcher(func(o *Options) { o.Recorder = &unheard{records: w.records, claim: "claim-001"} })
+		first := w.launcher(func(o *Options) { o.RecordStore = &unheard{records: w.records, claim: "claim-001"} })
 		for name, r := range w.launch(ctx, first, names(2)...) {
 			if r.err == nil {
 				t.Errorf("%s was launched, want a failure", name)
@@ -351,7 +351,7 @@ func TestTakenOverByAnnotations(t *testing.T) {
 			builder = builder.WithObjects(w.order(name).Claim)
 		}
 		c := builder.Build()
-		annotated := func(o *Options) { o.Recorder = &Annotations{Client: c, Live: c} }
+		annotated := func(o *Options) { o.RecordStore = &Annotations{Client: c, Live: c} }
 		hide := w.hidden(2 * time.Hour)
 		w.liveFor(ctx, w.launcher(annotated, mortal(5, true)), names(3)...) // template, three records, fleet
 		if n := len(w.alive()); n != 3 {
@@ -362,7 +362,7 @@ func TestTakenOverByAnnotations(t *testing.T) {
 		w.pass(requestsKept + time.Minute)
 		next := w.launcher(annotated, hide)
 		w.must(next.SweepTemplates(ctx))
-		entries, err := next.opts.Recorder.Entries(ctx)
+		entries, err := next.opts.RecordStore.Records(ctx)
 		w.must(err)
 		for name, e := range entries {
 			if e.Requests != "" || e.Token() == "" {

@@ -15,9 +15,9 @@ import (
 )
 
 // shown returns the outcome if EC2 shows all instances that the fleet launch can have, otherwise nil.
-func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
-	instances, err := l.tagged(ctx, p.entry.Token())
-	if out := found(instances); err == nil && out.complete(p.entry.Size) {
+func (l *Launcher) shown(ctx context.Context, p *fleetLaunch) *outcome {
+	instances, err := l.tagged(ctx, p.record.Token())
+	if out := searchOutcome(instances); err == nil && out.complete(p.record.Size) {
 		return out
 	}
 	return nil
@@ -25,11 +25,11 @@ func (l *Launcher) shown(ctx context.Context, p *purchase) *outcome {
 
 // search finds the instances of a fleet launch that was sent, or may have been, and that cannot be sent again. It
 // returns when all of them are shown, or those that EC2 shows when the last request is longer ago than Settle.
-func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
-	until := p.asked.Add(l.opts.Settle)
+func (l *Launcher) search(ctx context.Context, p *fleetLaunch) (*outcome, error) {
+	until := p.sentAt.Add(l.opts.Settle)
 	for try := 1; ; try++ {
-		instances, err := l.tagged(ctx, p.entry.Token())
-		if out := found(instances); err == nil && (out.complete(p.entry.Size) || !l.opts.Clock.Now().Before(until)) {
+		instances, err := l.tagged(ctx, p.record.Token())
+		if out := searchOutcome(instances); err == nil && (out.complete(p.record.Size) || !l.opts.Clock.Now().Before(until)) {
 			return out, nil
 		}
 		if waited := backOff(ctx, l.opts.Clock, try); waited != nil {
@@ -39,23 +39,23 @@ func (l *Launcher) search(ctx context.Context, p *purchase) (*outcome, error) {
 }
 
 // tagged lists the instances of a fleet launch by ID, including terminated ones.
-func (l *Launcher) tagged(ctx context.Context, token string) ([]bought, error) {
-	instances, err := l.list(ctx, tagFilter(TagPurchase, token))
+func (l *Launcher) tagged(ctx context.Context, token string) ([]launched, error) {
+	instances, err := l.list(ctx, tagFilter(TagFleetLaunch, token))
 	if err != nil {
 		return nil, fmt.Errorf("searching the instances of launch %s: %w", token, err)
 	}
-	var list []bought
+	var list []launched
 	for i := range instances {
-		list = append(list, boughtFrom(&instances[i]))
+		list = append(list, launchedFrom(&instances[i]))
 	}
-	slices.SortFunc(list, func(a, b bought) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(list, func(a, b launched) int { return cmp.Compare(a.id, b.id) })
 	return list, nil
 }
 
-// boughtFrom converts an instance.
-func boughtFrom(i *ec2types.Instance) bought {
-	b := bought{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId),
-		capacityType: karpv1.CapacityTypeOnDemand, gone: ending(i)}
+// launchedFrom converts an instance.
+func launchedFrom(i *ec2types.Instance) launched {
+	b := launched{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId),
+		capacityType: karpv1.CapacityTypeOnDemand, terminating: isTerminating(i)}
 	if i.Placement != nil {
 		b.zone = aws.ToString(i.Placement.AvailabilityZone)
 	}
@@ -63,6 +63,6 @@ func boughtFrom(i *ec2types.Instance) bought {
 		b.capacityType = karpv1.CapacityTypeSpot
 	}
 	tags := tagMap(i.Tags)
-	b.claim, b.places = tags[awsv1.TagNodeClaim], tags[TagPlaces]
+	b.claim, b.indexes = tags[awsv1.TagNodeClaim], tags[TagIndexes]
 	return b
 }

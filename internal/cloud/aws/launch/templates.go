@@ -24,9 +24,9 @@ type templates struct {
 	known map[string]*known
 }
 
-// known is the state of a launch template. Its gate is held while the template is created or deleted.
+// known is the state of a launch template. Its mutex is held while the template is created or deleted.
 type known struct {
-	gate   gate
+	mu     ctxMutex
 	exists bool
 	used   time.Time
 }
@@ -35,7 +35,7 @@ func (t *templates) entry(name string) *known {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known[name] == nil {
-		t.known[name] = &known{gate: newGate()}
+		t.known[name] = &known{mu: newCtxMutex()}
 	}
 	return t.known[name]
 }
@@ -43,15 +43,15 @@ func (t *templates) entry(name string) *known {
 // ensure creates the launch template unless it is known to exist.
 func (l *Launcher) ensure(ctx context.Context, t template) error {
 	k := l.templates.entry(t.name)
-	if err := k.gate.enter(ctx); err != nil {
+	if err := k.mu.lock(ctx); err != nil {
 		return err
 	}
-	defer k.gate.leave()
+	defer k.mu.unlock()
 	k.used = l.opts.Clock.Now()
 	if k.exists {
 		return nil
 	}
-	_, err := persist(ctx, l, "CreateLaunchTemplate", l.opts.EC2.CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
+	_, err := withRetries(ctx, l, "CreateLaunchTemplate", l.opts.EC2.CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(t.name), LaunchTemplateData: t.data,
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: ec2Tags(t.tags)}},
 	})
@@ -65,20 +65,20 @@ func (l *Launcher) ensure(ctx context.Context, t template) error {
 // forget marks the launch template as missing, so that it is created again. It is called when EC2 reports that the
 // template does not exist.
 func (l *Launcher) forget(ctx context.Context, name string) {
-	if k := l.templates.entry(name); k.gate.enter(ctx) == nil {
+	if k := l.templates.entry(name); k.mu.lock(ctx) == nil {
 		k.exists = false
-		k.gate.leave()
+		k.mu.unlock()
 	}
 }
 
 // touch marks the launch template as used.
 func (l *Launcher) touch(ctx context.Context, name string) error {
 	k := l.templates.entry(name)
-	if err := k.gate.enter(ctx); err != nil {
+	if err := k.mu.lock(ctx); err != nil {
 		return err
 	}
 	k.used = l.opts.Clock.Now()
-	k.gate.leave()
+	k.mu.unlock()
 	return nil
 }
 
@@ -91,13 +91,13 @@ func (l *Launcher) AdoptTemplates(ctx context.Context) error {
 	}
 	for _, name := range names {
 		k := l.templates.entry(name)
-		if err := k.gate.enter(ctx); err != nil {
+		if err := k.mu.lock(ctx); err != nil {
 			return err
 		}
 		if !k.exists {
 			k.exists, k.used = true, l.opts.Clock.Now()
 		}
-		k.gate.leave()
+		k.mu.unlock()
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 	l.templates.mu.Lock()
 	var idle []string
 	for name, k := range l.templates.known {
-		if k.gate.tryEnter() { // a template whose gate is held is in use
+		if k.mu.tryLock() { // a template whose mutex is held is in use
 			switch {
 			case now.Sub(k.used) < TemplateIdle:
 			case k.exists:
@@ -121,7 +121,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 			default:
 				delete(l.templates.known, name)
 			}
-			k.gate.leave()
+			k.mu.unlock()
 		}
 	}
 	l.templates.mu.Unlock()
@@ -147,17 +147,17 @@ func (l *Launcher) DeleteTemplates(ctx context.Context, class string) error {
 // deleteTemplate deletes a launch template that was unused for the given time.
 func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Duration) error {
 	k := l.templates.entry(name)
-	if err := k.gate.enter(ctx); err != nil {
+	if err := k.mu.lock(ctx); err != nil {
 		return err
 	}
-	defer k.gate.leave()
+	defer k.mu.unlock()
 	if idle > 0 && l.opts.Clock.Since(k.used) < idle {
 		return nil
 	}
 	if k.exists || idle == 0 {
-		_, err := persist(ctx, l, "DeleteLaunchTemplate", l.opts.EC2.DeleteLaunchTemplate,
+		_, err := withRetries(ctx, l, "DeleteLaunchTemplate", l.opts.EC2.DeleteLaunchTemplate,
 			&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String(name)})
-		if err != nil && fateOf(err) != untemplate {
+		if err != nil && callResultOf(err) != templateMissing {
 			return fmt.Errorf("deleting launch template %s: %w", name, err)
 		}
 	}

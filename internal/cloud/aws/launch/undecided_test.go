@@ -24,8 +24,8 @@ type unheard struct {
 	claim string
 }
 
-func (u *unheard) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
-	err := u.records.Record(ctx, claim, before, after)
+func (u *unheard) Replace(ctx context.Context, claim *karpv1.NodeClaim, before, after Record) error {
+	err := u.records.Replace(ctx, claim, before, after)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if claim.Name == u.claim && err == nil {
@@ -59,7 +59,7 @@ func TestRefusedBeforeTheBatch(t *testing.T) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Count: 1, Code: "InvalidParameterValue", Status: 400})
 		w.must(err)
 		l := w.launcher(func(o *Options) {
-			o.Recorder, o.Subnets = &unheard{records: w.records, claim: "claim-001"}, &hesitant{oneSubnet: w.subnets}
+			o.RecordStore, o.Subnets = &unheard{records: w.records, claim: "claim-001"}, &hesitant{oneSubnet: w.subnets}
 		})
 		var mu sync.Mutex
 		machines := map[string]string{}
@@ -133,7 +133,7 @@ func TestLostThenSoldOut(t *testing.T) {
 // gets what was launched, or what EC2 has after all.
 func TestTakenOverWhenSoldOut(t *testing.T) {
 	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
-	t.Run("bought", func(t *testing.T) {
+	t.Run("launched", func(t *testing.T) {
 		in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 2}, func(ctx context.Context, w *world) {
 			w.warm(ctx, "a")
 			w.buyAndDie(ctx, names(3)...)
@@ -176,10 +176,10 @@ func (w *world) launchOnce(ctx context.Context, l *Launcher, list ...string) map
 // recordAndDie runs a process that records a fleet launch for the claims and is killed before EC2 is called.
 func (w *world) recordAndDie(ctx context.Context, list ...string) {
 	w.Helper()
-	p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 + len(list), after: true} // template and records exist
+	p := &process{EC2API: w.ec2, RecordStore: w.records, dies: 1 + len(list), after: true} // template and records exist
 	brief, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
+	w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.RecordStore = p, p }), list...)
 	if n := len(w.records.snapshot()); n != len(list) || len(w.alive()) != 0 {
 		w.Fatalf("%d records and %d instances, want %d and 0", n, len(w.alive()), len(list))
 	}
@@ -210,7 +210,7 @@ func TestTakenOverWhenSoldOutWithoutRequest(t *testing.T) {
 			l := w.launcher()
 			w.unavailable.Mark(soldOut)
 			w.mustStay(w.launch(ctx, l, "one")["one"].err)
-			w.pass(purchaseFor + time.Minute)
+			w.pass(launchTimeout + time.Minute)
 			w.unavailable.Mark(soldOut)
 			var gone *cloud.InsufficientCapacityError
 			if err := w.launch(ctx, l, "one")["one"].err; !errors.As(err, &gone) {

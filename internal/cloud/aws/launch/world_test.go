@@ -58,12 +58,12 @@ func in(t *testing.T, opts awssim.Options, test func(ctx context.Context, w *wor
 		cfg := aws.Config.Copy()
 		cfg.Retryer = nil // the SDK's own
 		w := &world{World: aws, sim: aws.AWS, ec2: ec2.NewFromConfig(cfg), unavailable: instance.NewUnavailable(time.Now),
-			records: &records{entries: map[types.UID]Entry{}, names: map[types.UID]string{}}, subnets: &oneSubnet{}}
+			records: &records{entries: map[types.UID]Record{}, names: map[types.UID]string{}}, subnets: &oneSubnet{}}
 		w.makeClass(ctx)
 		w.makeAssortment()
 		w.sim.ResetCalls()
 		test(ctx, w)
-		w.pass(2 * purchaseFor) // lets pending work finish
+		w.pass(2 * launchTimeout) // lets pending work finish
 	})
 }
 
@@ -134,7 +134,7 @@ func (w *world) types() []cloud.InstanceType {
 
 // launcher returns a new process with the same records.
 func (w *world) launcher(change ...func(*Options)) *Launcher {
-	o := Options{EC2: w.ec2, Recorder: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster,
+	o := Options{EC2: w.ec2, RecordStore: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster,
 		Region: "us-east-1", Observe: func(c call.Call) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -254,25 +254,25 @@ func (w *world) count(operation, code string) int {
 	return n
 }
 
-// records is an in-memory Recorder that survives Launchers.
+// records is an in-memory RecordStore that survives Launchers.
 type records struct {
 	mu      sync.Mutex
-	entries map[types.UID]Entry
+	entries map[types.UID]Record
 	names   map[types.UID]string
-	refuse  func(claim string, e Entry) error
+	refuse  func(claim string, e Record) error
 	gone    map[types.UID]bool
 }
 
-func (r *records) Recorded(_ context.Context, claim *karpv1.NodeClaim) (Entry, error) {
+func (r *records) Read(_ context.Context, claim *karpv1.NodeClaim) (Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone[claim.UID] {
-		return Entry{}, ErrNoRecord
+		return Record{}, ErrNoRecord
 	}
 	return r.entries[claim.UID], nil
 }
 
-func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+func (r *records) Replace(_ context.Context, claim *karpv1.NodeClaim, before, after Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refuse != nil {
@@ -290,17 +290,17 @@ func (r *records) Record(_ context.Context, claim *karpv1.NodeClaim, before, aft
 	return nil
 }
 
-func (r *records) Entries(context.Context) (map[string]Entry, error) {
+func (r *records) Records(context.Context) (map[string]Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	entries := map[string]Entry{}
+	entries := map[string]Record{}
 	for uid, e := range r.entries {
 		entries[r.names[uid]] = e
 	}
 	return entries, nil
 }
 
-func (r *records) snapshot() map[types.UID]Entry {
+func (r *records) snapshot() map[types.UID]Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.entries)
@@ -341,7 +341,7 @@ func (s *oneSubnet) Return(id string, addresses int64) {
 // operations has an effect.
 type process struct {
 	EC2API
-	Recorder
+	RecordStore
 	mu    sync.Mutex
 	steps int
 	// dies is the step at which the process is killed, from 1. after is whether that step still takes effect.
@@ -386,7 +386,7 @@ func (p *process) DescribeInstances(ctx context.Context, in *ec2.DescribeInstanc
 	return take(p, func() (*ec2.DescribeInstancesOutput, error) { return p.EC2API.DescribeInstances(ctx, in, o...) })
 }
 
-func (p *process) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
-	_, err := take(p, func() (struct{}, error) { return struct{}{}, p.Recorder.Record(ctx, claim, before, after) })
+func (p *process) Replace(ctx context.Context, claim *karpv1.NodeClaim, before, after Record) error {
+	_, err := take(p, func() (struct{}, error) { return struct{}{}, p.RecordStore.Replace(ctx, claim, before, after) })
 	return err
 }

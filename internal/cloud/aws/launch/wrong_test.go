@@ -70,8 +70,8 @@ func TestWrongAnswers(t *testing.T) {
 // ofAnotherCluster launches for claims of another cluster in the account.
 func (w *world) ofAnotherCluster(ctx context.Context, names ...string) map[string]string {
 	w.Helper()
-	other := &records{entries: map[types.UID]Entry{}, names: map[types.UID]string{}}
-	l := w.launcher(func(o *Options) { o.ClusterName, o.Recorder = "other", other })
+	other := &records{entries: map[types.UID]Record{}, names: map[types.UID]string{}}
+	l := w.launcher(func(o *Options) { o.ClusterName, o.RecordStore = "other", other })
 	machines := map[string]string{}
 	for _, name := range names {
 		o := w.order(name)

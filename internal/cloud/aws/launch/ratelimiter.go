@@ -19,12 +19,12 @@ type Rate struct {
 // (https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html).
 var PublishedRate = Rate{Burst: 50, PerSecond: 5}
 
-// governor is a rate limiter that keeps calls of one kind below EC2's limit. It starts at the published rate. Each
+// rateLimiter is a rate limiter that keeps calls of one kind below EC2's limit. It starts at the published rate. Each
 // throttled call halves the rate, and each successful call restores a part of it. It delays calls and never rejects
 // them.
-type governor struct {
+type rateLimiter struct {
 	clock clock.Clock
-	most  Rate
+	limit Rate
 
 	mu     sync.Mutex
 	rate   float64
@@ -33,19 +33,19 @@ type governor struct {
 }
 
 const (
-	slowest     = 0.1 // calls per second, however often EC2 throttles
-	recovery    = 40  // successful calls from zero to the full rate
-	backOffMost = 10 * time.Second
+	minRate    = 0.1 // calls per second, however often EC2 throttles
+	recovery   = 40  // successful calls from zero to the full rate
+	maxBackOff = 10 * time.Second
 )
 
-func newGovernor(c clock.Clock, most Rate) *governor {
-	return &governor{clock: c, most: most, rate: most.PerSecond, tokens: float64(most.Burst), at: c.Now()}
+func newRateLimiter(c clock.Clock, most Rate) *rateLimiter {
+	return &rateLimiter{clock: c, limit: most, rate: most.PerSecond, tokens: float64(most.Burst), at: c.Now()}
 }
 
 // wait returns when the next call may be sent.
-func (g *governor) wait(ctx context.Context) error {
+func (g *rateLimiter) wait(ctx context.Context) error {
 	for {
-		d := g.take()
+		d := g.tryTake()
 		if d == 0 {
 			return nil
 		}
@@ -55,12 +55,12 @@ func (g *governor) wait(ctx context.Context) error {
 	}
 }
 
-// take takes a token and returns zero, or returns the time until one may be available.
-func (g *governor) take() time.Duration {
+// tryTake takes a token and returns zero, or returns the time until one may be available.
+func (g *rateLimiter) tryTake() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.clock.Now()
-	g.tokens = min(float64(g.most.Burst), g.tokens+g.rate*now.Sub(g.at).Seconds())
+	g.tokens = min(float64(g.limit.Burst), g.tokens+g.rate*now.Sub(g.at).Seconds())
 	g.at = now
 	if g.tokens >= 1 {
 		g.tokens--
@@ -69,22 +69,22 @@ func (g *governor) take() time.Duration {
 	return max(time.Millisecond, time.Duration((1-g.tokens)/g.rate*float64(time.Second)))
 }
 
-// passed and throttled record the result of a call.
-func (g *governor) passed() {
+// succeeded and throttled record the result of a call.
+func (g *rateLimiter) succeeded() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rate = min(g.most.PerSecond, g.rate+g.most.PerSecond/recovery)
+	g.rate = min(g.limit.PerSecond, g.rate+g.limit.PerSecond/recovery)
 }
 
-func (g *governor) throttled() {
+func (g *rateLimiter) throttled() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rate, g.tokens = max(slowest, g.rate/2), 0
+	g.rate, g.tokens = max(minRate, g.rate/2), 0
 }
 
 // backOff waits before try number n (from 1) of a call: a random part of 250 ms, doubled each time, at most 10 s.
 func backOff(ctx context.Context, c clock.Clock, n int) error {
-	most := min(backOffMost, 250*time.Millisecond<<min(n, 10))
+	most := min(maxBackOff, 250*time.Millisecond<<min(n, 10))
 	return pause(ctx, c, most/2+rand.N(most/2))
 }
 

@@ -57,7 +57,7 @@ func TestMachine(t *testing.T) {
 		i := w.alive()[0]
 		tags := map[string]string{"team": "a", "kubernetes.io/cluster/" + cluster: "owned", "karpenter.sh/nodepool": "pool",
 			"eks:eks-cluster-name":           cluster,
-			"karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.sh/nodeclaim": "one", TagPurchase: w.records.entries["uid-one"].Token()}
+			"karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.sh/nodeclaim": "one", TagFleetLaunch: w.records.entries["uid-one"].Token()}
 		for key, value := range tags {
 			if i.Tags[key] != value {
 				t.Errorf("tag %s is %q, want %q", key, i.Tags[key], value)
@@ -120,8 +120,8 @@ func TestKilledAnywhere(t *testing.T) {
 	claims := names(3)
 	steps := 0
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		p := &process{EC2API: w.ec2, Recorder: w.records, dies: 1 << 30}
-		w.boughtOnce(w.launchUntil(ctx, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims...))
+		p := &process{EC2API: w.ec2, RecordStore: w.records, dies: 1 << 30}
+		w.boughtOnce(w.launchUntil(ctx, w.launcher(func(o *Options) { o.EC2, o.RecordStore = p, p }), claims...))
 		steps = p.steps
 	})
 	if steps < 5 {
@@ -132,10 +132,10 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Run(fmt.Sprintf("step %d, after %v", step, after), func(t *testing.T) {
 				in(t, awssim.Options{Lag: 3 * time.Second}, func(ctx context.Context, w *world) {
 					w.pass(10 * time.Second) // the profile and all instances are shown
-					p := &process{EC2API: w.ec2, Recorder: w.records, dies: step, after: after}
+					p := &process{EC2API: w.ec2, RecordStore: w.records, dies: step, after: after}
 					brief, cancel := context.WithTimeout(ctx, 5*time.Second)
 					defer cancel()
-					w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), claims...)
+					w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.RecordStore = p, p }), claims...)
 					w.boughtOnce(w.launchUntil(ctx, w.launcher(), claims...))
 				})
 			})
@@ -215,9 +215,9 @@ func (w *world) buyAndDie(ctx context.Context, list ...string) {
 	before := len(w.alive())
 	for dies := 1; len(w.alive()) == before; dies++ {
 		clear(w.records.entries)
-		p := &process{EC2API: w.ec2, Recorder: w.records, dies: dies, after: true}
+		p := &process{EC2API: w.ec2, RecordStore: w.records, dies: dies, after: true}
 		brief, cancel := context.WithTimeout(ctx, time.Minute) // it reaches that step within this time
-		w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.Recorder = p, p }), list...)
+		w.launch(brief, w.launcher(func(o *Options) { o.EC2, o.RecordStore = p, p }), list...)
 		cancel()
 	}
 }
@@ -274,7 +274,7 @@ func TestOriginOfEarlierMachine(t *testing.T) {
 		kept := w.records.snapshot()
 		w.spoil(earlier)
 		w.again(ctx, "another process whose request does not match", w.launcher(), before.ProviderID, want)
-		w.spoil(func(e *Entry) { *e = kept["uid-claim"] })
+		w.spoil(func(e *Record) { *e = kept["uid-claim"] })
 		if w.count("CreateFleet", "IdempotentParameterMismatch") != 1 {
 			t.Errorf("%d requests that do not match, want 1", w.count("CreateFleet", "IdempotentParameterMismatch"))
 		}
@@ -282,7 +282,7 @@ func TestOriginOfEarlierMachine(t *testing.T) {
 		w.again(ctx, "another process that finds it", w.launcher(), before.ProviderID, want)
 		for uid, e := range w.records.snapshot() { // a version that did not record the class
 			earlier(&e)
-			e.Made = Origin{}
+			e.Origin = Origin{}
 			w.records.entries[uid] = e
 		}
 		want[awsv1.AnnotationNodeClassHash], want[awsv1.AnnotationInstanceProfile] = w.class.Hash(), "others"
@@ -303,7 +303,7 @@ func (w *world) again(ctx context.Context, when string, l *Launcher, id string, 
 // No machine is launched for claims whose record cannot be written. The other claims of the batch get theirs.
 func TestRecordFails(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		w.records.refuse = func(claim string, _ Entry) error {
+		w.records.refuse = func(claim string, _ Record) error {
 			if claim == "claim-001" {
 				return errors.New("no")
 			}
@@ -326,8 +326,8 @@ func TestRecordFails(t *testing.T) {
 			t.Errorf("e.Attempt is %v, want 1", e.Attempt)
 		case e.Size != 3:
 			t.Errorf("e.Size is %v, want 3", e.Size)
-		case e.Place != 2:
-			t.Errorf("e.Place is %v, want 2", e.Place)
+		case e.Index != 2:
+			t.Errorf("e.Place is %v, want 2", e.Index)
 		}
 		w.records.refuse = nil
 		w.boughtOnce(w.launchUntil(ctx, l, names(3)...))
@@ -369,7 +369,7 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 
 // withSlowRecords delays writes and reads of records by up to 60 ms.
 func withSlowRecords(w *world, chance *rand.Rand) func(*Options) {
-	return func(o *Options) { o.Recorder = &slowRecords{records: w.records, chance: chance} }
+	return func(o *Options) { o.RecordStore = &slowRecords{records: w.records, chance: chance} }
 }
 
 type slowRecords struct {
@@ -385,16 +385,16 @@ func (s *slowRecords) wait() {
 	<-time.After(d)
 }
 
-func (s *slowRecords) Recorded(ctx context.Context, claim *karpv1.NodeClaim) (Entry, error) {
+func (s *slowRecords) Read(ctx context.Context, claim *karpv1.NodeClaim) (Record, error) {
 	s.wait()
 	defer s.wait()
-	return s.records.Recorded(ctx, claim)
+	return s.records.Read(ctx, claim)
 }
 
-func (s *slowRecords) Record(ctx context.Context, claim *karpv1.NodeClaim, before, after Entry) error {
+func (s *slowRecords) Replace(ctx context.Context, claim *karpv1.NodeClaim, before, after Record) error {
 	s.wait()
 	defer s.wait()
-	return s.records.Record(ctx, claim, before, after)
+	return s.records.Replace(ctx, claim, before, after)
 }
 
 // An unavailable offering is remembered and reported. The next try launches elsewhere.
