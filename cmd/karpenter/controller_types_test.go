@@ -28,7 +28,7 @@ func (c *counted) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.Instance
 func newCounted(t testing.TB) (*counted, *convert.Vocabulary) {
 	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "general"},
 		Spec: awsv1.EC2NodeClassSpec{AMIFamily: new(awsv1.FamilyAL2023)}}
-	sold, _, err := aws.NewShowcase(aws.ShowcaseOptions{Region: "us-east-1", MemoryOverheadPercent: 0.075}).Assumed(class, nil)
+	sold, _, err := aws.NewOfflineCatalog(aws.OfflineOptions{Region: "us-east-1", MemoryOverheadPercent: 0.075}).Assumed(class, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func claims(f *Facts, o Options) []cloud.Finding {
 			continue
 		}
 		conditions := conditionsOf(claim.Status.Conditions)
-		code, missing, since := stage(conditions, claim.CreationTimestamp.Time)
+		code, missing, since := launchStage(conditions, claim.CreationTimestamp.Time)
 		if late := f.at().Sub(since); code != "" && late > o.Patience {
 			why := ""
 			if c := untrue(conditions, missing); c != nil {
@@ -180,8 +180,8 @@ var fixes = map[string]string{
 	ClaimNotInitialized: "; the node is not ready, keeps a startup taint, or lacks a resource (a device plugin)",
 }
 
-// stage returns what a claim waits for, and since when.
-func stage(conditions []Condition, created time.Time) (code, missing string, since time.Time) {
+// launchStage returns what a claim waits for, and since when.
+func launchStage(conditions []Condition, created time.Time) (code, missing string, since time.Time) {
 	since = created
 	for _, step := range []struct{ kind, code string }{
 		{karpv1.ConditionLaunched, ClaimNotLaunched}, {karpv1.ConditionRegistered, ClaimNotRegistered}, {karpv1.ConditionInitialized, ClaimNotInitialized},
@@ -226,7 +226,7 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 			what += "; it is being deleted and cannot be removed"
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
-			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinaliser(at, karpv1.FinalizerTermination)+"'"))
+			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinalizer(at, karpv1.FinalizerTermination)+"'"))
 	}
 	return list
 }
@@ -266,9 +266,9 @@ func mismatched(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// withoutFinaliser returns a patch that removes the finalizer ours at the index at, and keeps those of others. It
+// withoutFinalizer returns a patch that removes the finalizer ours at the index at, and keeps those of others. It
 // fails if the finalizer is no longer there.
-func withoutFinaliser(at int, ours string) string {
+func withoutFinalizer(at int, ours string) string {
 	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":"%s"},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, ours, at)
 }
 

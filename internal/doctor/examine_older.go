@@ -34,7 +34,7 @@ func older(f *Facts, o Options) []cloud.Finding {
 		list = append(list, found(OlderNotReleased, kind+"/"+object.Name,
 			fmt.Sprintf("it was deleted %s ago, and the finalizer %s holds it until %s has released the objects created from it", round(late), karpv1.FinalizerMadeFrom, whose),
 			"run that controller (--cloud-provider), and look at its log; or, if none is to run again, remove the owner references from the NodePools and node classes that are to be kept, since all others are deleted then, and kubectl patch "+
-				kind+" "+object.Name+" --type=json -p '"+withoutFinaliser(at, karpv1.FinalizerMadeFrom)+"'"))
+				kind+" "+object.Name+" --type=json -p '"+withoutFinalizer(at, karpv1.FinalizerMadeFrom)+"'"))
 	}
 	for i := range f.Provisioners {
 		p := &f.Provisioners[i]

@@ -28,8 +28,8 @@ const refreshEvery = 15 * time.Minute
 
 // awsPrices holds the types and prices of a region. It is kept between readings.
 type awsPrices struct {
-	showcase *aws.Showcase
-	opts     aws.ShowcaseOptions
+	showcase *aws.OfflineCatalog
+	opts     aws.OfflineOptions
 	asked    time.Time
 }
 
@@ -79,7 +79,7 @@ func (o *Manifests) classNamesOfAWS() []string {
 }
 
 // observeMemory passes the actual memory of nodes to the showcase, as the controller learns it.
-func (o *Manifests) observeMemory(showcase *aws.Showcase) {
+func (o *Manifests) observeMemory(showcase *aws.OfflineCatalog) {
 	for _, m := range o.machinesOf() {
 		claim, node := m.Claim(), m.Node()
 		if claim != nil && node != nil && node.Labels[karpv1.LabelRegistered] == "true" {
@@ -92,7 +92,7 @@ func (o *Manifests) observeMemory(showcase *aws.Showcase) {
 }
 
 // stockOf returns the offerings of one class.
-func (o *Manifests) stockOf(showcase *aws.Showcase, name string, live bool) priceListEntry {
+func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool) priceListEntry {
 	stock := priceListEntry{Class: name}
 	found, known := o.classesOfAWS[name]
 	var err error
@@ -154,10 +154,10 @@ func (o *Manifests) ofAWS() bool {
 }
 
 // showcaseOf returns the showcase of the cluster's region. It reuses the previous one if possible.
-func (l *Cluster) showcaseOf(ctx context.Context, o *Manifests) (*aws.Showcase, error) {
-	opts := aws.ShowcaseOptions{Region: o.regionOfAWS(), MemoryOverheadPercent: l.MemoryOverhead, ReservedENIs: l.ReservedENIs, IPv6: o.ipv6}
+func (l *Cluster) showcaseOf(ctx context.Context, o *Manifests) (*aws.OfflineCatalog, error) {
+	opts := aws.OfflineOptions{Region: o.regionOfAWS(), MemoryOverheadPercent: l.MemoryOverhead, ReservedENIs: l.ReservedENIs, IPv6: o.ipv6}
 	if l.aws.showcase == nil || l.aws.opts != opts {
-		l.aws = awsPrices{showcase: aws.NewShowcase(opts), opts: opts}
+		l.aws = awsPrices{showcase: aws.NewOfflineCatalog(opts), opts: opts}
 	}
 	if l.CloudProvider != "aws" || time.Since(l.aws.asked) < refreshEvery {
 		return l.aws.showcase, nil

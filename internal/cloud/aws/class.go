@@ -101,17 +101,17 @@ func (p *Provider) launchable(ctx context.Context, claim *karpv1.NodeClaim) (*aw
 	return nil, found
 }
 
-// selling returns the current instance types and offerings of a class. If the subnets or images of the class are
+// typesOf returns the current instance types and offerings of a class. If the subnets or images of the class are
 // unknown, it returns a *cloud.NodeClassNotReadyError.
-func (p *Provider) selling(ctx context.Context, class *awsv1.EC2NodeClass) (goods, error) {
+func (p *Provider) typesOf(ctx context.Context, class *awsv1.EC2NodeClass) (classTypes, error) {
 	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
-		return goods{}, unresolved(class)
+		return classTypes{}, unresolved(class)
 	}
 	facts, err := p.sources.Cluster.Facts(ctx)
 	if err != nil && facts.Name == "" {
-		return goods{}, err
+		return classTypes{}, err
 	}
-	return p.shelf.of(class, facts.IPv6)
+	return p.catalogs.typesFor(class, facts.IPv6)
 }
 
 // Catalogue implements cloud.Provider. The contents of the types are shared and must not be modified.
@@ -123,9 +123,9 @@ func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]clou
 	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
 		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
 	}
-	goods, err := p.selling(ctx, class)
+	offered, err := p.typesOf(ctx, class)
 	if err != nil {
 		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
 	}
-	return goods.types, nil
+	return offered.types, nil
 }

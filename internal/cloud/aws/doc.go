@@ -3,7 +3,7 @@
 //
 //	EC2NodeClass --> class.Reconciler (discovery, dry run) --> status: subnets, groups, images, profile
 //	                                                              |
-//	catalog, prices, refusals, memory seen on nodes ------> shelf: assortment and catalog per class
+//	catalog, prices, refusals, memory seen on nodes ------> shelf: typeSet and catalog per class
 //	                                                              |
 //	Launch(claim) = class + catalog + cluster facts -----> launch.Launcher --> EC2
 //	Drifted(claim) = hash, image, groups, subnet against the class

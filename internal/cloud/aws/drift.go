@@ -84,14 +84,14 @@ func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim
 
 // imageDrift applies if a launch of the same type would use another image now.
 func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
-	goods, err := p.selling(ctx, class)
+	offered, err := p.typesOf(ctx, class)
 	if err != nil {
 		return "", fmt.Errorf("asking which image claim %q would get: %w", claim.Name, err)
 	}
 	name := claim.Labels[corev1.LabelInstanceTypeStable]
-	image := goods.assortment.Image(name)
+	image := offered.typeSet.Image(name)
 	if image == "" {
-		why := goods.assortment.Excluded()[name]
+		why := offered.typeSet.Excluded()[name]
 		if why == "" {
 			why = "is not known"
 		}

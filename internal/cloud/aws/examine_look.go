@@ -71,7 +71,7 @@ func (e *examination) versions(object, ofEKS string) {
 // spotRole checks for the role without which EC2 launches no spot instance for the account.
 func (e *examination) spotRole(ctx context.Context) {
 	const permission, name = "iam:GetRole", "AWSServiceRoleForEC2Spot"
-	if e.opts.IsolatedVPC || !slices.ContainsFunc(e.pools, mayBuySpot) {
+	if e.opts.IsolatedVPC || !slices.ContainsFunc(e.pools, allowsSpot) {
 		return
 	}
 	err := do(ctx, e, permission, func(ctx context.Context) error {
@@ -86,8 +86,8 @@ func (e *examination) spotRole(ctx context.Context) {
 	e.asked(err, permission)
 }
 
-// mayBuySpot reports whether a pool with an EC2NodeClass allows spot instances.
-func mayBuySpot(pool karpv1.NodePool) bool {
+// allowsSpot reports whether a pool with an EC2NodeClass allows spot instances.
+func allowsSpot(pool karpv1.NodePool) bool {
 	if pool.Spec.Template.Spec.NodeClassRef.Group != awsv1.Group {
 		return false
 	}

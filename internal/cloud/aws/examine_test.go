@@ -361,11 +361,11 @@ func TestMayBuySpot(t *testing.T) {
 		if c.operator != "" {
 			pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{{Key: karpv1.LabelCapacityType, Operator: c.operator, Values: c.values}}
 		}
-		if got := mayBuySpot(pool); got != c.want {
+		if got := allowsSpot(pool); got != c.want {
 			t.Errorf("%s %v: %v", c.operator, c.values, got)
 		}
 		pool.Spec.Template.Spec.NodeClassRef.Group = "karpenter.kwok.sh"
-		if mayBuySpot(pool) {
+		if allowsSpot(pool) {
 			t.Error("a pool of another cloud provider may launch spot instances")
 		}
 	}

@@ -53,7 +53,7 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	named := func(name string, run func(context.Context) error) manager.Runnable {
 		return manager.RunnableFunc(func(ctx context.Context) error { return run(ctrl.LoggerInto(ctx, log.WithName(name))) })
 	}
-	loops := []manager.Runnable{everywhere{named("catalogue", p.followRefusals)}, p.rounds(log.WithName("upkeep")),
+	loops := []manager.Runnable{onEveryReplica{named("catalogue", p.followRefusals)}, p.rounds(log.WithName("upkeep")),
 		named("interruption.instancestatus", watcher.RunStatus)}
 	if p.opts.Queue != "" {
 		loops = append(loops, named("interruption", watcher.RunQueue))
@@ -66,11 +66,11 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	return nil
 }
 
-// everywhere is a runnable that also runs on replicas that are not the leader.
-type everywhere struct{ manager.Runnable }
+// onEveryReplica is a runnable that also runs on replicas that are not the leader.
+type onEveryReplica struct{ manager.Runnable }
 
 // NeedLeaderElection implements controller-runtime's LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
+func (onEveryReplica) NeedLeaderElection() bool { return false }
 
 // followClasses triggers a new read of the catalogs when the spec or the status of a class changes.
 func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
@@ -91,7 +91,7 @@ func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
 				object = tombstone.Obj
 			}
 			if class, ok := object.(*awsv1.EC2NodeClass); ok {
-				p.shelf.forget(class.UID)
+				p.catalogs.forget(class.UID)
 			}
 		},
 	})

@@ -35,7 +35,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	if class, err = userdata.WithKubelet(class, claim.Annotations); err != nil {
 		return nil, &cloud.CreateError{Reason: awsv1.ReasonInvalidKubeletConfiguration, Message: err.Error(), Err: err}
 	}
-	goods, err := p.selling(ctx, class)
+	offered, err := p.typesOf(ctx, class)
 	if err != nil {
 		return nil, &cloud.CreateError{Reason: "InstanceTypeResolutionFailed", Message: err.Error(), Err: err}
 	}
@@ -44,8 +44,8 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 		return nil, err
 	}
 	// 2. Launch.
-	order := p.order(claim, class, goods, facts)
-	machine, err := p.buy(ctx, order)
+	order := p.order(claim, class, offered, facts)
+	machine, err := p.launchOrder(ctx, order)
 	p.refused()
 	if err != nil {
 		if p.stale(err) {
@@ -60,8 +60,8 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 }
 
 // order returns the launch order for a claim.
-func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, goods goods, facts discovery.Facts) *launch.Order {
-	return &launch.Order{Claim: claim, Class: class, Types: goods.types, Image: goods.assortment.Image, Cluster: told(facts),
+func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, offered classTypes, facts discovery.Facts) *launch.Order {
+	return &launch.Order{Claim: claim, Class: class, Types: offered.types, Image: offered.typeSet.Image, Cluster: clusterData(facts),
 		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 
@@ -86,7 +86,7 @@ func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*la
 		if err != nil {
 			continue // planning for the pool reports the error
 		}
-		goods, err := p.selling(ctx, own)
+		offered, err := p.typesOf(ctx, own)
 		if err != nil {
 			return nil, err
 		}
@@ -101,20 +101,20 @@ func (p *Provider) orders(ctx context.Context, class *awsv1.EC2NodeClass) ([]*la
 			claim.Spec.Requirements = append(slices.Clip(claim.Spec.Requirements),
 				karpv1.Requirement{Key: key, Operator: "In", Values: []string{value}})
 		}
-		orders = append(orders, p.order(claim, own, goods, facts))
+		orders = append(orders, p.order(claim, own, offered, facts))
 	}
 	return orders, nil
 }
 
-// told returns the cluster facts that user data contains.
-func told(facts discovery.Facts) userdata.Cluster {
+// clusterData returns the cluster facts that user data contains.
+func clusterData(facts discovery.Facts) userdata.Cluster {
 	return userdata.Cluster{Name: facts.Name, Endpoint: facts.Endpoint, CABundle: facts.CABundle,
 		ServiceCIDR: facts.ServiceCIDR, DNS: facts.DNS, IPv6: facts.IPv6}
 }
 
-// buy launches a machine for the order. If another client wrote the claim at the same time, possibly another process
-// that launches for it too, the claim is read again.
-func (p *Provider) buy(ctx context.Context, order *launch.Order) (*cloud.Machine, error) {
+// launchOrder launches a machine for the order. If another client wrote the claim at the same time, possibly another
+// process that launches for it too, the claim is read again.
+func (p *Provider) launchOrder(ctx context.Context, order *launch.Order) (*cloud.Machine, error) {
 	for try := 1; ; try++ {
 		machine, err := p.launcher.Launch(ctx, order)
 		if try == mostChanges || ctx.Err() != nil || !errors.Is(err, launch.ErrChanged) && !apierrors.IsConflict(err) {
@@ -185,12 +185,12 @@ func (p *Provider) describe(ctx context.Context, m *cloud.Machine) error {
 	if err != nil {
 		return ctx.Err()
 	}
-	goods, err := p.selling(ctx, class)
+	offered, err := p.typesOf(ctx, class)
 	if err != nil {
 		return ctx.Err()
 	}
-	for i := range goods.types {
-		t := &goods.types[i]
+	for i := range offered.types {
+		t := &offered.types[i]
 		if t.Name != m.Labels[corev1.LabelInstanceTypeStable] {
 			continue
 		}

@@ -49,7 +49,7 @@ func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	id, ours := instanceOf(node.Spec.ProviderID)
 	bytes := node.Status.Capacity.Memory().Value()
-	t, known := o.shelf.typeOf(node.Labels[corev1.LabelInstanceTypeStable])
+	t, known := o.catalogs.typeOf(node.Labels[corev1.LabelInstanceTypeStable])
 	if !ours || bytes == 0 || !known {
 		return ctrl.Result{}, nil
 	}

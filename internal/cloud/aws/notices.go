@@ -31,12 +31,12 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		May: p.mayReplace, SoldOut: p.soldOut, Ahead: p.opts.Ahead,
+		May: p.mayReplace, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
 	})
 }
 
-// soldOut marks an offering as unavailable when EC2 reclaims machines of it.
-func (p *Provider) soldOut(o interruption.Offering) {
+// markUnavailable marks an offering as unavailable when EC2 reclaims machines of it.
+func (p *Provider) markUnavailable(o interruption.Offering) {
 	if o.ReservationID != "" {
 		return // reservations are not used for launches yet
 	}

@@ -120,14 +120,14 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 		t.Fatalf("%d changes before any notice", len(changes))
 	}
 	open := func() int {
-		return len(slices.DeleteFunc(p.Sales(), func(s Sale) bool { return !s.Available || s.CapacityType != karpv1.CapacityTypeSpot }))
+		return len(slices.DeleteFunc(p.OfferingStates(), func(s OfferingState) bool { return !s.Available || s.CapacityType != karpv1.CapacityTypeSpot }))
 	}
 	before := open()
-	p.soldOut(interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})
+	p.markUnavailable(interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})
 	if after := open(); after != before-1 || len(changes) != 1 {
 		t.Errorf("%d of %d spot offerings are available, %d changes; want one less and one change", after, before, len(changes))
 	}
-	p.soldOut(interruption.Offering{ReservationID: "cr-1"})
+	p.markUnavailable(interruption.Offering{ReservationID: "cr-1"})
 	if len(changes) != 1 {
 		t.Error("a reservation changed the offerings")
 	}

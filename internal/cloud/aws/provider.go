@@ -99,7 +99,7 @@ type Provider struct {
 	unavailable *instance.Unavailable
 	prices      *instance.Prices
 	memory      *instance.Memory
-	shelf       *shelf
+	catalogs    *catalogCache
 	// told is the version of unavailable for which Changed was last called.
 	told atomic.Uint64
 	wake chan struct{}
@@ -141,7 +141,7 @@ func New(opts Options) (*Provider, error) {
 		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called,
 		Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,
 	})
-	p.shelf = newShelf(p, opts.Types)
+	p.catalogs = newCatalogCache(p, opts.Types)
 	return p, nil
 }
 
@@ -210,7 +210,7 @@ func (p *Provider) Sources() *discovery.Sources { return p.sources }
 
 // SetTypes replaces the instance types with those that EC2 describes. The slice must not be modified afterwards.
 func (p *Provider) SetTypes(types []catalog.Type) {
-	p.shelf.setTypes(types)
+	p.catalogs.setTypes(types)
 	p.opts.Changed()
 }
 

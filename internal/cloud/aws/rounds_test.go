@@ -35,8 +35,8 @@ func testPrepare(t *testing.T) {
 	case len(changed) != 2:
 		t.Errorf("len(changed) is %v, want 2", len(changed))
 	}
-	types := p.shelf.types()
-	switch m5, found := p.shelf.typeOf("m5.large"); {
+	types := p.catalogs.types()
+	switch m5, found := p.catalogs.typeOf("m5.large"); {
 	case !found:
 		t.Errorf("found is false")
 	case m5.Zones == nil:

@@ -208,7 +208,7 @@ type template struct {
 	kubelet *awsv1.KubeletConfiguration
 }
 
-func (w *world) readTemplate(object *unstructured.Unstructured) *template {
+func (w *inputSet) readTemplate(object *unstructured.Unstructured) *template {
 	t := &template{name: object.GetName(), version: WrittenVersion(object), notes: &notes{}, settings: w.settings}
 	if w.settings.Kwok {
 		t.notes.add(Changed, "spec", "", "is about AWS, and machines are simulated: nothing is made of it")

@@ -51,7 +51,7 @@ func (p *provisioner) result() Result {
 	return r
 }
 
-func (w *world) readProvisioner(object *unstructured.Unstructured) *provisioner {
+func (w *inputSet) readProvisioner(object *unstructured.Unstructured) *provisioner {
 	p := &provisioner{
 		name: object.GetName(), version: meantVersion(object), created: created(object), settings: w.settings, notes: &notes{},
 	}

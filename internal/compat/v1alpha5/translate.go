@@ -69,7 +69,7 @@ type Result struct {
 // Translate translates the objects to the current API, one result per object and in their order. Objects for which
 // Translates is false have no result. Translate does not modify the objects, and results share no data with them.
 func Translate(objects []*unstructured.Unstructured, settings Settings) []Result {
-	w := world{settings: settings, templates: map[string]*template{}}
+	w := inputSet{settings: settings, templates: map[string]*template{}}
 	var order []func() Result
 	for _, object := range objects {
 		if !Translates(object) {
@@ -94,8 +94,8 @@ func Translate(objects []*unstructured.Unstructured, settings Settings) []Result
 	return results
 }
 
-// world is the set of objects that are translated together.
-type world struct {
+// inputSet is the set of objects that are translated together.
+type inputSet struct {
 	settings     Settings
 	templates    map[string]*template
 	provisioners []*provisioner
@@ -104,7 +104,7 @@ type world struct {
 // connect assigns a class to every Provisioner. The oldest Provisioner that uses a template determines the kubelet
 // settings of the class with the template's name, so that a new Provisioner changes nothing for existing ones. A
 // Provisioner with other settings gets its own class, and keeps it.
-func (w *world) connect() {
+func (w *inputSet) connect() {
 	byAge := slices.Clone(w.provisioners)
 	slices.SortStableFunc(byAge, func(a, b *provisioner) int {
 		return cmp.Or(order(w.settings.Separate[a.name], w.settings.Separate[b.name]), a.created.Compare(b.created),
@@ -129,7 +129,7 @@ func (w *world) connect() {
 }
 
 // has reports whether a Provisioner already has the class with its template's name.
-func (w *world) has(p *provisioner) bool {
+func (w *inputSet) has(p *provisioner) bool {
 	return p.templateName != "" && w.settings.Using[p.name] == p.templateName
 }
 
@@ -160,7 +160,7 @@ func free(taken map[string]bool, wish, more string) string {
 }
 
 // use assigns the class of its template to a Provisioner, or its own class if their kubelet settings differ.
-func (w *world) use(p *provisioner, taken map[string]bool) {
+func (w *inputSet) use(p *provisioner, taken map[string]bool) {
 	t := w.templates[p.templateName]
 	switch {
 	case t == nil:

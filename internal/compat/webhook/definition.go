@@ -37,8 +37,8 @@ func Definitions() []string {
 
 // pointer keeps the webhook configuration in definitions.
 type pointer struct {
-	client client.Client
-	rivals rivals
+	client  client.Client
+	writers otherWriters
 }
 
 // pointTo sets the conversion of a definition to the webhook that target describes, and reports whether it changed
@@ -60,10 +60,10 @@ func (p *pointer) pointTo(ctx context.Context, name string, target apiextensions
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &target, ConversionReviewVersions: []string{"v1"}},
 	}
 	if reflect.DeepEqual(definition.Spec.Conversion, want) {
-		return false, errors.Join(p.rivals.err(name), disown(ctx, api, definition))
+		return false, errors.Join(p.writers.err(name), disown(ctx, api, definition))
 	}
-	if p.rivals.yields(name, saidBy(definition.Spec.Conversion)) {
-		return false, p.rivals.err(name)
+	if p.writers.yields(name, saidBy(definition.Spec.Conversion)) {
+		return false, p.writers.err(name)
 	}
 	patch, err := patchOf(definition, target)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *pointer) pointTo(ctx context.Context, name string, target apiextensions
 	} else if err != nil {
 		return false, fmt.Errorf("setting the conversion webhook in the definition %s: %w", name, err)
 	}
-	return true, errors.Join(p.rivals.err(name), disown(ctx, api, definition))
+	return true, errors.Join(p.writers.err(name), disown(ctx, api, definition))
 }
 
 // saidBy returns the service that a definition names.

@@ -67,7 +67,7 @@ func (s *Server) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	s.pointer = &pointer{client: s.Client, rivals: rivals{now: s.Clock.Now, wait: s.Look}}
+	s.pointer = &pointer{client: s.Client, writers: otherWriters{now: s.Clock.Now, wait: s.Look}}
 	host := s.Service + "." + s.Namespace
 	s.keeper = &keeper{
 		client: s.Client, namespace: s.SecretNamespace, name: SecretName, now: s.Clock.Now,
@@ -186,8 +186,9 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 	return nil
 }
 
-// bounded returns a server whose clients cost a bounded amount of memory and time, whatever they send. It has no HTTP/2,
-// which puts many requests on one connection: API servers call webhooks by HTTP/1.1 (https://issue.k8s.io/75791).
+// bounded returns a server whose clients cost a bounded amount of memory and time, whatever they send. It has no
+// HTTP/2, which puts many requests on one connection: API servers call webhooks by HTTP/1.1
+// (https://issue.k8s.io/75791).
 func (s *Server) bounded(handler http.Handler) *http.Server {
 	settings := &tls.Config{GetCertificate: s.keeper.certificate, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if s.ClientCA != nil {

@@ -44,7 +44,7 @@ func (h *History) Add(r Record) {
 	h.records = append(h.records, r)
 	over, weight := max(0, len(h.records)-h.keep), 0
 	for i := len(h.records) - 1; i >= over; i-- {
-		if weight += weigh(h.records[i].Snapshot); weight > mostWeight && i < len(h.records)-1 {
+		if weight += sizeOf(h.records[i].Snapshot); weight > mostWeight && i < len(h.records)-1 {
 			over = i + 1
 			break
 		}
@@ -55,8 +55,8 @@ func (h *History) Add(r Record) {
 // mostWeight bounds the total weight of the records except the last one: a few dozen MiB.
 const mostWeight = 4 << 20
 
-// weigh returns the size of the data that distinguishes the pending pods of a snapshot, in units of 8 bytes.
-func weigh(snap *model.Snapshot) int {
+// sizeOf returns the size of the data that distinguishes the pending pods of a snapshot, in units of 8 bytes.
+func sizeOf(snap *model.Snapshot) int {
 	if snap == nil {
 		return 0
 	}

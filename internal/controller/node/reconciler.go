@@ -159,13 +159,13 @@ func (r *Reconciler) advance(ctx context.Context, node *corev1.Node) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	stages := r.stages()
+	stages := r.terminationSteps()
 	gone, err := r.machineGone(ctx, l)
 	if err != nil {
 		return 0, err
 	}
 	if gone {
-		stages = []stage{r.removeClaim, r.release}
+		stages = []terminationStep{r.removeClaim, r.release}
 	}
 	for _, stage := range stages {
 		if again, err := stage(ctx, l); err != nil || again > 0 {

@@ -50,7 +50,7 @@ const (
 
 // firstValues computes the first values and sets the weights of the kinds to match.
 func (s *search) firstValues() {
-	lodgers := s.lodgers()
+	lodgers := s.itemsLimitedPerNode()
 	parts := []float64{0}
 	if lodgers != nil {
 		parts = []float64{0, 0.25, 0.5, 0.75, 0.999}
@@ -71,9 +71,9 @@ func (s *search) firstValues() {
 	}
 }
 
-// lodgers returns the items of which one node holds only a limited number, for the rule that requires most nodes, and
-// the part of the rent that each of their pods pays. It returns nil if no rule requires more than one node.
-func (s *search) lodgers() map[int]float64 {
+// itemsLimitedPerNode returns the items of which one node holds only a limited number, for the rule that requires most
+// nodes, and the part of the rent that each of their pods pays. It returns nil if no rule requires more than one node.
+func (s *search) itemsLimitedPerNode() map[int]float64 {
 	var best map[int]float64
 	forced := 1.0
 	keep := func(nodes float64, items map[int]float64) {
@@ -117,7 +117,7 @@ func (a *ascent) ascend() [][]float64 {
 			for r, n := range shares {
 				a.weights[c][r] = float64(n)
 			}
-			a.normalise(c)
+			a.normalize(c)
 		}
 		keep(a.climb())
 	}
@@ -248,13 +248,13 @@ func (a *ascent) move(step float64) {
 		for r := range slope {
 			a.weights[c][r] += float64(step*slope[r]) / max(steepest, 1e-300)
 		}
-		a.normalise(c)
+		a.normalize(c)
 	}
 }
 
-// normalise moves the weights of a class to the nearest nonnegative weights that sum to one (a projection onto the
+// normalize moves the weights of a class to the nearest nonnegative weights that sum to one (a projection onto the
 // simplex), over the resources that its nodes have.
-func (a *ascent) normalise(c int) {
+func (a *ascent) normalize(c int) {
 	w, sorted := a.weights[c], []float64(nil)
 	for r, x := range w {
 		if !a.present[c][r] {

@@ -3,13 +3,13 @@ package bound
 // The linear program over the patterns found so far, by the revised simplex method:
 //
 //	minimize    sum over patterns of cost * x
-//	subject to  sum over patterns of counts[i] * x + what stocks hold of i  >=  count[i]  for each item
-//	            what items use of a resource of a class of stocks           <=  1         for each class and resource
+//	subject to  sum over patterns of counts[i] * x + what limited supplies hold of i  >=  count[i]  for each item
+//	            what items use of a resource of a class of limited supplies           <=  1         for each class and resource
 //
 // Its dual gives candidate values for the items. The inverse of the basis is dense and updated with each pivot.
 // Accumulated errors make the values worse, but never the bound wrong.
 
-// column is a pattern, the surplus of a row, or an assignment of an item to a class of stocks.
+// column is a pattern, the surplus of a row, or an assignment of an item to a class of limited supplies.
 type column struct {
 	cost  float64
 	rows  []int32

@@ -22,10 +22,10 @@ type problem struct {
 	need      []float64
 	// roomy holds, for each set of items, how many of their pods one node holds.
 	roomy []int
-	// kinds are available in unlimited number, stocks in limited number.
-	kinds  []*kind
-	stocks []*stock
-	// classes is the number of classes of stocks.
+	// kinds are available in unlimited number, limited supplies in limited number.
+	kinds   []*kind
+	limited []*limitedSupply
+	// classes is the number of classes of limited supplies.
 	classes int
 }
 
@@ -69,20 +69,20 @@ type kind struct {
 	tight                          float64
 }
 
-// stock is a limited number of nodes, each of which is one of the kinds.
-type stock struct {
+// limitedSupply is a limited number of nodes, each of which is one of the kinds.
+type limitedSupply struct {
 	count int64
 	// owned nodes cost nothing to use.
 	owned bool
 	kinds []*kind
-	// class is the number of the class of stocks that accept the same specs.
+	// class is the number of the class of limited supplies that accept the same specs.
 	class int
 }
 
 func newProblem(snap *model.Snapshot, wanted func(*model.Pod) bool) *problem {
 	p := &problem{snap: snap}
 	p.gather(wanted)
-	p.sell()
+	p.addOfferings()
 	p.keep()
 	p.drop()
 	p.encode()
@@ -239,19 +239,19 @@ func (p *problem) encode() {
 		return len(k.items) > 0
 	}
 	p.kinds = slices.DeleteFunc(p.kinds, func(k *kind) bool { return !admit(k) })
-	for _, s := range p.stocks {
+	for _, s := range p.limited {
 		s.kinds = slices.DeleteFunc(s.kinds, func(k *kind) bool { return !admit(k) })
 	}
-	p.stocks = slices.DeleteFunc(p.stocks, func(s *stock) bool { return len(s.kinds) == 0 })
+	p.limited = slices.DeleteFunc(p.limited, func(s *limitedSupply) bool { return len(s.kinds) == 0 })
 }
 
-// maxClasses limits the rows that the stocks add to the program; all further classes share the last one.
+// maxClasses limits the rows that the limited supplies add to the program; all further classes share the last one.
 const maxClasses = 24
 
-// classify numbers the stocks by the specs that they accept.
+// classify numbers the limited supplies by the specs that they accept.
 func (p *problem) classify() {
 	known := map[string]int{}
-	for _, s := range p.stocks {
+	for _, s := range p.limited {
 		var key strings.Builder
 		for _, k := range s.kinds {
 			var word [8]byte

@@ -26,7 +26,7 @@ type search struct {
 	// first holds the values of the ascent, which prove firstBest.
 	first     []float64
 	firstBest float64
-	// sums holds the room of each class of stocks, by class and resource.
+	// sums holds the room of each class of limited supplies, by class and resource.
 	sums []float64
 	// effort is how many patterns a proof may try.
 	effort int
@@ -55,7 +55,7 @@ func (s *search) setRent(rent int64) {
 	for _, k := range s.kinds {
 		k.cost = float64(k.price+rent) / usd
 	}
-	for _, st := range s.stocks {
+	for _, st := range s.limited {
 		for _, k := range st.kinds {
 			if k.cost = 0; !st.owned {
 				k.cost = float64(k.price+rent) / usd
@@ -107,7 +107,7 @@ func (s *search) firstProgram() {
 	for at := len(s.items); at < len(right); at++ {
 		s.master.start(s.master.add(column{rows: []int32{int32(at)}, coefs: []float64{1}}))
 	}
-	s.openStocks()
+	s.openLimited()
 }
 
 func (s *search) startItems() {
@@ -140,11 +140,11 @@ func (s *search) offer(k *kind, p pattern) int {
 	return at
 }
 
-// openStocks adds columns that assign items to the classes of stocks. Each class counts as one large node.
-func (s *search) openStocks() {
+// openLimited adds columns that assign items to the classes of limited supplies. Each class counts as one large node.
+func (s *search) openLimited() {
 	n := len(s.resources)
 	s.sums = make([]float64, s.classes*n)
-	for _, st := range s.stocks {
+	for _, st := range s.limited {
 		for r := range n {
 			most := 0.0
 			for _, k := range st.kinds {
@@ -154,7 +154,7 @@ func (s *search) openStocks() {
 		}
 	}
 	open := make([]bool, s.classes*len(s.items))
-	for _, st := range s.stocks {
+	for _, st := range s.limited {
 		for _, k := range st.kinds {
 			for _, i := range k.items {
 				open[st.class*len(s.items)+int(i)] = true
@@ -321,23 +321,23 @@ func (s *search) bound(factor float64) float64 {
 	for i, it := range s.items {
 		total += float64(float64(it.count) * s.value[i])
 	}
-	return total/factor - s.credit(factor, s.fewStocks())
+	return total/factor - s.credit(factor, s.probesPerLimited())
 }
 
-// manyStocks is the number of stocks above which they are not appraised individually in each round.
-const manyStocks = 200
+// manySupplies is the number of limited supplies above which they are not appraised individually in each round.
+const manySupplies = 200
 
-func (s *search) fewStocks() int {
-	if len(s.stocks) > manyStocks {
+func (s *search) probesPerLimited() int {
+	if len(s.limited) > manySupplies {
 		return 0
 	}
 	return 8
 }
 
-// credit returns the worth of the stocks beyond their cost when the values are divided by the factor.
+// credit returns the worth of the limited supplies beyond their cost when the values are divided by the factor.
 func (s *search) credit(factor float64, steps int) float64 {
 	n, total := len(s.resources), 0.0
-	for _, st := range s.stocks {
+	for _, st := range s.limited {
 		most := 0.0
 		for _, k := range st.kinds {
 			k.tight = s.relaxed(k, k.weights, nil)
@@ -359,7 +359,7 @@ func (s *search) credit(factor float64, steps int) float64 {
 	return total
 }
 
-// classWeight returns the program's dual value of a resource of a class of stocks, per unit.
+// classWeight returns the program's dual value of a resource of a class of limited supplies, per unit.
 func (s *search) classWeight(at int) float64 {
 	if s.sums == nil || s.sums[at] == 0 {
 		return 0

@@ -72,7 +72,7 @@ func (d *DryRun) trials(ctx context.Context, class *awsv1.EC2NodeClass, cluster 
 			return trials, nil
 		}
 	}
-	order := &launch.Order{Claim: &karpv1.NodeClaim{}, Class: class, Cluster: told(cluster)}
+	order := &launch.Order{Claim: &karpv1.NodeClaim{}, Class: class, Cluster: clusterData(cluster)}
 	trial, err := order.DefaultTrial()
 	return []launch.Trial{trial}, err
 }

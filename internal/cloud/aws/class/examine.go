@@ -151,8 +151,8 @@ func sample(class *awsv1.EC2NodeClass, cluster discovery.Facts) ([]byte, error) 
 	return userdata.Render(sampleRequest(class, cluster))
 }
 
-// told returns the cluster facts that user data contains.
-func told(cluster discovery.Facts) userdata.Cluster {
+// clusterData returns the cluster facts that user data contains.
+func clusterData(cluster discovery.Facts) userdata.Cluster {
 	return userdata.Cluster{Name: cluster.Name, Endpoint: cluster.Endpoint, CABundle: cluster.CABundle,
 		ServiceCIDR: cluster.ServiceCIDR, DNS: cluster.DNS, IPv6: cluster.IPv6}
 }
@@ -161,7 +161,7 @@ func sampleRequest(class *awsv1.EC2NodeClass, cluster discovery.Facts) userdata.
 	request := userdata.Request{
 		Family:  class.Family(),
 		Kubelet: class.Spec.Kubelet,
-		Cluster: told(cluster),
+		Cluster: clusterData(cluster),
 		Node: userdata.Node{MaxPods: 110, Labels: map[string]string{karpv1.LabelCapacityType: karpv1.CapacityTypeOnDemand,
 			awsv1.LabelNodeClass: class.Name}},
 	}

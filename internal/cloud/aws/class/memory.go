@@ -19,13 +19,13 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// memory holds results that need not be read again for a while. Losing it only costs calls.
-type memory struct {
+// checkResults holds results that need not be read again for a while. Losing it only costs calls.
+type checkResults struct {
 	mu      sync.Mutex
-	classes map[types.UID]*remembered
+	classes map[types.UID]*classResults
 }
 
-type remembered struct {
+type classResults struct {
 	generation int64
 	looked     map[string]time.Time    // by condition
 	key        [sha256.Size]byte       // hash of the contents that passed the dry runs
@@ -35,18 +35,18 @@ type remembered struct {
 	warned     map[types.UID]time.Time // pools, with the time of the warning
 }
 
-func (m *memory) of(uid types.UID) *remembered {
+func (m *checkResults) of(uid types.UID) *classResults {
 	if m.classes == nil {
-		m.classes = map[types.UID]*remembered{}
+		m.classes = map[types.UID]*classResults{}
 	}
 	if m.classes[uid] == nil {
-		m.classes[uid] = &remembered{looked: map[string]time.Time{}}
+		m.classes[uid] = &classResults{looked: map[string]time.Time{}}
 	}
 	return m.classes[uid]
 }
 
 // looked records that the resources of a condition have been read.
-func (m *memory) looked(class *awsv1.EC2NodeClass, condition string, now time.Time) {
+func (m *checkResults) looked(class *awsv1.EC2NodeClass, condition string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(class.UID)
@@ -58,7 +58,7 @@ func (m *memory) looked(class *awsv1.EC2NodeClass, condition string, now time.Ti
 }
 
 // lookedAt returns when that was, and zero if the current generation of the class has not been read yet.
-func (m *memory) lookedAt(class *awsv1.EC2NodeClass, condition string) time.Time {
+func (m *checkResults) lookedAt(class *awsv1.EC2NodeClass, condition string) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.of(class.UID); c.generation == class.Generation {
@@ -67,23 +67,23 @@ func (m *memory) lookedAt(class *awsv1.EC2NodeClass, condition string) time.Time
 	return time.Time{}
 }
 
-// tested reports whether the dry runs of the same contents passed recently.
-func (m *memory) tested(uid types.UID, key [sha256.Size]byte, now time.Time) bool {
+// hasPassed reports whether the dry runs of the same contents passed recently.
+func (m *checkResults) hasPassed(uid types.UID, key [sha256.Size]byte, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(uid)
 	return !c.passed.IsZero() && c.key == key && now.Sub(c.passed) < testedFor
 }
 
-func (m *memory) passed(uid types.UID, key [sha256.Size]byte, now time.Time) {
+func (m *checkResults) passed(uid types.UID, key [sha256.Size]byte, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(uid)
 	c.key, c.passed = key, now
 }
 
-// weighed stores the size of the user data in bytes, and returns the previous size.
-func (m *memory) weighed(uid types.UID, bytes int) (before int) {
+// userDataSize stores the size of the user data in bytes, and returns the previous size.
+func (m *checkResults) userDataSize(uid types.UID, bytes int) (before int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(uid)
@@ -120,9 +120,9 @@ func onlyLate(err error) *lateProfileError {
 	}
 }
 
-// awaited returns the error for an instance profile that EC2 does not know yet. After mostLate tries it is a regular
-// error.
-func (m *memory) awaited(uid types.UID, err error) error {
+// profileLate returns the error for an instance profile that EC2 does not know yet. After mostLate tries it is a
+// regular error.
+func (m *checkResults) profileLate(uid types.UID, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(uid)
@@ -132,15 +132,15 @@ func (m *memory) awaited(uid types.UID, err error) error {
 	return &lateProfileError{retry << (c.late - 1), err}
 }
 
-// arrived records that EC2 knows the instance profile.
-func (m *memory) arrived(uid types.UID) {
+// profileFound records that EC2 knows the instance profile.
+func (m *checkResults) profileFound(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(uid).late = 0
 }
 
 // warn reports whether a pool must be warned, and records it.
-func (m *memory) warn(uid, pool types.UID, now time.Time) bool {
+func (m *checkResults) warn(uid, pool types.UID, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(uid)
@@ -154,7 +154,7 @@ func (m *memory) warn(uid, pool types.UID, now time.Time) bool {
 	return true
 }
 
-func (m *memory) forget(uid types.UID) {
+func (m *checkResults) forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.classes, uid)

@@ -60,7 +60,7 @@ type Reconciler struct {
 	// Now returns the current time.
 	Now func() time.Time
 
-	memory memory
+	memory checkResults
 }
 
 // SetupWithManager registers the controller with the manager.
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if class.DeletionTimestamp.IsZero() {
 		result, err = ctrl.Result{RequeueAfter: pause}, r.update(ctx, class)
 	} else {
-		result, err = r.finalise(ctx, class)
+		result, err = r.finalize(ctx, class)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: retry}, nil
@@ -191,11 +191,11 @@ func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 
 // validate sets ValidationSucceeded. In case of an error it stays as it was.
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
-	r.weigh(ctx, class, cluster)
+	r.warnUserDataSize(ctx, class, cluster)
 	found := examine(class, cluster)
 	if found == nil {
 		var err error
-		if found, err = r.tried(ctx, class, cluster); err != nil {
+		if found, err = r.dryRunResult(ctx, class, cluster); err != nil {
 			return err
 		}
 		showProfile(class, found)
@@ -223,8 +223,8 @@ func showProfile(class *awsv1.EC2NodeClass, found *finding) {
 	}
 }
 
-// weigh reports the size of the user data, and warns if an additional label of a pool may exceed the limit.
-func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) {
+// warnUserDataSize reports the size of the user data, and warns if an additional label of a pool may exceed the limit.
+func (r *Reconciler) warnUserDataSize(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) {
 	data, err := sample(class, cluster)
 	bytes := len(data)
 	if size := new(userdata.SizeError); errors.As(err, &size) {
@@ -233,15 +233,15 @@ func (r *Reconciler) weigh(ctx context.Context, class *awsv1.EC2NodeClass, clust
 	if r.UserData != nil {
 		r.UserData(class.Name, bytes)
 	}
-	if before := r.memory.weighed(class.UID, bytes); before < userdata.NearLimit && bytes >= userdata.NearLimit {
+	if before := r.memory.userDataSize(class.UID, bytes); before < userdata.NearLimit && bytes >= userdata.NearLimit {
 		ctrl.LoggerFrom(ctx).Info("the user data is near the limit of EC2", "EC2NodeClass", class.Name, "bytes", bytes, "limit", userdata.Limit)
 	}
 }
 
-// tried returns the result of the dry runs. Those that passed are not repeated for half an hour unless the class
+// dryRunResult returns the result of the dry runs. Those that passed are not repeated for half an hour unless the class
 // changes. Others are repeated each time, because permissions and profiles can be corrected without a change of the
 // class.
-func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
+func (r *Reconciler) dryRunResult(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) (*finding, error) {
 	if r.DryRun == nil {
 		return nil, nil
 	}
@@ -250,23 +250,23 @@ func (r *Reconciler) tried(ctx context.Context, class *awsv1.EC2NodeClass, clust
 		return nil, err
 	}
 	key := contents(class, data)
-	if r.memory.tested(class.UID, key, r.Now()) {
+	if r.memory.hasPassed(class.UID, key, r.Now()) {
 		return nil, nil
 	}
 	found, err := r.DryRun.check(ctx, class, cluster)
 	if errors.Is(err, errNoProfile) {
 		r.Sources.Profiles.Forget(class)
-		return nil, r.memory.awaited(class.UID, err)
+		return nil, r.memory.profileLate(class.UID, err)
 	}
-	r.memory.arrived(class.UID)
+	r.memory.profileFound(class.UID)
 	if found == nil && err == nil {
 		r.memory.passed(class.UID, key, r.Now())
 	}
 	return found, err
 }
 
-// finalise deletes a class: when no claim uses it, its resources are deleted, and then the finalizer is removed.
-func (r *Reconciler) finalise(ctx context.Context, class *awsv1.EC2NodeClass) (ctrl.Result, error) {
+// finalize deletes a class: when no claim uses it, its resources are deleted, and then the finalizer is removed.
+func (r *Reconciler) finalize(ctx context.Context, class *awsv1.EC2NodeClass) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(class, awsv1.FinalizerTermination) {
 		r.memory.forget(class.UID)
 		return ctrl.Result{}, nil

@@ -10,7 +10,7 @@ import (
 // BenchmarkCatalogue measures the refresh of a pool's catalog: all types, six zones, one mark.
 func BenchmarkCatalogue(b *testing.B) {
 	class := al2023("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f")
-	assortment, err := NewAssortment(catalog.Load().Types, class, defaults(), nil)
+	typeSet, err := NewTypeSet(catalog.Load().Types, class, defaults(), nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func BenchmarkCatalogue(b *testing.B) {
 	market := &Market{OnDemand: prices.OnDemand, Spot: prices.Spot, Unavailable: unavailable.Has}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(assortment.Catalogue(market)) < 1000 {
+		if len(typeSet.Catalogue(market)) < 1000 {
 			b.Fatal("types are missing")
 		}
 	}
@@ -30,7 +30,7 @@ func BenchmarkNewAssortment(b *testing.B) {
 	class := al2023("us-east-1a", "us-east-1b", "us-east-1c")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := NewAssortment(catalog.Load().Types, class, defaults(), nil); err != nil {
+		if _, err := NewTypeSet(catalog.Load().Types, class, defaults(), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

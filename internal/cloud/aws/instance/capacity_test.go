@@ -223,7 +223,7 @@ func TestKubeletRefused(t *testing.T) {
 		"not a number":   {Kubelet{EvictionHard: map[string]string{"nodefs.available": "NaN%"}}, `is "NaN%", want`},
 		"less than none": {Kubelet{EvictionHard: map[string]string{"nodefs.available": "-1Gi"}}, `is "-1Gi", want`},
 	} {
-		_, err := NewAssortment(nil, &Class{Name: "web", Kubelet: test.kubelet}, defaults(), nil)
+		_, err := NewTypeSet(nil, &Class{Name: "web", Kubelet: test.kubelet}, defaults(), nil)
 		switch {
 		case err == nil:
 			t.Errorf("%s: no error", name)
@@ -242,7 +242,7 @@ func TestSettingsRefused(t *testing.T) {
 		"vm memory overhead percent: is 7.5, want":  {Region: "us-east-1", MemoryOverheadPercent: 7.5},
 		"reserved enis: is -1, want 0 or more":      {Region: "us-east-1", ReservedENIs: -1},
 	} {
-		if _, err := NewAssortment(nil, &Class{}, &settings, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewTypeSet(nil, &Class{}, &settings, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
@@ -266,12 +266,12 @@ func TestAllTypesAllClasses(t *testing.T) {
 	} {
 		class, settings := al2023("us-east-1a"), defaults()
 		change(class, settings)
-		assortment, err := NewAssortment(types, class, settings, nil)
+		typeSet, err := NewTypeSet(types, class, settings, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		catalogue := assortment.Catalogue(freeMarket())
-		if n := len(catalogue) + len(assortment.Excluded()); n != len(types) || len(catalogue) < 500 {
+		catalogue := typeSet.Catalogue(freeMarket())
+		if n := len(catalogue) + len(typeSet.Excluded()); n != len(types) || len(catalogue) < 500 {
 			t.Errorf("%s: %d types are included, of %d that are accounted for", name, len(catalogue), n)
 		}
 		if !slices.IsSortedFunc(catalogue, func(a, b cloud.InstanceType) int { return strings.Compare(a.Name, b.Name) }) {

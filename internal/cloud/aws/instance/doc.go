@@ -1,11 +1,11 @@
 // Package instance computes the provider's instance types from facts about EC2 instance types and one EC2NodeClass.
 //
 //	catalog.Type ----+
-//	Class, Settings -+--> NewAssortment --> Assortment (labels, capacity, overhead, volume limits, exclusions)
+//	Class, Settings -+--> NewTypeSet --> TypeSet (labels, capacity, overhead, volume limits, exclusions)
 //	Memory (seen) ---+                           |
 //	Prices, Unavailable ------ Market -----------+--> Catalogue: []cloud.InstanceType with current offerings
 //
-// An Assortment is built when the class, its images or the types change. Catalogue is cheap, and is called whenever
+// An TypeSet is built when the class, its images or the types change. Catalogue is cheap, and is called whenever
 // prices or availability may have changed, so that no class uses the outdated data of another one. Prices, Unavailable
 // and Memory hold what the provider learns while it runs. They are shared by all classes and safe for concurrent use.
 //

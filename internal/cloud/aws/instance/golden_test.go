@@ -31,10 +31,10 @@ const goldenHeader = `# Every EC2 instance type of the embedded catalogue as a n
 // Every type of the catalog has the labels, capacity and allocatable amounts in the reviewed golden file.
 func TestGolden(t *testing.T) {
 	types := sold(catalog.Load().Types, "us-east-1a")
-	assortment := assort(t, types, al2023("us-east-1a"), nil)
-	excluded := assortment.Excluded()
+	typeSet := typeSetOf(t, types, al2023("us-east-1a"), nil)
+	excluded := typeSet.Excluded()
 	byName := map[string]*cloud.InstanceType{}
-	catalogue := assortment.Catalogue(freeMarket())
+	catalogue := typeSet.Catalogue(freeMarket())
 	for i := range catalogue {
 		byName[catalogue[i].Name] = &catalogue[i]
 	}
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	for i := range types {
 		name := types[i].Name
 		if it := byName[name]; it != nil {
-			fmt.Fprintf(&text, "%s %s\n", name, describe(it, assortment.Image(name)))
+			fmt.Fprintf(&text, "%s %s\n", name, describe(it, typeSet.Image(name)))
 		} else {
 			fmt.Fprintf(&text, "%s -- %s\n", name, excluded[name])
 		}
@@ -131,13 +131,13 @@ func al2023(zones ...string) *Class {
 
 func defaults() *Settings { return &Settings{Region: "us-east-1", MemoryOverheadPercent: 0.075} }
 
-func assort(t *testing.T, types []catalog.Type, class *Class, seen Seen) *Assortment {
+func typeSetOf(t *testing.T, types []catalog.Type, class *Class, seen Seen) *TypeSet {
 	t.Helper()
-	assortment, err := NewAssortment(types, class, defaults(), seen)
+	typeSet, err := NewTypeSet(types, class, defaults(), seen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return assortment
+	return typeSet
 }
 
 // freeMarket returns a market in which everything costs a dollar and is available.

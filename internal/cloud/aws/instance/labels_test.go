@@ -154,7 +154,7 @@ func TestLabelRules(t *testing.T) {
 
 // Every type has a requirement for every well-known label, with values that a node can have.
 func TestLabelsOfAllTypes(t *testing.T) {
-	for _, it := range assort(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), nil).Catalogue(freeMarket()) {
+	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), nil).Catalogue(freeMarket()) {
 		all := labelsOf(t, append(it.Requirements[:len(it.Requirements):len(it.Requirements)], it.Offerings[0].Requirements...))
 		for _, key := range awsv1.WellKnownLabels() {
 			if all[key] == "" {

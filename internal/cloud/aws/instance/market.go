@@ -29,16 +29,16 @@ type Offer struct {
 
 // Catalogue returns the types with their current offerings, in the order of cloud.SortCatalogue. An offering without a
 // known price is not available.
-func (a *Assortment) Catalogue(m *Market) []cloud.InstanceType {
-	types := make([]cloud.InstanceType, len(a.articles))
-	for i := range a.articles {
-		types[i] = a.articles[i].instanceType
-		types[i].Offerings = a.articles[i].offerings(a.class, m)
+func (a *TypeSet) Catalogue(m *Market) []cloud.InstanceType {
+	types := make([]cloud.InstanceType, len(a.entries))
+	for i := range a.entries {
+		types[i] = a.entries[i].instanceType
+		types[i].Offerings = a.entries[i].offerings(a.class, m)
 	}
 	return types
 }
 
-func (a *article) offerings(class string, m *Market) []cloud.Offering {
+func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
 	offerings := make([]cloud.Offering, 0, len(a.zones)*len(a.usage))
 	for i := range a.zones {
 		z := &a.zones[i]

@@ -17,32 +17,32 @@ import (
 // bytes in decimal. At 40 bytes each, a ConfigMap holds about 20,000 entries.
 type Memory struct {
 	mu      sync.RWMutex
-	least   map[sighting]int64
+	least   map[typeAndImage]int64
 	version uint64
 }
 
-type sighting struct{ typeName, imageID string }
+type typeAndImage struct{ typeName, imageID string }
 
 // NewMemory returns an empty Memory.
-func NewMemory() *Memory { return &Memory{least: map[sighting]int64{}} }
+func NewMemory() *Memory { return &Memory{least: map[typeAndImage]int64{}} }
 
-// plausible is the minimum fraction of a type's memory that a node of it can have. Lower observations are errors, and
-// would be kept for as long as the image.
-const plausible = 0.5
+// minPlausibleShare is the minimum fraction of a type's memory that a node of it can have. Lower observations are
+// errors, and would be kept for as long as the image.
+const minPlausibleShare = 0.5
 
 // Observe records the memory of a registered node (status.capacity.memory, in bytes) and reports whether that changed
 // anything that must be stored. Implausible values are ignored.
 func (m *Memory) Observe(t *catalog.Type, imageID string, bytes int64) bool {
 	reported := t.MemoryMiB * miB
-	if imageID == "" || bytes > reported || float64(bytes) < plausible*float64(reported) {
+	if imageID == "" || bytes > reported || float64(bytes) < minPlausibleShare*float64(reported) {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lower(sighting{t.Name, imageID}, bytes)
+	return m.lower(typeAndImage{t.Name, imageID}, bytes)
 }
 
-func (m *Memory) lower(key sighting, bytes int64) bool {
+func (m *Memory) lower(key typeAndImage, bytes int64) bool {
 	if least, known := m.least[key]; known && least <= bytes {
 		return false
 	}
@@ -55,7 +55,7 @@ func (m *Memory) lower(key sighting, bytes int64) bool {
 func (m *Memory) Least(typeName, imageID string) (bytes int64, known bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	bytes, known = m.least[sighting{typeName, imageID}]
+	bytes, known = m.least[typeAndImage{typeName, imageID}]
 	return bytes, known
 }
 
@@ -64,7 +64,7 @@ func (m *Memory) Retain(inUse func(imageID string) bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := len(m.least)
-	maps.DeleteFunc(m.least, func(key sighting, _ int64) bool { return !inUse(key.imageID) })
+	maps.DeleteFunc(m.least, func(key typeAndImage, _ int64) bool { return !inUse(key.imageID) })
 	if len(m.least) == before {
 		return false
 	}
@@ -104,7 +104,7 @@ func (m *Memory) Restore(data map[string]string) error {
 			wrong = append(wrong, fmt.Errorf("%q: is %q, want a type, %s and an image with a number of bytes", text, data[text], keySeparator))
 			continue
 		}
-		m.lower(sighting{typeName, imageID}, bytes)
+		m.lower(typeAndImage{typeName, imageID}, bytes)
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("reading the memory seen on nodes: %w", errors.Join(wrong...))

@@ -42,7 +42,7 @@ type world struct {
 	sim         *awssim.Cloud
 	ec2         *ec2.Client
 	class       *awsv1.EC2NodeClass
-	assortment  *instance.Assortment
+	assortment  *instance.TypeSet
 	prices      *instance.Prices
 	unavailable *instance.Unavailable
 	records     *records
@@ -122,7 +122,7 @@ func (w *world) makeAssortment() {
 	few, err := testTypes()
 	w.must(err)
 	class := instance.ClassOf(w.class)
-	w.assortment, err = instance.NewAssortment(few, &class, &instance.Settings{Region: "us-east-1", MemoryOverheadPercent: 0.075}, nil)
+	w.assortment, err = instance.NewTypeSet(few, &class, &instance.Settings{Region: "us-east-1", MemoryOverheadPercent: 0.075}, nil)
 	w.must(err)
 	w.prices = instance.NewPrices("us-east-1", catalog.Load())
 }

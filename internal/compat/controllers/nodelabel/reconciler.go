@@ -98,7 +98,7 @@ func (r *Reconciler) look(ctx context.Context, user client.Object, q queue) {
 		}
 	}
 	if len(uses) > 0 && user.GetDeletionTimestamp().IsZero() {
-		r.Recorder.Emit(telemetry.OldName(user, owner, words(uses), lost(uses)))
+		r.Recorder.Emit(telemetry.OldName(user, owner, words(uses), isUndefined(uses)))
 	}
 }
 

@@ -112,7 +112,7 @@ func words(uses []use) string {
 	return strings.Join(lines, "; ")
 }
 
-// lost reports whether a use cannot be honored.
-func lost(uses []use) bool {
+// isUndefined reports whether a use cannot be honored.
+func isUndefined(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool { return u.today == "" })
 }

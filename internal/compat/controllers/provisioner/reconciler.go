@@ -113,10 +113,10 @@ func (r *Reconciler) attend(ctx context.Context, v *view, s *source) error {
 	case err != nil:
 		return err
 	case met != nil:
-		return r.tell(ctx, s, []obstacle{*met})
+		return r.report(ctx, s, []obstacle{*met})
 	}
 	made, err := r.keepAll(ctx, v, s)
-	return errors.Join(err, r.tell(ctx, s, made))
+	return errors.Join(err, r.report(ctx, s, made))
 }
 
 // settle ends a pass: it converts its errors to a result. Stale writes are retried soon, and everything is evaluated

@@ -23,8 +23,8 @@ import (
 // longestMessage is the maximum length, in bytes, of a condition's message. The API server rejects more than 32768.
 const longestMessage = 8192
 
-// tell writes the source's status and emits its events.
-func (r *Reconciler) tell(ctx context.Context, s *source, obstacles []obstacle) error {
+// report writes the source's status and emits its events.
+func (r *Reconciler) report(ctx context.Context, s *source, obstacles []obstacle) error {
 	base := s.DeepCopyObject().(client.Object)
 	switch object := s.Object.(type) {
 	case *karpv1alpha5.Provisioner:
@@ -39,7 +39,7 @@ func (r *Reconciler) tell(ctx context.Context, s *source, obstacles []obstacle) 
 	for _, o := range obstacles {
 		r.Recorder.Emit(telemetry.NotApplied(s.Object, o.message))
 	}
-	if lost := lost(s.result.Notes); lost != "" {
+	if lost := notTranslated(s.result.Notes); lost != "" {
 		r.Recorder.Emit(telemetry.PartsLost(s.Object, lost))
 	}
 	if equality.Semantic.DeepEqual(base, s.Object) {
@@ -91,7 +91,7 @@ func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNod
 	if len(result.Classes) == 0 {
 		conditions.Set(status.Condition{
 			Type: karpv1alpha5.ConditionNodeClassReady, Status: metav1.ConditionFalse, Reason: karpv1alpha5.ReasonNotMade,
-			Message: shortened("no EC2NodeClass can be made: " + lost(result.Notes)),
+			Message: shortened("no EC2NodeClass can be made: " + notTranslated(result.Notes)),
 		})
 		return nil
 	}
@@ -144,7 +144,7 @@ func describe(t *karpv1alpha5.Translation, conditions status.ConditionSet, resul
 		}
 	}
 	translated := yes(karpv1alpha5.ConditionTranslated)
-	if lost := lost(result.Notes); lost != "" {
+	if lost := notTranslated(result.Notes); lost != "" {
 		translated.Status, translated.Reason, translated.Message = metav1.ConditionFalse, karpv1alpha5.ReasonPartsLost, shortened(lost)
 	}
 	conditions.Set(translated)
@@ -160,8 +160,8 @@ func describe(t *karpv1alpha5.Translation, conditions status.ConditionSet, resul
 	conditions.Set(applied)
 }
 
-// lost returns the names of the fields without an equivalent, or an empty string if there are none.
-func lost(notes []v1alpha5.Note) string {
+// notTranslated returns the names of the fields without an equivalent, or an empty string if there are none.
+func notTranslated(notes []v1alpha5.Note) string {
 	var fields []string
 	for _, note := range notes {
 		if note.Effect == v1alpha5.Impossible {

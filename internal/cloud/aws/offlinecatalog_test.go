@@ -18,8 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
-func newShowcase(region string) *Showcase {
-	return NewShowcase(ShowcaseOptions{Region: region, MemoryOverheadPercent: 0.075})
+func newOfflineCatalog(region string) *OfflineCatalog {
+	return NewOfflineCatalog(OfflineOptions{Region: region, MemoryOverheadPercent: 0.075})
 }
 
 // plain returns the types without spot prices, and the spot prices by type and zone.
@@ -39,9 +39,9 @@ func plain(types []cloud.InstanceType) (without []cloud.InstanceType, spot map[s
 	return without, spot
 }
 
-// The showcase returns the same instance types for a class as the provider: labels, capacity, overhead, zones and
-// on-demand prices, based on its subnets, its images, its kubelet settings and the memory seen on nodes.
-func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
+// The offline catalog returns the same instance types for a class as the provider: labels, capacity, overhead, zones
+// and on-demand prices, based on its subnets, its images, its kubelet settings and the memory seen on nodes.
+func TestOfflineCatalogEqualsProvider(t *testing.T) {
 	w := newWorld(t)
 	p := w.provider(t)
 	class := w.class(t, "default")
@@ -51,7 +51,7 @@ func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
 	check(t, w.api.Update(t.Context(), class))
 	class.Status.Subnets = class.Status.Subnets[:1]
 	check(t, w.api.Status().Update(t.Context(), class))
-	s := newShowcase("us-east-1")
+	s := newOfflineCatalog("us-east-1")
 	const seen = 15 << 30
 	for _, image := range class.Status.AMIs {
 		s.Observe("m5.xlarge", image.ID, seen)
@@ -70,11 +70,11 @@ func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
 		t.Errorf("only %d types", len(got))
 	}
 	if diff := cmp.Diff(wantPlain, gotPlain); diff != "" {
-		t.Errorf("the showcase differs from the provider (-want +got):\n%s", diff)
+		t.Errorf("the offline catalog differs from the provider (-want +got):\n%s", diff)
 	}
 	for _, sold := range got {
 		for _, o := range sold.Offerings {
-			if onDemand, known := s.prices.OnDemand(sold.Name); o.CapacityType == karpv1.CapacityTypeSpot && known && spot[sold.Name+" "+o.Zone] != onDemand*SpotStandIn {
+			if onDemand, known := s.prices.OnDemand(sold.Name); o.CapacityType == karpv1.CapacityTypeSpot && known && spot[sold.Name+" "+o.Zone] != onDemand*EstimatedSpotShare {
 				t.Fatalf("%s in %s as spot costs %v, on demand %v", sold.Name, o.Zone, spot[sold.Name+" "+o.Zone], onDemand)
 			}
 		}
@@ -82,9 +82,9 @@ func TestShowcaseSellsWhatTheProviderDoes(t *testing.T) {
 }
 
 // After Refresh, types and prices are those of AWS, and the source has the date.
-func TestShowcaseRefreshed(t *testing.T) {
+func TestOfflineCatalogRefreshed(t *testing.T) {
 	w := newWorld(t)
-	s := newShowcase("us-east-1")
+	s := newOfflineCatalog("us-east-1")
 	if source := s.Source(); source != "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, which stands in for prices that only AWS knows" {
 		t.Errorf("embedded: %q", source)
 	}
@@ -116,12 +116,12 @@ func TestShowcaseRefreshed(t *testing.T) {
 	}
 }
 
-// Without permission to read the price list, and without AWS, the showcase reports it.
-func TestShowcaseCannotAsk(t *testing.T) {
+// Without permission to read the price list, and without AWS, the offline catalog reports it.
+func TestOfflineCatalogCannotAsk(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sim.Inject(awssim.Fault{Action: "GetProducts", Kind: awssim.FaultDeny})
 	check(t, err)
-	s := newShowcase("us-east-1")
+	s := newOfflineCatalog("us-east-1")
 	check(t, s.Refresh(t.Context(), w.patient()))
 	if source := s.Source(); !strings.Contains(source,
 		"on demand those built in, of us-east-1 on 2026-07-20 (the price list cannot be asked: ") || !strings.Contains(source,
@@ -131,17 +131,17 @@ func TestShowcaseCannotAsk(t *testing.T) {
 	nowhere := ClientsOf(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{}, BaseEndpoint: aws.String("http://127.0.0.1:1"),
 		RetryMaxAttempts: 1,
 		Credentials:      credentials.NewStaticCredentialsProvider("AKIDTEST", "secret", "")})
-	if err := newShowcase("us-east-1").Refresh(t.Context(), nowhere); err == nil {
+	if err := newOfflineCatalog("us-east-1").Refresh(t.Context(), nowhere); err == nil {
 		t.Error("no error although AWS cannot be reached")
 	}
 }
 
 // A class without status is not ready, or is assumed to have subnets in all zones. In regions for which the catalog has
 // no zones and no prices, everything is offered at the prices of another region.
-func TestShowcaseAssumes(t *testing.T) {
+func TestOfflineCatalogAssumes(t *testing.T) {
 	class := testClass("fresh")
 	var unready *cloud.NodeClassNotReadyError
-	if _, err := newShowcase("us-east-1").Catalogue(class); !errors.As(err, &unready) {
+	if _, err := newOfflineCatalog("us-east-1").Catalogue(class); !errors.As(err, &unready) {
 		t.Errorf("a class without status: %v", err)
 	}
 	for _, c := range []struct {
@@ -154,7 +154,7 @@ func TestShowcaseAssumes(t *testing.T) {
 			"on demand those built in, of us-east-1 on 2026-07-20, which stand in for those of eu-central-1;",
 			[]string{"eu-central-1d", "us-west-2a"}},
 	} {
-		s := newShowcase(c.region)
+		s := newOfflineCatalog(c.region)
 		types, assumed, err := s.Assumed(class, c.zones)
 		check(t, err)
 		if assumed != c.assumed {

@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	// freely is how many consecutive corrections of a definition are made at once.
-	freely = 10
-	// longest is the longest time for which a definition is not corrected, and quiet the time after which another
+	// freeCorrections is how many consecutive corrections of a definition are made at once.
+	freeCorrections = 10
+	// maxWait is the longest time for which a definition is not corrected, and quiet the time after which another
 	// writer counts as gone.
-	longest = 5 * time.Minute
-	quiet   = 2 * longest
+	maxWait = 5 * time.Minute
+	quiet   = 2 * maxWait
 )
 
-// rivals tracks definitions whose conversion another writer sets repeatedly: a second installation, or a tool that
-// restores what it once applied. An immediate correction each time would make both write as fast as the API server
+// otherWriters tracks definitions whose conversion another writer sets repeatedly: a second installation, or a tool
+// that restores what it once applied. An immediate correction each time would make both write as fast as the API server
 // responds.
-type rivals struct {
+type otherWriters struct {
 	now func() time.Time
 	// wait is the first pause after which a definition is corrected. It doubles.
 	wait time.Duration
-	seen map[string]*rival
+	seen map[string]*otherWriter
 }
 
-// rival is the state of one definition.
-type rival struct {
+// otherWriter is the state of one definition.
+type otherWriter struct {
 	times int
 	last  time.Time // time of the last correction
 	until time.Time // end of the pause
@@ -34,14 +34,14 @@ type rival struct {
 
 // yields reports whether a definition, which another writer has changed to name the service said, is not corrected
 // for now.
-func (r *rivals) yields(name, said string) bool {
+func (r *otherWriters) yields(name, said string) bool {
 	now := r.now()
 	if r.seen == nil {
-		r.seen = map[string]*rival{}
+		r.seen = map[string]*otherWriter{}
 	}
 	v := r.seen[name]
 	if v == nil || now.Sub(v.last) >= quiet {
-		v = &rival{}
+		v = &otherWriter{}
 		r.seen[name] = v
 	}
 	v.said = said
@@ -50,17 +50,17 @@ func (r *rivals) yields(name, said string) bool {
 	}
 	v.times++
 	v.last = now
-	if beyond := v.times - freely; beyond >= 0 {
-		v.until = now.Add(min(r.wait<<min(beyond, 10), longest))
+	if beyond := v.times - freeCorrections; beyond >= 0 {
+		v.until = now.Add(min(r.wait<<min(beyond, 10), maxWait))
 	}
 	return false
 }
 
 // err returns an error about another writer of a definition, with the same text as long as it writes, or nil if there
 // is none.
-func (r *rivals) err(name string) error {
+func (r *otherWriters) err(name string) error {
 	v := r.seen[name]
-	if v == nil || v.times < freely || r.now().Sub(v.last) >= quiet {
+	if v == nil || v.times < freeCorrections || r.now().Sub(v.last) >= quiet {
 		return nil
 	}
 	return fmt.Errorf("the definition %s: another program repeatedly sets the conversion to %s, and it is corrected less and less often: "+

@@ -67,9 +67,9 @@ func TestExcluded(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			class := al2023(zone)
 			test.change(class)
-			assortment := assort(t, sold([]catalog.Type{test.it}, zone), class, nil)
-			why, excluded := assortment.Excluded()[test.it.Name]
-			if catalogue := assortment.Catalogue(freeMarket()); excluded == (len(catalogue) == 1) {
+			typeSet := typeSetOf(t, sold([]catalog.Type{test.it}, zone), class, nil)
+			why, excluded := typeSet.Excluded()[test.it.Name]
+			if catalogue := typeSet.Catalogue(freeMarket()); excluded == (len(catalogue) == 1) {
 				t.Errorf("excluded %t, and %d types in the catalog", excluded, len(catalogue))
 			}
 			if excluded != (test.want != "") || !strings.Contains(why, test.want) {
@@ -82,12 +82,12 @@ func TestExcluded(t *testing.T) {
 func TestImage(t *testing.T) {
 	class := al2023("us-east-1a")
 	class.Images = append(class.Images, Image{ID: "ami-newer", Requirements: class.Images[1].Requirements})
-	assortment := assort(t, sold(catalog.Load().Types, "us-east-1a"), class, nil)
+	typeSet := typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), class, nil)
 	for name, want := range map[string]string{
 		"m5.large": "ami-amd", "m6g.large": "ami-arm", "g5.xlarge": "ami-amd-nvidia", "g5g.xlarge": "ami-arm-nvidia",
 		"inf2.xlarge": "ami-neuron", "mac2.metal": "", "m5.nonsense": "",
 	} {
-		if got := assortment.Image(name); got != want {
+		if got := typeSet.Image(name); got != want {
 			t.Errorf("%s runs %q, want %q", name, got, want)
 		}
 	}
@@ -95,8 +95,8 @@ func TestImage(t *testing.T) {
 		{Key: "kubernetes.io/arch", Operator: "NotIn", Values: []string{"amd64"}},
 		{Key: "kubernetes.io/arch", Operator: "In", Values: []string{"amd64", "arm64"}},
 	}}}
-	assortment = assort(t, sold(catalog.Load().Types, "us-east-1a"), class, nil)
-	if m5, m6g := assortment.Image("m5.large"), assortment.Image("m6g.large"); m5 != "" || m6g != "ami-twice" {
+	typeSet = typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), class, nil)
+	if m5, m6g := typeSet.Image("m5.large"), typeSet.Image("m6g.large"); m5 != "" || m6g != "ami-twice" {
 		t.Errorf("two requirements on one key: m5.large runs %q, m6g.large %q", m5, m6g)
 	}
 }
@@ -107,7 +107,7 @@ func TestSeenMemory(t *testing.T) {
 	memories.Observe(known(t, "m5.large"), "ami-amd", 7700*miB)
 	memories.Observe(known(t, "m5.xlarge"), "ami-old", 15000*miB)
 	got := map[string]int64{}
-	for _, it := range assort(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), memories.Least).Catalogue(freeMarket()) {
+	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), memories.Least).Catalogue(freeMarket()) {
 		if it.Name == "m5.large" || it.Name == "m5.xlarge" {
 			got[it.Name] = it.Capacity[memory] / miB
 			if want := it.Capacity[memory] - it.Overhead[memory]; it.Allocatable()[memory] != want {
@@ -134,7 +134,7 @@ func TestOfferings(t *testing.T) {
 	}
 	types := []catalog.Type{*known(t, "m5.large"), *known(t, "p5e.48xlarge"), *known(t, "hpc7a.12xlarge")}
 	types[1].Zones, types[2].Zones = []string{"us-east-1a"}, []string{"us-east-1a"}
-	catalogue := assort(t, types, class, nil).Catalogue(market)
+	catalogue := typeSetOf(t, types, class, nil).Catalogue(market)
 	withID := []cloud.Requirement{{Key: "topology.k8s.aws/zone-id", Operator: "In", Values: []string{"use1-az1"}}}
 	without := []cloud.Requirement{{Key: "topology.k8s.aws/zone-id", Operator: "DoesNotExist"}}
 	want := map[string][]cloud.Offering{
@@ -173,7 +173,7 @@ func TestCatalogueOrder(t *testing.T) {
 	shuffled := slices.Clone(catalog.Load().Types)
 	slices.Reverse(shuffled)
 	class := al2023("us-east-1f", "us-east-1a", "us-east-1c")
-	got := assort(t, shuffled, class, nil).Catalogue(freeMarket())
+	got := typeSetOf(t, shuffled, class, nil).Catalogue(freeMarket())
 	want := slices.Clone(got)
 	for i := range want {
 		want[i].Offerings = slices.Clone(want[i].Offerings)
@@ -182,7 +182,7 @@ func TestCatalogueOrder(t *testing.T) {
 	if !reflect.DeepEqual(want, got) { // cmp takes seconds for this amount of data
 		t.Errorf("the catalog is not in order:\n%s", cmp.Diff(want, got))
 	}
-	if ordered := assort(t, catalog.Load().Types, class, nil).Catalogue(freeMarket()); !reflect.DeepEqual(ordered, got) {
+	if ordered := typeSetOf(t, catalog.Load().Types, class, nil).Catalogue(freeMarket()); !reflect.DeepEqual(ordered, got) {
 		t.Errorf("another order of types results in another catalog:\n%s", cmp.Diff(ordered, got))
 	}
 }

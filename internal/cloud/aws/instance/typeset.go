@@ -12,17 +12,17 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// Assortment holds the types that are compatible with one class, without offerings. It is immutable, and its results
+// TypeSet holds the types that are compatible with one class, without offerings. It is immutable, and its results
 // are shared and must not be modified.
-type Assortment struct {
+type TypeSet struct {
 	class    string
-	articles []article
+	entries  []typeEntry
 	excluded map[string]string
 	images   map[string]string
 }
 
-// article is one type of the assortment.
-type article struct {
+// typeEntry is one type of the set.
+type typeEntry struct {
 	instanceType cloud.InstanceType
 	zones        []zone
 	// usage lists the capacity types in the order of the offerings.
@@ -32,9 +32,9 @@ type article struct {
 // Seen returns the minimum memory in bytes of the nodes of a type with an image. Memory.Least is an implementation.
 type Seen func(typeName, imageID string) (bytes int64, known bool)
 
-// NewAssortment determines which of the types are compatible with the class, and their attributes. If seen is nil,
+// NewTypeSet determines which of the types are compatible with the class, and their attributes. If seen is nil,
 // memory is estimated. It fails if a setting is invalid; the error names the setting.
-func NewAssortment(types []catalog.Type, class *Class, settings *Settings, seen Seen) (*Assortment, error) {
+func NewTypeSet(types []catalog.Type, class *Class, settings *Settings, seen Seen) (*TypeSet, error) {
 	if err := settings.check(); err != nil {
 		return nil, fmt.Errorf("reading the settings for instance types: %w", err)
 	}
@@ -43,26 +43,26 @@ func NewAssortment(types []catalog.Type, class *Class, settings *Settings, seen 
 		return nil, fmt.Errorf("reading EC2NodeClass %q: spec.%w", class.Name, err)
 	}
 	b := builder{class: class, settings: settings, family: familyOf(class.Family), reserved: reserved, zones: class.zones(), seen: seen}
-	a := &Assortment{class: class.Name, excluded: map[string]string{}, images: map[string]string{}}
+	a := &TypeSet{class: class.Name, excluded: map[string]string{}, images: map[string]string{}}
 	for i := range types {
 		t := &types[i]
-		made, image, why := b.article(t)
+		made, image, why := b.typeEntry(t)
 		if why != "" {
 			a.excluded[t.Name] = why
 			continue
 		}
-		a.articles = append(a.articles, made)
+		a.entries = append(a.entries, made)
 		a.images[t.Name] = image
 	}
-	slices.SortFunc(a.articles, func(x, y article) int { return strings.Compare(x.instanceType.Name, y.instanceType.Name) })
+	slices.SortFunc(a.entries, func(x, y typeEntry) int { return strings.Compare(x.instanceType.Name, y.instanceType.Name) })
 	return a, nil
 }
 
 // Excluded returns the reason for each excluded type, by name.
-func (a *Assortment) Excluded() map[string]string { return maps.Clone(a.excluded) }
+func (a *TypeSet) Excluded() map[string]string { return maps.Clone(a.excluded) }
 
 // Image returns the image for the type. It is empty if the class has no image for it or excludes the type.
-func (a *Assortment) Image(typeName string) string { return a.images[typeName] }
+func (a *TypeSet) Image(typeName string) string { return a.images[typeName] }
 
 // builder holds what all types of a class share.
 type builder struct {
@@ -74,8 +74,8 @@ type builder struct {
 	seen     Seen
 }
 
-// article returns one type, or why the class excludes it.
-func (b *builder) article(t *catalog.Type) (made article, image, why string) {
+// typeEntry returns one type, or why the class excludes it.
+func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string) {
 	for _, check := range []func(*catalog.Type) string{b.refusesSystem, b.refusesFeatures, b.refusesInterfaces} {
 		if why := check(t); why != "" {
 			return made, "", why

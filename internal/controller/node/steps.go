@@ -20,13 +20,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// stage is one step of a node's termination. Zero means done, continue. Otherwise it returns the pause before the
-// next check. A stage that is done stays done, so that every reconcile, also after a restart, runs all stages.
-type stage func(ctx context.Context, l *termination) (again time.Duration, err error)
+// terminationStep is one step of a node's termination. Zero means done, continue. Otherwise it returns the pause before
+// the next check. A stage that is done stays done, so that every reconcile, also after a restart, runs all stages.
+type terminationStep func(ctx context.Context, l *termination) (again time.Duration, err error)
 
-// stages returns the stages of a node's termination.
-func (r *Reconciler) stages() []stage {
-	return []stage{r.removeClaim, r.warn, r.cordon, r.drain, r.detach, r.terminate, r.release}
+// terminationSteps returns the steps of a node's termination.
+func (r *Reconciler) terminationSteps() []terminationStep {
+	return []terminationStep{r.removeClaim, r.warn, r.cordon, r.drain, r.detach, r.terminate, r.release}
 }
 
 // removeClaim deletes the claim of a node that a user deleted directly.

@@ -20,16 +20,16 @@ func TestRivals(t *testing.T) {
 		return apiextensionsv1.WebhookClientConfig{CABundle: []byte("authority"),
 			Service: &apiextensionsv1.ServiceReference{Namespace: name, Name: "karpenter", Path: new(Path), Port: new(int32(443))}}
 	}
-	p := &pointer{client: api, rivals: rivals{now: clock.Now, wait: 30 * time.Second}}
+	p := &pointer{client: api, writers: otherWriters{now: clock.Now, wait: 30 * time.Second}}
 	var told error
-	written := func(rounds int, apart time.Duration, rival bool) (times int) {
+	written := func(rounds int, apart time.Duration, other bool) (times int) {
 		t.Helper()
 		for range rounds {
 			clock.SetTime(clock.Now().Add(apart))
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
 				t.Fatal(err)
 			}
-			if theirs := config("other"); rival {
+			if theirs := config("other"); other {
 				d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter,
 					Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &theirs, ConversionReviewVersions: []string{"v1"}}}
 				if err := api.Update(t.Context(), d); err != nil {
@@ -43,8 +43,8 @@ func TestRivals(t *testing.T) {
 		}
 		return times
 	}
-	if n := written(freely-1, time.Second, true); n != freely-1 || told != nil {
-		t.Errorf("written %d times in %d rounds, reported %v; want each time, and nothing reported", n, freely-1, told)
+	if n := written(freeCorrections-1, time.Second, true); n != freeCorrections-1 || told != nil {
+		t.Errorf("written %d times in %d rounds, reported %v; want each time, and nothing reported", n, freeCorrections-1, told)
 	}
 	// In an hour: one more write at once, then after half a minute, one, two, four, and every five minutes.
 	if n := written(360, 10*time.Second, true); n < 12 || n > 17 {

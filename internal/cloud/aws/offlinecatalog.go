@@ -18,12 +18,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
-// SpotStandIn is the estimate for spot prices where AWS is not called, as a fraction of the on-demand price. AWS
+// EstimatedSpotShare is the estimate for spot prices where AWS is not called, as a fraction of the on-demand price. AWS
 // advertises discounts of up to 90%. Only AWS knows the actual discount of a type in a zone.
-const SpotStandIn = 0.4
+const EstimatedSpotShare = 0.4
 
-// ShowcaseOptions are the settings of the provider that affect its instance types.
-type ShowcaseOptions struct {
+// OfflineOptions are the settings of the provider that affect its instance types.
+type OfflineOptions struct {
 	// Region is the region of the cluster, such as us-east-1.
 	Region string
 	// MemoryOverheadPercent and ReservedENIs are as in Options.
@@ -33,45 +33,45 @@ type ShowcaseOptions struct {
 	IPv6 bool
 }
 
-// Showcase computes the instance types of classes for offline use, by the same code as the provider (package instance),
-// from the embedded catalog. It has no client. Only Refresh calls AWS, with the clients that are passed to it. It is
-// safe for concurrent use.
+// OfflineCatalog computes the instance types of classes for offline use, by the same code as the provider (package
+// instance), from the embedded catalog. It has no client. Only Refresh calls AWS, with the clients that are passed to
+// it. It is safe for concurrent use.
 //
 //	embedded catalog    \
 //	memory of nodes seen -> Catalogue(class) -> []cloud.InstanceType
 //	Refresh(clients)    /
-type Showcase struct {
-	opts   ShowcaseOptions
+type OfflineCatalog struct {
+	opts   OfflineOptions
 	memory *instance.Memory
 	prices *instance.Prices
 
 	mu     sync.Mutex
-	stock  []catalog.Type
+	types  []catalog.Type
 	byName map[string]*catalog.Type
 	// unlisted is why on-demand prices are those of the embedded catalog although AWS was called.
 	unlisted error
 }
 
-// NewShowcase returns a Showcase with the embedded data.
-func NewShowcase(opts ShowcaseOptions) *Showcase {
-	s := &Showcase{opts: opts, memory: instance.NewMemory(), prices: instance.NewPrices(opts.Region, catalog.Load())}
+// NewOfflineCatalog returns a OfflineCatalog with the embedded data.
+func NewOfflineCatalog(opts OfflineOptions) *OfflineCatalog {
+	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), prices: instance.NewPrices(opts.Region, catalog.Load())}
 	s.setTypes(catalog.Load().Types)
 	return s
 }
 
-func (s *Showcase) setTypes(stock []catalog.Type) {
-	byName := make(map[string]*catalog.Type, len(stock))
-	for i := range stock {
-		byName[stock[i].Name] = &stock[i]
+func (s *OfflineCatalog) setTypes(instanceTypes []catalog.Type) {
+	byName := make(map[string]*catalog.Type, len(instanceTypes))
+	for i := range instanceTypes {
+		byName[instanceTypes[i].Name] = &instanceTypes[i]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stock, s.byName = stock, byName
+	s.types, s.byName = instanceTypes, byName
 }
 
 // Observe records the memory in bytes of a registered node of the given type and image. As in the controller, it
 // replaces the estimate.
-func (s *Showcase) Observe(typeName, imageID string, bytes int64) {
+func (s *OfflineCatalog) Observe(typeName, imageID string, bytes int64) {
 	s.mu.Lock()
 	t := s.byName[typeName]
 	s.mu.Unlock()
@@ -82,11 +82,11 @@ func (s *Showcase) Observe(typeName, imageID string, bytes int64) {
 
 // Restore loads the data of the ConfigMap in which the controller stores the memory that it has seen. Invalid entries
 // are skipped and named in the error.
-func (s *Showcase) Restore(data map[string]string) error { return s.memory.Restore(data) }
+func (s *OfflineCatalog) Restore(data map[string]string) error { return s.memory.Restore(data) }
 
 // Catalogue returns the instance types of the class, based on the subnets and images in its status. If the status has
 // none, it returns a *cloud.NodeClassNotReadyError, as the provider does. An invalid setting is another error.
-func (s *Showcase) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
+func (s *OfflineCatalog) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
 		return nil, unresolved(class)
 	}
@@ -96,7 +96,7 @@ func (s *Showcase) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, e
 // Assumed returns the instance types that the class would have if it were resolved. It fills in the missing parts of
 // the status: a subnet in each of the zones, and images for every architecture of its family. assumed describes the
 // assumptions and is empty if there are none.
-func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []cloud.InstanceType, assumed string, err error) {
+func (s *OfflineCatalog) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []cloud.InstanceType, assumed string, err error) {
 	resolved := class.DeepCopy()
 	var assumptions []string
 	if len(resolved.Status.Subnets) == 0 {
@@ -115,7 +115,7 @@ func (s *Showcase) Assumed(class *awsv1.EC2NodeClass, zones []string) (types []c
 
 // zones returns the zones of the region in the catalog, or a, b and c if it has none, plus the given zones that are in
 // the region.
-func (s *Showcase) zones(given []string) []string {
+func (s *OfflineCatalog) zones(given []string) []string {
 	var zones []string
 	for _, t := range catalog.Load().Types {
 		for _, zone := range t.ZonesIn(s.opts.Region) {
@@ -137,32 +137,32 @@ func (s *Showcase) zones(given []string) []string {
 }
 
 // selling computes the instance types of a resolved class.
-func (s *Showcase) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
+func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	facts := instance.ClassOf(class)
 	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent,
 		ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6}
-	assortment, err := instance.NewAssortment(s.stockFor(&facts), &facts, &settings, s.memory.Least)
+	typeSet, err := instance.NewTypeSet(s.typesFor(&facts), &facts, &settings, s.memory.Least)
 	if err != nil {
 		return nil, err
 	}
-	return assortment.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
+	return typeSet.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
 		Unavailable: func(instance.Offer) bool { return false }}), nil
 }
 
-// stockFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be
+// typesFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be
 // offered in all zones of the class's subnets.
-func (s *Showcase) stockFor(class *instance.Class) []catalog.Type {
+func (s *OfflineCatalog) typesFor(class *instance.Class) []catalog.Type {
 	s.mu.Lock()
-	stock := s.stock
+	instanceTypes := s.types
 	s.mu.Unlock()
 	if slices.Contains(catalog.Load().Meta.ZoneRegions, s.opts.Region) || s.asked() {
-		return stock
+		return instanceTypes
 	}
 	var zones []string
 	for _, subnet := range class.Subnets {
 		zones = append(zones, subnet.Zone)
 	}
-	everywhere := slices.Clone(stock)
+	everywhere := slices.Clone(instanceTypes)
 	for i := range everywhere {
 		everywhere[i].Zones = zones
 	}
@@ -170,23 +170,23 @@ func (s *Showcase) stockFor(class *instance.Class) []catalog.Type {
 }
 
 // asked reports whether AWS has been called.
-func (s *Showcase) asked() bool {
+func (s *OfflineCatalog) asked() bool {
 	_, spot := s.prices.Updated()
 	return !spot.IsZero()
 }
 
 // spot returns the spot price from AWS, or its estimate.
-func (s *Showcase) spot(typeName, zone string) (price float64, known bool) {
+func (s *OfflineCatalog) spot(typeName, zone string) (price float64, known bool) {
 	if s.asked() {
 		return s.prices.Spot(typeName, zone)
 	}
 	price, known = s.prices.OnDemand(typeName)
-	return price * SpotStandIn, known
+	return price * EstimatedSpotShare, known
 }
 
 // Refresh loads types, zones and prices from AWS and uses them from then on. If the price list cannot be read (because
 // of missing permissions or an isolated network), on-demand prices remain those of the catalog, and Source says so.
-func (s *Showcase) Refresh(ctx context.Context, clients Clients) error {
+func (s *OfflineCatalog) Refresh(ctx context.Context, clients Clients) error {
 	calls := &discovery.Caller{Timeout: 30 * time.Second, Now: time.Now, Observe: func(discovery.Call) {}}
 	types := upkeep.NewTypes(clients.EC2, calls, catalog.Load())
 	prices := &upkeep.Prices{EC2: clients.EC2, Calls: calls, Book: s.prices, Region: s.opts.Region, Now: time.Now}
@@ -213,13 +213,13 @@ func (s *Showcase) Refresh(ctx context.Context, clients Clients) error {
 }
 
 // Source describes the origin, region and date of types and prices in one line.
-func (s *Showcase) Source() string {
+func (s *OfflineCatalog) Source() string {
 	s.mu.Lock()
 	unlisted := s.unlisted
 	s.mu.Unlock()
 	onDemandAt, spotAt := s.prices.Updated()
 	if spotAt.IsZero() {
-		return fmt.Sprintf("on demand %s; spot %.0f%% of that, which stands in for prices that only AWS knows", s.embedded(), 100*SpotStandIn)
+		return fmt.Sprintf("on demand %s; spot %.0f%% of that, which stands in for prices that only AWS knows", s.embedded(), 100*EstimatedSpotShare)
 	}
 	spot := "spot those of AWS in " + s.opts.Region + " at " + spotAt.UTC().Format(time.RFC3339)
 	switch {
@@ -233,7 +233,7 @@ func (s *Showcase) Source() string {
 }
 
 // embedded describes the prices in the catalog.
-func (s *Showcase) embedded() string {
+func (s *OfflineCatalog) embedded() string {
 	meta := catalog.Load().Meta
 	of, standIn := s.opts.Region, ""
 	if meta.PriceStamps[of] == "" {

@@ -11,16 +11,16 @@ import (
 
 // Available capacity: offerings of the pools' types, and free resources on existing nodes.
 
-// sell adds the offerings of the pools. Of the offerings of a type that accept the same specs only the cheapest
-// counts. Reserved offerings become a stock.
-func (p *problem) sell() {
-	reserved := map[string]*stock{}
+// addOfferings adds the offerings of the pools. Of the offerings of a type that accept the same specs only the cheapest
+// counts. Reserved offerings become a limited supply.
+func (p *problem) addOfferings() {
+	reserved := map[string]*limitedSupply{}
 	for _, pool := range p.snap.Pools {
 		if pool.Blocked != nil || !pool.Valid || pool.Types == nil ||
 			pool.NodeLimit != model.NoLimit && int64(pool.Nodes) >= pool.NodeLimit {
 			continue
 		}
-		p.sellFrom(pool, p.accepted(pool), reserved)
+		p.addOfferingsOf(pool, p.accepted(pool), reserved)
 	}
 }
 
@@ -61,7 +61,7 @@ func (p *problem) accepted(pool *model.Pool) [][]bitset.Set {
 	return sets
 }
 
-func (p *problem) sellFrom(pool *model.Pool, accepted [][]bitset.Set, reserved map[string]*stock) {
+func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, reserved map[string]*limitedSupply) {
 	x := pool.Types
 	for t := range x.Len() {
 		if !within(pool, x.Total[t]) {
@@ -108,13 +108,13 @@ func reservationCount(t *model.InstanceType, id string) int64 {
 	return int64(most)
 }
 
-// reserve adds a kind to the stock of its reservation.
-func (p *problem) reserve(k *kind, id string, count int64, reserved map[string]*stock) {
+// reserve adds a kind to the limited supply of its reservation.
+func (p *problem) reserve(k *kind, id string, count int64, reserved map[string]*limitedSupply) {
 	s := reserved[id]
 	if s == nil {
-		s = &stock{}
+		s = &limitedSupply{}
 		reserved[id] = s
-		p.stocks = append(p.stocks, s)
+		p.limited = append(p.limited, s)
 	}
 	s.count = max(s.count, count)
 	s.kinds = append(s.kinds, k)
@@ -136,7 +136,7 @@ func (p *problem) keep() {
 			}
 		}
 		if !k.specs.Empty() {
-			p.stocks = append(p.stocks, &stock{count: 1, owned: true, kinds: []*kind{k}})
+			p.limited = append(p.limited, &limitedSupply{count: 1, owned: true, kinds: []*kind{k}})
 		}
 	}
 }
