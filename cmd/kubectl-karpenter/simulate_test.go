@@ -707,8 +707,8 @@ func TestSimulateSpotShare(t *testing.T) {
 	}
 }
 
-// TestSimulateNobodyWaits checks that an answer without a pod gives the reason: all pods that were read have nodes.
-func TestSimulateNobodyWaits(t *testing.T) {
+// TestSimulateNoPodWaits checks that an answer without a pod gives the reason: all pods that were read have nodes.
+func TestSimulateNoPodWaits(t *testing.T) {
 	pod := func(name, node, phase string) string {
 		return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {nodeName: '" + node + "', containers: [{name: c, image: i}]}\nstatus: {phase: " + phase + "}\n"
 	}

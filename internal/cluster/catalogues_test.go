@@ -68,9 +68,9 @@ func TestCataloguesAreShared(t *testing.T) {
 	}
 }
 
-// TestSlowCatalogueKeepsNobodyWaiting checks that a provider that hangs for one pool does not delay the other pool,
+// TestSlowCatalogDelaysNoCaller checks that a provider that hangs for one pool does not delay the other pool,
 // and that an error keeps the existing catalog.
-func TestSlowCatalogueKeepsNobodyWaiting(t *testing.T) {
+func TestSlowCatalogDelaysNoCaller(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}, blocked: map[string]bool{"slow": true}, errs: map[string]error{}}
 	s := newStore(t, Config{Provider: provider, Options: Options{
 		Catalogue: 10 * time.Millisecond, CatalogueTimeout: 50 * time.Millisecond, CatalogueRetry: time.Millisecond,

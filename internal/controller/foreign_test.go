@@ -53,9 +53,9 @@ func (w *world) createOtherClass() {
 	})
 }
 
-// testPoolOfNobody covers a pool that a controller of another provider once marked ready, and that has no controller
+// testPoolWithoutController covers a pool that a controller of another provider once marked ready, and that has no controller
 // now. The pool is reported as not managed, and becomes ready again when such a controller starts.
-func testPoolOfNobody(t *testing.T, s *apiServer) {
+func testPoolWithoutController(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.ClassRecheck = 100 * time.Millisecond
 	w.createOtherClass()

@@ -74,7 +74,7 @@ func TestControllers(t *testing.T) {
 		{"a node removed by force may come back", testNodeComesBack},
 		{"the pool's label is put back", testPoolLabel},
 		{"a pool's conditions", testPoolConditions},
-		{"a pool without a controller", testPoolOfNobody},
+		{"a pool without a controller", testPoolWithoutController},
 		{"two providers side by side", testPoolsSideBySide},
 		{"a pool's counts", testPoolCounts},
 		{"hashes of another version are stamped again", testPoolHash},

@@ -226,7 +226,8 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 			what += "; it is being deleted and cannot be removed"
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
-			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinalizer(at, karpv1.FinalizerTermination)+"'"))
+			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinalizer(at,
+				karpv1.FinalizerTermination)+"'"))
 	}
 	return list
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// TestResumedReplacementSaysForWhom verifies that a replacement that a resumed command launches records the pods for
+// TestResumedReplacementNamesItsPods verifies that a replacement that a resumed command launches records the pods for
 // which the command needs it.
-func TestResumedReplacementSaysForWhom(t *testing.T) {
+func TestResumedReplacementNamesItsPods(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := karpv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

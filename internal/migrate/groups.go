@@ -73,7 +73,7 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		written := groupOfNode(i.root)
 		name := objectName(written)
 		switch {
-		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil, ofNobody(i.root):
+		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil, withoutOwner(i.root):
 			continue
 		case name == "":
 			alone = append(alone, i.name)
@@ -129,8 +129,8 @@ func groupOfNode(node *yaml.Node) string {
 	return ""
 }
 
-// ofNobody reports whether a node belongs to no group: Fargate, or the control plane.
-func ofNobody(node *yaml.Node) bool {
+// withoutOwner reports whether a node belongs to no group: Fargate, or the control plane.
+func withoutOwner(node *yaml.Node) bool {
 	labels := at(node, "metadata", "labels")
 	return text(at(labels, "eks.amazonaws.com/compute-type")) == "fargate" || at(labels,
 		"node-role.kubernetes.io/control-plane") != nil || at(labels, "node-role.kubernetes.io/master") != nil

@@ -200,9 +200,9 @@ func TestLabelsOfNodes(t *testing.T) {
 	}
 }
 
-// TestNodesOfNobody verifies that no pool is proposed for the control plane and for Fargate, and that the pool does
+// TestNodesWithoutOwner verifies that no pool is proposed for the control plane and for Fargate, and that the pool does
 // not get a temporary taint.
-func TestNodesOfNobody(t *testing.T) {
+func TestNodesWithoutOwner(t *testing.T) {
 	node := func(name, labels, taint string) string {
 		return "---\napiVersion: v1\nkind: Node\nmetadata: {name: " + name + ", labels: {kops.k8s.io/instancegroup: " + name + ", kubernetes.io/os: linux, node.kubernetes.io/instance-type: m5.large, " + labels + "}}\nspec: {taints: [{key: " + taint + ", effect: NoSchedule}]}\n"
 	}

@@ -138,7 +138,8 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 		p.key, p.typeSet, p.catalogue = key, typeSet, nil
 	}
 	if state := s.state(); p.catalogue == nil || !p.offerings.holds(state, s.now()) {
-		p.catalogue = p.typeSet.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot, Unavailable: s.unavailable.Has})
+		p.catalogue = p.typeSet.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
+			Unavailable: s.unavailable.Has})
 		p.offerings = state
 	}
 	return classTypes{p.typeSet, p.catalogue}, nil

@@ -152,7 +152,7 @@ func TestWhatIsNotShownYetHasNotDrifted(t *testing.T) {
 }
 
 // Drift of machines that were listed is determined without further calls to EC2.
-func TestDriftOfListedMachinesAsksNobody(t *testing.T) {
+func TestDriftOfListedMachinesMakesNoCall(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	var claims []*karpv1.NodeClaim

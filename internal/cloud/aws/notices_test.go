@@ -120,7 +120,10 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 		t.Fatalf("%d changes before any notice", len(changes))
 	}
 	open := func() int {
-		return len(slices.DeleteFunc(p.OfferingStates(), func(s OfferingState) bool { return !s.Available || s.CapacityType != karpv1.CapacityTypeSpot }))
+		return len(slices.DeleteFunc(p.OfferingStates(), func(s OfferingState) bool {
+			return !s.Available ||
+				s.CapacityType != karpv1.CapacityTypeSpot
+		}))
 	}
 	before := open()
 	p.markUnavailable(interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})

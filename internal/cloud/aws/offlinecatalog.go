@@ -219,7 +219,8 @@ func (s *OfflineCatalog) Source() string {
 	s.mu.Unlock()
 	onDemandAt, spotAt := s.prices.Updated()
 	if spotAt.IsZero() {
-		return fmt.Sprintf("on demand %s; spot %.0f%% of that, which stands in for prices that only AWS knows", s.embedded(), 100*EstimatedSpotShare)
+		return fmt.Sprintf("on demand %s; spot %.0f%% of that, which stands in for prices that only AWS knows", s.embedded(),
+			100*EstimatedSpotShare)
 	}
 	spot := "spot those of AWS in " + s.opts.Region + " at " + spotAt.UTC().Format(time.RFC3339)
 	switch {

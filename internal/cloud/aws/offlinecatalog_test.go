@@ -74,7 +74,8 @@ func TestOfflineCatalogEqualsProvider(t *testing.T) {
 	}
 	for _, sold := range got {
 		for _, o := range sold.Offerings {
-			if onDemand, known := s.prices.OnDemand(sold.Name); o.CapacityType == karpv1.CapacityTypeSpot && known && spot[sold.Name+" "+o.Zone] != onDemand*EstimatedSpotShare {
+			if onDemand, known := s.prices.OnDemand(sold.Name); o.CapacityType == karpv1.CapacityTypeSpot && known &&
+				spot[sold.Name+" "+o.Zone] != onDemand*EstimatedSpotShare {
 				t.Fatalf("%s in %s as spot costs %v, on demand %v", sold.Name, o.Zone, spot[sold.Name+" "+o.Zone], onDemand)
 			}
 		}

@@ -65,7 +65,7 @@ func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, pa
 	switch {
 	case ready != nil && ready.Reason == karpv1.ReasonOtherProvider:
 		about.asked, about.rest = time.Time{}, time.Time{}
-		note(pool, nobodyAnswered(), now)
+		note(pool, noControllerAnswered(), now)
 		return 0
 	case served == nil && !about.asked.IsZero(): // answered
 		about.rest, about.asked = about.asked.Add(afterAnswer*patience), time.Time{}
@@ -88,8 +88,8 @@ func (q *questions) weigh(pool *karpv1.NodePool, owner string, now time.Time, pa
 		return patience - waited
 	}
 	about.asked = time.Time{}
-	conditions.Set(nobodys(pool, owner))
-	note(pool, nobodyAnswered(), now)
+	conditions.Set(withoutController(pool, owner))
+	note(pool, noControllerAnswered(), now)
 	return 0
 }
 
@@ -118,7 +118,7 @@ func note(pool *karpv1.NodePool, served status.Condition, now time.Time) {
 	}
 }
 
-func nobodyAnswered() status.Condition {
+func noControllerAnswered() status.Condition {
 	return status.Condition{Status: metav1.ConditionFalse, Reason: karpv1.ReasonNotAnswered, Message: "no controller of this NodePool's cloud provider has answered"}
 }
 
@@ -128,8 +128,8 @@ func takenBack() status.Condition {
 
 const whoRuns = "a controller of another cloud provider asks whether a controller of this NodePool's provider runs; the latter removes this condition"
 
-// nobodys returns the condition of a pool that is only examined by a controller of another provider.
-func nobodys(pool *karpv1.NodePool, owner string) status.Condition {
+// withoutController returns the condition of a pool that is only examined by a controller of another provider.
+func withoutController(pool *karpv1.NodePool, owner string) status.Condition {
 	class := pool.Spec.Template.Spec.NodeClassRef
 	return no(karpv1.ConditionNodeClassReady, karpv1.ReasonOtherProvider,
 		fmt.Sprintf("node classes of the kind %s.%s are not of the cloud provider of the running controller (%s), and no controller of their provider has answered", class.Kind, class.Group, owner))

@@ -79,7 +79,7 @@ func TestForeign(t *testing.T) {
 		}},
 		"its owner is of another program, and we are started again": {true, []step{
 			{0, nil, patience, asked, fine}, {time.Minute, nil, patience, asked, fine}, // the new process does not know since when
-			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(nobodys(pool, "aws")) }, 0, told, foreign},
+			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(withoutController(pool, "aws")) }, 0, told, foreign},
 			{3 * patience, writes, afterTakeBack * patience, let, fine},
 			{4 * patience, nil, (afterTakeBack - 1) * patience, let, fine}, {5 * patience, nil, (afterTakeBack - 2) * patience, let, fine},
 			{(3 + afterTakeBack) * patience, nil, patience, asked, fine},

@@ -86,9 +86,9 @@ func TestJudgeSeatsPodsWhereTheyWerePlanned(t *testing.T) {
 	}
 }
 
-// TestJudgeCountsOnNobodyElsesPurchase checks two commands that each remove a node, of which only one launches a
+// TestJudgeIgnoresOtherLaunches checks two commands that each remove a node, of which only one launches a
 // replacement. The replacement has room for the pods of both, but it may never become a node.
-func TestJudgeCountsOnNobodyElsesPurchase(t *testing.T) {
+func TestJudgeIgnoresOtherLaunches(t *testing.T) {
 	stored := map[string]string{}
 	tell := func() *model.Snapshot {
 		b := model.NewBuilder()

@@ -45,7 +45,7 @@ func properties(t *testing.T, seed uint64) {
 		t.Fatalf("the order of the objects changes the result:\n%s", diff)
 	}
 	everyNodeHasAnAnswer(t, snap, p)
-	nobodyProtectedLeaves(t, snap, p)
+	noProtectedPodMoves(t, snap, p)
 	limitsHold(t, snap, p)
 	for _, c := range p.Commands {
 		if c.Reason == plan.Underutilized {
@@ -116,10 +116,10 @@ func everyNodeHasAnAnswer(t *testing.T, snap *model.Snapshot, p disruption.Propo
 	}
 }
 
-// nobodyProtectedLeaves checks candidates against the rules as documented for users, without the guard: protected
+// noProtectedPodMoves checks candidates against the rules as documented for users, without the guard: protected
 // nodes are kept (only the bounded drain of a node that must be removed ends whatever its pods request), budgets
 // hold, and no pod is moved to a node that is being removed.
-func nobodyProtectedLeaves(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
+func noProtectedPodMoves(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
 	t.Helper()
 	going := map[string]plan.Reason{}
 	for _, c := range p.Commands {

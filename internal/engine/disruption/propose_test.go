@@ -338,9 +338,9 @@ func TestNextWhenRoomSettles(t *testing.T) {
 	}
 }
 
-// TestNextWhenNobodyComes covers an empty node to which pods were moved that have not been bound. It is kept for a
+// TestNextWhenNoPodArrives covers an empty node to which pods were moved that have not been bound. It is kept for a
 // minute, which is the time of the next run even without events; then it is removed.
-func TestNextWhenNobodyComes(t *testing.T) {
+func TestNextWhenNoPodArrives(t *testing.T) {
 	tellOf := func(sent string) disruption.Proposal {
 		return disruption.Propose(tell(t, []string{"pool p after=0s budget=100%", "node a pool=p type=large age=5m sent=" + sent}), disruption.Options{})
 	}

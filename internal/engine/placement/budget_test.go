@@ -88,9 +88,9 @@ func crowd(impossible int) world {
 	return w
 }
 
-// TestWorkBudgetStarvesNobody: plan after plan, with launched claims in flight, every pod that fits is placed, although
+// TestWorkBudgetStarvesNoPod: plan after plan, with launched claims in flight, every pod that fits is placed, although
 // the first pods of the queue never are and cost most of the work.
-func TestWorkBudgetStarvesNobody(t *testing.T) {
+func TestWorkBudgetStarvesNoPod(t *testing.T) {
 	w := crowd(200)
 	for round := range 200 {
 		b := model.NewBuilder()

@@ -107,7 +107,8 @@ func TestSeenMemory(t *testing.T) {
 	memories.Observe(known(t, "m5.large"), "ami-amd", 7700*miB)
 	memories.Observe(known(t, "m5.xlarge"), "ami-old", 15000*miB)
 	got := map[string]int64{}
-	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), memories.Least).Catalogue(freeMarket()) {
+	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"),
+		memories.Least).Catalogue(freeMarket()) {
 		if it.Name == "m5.large" || it.Name == "m5.xlarge" {
 			got[it.Name] = it.Capacity[memory] / miB
 			if want := it.Capacity[memory] - it.Overhead[memory]; it.Allocatable()[memory] != want {

@@ -112,7 +112,7 @@ func TestAnotherComesToNothing(t *testing.T) {
 
 // If another process has recorded a current request first, that one is sent, and the addresses of the previous request
 // and of this process's current request are released.
-func TestAnotherOfSomebodyElse(t *testing.T) {
+func TestRequestOfAnotherProcess(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultFail, Action: "CreateFleet", Code: "InvalidParameterValue", Status: 400})
 		w.must(err)

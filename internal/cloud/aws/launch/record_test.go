@@ -205,7 +205,8 @@ func TestEntryOf(t *testing.T) {
 		{"no attempt", `{"batch":"b","size":2}`, "attempt is 0, want 1 or more"},
 		{"place beyond the size", `{"batch":"b","attempt":1,"size":2,"place":2}`, "place is 2 of 2"},
 	} {
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim", Annotations: map[string]string{AnnotationFleetLaunch: test.text}}}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim",
+			Annotations: map[string]string{AnnotationFleetLaunch: test.text}}}
 		_, err := RecordOf(claim)
 		if (err != nil) != (test.want != "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(),
 			`NodeClaim "claim"`)) {

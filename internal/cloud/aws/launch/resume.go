@@ -64,7 +64,8 @@ func (l *Launcher) requestAnew(ctx context.Context, p *fleetLaunch, of *pendingO
 	}
 	if err != nil {
 		if until := p.lastSendBy().Add(l.opts.Settle); l.opts.Clock.Now().Before(until) {
-			return nil, fmt.Errorf("it may have been requested until %s, and cannot be requested now: %w", p.lastSendBy().Format(time.RFC3339), err)
+			return nil, fmt.Errorf("it may have been requested until %s, and cannot be requested now: %w",
+				p.lastSendBy().Format(time.RFC3339), err)
 		}
 		return l.search(ctx, p)
 	}
