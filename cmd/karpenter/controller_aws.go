@@ -48,11 +48,11 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices; none is listened to without")
 	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
-	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that are being shifted away from (accepted; not yet acted on)")
+	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that are being shifted away from (accepted; not supported yet)")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
-	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not yet acted on)")
+	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not supported yet)")
 }
 
 // errNoClusterName may be resolved by settings of versions before v1, which are stored in the cluster.
@@ -76,7 +76,7 @@ func (a *awsOptions) check() (notes []string, err error) {
 		return nil, cli.UsageErrorf("--cluster-ca-bundle is not base64: want PEM in base64: %w", err)
 	}
 	if a.zonalShift {
-		notes = append(notes, "--enable-zonal-shift is on, which is accepted and not yet acted on")
+		notes = append(notes, "--enable-zonal-shift is on, which is accepted but not supported yet")
 	}
 	more, err := a.readGates()
 	return append(notes, more...), err
@@ -95,7 +95,7 @@ func (a *awsOptions) readGates() (notes []string, err error) {
 		case name != "NodeClassCEL":
 			notes = append(notes, "AWS feature gate "+name+" is not known and ignored")
 		case on:
-			notes = append(notes, "AWS feature gate NodeClassCEL is on, which is accepted and not yet acted on")
+			notes = append(notes, "AWS feature gate NodeClassCEL is on, which is accepted but not supported yet")
 		}
 	}
 	return notes, nil

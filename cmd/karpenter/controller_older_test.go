@@ -141,30 +141,30 @@ func TestOlderMistakes(t *testing.T) {
 		batch       time.Duration // of the batch of pods, after a start; 0: the default
 	}{
 		"nothing new": {
-			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want a whole number, 0 or more; batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want a whole number, 0 or more; batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
 				`(mend it, say it by RESERVED_ENIS, BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
 		},
 		"one by a flag": {
 			arguments: []string{"--reserved-enis=0"},
-			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
 				`(mend it, say it by BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
 		},
 		"a variable that says the default, as the chart writes it": {
 			arguments: []string{"--reserved-enis=0"}, environment: map[string]string{"BATCH_MAX_DURATION": "10s"},
-			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a time above zero such as 10s ` +
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
 				`(mend it, say it by BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
 		},
 		"both by flags, one of them the default": {
 			arguments: []string{"--reserved-enis=1", "--batch-max-duration=10s"},
 			notes: []string{
-				`batchMaxDuration is "tenseconds", want a time above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
+				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
 			},
 		},
 		"both, by a flag and a variable": {
 			arguments: []string{"--reserved-enis=1"}, environment: map[string]string{"BATCH_MAX_DURATION": "20s"}, batch: 20 * time.Second,
 			notes: []string{
 				`aws.reservedENIs is "-1", want a whole number, 0 or more; it is not used, since RESERVED_ENIS is given`,
-				`batchMaxDuration is "tenseconds", want a time above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
+				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
 				`aws.enablePodENI is "maybe", want true or false; nothing depends on it`, "nonsense is not known and ignored", "aws.clusterName is CLUSTER_NAME now",
 			},
 		},

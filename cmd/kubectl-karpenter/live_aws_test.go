@@ -49,7 +49,7 @@ spec:
   instanceProfile: nodes
   conditions: [{type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
-	builtIn = "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, which stands in for prices that only AWS knows"
+	builtIn = "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, as an estimate of prices that only AWS has"
 )
 
 // noAWS fails the test when AWS is queried.

@@ -641,7 +641,7 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 1 to 100"}},
 		{[]string{"-f", at("heavy.yaml")}, []string{"NodePool default: spec.weight: is 5000000000, want 1 to 100"}},
 		{[]string{"-f", at("half.yaml")}, []string{"Deployment web: spec.replicas: is 1.5, want a whole number"}},
-		{[]string{"-f", at("soon.yaml")}, []string{`NodePool default: spec.disruption.consolidateAfter: is "soon", want a time such as 30s, 5m or 1h30m, or Never`}},
+		{[]string{"-f", at("soon.yaml")}, []string{`NodePool default: spec.disruption.consolidateAfter: is "soon", want a duration such as 30s, 5m or 1h30m, or Never`}},
 		{[]string{"-f", at("array.json")}, []string{"array.json: document 1: is a list, want a Kubernetes object"}},
 		{[]string{"-f", at("text.yaml")}, []string{"text.yaml: document 1: is a text, want a Kubernetes object"}},
 		{[]string{"-f", at("name.yaml")}, []string{"name.yaml: document 1: metadata.name: is a JSON number, want a string"}},

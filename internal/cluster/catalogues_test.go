@@ -114,7 +114,8 @@ func TestUnreadyClassIsNoFailure(t *testing.T) {
 		defer mutex.Unlock()
 		lines = append(lines, line)
 	}, funcr.Options{})
-	unready := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Kind: "EC2NodeClass", Name: "default"}, Message: "it has not been looked at yet"}
+	unready := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Kind: "EC2NodeClass", Name: "default"},
+		Message: "it has not been checked yet"}
 	provider := &shop{errs: map[string]error{"new": fmt.Errorf("the pool sells nothing: %w", unready), "broken": errors.New("throttled")}}
 	s := newStore(t, Config{Provider: provider, Log: log})
 	run(t, s)

@@ -79,7 +79,7 @@ var faulty = []struct {
 
 	// reported once
 	{"time", poolWith("v1", "", "expireAfter: soon\n"+none), []string{`spec.template.spec.expireAfter: is "soon", want a time`}},
-	{"amount", poolWith("v1", "limits: {cpu: ten}", none), []string{`spec.limits.cpu: is "ten", want an amount`}},
+	{"amount", poolWith("v1", "limits: {cpu: ten}", none), []string{`spec.limits.cpu: is "ten", want a quantity`}},
 	{"termination", poolWith("v1", "", "terminationGracePeriod: soon\n"+none),
 		[]string{`spec.template.spec.terminationGracePeriod: is "soon", want a time`}},
 	{"no class", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: []}}}\n",

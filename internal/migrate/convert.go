@@ -174,7 +174,7 @@ func (m *migration) translate() {
 		}
 		content, ok := wire(i.root).(map[string]any)
 		if !ok {
-			i.note(Impossible, "", "has values that are not of JSON")
+			i.note(Impossible, "", "has values that are not valid JSON")
 			continue
 		}
 		items, objects = append(items, i), append(objects, &unstructured.Unstructured{Object: content})

@@ -129,7 +129,7 @@ func (e *eksctlGroup) selector() criteria {
 	if written := text(e.field("instanceSelector", "memory")); written != "" {
 		var ok bool
 		if c.memoryMiB, ok = mebibytes(written); !ok {
-			e.remark(Impossible, "instanceSelector.memory", "is %s, want an amount such as 4GiB: it is left out", written)
+			e.remark(Impossible, "instanceSelector.memory", "is %s, want a quantity such as 4GiB: it is left out", written)
 		}
 	}
 	switch arch := text(e.field("instanceSelector", "cpuArchitecture")); arch {

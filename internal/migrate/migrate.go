@@ -294,9 +294,9 @@ func (m *migration) version(i *item, group string) {
 	}
 	if wanted = group + "/" + wanted; wanted != i.apiVersion {
 		if i.apiVersion == "" {
-			i.note(Repaired, "apiVersion", "is missing; it is read as %s", wanted)
+			i.note(Repaired, "apiVersion", "is missing; it is treated as %s", wanted)
 		} else {
-			i.note(Repaired, "apiVersion", "%s has no kind %s; it is read as %s", i.apiVersion, i.kind, wanted)
+			i.note(Repaired, "apiVersion", "%s has no kind %s; it is treated as %s", i.apiVersion, i.kind, wanted)
 		}
 		set(i.root, scalar(wanted), "apiVersion")
 		i.apiVersion, i.anew = wanted, true

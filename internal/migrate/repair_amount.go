@@ -168,7 +168,7 @@ func (r *repair) amounts(path string) {
 		wanted := strings.TrimSuffix(strings.NewReplacer(" ", "", "GB", "G", "GiB", "Gi", "MB", "M", "MiB", "Mi",
 			"TB", "T", "gi", "Gi", "mi", "Mi").Replace(value), "B")
 		if _, err := karpv1.ParseQuantity(wanted); err != nil || value == "" {
-			r.note(Impossible, path+"."+name, "is %q, want an amount such as 1000 or 1000Gi", value)
+			r.note(Impossible, path+"."+name, "is %q, want a quantity such as 1000 or 1000Gi", value)
 			continue
 		}
 		node.Value = wanted

@@ -60,7 +60,7 @@ func (r *repair) selector(field, kind string) {
 	}
 	content, ok := plain(value).(map[string]any)
 	if !ok {
-		r.note(Impossible, "spec."+field, "has values that are not of JSON")
+		r.note(Impossible, "spec."+field, "has values that are not valid JSON")
 		return
 	}
 	spec, notes := v1alpha5.SelectorTerms(map[string]any{field: content})

@@ -55,7 +55,7 @@ const driftIsOn = `drift is always on; a budget of nodes "0" with reasons [Drift
 // goneValues contains those without a meaning.
 var goneValues = []goneValue{
 	{"settings.aws.enablePodENI", "pod network interfaces are always known"},
-	{"settings.aws.nodeNameConvention", "a node's name is the image's affair"},
+	{"settings.aws.nodeNameConvention", "the image determines the name of the node"},
 	{"settings.aws.assumeRoleDuration", "no role is assumed"},
 	{"settings.assumeRoleDuration", "no role is assumed"},
 	{"settings.featureGates.driftEnabled", driftIsOn},

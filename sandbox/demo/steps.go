@@ -83,7 +83,7 @@ func (d *demo) startCluster(ctx context.Context) (string, error) {
 	}
 	version, err := talk.ServerVersion()
 	if err != nil {
-		return "", fmt.Errorf("asking the API server for its version: %w", err)
+		return "", fmt.Errorf("reading the version of the API server: %w", err)
 	}
 	return version.GitVersion + " at " + d.cluster.config.Host, nil
 }

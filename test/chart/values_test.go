@@ -52,7 +52,7 @@ func TestOldValues(t *testing.T) {
 				"settings.aws.defaultInstanceProfile is settings.defaultInstanceProfile now",
 				"settings.aws.enablePodENI has no effect: pod network interfaces are always known",
 				"settings.aws.interruptionQueueName is settings.interruptionQueue now", "settings.aws.isolatedVPC is settings.isolatedVPC now",
-				"settings.aws.nodeNameConvention has no effect: a node's name is the image's affair",
+				"settings.aws.nodeNameConvention has no effect: the image determines the name of the node",
 				"settings.aws.reservedENIs is settings.reservedENIs now", "settings.aws.vmMemoryOverheadPercent is settings.vmMemoryOverheadPercent now",
 				`settings.featureGates.driftEnabled has no effect: drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`}},
 		{"0.37.yaml", map[string]string{"CLUSTER_NAME": "prod", "INTERRUPTION_QUEUE": "prod-queue", "RESERVED_ENIS": "2", "LOG_LEVEL": "debug",

@@ -64,7 +64,7 @@ func TestNotYetActedOn(t *testing.T) {
 	class := &EC2NodeClass{Spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}},
 		Kubelet: &KubeletConfiguration{MaxPods: new(intstr.FromInt32(5)), KubeReserved: map[string]string{"cpu": "0.5"}}}}
 	if got := class.NotYetActedOn(); len(got) != 0 {
-		t.Errorf("not yet acted on: %v, want nothing", got)
+		t.Errorf("not supported yet: %v, want nothing", got)
 	}
 	class.Spec = EC2NodeClassSpec{
 		AMISelectorTerms:                 []AMISelectorTerm{{Alias: "windows2022@latest"}},
@@ -79,7 +79,7 @@ func TestNotYetActedOn(t *testing.T) {
 	want := []string{"capacityReservationSelectorTerms", "placementGroupSelector", "amiFamily", "kubelet.kubeReserved.memory",
 		"kubelet.maxPods", "kubelet.systemReserved.cpu"}
 	if diff := cmp.Diff(want, class.NotYetActedOn()); diff != "" {
-		t.Errorf("not yet acted on (-want +got):\n%s", diff)
+		t.Errorf("not supported yet (-want +got):\n%s", diff)
 	}
 	if _, ok := Reserved(class.Spec.Kubelet.KubeReserved)["memory"]; ok {
 		t.Error("an expression is returned as an amount")

@@ -49,7 +49,7 @@ Templates read settings from here, not from .Values.
 {{- /* Nothing to be set any more. */}}
 {{- range $row := list
   (list "settings.aws.enablePodENI" "pod network interfaces are always known")
-  (list "settings.aws.nodeNameConvention" "a node's name is the image's affair")
+  (list "settings.aws.nodeNameConvention" "the image determines the name of the node")
   (list "settings.aws.assumeRoleDuration" "no role is assumed")
   (list "settings.assumeRoleDuration" "no role is assumed")
   (list "settings.featureGates.driftEnabled" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")

@@ -59,7 +59,7 @@ func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	case class.DeletionTimestamp != nil:
 		found.Reason, found.Message = karpv1.ReasonNodeClassTerminating, "it is being deleted"
 	case ready == nil || ready.IsUnknown() || ready.ObservedGeneration != class.Generation:
-		found.Reason, found.Message = karpv1.ReasonNodeClassReadinessUnknown, "it has not been looked at yet"
+		found.Reason, found.Message = karpv1.ReasonNodeClassReadinessUnknown, "it has not been checked yet"
 		if ready != nil && ready.Message != "" {
 			found.Message = "it is not known yet whether it is: " + ready.Message
 		}
@@ -77,7 +77,7 @@ func unresolved(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 		return found
 	}
 	return &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
-		Reason: awsv1.ReasonDependenciesNotReady, Message: "no subnet or no image of it is known"}
+		Reason: awsv1.ReasonDependenciesNotReady, Message: "none of its subnets or none of its images is known"}
 }
 
 // launchable reads the node class of a claim that is to be launched. A class that does not exist is reported as not
@@ -118,14 +118,14 @@ func (p *Provider) typesOf(ctx context.Context, class *awsv1.EC2NodeClass) (clas
 func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {
-		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
+		return nil, fmt.Errorf("listing the instance types of pool %q: %w", pool.Name, err)
 	}
 	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
-		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
+		return nil, fmt.Errorf("listing the instance types of pool %q: %w", pool.Name, err)
 	}
 	offered, err := p.typesOf(ctx, class)
 	if err != nil {
-		return nil, fmt.Errorf("listing what pool %q can launch: %w", pool.Name, err)
+		return nil, fmt.Errorf("listing the instance types of pool %q: %w", pool.Name, err)
 	}
 	return offered.types, nil
 }

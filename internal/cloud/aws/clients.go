@@ -147,5 +147,5 @@ func Reachable(ctx context.Context, clients Clients) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("asking EC2 whether it can be reached: %w", regionOf(clients.EC2.Options().Region, err))
+	return fmt.Errorf("checking whether EC2 can be reached: %w", regionOf(clients.EC2.Options().Region, err))
 }

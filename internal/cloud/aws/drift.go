@@ -24,13 +24,13 @@ import (
 func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {
-		return "", fmt.Errorf("asking whether the machine of claim %q has drifted: %w", claim.Name, err)
+		return "", fmt.Errorf("checking whether the machine of claim %q has drifted: %w", claim.Name, err)
 	}
 	if claim.Status.ProviderID == "" || !class.DeletionTimestamp.IsZero() {
 		return "", nil
 	}
 	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
-		return "", fmt.Errorf("asking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
+		return "", fmt.Errorf("checking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
 	}
 	var unknown []error
 	var unstamped error // it has no information beyond the other errors
@@ -86,7 +86,7 @@ func (p *Provider) hashDrift(_ context.Context, class *awsv1.EC2NodeClass, claim
 func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	offered, err := p.typesOf(ctx, class)
 	if err != nil {
-		return "", fmt.Errorf("asking which image claim %q would get: %w", claim.Name, err)
+		return "", fmt.Errorf("finding the image that claim %q would get: %w", claim.Name, err)
 	}
 	name := claim.Labels[corev1.LabelInstanceTypeStable]
 	image := offered.typeSet.Image(name)
@@ -95,7 +95,7 @@ func (p *Provider) imageDrift(ctx context.Context, class *awsv1.EC2NodeClass, cl
 		if why == "" {
 			why = "is not known"
 		}
-		return "", fmt.Errorf("asking which image claim %q would get: its type %q %s", claim.Name, name, why)
+		return "", fmt.Errorf("finding the image that claim %q would get: its type %q %s", claim.Name, name, why)
 	}
 	if claim.Status.ImageID != "" && claim.Status.ImageID != image {
 		return awsv1.ReasonAMIDrift, nil
@@ -115,7 +115,7 @@ func (p *Provider) networkDrift(ctx context.Context, class *awsv1.EC2NodeClass, 
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("asking for the network of claim %q: %w", claim.Name, err)
+		return "", fmt.Errorf("reading the network of claim %q: %w", claim.Name, err)
 	}
 	return misplaced(&class.Status, placement), nil
 }

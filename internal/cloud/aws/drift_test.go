@@ -48,7 +48,7 @@ var drifts = []struct {
 		c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa"
 	}, want: awsv1.ReasonAMIDrift},
 	{name: "a claim with a hash of another making, and no image found", claim: hashedBefore,
-		class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
+		class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "none of its images is known"},
 	{name: "a claim without a hash", claim: func(c *karpv1.NodeClaim) { delete(c.Annotations, awsv1.AnnotationNodeClassHash) },
 		fails: "is not updated yet"},
 	{name: "another image", claim: func(c *karpv1.NodeClaim) { c.Status.ImageID = "ami-0aaaaaaaaaaaaaaaa" }, want: awsv1.ReasonAMIDrift},
@@ -56,7 +56,7 @@ var drifts = []struct {
 		class: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"team": "a"} }, want: awsv1.ReasonNodeClassDrift},
 	{name: "a type that is not sold", claim: func(c *karpv1.NodeClaim) { c.Labels["node.kubernetes.io/instance-type"] = "x9.huge" },
 		fails: `its type "x9.huge" is not known`},
-	{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "no image of it is known"},
+	{name: "no image found", class: func(c *awsv1.EC2NodeClass) { c.Status.AMIs = nil }, fails: "none of its images is known"},
 	{name: "another security group", class: func(c *awsv1.EC2NodeClass) { c.Status.SecurityGroups[0].ID = "sg-0aaaaaaaaaaaaaaaa" },
 		want: awsv1.ReasonSecurityGroupDrift},
 	{name: "a further security group", class: func(c *awsv1.EC2NodeClass) {

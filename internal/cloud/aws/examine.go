@@ -102,9 +102,9 @@ func (e *examination) asked(err error, permission string) bool {
 	case errors.As(regionOf(e.opts.Region, err), &absent):
 		e.found(CloudUnreachable, "aws", "set AWS_REGION to the region of the cluster", "%s", absent)
 	case errors.As(err, &failed) && failed.Forbidden():
-		e.found(CloudPermissionDenied, permission, roleFix, "the controller may not do %s: %s", permission, failed)
+		e.found(CloudPermissionDenied, permission, roleFix, "the controller is not allowed to call %s: %s", permission, failed)
 	default:
-		e.found(CannotLook, permission, "retry; if the error persists, check the network between the controller and AWS, and at the health of the service", "AWS did not answer %s: %s", permission, err)
+		e.found(CannotLook, permission, "retry; if the error persists, check the network between the controller and AWS, and the health of the service", "AWS did not respond to %s: %s", permission, err)
 	}
 	return false
 }
@@ -131,7 +131,7 @@ func (e *examination) reach(ctx context.Context) bool {
 	})
 	if skew := e.opts.Clock.Now().Sub(date); !date.IsZero() && skew.Abs() > mostSkew {
 		e.found(CloudClockSkew, "clock", "synchronize the clock of this machine (chrony, NTP): AWS refuses requests that were signed more than five minutes ago",
-			"the clock here and that of AWS differ by %s", skew.Round(time.Second))
+			"the local clock and the clock of AWS differ by %s", skew.Round(time.Second))
 	}
 	var failed *call.Error
 	var absent *NoRegionError
@@ -141,12 +141,12 @@ func (e *examination) reach(ctx context.Context) bool {
 	case errors.As(regionOf(e.opts.Region, err), &absent):
 		e.found(CloudUnreachable, "aws", "set AWS_REGION to the region of the cluster", "%s", absent)
 	case errors.As(err, &failed) && failed.Kind == call.Denied && !failed.Forbidden():
-		e.found(CloudUnreachable, "aws", "look at the controller's credentials: Pod Identity or the role annotation of its service account, and the trust policy of the role",
+		e.found(CloudUnreachable, "aws", "check the controller's credentials: Pod Identity or the role annotation of its service account, and the trust policy of the role",
 			"AWS does not accept the credentials: %s", failed)
 	case failed != nil && failed.Code != "":
 		return true // AWS responds; missing permissions are found below
 	default:
-		e.found(CloudUnreachable, "aws", "look at the network, at the region (AWS_REGION), at the endpoint (AWS_ENDPOINT_URL), and for credentials (AWS_PROFILE, Pod Identity, instance metadata)",
+		e.found(CloudUnreachable, "aws", "check the network, the region (AWS_REGION), the endpoint (AWS_ENDPOINT_URL), and the credentials (AWS_PROFILE, Pod Identity, instance metadata)",
 			"AWS does not answer: %s", err)
 	}
 	return false
@@ -172,7 +172,7 @@ func (e *examination) read(ctx context.Context) {
 	var claims karpv1.NodeClaimList
 	for _, list := range []client.ObjectList{&classes, &pools, &claims} {
 		if err := e.opts.Live.List(ctx, list); err != nil {
-			e.found(CannotLook, fmt.Sprintf("%T", list), "run the doctor as a user who may list them", "cannot be listed: %s", err)
+			e.found(CannotLook, fmt.Sprintf("%T", list), "run doctor as a user that is allowed to list them", "cannot be listed: %s", err)
 		}
 	}
 	e.classes, e.pools = classes.Items, pools.Items

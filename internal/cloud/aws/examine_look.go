@@ -38,7 +38,7 @@ func (e *examination) cluster(ctx context.Context) {
 	})
 	told := err != nil // a finding about the cluster is recorded below
 	if known := call.KindOf(err) != call.NotFound; !known && e.opts.Kubernetes.Endpoint == "" {
-		e.found(ClusterUnknown, object, "set --cluster-name (settings.clusterName) to a name that `aws eks list-clusters` lists; of a cluster that is not EKS's, set --cluster-endpoint too",
+		e.found(ClusterUnknown, object, "set --cluster-name (settings.clusterName) to a name that `aws eks list-clusters` lists; for a cluster outside of EKS, also set --cluster-endpoint",
 			"EKS has no cluster %q in %s", e.opts.Cluster, e.opts.Region)
 	} else if known {
 		e.asked(err, permission)
@@ -47,7 +47,7 @@ func (e *examination) cluster(ctx context.Context) {
 	var same *call.Error // the facts make only this call
 	if err != nil && !(told && errors.As(err, &same)) {
 		e.found(CannotLook, object, "set --cluster-endpoint and --cluster-ca-bundle, or allow "+permission,
-			"what nodes are told of the cluster is not known: %s", err)
+			"the cluster data for nodes is not known: %s", err)
 	}
 	e.versions(object, version)
 }
@@ -60,11 +60,11 @@ func (e *examination) versions(object, ofEKS string) {
 	}
 	if ofEKS != "" && !strings.HasPrefix(ofEKS+".", here+".") {
 		e.found(ClusterDiffers, object, "set --cluster-name (settings.clusterName) to the name of this cluster, or point the doctor's kubeconfig to that one",
-			"EKS says that cluster %s has Kubernetes %s, and the API server here has %s", e.opts.Cluster, ofEKS, here)
+			"EKS reports Kubernetes %[2]s for cluster %[1]s, and this API server has %[3]s", e.opts.Cluster, ofEKS, here)
 	}
 	if !discovery.Supported(here) {
-		e.found(VersionUntried, object, "upgrade the cluster or the controller, so that both know each other",
-			"the cluster has Kubernetes %s; tried are %s", here, discovery.SupportedVersions)
+		e.found(VersionUntried, object, "upgrade the cluster or the controller, so that they are compatible",
+			"the cluster has Kubernetes %s; tested versions are %s", here, discovery.SupportedVersions)
 	}
 }
 
@@ -117,8 +117,8 @@ func (e *examination) queue(ctx context.Context) {
 	if errors.As(err, &failed) && (failed.Kind == call.NotFound || strings.Contains(failed.Code,
 		"NonExistentQueue") || failed.Code == "QueueDoesNotExist") {
 		e.found(QueueMissing, "queue/"+e.opts.Queue,
-			"make the queue and its rules (docs/aws.md), or set --interruption-queue (settings.interruptionQueue) to the one that is there",
-			"there is no queue %q in this account and region: no interruption notices are received", e.opts.Queue)
+			"create the queue and its rules (docs/aws.md), or set --interruption-queue (settings.interruptionQueue) to the existing queue",
+			"the queue %q does not exist in this account and region: no interruption notices are received", e.opts.Queue)
 		return
 	}
 	if !e.asked(err, "sqs:GetQueueUrl") {
@@ -163,7 +163,7 @@ func (e *examination) network(ctx context.Context, class *awsv1.EC2NodeClass) bo
 		e.found(SubnetsMissing, object, "give subnets the tags, or correct spec.subnetSelectorTerms: aws ec2 create-tags --resources SUBNET-ID --tags Key=KEY,Value=VALUE",
 			"no subnet of %s has %s", e.opts.Region, subnetWants(class))
 	} else if subnets[0].Free == 0 { // the subnet with the most free addresses
-		e.found(SubnetsFull, object, "add subnets, or free addresses: nothing can be launched",
+		e.found(SubnetsFull, object, "add subnets, or free addresses: no instance can be launched",
 			"none of the %d subnets has a free address", len(subnets))
 	}
 	groups, err := e.sources.Groups.Find(ctx, class)
@@ -226,7 +226,7 @@ func (e *examination) images(ctx context.Context, class *awsv1.EC2NodeClass) boo
 		e.found(ImagesMissing, object, fix, "%s", unsupported)
 		return false
 	case err != nil && call.KindOf(err) == call.NotFound, err == nil && len(images) == 0:
-		e.found(ImagesMissing, object, fix, "no image for Kubernetes %s is what the class asks for", e.facts.Version)
+		e.found(ImagesMissing, object, fix, "no image for Kubernetes %s matches the class", e.facts.Version)
 		return false
 	}
 	permission := "ec2:DescribeImages"
@@ -261,8 +261,8 @@ func (e *examination) profile(ctx context.Context, class *awsv1.EC2NodeClass) bo
 	role := class.Spec.Role[strings.LastIndexByte(class.Spec.Role, '/')+1:]
 	switch {
 	case call.KindOf(err) == call.NotFound:
-		e.found(ProfileMissing, object, "make the instance profile, or name another in spec.instanceProfile; one of spec.role is made again by the controller within a quarter of an hour",
-			"there is no instance profile %q: instances cannot be launched with it", name)
+		e.found(ProfileMissing, object, "create the instance profile, or specify another in spec.instanceProfile; the controller creates the one of spec.role again within 15 minutes",
+			"the instance profile %q does not exist: instances cannot be launched with it", name)
 	case !e.asked(err, permission):
 	case len(roles) == 0, role != "" && !slices.Contains(roles, role):
 		e.found(ProfileWithoutRole, object, fmt.Sprintf("aws iam add-role-to-instance-profile --instance-profile-name %s --role-name ROLE", name),
@@ -286,7 +286,7 @@ func (e *examination) launch(ctx context.Context, of *awsv1.EC2NodeClass) {
 	case errors.As(err, &refused) && refused.Denied:
 		e.found(CloudPermissionDenied, "ec2nodeclass/"+of.Name, roleFix, "%s", refused.Message)
 	case refused != nil:
-		e.found(LaunchRefused, "ec2nodeclass/"+of.Name, "correct the class as the message says", "%s", refused.Message)
+		e.found(LaunchRefused, "ec2nodeclass/"+of.Name, "correct the class as described in the message", "%s", refused.Message)
 	default:
 		e.asked(err, "ec2:RunInstances")
 	}
@@ -323,7 +323,7 @@ func (e *examination) machines(ctx context.Context) {
 			fmt.Sprintf("aws ec2 create-tags --resources %s --tags Key=%s,Value=%s Key=%s,Value=%s Key=%s,Value=%s", id,
 				awsv1.TagCluster, e.opts.Cluster, awsv1.TagNodePool,
 				c.Labels[karpv1.LabelNodePool], awsv1.TagNodeClass, c.Spec.NodeClassRef.Name),
-			"its instance %s has lost a tag by which the cluster's instances are found (%s, %s, %s): the controller takes it for gone",
+			"its instance %s has lost a tag by which the cluster's instances are found (%s, %s, %s): the controller treats it as gone",
 			id, awsv1.TagCluster, awsv1.TagNodePool, awsv1.TagNodeClass)
 	}
 }

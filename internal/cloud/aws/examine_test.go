@@ -165,7 +165,8 @@ func (w *ward) sicknesses() []sickness {
 		{"the clock", []string{"CloudClockSkew clock"}, "differ by 3m", func() func() {
 			return w.with(func(o *Options) { o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute)) })
 		}},
-		{"no permission to read subnets", []string{"CloudPermissionDenied ec2:DescribeSubnets"}, "may not do ec2:DescribeSubnets",
+		{"no permission to read subnets", []string{"CloudPermissionDenied ec2:DescribeSubnets"},
+			"is not allowed to call ec2:DescribeSubnets",
 			deny("ec2", "DescribeSubnets")},
 		{"no permission to read images", []string{"CloudPermissionDenied ec2:DescribeImages"}, "UnauthorizedOperation",
 			deny("ec2", "DescribeImages")},
@@ -180,7 +181,7 @@ func (w *ward) sicknesses() []sickness {
 		{"no permission to receive", []string{"CloudPermissionDenied sqs:ReceiveMessage"}, "ReceiveMessage", deny("sqs", "ReceiveMessage")},
 		{"no permission to delete messages", []string{"CloudPermissionDenied sqs:DeleteMessage"}, "DeleteMessage",
 			deny("sqs", "DeleteMessageBatch")},
-		{"no queue", []string{"QueueMissing queue/elsewhere"}, `no queue "elsewhere"`,
+		{"no queue", []string{"QueueMissing queue/elsewhere"}, `the queue "elsewhere" does not exist`,
 			func() func() { return w.with(func(o *Options) { o.Queue = "elsewhere" }) }},
 		{"no such cluster", []string{"ClusterUnknown cluster/elsewhere"}, `EKS has no cluster "elsewhere"`, func() func() {
 			return w.with(func(o *Options) {
@@ -188,11 +189,12 @@ func (w *ward) sicknesses() []sickness {
 				o.Kubernetes = discovery.Kubernetes{CABundle: "UEVN", Version: func(context.Context) (string, error) { return "1.36", nil }}
 			})
 		}},
-		{"another cluster", []string{"ClusterDiffers cluster/sandbox"}, "has Kubernetes 1.36, and the API server here has 1.35", func() func() {
-			return w.with(func(o *Options) {
-				o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "v1.35.2", nil }}
-			})
-		}},
+		{"another cluster", []string{"ClusterDiffers cluster/sandbox"},
+			"EKS reports Kubernetes 1.36 for cluster sandbox, and this API server has 1.35", func() func() {
+				return w.with(func(o *Options) {
+					o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "v1.35.2", nil }}
+				})
+			}},
 		{"the clock, and an API server that does not answer", []string{"CannotLook cluster/sandbox", "CloudClockSkew clock"},
 			"no version today", func() func() {
 				return w.with(func(o *Options) {
@@ -200,10 +202,10 @@ func (w *ward) sicknesses() []sickness {
 					o.Kubernetes = discovery.Kubernetes{Version: func(context.Context) (string, error) { return "", errors.New("no version today") }}
 				})
 			}},
-		{"no permission to ask EKS", []string{"CloudPermissionDenied eks:DescribeCluster"}, "may not do eks:DescribeCluster",
+		{"no permission to ask EKS", []string{"CloudPermissionDenied eks:DescribeCluster"}, "is not allowed to call eks:DescribeCluster",
 			deny("eks", "DescribeCluster")},
 		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"},
-			"tried are 1.26 to 1.36", func() func() {
+			"tested versions are 1.26 to 1.36", func() func() {
 				w.sim.SetCluster(awssim.Cluster{Version: "1.37"})
 				return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
 			}},
@@ -233,7 +235,7 @@ func (w *ward) sicknesses() []sickness {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: "ami-0123456789abcdef0"}}
 			})
 		}},
-		{"no profile", []string{"ProfileMissing ec2nodeclass/default"}, `no instance profile "elsewhere"`, func() func() {
+		{"no profile", []string{"ProfileMissing ec2nodeclass/default"}, `the instance profile "elsewhere" does not exist`, func() func() {
 			return w.edit(func(c *awsv1.EC2NodeClass) {
 				c.Spec.Role, c.Spec.InstanceProfile = "", aws.String("elsewhere")
 			})
@@ -249,7 +251,7 @@ func (w *ward) sicknesses() []sickness {
 				c.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: "sg-0123456789abcdef0"}}
 			})
 		}},
-		{"a lost tag", []string{"TagsMissing nodeclaim/claim"}, "the controller takes it for gone", func() func() {
+		{"a lost tag", []string{"TagsMissing nodeclaim/claim"}, "the controller treats it as gone", func() func() {
 			tag := func(value string) {
 				id, _ := instanceOf(w.claimNow().Status.ProviderID)
 				_, err := w.clients.EC2.CreateTags(context.Background(),
@@ -259,7 +261,7 @@ func (w *ward) sicknesses() []sickness {
 			tag("elsewhere")
 			return func() { tag(testCluster) }
 		}},
-		{"AWS does not answer something", []string{"CannotLook sqs:GetQueueUrl"}, "AWS did not answer", func() func() {
+		{"AWS does not answer something", []string{"CannotLook sqs:GetQueueUrl"}, "AWS did not respond", func() func() {
 			return w.fault(awssim.Fault{Kind: awssim.FaultFail, Service: "sqs", Action: "GetQueueUrl", Code: "SomethingElse",
 				Status: http.StatusBadRequest})
 		}},

@@ -22,7 +22,7 @@ func KubernetesOf(asked discovery.Kubernetes, config *rest.Config, reader client
 		if len(bundle) == 0 && config.CAFile != "" {
 			var err error
 			if bundle, err = os.ReadFile(config.CAFile); err != nil {
-				return asked, fmt.Errorf("reading the certificates that nodes are told: %w", err)
+				return asked, fmt.Errorf("reading the certificate authority for nodes: %w", err)
 			}
 		}
 		asked.CABundle = base64.StdEncoding.EncodeToString(bundle)
@@ -46,7 +46,7 @@ func KubernetesOf(asked discovery.Kubernetes, config *rest.Config, reader client
 func serverVersion(config *rest.Config) (func(context.Context) (string, error), error) {
 	client, err := clientdiscovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the question for the version of Kubernetes: %w", err)
+		return nil, fmt.Errorf("setting up the request for the Kubernetes version: %w", err)
 	}
 	return func(context.Context) (string, error) {
 		server, err := client.ServerVersion()

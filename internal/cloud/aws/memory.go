@@ -63,7 +63,7 @@ func (o observer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	if news {
 		o.opts.Changed()
-		ctrl.LoggerFrom(ctx).V(1).Info("learnt the memory of an instance type", "instanceType", t.Name, "bytes", bytes)
+		ctrl.LoggerFrom(ctx).V(1).Info("recorded the memory of an instance type", "instanceType", t.Name, "bytes", bytes)
 	}
 	// Versions are compared, because an observation that could not be stored is not new the second time.
 	if o.memory.Version() == o.stored.Load() {
@@ -82,7 +82,7 @@ func (p *Provider) storeMemory(ctx context.Context, keep func(imageID string) bo
 	}
 	before := p.memory.Version()
 	if unreadable := p.memory.Restore(found.Data); unreadable != nil {
-		ctrl.LoggerFrom(ctx).Error(unreadable, "what cannot be read is left out")
+		ctrl.LoggerFrom(ctx).Error(unreadable, "entries that cannot be read are omitted")
 	}
 	p.memory.Retain(keep)
 	version, changed := p.memory.Version(), found.DeepCopy()

@@ -203,7 +203,7 @@ func (s *OfflineCatalog) Refresh(ctx context.Context, clients Clients) error {
 		return err
 	}
 	if !s.asked() {
-		return fmt.Errorf("refreshing spot prices: EC2 answered that there are none in %s", s.opts.Region)
+		return fmt.Errorf("refreshing spot prices: EC2 returned none for %s", s.opts.Region)
 	}
 	s.setTypes(types.Current())
 	s.mu.Lock()
@@ -219,13 +219,13 @@ func (s *OfflineCatalog) Source() string {
 	s.mu.Unlock()
 	onDemandAt, spotAt := s.prices.Updated()
 	if spotAt.IsZero() {
-		return fmt.Sprintf("on demand %s; spot %.0f%% of that, which stands in for prices that only AWS knows", s.embedded(),
+		return fmt.Sprintf("on demand %s; spot %.0f%% of that, as an estimate of prices that only AWS has", s.embedded(),
 			100*EstimatedSpotShare)
 	}
 	spot := "spot those of AWS in " + s.opts.Region + " at " + spotAt.UTC().Format(time.RFC3339)
 	switch {
 	case unlisted != nil:
-		return fmt.Sprintf("on demand %s (the price list cannot be asked: %s); %s", s.embedded(),
+		return fmt.Sprintf("on demand %s (the price list cannot be read: %s); %s", s.embedded(),
 			strings.ReplaceAll(unlisted.Error(), "\n", "; "), spot)
 	case onDemandAt.IsZero():
 		return fmt.Sprintf("on demand %s (the price list has none of this region); %s", s.embedded(), spot)
@@ -238,7 +238,7 @@ func (s *OfflineCatalog) embedded() string {
 	meta := catalog.Load().Meta
 	of, standIn := s.opts.Region, ""
 	if meta.PriceStamps[of] == "" {
-		of, standIn = "us-east-1", ", which stand in for those of "+s.opts.Region
+		of, standIn = "us-east-1", ", used as estimates for "+s.opts.Region
 	}
 	day, _, _ := strings.Cut(meta.PriceStamps[of], "T")
 	return "those built in, of " + of + " on " + day + standIn

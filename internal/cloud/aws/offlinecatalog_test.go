@@ -86,7 +86,7 @@ func TestOfflineCatalogEqualsProvider(t *testing.T) {
 func TestOfflineCatalogRefreshed(t *testing.T) {
 	w := newWorld(t)
 	s := newOfflineCatalog("us-east-1")
-	if source := s.Source(); source != "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, which stands in for prices that only AWS knows" {
+	if source := s.Source(); source != "on demand those built in, of us-east-1 on 2026-07-20; spot 40% of that, as an estimate of prices that only AWS has" {
 		t.Errorf("embedded: %q", source)
 	}
 	check(t, s.Refresh(t.Context(), w.patient()))
@@ -125,7 +125,7 @@ func TestOfflineCatalogCannotAsk(t *testing.T) {
 	s := newOfflineCatalog("us-east-1")
 	check(t, s.Refresh(t.Context(), w.patient()))
 	if source := s.Source(); !strings.Contains(source,
-		"on demand those built in, of us-east-1 on 2026-07-20 (the price list cannot be asked: ") || !strings.Contains(source,
+		"on demand those built in, of us-east-1 on 2026-07-20 (the price list cannot be read: ") || !strings.Contains(source,
 		"; spot those of AWS in us-east-1 at ") {
 		t.Errorf("without the price list: %q", source)
 	}
@@ -152,7 +152,7 @@ func TestOfflineCatalogAssumes(t *testing.T) {
 		{"us-east-1", "a subnet in each of us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e, us-east-1f, and images for every type",
 			"on demand those built in, of us-east-1 on 2026-07-20;", nil},
 		{"eu-central-1", "a subnet in each of eu-central-1a, eu-central-1b, eu-central-1c, eu-central-1d, and images for every type",
-			"on demand those built in, of us-east-1 on 2026-07-20, which stand in for those of eu-central-1;",
+			"on demand those built in, of us-east-1 on 2026-07-20, used as estimates for eu-central-1;",
 			[]string{"eu-central-1d", "us-west-2a"}},
 	} {
 		s := newOfflineCatalog(c.region)

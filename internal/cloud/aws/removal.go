@@ -50,7 +50,7 @@ func (p *Provider) mayReplace(ctx context.Context, failing []interruption.Decisi
 		may[instances[i]] = answer
 	}
 	if err != nil {
-		errs = append(errs, fmt.Errorf("asking whether claims of failing instances may be removed: %w", err))
+		errs = append(errs, fmt.Errorf("checking whether claims of failing instances may be removed: %w", err))
 	}
 	return may, errors.Join(errs...)
 }

@@ -40,15 +40,15 @@ func (p *Provider) rounds(log logr.Logger) *upkeep.Rounds {
 	parts.ForgetMemory = p.forgetMemory
 	if !p.opts.IsolatedVPC {
 		parts.Profiles = &upkeep.Profiles{Client: p.opts.Live, Unused: p.sources.Profiles.Collect, Deleted: func(names []string) {
-			log.Info("deleted instance profiles that nothing uses", "names", names)
+			log.Info("deleted unused instance profiles", "names", names)
 		}}
 	}
 	return &upkeep.Rounds{List: upkeep.Standard(parts), Clock: p.opts.Clock, Failed: func(round string, err error) {
 		if err != nil {
-			log.Error(err, "a round of upkeep failed; it is tried again", "round", round)
+			log.Error(err, "a periodic task failed; it is retried", "round", round)
 			return
 		}
-		log.Info("a round of upkeep works again", "round", round)
+		log.Info("a periodic task succeeded again", "round", round)
 	}}
 }
 
@@ -57,7 +57,7 @@ func (p *Provider) refreshed(log logr.Logger) upkeep.Parts {
 	types := upkeep.NewTypes(p.opts.Clients.EC2, p.sources.Calls, catalog.Load())
 	prices := &upkeep.Prices{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Book: p.prices, Region: p.opts.Region, Now: p.opts.Clock.Now,
 		Rejected: func(kind string, merged instance.Merged) {
-			log.Info("left out prices that cannot be", "kind", kind, "count", merged.RejectedCount, "some", merged.Rejected)
+			log.Info("ignored implausible prices", "kind", kind, "count", merged.RejectedCount, "some", merged.Rejected)
 		}}
 	if !p.opts.IsolatedVPC && p.opts.Clients.Pricing != nil {
 		prices.Pricing = p.opts.Clients.Pricing

@@ -21,7 +21,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	}
 	b, err := p.class(ctx, classRef(claim.Spec.NodeClassRef))
 	if err != nil {
-		return "", fmt.Errorf("asking whether the machine of claim %q has drifted: %w", claim.Name, err)
+		return "", fmt.Errorf("checking whether the machine of claim %q has drifted: %w", claim.Name, err)
 	}
 	if claim.Status.ImageID != b.image {
 		return ImageDrift, nil

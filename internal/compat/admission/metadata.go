@@ -60,7 +60,7 @@ func unreadable(value any, err error) string {
 	case want == "":
 		want = "a whole number"
 	case wrong.Type.Kind() == reflect.String && typeOf(value) == "object":
-		return "has a value of type " + wrong.Value + ", want texts only: put it in quotes"
+		return "has a value of type " + wrong.Value + ", want strings only: put it in quotes"
 	case wrong.Type.Kind() == reflect.String:
 		want += ": put it in quotes"
 	}

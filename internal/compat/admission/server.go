@@ -69,7 +69,7 @@ func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 	}
 	encoded, err := json.Marshal(object)
 	if err != nil {
-		return []Refusal{{"", "has values that are not of JSON"}}, nil
+		return []Refusal{{"", "has values that are not valid JSON"}}, nil
 	}
 	var copied map[string]any
 	if err := utiljson.Unmarshal(encoded, &copied); err != nil { // integers become int64, as on a server

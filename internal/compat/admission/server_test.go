@@ -56,7 +56,8 @@ var refused = []struct {
 	{"name that the server cannot make", pool, []string{"{name: default}\nspec", "{generateName: A-}\nspec"}, [][2]string{{"metadata.name", `is "A-x1y2z"`}}},
 	{"schedule", pool + "  disruption: {budgets: [{nodes: '1', schedule: never, duration: 1h}]}\n", nil, [][2]string{{"spec.disruption.budgets[0].schedule", `is "never", want a cron schedule such as 0 9 * * mon-fri, or @daily`}}},
 	{"namespace", pool, []string{"{name: default}\nspec", "{name: default, namespace: a}\nspec"}, [][2]string{{"metadata.namespace", "not allowed on this type"}}},
-	{"label that is a number", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: 5}}\nspec"}, [][2]string{{"metadata.labels", "want texts only: put it in quotes"}}},
+	{"label that is a number", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: 5}}\nspec"},
+		[][2]string{{"metadata.labels", "want strings only: put it in quotes"}}},
 	{"label that no label may be", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: b c}}\nspec"}, [][2]string{{"metadata.labels", `is "b c"`}}},
 	{"unknown field of metadata", pool, []string{"{name: default}\nspec", "{name: default, lables: {a: b}}\nspec"}, [][2]string{{"metadata.lables", "is not known"}}},
 
@@ -64,10 +65,11 @@ var refused = []struct {
 	{"spec is null", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n", nil, [][2]string{{"metadata.name", "want a text"}, {"spec", "is missing"}}},
 	{"unknown field", pool + "  replicasMax: 5\n", nil, [][2]string{{"spec.replicasMax", "is not known: kubectl apply refuses it"}}},
 	{"type", pool + "  limits: [a]\n", nil, [][2]string{{"spec.limits", "is of type array, want an object"}}},
-	{"amount", pool + "  limits: {cpu: ten}\n", nil, [][2]string{{"spec.limits.cpu", `is "ten", want an amount such as`}}},
+	{"amount", pool + "  limits: {cpu: ten}\n", nil, [][2]string{{"spec.limits.cpu", `is "ten", want a quantity such as`}}},
 	{"too much", pool + "  weight: 500\n", nil, [][2]string{{"spec.weight", "is 500, want 100 or less"}}},
 	{"too little", pool + "  weight: 0\n", nil, [][2]string{{"spec.weight", "is 0, want 1 or more"}}},
-	{"pattern", pool, []string{"      requirements", "      expireAfter: soon\n      requirements"}, [][2]string{{"spec.template.spec.expireAfter", `is "soon", want a time such as 30s, 5m or 1h30m, or Never`}}},
+	{"pattern", pool, []string{"      requirements", "      expireAfter: soon\n      requirements"},
+		[][2]string{{"spec.template.spec.expireAfter", `is "soon", want a duration such as 30s, 5m or 1h30m, or Never`}}},
 	{"choice", pool + "  disruption: {consolidationPolicy: Sometimes, consolidateAfter: 1m}\n", nil, [][2]string{{"spec.disruption.consolidationPolicy", `is "Sometimes", want `}}},
 	{"missing field", pool, []string{"kind: EC2NodeClass, ", ""}, [][2]string{{"spec.template.spec.nodeClassRef.kind", "is missing"}}},
 

@@ -74,7 +74,7 @@ func words(err *field.Error) string {
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeForbidden:
 		return err.ErrorBody()
 	case field.ErrorTypeDuplicate:
-		return shown(err.BadValue) + " is there twice, want each member once"
+		return shown(err.BadValue) + " is a duplicate, want each member once"
 	case field.ErrorTypeTypeInvalid:
 		if m := typed.FindStringSubmatch(err.Detail); m != nil {
 			return "is of type " + cmp.Or(m[2], typeOf(err.BadValue)) + ", want " + article(m[1])
@@ -149,10 +149,10 @@ func article(noun string) string {
 func Form(pattern string) string { return forms[pattern] }
 
 var forms = map[string]string{
-	`^(([0-9]+(s|m|h))+|Never)$`:                    "a time such as 30s, 5m or 1h30m, or Never",
-	`^([0-9]+(s|m|h))+$`:                            "a time such as 30s, 5m or 1h30m",
+	`^(([0-9]+(s|m|h))+|Never)$`:                    "a duration such as 30s, 5m or 1h30m, or Never",
+	`^([0-9]+(s|m|h))+$`:                            "a duration such as 30s, 5m or 1h30m",
 	`^((100|[0-9]{1,2})%|[0-9]+)$`:                  "a number of nodes or a percentage such as 10%",
-	`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`:     "a time of whole minutes such as 30m or 1h30m",
+	`^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$`:     "a duration of whole minutes such as 30m or 1h30m",
 	`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`: "letters, digits, -, _ and ., beginning and ending with a letter or digit",
 	`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`: "a cron schedule such as 0 9 * * mon-fri, or @daily",
 	`^[^/]*$`:            "a group without a slash",
@@ -160,7 +160,7 @@ var forms = map[string]string{
 	`^ami-[0-9a-z]+$`:    "an id such as ami-0123456789abcdef0",
 	`^sg-[0-9a-z]+$`:     "an id such as sg-0123456789abcdef0",
 	`^subnet-[0-9a-z]+$`: "an id such as subnet-0123456789abcdef0",
-	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,3}))?$`:                     "an amount such as 100, 500m or 64Gi",
+	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,3}))?$`:                     "a quantity such as 100, 500m or 64Gi",
 	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`:   "a name such as team or example.com/team",
 	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`: "a name such as team or example.com/team",
 }

@@ -85,7 +85,11 @@ type reader struct {
 
 var (
 	text     = reader{"a text", func(v string) (string, bool) { return v, true }}
-	duration = reader{"a time above zero such as 10s", func(v string) (string, bool) { d, err := time.ParseDuration(v); return v, err == nil && d > 0 }}
+	duration = reader{"a duration above zero such as 10s", func(v string) (string, bool) {
+		d, err := time.ParseDuration(v)
+		return v,
+			err == nil && d > 0
+	}}
 	boolean  = reader{"true or false", func(v string) (string, bool) { return v, v == "true" || v == "false" }}
 	inverted = reader{"true or false", func(v string) (string, bool) {
 		return map[string]string{"true": "false", "false": "true"}[v], v == "true" || v == "false"
@@ -104,22 +108,23 @@ var (
 )
 
 // classes is the prefix of advice about settings that now belong to every node class.
-const classes = "every EC2NodeClass says it for itself: "
+const classes = "each EC2NodeClass sets it: "
 
 var ofConfigMap = map[string]row{
-	"batchMaxDuration":               {flag: "batch-max-duration", read: duration},
-	"batchIdleDuration":              {flag: "batch-idle-duration", read: duration},
-	"aws.clusterName":                {flag: "cluster-name", read: text},
-	"aws.clusterEndpoint":            {flag: "cluster-endpoint", read: url},
-	"aws.clusterCABundle":            {flag: "cluster-ca-bundle", read: coded},
-	"aws.isolatedVPC":                {flag: "isolated-vpc", read: boolean},
-	"aws.vmMemoryOverheadPercent":    {flag: "vm-memory-overhead-percent", read: fraction},
-	"aws.interruptionQueueName":      {flag: "interruption-queue", read: text},
-	"aws.reservedENIs":               {flag: "reserved-enis", read: count},
-	"featureGates.driftEnabled":      {advice: `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`, read: boolean, quiet: "true", keep: func(c *Cluster, v string) { c.Drift = v == "true" }},
-	"aws.enablePodENI":               {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
-	"aws.enableInterruptionHandling": {advice: "notices are listened to where there is a queue (interruption-queue)", read: boolean, quiet: "true"},
-	"aws.nodeNameConvention":         {advice: "a node's name is the image's affair", read: text},
+	"batchMaxDuration":            {flag: "batch-max-duration", read: duration},
+	"batchIdleDuration":           {flag: "batch-idle-duration", read: duration},
+	"aws.clusterName":             {flag: "cluster-name", read: text},
+	"aws.clusterEndpoint":         {flag: "cluster-endpoint", read: url},
+	"aws.clusterCABundle":         {flag: "cluster-ca-bundle", read: coded},
+	"aws.isolatedVPC":             {flag: "isolated-vpc", read: boolean},
+	"aws.vmMemoryOverheadPercent": {flag: "vm-memory-overhead-percent", read: fraction},
+	"aws.interruptionQueueName":   {flag: "interruption-queue", read: text},
+	"aws.reservedENIs":            {flag: "reserved-enis", read: count},
+	"featureGates.driftEnabled":   {advice: `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`, read: boolean, quiet: "true", keep: func(c *Cluster, v string) { c.Drift = v == "true" }},
+	"aws.enablePodENI":            {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
+	"aws.enableInterruptionHandling": {advice: "interruption notices are read if a queue is set (interruption-queue)", read: boolean,
+		quiet: "true"},
+	"aws.nodeNameConvention":         {advice: "the image determines the name of the node", read: text},
 	"aws.assumeRoleARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
 	"aws.assumeRoleDuration":         {advice: "no role is assumed", read: duration},
 	"aws.defaultInstanceProfile":     {flag: "default-instance-profile", read: text},
@@ -134,7 +139,7 @@ var ofEnvironment = map[string]row{
 	"AWS_DEFAULT_INSTANCE_PROFILE": {flag: "default-instance-profile", read: text},
 	"AWS_ENI_LIMITED_POD_DENSITY":  {advice: classes + "spec.kubelet.maxPods: 110", read: boolean, quiet: "true", keep: density},
 	"AWS_ENABLE_POD_ENI":           {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
-	"AWS_NODE_NAME_CONVENTION":     {advice: "a node's name is the image's affair", read: text},
+	"AWS_NODE_NAME_CONVENTION":     {advice: "the image determines the name of the node", read: text},
 	"ASSUME_ROLE_ARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
 	"ASSUME_ROLE_DURATION":         {advice: "no role is assumed", read: duration},
 	"LOGGING_CONFIG":               {advice: "see LOG_LEVEL, LOG_ENCODING, LOG_OUTPUT_PATHS and LOG_ERROR_OUTPUT_PATHS", read: text},

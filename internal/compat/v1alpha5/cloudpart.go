@@ -56,7 +56,7 @@ func readCloudPart(s *section, from origin, settings Settings) *cloudPart {
 	c.text("kind")
 	c.value("capacityTypes") // they belong to the Provisioner, see readCloud
 	if c.text("launchTemplate") != "" {
-		c.impossible(c.at("launchTemplate"), "launch templates of your own are not used: write an EC2NodeClass that says the same "+
+		c.impossible(c.at("launchTemplate"), "custom launch templates are not supported: write an equivalent EC2NodeClass "+
 			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
 		return c // it excluded almost everything else
 	}
@@ -109,7 +109,7 @@ func (c *cloudPart) readProfile() {
 		c.notes.add(Defaulted, "spec.cluster.name", to, "the instance profile was always %s", profile)
 	case c.settings.DefaultInstanceProfile != "":
 		profile = c.settings.DefaultInstanceProfile
-		c.notes.add(Defaulted, c.at("instanceProfile"), to, "was that of the setting aws.defaultInstanceProfile: %s", profile)
+		c.notes.add(Defaulted, c.at("instanceProfile"), to, "was the value of the setting aws.defaultInstanceProfile: %s", profile)
 	default:
 		c.impossible(c.at("instanceProfile"), "is not set, and the setting aws.defaultInstanceProfile is not known: set one of the two")
 		return
@@ -132,11 +132,12 @@ func reserved(key string) bool {
 func (c *cloudPart) readTags() {
 	tags := c.impliedTags()
 	if len(c.settings.Tags) > 0 {
-		c.notes.add(Defaulted, c.at("tags"), "EC2NodeClass spec.tags", "those of the setting aws.tags were on everything: %s", words(slices.Sorted(maps.Keys(c.settings.Tags))))
+		c.notes.add(Defaulted, c.at("tags"), "EC2NodeClass spec.tags", "the tags of the setting aws.tags applied to all resources: %s",
+			words(slices.Sorted(maps.Keys(c.settings.Tags))))
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.settings.Tags)) {
 		if key == "" || reserved(key) {
-			c.notes.add(Repaired, c.at("tags"), "", "the setting aws.tags has the tag %q, which karpenter sets itself: left out", key)
+			c.notes.add(Repaired, c.at("tags"), "", "the setting aws.tags has the tag %q, which karpenter sets itself: omitted", key)
 			continue
 		}
 		tags[key] = c.settings.Tags[key]
@@ -144,7 +145,7 @@ func (c *cloudPart) readTags() {
 	own := c.pairs("tags")
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		if key == "" || reserved(key) {
-			c.notes.add(Repaired, c.at("tags["+key+"]"), "", "karpenter sets this tag itself: left out")
+			c.notes.add(Repaired, c.at("tags["+key+"]"), "", "karpenter sets this tag itself: omitted")
 			continue
 		}
 		tags[key] = own[key]
@@ -178,7 +179,8 @@ func (c *cloudPart) readMetadataOptions() {
 	c.spec.MetadataOptions = options
 	said := c.child("metadataOptions")
 	if said == nil || !said.has("httpPutResponseHopLimit") {
-		c.notes.add(Defaulted, c.at("metadataOptions"), "EC2NodeClass spec.metadataOptions", "what is not set meant enabled, no IPv6, tokens required and a hop limit of 2; today's hop limit is 1, with which pods get no tokens")
+		c.notes.add(Defaulted, c.at("metadataOptions"), "EC2NodeClass spec.metadataOptions",
+			"the former defaults were enabled, no IPv6, tokens required and a hop limit of 2; the default hop limit is now 1, with which pods get no tokens")
 	}
 	if said == nil {
 		return
@@ -211,12 +213,12 @@ type template struct {
 func (w *inputSet) readTemplate(object *unstructured.Unstructured) *template {
 	t := &template{name: object.GetName(), version: WrittenVersion(object), notes: &notes{}, settings: w.settings}
 	if w.settings.Kwok {
-		t.notes.add(Changed, "spec", "", "is about AWS, and machines are simulated: nothing is made of it")
+		t.notes.add(Changed, "spec", "", "applies to AWS only, and machines are simulated: ignored")
 		return t
 	}
 	fields, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
-		t.notes.add(Repaired, "spec", "", "is not an object: read as an empty one")
+		t.notes.add(Repaired, "spec", "", "is not an object: treated as empty")
 	}
 	t.cloud = readCloudPart(newSection("spec", fields, t.notes), origin{cluster: w.settings.ClusterName}, w.settings)
 	t.restrictions = t.cloud.restrictions
@@ -248,7 +250,7 @@ func (p *provisioner) readCloud(spec *section) {
 	from := origin{version: p.version, provisioner: p.name, cluster: p.clusterName(inner), labels: newSection("spec", spec.values, &notes{}).pairs("labels")}
 	if ref != nil {
 		if provider != nil {
-			p.notes.add(Repaired, "spec.provider", "", "excludes spec.providerRef, which is used: left out")
+			p.notes.add(Repaired, "spec.provider", "", "spec.providerRef is used instead: omitted")
 		}
 		p.readRef(ref)
 		return
@@ -256,7 +258,7 @@ func (p *provisioner) readCloud(spec *section) {
 	if provider == nil {
 		provider = newSection("spec.provider", map[string]any{}, p.notes)
 		if p.version == V1Alpha5 {
-			p.notes.add(Repaired, "spec.providerRef", "", "one of provider and providerRef is needed: read as an empty provider")
+			p.notes.add(Repaired, "spec.providerRef", "", "one of provider and providerRef is required: treated as an empty provider")
 		}
 	}
 	p.inline = readCloudPart(provider, from, p.settings)
@@ -266,7 +268,7 @@ func (p *provisioner) readCloud(spec *section) {
 func (p *provisioner) dropCloud(provider, ref *section) {
 	for _, part := range []*section{provider, ref} {
 		if part != nil {
-			p.notes.add(Changed, part.path, "", "is about AWS, and machines are simulated: left out")
+			p.notes.add(Changed, part.path, "", "applies to AWS only, and machines are simulated: omitted")
 		}
 	}
 }
@@ -280,7 +282,8 @@ func (p *provisioner) clusterName(cluster *section) string {
 	cluster.text("caBundle")
 	cluster.rest()
 	if set := p.settings.ClusterName; set != "" && name != "" && set != name {
-		p.notes.add(Changed, cluster.at("name"), "", "is %s, and the controller works for cluster %s (--cluster-name), which is used", name, set)
+		p.notes.add(Changed, cluster.at("name"), "", "is %s, and the controller manages cluster %s (--cluster-name), which is used", name,
+			set)
 		return set
 	}
 	p.notes.add(Changed, cluster.path, "", "the cluster's name, endpoint and certificates are settings of the controller (--cluster-name, --cluster-endpoint, --cluster-ca-bundle)")
@@ -305,7 +308,7 @@ func (p *provisioner) readRef(ref *section) {
 		return
 	}
 	p.foreign = &karpv1.NodeClassReference{Group: group, Kind: kind, Name: name}
-	p.notes.add(Changed, ref.path, "spec.template.spec.nodeClassRef", "is no %s: the object is used as it is", KindAWSNodeTemplate)
+	p.notes.add(Changed, ref.path, "spec.template.spec.nodeClassRef", "is no %s: the object is used unchanged", KindAWSNodeTemplate)
 	if p.kubelet != nil {
 		p.notes.add(Impossible, "spec.kubeletConfiguration", "", "belongs to the node class: set it in %s %q", kind, name)
 	}

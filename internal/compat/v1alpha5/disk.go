@@ -44,7 +44,7 @@ func (c *cloudPart) diskSize(at string, value any) any {
 		return text
 	}
 	if bareSize.MatchString(text) {
-		c.notes.add(Repaired, at, "EC2NodeClass spec.blockDeviceMappings", "has no unit: read as %sGi", text)
+		c.notes.add(Repaired, at, "EC2NodeClass spec.blockDeviceMappings", "has no unit: treated as %sGi", text)
 		return text + "Gi"
 	}
 	amount, err := karpv1.ParseQuantity(text)
@@ -53,6 +53,6 @@ func (c *cloudPart) diskSize(at string, value any) any {
 	}
 	const gibi = int64(1) << 30
 	rounded := strconv.FormatInt((amount.Value()-1)/gibi+1, 10) + "Gi"
-	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, and sizes are whole Gi: written as %s", text, rounded)
+	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, and sizes are whole Gi: set to %s", text, rounded)
 	return rounded
 }

@@ -35,7 +35,7 @@ func (c *cloudPart) readImages() {
 	}
 	for _, known := range append(awsv1.Families(), familyUbuntu) {
 		if strings.EqualFold(family, string(known)) && family != string(known) {
-			c.notes.add(Repaired, c.at("amiFamily"), "", "is %q, read as %s", family, known)
+			c.notes.add(Repaired, c.at("amiFamily"), "", "is %q, treated as %s", family, known)
 			family = string(known)
 		}
 	}
@@ -75,9 +75,11 @@ func (c *cloudPart) tellUserData() {
 	switch {
 	case !ok || strings.TrimSpace(text) == "":
 	case strings.Contains(text, bootstrapOfAL2):
-		c.notes.add(Impossible, c.at("userData"), to, "is for AL2 and uses %s, which AL2023 does not have: write what it does as a NodeConfig (apiVersion node.eks.aws/v1alpha1), in an EC2NodeClass of your own", bootstrapOfAL2)
+		c.notes.add(Impossible, c.at("userData"), to,
+			"is for AL2 and uses %s, which AL2023 does not have: write an equivalent NodeConfig (apiVersion node.eks.aws/v1alpha1) in your own EC2NodeClass", bootstrapOfAL2)
 	default:
-		c.notes.add(Changed, c.at("userData"), to, "was written for AL2 and is given to AL2023 as it is: scripts run, and what they change of the kubelet belongs into a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
+		c.notes.add(Changed, c.at("userData"), to,
+			"was written for AL2 and is passed unchanged to AL2023: scripts run, but kubelet settings belong in a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
 	}
 }
 
@@ -90,7 +92,8 @@ const (
 
 // ubuntu configures Ubuntu's images to boot like AL2, with the disk that they had.
 func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
-	c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiFamily", "Ubuntu is no family of its own: its images are told to join as AL2 is")
+	c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiFamily",
+		"Ubuntu is not a separate family: its images join the cluster as AL2 images do")
 	c.spec.AMIFamily = new(awsv1.FamilyAL2)
 	if !c.has("blockDeviceMappings") {
 		size := resource.MustParse("20Gi")
@@ -106,7 +109,7 @@ func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 	}
 	minor, release := c.settings.KubernetesMinor, "20.04"
 	if minor == 0 {
-		c.impossible(c.at("amiSelector"), "is not set, and the cluster's version, by which Ubuntu's images are found, is not known: set it")
+		c.impossible(c.at("amiSelector"), "is not set, and the cluster version, which selects the Ubuntu images, is not known: set it")
 		return
 	}
 	if minor > lastOfFocal {
@@ -161,7 +164,7 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 
 func (c *cloudPart) imagesByID(ids []string, more bool) []awsv1.AMISelectorTerm {
 	if more {
-		c.notes.add(Changed, c.at("amiSelector"), "", "names ids, and owners or names: the ids alone decide today")
+		c.notes.add(Changed, c.at("amiSelector"), "", "has ids, and owners or names: only the ids are used now")
 	}
 	var terms []awsv1.AMISelectorTerm
 	for _, id := range ids {
@@ -211,7 +214,7 @@ func (c *cloudPart) restrictByTags(combinations []map[string]string) {
 			c.restrictions = append(c.restrictions, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})
 		default:
 			c.restrictions = append(c.restrictions, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})
-			c.notes.add(Impossible, c.at(field), to, "images for %s %s are selected by one class, which cannot tell them apart: make a class and a pool of each", key, words(values))
+			c.notes.add(Impossible, c.at(field), to, "images for %s %s are selected by one class, which cannot distinguish them: create a class and a pool for each", key, words(values))
 		}
 	}
 }

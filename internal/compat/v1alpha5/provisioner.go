@@ -61,7 +61,7 @@ func (w *inputSet) readProvisioner(object *unstructured.Unstructured) *provision
 	}
 	fields, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
-		p.notes.add(Repaired, "spec", "", "is not an object: read as an empty one")
+		p.notes.add(Repaired, "spec", "", "is not an object: treated as empty")
 	}
 	spec := newSection("spec", fields, p.notes)
 	p.readTemplateMetadata(spec)
@@ -94,7 +94,7 @@ func (p *provisioner) readTaints(spec *section) {
 		for i := range list.taints {
 			if taint := &list.taints[i]; taint.Effect == "" {
 				taint.Effect = corev1.TaintEffectNoSchedule
-				p.notes.add(Repaired, fmt.Sprintf("spec.%s[%d].effect", list.name, i), "", "is missing: written as NoSchedule")
+				p.notes.add(Repaired, fmt.Sprintf("spec.%s[%d].effect", list.name, i), "", "is missing: set to NoSchedule")
 			}
 		}
 	}
@@ -113,9 +113,11 @@ func (p *provisioner) readDisruption(spec *section) {
 	switch {
 	case consolidates:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmptyOrUnderutilized, seconds(0)
-		p.notes.add(Carried, "spec.consolidation.enabled", "spec.disruption.consolidationPolicy", "nodes that are empty or underused are removed as soon as that saves money")
+		p.notes.add(Carried, "spec.consolidation.enabled", "spec.disruption.consolidationPolicy",
+			"empty and underutilized nodes are removed as soon as that reduces cost")
 		if empty != nil {
-			p.notes.add(Repaired, "spec.ttlSecondsAfterEmpty", "", "excludes consolidation, which removes empty nodes too: left out")
+			p.notes.add(Repaired, "spec.ttlSecondsAfterEmpty", "",
+				"is incompatible with consolidation, which also removes empty nodes: omitted")
 		}
 	case empty != nil:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmpty, seconds(*empty)
@@ -132,16 +134,17 @@ func (p *provisioner) readDisruption(spec *section) {
 		return
 	}
 	p.pool.Spec.Template.Spec.ExpireAfter = seconds(*expire)
-	p.notes.add(Changed, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "nodes are replaced up to a tenth of it before its end, a tenth of the pool at a time at most, and end with it in any case; a change of it counts for new nodes only")
+	p.notes.add(Changed, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter",
+		"nodes are replaced up to a tenth of this time before it ends, at most a tenth of the pool at a time, and are removed when it ends; a change applies to new nodes only")
 }
 
 // budgets returns the former limits of disruption: none for nodes that were empty or for consolidation. Nodes that
 // differed from their Provisioner were replaced one by one, or not at all.
 func (p *provisioner) budgets() []karpv1.Budget {
 	drift := karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}
-	reason := "budget of 0 nodes for Drifted: nodes that differ from the specification were kept (featureGates.driftEnabled was off); without this budget they are replaced"
+	reason := "budget of 0 nodes for Drifted: drifted nodes were kept (featureGates.driftEnabled was off); without this budget they are replaced"
 	if p.settings.Drift {
-		drift.Nodes, reason = "1", "budget of 1 node for Drifted: nodes that differ from what is written were replaced one at a time"
+		drift.Nodes, reason = "1", "budget of 1 node for Drifted: drifted nodes were replaced one at a time"
 	}
 	p.notes.add(Defaulted, "spec", "spec.disruption.budgets", "%s", reason)
 	return []karpv1.Budget{
@@ -181,7 +184,7 @@ func (p *provisioner) readLimits(spec *section) {
 		}
 		if amount, ok := amountOf(limits.value(name)); ok {
 			list[corev1.ResourceName(name)] = amount
-			p.notes.add(Repaired, limits.at(name), "spec.limits."+name, "belongs under limits.resources: read as if it were there")
+			p.notes.add(Repaired, limits.at(name), "spec.limits."+name, "belongs under limits.resources: treated as if it were there")
 		} else {
 			p.nothing(list, limits.at(name), name, limits.values[name])
 		}
@@ -211,7 +214,8 @@ func (p *provisioner) limitSection(of *section, name string, list corev1.Resourc
 // intended ones.
 func (p *provisioner) nothing(list corev1.ResourceList, at, name string, value any) {
 	list[corev1.ResourceName(name)] = resource.MustParse("0")
-	p.notes.add(Impossible, at, "spec.limits."+name, "is %s, want an amount such as \"1000\" or 100Gi: until that is fixed nothing is launched", show(value))
+	p.notes.add(Impossible, at, "spec.limits."+name,
+		"is %s, want a quantity such as \"1000\" or 100Gi: until it is corrected, no node is launched", show(value))
 }
 
 func (p *provisioner) addLimits(list corev1.ResourceList, resources *section) {
@@ -247,7 +251,7 @@ func (p *provisioner) readWeight(spec *section) {
 	}
 	within := int32(min(max(*weight, leastWeight), mostWeight))
 	if int64(within) != *weight {
-		p.notes.add(Repaired, "spec.weight", "spec.weight", "is %d, want %d to %d: written as %d", *weight, leastWeight, mostWeight, within)
+		p.notes.add(Repaired, "spec.weight", "spec.weight", "is %d, want %d to %d: set to %d", *weight, leastWeight, mostWeight, within)
 	}
 	p.pool.Spec.Weight = &within
 }
@@ -265,9 +269,10 @@ func (p *provisioner) own(name string, cloud *cloudPart) {
 	switch {
 	case p.kubelet == nil:
 	case p.class == nil:
-		p.notes.add(Impossible, "spec.kubeletConfiguration", "", "belongs to the node class, which cannot be made: set spec.kubelet of EC2NodeClass %q", name)
+		p.notes.add(Impossible, "spec.kubeletConfiguration", "",
+			"belongs to the node class, which cannot be created: set spec.kubelet of EC2NodeClass %q", name)
 	default:
-		p.notes.add(Carried, "spec.kubeletConfiguration", to, "kubelet settings are the class's")
+		p.notes.add(Carried, "spec.kubeletConfiguration", to, "kubelet settings belong to the node class")
 	}
 	if p.inline == cloud && p.class != nil {
 		p.restrict(cloud.restrictions, name)
@@ -282,7 +287,7 @@ func (p *provisioner) simulate() {
 		ObjectMeta: metav1.ObjectMeta{Name: p.name},
 	}
 	if p.kubelet != nil {
-		p.notes.add(Changed, "spec.kubeletConfiguration", "", "simulated nodes have no kubelet: left out")
+		p.notes.add(Changed, "spec.kubeletConfiguration", "", "simulated nodes have no kubelet: omitted")
 	}
 }
 
@@ -291,6 +296,7 @@ func (p *provisioner) restrict(restrictions []karpv1.Requirement, class string) 
 	for _, r := range restrictions {
 		spec := &p.pool.Spec.Template.Spec
 		spec.Requirements = append(spec.Requirements, r)
-		p.notes.add(Changed, "spec.requirements", "spec.template.spec.requirements", "%s of the images that class %s selects demanded it of nodes; it is a requirement of the pool today", r.Key, class)
+		p.notes.add(Changed, "spec.requirements", "spec.template.spec.requirements",
+			"%s of the images that class %s selects required it of nodes; it is now a requirement of the pool", r.Key, class)
 	}
 }

@@ -90,19 +90,19 @@ func (p *provisioner) adjust(at string, r *karpv1.Requirement) bool {
 	switch r.Operator {
 	case karpv1.OperatorIn:
 		if len(r.Values) == 0 {
-			p.notes.add(Repaired, at, "", "operator In needs at least one value: left out")
+			p.notes.add(Repaired, at, "", "operator In needs at least one value: omitted")
 			return false
 		}
 	case karpv1.OperatorGt, karpv1.OperatorLt:
 		return p.adjustBound(at, r)
 	case karpv1.OperatorExists, karpv1.OperatorDoesNotExist:
 		if len(r.Values) > 0 {
-			p.notes.add(Repaired, at+".values", "", "operator %s takes no values: left out", r.Operator)
+			p.notes.add(Repaired, at+".values", "", "operator %s takes no values: omitted", r.Operator)
 			r.Values = nil
 		}
 	case karpv1.OperatorNotIn:
 	default:
-		p.notes.add(Repaired, at, "", "operator is %q, want In, NotIn, Exists, DoesNotExist, Gt or Lt: left out", r.Operator)
+		p.notes.add(Repaired, at, "", "operator is %q, want In, NotIn, Exists, DoesNotExist, Gt or Lt: omitted", r.Operator)
 		return false
 	}
 	return true
@@ -114,7 +114,7 @@ func (p *provisioner) adjustBound(at string, r *karpv1.Requirement) bool {
 			return true
 		}
 	}
-	p.notes.add(Repaired, at, "", "operator %s needs exactly one value, an integer that is zero or greater: left out", r.Operator)
+	p.notes.add(Repaired, at, "", "operator %s needs exactly one value, an integer that is zero or greater: omitted", r.Operator)
 	return false
 }
 
@@ -147,7 +147,7 @@ func (p *provisioner) readLabels(spec *section, r *requirementList) {
 			r.in(at, karpv1.LabelCapacityType, labels[key])
 		case slices.Contains(classLabels[:], key):
 			if p.settings.Kwok {
-				p.notes.add(Changed, at, "", "is about AWS, and machines are simulated: left out")
+				p.notes.add(Changed, at, "", "applies to AWS only, and machines are simulated: omitted")
 			} else if p.version != V1Alpha3 {
 				p.notes.add(Impossible, at, "", "%s: %s", key, names.Gone(key))
 			}
@@ -185,7 +185,7 @@ func (p *provisioner) writeDefaults(r *requirementList) {
 	}
 	one := func(value string, keys ...string) {
 		if !said(keys...) {
-			add(karpv1.Requirement{Key: keys[0], Operator: karpv1.OperatorIn, Values: []string{value}}, "nothing was said, which meant "+value)
+			add(karpv1.Requirement{Key: keys[0], Operator: karpv1.OperatorIn, Values: []string{value}}, "was not set, which meant "+value)
 		}
 	}
 	one("linux", corev1.LabelOSStable, "beta.kubernetes.io/os")
@@ -195,13 +195,13 @@ func (p *provisioner) writeDefaults(r *requirementList) {
 		return
 	}
 	if p.version == V1Alpha3 || p.version == V1Alpha4 {
-		const reason = "no instance types were named, which meant all but metal and those with GPUs or accelerators"
+		const reason = "no instance types were specified, which meant all but metal and those with GPUs or accelerators"
 		add(karpv1.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: karpv1.OperatorDoesNotExist}, reason)
 		add(karpv1.Requirement{Key: awsv1.LabelInstanceAcceleratorCount, Operator: karpv1.OperatorDoesNotExist}, reason)
 		add(karpv1.Requirement{Key: awsv1.LabelInstanceHypervisor, Operator: karpv1.OperatorIn, Values: []string{"nitro", "xen"}}, reason)
 		return
 	}
-	const reason = "no instance type, family, category or generation was named, which meant categories c, m and r of generation 3 and later"
+	const reason = "no instance type, family, category or generation was specified, which meant categories c, m and r of generation 3 and later"
 	add(karpv1.Requirement{Key: awsv1.LabelInstanceCategory, Operator: karpv1.OperatorIn, Values: []string{"c", "m", "r"}}, reason)
 	add(karpv1.Requirement{Key: awsv1.LabelInstanceGeneration, Operator: karpv1.OperatorGt, Values: []string{"2"}}, reason)
 }

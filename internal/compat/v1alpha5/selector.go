@@ -59,7 +59,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 			s.ids = append(s.ids, values...)
 		case len(values) == 0:
 			keys[key] = []string{anyValue}
-			c.notes.add(Repaired, c.at(name), "", "the value of %s is empty: read as %s", key, anyValue)
+			c.notes.add(Repaired, c.at(name), "", "the value of %s is empty: treated as %s", key, anyValue)
 		default:
 			keys[key] = values
 		}
@@ -75,7 +75,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 		s.tags = product(keys)
 	}
 	if len(s.ids) > 0 && len(keys) > 0 {
-		c.notes.add(Changed, c.at(name), "", "names ids and %s: the ids alone decide today", words(slices.Sorted(maps.Keys(keys))))
+		c.notes.add(Changed, c.at(name), "", "has ids and %s: only the ids are used now", words(slices.Sorted(maps.Keys(keys))))
 		s.tags, s.combinations = nil, 0
 	}
 	return s
@@ -123,7 +123,7 @@ func (c *cloudPart) fits(name string, terms int) bool {
 	if terms >= manyTerms {
 		amount = "more than a million"
 	}
-	c.impossible(c.at(name), "stands for %s terms, and a class can have %d: write fewer combinations of values", amount, mostTerms)
+	c.impossible(c.at(name), "expands to %s terms, and a class can have %d: use fewer combinations of values", amount, mostTerms)
 	return false
 }
 
@@ -179,14 +179,14 @@ func (c *cloudPart) selectorOrDefault(name string) *selector {
 	}
 	to := "EC2NodeClass spec." + name + "Terms"
 	if c.cluster == "" {
-		c.impossible(c.at(name), "is not set, and the cluster's name, by whose tag it would select, is not known: set it")
+		c.impossible(c.at(name), "is not set, and the cluster name, whose tag is the default selector, is not known: set it")
 		return nil
 	}
 	effect := Repaired
 	if c.implied() {
 		effect = Defaulted
 	}
-	c.notes.add(effect, c.at(name), to, "is not set: what has the tag %s is selected", c.clusterTag())
+	c.notes.add(effect, c.at(name), to, "is not set: resources with the tag %s are selected", c.clusterTag())
 	return &selector{tags: []map[string]string{{c.clusterTag(): anyValue}}, combinations: 1}
 }
 
@@ -196,11 +196,11 @@ func (c *cloudPart) clusterTag() string { return awsv1.TagClusterPrefix + c.clus
 // further tag.
 func (c *cloudPart) selectByLabels() {
 	if c.labels[labelLaunchTemplate] != "" {
-		c.impossible("spec.labels["+labelLaunchTemplate+"]", "launch templates of your own are not used: write an EC2NodeClass that says the same "+
+		c.impossible("spec.labels["+labelLaunchTemplate+"]", "custom launch templates are not supported: write an equivalent EC2NodeClass "+
 			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
 	}
 	if c.cluster == "" {
-		c.impossible("spec.cluster.name", "is missing, and subnets and security groups are selected by the tag that has it: set it")
+		c.impossible("spec.cluster.name", "is missing, and subnets and security groups are selected by a tag that contains it: set it")
 		return
 	}
 	subnets := c.tagsByLabels("subnetSelectorTerms", labelSubnetName, labelSubnetTagKey)
@@ -212,7 +212,7 @@ func (c *cloudPart) selectByLabels() {
 
 func (c *cloudPart) tagsByLabels(terms, name, tagKey string) map[string]string {
 	to := "EC2NodeClass spec." + terms
-	c.notes.add(Defaulted, "spec.cluster.name", to, "what has the tag %s is selected", c.clusterTag())
+	c.notes.add(Defaulted, "spec.cluster.name", to, "resources with the tag %s are selected", c.clusterTag())
 	tags := map[string]string{c.clusterTag(): anyValue}
 	if value := c.labels[name]; value != "" {
 		tags["Name"] = value
@@ -233,7 +233,8 @@ func (c *cloudPart) tellGroups(field string) {
 	for _, term := range c.spec.SecurityGroupSelectorTerms {
 		for key := range term.Tags {
 			if strings.HasPrefix(key, awsv1.TagClusterPrefix) {
-				c.notes.add(Changed, field, "EC2NodeClass spec.securityGroupSelectorTerms", "all security groups that are selected are used; of several that had the tag %s only one was", key)
+				c.notes.add(Changed, field, "EC2NodeClass spec.securityGroupSelectorTerms",
+					"all selected security groups are used; of several with the tag %s, only one was used before", key)
 				return
 			}
 		}

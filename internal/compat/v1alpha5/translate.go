@@ -167,14 +167,16 @@ func (w *inputSet) use(p *provisioner, taken map[string]bool) {
 		p.refer(p.templateName)
 		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef", "there is no %s %q here: an EC2NodeClass of this name is used", KindAWSNodeTemplate, p.templateName)
 		if p.kubelet != nil {
-			p.notes.add(Impossible, "spec.kubeletConfiguration", "", "belongs to the node class, which is not made here: set spec.kubelet of EC2NodeClass %q", p.templateName)
+			p.notes.add(Impossible, "spec.kubeletConfiguration", "",
+				"belongs to the node class, which is not created here: set spec.kubelet of EC2NodeClass %q", p.templateName)
 		}
 		return
 	case !t.claimed && !w.settings.Separate[p.name], t.claimed && sameKubelet(t.kubelet, p.kubelet):
 		p.share(t)
 	default:
 		p.own(free(taken, t.name+"-"+p.name, "kubelet"), t.cloud)
-		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef", "kubelet settings are the class's today, and class %s has, or had, those of another Provisioner: this one has a class of its own", t.name)
+		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef",
+			"kubelet settings now belong to the node class, and class %s has, or had, those of another Provisioner: this Provisioner gets its own class", t.name)
 	}
 	p.restrict(t.restrictions, t.name)
 }
@@ -189,9 +191,10 @@ func (p *provisioner) share(t *template) {
 	t.claimed, t.kubelet = true, p.kubelet
 	switch {
 	case t.cloud.broken:
-		p.notes.add(Impossible, p.refPath, "", "%s %q cannot become a class, for the reasons that it tells: write EC2NodeClass %q by hand", KindAWSNodeTemplate, t.name, t.name)
+		p.notes.add(Impossible, p.refPath, "", "%s %q cannot be converted to a class, for the reasons in its status: write EC2NodeClass %q manually", KindAWSNodeTemplate, t.name, t.name)
 	case p.kubelet != nil:
-		p.notes.add(Carried, "spec.kubeletConfiguration", "EC2NodeClass "+t.name+" spec.kubelet", "kubelet settings are the class's")
+		p.notes.add(Carried, "spec.kubeletConfiguration", "EC2NodeClass "+t.name+" spec.kubelet",
+			"kubelet settings belong to the node class")
 	}
 }
 

@@ -47,7 +47,7 @@ const (
 )
 
 // errBusy refuses a request because of other requests in progress. The API server's clients retry.
-var errBusy = errors.New("too many conversions are under way; try again")
+var errBusy = errors.New("too many conversions are in progress; try again")
 
 // tooLongError refuses an object because of its length or its cost.
 type tooLongError struct{ what string }

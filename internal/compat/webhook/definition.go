@@ -117,7 +117,7 @@ func disown(ctx context.Context, api client.Client, definition *apiextensionsv1.
 	}
 	err = api.Patch(ctx, definition, client.RawPatch("application/merge-patch+json", patch), owner)
 	if err != nil && !apierrors.IsConflict(err) { // after a conflict it is checked again
-		return fmt.Errorf("giving up the field spec.conversion of the definition %s: %w", definition.Name, err)
+		return fmt.Errorf("releasing the field spec.conversion of the definition %s: %w", definition.Name, err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (e *expiries) of(ctx context.Context, pool string) (string, error) {
 	e.reading.Lock()
 	defer e.reading.Unlock()
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("asking when claims expire: %w", ctx.Err())
+		return "", fmt.Errorf("reading when claims expire: %w", ctx.Err())
 	}
 	e.lock.Lock()
 	at := e.at
@@ -74,7 +74,7 @@ func (e *expiries) list(ctx context.Context) error {
 	found := &unstructured.UnstructuredList{}
 	found.SetGroupVersionKind(karpv1.GroupVersion.WithKind("NodePoolList"))
 	if err := e.client.List(ctx, found); err != nil {
-		return fmt.Errorf("asking when claims expire: %w", err)
+		return fmt.Errorf("reading when claims expire: %w", err)
 	}
 	ages := make(map[string]string, len(found.Items))
 	for i := range found.Items {

@@ -56,7 +56,8 @@ func (k *keeper) ensure(ctx context.Context) ([]byte, error) {
 		k.pair.Store(&pair)
 		return m.bundle, nil
 	}
-	return nil, fmt.Errorf("keeping the webhook's certificate in the Secret %s/%s: others changed it %d times", k.namespace, k.name, mostConflicts)
+	return nil, fmt.Errorf("keeping the webhook's certificate in the Secret %s/%s: other clients changed it %d times", k.namespace,
+		k.name, mostConflicts)
 }
 
 func (k *keeper) once(ctx context.Context) (material, error) {
@@ -86,7 +87,7 @@ func (k *keeper) once(ctx context.Context) (material, error) {
 		}
 		err := k.client.Create(ctx, secret)
 		if apierrors.IsForbidden(err) {
-			return m, fmt.Errorf("it is not there, and the controller may make none: the chart does (helm upgrade), or "+
+			return m, fmt.Errorf("it does not exist, and the controller is not allowed to create it: the chart creates it (helm upgrade), or "+
 				"kubectl create secret generic %s --namespace=%s: %w", k.name, k.namespace, err)
 		}
 		return m, err

@@ -64,5 +64,5 @@ func (r *otherWriters) err(name string) error {
 		return nil
 	}
 	return fmt.Errorf("the definition %s: another program repeatedly sets the conversion to %s, and it is corrected less and less often: "+
-		"have one installation only, or have what applies the definition leave out spec.conversion (docs/migrating.md)", name, v.said)
+		"run one installation only, or let the tool that applies the definition omit spec.conversion (docs/migrating.md)", name, v.said)
 }

@@ -42,7 +42,7 @@ func TestReview(t *testing.T) {
 		{"no object", review("karpenter.sh/v1", `[1]`), 200, "reading an object", 0},
 		{"a claim whose pool cannot be asked", review("karpenter.sh/v1",
 			`[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodeClaim","metadata":{"labels":{"karpenter.sh/nodepool":"a"}},"spec":{}}]`),
-			200, "asking when claims expire", 0},
+			200, "reading when claims expire", 0},
 		{"the second of two is wrong", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},{"kind":"x"}]`),
 			200, "want a NodePool", 1},
 		{"fields that nothing reads", `{"kind":"ConversionReview","x":[{"request":1}],"request":{"y":{},"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":null,"z":[]}}`, 200, "", 0},

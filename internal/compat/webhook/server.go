@@ -108,7 +108,7 @@ func (s *Server) Start(ctx context.Context) error {
 func (s *Server) mayBeOff(ctx context.Context) error {
 	older, err := olderStored(ctx, s.Client)
 	if err != nil {
-		s.Log.Error(err, "cannot see whether objects are stored in an older version")
+		s.Log.Error(err, "cannot determine whether objects are stored in an older version")
 		return nil
 	}
 	var names []string
@@ -116,8 +116,8 @@ func (s *Server) mayBeOff(ctx context.Context) error {
 		names = append(names, definition.Name)
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("the conversion webhook is switched off, and objects of %s may be stored in an older version (status.storedVersions), which cannot be read then: "+
-			"switch it on (--webhook-port=8443; chart: conversion.enabled=true) until the log says that they are rewritten", strings.Join(names, ", "))
+		return fmt.Errorf("the conversion webhook is disabled, and objects of %s may be stored in an older version (status.storedVersions), which cannot be read then: "+
+			"enable it (--webhook-port=8443; chart: conversion.enabled=true) until the log reports that they are rewritten", strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (s *Server) serve(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		s.Log.Error(err, "the conversion webhook cannot listen; trying again", "port", s.Port)
+		s.Log.Error(err, "the conversion webhook cannot listen; retrying", "port", s.Port)
 		s.pause(ctx)
 	}
 }
@@ -211,7 +211,7 @@ func (s *Server) watch(ctx context.Context, name string) {
 		watching, err := s.Client.Watch(ctx, &apiextensionsv1.CustomResourceDefinitionList{},
 			&client.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)})
 		if err != nil {
-			s.Log.V(1).Info("the definition cannot be watched; it is looked at from time to time", "definition", name, "why", err.Error())
+			s.Log.V(1).Info("the definition cannot be watched; it is read periodically instead", "definition", name, "why", err.Error())
 			s.pause(ctx)
 			continue
 		}

@@ -67,7 +67,7 @@ func (s *Storage) Start(ctx context.Context) error {
 	for {
 		err := errors.Join(s.rewriteAll(ctx), s.disownAll(ctx))
 		if err != nil && err.Error() != said && ctx.Err() == nil {
-			s.Log.Error(err, "objects are left as older versions wrote them; trying again")
+			s.Log.Error(err, "cannot rewrite stored objects in the current version; retrying")
 		}
 		if said = ""; err != nil {
 			said = err.Error()
@@ -169,7 +169,7 @@ func (s *Storage) disownAll(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			wrong = errors.Join(wrong, fmt.Errorf("rewriting who manages the fields of %ss: %w", kind.Kind, err))
+			wrong = errors.Join(wrong, fmt.Errorf("rewriting the managed fields of %ss: %w", kind.Kind, err))
 		}
 		if kind.Kind == "NodeClaim" {
 			s.claimsDone = err == nil && !again

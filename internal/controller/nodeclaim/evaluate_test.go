@@ -280,7 +280,7 @@ func TestMemoryByName(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	unready, soldOut := &cloud.NodeClassNotReadyError{Message: "it has not been looked at yet"},
+	unready, soldOut := &cloud.NodeClassNotReadyError{Message: "it has not been checked yet"},
 		&cloud.InsufficientCapacityError{Message: "none"}
 	for _, test := range []struct {
 		name string

@@ -19,7 +19,7 @@ type NoAnswerError struct {
 }
 
 func (e *NoAnswerError) Error() string {
-	return fmt.Sprintf("HTTP status %d with %s, which is no answer of AWS's; is there a proxy in between?", e.Status, e.What)
+	return fmt.Sprintf("HTTP status %d with %s, which is not a response of AWS; is there a proxy in between?", e.Status, e.What)
 }
 
 // RetryableError reports to the SDK's retryer that a retry may succeed.

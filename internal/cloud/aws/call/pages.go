@@ -37,5 +37,5 @@ func Pages[Out, Options any](ctx context.Context, c *Caller, service, operation 
 // Endless returns the error for a result with more than MostPages pages.
 func Endless(service, operation string) error {
 	return &Error{Service: service, Operation: operation, Kind: Transient,
-		Err: fmt.Errorf("the answer has more than %d pages, and no end", MostPages)}
+		Err: fmt.Errorf("the response has more than %d pages", MostPages)}
 }

@@ -179,7 +179,7 @@ func TestPackRefuses(t *testing.T) {
 		"no JSON":               {"types", "decoding the catalog"},
 		"unknown key":           {file(good + `,"colour":"red"}`), "colour"},
 		"more behind":           {file(good+"}") + "{}", "something follows"},
-		"twice":                 {file(good + "}," + good + "}"), "is there twice"},
+		"twice":                 {file(good + "}," + good + "}"), "is a duplicate"},
 		"no size":               {file(strings.Replace(good, "a1.large", "a1", 1) + "}"), `type "a1": name`},
 		"no memory":             {file(strings.Replace(good, "4096", "0", 1) + "}"), "vcpu, memMiB: are 2 and 0"},
 		"no addresses":          {file(strings.Replace(good, `"ipv4":10`, `"ipv4":0`, 1) + "}"), "enis, ipv4"},

@@ -83,7 +83,7 @@ func (c *Catalogue) check() error {
 	for i := range c.Types {
 		t := &c.Types[i]
 		if i > 0 && t.Name == c.Types[i-1].Name {
-			return fmt.Errorf("type %s: is there twice, want it once", t.Name)
+			return fmt.Errorf("type %s: is a duplicate, want it once", t.Name)
 		}
 		if err := cmp.Or(t.checkSize(), t.checkMarket(c)); err != nil {
 			return fmt.Errorf("type %q: %w", t.Name, err)

@@ -161,7 +161,7 @@ func (d *DryRun) instance(ctx context.Context, t *trial) (found *finding, err er
 			if t.class.Spec.InstanceProfile == nil {
 				return nil, fmt.Errorf("%w: %w", errNoProfile, err)
 			}
-			return wrong(awsv1.ReasonInstanceProfileNotFound, "spec.instanceProfile: there is no instance profile %q that EC2 knows; %s",
+			return wrong(awsv1.ReasonInstanceProfileNotFound, "spec.instanceProfile: EC2 does not find the instance profile %q; %s",
 				t.class.Status.InstanceProfile, call), nil
 		}
 		if found, err = verdict(err, awsv1.ReasonRunInstancesAuthCheckFailed); found == nil {
@@ -201,11 +201,11 @@ func verdict(err error, reason string) (*finding, error) {
 	case call.Code == "OptInRequired":
 		return wrong(reason, "spec.amiSelectorTerms: the image's terms must be accepted in the AWS Marketplace first: %s", call), nil
 	case call.Forbidden(): // an expired token concerns the controller, not the class
-		found := wrong(reason, "the controller may not do what a launch needs; see the permissions that are documented: %s", call)
+		found := wrong(reason, "the controller lacks a permission that launches need; see the documented permissions: %s", call)
 		found.forbidden = true
 		return found, nil
 	case call.Kind == discovery.Rejected || call.Kind == discovery.NotFound:
-		return wrong(reason, "EC2 would not launch this: %s", call), nil
+		return wrong(reason, "EC2 would refuse this launch: %s", call), nil
 	}
 	return nil, fmt.Errorf("trying a launch: %w", err)
 }

@@ -43,7 +43,7 @@ func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	if class.Family() == awsv1.FamilyAL2023 && cluster.ServiceCIDR == "" {
 		return wrong(awsv1.ReasonClusterCIDRResolutionFailed,
-			"nodes of AL2023 must know the range of service addresses, and EKS does not tell that of this cluster; allow eks:DescribeCluster")
+			"AL2023 nodes need the service CIDR, which EKS does not report for this cluster; allow eks:DescribeCluster")
 	}
 	return nil
 }
@@ -56,7 +56,8 @@ func kubelet(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	case refused && (invalid.Reason == awsv1.ReasonInvalidKubeletConfiguration || len(expressions) == 0):
 		return wrong(invalid.Reason, "%s", invalid.Error())
 	case len(expressions) > 0:
-		return wrong(awsv1.ReasonKubeletExpressionsDisabled, "spec.%s: expressions are accepted and not yet acted on; use numbers and amounts",
+		return wrong(awsv1.ReasonKubeletExpressionsDisabled,
+			"spec.%s: expressions are accepted but not supported yet; use numbers and quantities",
 			strings.Join(expressions, ", spec."))
 	}
 	return nil
@@ -64,7 +65,7 @@ func kubelet(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 
 func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	if family := class.Family(); family.Windows() {
-		return wrong(awsv1.ReasonNotYetActedOn, "spec.amiFamily: %s is accepted and not yet acted on; use AL2023, Bottlerocket or Custom", family)
+		return wrong(awsv1.ReasonNotYetActedOn, "spec.amiFamily: %s is accepted but not supported yet; use AL2023, Bottlerocket or Custom", family)
 	}
 	return nil
 }

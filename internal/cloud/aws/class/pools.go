@@ -27,7 +27,7 @@ func (r *Reconciler) warnPools(ctx context.Context, class *awsv1.EC2NodeClass) e
 	for i := range pools {
 		if r.memory.warn(class.UID, pools[i].UID, r.Now()) {
 			r.Warn(&pools[i], awsv1.ReasonNotYetActedOn, fmt.Sprintf(
-				"spec.capacityReservationSelectorTerms of EC2NodeClass %q is not yet acted on: machines are launched on demand or as spot, and the reservations are paid as well", class.Name))
+				"spec.capacityReservationSelectorTerms of EC2NodeClass %q is not supported yet: machines are launched as on-demand or spot, and the reservations are paid for as well", class.Name))
 		}
 	}
 	return nil

@@ -112,7 +112,7 @@ func (c *Cluster) ask(ctx context.Context) (Facts, error) {
 	}
 	if !c.kubernetes.FromEKS && c.kubernetes.Version != nil {
 		if version, err = c.kubernetes.Version(ctx); err != nil {
-			return facts, fmt.Errorf("asking the API server for its version: %w", err)
+			return facts, fmt.Errorf("reading the version of the API server: %w", err)
 		}
 	}
 	if facts.Version, err = minorVersion(version); err != nil {
@@ -120,7 +120,7 @@ func (c *Cluster) ask(ctx context.Context) (Facts, error) {
 	}
 	if c.kubernetes.DNS != nil {
 		if facts.DNS, err = c.kubernetes.DNS(ctx); err != nil {
-			return facts, fmt.Errorf("asking for the address of kube-dns: %w", err)
+			return facts, fmt.Errorf("reading the address of kube-dns: %w", err)
 		}
 	}
 	if facts.ServiceCIDR == "" { // EKS does not report it
@@ -143,7 +143,7 @@ func (c *Cluster) describe(ctx context.Context, facts *Facts) (version string, e
 		return "", err
 	}
 	if out.Cluster == nil {
-		return "", errors.New("EKS answered without a cluster")
+		return "", errors.New("the response of EKS has no cluster")
 	}
 	if facts.Endpoint == "" {
 		facts.Endpoint = value(out.Cluster.Endpoint)

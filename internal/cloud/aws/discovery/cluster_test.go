@@ -166,8 +166,8 @@ func TestClusterIncomplete(t *testing.T) {
 		{"unknown cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}}, Kubernetes{}, "EKS DescribeCluster"},
 		{"no authority", awssim.Options{}, Kubernetes{}, "--cluster-ca-bundle"},
 		{"authority not base64", awssim.Options{}, Kubernetes{CABundle: "-----BEGIN"}, "--cluster-ca-bundle"},
-		{"API server down", simCluster, Kubernetes{Version: down}, "asking the API server for its version: no route"},
-		{"service not readable", simCluster, Kubernetes{DNS: down}, "asking for the address of kube-dns: no route"},
+		{"API server down", simCluster, Kubernetes{Version: down}, "reading the version of the API server: no route"},
+		{"service not readable", simCluster, Kubernetes{DNS: down}, "reading the address of kube-dns: no route"},
 	} {
 		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
 			if _, err := w.Cluster.Facts(ctx); err == nil || !strings.Contains(err.Error(), test.want) {

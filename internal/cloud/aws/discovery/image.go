@@ -76,7 +76,7 @@ func (i *Images) Refresh(ctx context.Context) error {
 	})
 	described, err := i.describe(ctx, mentioned("image-id", slices.Collect(maps.Keys(ids))))
 	if err != nil {
-		return fmt.Errorf("looking for deprecated images: %w", err)
+		return fmt.Errorf("finding deprecated images: %w", err)
 	}
 	old := maps.Clone(ids)
 	for _, d := range described {

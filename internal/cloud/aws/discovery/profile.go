@@ -28,7 +28,7 @@ type RoleNotFoundError struct {
 }
 
 func (e *RoleNotFoundError) Error() string {
-	return fmt.Sprintf("spec.role: there is no IAM role %q in this account; create it, or name another", e.Role)
+	return fmt.Sprintf("spec.role: the IAM role %q does not exist in this account; create it, or specify another", e.Role)
 }
 
 // Profiles creates and deletes the instance profiles that give machines a role. A profile's name is derived from the
@@ -70,7 +70,7 @@ func (p *Profiles) Ensure(ctx context.Context, class *awsv1.EC2NodeClass) (strin
 		return p.ensure(ctx, class, role)
 	})
 	if err != nil {
-		return "", fmt.Errorf("making the instance profile of EC2NodeClass %q: %w", class.Name, err)
+		return "", fmt.Errorf("creating the instance profile of EC2NodeClass %q: %w", class.Name, err)
 	}
 	return name, nil
 }
@@ -247,7 +247,7 @@ func (p *Profiles) remove(ctx context.Context, class *awsv1.EC2NodeClass) error 
 func (p *Profiles) Collect(ctx context.Context, inUse map[string]bool) ([]string, error) {
 	profiles, err := p.list(ctx, p.path())
 	if err != nil {
-		return nil, fmt.Errorf("looking for unused instance profiles: %w", err)
+		return nil, fmt.Errorf("finding unused instance profiles: %w", err)
 	}
 	var deleted []string
 	for _, profile := range p.unused(profiles, inUse) {

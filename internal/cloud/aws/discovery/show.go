@@ -33,7 +33,7 @@ func (s Show) Subnets(found []Subnet) {
 	s.Class.Status.Subnets = nil
 	if len(found) == 0 {
 		s.conditions().SetFalse(awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound,
-			"spec.subnetSelectorTerms: no subnet matches; look at the tags and ids, and at the region")
+			"spec.subnetSelectorTerms: no subnet matches; check the tags, the ids and the region")
 		return
 	}
 	for _, subnet := range found {
@@ -47,7 +47,7 @@ func (s Show) Groups(found []Group, subnets []Subnet) {
 	s.Class.Status.SecurityGroups = nil
 	used, elsewhere := OfNetwork(found, subnets)
 	if len(used) == 0 {
-		message := "spec.securityGroupSelectorTerms: no security group matches; look at the tags, names and ids, and at the region"
+		message := "spec.securityGroupSelectorTerms: no security group matches; check the tags, the names, the ids and the region"
 		if len(elsewhere) > 0 {
 			message = fmt.Sprintf("spec.securityGroupSelectorTerms: only security groups of other networks than that of the subnets match: %s",
 				ids(elsewhere))
@@ -83,7 +83,7 @@ func (s Show) Images(found []Image, err error) bool {
 	s.Class.Status.AMIs = nil
 	if len(found) == 0 {
 		s.conditions().SetFalse(awsv1.ConditionAMIsReady, awsv1.ReasonAMINotFound,
-			"spec.amiSelectorTerms: no image matches that is available and for x86_64 or arm64; look at the alias or the terms, at the owner of the images, and at the region")
+			"spec.amiSelectorTerms: no image matches that is available and for x86_64 or arm64; check the alias or the terms, the owner of the images, and the region")
 		return true
 	}
 	for _, image := range found {
@@ -131,7 +131,7 @@ func (s Show) Unanswered(condition string, err error) {
 	case old.IsUnknown():
 		s.conditions().SetUnknownWithReason(condition, ReasonCallRefused, err.Error())
 	case old.IsTrue():
-		s.conditions().SetTrueWithReason(condition, ReasonCallRefused, "what was found before is used: "+err.Error())
+		s.conditions().SetTrueWithReason(condition, ReasonCallRefused, "the previous result is used: "+err.Error())
 	}
 }
 
@@ -141,13 +141,13 @@ func (s Show) Unanswered(condition string, err error) {
 func (s Show) Inert() {
 	if len(s.Class.Spec.CapacityReservationSelectorTerms) > 0 {
 		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn,
-			"spec.capacityReservationSelectorTerms is accepted and not yet acted on: nothing is launched into capacity reservations")
+			"spec.capacityReservationSelectorTerms is accepted but not supported yet: no instance is launched into capacity reservations")
 	} else {
 		_ = s.conditions().Clear(awsv1.ConditionCapacityReservationsReady)
 	}
 	if s.Class.Spec.PlacementGroupSelector != nil {
 		s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn,
-			"spec.placementGroupSelector is accepted and not yet acted on; remove it to launch machines outside of the placement group")
+			"spec.placementGroupSelector is accepted but not supported yet; remove it to launch machines outside of the placement group")
 		return
 	}
 	s.conditions().SetTrue(awsv1.ConditionPlacementGroupReady)

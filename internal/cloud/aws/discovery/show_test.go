@@ -48,12 +48,12 @@ func TestShow(t *testing.T) {
 		{"placement group", awsv1.ConditionPlacementGroupReady, func(s Show) {
 			s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
 			s.Inert()
-		}, "False NotYetActedOn not yet acted on"},
+		}, "False NotYetActedOn not supported yet"},
 		{"images refused", awsv1.ConditionAMIsReady, func(s Show) {
 			s.Images([]Image{image}, nil)
 			s.Unanswered(awsv1.ConditionAMIsReady, denied)
 			s.Unanswered(awsv1.ConditionAMIsReady, denied)
-		}, "True CallRefused what was found before is used: EC2 DescribeImages"},
+		}, "True CallRefused the previous result is used: EC2 DescribeImages"},
 		{"images refused for a while", awsv1.ConditionAMIsReady, func(s Show) {
 			s.Images([]Image{image}, nil)
 			s.Unanswered(awsv1.ConditionAMIsReady, denied)
@@ -62,7 +62,7 @@ func TestShow(t *testing.T) {
 		{"reservations", awsv1.ConditionCapacityReservationsReady, func(s Show) {
 			s.Class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
 			s.Inert()
-		}, "False NotYetActedOn not yet acted on"},
+		}, "False NotYetActedOn not supported yet"},
 	} {
 		class := classOf(nil)
 		test.show(Show{Class: class})

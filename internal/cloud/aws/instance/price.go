@@ -153,7 +153,8 @@ func (p *Prices) MergeOnDemand(prices map[string]float64, at time.Time) Merged {
 			merged.reject("%s on demand: %v is not above zero", typeName, price)
 			continue
 		case known && (price > old*onDemandImplausible || price < old/onDemandImplausible):
-			merged.reject("%s on demand: %v is more than %d times away from the last price, %v", typeName, price, onDemandImplausible, old)
+			merged.reject("%[1]s on demand: %[2]v differs from the last price, %[4]v, by more than a factor of %[3]d", typeName, price,
+				onDemandImplausible, old)
 			continue
 		}
 		merged.count(!known || old != price)

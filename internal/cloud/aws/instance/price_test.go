@@ -68,7 +68,8 @@ func TestMergeOnDemand(t *testing.T) {
 
 	version = prices.Version()
 	if got := prices.MergeOnDemand(map[string]float64{"x8aedz.large": 0.0299},
-		noon.Add(2*time.Hour)); got.RejectedCount != 1 || !strings.Contains(got.Rejected[0], "more than 100 times away from the last price, 3") {
+		noon.Add(2*time.Hour)); got.RejectedCount != 1 ||
+		!strings.Contains(got.Rejected[0], "differs from the last price, 3, by more than a factor of 100") {
 		t.Errorf("an implausible price alone: %+v", got)
 	}
 	if onDemand, _ := prices.Updated(); onDemand != noon.Add(time.Hour) || prices.Version() != version {

@@ -91,13 +91,13 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 	requirements := b.class.requirements(t, &b.family, b.settings.Region)
 	image, found := b.class.imageFor(requirements)
 	if !found {
-		return made, "", "has an architecture or devices that no image of the class is for"
+		return made, "", "has an architecture or devices that no image of the class supports"
 	}
 	made.instanceType = b.instanceType(t, requirements, image)
 	allocatable := made.instanceType.Allocatable()
 	for _, name := range []string{cpu, memory, pods} {
 		if allocatable[name] <= 0 {
-			return made, "", "has no " + name + " left after what is reserved"
+			return made, "", "has no " + name + " left after reservations"
 		}
 	}
 	return made, image, ""
@@ -181,9 +181,9 @@ func (b *builder) refusesSystem(t *catalog.Type) string {
 func (b *builder) refusesFeatures(t *catalog.Type) string {
 	switch {
 	case b.class.NestedVirtualization && !t.NestedVirtualization:
-		return "cannot nest virtual machines, which spec.cpuOptions asks for"
+		return "does not support nested virtualization, which spec.cpuOptions requires"
 	case b.class.ConnectionTracking && t.Hypervisor != catalog.HypervisorNitro:
-		return "is not virtual on Nitro, which spec.connectionTracking needs"
+		return "is not a virtual machine on Nitro, which spec.connectionTracking requires"
 	}
 	return ""
 }
@@ -194,7 +194,7 @@ func (b *builder) refusesInterfaces(t *catalog.Type) string {
 		return ""
 	}
 	if !t.SupportsENA() {
-		return "has no enhanced network adapter, which spec.networkInterfaces needs"
+		return "has no enhanced network adapter, which spec.networkInterfaces requires"
 	}
 	var efas int64
 	for _, i := range b.class.Interfaces {
@@ -209,7 +209,7 @@ func (b *builder) refusesInterfaces(t *catalog.Type) string {
 		}
 	}
 	if efas > t.EFAs {
-		return fmt.Sprintf("has %d elastic fabric adapters, and spec.networkInterfaces asks for %d", t.EFAs, efas)
+		return fmt.Sprintf("has %d elastic fabric adapters, and spec.networkInterfaces requires %d", t.EFAs, efas)
 	}
 	return ""
 }

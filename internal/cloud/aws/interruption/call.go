@@ -66,7 +66,8 @@ func (w *Watcher) advice(of operation, code string) string {
 	case slices.Contains(strangers, code):
 		return "the controller's credentials are not valid, or no longer"
 	case slices.Contains(absences, code):
-		return fmt.Sprintf("there is no queue %q in this account and region: create it, or change the setting interruption-queue", w.opts.Queue)
+		return fmt.Sprintf("the queue %q does not exist in this account and region: create it, or change the setting interruption-queue",
+			w.opts.Queue)
 	}
 	return ""
 }

@@ -33,7 +33,7 @@ const (
 // RunQueue receives messages and acts on them until ctx ends. It returns after all received messages are handled.
 func (w *Watcher) RunQueue(ctx context.Context) error {
 	if w.opts.Queue == "" {
-		return errors.New("watching the interruption queue: it has no name")
+		return errors.New("watching the interruption queue: its name is empty")
 	}
 	var handlers sync.WaitGroup
 	defer handlers.Wait()

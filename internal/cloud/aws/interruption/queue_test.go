@@ -386,13 +386,13 @@ func TestNoQueue(t *testing.T) {
 			t.Errorf("no error")
 		case !absent(err):
 			t.Errorf("absent(err) is false, error %v", err)
-		case !strings.Contains(err.Error(), `there is no queue "elsewhere" in this account and region`):
-			t.Errorf("err.Error() lacks `there is no queue \"elsewhere\" in this account and region`, error %v", err)
+		case !strings.Contains(err.Error(), `the queue "elsewhere" does not exist in this account and region`):
+			t.Errorf("err.Error() lacks `the queue \"elsewhere\" does not exist in this account and region`, error %v", err)
 		}
 		opts.Queue = ""
 		nameless, err := NewWatcher(w.watcher.sqs, w.watcher.ec2, opts)
 		w.Must(err)
-		if err := nameless.RunQueue(w.Context()); err == nil || !strings.Contains(err.Error(), "it has no name") {
+		if err := nameless.RunQueue(w.Context()); err == nil || !strings.Contains(err.Error(), "its name is empty") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -125,7 +125,7 @@ func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bo
 	}
 	claims, err := w.opts.Claims(ctx, ids)
 	if err != nil {
-		return nil, fmt.Errorf("finding the claims of %d machines in trouble: %w", len(ids), err)
+		return nil, fmt.Errorf("finding the claims of %d impaired machines: %w", len(ids), err)
 	}
 	slices.SortStableFunc(sightings, func(a, b Sighting) int { return a.Sent.Compare(b.Sent) })
 	held, rules := map[string]bool{}, w.rules()
@@ -175,7 +175,7 @@ func (w *Watcher) announce(ctx context.Context, n Notice) (ours bool, err error)
 	var errs []error
 	for id, claim := range claims {
 		d := Decision{Claim: claim, Instance: id, Kind: n.Kind}
-		d.warn("InstanceUnhealthy", "EC2 reports trouble of instance %s (%s); it is not replaced yet: involuntary removals of its NodePool are paused "+
+		d.warn("InstanceUnhealthy", "EC2 reports an impairment of instance %s (%s); it is not replaced yet: involuntary removals of its NodePool are paused "+
 			"(its event RemovalsPaused says why), or the instance and its node cannot be checked (the log of the controller says why)", id, n.Kind)
 		errs = append(errs, w.act(ctx, d))
 	}

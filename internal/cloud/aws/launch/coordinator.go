@@ -142,7 +142,7 @@ func (l *Launcher) addCurrentRequest(ctx context.Context, p *fleetLaunch, of *pe
 	}
 	records, err := l.opts.RecordStore.Records(ctx)
 	if err != nil {
-		return fmt.Errorf("looking for the claims of launch %s: %w", p.record.Token(), err)
+		return fmt.Errorf("listing the claims of launch %s: %w", p.record.Token(), err)
 	}
 	day, before := &fleetLaunch{record: p.record, plan: plan, order: of.order}, p.reserved
 	l.releaseAddresses(p) // otherwise other subnets would seem better for an equal request

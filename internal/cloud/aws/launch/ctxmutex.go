@@ -15,7 +15,7 @@ func (g ctxMutex) lock(ctx context.Context) error {
 	case g <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for another caller that does the same: %w", ctx.Err())
+		return fmt.Errorf("waiting for another caller with the same task: %w", ctx.Err())
 	}
 }
 

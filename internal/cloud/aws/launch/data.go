@@ -51,7 +51,7 @@ func (o *Order) variantOf(w cloud.Choice) templateFor {
 func (o *Order) template(s *Selection, v templateFor) (template, error) {
 	user, err := userdata.Render(o.userData(s, v))
 	if err != nil {
-		return template{}, fmt.Errorf("making user data for EC2NodeClass %q: %w", o.Class.Name, err)
+		return template{}, fmt.Errorf("generating user data for EC2NodeClass %q: %w", o.Class.Name, err)
 	}
 	spec := &o.Class.Spec
 	tags := TagsOf(o.Class, poolOf(o.Claim), o.Cluster.Name)

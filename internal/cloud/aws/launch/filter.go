@@ -48,7 +48,7 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 	}
 	ways = keep(ways, hasCapacityType(s.CapacityType))
 	if s.Ways = fewer(ways, least); !meets(s.Ways, least) && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
-		return Selection{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("the %s offerings that are available now do not have the minValues that the claim's requirements ask for", s.CapacityType)}
+		return Selection{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("the %s offerings that are available now do not satisfy the minValues of the claim's requirements", s.CapacityType)}
 	}
 	return s, nil
 }

@@ -36,7 +36,7 @@ func newPlan(o *Order, region string) (*plan, error) {
 	}
 	p := &plan{order: o, selection: s, templates: map[templateFor]template{}, tags: TagsOf(o.Class, poolOf(o.Claim), o.Cluster.Name)}
 	if p.selection.Ways = o.inConfigs(s.Ways); !o.varied(p.selection.Ways) {
-		return nil, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("types with the minValues that the claim's requirements ask for need more than %d launch templates, which is what EC2 takes in one fleet", mostConfigs)}
+		return nil, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("types with the minValues of the claim's requirements need more than %d launch templates, the limit of EC2 for one fleet", mostConfigs)}
 	}
 	for _, w := range p.selection.Ways {
 		v := o.variantOf(w)

@@ -165,7 +165,7 @@ func refusedError(err error) error {
 // nothing else, and otherwise the first other error.
 func fleetError(refusals []ec2types.CreateFleetError) error {
 	if len(refusals) == 0 {
-		return &cloud.CreateError{Reason: "LaunchFailed", Message: "EC2 launched fewer instances than asked for, and did not say why"}
+		return &cloud.CreateError{Reason: "LaunchFailed", Message: "EC2 launched fewer instances than requested, without a reason"}
 	}
 	var texts []string
 	for _, r := range refusals {

@@ -65,7 +65,7 @@ func requestsOf(text string) (requests, error) {
 	}
 	for i := range r {
 		if r[i].Sent == nil || r[i].Sent.TargetCapacitySpecification == nil {
-			return nil, fmt.Errorf("reading fleet requests: number %d asks for nothing", i+1)
+			return nil, fmt.Errorf("reading fleet requests: number %d requests no instance", i+1)
 		}
 	}
 	if len(r) == 0 {
@@ -103,7 +103,7 @@ func (r request) templates() []string {
 func (l *Launcher) sweepRequests(ctx context.Context) (map[string]bool, error) {
 	records, err := l.opts.RecordStore.Records(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking for recorded launches: %w", err)
+		return nil, fmt.Errorf("listing recorded launches: %w", err)
 	}
 	needed := map[string]bool{}
 	var failed []error

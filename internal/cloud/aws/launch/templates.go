@@ -56,7 +56,7 @@ func (l *Launcher) ensure(ctx context.Context, t template) error {
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: ec2Tags(t.tags)}},
 	})
 	if err != nil && codeOf(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
-		return fmt.Errorf("making launch template %s: %w", t.name, err)
+		return fmt.Errorf("creating launch template %s: %w", t.name, err)
 	}
 	k.exists = true
 	return nil

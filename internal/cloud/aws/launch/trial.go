@@ -125,7 +125,7 @@ func runInput(data *ec2types.RequestLaunchTemplateData) (*ec2.RunInstancesInput,
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(in); err != nil {
-		return nil, fmt.Errorf("making a request of launch template data: %w", err)
+		return nil, fmt.Errorf("converting launch template data to a request: %w", err)
 	}
 	return in, nil
 }

@@ -86,7 +86,7 @@ func (p *Prices) RefreshOnDemand(ctx context.Context) error {
 		return fmt.Errorf("refreshing prices on demand: %w", err)
 	}
 	if len(prices) == 0 {
-		return fmt.Errorf("refreshing prices on demand: the price list has none for region %s; those known before stay in use", p.Region)
+		return fmt.Errorf("refreshing prices on demand: the price list has none for region %s; the previous prices stay in use", p.Region)
 	}
 	return nil
 }
@@ -228,13 +228,13 @@ func Embedded(catalogue *catalog.Catalogue, region string) string {
 	unpriced := catalogue.Unpriced(from)
 	text := fmt.Sprintf("prices on demand of %s as of %s (Linux, shared tenancy, USD)", from, stamp)
 	if !known {
-		text += ", which stand in for those of " + region
+		text += ", used as estimates for " + region
 		if instance.InChina(region) {
 			text += fmt.Sprintf(" at %d CNY to the USD", instance.YuanPerDollar)
 		}
 	}
 	if len(unpriced) > 0 {
-		text += fmt.Sprintf("; %d types have none and are not launched: %s", len(unpriced), strings.Join(unpriced, ", "))
+		text += fmt.Sprintf("; %d types have no price and are not launched: %s", len(unpriced), strings.Join(unpriced, ", "))
 	}
 	return text
 }

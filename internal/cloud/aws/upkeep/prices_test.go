@@ -217,10 +217,10 @@ func TestRejected(t *testing.T) {
 
 func TestEmbedded(t *testing.T) {
 	for region, want := range map[string][]string{
-		"us-east-1":     {"prices on demand of us-east-1 as of 2026-07-20T13:44:30Z", "types have none", "mac1.metal"},
+		"us-east-1":     {"prices on demand of us-east-1 as of 2026-07-20T13:44:30Z", "types have no price", "mac1.metal"},
 		"us-gov-west-1": {"prices on demand of us-gov-west-1"},
-		"cn-north-1":    {"stand in for those of cn-north-1 at 7 CNY to the USD"},
-		"eu-west-1":     {"prices on demand of us-east-1", "stand in for those of eu-west-1"},
+		"cn-north-1":    {"used as estimates for cn-north-1 at 7 CNY to the USD"},
+		"eu-west-1":     {"prices on demand of us-east-1", "used as estimates for eu-west-1"},
 	} {
 		text := Embedded(catalog.Load(), region)
 		for _, part := range want {

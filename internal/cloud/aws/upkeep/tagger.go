@@ -91,7 +91,7 @@ func (t *Tagger) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return ctrl.Result{}, nil
 		}
-		return ctrl.Result{}, fmt.Errorf("noting the tags on NodeClaim %q: %w", claim.Name, err)
+		return ctrl.Result{}, fmt.Errorf("recording the tags on NodeClaim %q: %w", claim.Name, err)
 	}
 	return ctrl.Result{}, nil
 }

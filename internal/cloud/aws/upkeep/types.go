@@ -52,14 +52,14 @@ func (t *Types) Current() []catalog.Type {
 func (t *Types) Refresh(ctx context.Context) error {
 	live, err := t.describe(ctx)
 	if err != nil {
-		return fmt.Errorf("asking EC2 for its instance types: %w", err)
+		return fmt.Errorf("listing the instance types of EC2: %w", err)
 	}
 	zones, err := t.zones(ctx)
 	if err != nil {
-		return fmt.Errorf("asking EC2 which zones sell its instance types: %w", err)
+		return fmt.Errorf("listing the zones of the instance types of EC2: %w", err)
 	}
 	if len(live) == 0 || len(zones) == 0 {
-		return errors.New("asking EC2 for its instance types: it answered that there are none; those known before stay in use")
+		return errors.New("listing the instance types of EC2: it returned none; the previous ones stay in use")
 	}
 	for i := range live {
 		live[i].Zones = zones[live[i].Name]

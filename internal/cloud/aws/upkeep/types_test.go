@@ -73,7 +73,7 @@ func TestTypesKept(t *testing.T) {
 			restore()
 		}
 		nothing := NewTypes(soldOut{w.EC2}, w.sources.Calls, catalog.Load())
-		if err := nothing.Refresh(ctx); err == nil || !strings.Contains(err.Error(), "there are none") {
+		if err := nothing.Refresh(ctx); err == nil || !strings.Contains(err.Error(), "it returned none") {
 			t.Errorf("nothing is offered: error %v", err)
 		}
 		for name, types := range map[string]*Types{"throttled": w.types, "nothing sold": nothing} {

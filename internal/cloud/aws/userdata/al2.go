@@ -25,7 +25,7 @@ func (r Request) al2Custom() ([]part, error) {
 	case looksLikeMIME(text):
 		return parseMIME(text)
 	case namesNodeConfig(text):
-		return nil, &InvalidError{Field: "spec.userData", Problem: "a NodeConfig says nothing to AL2",
+		return nil, &InvalidError{Field: "spec.userData", Problem: "AL2 ignores a NodeConfig",
 			Remedy: "use a shell script, or a MIME document of several, or set amiFamily: AL2023"}
 	}
 	contentType, ok := marked(text)

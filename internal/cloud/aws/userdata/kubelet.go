@@ -84,7 +84,7 @@ func reserved(field string, entries map[string]string) []string {
 	var problems []string
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pid"}, key) {
-			problems = append(problems, fmt.Sprintf("%s: %q is none of cpu, memory, ephemeral-storage, pid", field, key))
+			problems = append(problems, fmt.Sprintf("%s: %q is not one of cpu, memory, ephemeral-storage, pid", field, key))
 		}
 		if strings.HasPrefix(entries[key], "-") {
 			problems = append(problems, fmt.Sprintf("%s[%s]: %s is negative", field, key, entries[key]))
@@ -105,7 +105,7 @@ func thresholds(field string, entries map[string]string) []string {
 			problems = append(problems, fmt.Sprintf("%s: %q is none of %s", field, key, strings.Join(signals, ", ")))
 		}
 		if !validThreshold(entries[key]) {
-			problems = append(problems, fmt.Sprintf("%s[%s]: %q is neither a percentage from 0%% to 100%% nor an amount such as 500Mi",
+			problems = append(problems, fmt.Sprintf("%s[%s]: %q is neither a percentage from 0%% to 100%% nor a quantity such as 500Mi",
 				field, key, entries[key]))
 		}
 	}
@@ -133,7 +133,7 @@ func gracePeriods(k *awsv1.KubeletConfiguration) []string {
 			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod: %s needs an entry in evictionSoft", key))
 		}
 		if period, err := time.ParseDuration(k.EvictionSoftGracePeriod[key]); err != nil || period < 0 {
-			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod[%s]: %q is no duration such as 1m30s, or negative",
+			problems = append(problems, fmt.Sprintf("evictionSoftGracePeriod[%s]: %q is not a duration such as 1m30s, or is negative",
 				key, k.EvictionSoftGracePeriod[key]))
 		}
 	}
@@ -170,7 +170,7 @@ func unsupported(family awsv1.Family, k *awsv1.KubeletConfiguration) []string {
 		problems = append(problems, fmt.Sprintf("clusterDNS: %s takes one address", family))
 	}
 	if family == awsv1.FamilyBottlerocket && k.PodsPerCore != nil {
-		problems = append(problems, "podsPerCore: Bottlerocket does not know it; use maxPods")
+		problems = append(problems, "podsPerCore: Bottlerocket does not support it; use maxPods")
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.Other)) {
 		problems = append(problems, fmt.Sprintf("%s: cannot be passed to %s; use AL2023, or userData", name, family))

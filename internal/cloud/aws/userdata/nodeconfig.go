@@ -123,7 +123,7 @@ func (s nodeConfigSpec) check() error {
 	}
 	for _, flag := range s.Kubelet.Flags {
 		if !strings.HasPrefix(flag, "-") {
-			return badNodeConfig(fmt.Sprintf("spec.kubelet.flags of the NodeConfig has %q, which is no flag", flag), nil)
+			return badNodeConfig(fmt.Sprintf("spec.kubelet.flags of the NodeConfig has %q, which is not a flag", flag), nil)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Kubelet.Config)) {

@@ -23,7 +23,7 @@ const (
 )
 
 // ErrNotYetActedOn means that a family is accepted in classes, but that its machines cannot be launched yet.
-var ErrNotYetActedOn = errors.New("the family is accepted and not yet acted on")
+var ErrNotYetActedOn = errors.New("the family is accepted but not supported yet")
 
 // InvalidError describes the problem of one field of the class, and its remedy.
 type InvalidError struct {
@@ -49,7 +49,7 @@ type SizeError struct {
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("spec.userData: with what the node needs to join it has %d bytes, and EC2 accepts %d; "+
+	return fmt.Sprintf("spec.userData: including the data that the node needs to join, it has %d bytes, and EC2 accepts %d; "+
 		"shorten it, for example to a script that downloads the rest", e.Size, Limit)
 }
 

@@ -67,14 +67,14 @@ func (k *keys) count(ctx context.Context, reader client.Reader) error {
 	}
 	var pods corev1.PodList
 	if err := reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("looking for old names: listing pods: %w", err)
+		return fmt.Errorf("finding labels of older versions: listing pods: %w", err)
 	}
 	for i := range pods.Items {
 		k.note(usesOf(&pods.Items[i].Spec), false)
 	}
 	var sets appsv1.DaemonSetList
 	if err := reader.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("looking for old names: listing DaemonSets: %w", err)
+		return fmt.Errorf("finding labels of older versions: listing DaemonSets: %w", err)
 	}
 	for i := range sets.Items {
 		k.note(usesOf(&sets.Items[i].Spec.Template.Spec), false)

@@ -273,10 +273,10 @@ func TestEvents(t *testing.T) {
 	}
 	const honoured = "Normal OldName Old names are honored, use the new ones: "
 	want := []string{
-		honoured + "spec.nodeSelector names karpenter.sh/provisioner-name, which is karpenter.sh/nodepool now",
-		honoured + "spec.nodeSelector names karpenter.sh/provisioner-name, which is karpenter.sh/nodepool now",
-		"Warning OldName Names from before v1: spec.nodeSelector names node.k8s.aws/subnet-name, which no node has any more: subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
-		honoured + "metadata.annotations names karpenter.sh/do-not-evict, which is karpenter.sh/do-not-disrupt now",
+		honoured + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
+		honoured + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
+		"Warning OldName Names from before v1: spec.nodeSelector uses node.k8s.aws/subnet-name, which nodes no longer have: subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
+		honoured + "metadata.annotations uses karpenter.sh/do-not-evict, which is now karpenter.sh/do-not-disrupt",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -104,7 +104,7 @@ func (r *Reconciler) look(ctx context.Context, user client.Object, q queue) {
 
 // again enqueues all managed nodes.
 func (r *Reconciler) again(ctx context.Context, q queue) {
-	ctrl.LoggerFrom(ctx).Info("pods use labels of before v1; nodes get them too", "labels", r.keys.list())
+	ctrl.LoggerFrom(ctx).Info("pods use labels of versions before v1; nodes get these labels too", "labels", r.keys.list())
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing nodes to label")
@@ -131,7 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	maps.Copy(node.Labels, more)
 	// No lock is needed: the patch adds labels and changes nothing else.
 	if err := r.Client.Patch(ctx, node, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("labeling node %s with old names: %w", node.Name, err)
+		return ctrl.Result{}, fmt.Errorf("adding labels of older versions to node %s: %w", node.Name, err)
 	}
 	return ctrl.Result{}, nil
 }

@@ -105,8 +105,8 @@ func annotated(found []use, annotations map[string]string) []use {
 func words(uses []use) string {
 	lines := make([]string, len(uses))
 	for i, u := range uses {
-		if lines[i] = fmt.Sprintf("%s names %s, which is %s now", u.field, u.old, u.today); u.today == "" {
-			lines[i] = fmt.Sprintf("%s names %s, which no node has any more: %s", u.field, u.old, u.advice)
+		if lines[i] = fmt.Sprintf("%s uses %s, which is now %s", u.field, u.old, u.today); u.today == "" {
+			lines[i] = fmt.Sprintf("%s uses %s, which nodes no longer have: %s", u.field, u.old, u.advice)
 		}
 	}
 	return strings.Join(lines, "; ")

@@ -69,7 +69,8 @@ func (r *Reconciler) gather(ctx context.Context) (*view, error) {
 		others := kept != "" && kept != r.class()
 		if others {
 			if _, told := r.others.LoadOrStore(s.GetUID(), true); !told {
-				ctrl.LoggerFrom(ctx).Info("an older object is left to the controller of another provider", "object", s.name(), "nodeClass", kept)
+				ctrl.LoggerFrom(ctx).Info("an older object is handled by the controller of another provider", "object", s.name(),
+					"nodeClass", kept)
 			}
 		}
 		return others

@@ -127,13 +127,16 @@ func (v *view) hindrance(s *source, live client.Object) *obstacle {
 		former := v.former(live)
 		switch {
 		case former == nil:
-			return &obstacle{karpv1alpha5.ReasonNameTaken, fmt.Sprintf("%s %q was not made from this object, and is left as it is; delete or rename one of the two, or hand it over by the annotation %s: %s", kind, name, karpv1.AnnotationMadeFrom, s.name())}
+			return &obstacle{karpv1alpha5.ReasonNameTaken,
+				fmt.Sprintf("%s %q was not created from this object and is not changed; delete or rename one of the two, or transfer it with the annotation %s: %s", kind, name, karpv1.AnnotationMadeFrom, s.name())}
 		case v.served(former, name):
-			return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is that of %s until its NodePool names another; then it becomes this one's", kind, name, former.name())}
+			return &obstacle{karpv1alpha5.ReasonNotObserved,
+				fmt.Sprintf("%s %q belongs to %s until its NodePool references another; then it belongs to this object", kind, name,
+					former.name())}
 		}
 	}
 	if !live.GetDeletionTimestamp().IsZero() {
-		return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is being deleted; it is made again when it is gone", kind, name)}
+		return &obstacle{karpv1alpha5.ReasonNotObserved, fmt.Sprintf("%s %q is being deleted; it is created again afterwards", kind, name)}
 	}
 	return nil
 }

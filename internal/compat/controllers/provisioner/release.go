@@ -93,7 +93,7 @@ func (r *Reconciler) release(ctx context.Context, s *source) error {
 				return err
 			}
 		}
-		ctrl.LoggerFrom(ctx).Info("kept what was created from an older object", "from", s.name(), "objects", len(tied))
+		ctrl.LoggerFrom(ctx).Info("kept the objects that were created from an older object", "from", s.name(), "objects", len(tied))
 	}
 	base := s.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(s.Object, karpv1.FinalizerMadeFrom)
@@ -117,7 +117,7 @@ func (r *Reconciler) tied(ctx context.Context, s *source) ([]client.Object, erro
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			continue // the definition does not exist, so there are no objects
 		case err != nil:
-			return nil, fmt.Errorf("listing what was made from %s: %w", s.name(), err)
+			return nil, fmt.Errorf("listing the objects created from %s: %w", s.name(), err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			if object, ok := item.(client.Object); ok && (s.owns(object) || s.made(object)) {
@@ -126,7 +126,7 @@ func (r *Reconciler) tied(ctx context.Context, s *source) ([]client.Object, erro
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("listing what was made from %s: %w", s.name(), err)
+			return nil, fmt.Errorf("listing the objects created from %s: %w", s.name(), err)
 		}
 	}
 	return tied, nil

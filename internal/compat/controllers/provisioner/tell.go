@@ -66,7 +66,7 @@ func (r *Reconciler) describeProvisioner(ctx context.Context, p *karpv1alpha5.Pr
 		p.Status.Resources = pool.Status.Resources
 		ready = pool.Condition(status.ConditionReady)
 	} else if found {
-		ready.Message = "the NodePool of the name is not this object's"
+		ready.Message = "the NodePool of this name was not created from this object"
 	}
 	conditions.Set(as(karpv1alpha5.ConditionNodePoolReady, ready))
 	conditions.Set(as(karpv1alpha5.ConditionActive, conditions.Root()))
@@ -91,7 +91,7 @@ func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNod
 	if len(result.Classes) == 0 {
 		conditions.Set(status.Condition{
 			Type: karpv1alpha5.ConditionNodeClassReady, Status: metav1.ConditionFalse, Reason: karpv1alpha5.ReasonNotMade,
-			Message: shortened("no EC2NodeClass can be made: " + notTranslated(result.Notes)),
+			Message: shortened("no EC2NodeClass can be created: " + notTranslated(result.Notes)),
 		})
 		return nil
 	}
@@ -101,12 +101,13 @@ func (r *Reconciler) describeTemplate(ctx context.Context, t *awsv1alpha1.AWSNod
 	if err != nil {
 		return err
 	}
-	ready := &status.Condition{Status: metav1.ConditionUnknown, Reason: karpv1alpha5.ReasonNotObserved, Message: "there is no EC2NodeClass yet"}
+	ready := &status.Condition{Status: metav1.ConditionUnknown, Reason: karpv1alpha5.ReasonNotObserved,
+		Message: "the EC2NodeClass does not exist yet"}
 	if found && metav1.IsControlledBy(class, t) {
 		ready = class.Condition(status.ConditionReady)
 		showFound(t, &class.Status)
 	} else if found {
-		ready.Message = "the EC2NodeClass of the name is not this object's"
+		ready.Message = "the EC2NodeClass of this name was not created from this object"
 	}
 	conditions.Set(as(karpv1alpha5.ConditionNodeClassReady, ready))
 	return nil

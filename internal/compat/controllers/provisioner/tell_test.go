@@ -33,10 +33,12 @@ kind: Provisioner
 metadata: {name: taken}
 spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
 	p := w.provisioner("taken", karpv1alpha5.ConditionApplied, "False", karpv1alpha5.ReasonNameTaken)
-	if c := p.StatusConditions().Get(karpv1alpha5.ConditionApplied); !strings.Contains(c.Message, `NodePool "taken" was not made from this object`) {
+	if c := p.StatusConditions().Get(karpv1alpha5.ConditionApplied); !strings.Contains(c.Message,
+		`NodePool "taken" was not created from this object`) {
 		w.t.Errorf("message: %s", c.Message)
 	}
-	if c := p.StatusConditions().Get(karpv1alpha5.ConditionNodePoolReady); !strings.Contains(c.Message, "is not this object's") {
+	if c := p.StatusConditions().Get(karpv1alpha5.ConditionNodePoolReady); !strings.Contains(c.Message,
+		"was not created from this object") {
 		w.t.Errorf("there is a pool with the name, and the message is %q", c.Message)
 	}
 	w.event("NotApplied")

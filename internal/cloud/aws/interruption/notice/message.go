@@ -77,11 +77,12 @@ func parse(body string) (Notice, error) {
 		return Notice{}, fmt.Errorf("reading an event: %w", err)
 	}
 	if e.Source == "" && e.DetailType == "" {
-		return Notice{}, fmt.Errorf("reading an event: it has no source and no detail-type, so it is none of EventBridge")
+		return Notice{}, fmt.Errorf("reading an event: it has no source and no detail-type, so it is not an EventBridge event")
 	}
 	read := readers[Event{e.Source, e.DetailType}]
 	if e.Version != "0" || read == nil {
-		return Notice{Kind: NoOp, Sent: timeOf(e.Time), What: fmt.Sprintf("%q of %q, version %q, is none of ours", e.DetailType, e.Source, e.Version)}, nil
+		return Notice{Kind: NoOp, Sent: timeOf(e.Time), What: fmt.Sprintf("%q of %q, version %q, is not handled", e.DetailType, e.Source,
+			e.Version)}, nil
 	}
 	n, err := read(e)
 	if err != nil {

@@ -102,11 +102,11 @@ func TestParse(t *testing.T) {
 		"a health event of another cloud": {strings.Replace(health(""), `"service":"EC2"`, `"service":"RDS"`, 1),
 			Notice{Kind: NoOp, Sent: sent, What: "scheduledChange of RDS"}},
 		"an event of another service": {event("aws.s3", "Object Created", `{"bucket":"b"}`),
-			Notice{Kind: NoOp, Sent: sent, What: `"Object Created" of "aws.s3", version "0", is none of ours`}},
+			Notice{Kind: NoOp, Sent: sent, What: `"Object Created" of "aws.s3", version "0", is not handled`}},
 		"a detail that is not ours to read": {event("aws.s3", "Object Created", `7`),
-			Notice{Kind: NoOp, Sent: sent, What: `"Object Created" of "aws.s3", version "0", is none of ours`}},
+			Notice{Kind: NoOp, Sent: sent, What: `"Object Created" of "aws.s3", version "0", is not handled`}},
 		"another version": {strings.Replace(warning, `"version":"0"`, `"version":"1"`, 1),
-			Notice{Kind: NoOp, Sent: sent, What: `"EC2 Spot Instance Interruption Warning" of "aws.ec2", version "1", is none of ours`}},
+			Notice{Kind: NoOp, Sent: sent, What: `"EC2 Spot Instance Interruption Warning" of "aws.ec2", version "1", is not handled`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse(test.body)
