@@ -33,7 +33,7 @@ const callTimeout = 30 * time.Second
 func send[In, Out any](ctx context.Context, l *Launcher, name string, do func(context.Context, In, ...func(*ec2.Options)) (Out, error),
 	in In) (Out, error) {
 	var none Out
-	g := l.governors[name]
+	g := l.limiters[name]
 	if err := g.wait(ctx); err != nil {
 		return none, fmt.Errorf("waiting to call EC2 %s: %w", name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
@@ -34,9 +35,9 @@ import (
 type fleetLaunch struct {
 	record Record // Index is that of the claim that created the object
 
-	mu    ctxMutex // held while the fleet launch is being decided
-	order *Order   // of one of its claims
-	plan  *plan    // plan of its request; nil if another process made the request
+	mu    *semaphore.Weighted // held while the fleet launch is being decided
+	order *Order              // of one of its claims
+	plan  *plan               // plan of its request; nil if another process made the request
 	// requests are those that may have been sent, and turn is the index of the next one to send. kept is their stored
 	// form on the coordinator, empty if they are not stored.
 	requests requests
@@ -131,18 +132,18 @@ func (l *Launcher) attempt(ctx context.Context, rec Record, pending []*pendingOr
 	coordinator := pending[0]
 	rec.Size, rec.RecordedAt = len(pending), l.opts.Clock.Now().UTC()
 	rec.Coordinator = Coordinator{Claim: coordinator.name(), UID: coordinator.order.Claim.UID, PreviousToken: coordinator.record.Token()}
-	p := &fleetLaunch{record: rec, plan: coordinator.plan, order: coordinator.order, sentAt: rec.RecordedAt, mu: newCtxMutex()}
+	p := &fleetLaunch{record: rec, plan: coordinator.plan, order: coordinator.order, sentAt: rec.RecordedAt, mu: semaphore.NewWeighted(1)}
 	own, err := l.prepare(ctx, p, nil)
 	if err != nil {
 		l.failAll(pending, err)
 		return nil
 	}
-	p.mu.tryLock() // held until the launch is recorded or abandoned; no other goroutine has the object yet
+	p.mu.TryAcquire(1) // held until the launch is recorded or abandoned; no other goroutine has the object yet
 	l.mu.Lock()
 	l.launches[rec.Token()] = p
 	l.mu.Unlock()
 	pending = l.commit(ctx, p, own, pending)
-	p.mu.unlock()
+	p.mu.Release(1)
 	if len(pending) == 0 {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (l *Launcher) resumeFor(ctx context.Context, s *pendingOrder) (*launched, e
 	l.mu.Lock()
 	p := l.launches[s.record.Token()]
 	if p == nil {
-		p = &fleetLaunch{record: s.record, order: s.order, sentAt: s.record.RecordedAt, maybeSent: true, mu: newCtxMutex()}
+		p = &fleetLaunch{record: s.record, order: s.order, sentAt: s.record.RecordedAt, maybeSent: true, mu: semaphore.NewWeighted(1)}
 		l.launches[s.record.Token()] = p
 	}
 	l.mu.Unlock()
@@ -225,10 +226,10 @@ func (p *fleetLaunch) undecided(err error) error {
 // to all callers that waited for it, and to those that call during the pause after it.
 func (l *Launcher) decide(ctx context.Context, p *fleetLaunch, of *pendingOrder) (*outcome, error) {
 	refusals := p.refusals.Load()
-	if err := p.mu.lock(ctx); err != nil {
+	if err := acquire(ctx, p.mu); err != nil {
 		return nil, err
 	}
-	defer p.mu.unlock()
+	defer p.mu.Release(1)
 	switch {
 	case p.outcome != nil:
 		return p.outcome, nil

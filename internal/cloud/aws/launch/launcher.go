@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -55,7 +56,7 @@ const (
 // Launcher launches instances. It is safe for concurrent use.
 type Launcher struct {
 	opts         Options
-	governors    map[string]*rateLimiter
+	limiters     map[string]*rateLimiter
 	templates    templates
 	batches      *batcher[*pendingOrder]
 	lookups      *batcher[*lookup]
@@ -78,14 +79,14 @@ func New(o Options) *Launcher {
 		o.Settle = time.Minute
 	}
 	l := &Launcher{
-		opts: o, governors: map[string]*rateLimiter{}, templates: templates{known: map[string]*known{}},
+		opts: o, limiters: map[string]*rateLimiter{}, templates: templates{known: map[string]*known{}},
 		pending: map[types.UID]*pendingOrder{}, launches: map[string]*fleetLaunch{}, recent: map[string]time.Time{},
 	}
 	for name, published := range rates {
 		if rate, ok := o.Rates[name]; ok {
 			published = rate
 		}
-		l.governors[name] = newRateLimiter(o.Clock, published)
+		l.limiters[name] = newRateLimiter(o.Clock, published)
 	}
 	l.batches = newBatcher(o.Clock, 35*time.Millisecond, 1000, l.launchBatch)
 	l.lookups = newBatcher(o.Clock, 100*time.Millisecond, mostFilterValues, l.describeBatch)
@@ -211,6 +212,14 @@ func (l *Launcher) process(ctx context.Context, s *pendingOrder) {
 	}
 	s.plan = p
 	l.batches.add(p.key(), s)
+}
+
+// acquire locks a mutex that is held during calls to EC2. Its waiters can give up when their context ends.
+func acquire(ctx context.Context, mu *semaphore.Weighted) error {
+	if err := mu.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("waiting for another caller with the same task: %w", err)
+	}
+	return nil
 }
 
 // planError returns the claim's error for a plan that cannot be made.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 )
 
@@ -23,13 +24,10 @@ var PublishedRate = Rate{Burst: 50, PerSecond: 5}
 // throttled call halves the rate, and each successful call restores a part of it. It delays calls and never rejects
 // them.
 type rateLimiter struct {
-	clock clock.Clock
-	limit Rate
-
-	mu     sync.Mutex
-	rate   float64
-	tokens float64
-	at     time.Time
+	clock  clock.Clock
+	limit  rate.Limit // the published rate
+	bucket *rate.Limiter
+	mu     sync.Mutex // held while the rate is changed
 }
 
 const (
@@ -38,48 +36,39 @@ const (
 	maxBackOff = 10 * time.Second
 )
 
-func newRateLimiter(c clock.Clock, most Rate) *rateLimiter {
-	return &rateLimiter{clock: c, limit: most, rate: most.PerSecond, tokens: float64(most.Burst), at: c.Now()}
+func newRateLimiter(c clock.Clock, published Rate) *rateLimiter {
+	limit := rate.Limit(published.PerSecond)
+	return &rateLimiter{clock: c, limit: limit, bucket: rate.NewLimiter(limit, published.Burst)}
 }
 
-// wait returns when the next call may be sent.
+// wait returns when the next call may be sent. It reserves no token in advance, so that a lower rate also applies to
+// the calls that wait already.
 func (g *rateLimiter) wait(ctx context.Context) error {
 	for {
-		d := g.tryTake()
-		if d == 0 {
+		now := g.clock.Now()
+		if g.bucket.AllowN(now, 1) {
 			return nil
 		}
-		if err := pause(ctx, g.clock, d); err != nil {
+		missing := (1 - g.bucket.TokensAt(now)) / float64(g.bucket.Limit())
+		if err := pause(ctx, g.clock, max(time.Millisecond, time.Duration(missing*float64(time.Second)))); err != nil {
 			return err
 		}
 	}
-}
-
-// tryTake takes a token and returns zero, or returns the time until one may be available.
-func (g *rateLimiter) tryTake() time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.clock.Now()
-	g.tokens = min(float64(g.limit.Burst), g.tokens+g.rate*now.Sub(g.at).Seconds())
-	g.at = now
-	if g.tokens >= 1 {
-		g.tokens--
-		return 0
-	}
-	return max(time.Millisecond, time.Duration((1-g.tokens)/g.rate*float64(time.Second)))
 }
 
 // succeeded and throttled record the result of a call.
 func (g *rateLimiter) succeeded() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rate = min(g.limit.PerSecond, g.rate+g.limit.PerSecond/recovery)
+	g.bucket.SetLimitAt(g.clock.Now(), min(g.limit, g.bucket.Limit()+g.limit/recovery))
 }
 
 func (g *rateLimiter) throttled() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rate, g.tokens = max(minRate, g.rate/2), 0
+	now := g.clock.Now()
+	g.bucket.SetLimitAt(now, max(minRate, g.bucket.Limit()/2))
+	g.bucket.AllowN(now, int(g.bucket.TokensAt(now)))
 }
 
 // backOff waits before try number n (from 1) of a call: a random part of 250 ms, doubled each time, at most 10 s.

@@ -216,7 +216,7 @@ func TestEntryOf(t *testing.T) {
 }
 
 // The rate halves with each throttled call, down to a minimum, and recovers with successful calls.
-func TestGovernorRate(t *testing.T) {
+func TestRateLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRateLimiter(clock.RealClock{}, Rate{Burst: 2, PerSecond: 4})
 		took := func(calls int) time.Duration {

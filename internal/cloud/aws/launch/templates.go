@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/semaphore"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
@@ -26,7 +27,7 @@ type templates struct {
 
 // known is the state of a launch template. Its mutex is held while the template is created or deleted.
 type known struct {
-	mu     ctxMutex
+	mu     *semaphore.Weighted
 	exists bool
 	used   time.Time
 }
@@ -35,7 +36,7 @@ func (t *templates) entry(name string) *known {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known[name] == nil {
-		t.known[name] = &known{mu: newCtxMutex()}
+		t.known[name] = &known{mu: semaphore.NewWeighted(1)}
 	}
 	return t.known[name]
 }
@@ -43,10 +44,10 @@ func (t *templates) entry(name string) *known {
 // ensure creates the launch template unless it is known to exist.
 func (l *Launcher) ensure(ctx context.Context, t template) error {
 	k := l.templates.entry(t.name)
-	if err := k.mu.lock(ctx); err != nil {
+	if err := acquire(ctx, k.mu); err != nil {
 		return err
 	}
-	defer k.mu.unlock()
+	defer k.mu.Release(1)
 	k.used = l.opts.Clock.Now()
 	if k.exists {
 		return nil
@@ -65,20 +66,20 @@ func (l *Launcher) ensure(ctx context.Context, t template) error {
 // forget marks the launch template as missing, so that it is created again. It is called when EC2 reports that the
 // template does not exist.
 func (l *Launcher) forget(ctx context.Context, name string) {
-	if k := l.templates.entry(name); k.mu.lock(ctx) == nil {
+	if k := l.templates.entry(name); acquire(ctx, k.mu) == nil {
 		k.exists = false
-		k.mu.unlock()
+		k.mu.Release(1)
 	}
 }
 
 // touch marks the launch template as used.
 func (l *Launcher) touch(ctx context.Context, name string) error {
 	k := l.templates.entry(name)
-	if err := k.mu.lock(ctx); err != nil {
+	if err := acquire(ctx, k.mu); err != nil {
 		return err
 	}
 	k.used = l.opts.Clock.Now()
-	k.mu.unlock()
+	k.mu.Release(1)
 	return nil
 }
 
@@ -91,13 +92,13 @@ func (l *Launcher) AdoptTemplates(ctx context.Context) error {
 	}
 	for _, name := range names {
 		k := l.templates.entry(name)
-		if err := k.mu.lock(ctx); err != nil {
+		if err := acquire(ctx, k.mu); err != nil {
 			return err
 		}
 		if !k.exists {
 			k.exists, k.used = true, l.opts.Clock.Now()
 		}
-		k.mu.unlock()
+		k.mu.Release(1)
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 	l.templates.mu.Lock()
 	var idle []string
 	for name, k := range l.templates.known {
-		if k.mu.tryLock() { // a template whose mutex is held is in use
+		if k.mu.TryAcquire(1) { // a template whose mutex is held is in use
 			switch {
 			case now.Sub(k.used) < TemplateIdle:
 			case k.exists:
@@ -121,7 +122,7 @@ func (l *Launcher) SweepTemplates(ctx context.Context) error {
 			default:
 				delete(l.templates.known, name)
 			}
-			k.mu.unlock()
+			k.mu.Release(1)
 		}
 	}
 	l.templates.mu.Unlock()
@@ -147,10 +148,10 @@ func (l *Launcher) DeleteTemplates(ctx context.Context, class string) error {
 // deleteTemplate deletes a launch template that was unused for the given time.
 func (l *Launcher) deleteTemplate(ctx context.Context, name string, idle time.Duration) error {
 	k := l.templates.entry(name)
-	if err := k.mu.lock(ctx); err != nil {
+	if err := acquire(ctx, k.mu); err != nil {
 		return err
 	}
-	defer k.mu.unlock()
+	defer k.mu.Release(1)
 	if idle > 0 && l.opts.Clock.Since(k.used) < idle {
 		return nil
 	}
