@@ -36,9 +36,11 @@ func TestAWSSim(t *testing.T) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	var subnets []struct{ Zone string }
-	if err := json.NewDecoder(answer.Body).Decode(&subnets); err != nil || len(subnets) == 0 || !strings.HasPrefix(subnets[0].Zone,
-		"eu-west-1") {
-		t.Errorf("subnets %v, %v", subnets, err)
+	if err := json.NewDecoder(answer.Body).Decode(&subnets); err != nil {
+		t.Errorf("the subnets are not JSON: %v", err)
+	}
+	if len(subnets) == 0 || !strings.HasPrefix(subnets[0].Zone, "eu-west-1") {
+		t.Errorf("the subnets are %v, want the first in a zone of eu-west-1", subnets)
 	}
 	cancel()
 	if got := <-code; got != 0 {

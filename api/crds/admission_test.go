@@ -99,8 +99,10 @@ func testAdmission(t *testing.T, s *server) {
 			}
 			err = api.RESTClient().Post().AbsPath(test.resource).Param("dryRun", "All").Param("fieldValidation",
 				"Strict").SetHeader("Content-Type", "application/json").Body(body).Do(t.Context()).Error()
-			if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-				t.Fatalf("%s: %v", variant, err)
+			switch {
+			case err == nil, apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+			default:
+				t.Fatalf("%s: got error %v, want none or that the object is invalid", variant, err)
 			}
 			tried++
 			if err == nil {

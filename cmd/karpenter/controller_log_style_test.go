@@ -56,8 +56,13 @@ func TestLogStyle(t *testing.T) {
 		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
 	debug := logged(t, "debug", encodingJSON, write)
-	if !strings.Contains(debug, "Starting EventSource") || strings.Contains(debug, "func source") || !strings.Contains(debug, `"caller":"karpenter/controller_log_style_test.go:`) {
-		t.Errorf("at level debug:\n%s", debug)
+	switch {
+	case !strings.Contains(debug, "Starting EventSource"):
+		t.Errorf("at level debug: no %q in\n%s", "Starting EventSource", debug)
+	case strings.Contains(debug, "func source"):
+		t.Errorf("at level debug: unexpected %q in\n%s", "func source", debug)
+	case !strings.Contains(debug, `"caller":"karpenter/controller_log_style_test.go:`):
+		t.Errorf("at level debug: no %q in\n%s", `"caller":"karpenter/controller_log_style_test.go:`, debug)
 	}
 	if text := logged(t, "info", encodingConsole, write); !strings.HasPrefix(text, "\tINFO\tcontroller\tlaunched\t{") || strings.Contains(text, "commit") {
 		t.Errorf("console:\n%s", text)

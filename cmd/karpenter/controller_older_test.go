@@ -19,6 +19,25 @@ import (
 	"github.com/karpenter-go/karpenter/internal/compat/settings"
 )
 
+// wantOption reports an option that has another value than the wanted one.
+func wantOption[T comparable](t *testing.T, option string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s is %v, want %v", option, got, want)
+	}
+}
+
+// wantOneLine reports an output that is not one line with the wanted text.
+func wantOneLine(t *testing.T, what, got, want string) {
+	t.Helper()
+	if !strings.Contains(got, want) {
+		t.Errorf("%s: got %q, want %q in it", what, got, want)
+	}
+	if lines := strings.Count(got, "\n"); lines != 1 {
+		t.Errorf("%s: %d lines, want 1: %q", what, lines, got)
+	}
+}
+
 // optionsOf returns the options of a command line and an environment, before settings are read from the cluster.
 func optionsOf(t *testing.T, environment map[string]string, arguments ...string) (*controllerOptions, error) {
 	t.Helper()
@@ -63,9 +82,10 @@ func TestOlderEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.noElection || !o.aws.isolatedVPC || o.aws.memoryOverhead != 0.05 || o.aws.instanceProfile != "nodes" {
-		t.Errorf("election off %t, isolated %t, overhead %v, profile %q", o.noElection, o.aws.isolatedVPC, o.aws.memoryOverhead, o.aws.instanceProfile)
-	}
+	wantOption(t, "leader election off", o.noElection, true)
+	wantOption(t, "isolated VPC", o.aws.isolatedVPC, true)
+	wantOption(t, "memory overhead", o.aws.memoryOverhead, 0.05)
+	wantOption(t, "instance profile", o.aws.instanceProfile, "nodes")
 	notes := o.olderNotes()
 	for _, want := range []string{
 		"environment variable LEADER_ELECT is DISABLE_LEADER_ELECTION now (settings.disableLeaderElection of the chart)",
@@ -94,9 +114,11 @@ func TestOlderConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.aws.clusterName != "blue" || o.timers.BatchMax.Seconds() != 30 || o.aws.queue != "today" || o.aws.reservedENIs != 0 || o.older.cluster.Tags["team"] != "a" {
-		t.Errorf("name %q, batch %s, queue %q, interfaces %d, tags %v", o.aws.clusterName, o.timers.BatchMax, o.aws.queue, o.aws.reservedENIs, o.older.cluster.Tags)
-	}
+	wantOption(t, "cluster name", o.aws.clusterName, "blue")
+	wantOption(t, "longest batch", o.timers.BatchMax, 30*time.Second)
+	wantOption(t, "queue", o.aws.queue, "today")
+	wantOption(t, "reserved interfaces", o.aws.reservedENIs, 0)
+	wantOption(t, "tag team", o.older.cluster.Tags["team"], "a")
 	notes := strings.Join(o.olderNotes(), "\n")
 	for _, want := range []string{"aws.clusterName is CLUSTER_NAME now", "aws.interruptionQueueName is not used", "aws.reservedENIs is not used", "aws.tags has no counterpart"} {
 		if !strings.Contains(notes, want) {
@@ -123,10 +145,16 @@ func TestOlderSettingsHaveFlags(t *testing.T) {
 		t.Errorf("%d settings, and the notes %q", len(all), notes)
 	}
 	a := o.aws
-	if a.clusterName != "blue" || a.clusterEndpoint != "https://example.org" || a.caBundle != "Q0E=" || !a.isolatedVPC || a.memoryOverhead != 0.1 ||
-		a.queue != "q" || a.reservedENIs != 1 || a.instanceProfile != "nodes" || o.batchMax.Seconds() != 30 || o.batchIdle.Seconds() != 2 {
-		t.Errorf("options %+v", a)
-	}
+	wantOption(t, "cluster name", a.clusterName, "blue")
+	wantOption(t, "cluster endpoint", a.clusterEndpoint, "https://example.org")
+	wantOption(t, "CA bundle", a.caBundle, "Q0E=")
+	wantOption(t, "isolated VPC", a.isolatedVPC, true)
+	wantOption(t, "memory overhead", a.memoryOverhead, 0.1)
+	wantOption(t, "queue", a.queue, "q")
+	wantOption(t, "reserved interfaces", a.reservedENIs, 1)
+	wantOption(t, "instance profile", a.instanceProfile, "nodes")
+	wantOption(t, "longest batch", o.batchMax, 30*time.Second)
+	wantOption(t, "idle time of a batch", o.batchIdle, 2*time.Second)
 }
 
 // TestOlderMistakes checks that all values that cannot be parsed give one error, which describes how to remove them.
@@ -175,8 +203,13 @@ func TestOlderMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = o.readOlder(t.Context(), globalSettings(t, data, http.StatusOK))
-			if (err == nil) != (test.wrong == "") || err != nil && err.Error() != test.wrong {
-				t.Fatalf("the error is %v, want %q", err, test.wrong)
+			switch {
+			case err != nil && test.wrong == "":
+				t.Fatalf("got error %v, want none", err)
+			case err == nil && test.wrong != "":
+				t.Fatalf("no error, want one with %q", test.wrong)
+			case err != nil && err.Error() != test.wrong:
+				t.Fatalf("got error %q, want %q", err, test.wrong)
 			}
 			notes := strings.Join(o.olderNotes(), "\n")
 			for _, want := range test.notes {
@@ -184,8 +217,10 @@ func TestOlderMistakes(t *testing.T) {
 					t.Errorf("no note with %q in:\n%s", want, notes)
 				}
 			}
-			if err == nil && (o.aws.clusterName != "blue" || o.aws.reservedENIs != 1 || o.timers.BatchMax != cmp.Or(test.batch, 10*time.Second)) {
-				t.Errorf("name %q, interfaces %d, batch %s", o.aws.clusterName, o.aws.reservedENIs, o.timers.BatchMax)
+			if err == nil {
+				wantOption(t, "cluster name", o.aws.clusterName, "blue")
+				wantOption(t, "reserved interfaces", o.aws.reservedENIs, 1)
+				wantOption(t, "longest batch", o.timers.BatchMax, cmp.Or(test.batch, 10*time.Second))
 			}
 		})
 	}
@@ -202,9 +237,11 @@ func TestOlderEnvironmentMistakes(t *testing.T) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 	o, err := optionsOf(t, wrong, "--disable-leader-election=false", "--vm-memory-overhead-percent=0.05")
-	if err != nil || o.noElection || o.aws.memoryOverhead != 0.05 {
-		t.Errorf("with current flags: %v, %+v", err, o)
+	if err != nil {
+		t.Fatalf("with current flags: %v", err)
 	}
+	wantOption(t, "leader election off", o.noElection, false)
+	wantOption(t, "memory overhead", o.aws.memoryOverhead, 0.05)
 }
 
 func TestNoOlderConfigMap(t *testing.T) {
@@ -235,8 +272,11 @@ func TestNoOlderConfigMap(t *testing.T) {
 		} else if wrong {
 			text = err.Error()
 		}
-		if test.want == "" && text != "" || !strings.Contains(text, test.want) {
-			t.Errorf("%s: %q, want %q", name, text, test.want)
+		switch {
+		case test.want == "" && text != "":
+			t.Errorf("%s: got error %q, want none", name, text)
+		case !strings.Contains(text, test.want):
+			t.Errorf("%s: got error %q, want %q in it", name, text, test.want)
 		}
 	}
 }

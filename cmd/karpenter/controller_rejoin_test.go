@@ -27,8 +27,13 @@ func TestElectionIdentity(t *testing.T) {
 	t.Setenv(identityVariable, "")
 	first, again := electionIdentity()
 	second, _ := electionIdentity()
-	if again || first == second || !strings.Contains(first, "_") {
-		t.Errorf("two new programs are %q and %q, again %t", first, second, again)
+	switch {
+	case again:
+		t.Error("the first identity is said to be that of a previous program, and there is none")
+	case first == second:
+		t.Errorf("two new programs are both %q, want two identities", first)
+	case !strings.Contains(first, "_"):
+		t.Errorf("the identity is %q, want a host name and a suffix, separated by _", first)
 	}
 	t.Setenv(identityVariable, first)
 	if identity, again := electionIdentity(); identity != first || !again {
@@ -54,8 +59,20 @@ func TestLostElection(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	lost := errors.New("leader election lost")
-	if !lostElection(t.Context(), lost) || lostElection(ended, lost) || lostElection(t.Context(), nil) || lostElection(t.Context(), errors.New("other")) {
-		t.Error("the election is lost if the manager reports it and its context has not ended")
+	for _, c := range []struct {
+		name string
+		ctx  context.Context
+		err  error
+		lost bool
+	}{
+		{"reported by the manager", t.Context(), lost, true},
+		{"after the end of the context", ended, lost, false},
+		{"without an error", t.Context(), nil, false},
+		{"with another error", t.Context(), errors.New("other"), false},
+	} {
+		if got := lostElection(c.ctx, c.err); got != c.lost {
+			t.Errorf("%s: the election is lost: %t, want %t", c.name, got, c.lost)
+		}
 	}
 }
 

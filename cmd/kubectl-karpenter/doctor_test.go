@@ -195,8 +195,10 @@ func (c *clinic) consult(now func() time.Time, arguments ...string) (codes []str
 		for _, symptom := range finding.Follows {
 			codes = append(codes, symptom.Code)
 		}
-		if finding.Problem == "" || finding.Fix == "" || finding.Object == "" {
-			c.t.Errorf("an incomplete finding: %+v", finding)
+		for field, text := range map[string]string{"problem": finding.Problem, "fix": finding.Fix, "object": finding.Object} {
+			if text == "" {
+				c.t.Errorf("a finding has no %s: %+v", field, finding)
+			}
 		}
 	}
 	slices.Sort(codes)

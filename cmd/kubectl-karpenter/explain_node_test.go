@@ -113,11 +113,21 @@ func TestExplainNode(t *testing.T) {
 		}
 		var outcome offline.NodeOutcome
 		out, err = runProgram(t, "", append(arguments, "-o", "json")...)
-		if err != nil || json.Unmarshal([]byte(out), &outcome) != nil || outcome.Outcome != c.outcome {
-			t.Errorf("%s: %v, got\n%s", c.name, err, out)
+		switch {
+		case err != nil:
+			t.Errorf("%s: unexpected error: %v", c.name, err)
+		case json.Unmarshal([]byte(out), &outcome) != nil:
+			t.Errorf("%s: no JSON of a %T:\n%s", c.name, outcome, out)
+		case outcome.Outcome != c.outcome:
+			t.Errorf("%s: outcome.Outcome is %v, want %v", c.name, outcome.Outcome, c.outcome)
 		}
-		if c.code != "" && (len(outcome.Reasons) == 0 || outcome.Reasons[0].Code != c.code) {
-			t.Errorf("%s: reasons %+v, want %s", c.name, outcome.Reasons, c.code)
+		if c.code != "" {
+			switch {
+			case len(outcome.Reasons) == 0:
+				t.Errorf("%s: no reasons, want %s", c.name, c.code)
+			case outcome.Reasons[0].Code != c.code:
+				t.Errorf("%s: the first reason is %+v, want %s", c.name, outcome.Reasons[0], c.code)
+			}
 		}
 	}
 }
@@ -152,9 +162,19 @@ func TestExplainPool(t *testing.T) {
 		}
 		var outcome offline.PoolOutcome
 		out, err = runProgram(t, "", append(arguments, "-o", "json")...)
-		if err != nil || json.Unmarshal([]byte(out),
-			&outcome) != nil || outcome.Nodes != 4 || outcome.Changes == nil || len(outcome.Budgets) != 4 || outcome.Rollout.Current != 3 {
-			t.Errorf("%s: %v, got\n%s", name, err, out)
+		switch {
+		case err != nil:
+			t.Errorf("%s: unexpected error: %v", name, err)
+		case json.Unmarshal([]byte(out), &outcome) != nil:
+			t.Errorf("%s: no JSON of a %T:\n%s", name, outcome, out)
+		case outcome.Nodes != 4:
+			t.Errorf("%s: outcome.Nodes is %v, want 4", name, outcome.Nodes)
+		case outcome.Changes == nil:
+			t.Errorf("%s: outcome.Changes is nil", name)
+		case len(outcome.Budgets) != 4:
+			t.Errorf("%s: %d budgets, want 4: %+v", name, len(outcome.Budgets), outcome.Budgets)
+		case outcome.Rollout.Current != 3:
+			t.Errorf("%s: outcome.Rollout.Current is %v, want 3", name, outcome.Rollout.Current)
 		}
 		if outcome.LowerBoundCostPerHour > outcome.CostPerHour-outcome.Saving+1e-9 {
 			t.Errorf("%s: the bound %v is above %v less %v", name, outcome.LowerBoundCostPerHour, outcome.CostPerHour, outcome.Saving)

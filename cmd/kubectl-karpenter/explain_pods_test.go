@@ -109,9 +109,17 @@ func TestOutputFormats(t *testing.T) {
 		}
 	}
 	var o offline.PodsOutcome
-	if out, err := askWorkloads(t, "pods", "-o", "json"); err != nil || json.Unmarshal([]byte(out),
-		&o) != nil || o.Pending != 3 || o.Total != 4 || o.Groups[0].Count != 2 {
-		t.Errorf("%v, %+v", err, o)
+	switch out, err := askWorkloads(t, "pods", "-o", "json"); {
+	case err != nil:
+		t.Errorf("unexpected error: %v", err)
+	case json.Unmarshal([]byte(out), &o) != nil:
+		t.Errorf("no JSON of a %T:\n%s", o, out)
+	case o.Pending != 3:
+		t.Errorf("o.Pending is %v, want 3", o.Pending)
+	case o.Total != 4:
+		t.Errorf("o.Total is %v, want 4", o.Total)
+	case o.Groups[0].Count != 2:
+		t.Errorf("o.Groups[0].Count is %v, want 2", o.Groups[0].Count)
 	}
 	if out, err := askWorkloads(t, "pool", "default", "-o", "name"); err != nil || out != "nodepool.karpenter.sh/default\n" {
 		t.Errorf("%v, %q", err, out)
@@ -147,8 +155,10 @@ func TestOutputFits(t *testing.T) {
 					}
 				}
 			}
-			if strings.HasPrefix(verb, "top") && format == formatWide && widest <= 120 {
-				t.Errorf("%s -o wide has lines of %d characters only", verb, widest)
+			if strings.HasPrefix(verb, "top") && format == formatWide {
+				if widest <= 120 {
+					t.Errorf("the longest line of %s -o wide has %d characters, want more than 120", verb, widest)
+				}
 			}
 		}
 	}

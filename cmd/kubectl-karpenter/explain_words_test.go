@@ -80,8 +80,13 @@ func TestExplainWords(t *testing.T) {
 		{"explain pod db-1", "kube-scheduler has chosen node empty for it: preempted pods have to terminate there first, or the pod is being bound", "making room"},
 	} {
 		out, err := runProgram(t, "", append(strings.Fields(c.arguments), "--kubeconfig", kubeconfig, "--instance-types", types)...)
-		if err != nil || !strings.Contains(out, c.want) || c.absent != "" && strings.Contains(out, c.absent) {
-			t.Errorf("%s: %v, want %q and not %q in\n%s", c.arguments, err, c.want, c.absent, out)
+		switch {
+		case err != nil:
+			t.Errorf("%s: unexpected error: %v", c.arguments, err)
+		case !strings.Contains(out, c.want):
+			t.Errorf("%s: no %q in\n%s", c.arguments, c.want, out)
+		case c.absent != "" && strings.Contains(out, c.absent):
+			t.Errorf("%s: unexpected %q in\n%s", c.arguments, c.absent, out)
 		}
 	}
 }
@@ -90,7 +95,16 @@ func TestExplainWords(t *testing.T) {
 func TestSimulateUnreadable(t *testing.T) {
 	folder := files(t, map[string]string{"bad.yaml": "a: [b\n"})
 	out, progress, err := runBoth(t, "", "simulate", "-f", filepath.Join(folder, "bad.yaml"))
-	if err == nil || out != "" || strings.Contains(progress, "no pod waits") || !strings.Contains(err.Error(), "bad.yaml") {
-		t.Errorf("%v\nout %q\nprogress %q", err, out, progress)
+	switch {
+	case err == nil:
+		t.Error("no error, want one about bad.yaml")
+	case !strings.Contains(err.Error(), "bad.yaml"):
+		t.Errorf("got error %q, want bad.yaml in it", err)
+	}
+	if out != "" {
+		t.Errorf("it prints %q, want nothing", out)
+	}
+	if strings.Contains(progress, "no pod waits") {
+		t.Errorf("the progress claims that no pod waits:\n%s", progress)
 	}
 }

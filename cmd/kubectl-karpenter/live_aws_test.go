@@ -121,8 +121,13 @@ func TestSimulateAWSFiles(t *testing.T) {
 			t.Errorf("%s is not a type of category c, m or r with an arm64 processor", name)
 		}
 	}
-	if n.Zone != "us-east-1b" && n.Zone != "us-east-1d" || n.PricePerHour != onDemandPrice(t, n.InstanceType) || n.Allocatable["pods"] != "20" {
-		t.Errorf("%+v", n)
+	switch {
+	case n.Zone != "us-east-1b" && n.Zone != "us-east-1d":
+		t.Errorf("the node is in zone %s, want us-east-1b or us-east-1d: %+v", n.Zone, n)
+	case n.PricePerHour != onDemandPrice(t, n.InstanceType):
+		t.Errorf("the node costs %v, want %v as AWS asks for %s", n.PricePerHour, onDemandPrice(t, n.InstanceType), n.InstanceType)
+	case n.Allocatable["pods"] != "20":
+		t.Errorf("the node holds %q pods, want 20 as its class says", n.Allocatable["pods"])
 	}
 	if a.PriceSource != builtIn {
 		t.Errorf("the prices are %q, want %q", a.PriceSource, builtIn)
@@ -166,8 +171,15 @@ func TestSimulateAWSAssumes(t *testing.T) {
 			if !strings.Contains(progress+fmt.Sprint(err)+out, c.said) {
 				t.Errorf("it prints %q, %v", progress, err)
 			}
-			if c.code == "" && a.Pods.New != 3 || c.code != "" && (len(a.Unschedulable) != 3 || a.Unschedulable[0].Reasons[0].Code != c.code) {
-				t.Errorf("%v\n%s", err, out)
+			switch {
+			case c.code == "":
+				if a.Pods.New != 3 {
+					t.Errorf("%d pods on new nodes, want 3: %v\n%s", a.Pods.New, err, out)
+				}
+			case len(a.Unschedulable) != 3:
+				t.Errorf("%d unschedulable pods, want 3: %v\n%s", len(a.Unschedulable), err, out)
+			case a.Unschedulable[0].Reasons[0].Code != c.code:
+				t.Errorf("the first pod is unschedulable because of %s, want %s:\n%s", a.Unschedulable[0].Reasons[0].Code, c.code, out)
 			}
 		})
 	}
@@ -220,16 +232,28 @@ func TestLiveAWS(t *testing.T) {
 	kubeconfig := awsCluster(t, class)
 	capture := filepath.Join(t.TempDir(), "live.json")
 	a := simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--capture", capture)
-	if len(a.Nodes) != 1 || a.Nodes[0].PricePerHour != onDemandPrice(t, a.Nodes[0].InstanceType) || a.PriceSource != builtIn {
-		t.Errorf("%+v", a)
+	switch {
+	case len(a.Nodes) != 1:
+		t.Errorf("%d nodes, want 1: %+v", len(a.Nodes), a.Nodes)
+	case a.Nodes[0].PricePerHour != onDemandPrice(t, a.Nodes[0].InstanceType):
+		t.Errorf("the node costs %v, want %v: %+v", a.Nodes[0].PricePerHour, onDemandPrice(t, a.Nodes[0].InstanceType), a.Nodes[0])
+	case a.PriceSource != builtIn:
+		t.Errorf("the prices come from %q, want %q", a.PriceSource, builtIn)
 	}
 	if out, err := runProgram(t, "", "replay", capture); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, err := runProgram(t, "", "top", "--kubeconfig", kubeconfig, "-o", "json")
 	var fleet top.Fleet
-	if err != nil || json.Unmarshal([]byte(out), &fleet) != nil || len(fleet.Nodes) != 1 || fleet.Nodes[0].PricePerHour != onDemandPrice(t, "m6g.xlarge") {
-		t.Errorf("%v\n%s", err, out)
+	switch {
+	case err != nil:
+		t.Errorf("unexpected error: %v", err)
+	case json.Unmarshal([]byte(out), &fleet) != nil:
+		t.Errorf("no JSON of a fleet:\n%s", out)
+	case len(fleet.Nodes) != 1:
+		t.Errorf("%d nodes, want 1:\n%s", len(fleet.Nodes), out)
+	case fleet.Nodes[0].PricePerHour != onDemandPrice(t, "m6g.xlarge"):
+		t.Errorf("the node costs %v, want %v as m6g.xlarge does:\n%s", fleet.Nodes[0].PricePerHour, onDemandPrice(t, "m6g.xlarge"), out)
 	}
 	for _, c := range []struct {
 		arguments []string

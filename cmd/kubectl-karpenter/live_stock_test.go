@@ -74,9 +74,12 @@ func TestLiveTwoProviders(t *testing.T) {
 			}
 			return out
 		}
-		if out := run("explain", "pool", "default"); strings.Contains(out, "buys nothing") || !strings.Contains(out,
-			"pool default: 1 node for 0.") || strings.Contains(out, "pool default: 1 node for 0.0000") {
-			t.Errorf("%s:\n%s", c.name, out)
+		const price = "pool default: 1 node for 0."
+		switch out := run("explain", "pool", "default"); {
+		case strings.Contains(out, "buys nothing"):
+			t.Errorf("%s: the pool launches nothing:\n%s", c.name, out)
+		case !strings.Contains(out, price), strings.Contains(out, price+"0000"):
+			t.Errorf("%s: want %q and a price that is not 0, in\n%s", c.name, price, out)
 		}
 		if out := run("explain", "pod", "big"); !strings.Contains(out, "needs a new node: ") || !strings.Contains(out, "of pool default") {
 			t.Errorf("%s:\n%s", c.name, out)
@@ -85,9 +88,15 @@ func TestLiveTwoProviders(t *testing.T) {
 			t.Errorf("%s: want %q in\n%s", c.name, c.cloudy, out)
 		}
 		var fleet top.Fleet
-		if out := run("top", "-o", "json"); json.Unmarshal([]byte(out),
-			&fleet) != nil || len(fleet.Nodes) != 1 || fleet.Nodes[0].PricePerHour <= 0 || fleet.PriceSource != c.prices {
-			t.Errorf("%s:\n%s", c.name, out)
+		switch out := run("top", "-o", "json"); {
+		case json.Unmarshal([]byte(out), &fleet) != nil:
+			t.Errorf("%s: no JSON of a %T:\n%s", c.name, fleet, out)
+		case len(fleet.Nodes) != 1:
+			t.Errorf("%s: %d nodes, want 1: %+v", c.name, len(fleet.Nodes), fleet.Nodes)
+		case fleet.Nodes[0].PricePerHour <= 0:
+			t.Errorf("%s: fleet.Nodes[0].PricePerHour is %v, want more than 0", c.name, fleet.Nodes[0].PricePerHour)
+		case fleet.PriceSource != c.prices:
+			t.Errorf("%s: fleet.PriceSource is %v, want %v", c.name, fleet.PriceSource, c.prices)
 		}
 		capture := filepath.Join(t.TempDir(), "capture.json")
 		if out := run("simulate", "--live", "--capture", capture); !strings.Contains(out, "of pool default") && !strings.Contains(out,
@@ -141,8 +150,13 @@ status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reas
 	for _, arguments := range [][]string{{"explain", "pool", "default"}, {"explain", "pod", "waits"}, {"top", "--once"},
 		{"simulate", "--live"}} {
 		out, err := runProgram(t, "", append(arguments, "--kubeconfig", kubeconfig, "--instance-types", types)...)
-		if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "did you mean large?") {
-			t.Errorf("%v: %v, want %q in\n%s", arguments, err, want, out)
+		if err != nil {
+			t.Errorf("%v: unexpected error: %v", arguments, err)
+		}
+		for _, want := range []string{want, "did you mean large?"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in\n%s", arguments, want, out)
+			}
 		}
 	}
 }

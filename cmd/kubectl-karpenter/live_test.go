@@ -150,11 +150,28 @@ func TestExplainPod(t *testing.T) {
 		}
 		var outcome offline.PodOutcome
 		out, err = runProgram(t, "", append(arguments, "-o", "json")...)
-		if err != nil || json.Unmarshal([]byte(out), &outcome) != nil || outcome.Outcome != c.outcome {
-			t.Errorf("%s: %v, got\n%s", c.pod, err, out)
+		switch {
+		case err != nil:
+			t.Errorf("%s: unexpected error: %v", c.pod, err)
+		case json.Unmarshal([]byte(out), &outcome) != nil:
+			t.Errorf("%s: no JSON of a %T:\n%s", c.pod, outcome, out)
+		case outcome.Outcome != c.outcome:
+			t.Errorf("%s: outcome.Outcome is %v, want %v", c.pod, outcome.Outcome, c.outcome)
 		}
-		if c.outcome == "NoPlace" && (len(outcome.Reasons) != 2 || outcome.Reasons[0].NodePool != "default" || outcome.Refusal == nil || len(outcome.Refusal.Pools[0].Filters) != 1 || len(outcome.Refusal.Pools[0].Nearest) != 1 || outcome.Refusal.Nodes[0].Nodes != 2) {
-			t.Errorf("%s: the reasons are %+v, the tree is %+v", c.pod, outcome.Reasons, outcome.Refusal)
+		if c.outcome == "NoPlace" {
+			if len(outcome.Reasons) != 2 || outcome.Reasons[0].NodePool != "default" {
+				t.Errorf("%s: the reasons are %+v, want two, the first of pool default", c.pod, outcome.Reasons)
+			}
+			switch tree := outcome.Refusal; {
+			case tree == nil:
+				t.Errorf("%s: no tree of refusals", c.pod)
+			case len(tree.Pools[0].Filters) != 1:
+				t.Errorf("%s: the first pool has %d filters, want 1: %+v", c.pod, len(tree.Pools[0].Filters), tree)
+			case len(tree.Pools[0].Nearest) != 1:
+				t.Errorf("%s: the first pool has %d nearest types, want 1: %+v", c.pod, len(tree.Pools[0].Nearest), tree)
+			case tree.Nodes[0].Nodes != 2:
+				t.Errorf("%s: the first refusal covers %d nodes, want 2: %+v", c.pod, tree.Nodes[0].Nodes, tree)
+			}
 		}
 	}
 	if out, err := runProgram(t, "", "explain", "pod", "elsewhere", "--kubeconfig", kubeconfig, "-o",

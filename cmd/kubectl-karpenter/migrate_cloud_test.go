@@ -49,8 +49,11 @@ func TestWitnesses(t *testing.T) {
 				w.hear(object)
 			}
 			kwok, because := w.kwok()
-			if kwok != test.kwok || (because == "") != (test.because == "") || !strings.Contains(because, test.because) {
-				t.Errorf("kwok is %t because %q, want %t because %q", kwok, because, test.kwok, test.because)
+			if kwok != test.kwok {
+				t.Errorf("kwok is %t because %q, want %t", kwok, because, test.kwok)
+			}
+			if (because == "") != (test.because == "") || !strings.Contains(because, test.because) {
+				t.Errorf("the reason is %q, want %q", because, test.because)
 			}
 		})
 	}

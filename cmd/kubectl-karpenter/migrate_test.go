@@ -132,8 +132,11 @@ func checkBeside(t *testing.T, folder string) {
 		t.Fatal(err)
 	}
 	var report migrate.Report
-	if err := json.Unmarshal(text, &report); err != nil || len(report) != 1 || report[0].Object != "ConfigMap karpenter-global-settings" {
-		t.Errorf("the report is %s (%v)", text, err)
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Errorf("the report is not JSON: %v\n%s", err, text)
+	}
+	if len(report) != 1 || report[0].Object != "ConfigMap karpenter-global-settings" {
+		t.Errorf("the report covers %+v, want the ConfigMap karpenter-global-settings only", report)
 	}
 }
 

@@ -88,8 +88,13 @@ func TestCaptureIsInput(t *testing.T) {
 		"more.yml.txt": strings.ReplaceAll(webYAML, "web", "more")})
 	file := captured(t, "-f", folder, "--now", "2026-01-02T03:04:05Z")
 	alone, both := simulateJSON(t, "-f", file), simulateJSON(t, "-f", file, "-f", filepath.Join(folder, "more.yml.txt"))
-	if alone.Pods.New != 3 || both.Pods.New != 6 || alone.Nodes[0].InstanceType != "small" {
-		t.Errorf("got %+v and %+v", alone.Pods, both.Pods)
+	switch {
+	case alone.Pods.New != 3:
+		t.Errorf("%d new pods alone, want 3", alone.Pods.New)
+	case both.Pods.New != 6:
+		t.Errorf("%d new pods together, want 6", both.Pods.New)
+	case alone.Nodes[0].InstanceType != "small":
+		t.Errorf("the first node alone is %s, want small", alone.Nodes[0].InstanceType)
 	}
 	again := captured(t, "-f", file)
 	var document struct {
@@ -121,8 +126,13 @@ func TestWorkBudget(t *testing.T) {
 	}
 	folder := files(t, texts)
 	a := simulateJSON(t, "-f", folder, "--work-budget", "1")
-	if a.Pods.New != 3*32 || a.Pods.Unschedulable != 3*8 || a.Unschedulable[0].Reasons[0].Code != "NotReached" {
-		t.Errorf("got %+v, first %+v", a.Pods, a.Unschedulable[:1])
+	switch {
+	case a.Pods.New != 3*32:
+		t.Errorf("%d pods on new nodes, want %d", a.Pods.New, 3*32)
+	case a.Pods.Unschedulable != 3*8:
+		t.Errorf("%d unschedulable pods, want %d", a.Pods.Unschedulable, 3*8)
+	case a.Unschedulable[0].Reasons[0].Code != "NotReached":
+		t.Errorf("the first pod is unschedulable because of %+v, want NotReached", a.Unschedulable[0].Reasons[0])
 	}
 	if out, err := runProgram(t, "", "replay", captured(t, "-f", folder, "--work-budget", "1")); err != nil {
 		t.Errorf("%v\n%s", err, out)

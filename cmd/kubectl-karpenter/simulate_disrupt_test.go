@@ -105,13 +105,25 @@ func TestDisrupt(t *testing.T) {
 		if len(s.Moves) != s.Moved {
 			t.Errorf("step %d moves %d pods and lists the target of %d", i+1, s.Moved, len(s.Moves))
 		}
-		if s.Reason == "Empty" && (s.Method != "empty" || s.Score != nil || s.Moved != 0 || i != 0) {
-			t.Errorf("the empty node is removed by %+v", s)
+		if s.Reason == "Empty" {
+			got := []any{i, s.Method, s.Score, s.Moved}
+			if diff := cmp.Diff([]any{0, "empty", (*float64)(nil), 0}, got); diff != "" {
+				t.Errorf("position, method, score and moved pods of the step that removes the empty node (-want +got):\n%s", diff)
+			}
 		}
 		if s.Reason == "Underutilized" {
 			// The saving of an hour divided by the price of moving a pod: 0.51 / 0.001.
-			if s.Score == nil || math.Abs(*s.Score-510) > 1e-6 || s.Moved != 1 || len(s.Add) != 0 || math.Abs(s.Saving-0.51) > 1e-9 {
-				t.Errorf("an underused node is removed by %+v", s)
+			switch {
+			case s.Score == nil:
+				t.Errorf("step %d has no score", i+1)
+			case math.Abs(*s.Score-510) > 1e-6:
+				t.Errorf("step %d has the score %v, want 510", i+1, *s.Score)
+			case s.Moved != 1:
+				t.Errorf("step %d moves %d pods, want 1", i+1, s.Moved)
+			case len(s.Add) != 0:
+				t.Errorf("step %d adds %+v, want nothing", i+1, s.Add)
+			case math.Abs(s.Saving-0.51) > 1e-9:
+				t.Errorf("step %d saves %v, want 0.51", i+1, s.Saving)
 			}
 		}
 	}
@@ -130,8 +142,11 @@ func TestDisrupt(t *testing.T) {
 	if diff := cmp.Diff(want, a.Kept, cmp.AllowUnexported(offline.KeptReason{})); diff != "" {
 		t.Errorf("kept:\n%s", diff)
 	}
-	if a.LowerBoundCostPerHour > a.After.CostPerHour+1e-9 || a.LowerBoundPerHour < 0.5 || a.LowerBoundCostPerHour < 0.51 {
-		t.Errorf("bound %v, cost %v", a.LowerBoundPerHour, a.LowerBoundCostPerHour)
+	if a.LowerBoundCostPerHour > a.After.CostPerHour+1e-9 || a.LowerBoundCostPerHour < 0.51 {
+		t.Errorf("the lower bound of the cost is %v, want 0.51 to %v, which is the cost afterward", a.LowerBoundCostPerHour, a.After.CostPerHour)
+	}
+	if a.LowerBoundPerHour < 0.5 {
+		t.Errorf("the lower bound of the price is %v, want at least 0.5", a.LowerBoundPerHour)
 	}
 	sums(t, a)
 }
@@ -252,8 +267,13 @@ func TestDisruptFlags(t *testing.T) {
 		`--payback is "soon", want a dur`:   {"--disrupt", "--payback", "soon"},
 	} {
 		_, err := simulate(t, "", append(arguments, "-f", folder)...)
-		if err == nil || cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want %q", arguments, err, want)
+		switch {
+		case err == nil:
+			t.Errorf("%v: no error, want one", arguments)
+		case cli.ExitCode(err) != 2:
+			t.Errorf("%v: exit code %d, want 2", arguments, cli.ExitCode(err))
+		case !strings.Contains(err.Error(), want):
+			t.Errorf("%v: got error %q, want %q in it", arguments, err, want)
 		}
 	}
 }
@@ -286,9 +306,18 @@ func TestDisruptReplay(t *testing.T) {
 			`"savingPerHour": 0.504`),
 		"another answer": edit(t, file, `"podsMoved": 1`, `"podsMoved": 2`),
 	} {
-		if _, err := runProgram(t, "", "replay", c); err == nil || !strings.Contains(err.Error(), "the answer has changed") ||
-			!strings.Contains(err.Error(), " --disrupt") || strings.Contains(err.Error(), "--until-stable") != (name != "one pass") {
-			t.Errorf("%s: got %v", name, err)
+		_, err := runProgram(t, "", "replay", c)
+		if err == nil {
+			t.Errorf("%s: no error, want one that the answer has changed", name)
+			continue
+		}
+		for _, want := range []string{"the answer has changed", " --disrupt"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got error %q, want %q in it", name, err, want)
+			}
+		}
+		if stable := name != "one pass"; strings.Contains(err.Error(), "--until-stable") != stable {
+			t.Errorf("%s: the error mentions --until-stable: %t, want %t: %v", name, !stable, stable, err)
 		}
 	}
 	if _, err := runProgram(t, "", "replay", edit(t, file, `"podsMoved"`, `"podsShaken"`)); err == nil || !strings.Contains(err.Error(),

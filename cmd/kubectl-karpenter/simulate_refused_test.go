@@ -47,8 +47,14 @@ func TestNodesOfRefusedPools(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &planned); err != nil {
 				t.Fatal(err)
 			}
-			if len(planned.Unschedulable) != 1 || planned.Unschedulable[0].Reasons[0].Code != "PoolBlocked" || !strings.Contains(planned.Unschedulable[0].Reasons[0].Message, c.message) {
-				t.Errorf("the pending pod: %+v", planned.Unschedulable)
+			if n := len(planned.Unschedulable); n != 1 {
+				t.Fatalf("%d pods are unschedulable, want 1: %+v", n, planned.Unschedulable)
+			}
+			switch reason := planned.Unschedulable[0].Reasons[0]; {
+			case reason.Code != "PoolBlocked":
+				t.Errorf("the pending pod is refused because of %+v, want PoolBlocked", reason)
+			case !strings.Contains(reason.Message, c.message):
+				t.Errorf("the pending pod is refused because %q, want %q in it", reason.Message, c.message)
 			}
 		})
 	}

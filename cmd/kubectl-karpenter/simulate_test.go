@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,8 +106,13 @@ func TestSimulateFolder(t *testing.T) {
 	for i := range a.Nodes {
 		a.Nodes[i].Name = strings.TrimRight(a.Nodes[i].Name, "0123456789abcdefghijklmnopqrstuvwxyz")
 	}
-	if a.Stats == nil || a.Stats.WallSeconds <= 0 || a.Stats.AllocBytes == 0 {
-		t.Errorf("statistics are %+v", a.Stats)
+	switch {
+	case a.Stats == nil:
+		t.Error("no statistics")
+	case a.Stats.WallSeconds <= 0:
+		t.Errorf("the plan took %v s, want more than 0", a.Stats.WallSeconds)
+	case a.Stats.AllocBytes == 0:
+		t.Error("the plan allocated no bytes, want some")
 	}
 	pods := []string{"default/web-0", "default/web-1", "default/web-2"}
 	want := offline.LaunchAnswer{
@@ -219,8 +225,13 @@ spec:
 	if diff := cmp.Diff(want, a.ExistingNodes); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if len(a.Nodes) != 1 || a.Nodes[0].InstanceType != "small" || len(a.Nodes[0].Pods) != 1 {
-		t.Errorf("got %+v", a.Nodes)
+	switch {
+	case len(a.Nodes) != 1:
+		t.Errorf("%d nodes, want 1: %+v", len(a.Nodes), a.Nodes)
+	case a.Nodes[0].InstanceType != "small":
+		t.Errorf(`a.Nodes[0].InstanceType is %q, want "small"`, a.Nodes[0].InstanceType)
+	case len(a.Nodes[0].Pods) != 1:
+		t.Errorf("%d pods, want 1: %+v", len(a.Nodes[0].Pods), a.Nodes[0].Pods)
 	}
 }
 
@@ -257,8 +268,12 @@ metadata: {name: stored, namespace: agents, resourceVersion: "7"}
 spec: {runtimeClassName: vm, containers: [{name: c, image: i}]}
 `
 	a := simulateJSON(t, "-f", files(t, map[string]string{"world.yaml": world, "instance-types.json": typesJSON}))
-	if len(a.Nodes) != 1 || a.Nodes[0].InstanceType != "large" || len(a.Nodes[0].Pods) != 2 {
-		t.Fatalf("got %+v, want one large node: the agent takes 2 CPU, the new pod 2.25, the stored one nothing", a.Nodes)
+	const why = "the agent takes 2 CPU, the new pod 2.25, the stored one nothing"
+	if len(a.Nodes) != 1 {
+		t.Fatalf("%d nodes, want 1, as %s: %+v", len(a.Nodes), why, a.Nodes)
+	}
+	if a.Nodes[0].InstanceType != "large" || len(a.Nodes[0].Pods) != 2 {
+		t.Fatalf("the node is %+v, want a large one with 2 pods, as %s", a.Nodes[0], why)
 	}
 	if got := a.Nodes[0].Requests["cpu"]; got != "4250m" {
 		t.Errorf("the node has requests of %s cpu, want 4250m", got)
@@ -304,18 +319,31 @@ func TestSimulateText(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, out))
 	}
 	out, err = simulate(t, poolYAML+"---\n"+webYAML, "-f", "-", "--instance-types", filepath.Join(folder, "instance-types.json"))
-	if err != nil || !strings.Contains(out, "NEW NODE") || !strings.Contains(out, "3 pods: 3 on 1 new node, 0 on existing nodes, 0 unschedulable\nprice 0.1000 USD per hour, cost 0.1050") ||
-		!strings.Contains(out, "████████░░  79%") {
-		t.Errorf("%v\n%s", err, out)
+	if err != nil {
+		t.Errorf("unexpected error: %v", err)
+	}
+	for _, want := range []string{
+		"NEW NODE",
+		"3 pods: 3 on 1 new node, 0 on existing nodes, 0 unschedulable\nprice 0.1000 USD per hour, cost 0.1050",
+		"████████░░  79%",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
 	}
 }
 
 func TestSimulateFailOnUnschedulable(t *testing.T) {
 	folder := files(t, map[string]string{"web.yaml": webYAML})
 	out, err := simulate(t, "", "-f", folder, "--fail-on-unschedulable")
-	if err == nil || cli.ExitCode(err) == 2 || err.Error() != "3 of 3 pods are unschedulable" ||
-		!strings.Contains(out, "there is no node pool") {
-		t.Errorf("error %v, output\n%s", err, out)
+	if err == nil || err.Error() != "3 of 3 pods are unschedulable" {
+		t.Errorf("got error %v, want 3 of 3 pods are unschedulable", err)
+	}
+	if code := cli.ExitCode(err); code == 2 {
+		t.Error("exit code 2 is that of bad input")
+	}
+	if !strings.Contains(out, "there is no node pool") {
+		t.Errorf("the reason is missing in\n%s", out)
 	}
 	if _, err := simulate(t, "", "-f", folder); err != nil {
 		t.Errorf("without the flag: %v", err)
@@ -330,8 +358,13 @@ func TestSimulateBoundsWorkloads(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML + job + set})
 	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-o", "json")
 	var a offline.LaunchAnswer
-	if cli.ExitCode(err) != 2 || json.Unmarshal([]byte(out), &a) != nil || a.Pods.New != 3 {
-		t.Fatalf("%v, output\n%s", err, out)
+	switch {
+	case cli.ExitCode(err) != 2:
+		t.Fatalf("exit code %d, want 2", cli.ExitCode(err))
+	case json.Unmarshal([]byte(out), &a) != nil:
+		t.Fatalf("no JSON of a %T:\n%s", a, out)
+	case a.Pods.New != 3:
+		t.Fatalf("a.Pods.New is %v, want 3", a.Pods.New)
 	}
 	for _, want := range []string{"Job j: spec.parallelism: is 2147483647, and at most 999997 pods may be added", "StatefulSet db: spec.replicas: is 2000000000"} {
 		if all := progress + err.Error(); !strings.Contains(all, want) {
@@ -400,8 +433,13 @@ func TestSimulateChosenLabels(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	out, err := simulate(t, "", "-f", folder)
-	if err != nil || !strings.Contains(out, "LABELS CHOSEN") || !strings.Contains(out, "  team=blue\n") {
-		t.Errorf("%v\n%s", err, out)
+	if err != nil {
+		t.Errorf("unexpected error: %v", err)
+	}
+	for _, want := range []string{"LABELS CHOSEN", "  team=blue\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
 	}
 }
 
@@ -530,11 +568,20 @@ spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeCl
 `
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": types, "volumes.yaml": volumes})
 	a := simulateJSON(t, "-f", folder)
-	if len(a.Nodes) != 1 || a.Nodes[0].Zone != "b" || len(a.ExistingNodes) != 0 {
-		t.Errorf("got %+v", a)
+	if len(a.Nodes) != 1 || a.Nodes[0].Zone != "b" {
+		t.Errorf("new nodes %+v, want one in zone b", a.Nodes)
 	}
-	if len(a.Unschedulable) != 1 || a.Unschedulable[0].Reasons[0].Code != "PodInvalid" || !strings.Contains(a.Unschedulable[0].Reasons[0].Message, `claim "none" does not exist`) {
-		t.Errorf("got %+v", a.Unschedulable)
+	if len(a.ExistingNodes) != 0 {
+		t.Errorf("pods go to existing nodes %+v, want none", a.ExistingNodes)
+	}
+	if n := len(a.Unschedulable); n != 1 {
+		t.Fatalf("%d pods are unschedulable, want 1: %+v", n, a.Unschedulable)
+	}
+	switch reason := a.Unschedulable[0].Reasons[0]; {
+	case reason.Code != "PodInvalid":
+		t.Errorf("the pod is refused because of %+v, want PodInvalid", reason)
+	case !strings.Contains(reason.Message, `claim "none" does not exist`):
+		t.Errorf("the pod is refused because %q, want that claim none does not exist", reason.Message)
 	}
 }
 
@@ -544,8 +591,11 @@ func TestSimulatePolicies(t *testing.T) {
 	wishing := strings.Replace(webYAML, "    spec:\n", "    spec:\n      affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}}]}}\n", 1)
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": wishing})
 	a := simulateJSON(t, "-f", folder, "--node-overhead-price", "0.1")
-	if len(a.Nodes) != 3 || a.Preferences == nil || a.Preferences.Nodes != 2 || a.CostPerHour < 0.599 || a.CostPerHour > 0.601 {
-		t.Errorf("got %+v", a)
+	if len(a.Nodes) != 3 || math.Abs(a.CostPerHour-0.6) > 0.001 {
+		t.Errorf("%d nodes for %v USD per hour, want 3 for 0.6", len(a.Nodes), a.CostPerHour)
+	}
+	if a.Preferences == nil || a.Preferences.Nodes != 2 {
+		t.Errorf("the preferences cost %+v, want 2 nodes", a.Preferences)
 	}
 	if a := simulateJSON(t, "-f", folder, "--preference-policy", "Ignore"); len(a.Nodes) != 1 || a.Preferences != nil {
 		t.Errorf("got %+v", a)
@@ -698,8 +748,13 @@ func TestSimulateSpotShare(t *testing.T) {
 	if len(got.Nodes) != 10 || len(got.SpotShares) != 1 {
 		t.Fatalf("%d nodes, spot shares %+v; want 10 and those of one pool", len(got.Nodes), got.SpotShares)
 	}
-	if s := got.SpotShares[0]; s.NodePool != "default" || s.MaxPercent != 30 || s.Percent > 30 || s.Percent < 17 {
-		t.Errorf("spot shares %+v: want at most 30%%, and no less than six zones and types make necessary", s)
+	switch s := got.SpotShares[0]; {
+	case s.NodePool != "default":
+		t.Errorf("the spot share is that of pool %s, want default", s.NodePool)
+	case s.MaxPercent != 30:
+		t.Errorf("the limit of the spot share is %d %%, want 30", s.MaxPercent)
+	case s.Percent > 30 || s.Percent < 17:
+		t.Errorf("the spot share is %v %%, want at most 30, and no less than six zones and types make necessary", s.Percent)
 	}
 	text, err := simulate(t, "", "-f", filepath.Join(folder, "pool.yaml"), "-f", filepath.Join(folder, "web.yaml"), "--instance-types", filepath.Join(folder, "types.json"))
 	if err != nil || !strings.Contains(text, "the pool allows 30% (max-spot-share)") {

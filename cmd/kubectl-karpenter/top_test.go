@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/karpenter-go/karpenter/internal/offline"
 	"github.com/karpenter-go/karpenter/internal/testing/clitest"
 	"github.com/karpenter-go/karpenter/internal/top"
@@ -151,17 +152,32 @@ func TestTopJSON(t *testing.T) {
 		t.Errorf("nodes of zone a by price: %s, want %s", got, want)
 	}
 	// The counts cover the filtered objects; the total is given beside them.
-	if fleet.Pods != 3 || fleet.Of == nil || *fleet.Of != (top.Whole{Nodes: 6, Pods: 5,
-		PricePerHour: 0.78}) || fleet.PricePerHour != 0.26 || fleet.LowerBoundPerHour != 0 || fleet.CPU <= 0 || fleet.CPU >= 1 {
-		t.Errorf("%+v of %+v", fleet, fleet.Of)
+	if diff := cmp.Diff(&top.Whole{Nodes: 6, Pods: 5, PricePerHour: 0.78}, fleet.Of); diff != "" {
+		t.Errorf("the whole fleet (-want +got):\n%s", diff)
 	}
-	if out, err = runTop(t, "-o", "json"); err != nil || json.Unmarshal([]byte(out),
-		&fleet) != nil || fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > fleet.PricePerHour {
-		t.Errorf("%v: costs %v, at least %v", err, fleet.PricePerHour, fleet.LowerBoundPerHour)
+	switch {
+	case fleet.Pods != 3:
+		t.Errorf("%d pods, want 3", fleet.Pods)
+	case fleet.PricePerHour != 0.26:
+		t.Errorf("the nodes cost %v, want 0.26", fleet.PricePerHour)
+	case fleet.LowerBoundPerHour != 0:
+		t.Errorf("the lower bound is %v, want none for a part of the fleet", fleet.LowerBoundPerHour)
+	case fleet.CPU <= 0 || fleet.CPU >= 1:
+		t.Errorf("the used share of CPU is %v, want more than 0 and less than 1", fleet.CPU)
 	}
-	if out, err = runTop(t, "--once", "--filter", "zone-a"); err != nil || !strings.Contains(out,
-		"3 of 6 nodes, 3 of 5 pods;") || !strings.Contains(out, "0.2600 of 0.7800 USD per hour, 189.80 per month\n") {
-		t.Errorf("%v\n%s", err, out)
+	if out, err = runTop(t, "-o", "json"); err != nil || json.Unmarshal([]byte(out), &fleet) != nil {
+		t.Errorf("got error %v, want JSON of a fleet:\n%s", err, out)
+	}
+	if fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > fleet.PricePerHour {
+		t.Errorf("the lower bound is %v, want more than 0 and at most the price of %v", fleet.LowerBoundPerHour, fleet.PricePerHour)
+	}
+	if out, err = runTop(t, "--once", "--filter", "zone-a"); err != nil {
+		t.Errorf("unexpected error: %v", err)
+	}
+	for _, want := range []string{"3 of 6 nodes, 3 of 5 pods;", "0.2600 of 0.7800 USD per hour, 189.80 per month\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
 	}
 }
 
@@ -234,8 +250,11 @@ func TestClaimsAtTheirCheapest(t *testing.T) {
 		var fleet top.Fleet
 		ask(types, listed, &fleet)
 		at := slices.IndexFunc(fleet.Nodes, func(n top.Node) bool { return n.Name == "default-e" })
-		if n := fleet.Nodes[at]; n.InstanceType != want.kind || n.PricePerHour != want.price || math.Abs(fleet.PricePerHour-others-want.price) > 1e-6 {
-			t.Errorf("%s: top shows %s at %v, %v together; want %+v", listed, n.InstanceType, n.PricePerHour, fleet.PricePerHour, want)
+		if n := fleet.Nodes[at]; n.InstanceType != want.kind || n.PricePerHour != want.price {
+			t.Errorf("%s: top shows %s at %v; want %+v", listed, n.InstanceType, n.PricePerHour, want)
+		}
+		if math.Abs(fleet.PricePerHour-others-want.price) > 1e-6 {
+			t.Errorf("%s: top shows %v for all nodes; want %v", listed, fleet.PricePerHour, others+want.price)
 		}
 		var node offline.NodeOutcome
 		ask(types, listed, &node, "explain", "node", "default-e")

@@ -86,8 +86,19 @@ func TestRelease(t *testing.T) {
 		}
 		err := m.lock.Update(t.Context(), resourcelock.LeaderElectionRecord{})
 		var other *leading.NotHolderError
-		if given != (err == nil) || !given && (!errors.As(err, &other) || other.Holder != holder || m.record.HolderIdentity != holder) {
-			t.Errorf("held by %q: the error is %v, and the holder is %q afterward", holder, err, m.record.HolderIdentity)
+		if given {
+			if err != nil {
+				t.Errorf("held by %q: %v, want it released", holder, err)
+			}
+			continue
+		}
+		switch {
+		case !errors.As(err, &other):
+			t.Errorf("held by %q: got error %v, want a NotHolderError", holder, err)
+		case other.Holder != holder:
+			t.Errorf("held by %q: the error names %q", holder, other.Holder)
+		case m.record.HolderIdentity != holder:
+			t.Errorf("held by %q: the holder is %q afterward", holder, m.record.HolderIdentity)
 		}
 	}
 }

@@ -33,9 +33,17 @@ func TestPlaceholders(t *testing.T) {
 	} {
 		notes, _ := toldOf(t, "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\nspec:\n  provider:\n    instanceProfile: \""+c.value+"\"\n    subnetSelector: {a: b}\n    securityGroupSelector: {a: b}\n")
 		at := slices.IndexFunc(notes, func(n string) bool { return strings.Contains(n, "placeholder") })
-		if c.found == "" && at >= 0 || c.found != "" && (at < 0 || !strings.HasPrefix(notes[at],
-			"advice spec.instanceProfile: ") || !strings.Contains(notes[at], c.found+" looks like a placeholder")) {
-			t.Errorf("%s: %q", c.value, notes)
+		switch {
+		case c.found == "":
+			if at >= 0 {
+				t.Errorf("%s: got the note %q, want none", c.value, notes[at])
+			}
+		case at < 0:
+			t.Errorf("%s: no note of a placeholder in %q", c.value, notes)
+		case !strings.HasPrefix(notes[at], "advice spec.instanceProfile: "):
+			t.Errorf("%s: the note is %q, want advice on spec.instanceProfile", c.value, notes[at])
+		case !strings.Contains(notes[at], c.found+" looks like a placeholder"):
+			t.Errorf("%s: the note is %q, want it to name %s", c.value, notes[at], c.found)
 		}
 	}
 	if notes, _ := toldOf(t, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  userData: echo ${HOME} <a>\n"); slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "placeholder") }) {

@@ -71,13 +71,24 @@ func TestSimulateCompletesObjects(t *testing.T) {
 		t.Fatal(err, o.Problems)
 	}
 	pool := o.pools[0].object.Spec
-	if pool.Disruption.ConsolidateAfter.IsNever() || len(pool.Disruption.Budgets) != 1 || pool.Template.Spec.ExpireAfter.Duration == nil {
-		t.Errorf("the pool has no defaults: %+v", pool)
+	switch {
+	case pool.Disruption.ConsolidateAfter.IsNever():
+		t.Error("the pool never consolidates, want the default")
+	case len(pool.Disruption.Budgets) != 1:
+		t.Errorf("the pool has the budgets %+v, want the default one", pool.Disruption.Budgets)
+	case pool.Template.Spec.ExpireAfter.Duration == nil:
+		t.Error("nodes of the pool never expire, want the default")
 	}
 	d := w.Decide(&Policy{Preferences: "Respect", MinValues: "Strict"}, 1)
 	a := d.Answer()
 	// Two nodes of 2 CPUs use up the limit. Each has room for two pods.
-	if a.Pods.Existing != 3 || a.Pods.New != 0 || d.snap.Claim("a") == nil || d.snap.Pool("default").Nodes != 2 {
-		t.Errorf("got %+v", a)
+	if a.Pods.Existing != 3 || a.Pods.New != 0 {
+		t.Errorf("%d pods on existing nodes and %d on new ones, want 3 and 0", a.Pods.Existing, a.Pods.New)
+	}
+	if d.snap.Claim("a") == nil {
+		t.Error("the snapshot has no claim a")
+	}
+	if n := d.snap.Pool("default").Nodes; n != 2 {
+		t.Errorf("the pool has %d nodes, want 2", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,8 +131,11 @@ func TestInformer(t *testing.T) {
 			t.Errorf("%s was reported: %t, want %t", pool.Name, !want, want)
 		}
 		lock.Unlock()
-		if grace := pool.Spec.Template.Spec.TerminationGracePeriod; pool.Name == "long" && (grace == nil || *grace != metav1.Duration{Duration: 2562047 * time.Hour}) {
-			t.Errorf("a duration that is too long is read as %v", grace)
+		if pool.Name == "long" {
+			want := &metav1.Duration{Duration: 2562047 * time.Hour}
+			if diff := cmp.Diff(want, pool.Spec.Template.Spec.TerminationGracePeriod); diff != "" {
+				t.Errorf("a duration that is too long (-want +got):\n%s", diff)
+			}
 		}
 	}
 }

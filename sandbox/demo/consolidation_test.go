@@ -29,8 +29,11 @@ func TestConsolidationPools(t *testing.T) {
 		if err := yaml.UnmarshalStrict(documents[i], pool); err != nil {
 			t.Fatal(err)
 		}
-		if pool.Name != wave.pool || len(pool.Spec.Disruption.Budgets) != 1 || pool.Spec.Disruption.Budgets[0].Nodes != "0" {
-			t.Errorf("pool %d is %s with budgets %v, want %s with nothing allowed", i, pool.Name, pool.Spec.Disruption.Budgets, wave.pool)
+		if pool.Name != wave.pool {
+			t.Errorf("pool %d is %s, want %s", i, pool.Name, wave.pool)
+		}
+		if budgets := pool.Spec.Disruption.Budgets; len(budgets) != 1 || budgets[0].Nodes != "0" {
+			t.Errorf("pool %s has the budgets %v, want one that allows nothing", pool.Name, budgets)
 		}
 		if heaviest := pool.WeightOrZero() > 0; heaviest != (wave.pool == "any") {
 			t.Errorf("pool %s has weight %d; the pool that may launch the cheapest type, any, must have the highest weight",
@@ -93,8 +96,13 @@ func TestConsolidationIsJudged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := moved(c.leaving, c.pending)
 			err := d.judge(2, c.before, c.after)
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
+			switch {
+			case err != nil && c.want == "":
+				t.Errorf("got error %v, want none", err)
+			case err == nil && c.want != "":
+				t.Errorf("no error, want one with %q", c.want)
+			case err != nil && !strings.Contains(err.Error(), c.want):
+				t.Errorf("got error %q, want %q in it", err, c.want)
 			}
 			if text := fmt.Sprint(d.out); c.want == "" && !strings.Contains(text, "1 move of 2 pods") {
 				t.Errorf("it prints %q", text)

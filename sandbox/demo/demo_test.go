@@ -66,8 +66,9 @@ func TestHistoryNotesStagesOnce(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("stages seen (-want +got):\n%s", diff)
 	}
-	if pods, claims, nodes := h.present(); len(pods) != 1 || len(claims) != 0 || len(nodes) != 1 {
-		t.Errorf("%d pods, %d claims and %d nodes are present, want 1, 0 and 1", len(pods), len(claims), len(nodes))
+	pods, claims, nodes := h.present()
+	if diff := cmp.Diff([]int{1, 0, 1}, []int{len(pods), len(claims), len(nodes)}); diff != "" {
+		t.Errorf("present pods, claims and nodes (-want +got):\n%s", diff)
 	}
 	h.record(pod, true)
 	if h.count(podGone) != 1 {

@@ -290,7 +290,9 @@ func (w *world) uninstall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, object := range list.Items {
-			if name := object.GetName(); name != "kube-root-ca.crt" && name != "default" && !strings.HasPrefix(name, "sh.helm.release.v1.karpenter-crd.") {
+			switch name := object.GetName(); {
+			case name == "kube-root-ca.crt", name == "default", strings.HasPrefix(name, "sh.helm.release.v1.karpenter-crd."):
+			default:
 				t.Errorf("the %s %s remained in the namespace", kind, name)
 			}
 		}

@@ -280,8 +280,10 @@ func (n names) check(t *testing.T, where, text string) {
 				t.Errorf("%s queries %s, which is not registered", where, node.Name)
 			}
 			for _, m := range node.LabelMatchers {
-				if m.Name != model.MetricNameLabel && known && !slices.Contains(allowed, m.Name) {
-					t.Errorf("%s uses the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
+				if known && m.Name != model.MetricNameLabel {
+					if !slices.Contains(allowed, m.Name) {
+						t.Errorf("%s uses the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
+					}
 				}
 			}
 		case *parser.AggregateExpr:
@@ -352,15 +354,24 @@ func TestDashboards(t *testing.T) {
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if d.UID == "" || d.Title == "" || uids[d.UID] != "" {
-			t.Errorf("%s: the id %q (title %q) is missing or that of %s", path, d.UID, d.Title, uids[d.UID])
+		if d.UID == "" || d.Title == "" {
+			t.Errorf("%s: the id is %q and the title %q, want both", path, d.UID, d.Title)
+		}
+		if other := uids[d.UID]; other != "" {
+			t.Errorf("%s: the id %q is that of %s", path, d.UID, other)
 		}
 		uids[d.UID] = path
 		ids := map[int]bool{}
 		for _, panel := range d.Panels {
 			where := fmt.Sprintf("%s, %q", filepath.Base(path), panel.Title)
-			if ids[panel.ID] || len(panel.Targets) == 0 || panel.GridPos.W < 1 || panel.GridPos.X+panel.GridPos.W > 24 {
-				t.Errorf("%s: its id is a duplicate, it shows nothing, or it is out of the grid", where)
+			if ids[panel.ID] {
+				t.Errorf("%s: the id %d is a duplicate", where, panel.ID)
+			}
+			if len(panel.Targets) == 0 {
+				t.Errorf("%s shows nothing", where)
+			}
+			if panel.GridPos.W < 1 || panel.GridPos.X+panel.GridPos.W > 24 {
+				t.Errorf("%s is out of the grid of 24 columns: it begins at %d and has %d", where, panel.GridPos.X, panel.GridPos.W)
 			}
 			ids[panel.ID] = true
 			for _, target := range panel.Targets {

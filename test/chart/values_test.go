@@ -201,8 +201,10 @@ func TestOwnVariables(t *testing.T) {
 			t.Errorf("%s is a duplicate", v.Name)
 		}
 	}
-	if env := environment(d); env["CLUSTER_NAME"] != "mine" || env["LOG_LEVEL"] != "error" || env["MEMORY_LIMIT"] != "-1" {
-		t.Errorf("the variables are %v, want those of controller.env", env)
+	for name, want := range map[string]string{"CLUSTER_NAME": "mine", "LOG_LEVEL": "error", "MEMORY_LIMIT": "-1"} {
+		if got := environment(d)[name]; got != want {
+			t.Errorf("the variable %s is %q, want %q of controller.env", name, got, want)
+		}
 	}
 }
 
@@ -338,15 +340,25 @@ func wellFormed(t *testing.T, name string, r rendered) {
 	names := map[string]bool{}
 	for _, object := range r.objects {
 		key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
-		if names[key] || object.GetName() == "" || object.GetLabels()["app.kubernetes.io/managed-by"] != "Helm" {
-			t.Errorf("%s: %s is a duplicate, has no name or no labels", name, key)
+		if names[key] {
+			t.Errorf("%s: %s is a duplicate", name, key)
+		}
+		if object.GetName() == "" {
+			t.Errorf("%s: %s has no name", name, key)
+		}
+		if by := object.GetLabels()["app.kubernetes.io/managed-by"]; by != "Helm" {
+			t.Errorf("%s: %s is managed by %q, want Helm", name, key, by)
 		}
 		names[key] = true
 	}
 	d := decode[appsv1.Deployment](t, r, "Deployment")
 	for _, constraint := range d.Spec.Template.Spec.TopologySpreadConstraints {
-		if len(constraint.LabelSelector.MatchLabels) == 0 || constraint.TopologyKey == "a" && len(constraint.LabelSelector.MatchLabels) != 1 {
-			t.Errorf("%s: a spread constraint selects %v", name, constraint.LabelSelector)
+		selected := constraint.LabelSelector.MatchLabels
+		if len(selected) == 0 {
+			t.Errorf("%s: a spread constraint selects by no label", name)
+		}
+		if constraint.TopologyKey == "a" && len(selected) != 1 {
+			t.Errorf("%s: the spread constraint over a selects %v, want one label", name, selected)
 		}
 	}
 	if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == "" }) {

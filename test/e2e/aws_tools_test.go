@@ -69,8 +69,11 @@ func (s *awsStage) toldByTop(environment []string, source string, flags ...strin
 			PricePerHour                           float64
 		}
 	}
-	if err != nil || json.Unmarshal([]byte(output), &fleet) != nil || !strings.HasPrefix(fleet.PriceSource, source) {
-		s.t.Fatalf("kubectl karpenter top %v: %v, want prices from %q in\n%s", flags, err, source, output)
+	if err != nil || json.Unmarshal([]byte(output), &fleet) != nil {
+		s.t.Fatalf("kubectl karpenter top %v: got error %v, want JSON of a fleet:\n%s", flags, err, output)
+	}
+	if !strings.HasPrefix(fleet.PriceSource, source) {
+		s.t.Fatalf("kubectl karpenter top %v: the prices come from %q, want %q", flags, fleet.PriceSource, source)
 	}
 	told := map[string]string{}
 	for _, n := range fleet.Nodes {

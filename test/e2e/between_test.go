@@ -41,8 +41,11 @@ func TestLateZone(t *testing.T) {
 	s := onShared(t, "late")
 	s.scale("app", 6)
 	await(t, patience, "the pods to run", s.running("app", 6))
-	if zones := s.zones("app"); zones["test-zone-a"] != 2 || zones["test-zone-b"] != 2 || zones["test-zone-c"] != 2 {
-		t.Errorf("pods by zone: %v, want two in each of three", zones)
+	zones := s.zones("app")
+	for _, zone := range []string{"test-zone-a", "test-zone-b", "test-zone-c"} {
+		if zones[zone] != 2 {
+			t.Errorf("%d pods are in %s, want 2: %v", zones[zone], zone, zones)
+		}
 	}
 	if c := s.ledger.count("late"); c.claimsEver != 3 {
 		t.Errorf("%d nodes were launched, want one in each zone", c.claimsEver)

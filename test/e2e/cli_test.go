@@ -67,8 +67,11 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 				t.Errorf("it ended with %v, want exit code %d", err, test.code)
 			}
 			said := complaint.String()
-			if !strings.HasPrefix(said, filepath.Base(program)+": ") || strings.Count(said, "\n") != 1 || !containsAll(said, test.says) {
-				t.Errorf("it printed %q, want one line that begins with %s: and names %q", said, filepath.Base(program), test.says)
+			if prefix := filepath.Base(program) + ": "; !strings.HasPrefix(said, prefix) || strings.Count(said, "\n") != 1 {
+				t.Errorf("it printed %q, want one line that begins with %q", said, prefix)
+			}
+			if !containsAll(said, test.says) {
+				t.Errorf("it printed %q, want it to name %q", said, test.says)
 			}
 			if strings.Contains(said+output.String(), "goroutine ") {
 				t.Errorf("it printed a stack trace")

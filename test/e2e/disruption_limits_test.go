@@ -44,7 +44,10 @@ func TestDriftWithinBudget(t *testing.T) {
 		t.Errorf("%d claims were created to replace %d", c.claimsEver-before, nodes)
 	}
 	for _, e := range s.ledger.claimsOf("renewed") {
-		if by := e.object.Annotations[karpv1.AnnotationBoughtBy]; !e.gone && !old[e.object.UID] && by != "drifted" {
+		if e.gone || old[e.object.UID] {
+			continue
+		}
+		if by := e.object.Annotations[karpv1.AnnotationBoughtBy]; by != "drifted" {
 			t.Errorf("claim %s was launched by %q, want drifted", e.object.Name, by)
 		}
 	}
@@ -140,8 +143,14 @@ func TestDisruptionBudgetThatOpens(t *testing.T) {
 		await(t, patience, "the node to name the PodDisruptionBudget", s.says(s.node(pod), "DisruptionBlocked", "guarded/app"))
 	}
 	for _, e := range s.ledger.claimsOf("guarded") {
-		if e.gone || e.object.DeletionTimestamp != nil || e.object.Annotations[karpv1.AnnotationCommand] != "" {
-			t.Errorf("claim %s is leaving, though no pod may be evicted", e.object.Name)
+		const why = "though no pod may be evicted"
+		switch {
+		case e.gone:
+			t.Errorf("claim %s was removed, %s", e.object.Name, why)
+		case e.object.DeletionTimestamp != nil:
+			t.Errorf("claim %s is being removed since %s, %s", e.object.Name, e.object.DeletionTimestamp, why)
+		case e.object.Annotations[karpv1.AnnotationCommand] != "":
+			t.Errorf("claim %s has the command %s, %s", e.object.Name, e.object.Annotations[karpv1.AnnotationCommand], why)
 		}
 	}
 	s.patch(budget, `{"spec":{"minAvailable":3}}`)

@@ -53,8 +53,13 @@ func TestEditedByHand(t *testing.T) {
 	}
 	t.Logf("%d edits were made, the API server refused %d", h.made, h.refused)
 	for node, uid := range before {
-		if got := h.node(node); got == nil || got.UID != uid || got.DeletionTimestamp != nil {
-			t.Errorf("node %s, which was not edited, is %v", node, got)
+		switch got := h.node(node); {
+		case got == nil:
+			t.Errorf("node %s, which was not edited, is absent", node)
+		case got.UID != uid:
+			t.Errorf("node %s, which was not edited, is %s, want %s", node, got.UID, uid)
+		case got.DeletionTimestamp != nil:
+			t.Errorf("node %s, which was not edited, is being removed since %s", node, got.DeletionTimestamp)
 		}
 	}
 	for _, pod := range h.pods[fleet/2:] {

@@ -107,9 +107,15 @@ func (s *stage) stays(objects ...client.Object) {
 		if err := s.Get(s.t.Context(), keyOf(was), now); err != nil {
 			s.t.Fatal(err)
 		}
-		if now.GetUID() != was.GetUID() || now.GetDeletionTimestamp() != nil || len(now.GetOwnerReferences()) > 0 || now.GetAnnotations()[karpv1.AnnotationMadeFrom] != "" {
-			s.t.Fatalf("%T %s was %s, and is %s, deleted %v, owned by %v, made from %q", was, was.GetName(), was.GetUID(), now.GetUID(),
-				now.GetDeletionTimestamp(), now.GetOwnerReferences(), now.GetAnnotations()[karpv1.AnnotationMadeFrom])
+		switch {
+		case now.GetUID() != was.GetUID():
+			s.t.Fatalf("%T %s is %s, want %s", was, was.GetName(), now.GetUID(), was.GetUID())
+		case now.GetDeletionTimestamp() != nil:
+			s.t.Fatalf("%T %s was deleted at %s", was, was.GetName(), now.GetDeletionTimestamp())
+		case len(now.GetOwnerReferences()) > 0:
+			s.t.Fatalf("%T %s is owned by %v, want no owner", was, was.GetName(), now.GetOwnerReferences())
+		case now.GetAnnotations()[karpv1.AnnotationMadeFrom] != "":
+			s.t.Fatalf("%T %s is still made from %q", was, was.GetName(), now.GetAnnotations()[karpv1.AnnotationMadeFrom])
 		}
 	}
 }

@@ -450,8 +450,11 @@ func (m *manifest) check(pool string, want expectation, how string) string {
 	}
 	m.checkTaints(pool, want, node, how)
 	for _, instance := range m.world.sim.Instances() {
-		if strings.HasSuffix(claim.Status.ProviderID, instance.ID) && want.Profile != "" && instance.Profile != want.Profile && !strings.HasSuffix(instance.Profile, "/"+want.Profile) {
-			m.t.Errorf("%s: the instance of %s has the profile %s, want %s", how, pool, instance.Profile, want.Profile)
+		if want.Profile == "" || !strings.HasSuffix(claim.Status.ProviderID, instance.ID) {
+			continue
+		}
+		if got := instance.Profile; got != want.Profile && !strings.HasSuffix(got, "/"+want.Profile) {
+			m.t.Errorf("%s: the instance of %s has the profile %s, want %s", how, pool, got, want.Profile)
 		}
 	}
 	if want.MaxPods != "" && node.Status.Capacity.Pods().String() != want.MaxPods {
@@ -480,8 +483,13 @@ func (m *manifest) checkBounds(pool string, want expectation, node *corev1.Node,
 		}
 		limit, wrong := strconv.Atoi(bound.limit)
 		got, err := strconv.Atoi(node.Labels[bound.label])
-		if wrong != nil || err != nil || got == limit || got > limit != bound.over {
-			m.t.Errorf("%s: the node of %s has %s=%s, want it on the right side of %s", how, pool, bound.label, node.Labels[bound.label], bound.limit)
+		if wrong != nil || err != nil {
+			m.t.Errorf("%s: the node of %s has %s=%s, want a number as the bound %s: %v",
+				how, pool, bound.label, node.Labels[bound.label], bound.limit, errors.Join(wrong, err))
+			continue
+		}
+		if got == limit || got > limit != bound.over {
+			m.t.Errorf("%s: the node of %s has %s=%d, want it on the right side of %d", how, pool, bound.label, got, limit)
 		}
 	}
 }

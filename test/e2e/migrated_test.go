@@ -128,8 +128,14 @@ func (m *manifest) only(pool string) karpv1.NodeClaim {
 func (m *manifest) unmoved(before karpv1.NodeClaim, when string) {
 	m.t.Helper()
 	now := m.only(before.Labels[karpv1.LabelNodePool])
-	if c := now.Condition(karpv1.ConditionDrifted); now.UID != before.UID || c.IsTrue() || !now.DeletionTimestamp.IsZero() {
-		m.t.Errorf("%s: claim %s instead of %s, drifted %t, deleted %s", when, now.Name, before.Name, c.IsTrue(), now.DeletionTimestamp)
+	c := now.Condition(karpv1.ConditionDrifted)
+	switch {
+	case now.UID != before.UID:
+		m.t.Errorf("%s: claim %s has the UID %s, want %s of the claim before", when, now.Name, now.UID, before.UID)
+	case c.IsTrue():
+		m.t.Errorf("%s: claim %s has drifted: %s", when, now.Name, c.Message)
+	case !now.DeletionTimestamp.IsZero():
+		m.t.Errorf("%s: claim %s was deleted at %s", when, now.Name, now.DeletionTimestamp)
 	}
 }
 

@@ -109,8 +109,14 @@ func playDetach(s *stage, driver *csi) {
 		s.t.Fatal(err)
 	}
 	conditions := claim.StatusConditions()
-	if !conditions.Get(karpv1.ConditionDrained).IsTrue() || !conditions.Get(karpv1.ConditionVolumesDetached).IsUnknown() || conditions.Get(karpv1.ConditionInstanceTerminating) != nil {
-		s.t.Errorf("conditions %+v, want drained, volumes attached, and the machine not terminated", claim.Status.Conditions)
+	if c := conditions.Get(karpv1.ConditionDrained); !c.IsTrue() {
+		s.t.Errorf("the condition Drained is %+v, want true", c)
+	}
+	if c := conditions.Get(karpv1.ConditionVolumesDetached); !c.IsUnknown() {
+		s.t.Errorf("the condition VolumesDetached is %+v, want unknown", c)
+	}
+	if c := conditions.Get(karpv1.ConditionInstanceTerminating); c != nil {
+		s.t.Errorf("the condition InstanceTerminating is %+v, want none", c)
 	}
 	driver.hold(false)
 	await(s.t, patience, "the node to go", func(ctx context.Context) error {

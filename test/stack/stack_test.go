@@ -55,9 +55,14 @@ func TestPolicies(t *testing.T) {
 		if diff := cmp.Diff(bySid(want), bySid(granted)); diff != "" {
 			t.Errorf("the granted permissions differ from %s (-file +stack):\n%s", policyFile, diff)
 		}
-		if len(a.controller.policies) > 10 || len(a.controller.managed) > 0 || len(a.node.policies) > 0 {
-			t.Errorf("the controller has %d policies (10 at most) and those of AWS %v, nodes have %d own policies",
-				len(a.controller.policies), a.controller.managed, len(a.node.policies))
+		if n := len(a.controller.policies); n > 10 {
+			t.Errorf("the controller has %d policies, want at most 10", n)
+		}
+		if len(a.controller.managed) > 0 {
+			t.Errorf("the controller has the policies %v of AWS, want none", a.controller.managed)
+		}
+		if n := len(a.node.policies); n > 0 {
+			t.Errorf("nodes have %d own policies, want none", n)
 		}
 	})
 }
@@ -228,16 +233,27 @@ func TestNames(t *testing.T) {
 					t.Errorf("%s, a cluster's name of %d characters: the name of the %s has %d characters, %d at most: %s", language, n+1, name.of, len(name.is), name.most, name.is)
 				}
 			}
-			if n+1 <= 46 && (a.node.name != "KarpenterNodeRole-"+long.cluster || a.queue.name != long.cluster) {
-				t.Errorf("%s: node role %s, queue %s for the cluster %s", language, a.node.name, a.queue.name, long.cluster)
+			if n+1 <= 46 {
+				if want := "KarpenterNodeRole-" + long.cluster; a.node.name != want {
+					t.Errorf("%s: the node role is %s, want %s", language, a.node.name, want)
+				}
+				if a.queue.name != long.cluster {
+					t.Errorf("%s: the queue is %s, want %s", language, a.queue.name, long.cluster)
+				}
 			}
 		}
 	}
 	// Shortened names differ if the clusters differ.
 	one, two := usual(strings.Repeat("c", 99)+"1"), usual(strings.Repeat("c", 99)+"2")
 	a, b := terraform(t, one), terraform(t, two)
-	if a.node.name == b.node.name || a.controller.name == b.controller.name || a.queue.name == b.queue.name {
-		t.Errorf("two clusters share names: %s, %s, %s", a.node.name, a.controller.name, a.queue.name)
+	for what, names := range map[string][2]string{
+		"node role":         {a.node.name, b.node.name},
+		"controller's role": {a.controller.name, b.controller.name},
+		"queue":             {a.queue.name, b.queue.name},
+	} {
+		if names[0] == names[1] {
+			t.Errorf("two clusters share the name %s of the %s", names[0], what)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,8 +115,10 @@ func described(t *testing.T, image v1.Image, processor string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := config.Config; config.Architecture != processor || c.User != "65532:65532" || strings.Join(append(c.Entrypoint, c.Cmd...), " ") != "/karpenter controller" {
-		t.Errorf("%s: user %q, entry point %v %v on %s", processor, c.User, c.Entrypoint, c.Cmd, config.Architecture)
+	want := []string{processor, "65532:65532", "/karpenter controller"}
+	got := []string{config.Architecture, config.Config.User, strings.Join(append(config.Config.Entrypoint, config.Config.Cmd...), " ")}
+	if !slices.Equal(got, want) {
+		t.Errorf("processor, user and command of the image for %s are %q, want %q", processor, got, want)
 	}
 }
 

@@ -63,8 +63,13 @@ func TestCompare(t *testing.T) {
 		t.Errorf("compare: %v, %v, want %v", lower, err, want)
 	}
 	lower, err = compare(found, map[string]int{comments: 0, literals: 2})
-	if err == nil || !strings.Contains(err.Error(), `a.go:1: "nobody"`) || strings.Contains(err.Error(), "whom") {
-		t.Errorf("a comment above the limit: %v", err)
+	switch {
+	case err == nil:
+		t.Error("a comment above the limit: no error, want one")
+	case !strings.Contains(err.Error(), `a.go:1: "nobody"`):
+		t.Errorf("a comment above the limit: got error %q, want the line of the new word", err)
+	case strings.Contains(err.Error(), "whom"):
+		t.Errorf("a comment above the limit: got error %q, want nothing of whom, which is within its limit", err)
 	}
 	if lower[comments] != 0 {
 		t.Errorf("a limit is raised to %d", lower[comments])

@@ -74,9 +74,12 @@ func TestOfflineCatalogEqualsProvider(t *testing.T) {
 	}
 	for _, sold := range got {
 		for _, o := range sold.Offerings {
-			if onDemand, known := s.prices.OnDemand(sold.Name); o.CapacityType == karpv1.CapacityTypeSpot && known &&
-				spot[sold.Name+" "+o.Zone] != onDemand*EstimatedSpotShare {
-				t.Fatalf("%s in %s as spot costs %v, on demand %v", sold.Name, o.Zone, spot[sold.Name+" "+o.Zone], onDemand)
+			onDemand, known := s.prices.OnDemand(sold.Name)
+			if !known || o.CapacityType != karpv1.CapacityTypeSpot {
+				continue
+			}
+			if got, want := spot[sold.Name+" "+o.Zone], onDemand*EstimatedSpotShare; got != want {
+				t.Fatalf("%s in %s as spot costs %v, want %v", sold.Name, o.Zone, got, want)
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func TestPolicyIsScoped(t *testing.T) {
 				return !slices.ContainsFunc([]string{":image/", ":snapshot/", ":security-group/", ":subnet/"},
 					func(kind string) bool { return strings.Contains(r, kind) })
 			})
-			if everything && !reads && !tagged && !(launches && ingredients) {
+			if scoped := !everything || tagged || launches && ingredients; !reads && !scoped {
 				t.Errorf("%s: %s is allowed for all resources without a tag condition", s.Sid, action)
 			}
 			if slices.Contains(s.Resource, "*") && !reads {

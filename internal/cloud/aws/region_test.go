@@ -28,10 +28,16 @@ func TestNoRegion(t *testing.T) {
 	for name, config := range map[string]aws.Config{"signed for another region": refused, "no address": unresolved} {
 		err := Reachable(t.Context(), ClientsOf(config))
 		var absent *NoRegionError
-		if !errors.As(err, &absent) || absent.Region != "us-esat-1" || !strings.Contains(err.Error(),
-			`"us-esat-1" does not exist`) || len(err.Error()) > 400 {
-			t.Errorf("%s: %v, want an error that the region does not exist", name, err)
-		} else {
+		switch {
+		case !errors.As(err, &absent):
+			t.Errorf("%s: got error %v, want a NoRegionError", name, err)
+		case absent.Region != "us-esat-1":
+			t.Errorf("%s: the region is %q, want us-esat-1", name, absent.Region)
+		case !strings.Contains(err.Error(), `"us-esat-1" does not exist`):
+			t.Errorf("%s: got error %q, want it to say that the region does not exist", name, err)
+		case len(err.Error()) > 400:
+			t.Errorf("%s: the error has %d characters, want at most 400: %v", name, len(err.Error()), err)
+		default:
 			t.Log(err)
 		}
 	}

@@ -195,8 +195,14 @@ func TestBarrenPoolIsNotReady(t *testing.T) {
 	} {
 		pool := &karpv1.NodePool{}
 		c := validation(pool, karpv1.CoreRules(), r.barren(t.Context(), pool, test.class))
-		if ready := c.Status == metav1.ConditionTrue; ready != test.ready || !ready && (c.Reason != karpv1.ReasonNoCompatibleInstanceTypes || c.Message != why) {
-			t.Errorf("%s: %+v", test.name, c)
+		switch ready := c.Status == metav1.ConditionTrue; {
+		case ready != test.ready:
+			t.Errorf("%s: ready is %t, want %t: %+v", test.name, ready, test.ready, c)
+		case ready:
+		case c.Reason != karpv1.ReasonNoCompatibleInstanceTypes:
+			t.Errorf("%s: the reason is %s, want %s", test.name, c.Reason, karpv1.ReasonNoCompatibleInstanceTypes)
+		case c.Message != why:
+			t.Errorf("%s: the message is %q, want %q", test.name, c.Message, why)
 		}
 	}
 	if why := (&Reconciler{}).barren(t.Context(), &karpv1.NodePool{}, class{found: true}); why != "" {

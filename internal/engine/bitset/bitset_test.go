@@ -40,9 +40,14 @@ func (p pair) check(t *testing.T, what string) {
 	if len(want) > 0 {
 		first = want[0]
 	}
-	if p.fast.Count() != len(want) || p.fast.Empty() != (len(want) == 0) || p.fast.First() != first {
-		t.Fatalf("%s over %d: Count %d, Empty %v, First %d, want %v", what, p.n, p.fast.Count(), p.fast.Empty(),
-			p.fast.First(), want)
+	if got := p.fast.Count(); got != len(want) {
+		t.Fatalf("%s over %d: Count = %d, want %d", what, p.n, got, len(want))
+	}
+	if got := p.fast.Empty(); got != (len(want) == 0) {
+		t.Fatalf("%s over %d: Empty = %v with %v", what, p.n, got, want)
+	}
+	if got := p.fast.First(); got != first {
+		t.Fatalf("%s over %d: First = %d, want %d", what, p.n, got, first)
 	}
 	for i := range p.n {
 		if p.fast.Has(i) != p.slow[i] {
@@ -152,8 +157,11 @@ func TestAllStopsEarlyAndAllowsRemoval(t *testing.T) {
 			break
 		}
 	}
-	if seen != 100 || s.First() != 100 || s.Count() != 30 {
-		t.Errorf("seen %d, remaining %d from %d", seen, s.Count(), s.First())
+	if seen != 100 {
+		t.Errorf("seen %d, want 100", seen)
+	}
+	if s.First() != 100 || s.Count() != 30 {
+		t.Errorf("%d remain from %d, want 30 from 100", s.Count(), s.First())
 	}
 }
 

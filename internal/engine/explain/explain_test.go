@@ -241,11 +241,15 @@ func TestJSONHasCodesAndOperands(t *testing.T) {
 		t.Errorf("the document is incomplete, -want +got:\n%s", diff)
 	}
 	pool := got.Refused[0].Pools[1]
-	if pool.Code != "LabelExcluded" || pool.Class != "NeverHere" || pool.Label != "team" {
-		t.Errorf("got %+v", pool)
+	if diff := cmp.Diff([]string{"LabelExcluded", "NeverHere", "team"}, []string{pool.Code, pool.Class, pool.Label}); diff != "" {
+		t.Errorf("code, class and label of the pool (-want +got):\n%s", diff)
 	}
-	if r := got.Refused[1].Verdict; r == nil || r.Code != "PodInvalid" || r.Field != "spec.x" || r.Text != "spec.x: is odd" {
-		t.Errorf("got %+v", r)
+	r := got.Refused[1].Verdict
+	if r == nil {
+		t.Fatalf("the second pod has no verdict: %+v", got.Refused[1])
+	}
+	if diff := cmp.Diff([]string{"PodInvalid", "spec.x", "spec.x: is odd"}, []string{r.Code, r.Field, r.Text}); diff != "" {
+		t.Errorf("code, field and text of the second pod (-want +got):\n%s", diff)
 	}
 	if got.Claims[0].PricePerHour != 0.025 || got.Claims[0].Options[1].Type != "big" {
 		t.Errorf("got %+v", got.Claims[0])
@@ -377,8 +381,13 @@ func TestNodesOfARefusal(t *testing.T) {
 	if diff := cmp.Diff(want, Tree(snap, r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := ReasonsOf(snap, r).Nodes[0]; got.Nodes != 3 || got.Code != "NodeFull" || *got.Have != 1500 {
-		t.Errorf("got %+v", got)
+	switch got := ReasonsOf(snap, r).Nodes[0]; {
+	case got.Nodes != 3:
+		t.Errorf("the first reason covers %d nodes, want 3: %+v", got.Nodes, got)
+	case got.Code != "NodeFull":
+		t.Errorf("the first reason is %s, want NodeFull: %+v", got.Code, got)
+	case *got.Have != 1500:
+		t.Errorf("the first reason finds %d, want 1500: %+v", *got.Have, got)
 	}
 	r.Nodes = r.Nodes[2:]
 	if got := Clauses(snap, r)[1]; got.Text != "the only node: being removed" || got.Code != plan.NodeLeaving {

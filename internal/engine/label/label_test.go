@@ -246,8 +246,12 @@ func TestValuesAndSingle(t *testing.T) {
 		if diff := cmp.Diff(tt.values, s.Values(row, 0)); diff != "" {
 			t.Errorf("%s: %s", tt.req, diff)
 		}
-		if value, ok := s.Single(row, 0); ok != tt.single || ok && value != tt.values[0] {
-			t.Errorf("%s: single %q, %v", tt.req, value, ok)
+		value, ok := s.Single(row, 0)
+		if ok != tt.single {
+			t.Errorf("%s: Single = %q, %v, want %v", tt.req, value, ok, tt.single)
+		}
+		if ok && value != tt.values[0] {
+			t.Errorf("%s: Single = %q, want %q", tt.req, value, tt.values[0])
 		}
 		if got := s.AllowsAbsent(row, 0); got != tt.absent {
 			t.Errorf("%s: allows absence: %v", tt.req, got)
@@ -358,8 +362,13 @@ func TestLongKeys(t *testing.T) {
 	s := m.Space()
 	k, _ := s.Lookup("long")
 	from, to := s.Span(k)
-	if s.Words() != 2+to-from || to-from != 79 || s.Len() != 3 {
-		t.Fatalf("%d words, span %d..%d", s.Words(), from, to)
+	switch {
+	case to-from != 79:
+		t.Fatalf("the key spans the words %d to %d, want 79 words", from, to)
+	case s.Words() != 2+to-from:
+		t.Fatalf("a row has %d words, want %d", s.Words(), 2+to-from)
+	case s.Len() != 3:
+		t.Fatalf("%d keys, want 3", s.Len())
 	}
 	row, other := s.All(), s.All()
 	if !s.Narrow(row, Requirement{Key: "long", Operator: In, Values: values[4990:]}) {
@@ -369,8 +378,14 @@ func TestLongKeys(t *testing.T) {
 		t.Error(diff)
 	}
 	s.Narrow(other, Requirement{Key: "long", Operator: NotIn, Values: values[4990:]})
-	if got, ok := s.Conflict(row, other); got != k || !ok || s.Compatible(row, other) || s.And(row, row, other) {
-		t.Errorf("got conflict on %v, %v", got, ok)
+	if got, ok := s.Conflict(row, other); got != k || !ok {
+		t.Errorf("Conflict = %v, %v, want %v, true", got, ok, k)
+	}
+	if s.Compatible(row, other) {
+		t.Error("Compatible = true for rows without a common value")
+	}
+	if s.And(row, row, other) {
+		t.Error("And = true for rows without a common value")
 	}
 }
 

@@ -93,8 +93,14 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("admitted pods by namespace (-want +got):\n%s", diff)
 	}
 	for _, g := range first.Groups {
-		if len(g.SpreadMarks) != len(g.Spread) || len(g.TermMarks) != len(g.Terms) || len(g.CarrierMarks) != len(g.Terms) {
-			t.Errorf("%s has %d, %d and %d marks for %d and %d constraints", g.Pods[0].Key(), len(g.SpreadMarks), len(g.TermMarks), len(g.CarrierMarks), len(g.Spread), len(g.Terms))
+		for what, n := range map[string][2]int{
+			"spread constraints":              {len(g.SpreadMarks), len(g.Spread)},
+			"affinity terms":                  {len(g.TermMarks), len(g.Terms)},
+			"affinity terms, of their owners": {len(g.CarrierMarks), len(g.Terms)},
+		} {
+			if n[0] != n[1] {
+				t.Errorf("%s has %d marks for %d %s", g.Pods[0].Key(), n[0], n[1], what)
+			}
 		}
 	}
 	for key, why := range map[string]string{

@@ -303,8 +303,17 @@ func TestSnapshotSharesWhatDidNotChange(t *testing.T) {
 	}
 	first := h.builder.Snapshot(epoch)
 	second := h.builder.Snapshot(epoch.Add(time.Second))
-	if first.Version != second.Version || len(first.Nodes) == 0 || &first.Nodes[0] != &second.Nodes[0] || &first.Pools[0] != &second.Pools[0] || &first.Groups[0] != &second.Groups[0] {
-		t.Error("lists were created anew without a change")
+	switch {
+	case first.Version != second.Version:
+		t.Errorf("the version is %d after %d, and nothing has changed", second.Version, first.Version)
+	case len(first.Nodes) == 0:
+		t.Error("the snapshot has no nodes")
+	case &first.Nodes[0] != &second.Nodes[0]:
+		t.Error("the list of nodes was created anew without a change")
+	case &first.Pools[0] != &second.Pools[0]:
+		t.Error("the list of pools was created anew without a change")
+	case &first.Groups[0] != &second.Groups[0]:
+		t.Error("the list of groups was created anew without a change")
 	}
 	if !second.Now.Equal(epoch.Add(time.Second)) {
 		t.Errorf("now is %v", second.Now)

@@ -103,8 +103,13 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 	after := plan.Reseated(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
-	if boughtAgain(p, q) > 0 || kind == plain && len(q.Claims) > 0 {
-		t.Fatalf("seed %d: with the plan's claims in flight more nodes are launched:\n%s\nafter\n%s", seed, explain.Provision(after, q), explain.Provision(snap, p))
+	if n := boughtAgain(p, q); n > 0 {
+		t.Fatalf("seed %d: with the plan's claims in flight %d are launched again:\n%s\nafter\n%s", seed, n,
+			explain.Provision(after, q), explain.Provision(snap, p))
+	}
+	if kind == plain && len(q.Claims) > 0 {
+		t.Fatalf("seed %d: with the plan's claims in flight %d more are launched, want none:\n%s\nafter\n%s", seed, len(q.Claims),
+			explain.Provision(after, q), explain.Provision(snap, p))
 	}
 
 	later := next.later(diceOf(seed+1<<32, kind))

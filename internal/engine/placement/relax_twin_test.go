@@ -352,8 +352,14 @@ func TestLevelsAgainstTheTwin(t *testing.T) {
 			if diff := cmp.Diff(in.spread, spread, sorted, cmpopts.EquateEmpty()) + cmp.Diff(in.terms, terms, sorted, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d, level %d: %s", seed, i, diff)
 			}
-			if (len(in.preferred) > 0) != (l.Preference >= 0) || l.Preference >= 0 && shape.Preferred[l.Preference].Weight != in.preferred[in.heaviest()].Weight {
+			inForce := l.Preference >= 0
+			if inForce != (len(in.preferred) > 0) {
 				t.Fatalf("seed %d, level %d: preferred term %d is in force, of %v", seed, i, l.Preference, in.preferred)
+			}
+			if inForce {
+				if got, want := shape.Preferred[l.Preference].Weight, in.preferred[in.heaviest()].Weight; got != want {
+					t.Fatalf("seed %d, level %d: a preferred term of weight %d is in force, want %d", seed, i, got, want)
+				}
 			}
 			if l.AvoidTaints != in.avoid {
 				t.Fatalf("seed %d, level %d: avoids taints: %v", seed, i, l.AvoidTaints)

@@ -41,8 +41,14 @@ func TestEqualWeights(t *testing.T) {
 	if lost > lostByName+lostByName/100 {
 		t.Errorf("%d pods are unschedulable where price decides, %d where names do", lost, lostByName)
 	}
-	if 6*cheaper < int64(*worlds) || 4*dearer > cheaper || equal >= named {
-		t.Errorf("%d worlds are cheaper, %d more expensive, %d instead of %d nano-USD per hour", cheaper, dearer, equal, named)
+	if 6*cheaper < int64(*worlds) {
+		t.Errorf("%d of %d worlds are cheaper, want a sixth", cheaper, *worlds)
+	}
+	if 4*dearer > cheaper {
+		t.Errorf("%d worlds are more expensive, want at most a quarter of %d, which are cheaper", dearer, cheaper)
+	}
+	if equal >= named {
+		t.Errorf("all together cost %d nano-USD per hour, want less than %d", equal, named)
 	}
 }
 

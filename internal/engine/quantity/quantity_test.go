@@ -115,8 +115,11 @@ func checkQuestions(t *testing.T, v, w Vector) {
 	t.Helper()
 	short, times := bigFit(v, w)
 	r, isShort := v.FirstShort(w)
-	if isShort != (short >= 0) || isShort && int(r) != short {
+	if isShort != (short >= 0) {
 		t.Fatalf("%v in %v: FirstShort = %v, %v, want %v", v, w, r, isShort, short)
+	}
+	if isShort && int(r) != short {
+		t.Fatalf("%v in %v: FirstShort = %v, want %v", v, w, r, short)
 	}
 	if v.Fits(w) == isShort || v.Times(w) != times {
 		t.Fatalf("%v in %v: Fits = %v, Times = %v, want %v, %v", v, w, v.Fits(w), v.Times(w), !isShort, times)
@@ -134,8 +137,11 @@ func checkQuestions(t *testing.T, v, w Vector) {
 			t.Fatalf("%v: At(%d) = %d", v, r, v.At(Resource(r)))
 		}
 	}
-	if v.Equal(w) != equal || w.Equal(v) != equal || v.IsZero() != zero {
-		t.Fatalf("%v, %v: Equal = %v, %v, IsZero = %v", v, w, v.Equal(w), w.Equal(v), v.IsZero())
+	if v.Equal(w) != equal || w.Equal(v) != equal {
+		t.Fatalf("%v, %v: Equal = %v, in the other order %v, want %v", v, w, v.Equal(w), w.Equal(v), equal)
+	}
+	if v.IsZero() != zero {
+		t.Fatalf("%v: IsZero = %v", v, !zero)
 	}
 }
 
@@ -187,20 +193,30 @@ func TestTable(t *testing.T) {
 			t.Errorf("Lookup(%s) = %v, %v", name, got, ok)
 		}
 	}
-	if CPU != 0 || Memory != 1 || EphemeralStorage != 2 || Pods != 3 {
-		t.Error("the constants are not the first four resources")
+	if diff := cmp.Diff([]Resource{0, 1, 2, 3}, []Resource{CPU, Memory, EphemeralStorage, Pods}); diff != "" {
+		t.Errorf("the constants are not the first four resources (-want +got):\n%s", diff)
 	}
 	if _, ok := table.Lookup("nvidia.com/gpu"); ok {
 		t.Error("a new table contains GPUs")
 	}
 	gpu := table.Intern("nvidia.com/gpu")
-	if gpu != 4 || table.Intern("nvidia.com/gpu") != gpu || table.Name(gpu) != "nvidia.com/gpu" || table.Len() != 5 {
-		t.Errorf("interned as %d, of %d", gpu, table.Len())
+	switch {
+	case gpu != 4:
+		t.Errorf("the new resource has the index %d, want 4", gpu)
+	case table.Intern("nvidia.com/gpu") != gpu:
+		t.Errorf("interned again it has the index %d, want %d", table.Intern("nvidia.com/gpu"), gpu)
+	case table.Name(gpu) != "nvidia.com/gpu":
+		t.Errorf("its name is %s, want nvidia.com/gpu", table.Name(gpu))
+	case table.Len() != 5:
+		t.Errorf("the table has %d resources, want 5", table.Len())
 	}
 	clone := table.Clone()
 	clone.Intern("fpga")
-	if _, ok := table.Lookup("fpga"); ok || table.Len() != 5 || clone.Len() != 6 {
-		t.Error("a clone shares its table")
+	if _, ok := table.Lookup("fpga"); ok {
+		t.Error("the table contains a resource of its clone")
+	}
+	if table.Len() != 5 || clone.Len() != 6 {
+		t.Errorf("the table has %d resources and its clone %d, want 5 and 6", table.Len(), clone.Len())
 	}
 }
 
@@ -255,13 +271,18 @@ func TestAddScaledNeedsLength(t *testing.T) {
 func TestQuestionsDoNotAllocate(t *testing.T) {
 	v, in := Vector{1, 2, 0, 1}, Vector{100, 200, 300, 110, 0, 0}
 	sum := in.Clone()
+	fits, equal, zero := true, false, false
 	if got := testing.AllocsPerRun(100, func() {
 		sum.AddScaled(v, v.Times(in))
-		if !v.Fits(in) || v.Equal(in) || v.IsZero() {
-			t.Error("unexpected result")
-		}
+		fits, equal, zero = fits && v.Fits(in), equal || v.Equal(in), zero || v.IsZero()
 	}); got != 0 {
 		t.Errorf("got %v allocations, want none", got)
+	}
+	if !fits {
+		t.Errorf("%v does not fit in %v", v, in)
+	}
+	if equal || zero {
+		t.Errorf("%v: equal to %v is %v, zero is %v, want false", v, in, equal, zero)
 	}
 }
 

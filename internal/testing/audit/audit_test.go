@@ -94,8 +94,13 @@ func good(t *testing.T) (*model.Snapshot, *plan.Provision) {
 	if problems := audit.Provision(snap, p); len(problems) > 0 {
 		t.Fatalf("the initial plan has problems: %v", problems)
 	}
-	if len(p.Claims) < 1 || len(p.Placed) < 2 || len(p.Refused) < 2 {
-		t.Fatalf("the plan lacks claims, placements or refusals: %+v", p)
+	switch {
+	case len(p.Claims) < 1:
+		t.Fatalf("the plan has no claims: %+v", p)
+	case len(p.Placed) < 2:
+		t.Fatalf("the plan has %d placements, want at least 2: %+v", len(p.Placed), p)
+	case len(p.Refused) < 2:
+		t.Fatalf("the plan has %d refusals, want at least 2: %+v", len(p.Refused), p)
 	}
 	return snap, p
 }

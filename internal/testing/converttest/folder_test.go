@@ -27,8 +27,13 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 	snap := converttest.Snapshot(t, folder, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	if len(snap.Pools) != 1 || snap.Pools[0].Blocked != nil || snap.Pools[0].Types.Len() != 1 {
-		t.Errorf("pools %v, want one with one type", snap.Pools)
+	switch {
+	case len(snap.Pools) != 1:
+		t.Errorf("%d pools, want 1: %v", len(snap.Pools), snap.Pools)
+	case snap.Pools[0].Blocked != nil:
+		t.Errorf("the pool is blocked because of %v", snap.Pools[0].Blocked)
+	case snap.Pools[0].Types.Len() != 1:
+		t.Errorf("the pool has %d types, want 1", snap.Pools[0].Types.Len())
 	}
 	if len(snap.Groups) != 1 || len(snap.Groups[0].Pods) != 1 {
 		t.Errorf("groups %v, want one of one pod", snap.Groups)

@@ -96,8 +96,13 @@ func TestUpAfterADeath(t *testing.T) {
 		}
 	}
 	second, err := upTest(t, directory)
-	if err != nil || second.Phase != Running || second.Supervisor == first.Supervisor {
-		t.Errorf("up after a death: %+v, %v; want a sandbox of another supervisor than %d", second, err, first.Supervisor)
+	switch {
+	case err != nil:
+		t.Errorf("up after a death: %v", err)
+	case second.Phase != Running:
+		t.Errorf("up after a death: the sandbox is %s, want %s: %+v", second.Phase, Running, second)
+	case second.Supervisor == first.Supervisor:
+		t.Errorf("up after a death: the supervisor is still %d, want another", second.Supervisor)
 	}
 }
 
@@ -143,9 +148,7 @@ func TestSupervisorThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Up(t.Context(), Options{DataDir: t.TempDir()}, []string{shell, "-c", "echo karpenter-sandbox: no such verb >&2; exit 2"})
-	if err == nil || !strings.Contains(err.Error(), "did not start: no such verb") || !strings.Contains(err.Error(), "supervisor.log") {
-		t.Errorf("got %v, want the supervisor's output and its log", err)
-	}
+	wantError(t, err, "did not start: no such verb", "supervisor.log")
 }
 
 // TestUpThatLosesTheRace checks that Up succeeds if another supervisor locked the directory first: the running
@@ -213,11 +216,21 @@ func TestStatusWithoutItsFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, err := ReadStatus(string(l))
-			if err != nil || status.Phase != test.held || status.Supervisor != os.Getpid() {
-				t.Errorf("with a supervisor: %+v %v, want %s", status, err, test.held)
+			switch {
+			case err != nil:
+				t.Errorf("with a supervisor: %v", err)
+			case status.Phase != test.held:
+				t.Errorf("with a supervisor: the sandbox is %s, want %s", status.Phase, test.held)
+			case status.Supervisor != os.Getpid():
+				t.Errorf("with a supervisor: the supervisor is %d, want %d", status.Supervisor, os.Getpid())
 			}
-			if test.kubeconfig && (status.Server != "https://127.0.0.1:6443" || !strings.Contains(status.Message, "holds the lock")) {
-				t.Errorf("status %+v, want the server of the kubeconfig and a mention of the lock", status)
+			if test.kubeconfig {
+				if want := "https://127.0.0.1:6443"; status.Server != want {
+					t.Errorf("the server is %q, want %q of the kubeconfig", status.Server, want)
+				}
+				if !strings.Contains(status.Message, "holds the lock") {
+					t.Errorf("the message is %q, want a mention of the lock", status.Message)
+				}
 			}
 			if err := lock.Close(); err != nil {
 				t.Fatal(err)

@@ -24,8 +24,13 @@ func TestLeadHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
-	if err != nil || before.Spec.Type != corev1.ServiceTypeExternalName || before.Spec.ExternalName != "localhost" {
-		t.Fatalf("the Service is %v (%v), want one that points to localhost", before, err)
+	switch {
+	case err != nil:
+		t.Fatalf("unexpected error: %v", err)
+	case before.Spec.Type != corev1.ServiceTypeExternalName:
+		t.Fatalf("the Service has the type %s, want %s", before.Spec.Type, corev1.ServiceTypeExternalName)
+	case before.Spec.ExternalName != "localhost":
+		t.Fatalf("the Service points to %q, want localhost", before.Spec.ExternalName)
 	}
 	if err := LeadHere(t.Context(), config, "karpenter"); err != nil {
 		t.Fatal(err)

@@ -91,8 +91,14 @@ func TestRead(t *testing.T) {
 		}
 		got := []int{len(w.Types), len(w.Pools), len(w.Pods), len(w.Nodes), len(w.Bound)}
 		want := []int{len(set.types), len(set.pools), len(set.pods), len(set.nodes), len(set.bound)}
-		if diff := cmp.Diff(want, got); diff != "" || w.Name != name || len(w.ProviderLabels) != 4 {
-			t.Errorf("%s was read as %s with labels %v, -want +got\n%s", name, w.Name, w.ProviderLabels, diff)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: numbers of types, pools, pods, nodes and bound pods (-want +got):\n%s", name, diff)
+		}
+		if w.Name != name {
+			t.Errorf("%s was read as %s", name, w.Name)
+		}
+		if len(w.ProviderLabels) != 4 {
+			t.Errorf("%s: %d labels of the provider, want 4: %v", name, len(w.ProviderLabels), w.ProviderLabels)
 		}
 	}
 }
@@ -143,7 +149,10 @@ func TestFillFits(t *testing.T) {
 			}
 		}
 	}
-	if len(w.Nodes) != 50 || len(w.Bound) != 50 || len(w.Pods) != 500 || len(byPool) < 5 {
-		t.Errorf("%d nodes of pools %v, %d bound pods, %d pending", len(w.Nodes), byPool, len(w.Bound), len(w.Pods))
+	if diff := cmp.Diff([]int{50, 50, 500}, []int{len(w.Nodes), len(w.Bound), len(w.Pods)}); diff != "" {
+		t.Errorf("numbers of nodes, bound pods and pending pods (-want +got):\n%s", diff)
+	}
+	if len(byPool) < 5 {
+		t.Errorf("the nodes are of the pools %v, want at least 5", byPool)
 	}
 }

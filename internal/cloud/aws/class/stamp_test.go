@@ -121,9 +121,16 @@ func TestStamp(t *testing.T) {
 			if hash != hashes[want] {
 				t.Errorf("claim %s: hash %s, want %s: %s", claim.Name, hash, want, hashes[want])
 			}
-			if left := claim.Annotations[awsv1.AnnotationNodeClassHashVersion]; (want == "class" || want == "pods") && version != awsv1.HashVersion ||
-				want == "" && version != left {
-				t.Errorf("claim %s: version %q", claim.Name, version)
+			left := claim.Annotations[awsv1.AnnotationNodeClassHashVersion]
+			switch want {
+			case "class", "pods":
+				if version != awsv1.HashVersion {
+					t.Errorf("claim %s: version %q, want %q", claim.Name, version, awsv1.HashVersion)
+				}
+			case "":
+				if version != left {
+					t.Errorf("claim %s: version %q, want %q as before", claim.Name, version, left)
+				}
 			}
 		}
 		if _, version := w.hashOf(ctx, "drifted"); version != awsv1.HashVersion {

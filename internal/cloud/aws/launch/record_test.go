@@ -208,9 +208,17 @@ func TestEntryOf(t *testing.T) {
 		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim",
 			Annotations: map[string]string{AnnotationFleetLaunch: test.text}}}
 		_, err := RecordOf(claim)
-		if (err != nil) != (test.want != "") || err != nil && (!strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(),
-			`NodeClaim "claim"`)) {
-			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		switch {
+		case err != nil && test.want == "":
+			t.Errorf("%s: got error %v, want none", test.name, err)
+		case err == nil && test.want != "":
+			t.Errorf("%s: no error, want %q", test.name, test.want)
+		case err != nil:
+			for _, want := range []string{test.want, `NodeClaim "claim"`} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: got error %q, want %q in it", test.name, err, want)
+				}
+			}
 		}
 	}
 }

@@ -142,7 +142,12 @@ func TestSweepRequests(t *testing.T) {
 			if n := w.templates(ctx); n != step.templates {
 				t.Errorf("%d launch templates after %v, want %d", n, step.after, step.templates)
 			}
-			if got := kept(); got != step.kept && (step.kept != "both" || len(strings.Fields(got)) != 2) {
+			switch got := kept(); {
+			case step.kept == "both":
+				if len(strings.Fields(got)) != 2 {
+					t.Errorf("requests are kept with %q after %v, want both", got, step.after)
+				}
+			case got != step.kept:
 				t.Errorf("requests are kept with %q after %v, want %q", got, step.after, step.kept)
 			}
 		}

@@ -168,8 +168,14 @@ func FuzzParse(f *testing.F) {
 		if (err != nil) != (n.Kind == Malformed) {
 			t.Fatalf("kind %q with error %v", n.Kind, err)
 		}
-		if counts := slices.Contains(about, n.Kind); counts != (len(n.Instances) > 0) || !counts && n.Kind != NoOp && n.Kind != Malformed {
-			t.Fatalf("%+v", n)
+		counts := slices.Contains(about, n.Kind)
+		if counts != (len(n.Instances) > 0) {
+			t.Fatalf("a message of kind %q names the instances %q", n.Kind, n.Instances)
+		}
+		if !counts {
+			if n.Kind != NoOp && n.Kind != Malformed {
+				t.Fatalf("the kind is %q, which is not one of %q", n.Kind, about)
+			}
 		}
 		seen := map[string]bool{}
 		for _, id := range n.Instances {
