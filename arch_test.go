@@ -48,7 +48,7 @@ var pureStandard = []string{
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
-	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top",
+	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top", "./internal/viewer",
 	"./internal/compat/admission", // the API server's validation, for migrate
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
@@ -407,7 +407,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/doctor",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud"},
+		except:  []string{"./internal/cloud", "./internal/viewer"}, // viewer names the role that the fix of a finding needs
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -98,6 +99,8 @@ type explanation struct {
 	output        string
 	everywhere    bool
 	policy        offline.Policy
+	// progress is where the kinds are named that the user may not read; nil for nowhere.
+	progress io.Writer
 }
 
 func newExplainPodCommand() *cobra.Command {
@@ -122,6 +125,7 @@ with the same result share a paragraph.`,
 			return oneName("the pod as NAMESPACE/NAME, or NAME and --namespace; or none, for all pending pods")(command, arguments)
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
+			e.progress = command.ErrOrStderr()
 			if len(arguments) == 0 {
 				return e.runPods(command.Context(), "", "", command.OutOrStdout())
 			}
@@ -157,6 +161,7 @@ func newExplainWorkloadCommand(kind string, aliases []string) *cobra.Command {
 		Example: "  kubectl karpenter explain " + aliases[len(aliases)-1] + "/web -n shop",
 		Args:    oneName("the name of the " + kind),
 		RunE: func(command *cobra.Command, arguments []string) error {
+			e.progress = command.ErrOrStderr()
 			return e.runPods(command.Context(), kind, bareName(command, arguments[0]), command.OutOrStdout())
 		},
 	}
@@ -223,7 +228,11 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 		return nil, err
 	}
 	source := offline.Source{Live: true, Cluster: &e.live, InstanceTypes: e.instanceTypes, Now: now}
-	return source.Read(ctx, e.policy)
+	w, err := source.Read(ctx, e.policy)
+	if err == nil && e.progress != nil && w.Denied() != "" {
+		fmt.Fprintf(e.progress, "%s: %s\n", plugin, w.Denied())
+	}
+	return w, err
 }
 
 func newExplainNodeCommand() *cobra.Command {
@@ -244,6 +253,7 @@ func newDisruptExplanation(what string, run func(*explanation, context.Context, 
 	var e explanation
 	command.Args = oneName("the name of " + what)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
+		e.progress = command.ErrOrStderr()
 		return run(&e, command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
 	}
 	e.addFlags(command.Flags())

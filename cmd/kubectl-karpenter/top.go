@@ -51,7 +51,7 @@ With --once, or where standard output is no terminal, the whole is printed once,
 		Example: "  kubectl karpenter top\n  kubectl karpenter top --once --sort price\n  kubectl karpenter top -o json",
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return v.run(command.Context(), command.InOrStdin(), command.OutOrStdout())
+			return v.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
 	v.addFlags(command.Flags())
@@ -69,7 +69,7 @@ func (v *view) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&v.filter, "filter", "", "only nodes and pods in which this text occurs")
 }
 
-func (v *view) run(ctx context.Context, in io.Reader, out io.Writer) error {
+func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 	switch {
 	case v.everywhere && v.live.Namespace != "":
 		return cli.UsageErrorf("--all-namespaces and --namespace %s: give one of them", v.live.Namespace)
@@ -82,6 +82,7 @@ func (v *view) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		program := top.Program{Read: v.fleet, Interval: v.interval, In: in, Out: out, Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
 		return program.Run(ctx)
 	}
+	v.progress = progress
 	fleet, err := v.fleet(ctx)
 	if err != nil {
 		return err

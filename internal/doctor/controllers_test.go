@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,14 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,6 +36,7 @@ import (
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/viewer"
 )
 
 // deployment returns a Deployment that runs the controller as the chart does.
@@ -82,7 +85,7 @@ func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourc
 }
 
 // report returns the doctor's report on a cluster with these objects. The doctor has all permissions except to list
-// hidden.
+// hidden kinds, which are separated by commas. The role for viewers must allow to list everything that the doctor does.
 func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *Report {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -104,8 +107,17 @@ func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *R
 		WithIndex(&corev1.Pod{}, "status.phase", func(o client.Object) []string { return []string{string(o.(*corev1.Pod).Status.Phase)} })
 	s.Client = interceptor.NewClient(builder.Build(), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if kind, err := c.GroupVersionKindFor(list); err == nil && kind.Kind == hidden+"List" {
-				return apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "", nil)
+			kind, err := c.GroupVersionKindFor(list)
+			if err != nil {
+				return err
+			}
+			kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+			resource, _ := meta.UnsafeGuessKindToResource(kind)
+			if name := resource.GroupResource().String(); !slices.Contains(viewer.Resources(), name) {
+				t.Errorf("the role for viewers does not allow to list %s", name)
+			}
+			if slices.Contains(strings.Split(hidden, ","), kind.Kind) {
+				return apierrors.NewForbidden(resource.GroupResource(), "", errors.New(`User "ann" cannot list it`))
 			}
 			return c.List(ctx, list, options...)
 		},
@@ -245,6 +257,50 @@ func TestReviewByDeployment(t *testing.T) {
 		})
 		if denied != c.denied || !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
 			t.Errorf("%s: denied %v, want %v\n%s", c.account, denied, c.denied, r.Text())
+		}
+	}
+}
+
+// TestDeniedKinds verifies that one finding names all kinds that the user may not list, and the role that allows it.
+func TestDeniedKinds(t *testing.T) {
+	r := report(t, &Source{}, "CustomResourceDefinition,Node,Lease", deployment("kwok", "kwok", 1))
+	var denied []Finding
+	for _, f := range r.Findings {
+		if f.Code == CannotLook {
+			denied = append(denied, f)
+		}
+	}
+	want := []Finding{{Finding: cloud.Finding{Code: CannotLook, Object: "CustomResourceDefinition,Node,the Lease karpenter-leader-election",
+		Problem: `cannot be looked at: user "ann" may not list these in the whole cluster; checks that depend on them were left out`, Fix: viewer.Grant("ann")}}}
+	if diff := cmp.Diff(want, denied); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestBystander verifies that the permissions of a user that is not the controller are not reported as those of the
+// controller.
+func TestBystander(t *testing.T) {
+	for _, c := range []struct {
+		user, account string
+		reported      bool
+	}{
+		{"ann", "", false}, {"system:serviceaccount:kwok:karpenter", "", true}, {"ann", "kwok/karpenter", true}, {"", "", true},
+	} {
+		client := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+				if review, ok := object.(*authenticationv1.SelfSubjectReview); ok {
+					if review.Status.UserInfo.Username = c.user; c.user == "" {
+						return errors.New("the API server does not know this kind")
+					}
+				}
+				return nil
+			},
+		})
+		s := &Source{Client: client, Account: c.account}
+		f := &Facts{Controllers: []Controller{{Namespace: "kwok", Account: "karpenter"}}}
+		s.review(t.Context(), f, []Installation{{Provider: "kwok", LeaseNamespace: "kwok"}})
+		if reported := len(f.Denied) > 0; reported != c.reported || (len(f.Notes) > 0) == c.reported {
+			t.Errorf("%+v: %d permissions are missing, the notes are %q", c, len(f.Denied), f.Notes)
 		}
 	}
 }

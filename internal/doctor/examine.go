@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/viewer"
 )
 
 // These are the codes of findings. docs/doctor.md lists them; a test compares.
@@ -67,14 +68,25 @@ func found(code, object, problem, fix string) cloud.Finding {
 	return cloud.Finding{Code: code, Object: object, Problem: strings.Join(strings.Fields(problem), " "), Fix: fix}
 }
 
+// unread returns one finding for all kinds that the user may not list, and one for each other failure.
 func unread(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
+	var kinds []string
+	var by string
 	for _, u := range f.Unread {
+		if user, denied := viewer.Denied(u.Why); denied {
+			by, kinds = user, append(kinds, strings.TrimPrefix(u.What, kindsUnread))
+			continue
+		}
 		fix := "run the doctor as a user who may read that: a cluster administrator, or the controller's service account for its own objects"
 		if errors.Is(u.Why, errNowhere) {
 			fix = "name it by --service-account or --leader-election-namespace"
 		}
 		list = append(list, found(CannotLook, u.What, "cannot be looked at: "+u.Why.Error(), fix))
+	}
+	if len(kinds) > 0 {
+		list = append(list, found(CannotLook, strings.Join(kinds, ","),
+			"cannot be looked at: "+viewer.Subject(by)+" may not list these in the whole cluster; checks that depend on them were left out", viewer.Grant(by)))
 	}
 	return list
 }

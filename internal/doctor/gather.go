@@ -14,6 +14,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -146,6 +147,9 @@ func (s *Source) expected(f *Facts) []*apiextensionsv1.CustomResourceDefinition 
 	return list
 }
 
+// kindsUnread begins the name of a kind of objects that were not read.
+const kindsUnread = "objects of kind "
+
 // list reads all objects of a kind, page by page.
 func (s *Source) list(ctx context.Context, f *Facts, list client.ObjectList, option client.ListOption) {
 	what := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", list), "*"), "List")
@@ -160,13 +164,13 @@ func (s *Source) list(ctx context.Context, f *Facts, list client.ObjectList, opt
 	for {
 		if err := s.Client.List(ctx, list, append(options, client.Continue(list.GetContinue()))...); err != nil {
 			if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // otherwise the definition is missing, which is a separate finding
-				f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
+				f.Unread = append(f.Unread, Unread{kindsUnread + what, err})
 			}
 			break
 		}
 		items, err := meta.ExtractList(list)
 		if err != nil {
-			f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
+			f.Unread = append(f.Unread, Unread{kindsUnread + what, err})
 			break
 		}
 		all = append(all, items...)
@@ -175,7 +179,7 @@ func (s *Source) list(ctx context.Context, f *Facts, list client.ObjectList, opt
 		}
 	}
 	if err := meta.SetList(list, all); err != nil {
-		f.Unread = append(f.Unread, Unread{"objects of kind " + what, err})
+		f.Unread = append(f.Unread, Unread{kindsUnread + what, err})
 	}
 }
 
@@ -375,6 +379,25 @@ func (s *Source) review(ctx context.Context, f *Facts, installations []Installat
 			}
 		}
 	}
+	if len(f.Denied) > 0 && s.byOther(ctx, f) {
+		f.Denied, f.Reviewed = nil, 0
+		f.Notes = append(f.Notes, "did not examine the controller's permissions: the current user is not the controller, and has fewer; give --service-account="+
+			f.Controllers[0].Namespace+"/"+f.Controllers[0].Account+", which requires the permission to create subjectaccessreviews")
+	}
+}
+
+// byOther reports whether the current user is known to be another one than the controllers that were found.
+func (s *Source) byOther(ctx context.Context, f *Facts) bool {
+	if s.Account != "" || len(f.Controllers) == 0 {
+		return false
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := s.Client.Create(ctx, review); err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(f.Controllers, func(c Controller) bool {
+		return review.Status.UserInfo.Username == "system:serviceaccount:"+c.Namespace+":"+c.Account
+	})
 }
 
 func (s *Source) ask(ctx context.Context, right Right, verb string) (*authorizationv1.SubjectAccessReviewStatus, error) {

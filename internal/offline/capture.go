@@ -31,6 +31,8 @@ type captureInput struct {
 	Objects []json.RawMessage `json:"objects"`
 	Cluster []json.RawMessage `json:"cluster,omitempty"`
 	Sale    *PriceList        `json:"sale"`
+	// Denied are the kinds that the user was not allowed to read.
+	Denied []Denied `json:"denied,omitempty"`
 }
 
 type captureOptions struct {
@@ -80,7 +82,7 @@ func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
 	}
 	document := captureDocument{
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
-		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale},
+		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Denied: w.denied},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
 			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig, MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
@@ -122,7 +124,7 @@ func parseCapture(text []byte) (*captureDocument, error) {
 }
 
 func (o *Manifests) takeCapture(origin string, document *captureDocument) {
-	o.sale, o.options = document.Input.Sale, &document.Options
+	o.sale, o.options, o.denied = document.Input.Sale, &document.Options, document.Input.Denied
 	o.home = cmp.Or(o.home, document.Options.Namespace)
 	for i, text := range document.Input.Objects {
 		o.read(fmt.Sprintf("%s: input.objects[%d]", origin, i), text)

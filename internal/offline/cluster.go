@@ -65,6 +65,9 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 			return err
 		}
 	}
+	if err := o.required(); err != nil {
+		return err
+	}
 	return l.stock(ctx, c, o, instanceTypes)
 }
 
@@ -116,17 +119,24 @@ func liveKinds() meta.RESTMapper {
 	return m
 }
 
-// list adds all objects of a kind, page by page.
+// list adds all objects of a kind, page by page. It records a kind that the user may not list.
 func (l *Cluster) list(ctx context.Context, c client.Client, o *Manifests, list client.ObjectList) error {
 	kind, err := c.GroupVersionKindFor(list)
 	if err != nil {
 		return fmt.Errorf("reading the cluster: %w", err)
 	}
 	kind.Kind = kind.Kind[:len(kind.Kind)-len("List")]
+	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("reading the cluster: %w", err)
+	}
 	for {
 		if err := c.List(ctx, list, client.Limit(PageSize), client.Continue(list.GetContinue())); err != nil {
 			if apierrors.IsNotFound(err) && (kind.Group == karpv1.GroupVersion.Group || kind.Group == awsv1.Group) {
 				return fmt.Errorf("listing objects of kind %s: the API server does not serve %s; install the CRDs first: kubectl apply -f api/crds/", kind.Kind, kind.GroupVersion())
+			}
+			if o.deny("list", mapping.Resource.GroupResource().String(), err) {
+				return nil
 			}
 			return fmt.Errorf("listing objects of kind %s: %w", kind.Kind, err)
 		}

@@ -49,6 +49,8 @@ type Decision struct {
 	stats *Stats
 	// source is the source of the prices.
 	source string
+	// denied are the kinds that were not read.
+	denied []Denied
 }
 
 // Decide converts the objects and decides, rounds times. No state is kept between rounds.
@@ -56,7 +58,7 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 	opts := p.options()
 	var d *Decision
 	for range rounds {
-		d = &Decision{opts: opts, source: w.sale.Source}
+		d = &Decision{opts: opts, source: w.sale.Source, denied: w.denied}
 		d.stats = measure(func() {
 			d.told = w.convert()
 			d.snap = d.told.builder.Snapshot(w.now)

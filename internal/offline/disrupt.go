@@ -23,7 +23,9 @@ type DisruptAnswer struct {
 	UnderWay int `json:"underWay,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	Stats       *Stats `json:"stats,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
+	Stats      *Stats   `json:"stats,omitempty"`
 }
 
 // FleetFigures covers all nodes with claims, including those being launched.
@@ -76,6 +78,8 @@ type DisruptDecision struct {
 	stats    *Stats
 	// source is the source of the prices.
 	source string
+	// denied are the kinds that were not read.
+	denied []Denied
 }
 
 // decidedStep is a command and the fleet after it.
@@ -92,7 +96,7 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	var d *DisruptDecision
 	var problems []error
 	for round := range rounds {
-		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source}
+		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, denied: w.denied}
 		d.stats = measure(func() {
 			told := w.convert()
 			problems = told.problems
@@ -149,7 +153,7 @@ func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
 // Answer converts the decision to words and figures.
 func (d *DisruptDecision) Answer() *DisruptAnswer {
 	a := &DisruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []Step{}, Kept: []KeptNode{},
-		PriceSource: d.source, Stats: d.stats}
+		PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
 	for i := range d.steps {
 		a.Steps = append(a.Steps, d.steps[i].told())
 	}

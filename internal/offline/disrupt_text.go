@@ -150,6 +150,7 @@ func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
 			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/a.After.CostPerHour)))
 	}
 	b.WriteString(pricesAre(a.PriceSource))
+	b.WriteString(incomplete(a.Incomplete))
 }
 
 // moves returns the number of pods that move in all steps, and the savings of these steps in USD per hour.

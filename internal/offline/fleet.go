@@ -20,6 +20,9 @@ func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
 	var price int64
+	for _, denied := range w.denied {
+		fleet.Incomplete = append(fleet.Incomplete, top.Denied(denied))
+	}
 	for _, n := range d.snap.Nodes {
 		fleet.Nodes = append(fleet.Nodes, nodeLineOf(d.snap, n))
 		fleet.Pods += len(n.Pods)

@@ -46,6 +46,9 @@ type Manifests struct {
 	ipv6         bool
 	// assumed lists the assumptions of the answer.
 	assumed []string
+	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.
+	denied     []Denied
+	deniedUser string
 	// refused are pools of files that the API server would reject, and why.
 	refused []refusedPool
 	// priorities are the values by priority class. ordinary is that of pods without a class, nil for 0: the lowest of

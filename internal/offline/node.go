@@ -58,6 +58,8 @@ type NodeOutcome struct {
 	Alone *AloneOutcome `json:"alone,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
 }
 
 // KeptReason is why a node is not removed for a reason.
@@ -115,6 +117,7 @@ func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
 	if outcome == nil {
 		return nil, fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
+	outcome.Incomplete = w.denied
 	if outcome.NodeClaim != "" {
 		outcome.RemovalsPaused = w.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
 	}
@@ -241,7 +244,7 @@ func (o *NodeOutcome) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s", o.Node)
 	if o.Outcome == "Foreign" {
-		b.WriteString(" has no NodeClaim and is not managed\n")
+		b.WriteString(" has no NodeClaim and is not managed\n" + incomplete(o.Incomplete))
 		return b.String()
 	}
 	if o.NodeClaim != o.Node {
@@ -285,6 +288,7 @@ func (o *NodeOutcome) Text() string {
 	}
 	o.writeAlone(&b)
 	b.WriteString(indented(pricesAre(o.PriceSource)))
+	b.WriteString(incomplete(o.Incomplete))
 	return b.String()
 }
 

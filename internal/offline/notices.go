@@ -103,6 +103,9 @@ func (w *InputSet) Notes() []string {
 		lines = append(lines, "skipped "+kind)
 	}
 	lines = append(append(lines, w.notices()...), w.assumed...)
+	if denied := w.Denied(); denied != "" {
+		lines = append(lines, denied)
+	}
 	if invented := w.inventedFor(); invented != "" {
 		lines = append(lines, invented)
 	}

@@ -27,6 +27,8 @@ type PodOutcome struct {
 	Refusal *explain.Refused `json:"refusal,omitempty"`
 	// PriceSource is the source and the date of a new node's price; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
 
 	tree string
 }
@@ -37,7 +39,9 @@ func (w *InputSet) ExplainPod(p *Policy, name string) (*PodOutcome, error) {
 	if pod == nil {
 		return nil, fmt.Errorf("there is no pod %s%s", name, w.podsLike(name))
 	}
-	return w.Decide(p, 1).outcome(pod), nil
+	outcome := w.Decide(p, 1).outcome(pod)
+	outcome.Incomplete = w.denied
+	return outcome, nil
 }
 
 func (o *Manifests) podOf(name string) *corev1.Pod {
@@ -124,7 +128,10 @@ func (o *PodOutcome) Names() []string {
 }
 
 // Text returns the outcome as the lines that explain prints.
-func (o *PodOutcome) Text() string {
+func (o *PodOutcome) Text() string { return o.result() + incomplete(o.Incomplete) }
+
+// result returns the lines about the pod.
+func (o *PodOutcome) result() string {
 	switch o.Outcome {
 	case "Bound":
 		return fmt.Sprintf("pod %s is on node %s\n", o.Pod, o.Node)

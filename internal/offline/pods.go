@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +26,8 @@ type PodsOutcome struct {
 	Pending int         `json:"pending"`
 	Total   int         `json:"total"`
 	Groups  []*PodGroup `json:"groups"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
 
 	of Selection
 	// Wide names all pods of each group in the text.
@@ -40,9 +43,12 @@ type PodGroup struct {
 
 // ExplainPods decides, and returns the results for the pending pods of the selection.
 func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
-	o := &PodsOutcome{Groups: []*PodGroup{}, of: of}
-	pending := map[string]bool{}
 	replicaSets := w.deploymentsOf()
+	if of.Kind == "Deployment" && w.lacks("replicasets.apps") {
+		replicaSets = w.deploymentsNamed()
+	}
+	o := &PodsOutcome{Groups: []*PodGroup{}, Incomplete: w.denied, of: of}
+	pending := map[string]bool{}
 	var others []string
 	for _, s := range w.pods {
 		pod := s.object
@@ -74,6 +80,22 @@ func (o *Manifests) deploymentsOf() map[string]string {
 	for _, w := range o.workloads {
 		if owner := metav1.GetControllerOfNoCopy(&w.meta); w.kind == "ReplicaSet" && owner != nil && owner.Kind == "Deployment" {
 			of[w.meta.Namespace+"/"+w.meta.Name] = owner.Name
+		}
+	}
+	return of
+}
+
+// deploymentsNamed returns what deploymentsOf does without ReplicaSets: the name of a Deployment's ReplicaSet is that
+// of the Deployment and the hash of its template, which is a label of its pods.
+func (o *Manifests) deploymentsNamed() map[string]string {
+	of := map[string]string{}
+	for _, p := range o.pods {
+		owner, hash := metav1.GetControllerOfNoCopy(p.object), p.object.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		if owner == nil || owner.Kind != "ReplicaSet" || hash == "" {
+			continue
+		}
+		if name, found := strings.CutSuffix(owner.Name, "-"+hash); found {
+			of[p.object.Namespace+"/"+owner.Name] = name
 		}
 	}
 	return of
@@ -158,7 +180,9 @@ var outcomes = []struct{ outcome, words string }{
 }
 
 // Text returns a paragraph for each group, and a line of totals.
-func (o *PodsOutcome) Text() string {
+func (o *PodsOutcome) Text() string { return o.paragraphs() + incomplete(o.Incomplete) }
+
+func (o *PodsOutcome) paragraphs() string {
 	if o.Pending == 0 {
 		return o.nonePending()
 	}

@@ -41,6 +41,8 @@ type PoolOutcome struct {
 	pausesOutcome
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
 }
 
 // staticOutcome is the state of a pool with a fixed number of nodes.
@@ -110,6 +112,7 @@ func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 		}
 		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
+	outcome.Incomplete = w.denied
 	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return outcome, nil
 }
@@ -289,6 +292,7 @@ func (o *PoolOutcome) Text() string {
 		}
 	}
 	b.WriteString(indented(pricesAre(o.PriceSource)))
+	b.WriteString(incomplete(o.Incomplete))
 	return b.String()
 }
 

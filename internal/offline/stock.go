@@ -50,6 +50,9 @@ func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) 
 		return o.unknownOfAWS("--cloud-provider=kwok excludes pools of the kind " + awsv1.Kind), nil
 	}
 	err := l.readAWS(ctx, c, o)
+	if err == nil && o.lacks(awsClasses) {
+		return o.unknownOfAWS("the user may not list objects of the kind " + awsv1.Kind), nil
+	}
 	if err == nil {
 		var sold *PriceList
 		if sold, err = l.stockAWS(ctx, o, true); err == nil {
@@ -108,6 +111,7 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 		types, err := provider.Catalogue(ctx, p.object)
 		stock := priceListEntry{Pools: []string{p.object.Name}, Types: types}
 		if err != nil {
+			o.deny("get", kwokClasses, err)
 			stock = priceListEntry{Pools: stock.Pools, Reason: OneLine(err)}
 		}
 		sold.Catalogues = append(sold.Catalogues, stock)

@@ -27,6 +27,15 @@ type Fleet struct {
 	Of *Whole `json:"of,omitempty"`
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the data differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
+}
+
+// Denied is a kind that the user may not read. Verb is the missing permission.
+type Denied struct {
+	Resource string `json:"resource"`
+	Verb     string `json:"verb"`
+	Effect   string `json:"effect"`
 }
 
 // Whole holds totals without a filter.

@@ -100,14 +100,13 @@ func (s *Screen) lines() int {
 	return len(s.fleet.Nodes)
 }
 
-// chrome is the number of fixed lines: three of summary, one empty, the header, one for keys. If prices have a
-// source, the summary has one more line.
-const chrome = 6
+// chrome is the number of fixed lines: one empty, the header, one for keys. The summary is above them.
+const chrome = 3
 
 func (s *Screen) page() int {
 	lines := chrome
-	if s.all != nil && s.all.PriceSource != "" {
-		lines++
+	if s.all != nil {
+		lines += len(summary(s.all, nil))
 	}
 	return max(1, s.height-lines)
 }

@@ -22,6 +22,12 @@ func Text(f *Fleet, width int) string {
 			fmt.Fprintln(&b, waitingLine(&f.Waiting[i], width))
 		}
 	}
+	if len(f.Incomplete) > 0 {
+		fmt.Fprintln(&b)
+	}
+	for _, d := range f.Incomplete {
+		fmt.Fprintf(&b, "incomplete without %s: %s\n", d.Resource, d.Effect)
+	}
 	return b.String()
 }
 
@@ -61,6 +67,13 @@ func summary(f *Fleet, p paint) []string {
 	}
 	if f.PriceSource != "" {
 		lines = append(lines, "prices: "+f.PriceSource)
+	}
+	if len(f.Incomplete) > 0 {
+		var resources []string
+		for _, d := range f.Incomplete {
+			resources = append(resources, d.Resource)
+		}
+		lines = append(lines, p.of(bad, "incomplete without "+strings.Join(resources, ", ")))
 	}
 	return lines
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/internal/doctor"
+	"github.com/karpenter-go/karpenter/internal/viewer"
 )
 
 // TestRights compares the chart's roles with the table of the controller's permissions, which `kubectl karpenter doctor`
@@ -28,7 +29,7 @@ func TestRights(t *testing.T) {
 			for _, object := range r.objects {
 				switch object.GetKind() {
 				case "ClusterRole":
-					if !strings.HasSuffix(object.GetName(), "-admin") {
+					if name := object.GetName(); !strings.HasSuffix(name, "-admin") && !strings.HasSuffix(name, "-view") {
 						grant(granted, "", decode[rbacv1.ClusterRole](t, r, "ClusterRole", object.GetName()).Rules)
 					}
 				case "Role":
@@ -49,6 +50,29 @@ func TestRights(t *testing.T) {
 				t.Errorf("permissions of the controller with %s, -internal/doctor/rights.go +chart:\n%s", c.name, diff)
 			}
 		})
+	}
+}
+
+// TestViewer checks that the role for viewers grants exactly reading what the commands of the plugin read, and that the
+// role view of Kubernetes includes it.
+func TestViewer(t *testing.T) {
+	for _, provider := range []string{"kwok", "aws"} {
+		r := render(t, mainChart, values(minimal().set("settings.cloudProvider", provider)))
+		role := decode[rbacv1.ClusterRole](t, r, "ClusterRole", viewer.Role)
+		if role.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != "true" {
+			t.Errorf("the labels are %v", role.Labels)
+		}
+		granted, wanted := map[string]bool{}, map[string]bool{}
+		grant(granted, "", role.Rules)
+		for _, resource := range viewer.Resources() {
+			resource, group, _ := strings.Cut(resource, ".")
+			rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch"}}
+			grant(wanted, "", []rbacv1.PolicyRule{rule})
+		}
+		grant(wanted, "", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}, ResourceNames: []string{"karpenter-instance-memory"}}})
+		if diff := cmp.Diff(wanted, granted); diff != "" || len(wanted) < 50 {
+			t.Errorf("with %s, -internal/viewer +chart:\n%s", provider, diff)
+		}
 	}
 }
 
