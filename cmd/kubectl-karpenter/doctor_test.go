@@ -234,22 +234,14 @@ type illness struct {
 	arguments []string
 }
 
+// illnesses ends with one that cannot be repaired.
 func (c *clinic) illnesses() []illness {
-	none := func() (heal func()) { return func() {} }
-	hasty := []string{"--patience=0s"}
-	account := []string{"--service-account=default/karpenter"}
-	aws := []string{"--cloud-provider=aws"}
-	definition := func() *apiextensionsv1.CustomResourceDefinition {
-		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodeclaims.karpenter.sh"}}
-	}
-	lease := func(change func(*coordinationv1.LeaseSpec)) func() (heal func()) {
-		return func() (heal func()) {
-			object := c.lease("kube-system")
-			return c.edit(object, func() { change(&object.Spec) }, func() { object.Spec = c.lease("").Spec })
-		}
-	}
+	return slices.Concat(c.poolIllnesses(), c.electionIllnesses(), c.claimIllnesses(), c.definitionIllnesses())
+}
+
+// poolIllnesses are those of pools and of their classes.
+func (c *clinic) poolIllnesses() []illness {
 	return []illness{
-		{codes: "PermissionMissing", about: "pods/eviction", arguments: account, fall: func() func() { return c.role("create pods/eviction") }},
 		{codes: "PoolNotReady", about: "limits must be positive", fall: func() func() {
 			c.poolReady(metav1.ConditionFalse)
 			return func() { c.poolReady(metav1.ConditionTrue) }
@@ -272,6 +264,21 @@ func (c *clinic) illnesses() []illness {
 			set(false)
 			return func() { set(true) }
 		}},
+	}
+}
+
+// electionIllnesses are those of the controller: its permissions, its clock and its election.
+func (c *clinic) electionIllnesses() []illness {
+	none := func() (heal func()) { return func() {} }
+	account := []string{"--service-account=default/karpenter"}
+	lease := func(change func(*coordinationv1.LeaseSpec)) func() (heal func()) {
+		return func() (heal func()) {
+			object := c.lease("kube-system")
+			return c.edit(object, func() { change(&object.Spec) }, func() { object.Spec = c.lease("").Spec })
+		}
+	}
+	return []illness{
+		{codes: "PermissionMissing", about: "pods/eviction", arguments: account, fall: func() func() { return c.role("create pods/eviction") }},
 		{codes: "ClockSkew", about: "differ by 1h0m", fall: none, now: func() time.Time { return time.Now().Add(time.Hour) }},
 		{codes: "CannotLook LeaderMissing", about: "there is no Lease", fall: none, arguments: []string{"--leader-election-name=another"}},
 		{codes: "LeaderMissing", about: "no controller holds", fall: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") })},
@@ -280,6 +287,13 @@ func (c *clinic) illnesses() []illness {
 		})},
 		{codes: "CannotLook ElectionNotExclusive", about: "2 Leases of that name are held",
 			fall: func() func() { return c.create(c.lease("default")) }},
+	}
+}
+
+// claimIllnesses are those of claims, of nodes and of older objects.
+func (c *clinic) claimIllnesses() []illness {
+	hasty := []string{"--patience=0s"}
+	return []illness{
 		{codes: "ClaimNotLaunched", about: "nodeclaim/slow", arguments: hasty, fall: func() func() { return c.claim("slow", false) }},
 		{codes: "ClaimNotRegistered", about: "did not join", arguments: hasty,
 			fall: func() func() { return c.claim("slow", false, karpv1.ConditionLaunched) }},
@@ -296,6 +310,16 @@ func (c *clinic) illnesses() []illness {
 		{codes: "OlderNotReleased", about: "kubectl patch provisioner left", arguments: hasty, fall: c.heldProvisioner},
 		{codes: "OlderNotReady", about: "kubectl delete provisioner taken", fall: c.takenName},
 		{codes: "ClaimNotTerminated DrainBlocked", about: "web-0 on leaving", arguments: hasty, fall: c.blockedDrain},
+	}
+}
+
+// definitionIllnesses are those of definitions, of their conversion and of webhooks.
+func (c *clinic) definitionIllnesses() []illness {
+	aws := []string{"--cloud-provider=aws"}
+	definition := func() *apiextensionsv1.CustomResourceDefinition {
+		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodeclaims.karpenter.sh"}}
+	}
+	return []illness{
 		{codes: "WebhookBroken", about: "gone/webhook is not there", fall: func() func() {
 			return c.create(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"},
 				Webhooks: []admissionv1.ValidatingWebhook{{

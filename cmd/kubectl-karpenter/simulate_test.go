@@ -630,7 +630,27 @@ spec: {containers: [{name: c, image: i}]}
 }
 
 // TestSimulateBadInput checks that every error is one line that names file, document and field, with exit code 2.
-func TestSimulateBadInput(t *testing.T) {
+// badInput is a command line of simulate and what its usage error contains.
+type badInput struct {
+	arguments []string
+	want      []string
+}
+
+func (b badInput) run(t *testing.T) {
+	t.Helper()
+	out, err := simulate(t, "", b.arguments...)
+	if cli.ExitCode(err) != 2 {
+		t.Errorf("%v: got error %v and output %q, want a usage error", b.arguments, err, out)
+		return
+	}
+	for _, want := range b.want {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: got %q, want one line with %q", b.arguments, err, want)
+		}
+	}
+}
+
+func TestSimulateBadManifests(t *testing.T) {
 	folder := files(t, map[string]string{
 		"broken.yaml": poolYAML + "---\na: [b\n", "cut.json": `{"apiVersion": "v1", "kind": "Pod"`, "kindless.yaml": "metadata: {name: x}\n",
 		"typo.yaml":     strings.Replace(poolYAML, "requirements", "requirments", 1),
@@ -655,12 +675,7 @@ func TestSimulateBadInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(folder, name) }
-	for _, c := range []struct {
-		arguments []string
-		want      []string
-	}{
-		{nil, []string{"-f"}},
-		{[]string{"-f", at("good.yaml"), "-o", "xml"}, []string{"--output", `"xml"`, "text, json or yaml"}},
+	for _, c := range []badInput{
 		{[]string{"-f", at("missing.yaml")}, []string{"missing.yaml", "no such file"}},
 		{[]string{"-f", at("empty")}, []string{"empty", "want manifests"}},
 		{[]string{"-f", at("broken.yaml")}, []string{"broken.yaml: document 2", "line"}},
@@ -676,15 +691,6 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("list.json")}, []string{"list.json: document 1: item 0: Pod p", `"spec.x"`}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", at("types.json")}, []string{"types.json", "no instance types"}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", at("missing.json")}, []string{"missing.json", "no such file"}},
-		{[]string{"-f", at("good.yaml"), "--bogus"}, []string{"--bogus"}},
-		{[]string{"-f", at("good.yaml"), "--repeat", "0"}, []string{"--repeat is 0"}},
-		{[]string{"-f", at("good.yaml"), "--repeat", "often"}, []string{`--repeat is "often", want a whole number`}},
-		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "a lot"}, []string{`--node-overhead-price is "a lot", want a number`}},
-		{[]string{"-f", at("good.yaml"), "--fail-on-unschedulable=yes"}, []string{`--fail-on-unschedulable is "yes", want true or false`}},
-		{[]string{"-f", at("good.yaml"), "--max-pods", "0"}, []string{"--max-pods is 0, want 1 or more"}},
-		{[]string{"-f", at("good.yaml"), "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok or aws`}},
-		{[]string{"-f", at("good.yaml"), "--vm-memory-overhead-percent", "7.5"}, []string{"--vm-memory-overhead-percent is 7.5, want 0 or more and less than 1"}},
-		{[]string{"-f", at("good.yaml"), "--reserved-enis", "-1"}, []string{"--reserved-enis is -1, want 0 or more"}},
 		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", "/dev/zero"}, []string{"reading instance types: /dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
@@ -701,26 +707,36 @@ func TestSimulateBadInput(t *testing.T) {
 		{[]string{"-f", at("alpha.yaml")}, []string{"Provisioner default: apiVersion: is karpenter.sh/v1alpha5, which is not read, want a NodePool of karpenter.sh/v1"}},
 		{[]string{"-f", at("extensions.yaml")}, []string{"Deployment web: apiVersion: is extensions/v1beta1, which is not read, want apps/v1"}},
 		{[]string{"-f", at("negative.yaml")}, []string{"Deployment web: spec.replicas: is -3, want zero or more"}},
-		{[]string{"-f", at("good.yaml"), "--now", "today"}, []string{`--now is "today"`, "2026-01-31T12:00:00Z"}},
-		{[]string{"-f", at("good.yaml"), "--preference-policy", "Maybe"}, []string{`--preference-policy is "Maybe", want Respect or Ignore`}},
-		{[]string{"-f", at("good.yaml"), "--min-values-policy", "Maybe"}, []string{`--min-values-policy is "Maybe", want Strict or BestEffort`}},
-		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "-1"}, []string{"--node-overhead-price is -1"}},
-		{[]string{"-f", at("good.yaml"), "--node-overhead-price", "NaN"}, []string{"--node-overhead-price is NaN"}},
-		{[]string{"-f", at("good.yaml"), "--packing-effort", "0"}, []string{"--packing-effort is 0"}},
-		{[]string{"-f", at("good.yaml"), "--work-budget", "-1"}, []string{"--work-budget is -1"}},
-		{[]string{"-f", at("good.yaml"), "--scheduler-config", "{podTopologySpread: {x: 1}}"}, []string{"--scheduler-config", `unknown field`}},
-		{[]string{"good.yaml", "-f", at("good.yaml")}, []string{"good.yaml"}},
 	} {
-		out, err := simulate(t, "", c.arguments...)
-		if cli.ExitCode(err) != 2 {
-			t.Errorf("%v: got error %v and output %q, want a usage error", c.arguments, err, out)
-			continue
-		}
-		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v: got %q, want one line with %q", c.arguments, err, want)
-			}
-		}
+		c.run(t)
+	}
+}
+
+func TestSimulateBadFlags(t *testing.T) {
+	good := filepath.Join(files(t, map[string]string{"good.yaml": poolYAML}), "good.yaml")
+	for _, c := range []badInput{
+		{nil, []string{"-f"}},
+		{[]string{"-f", good, "-o", "xml"}, []string{"--output", `"xml"`, "text, json or yaml"}},
+		{[]string{"-f", good, "--bogus"}, []string{"--bogus"}},
+		{[]string{"-f", good, "--repeat", "0"}, []string{"--repeat is 0"}},
+		{[]string{"-f", good, "--repeat", "often"}, []string{`--repeat is "often", want a whole number`}},
+		{[]string{"-f", good, "--node-overhead-price", "a lot"}, []string{`--node-overhead-price is "a lot", want a number`}},
+		{[]string{"-f", good, "--fail-on-unschedulable=yes"}, []string{`--fail-on-unschedulable is "yes", want true or false`}},
+		{[]string{"-f", good, "--max-pods", "0"}, []string{"--max-pods is 0, want 1 or more"}},
+		{[]string{"-f", good, "--cloud-provider", "gke"}, []string{`--cloud-provider is "gke", want kwok or aws`}},
+		{[]string{"-f", good, "--vm-memory-overhead-percent", "7.5"}, []string{"--vm-memory-overhead-percent is 7.5, want 0 or more and less than 1"}},
+		{[]string{"-f", good, "--reserved-enis", "-1"}, []string{"--reserved-enis is -1, want 0 or more"}},
+		{[]string{"-f", good, "--now", "today"}, []string{`--now is "today"`, "2026-01-31T12:00:00Z"}},
+		{[]string{"-f", good, "--preference-policy", "Maybe"}, []string{`--preference-policy is "Maybe", want Respect or Ignore`}},
+		{[]string{"-f", good, "--min-values-policy", "Maybe"}, []string{`--min-values-policy is "Maybe", want Strict or BestEffort`}},
+		{[]string{"-f", good, "--node-overhead-price", "-1"}, []string{"--node-overhead-price is -1"}},
+		{[]string{"-f", good, "--node-overhead-price", "NaN"}, []string{"--node-overhead-price is NaN"}},
+		{[]string{"-f", good, "--packing-effort", "0"}, []string{"--packing-effort is 0"}},
+		{[]string{"-f", good, "--work-budget", "-1"}, []string{"--work-budget is -1"}},
+		{[]string{"-f", good, "--scheduler-config", "{podTopologySpread: {x: 1}}"}, []string{"--scheduler-config", `unknown field`}},
+		{[]string{"good.yaml", "-f", good}, []string{"good.yaml"}},
+	} {
+		c.run(t)
 	}
 }
 

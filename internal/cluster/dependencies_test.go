@@ -97,15 +97,52 @@ func what(s *Store) string {
 	return strings.Join(lines, "; ")
 }
 
+// dependencyStep is an event of an object that a pod depends on, and how the pod is converted after it.
+type dependencyStep struct {
+	saw, gone client.Object
+	want      string
+	// quiet says that no replanning is needed.
+	quiet bool
+}
+
+// follow checks the conversion of a pod after each step.
+func follow(t *testing.T, pod *corev1.Pod, steps []dependencyStep) {
+	s := newStore(t, Config{DefaultSpread: rackSpread})
+	s.Saw(pod)
+	wake := s.Subscribe(PodsPending)
+	for i, step := range steps {
+		if step.saw != nil {
+			s.Saw(step.saw)
+		}
+		if step.gone != nil {
+			s.Gone(step.gone)
+		}
+		if got := what(s); got != step.want {
+			t.Fatalf("step %d: %s\nwant %s", i, got, step.want)
+		}
+		if step.saw == nil && step.gone == nil {
+			continue
+		}
+		select {
+		case <-wake:
+			if step.quiet {
+				t.Errorf("step %d: nothing has changed, but the loop was woken", i)
+			}
+		default:
+			if !step.quiet {
+				t.Errorf("step %d: the loop was not woken", i)
+			}
+		}
+	}
+	s.Gone(pod)
+	if left := inside(s, func() int { return len(s.dependencies.dependents) + len(s.dependencies.dependsOn) }); left != 0 {
+		t.Errorf("%d dependencies remain of a deleted pod", left)
+	}
+}
+
 // TestPodsFollowWhatTheyDependOn changes one object in each step, but never the pod, and checks that the conversion
 // of the pod follows.
 func TestPodsFollowWhatTheyDependOn(t *testing.T) {
-	type step struct {
-		saw, gone client.Object
-		want      string
-		// quiet says that no replanning is needed.
-		quiet bool
-	}
 	const missing = `rejected: claim "data" does not exist in namespace default; create it`
 	const bound = "volumeName: pv"
 	owner := func(pod *corev1.Pod) *corev1.Pod {
@@ -118,9 +155,9 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		pod   *corev1.Pod
-		steps []step
+		steps []dependencyStep
 	}{
-		{"a claim that binds", uses(pod(), "data"), []step{
+		{"a claim that binds", uses(pod(), "data"), []dependencyStep{
 			{want: missing},
 			{saw: volumeClaimAt(t, "data", "c", "1", "storageClassName: fast"),
 				want: `rejected: storage class "fast" of claim "data" does not exist`},
@@ -132,14 +169,14 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			{gone: classAt(t, "fast", "s", "3", "b", "false"), want: "places [[topology.kubernetes.io/zone In [c]]]", quiet: true},
 			{gone: volumeClaimAt(t, "data", "c", "4", bound), want: missing},
 		}},
-		{"the default class", uses(pod(), "data"), []step{
+		{"the default class", uses(pod(), "data"), []dependencyStep{
 			{saw: volumeClaimAt(t, "data", "c", "1", ""),
 				want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
 			{saw: classAt(t, "one", "s", "2", "a", "true"), want: "places [[topology.kubernetes.io/zone In [a]]]"},
 			{saw: classAt(t, "one", "s", "3", "a", "false"),
 				want: `rejected: claim "data" is not bound, names no storage class, and the cluster has no default one`},
 		}},
-		{"labels of namespaces", everywhere(pod(), "team: shop"), []step{
+		{"labels of namespaces", everywhere(pod(), "team: shop"), []dependencyStep{
 			{want: "places []; apart from []"},
 			{saw: namespaceAt(t, "one", "n", "1", "team: shop"), want: "places []; apart from [one]"},
 			{saw: namespaceAt(t, "two", "n2", "2", "team: lab"), want: "places []; apart from [one]"},
@@ -147,7 +184,7 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			{saw: namespaceAt(t, "two", "n2", "4", "team: shop"), want: "places []; apart from [one two]", quiet: true},
 			{gone: namespaceAt(t, "one", "n", "1", "team: shop"), want: "places []; apart from [two]"},
 		}},
-		{"the node of a disk", uses(pod(), "data"), []step{
+		{"the node of a disk", uses(pod(), "data"), []dependencyStep{
 			{saw: volumeClaimAt(t, "data", "c", "1", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
 			{saw: diskAt(t, "pv", "v", "2", "host-1"), want: "places [[]]"},
 			{saw: nodeAt(t, "other", "o", "3", "", "kubernetes.io/hostname: host-2"), want: "places [[]]", quiet: true},
@@ -156,7 +193,7 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 				quiet: true},
 			{gone: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[]]"},
 		}},
-		{"what selects it", owner(pod()), []step{
+		{"what selects it", owner(pod()), []dependencyStep{
 			{want: "places []"},
 			{saw: serviceAt(t, "others", "s2", "1", "app: db"), want: "places []", quiet: true},
 			{saw: serviceAt(t, "web", "s", "2", "app: web"), want: "places []; spread over [app In [web]]"},
@@ -166,39 +203,7 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 			{gone: replicaSetAt(t, "web", "r", "4", "hash: x"), want: "places []"},
 		}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := newStore(t, Config{DefaultSpread: rackSpread})
-			s.Saw(test.pod)
-			wake := s.Subscribe(PodsPending)
-			for i, step := range test.steps {
-				if step.saw != nil {
-					s.Saw(step.saw)
-				}
-				if step.gone != nil {
-					s.Gone(step.gone)
-				}
-				if got := what(s); got != step.want {
-					t.Fatalf("step %d: %s\nwant %s", i, got, step.want)
-				}
-				if step.saw == nil && step.gone == nil {
-					continue
-				}
-				select {
-				case <-wake:
-					if step.quiet {
-						t.Errorf("step %d: nothing has changed, but the loop was woken", i)
-					}
-				default:
-					if !step.quiet {
-						t.Errorf("step %d: the loop was not woken", i)
-					}
-				}
-			}
-			s.Gone(test.pod)
-			if left := inside(s, func() int { return len(s.dependencies.dependents) + len(s.dependencies.dependsOn) }); left != 0 {
-				t.Errorf("%d dependencies remain of a deleted pod", left)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { follow(t, test.pod, test.steps) })
 	}
 }
 

@@ -98,29 +98,35 @@ func TestMachines(t *testing.T) {
 				if got := asideOf(s); got != test.aside {
 					t.Errorf("set aside: %q, want %q", got, test.aside)
 				}
-				for i, obj := range objects {
-					s.Gone(obj)
-					again := newStore(t, Config{})
-					for _, left := range objects[i+1:] {
-						again.Saw(left)
-					}
-					if got, want := nodesOf(s), nodesOf(again); got != want {
-						t.Errorf("after %s was deleted: %q, want %q", obj.GetName(), got, want)
-					}
-					if got, want := asideOf(s), asideOf(again); got != want {
-						t.Errorf("after %s was deleted, aside: %q, want %q", obj.GetName(), got, want)
-					}
-				}
+				removeAll(t, s, objects)
 				for kind, count := range counts {
 					if count != 0 {
 						t.Errorf("%d of kind %s are counted as set aside, want none", count, kind)
 					}
 				}
-				if m := s.machines; len(m.groups)+len(m.claims)+len(m.nodes)+len(m.specs)+len(s.objects[claims])+len(s.objects[nodes]) != 0 {
-					t.Errorf("state of deleted objects is kept: units %v", slices.Collect(maps.Keys(m.groups)))
-				}
 			})
 		})
+	}
+}
+
+// removeAll deletes one object after the other. Each time the store is like a new one with the remaining objects.
+func removeAll(t *testing.T, s *Store, objects []client.Object) {
+	t.Helper()
+	for i, obj := range objects {
+		s.Gone(obj)
+		again := newStore(t, Config{})
+		for _, left := range objects[i+1:] {
+			again.Saw(left)
+		}
+		if got, want := nodesOf(s), nodesOf(again); got != want {
+			t.Errorf("after %s was deleted: %q, want %q", obj.GetName(), got, want)
+		}
+		if got, want := asideOf(s), asideOf(again); got != want {
+			t.Errorf("after %s was deleted, aside: %q, want %q", obj.GetName(), got, want)
+		}
+	}
+	if m := s.machines; len(m.groups)+len(m.claims)+len(m.nodes)+len(m.specs)+len(s.objects[claims])+len(s.objects[nodes]) != 0 {
+		t.Errorf("state of deleted objects is kept: units %v", slices.Collect(maps.Keys(m.groups)))
 	}
 }
 

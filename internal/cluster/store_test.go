@@ -277,6 +277,25 @@ metadata:
 	}
 }
 
+// changesBy returns the changes of which do notifies subscribers.
+func changesBy(s *Store, do func()) Change {
+	all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, RejectedChanged, PDBsChanged}
+	var channels []<-chan struct{}
+	for _, change := range all {
+		channels = append(channels, s.Subscribe(change))
+	}
+	do()
+	var got Change
+	for i, c := range channels {
+		select {
+		case <-c:
+			got |= all[i]
+		default:
+		}
+	}
+	return got
+}
+
 func TestSubscribe(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -338,21 +357,7 @@ func TestSubscribe(t *testing.T) {
 			if test.setUp != nil {
 				test.setUp(s)
 			}
-			all := []Change{PodsPending, PodsMoved, NodesChanged, PoolsChanged, NodesLost, RejectedChanged, PDBsChanged}
-			var channels []<-chan struct{}
-			for _, change := range all {
-				channels = append(channels, s.Subscribe(change))
-			}
-			test.do(s)
-			var got Change
-			for i, c := range channels {
-				select {
-				case <-c:
-					got |= all[i]
-				default:
-				}
-			}
-			if got != test.want {
+			if got := changesBy(s, func() { test.do(s) }); got != test.want {
 				t.Errorf("change is %07b, want %07b", got, test.want)
 			}
 		})

@@ -41,9 +41,9 @@ func unbounded(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// TestInformer verifies that pools that were stored before the definition bounded quantities and durations do not
-// block the informer for other pools.
-func TestInformer(t *testing.T) {
+// unboundedDefinitions returns the definitions as they were before they bounded quantities and durations.
+func unboundedDefinitions(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	definitions, err := crds.Definitions()
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,27 @@ func TestInformer(t *testing.T) {
 			unbounded(d.Spec.Versions[i].Schema.OpenAPIV3Schema)
 		}
 	}
-	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
+	return definitions
+}
+
+// createPool creates a pool with a changed spec.
+func createPool(t *testing.T, writer client.Client, name string, change func(spec map[string]any)) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON([]byte(poolText)); err != nil {
+		t.Fatal(err)
+	}
+	object.SetName(name)
+	change(object.Object["spec"].(map[string]any))
+	if err := writer.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInformer verifies that pools that were stored before the definition bounded quantities and durations do not
+// block the informer for other pools.
+func TestInformer(t *testing.T) {
+	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: unboundedDefinitions(t)})
 	config.WarningHandler = rest.NoWarnings{}
 	var lock sync.Mutex
 	told := map[string]bool{}
@@ -73,18 +93,7 @@ func TestInformer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := func(name string, change func(spec map[string]any)) {
-		t.Helper()
-		object := &unstructured.Unstructured{}
-		if err := object.UnmarshalJSON([]byte(poolText)); err != nil {
-			t.Fatal(err)
-		}
-		object.SetName(name)
-		change(object.Object["spec"].(map[string]any))
-		if err := writer.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	create := func(name string, change func(spec map[string]any)) { createPool(t, writer, name, change) }
 	limit := func(spec map[string]any) { spec["limits"] = map[string]any{"cpu": "1e-1000000000"} }
 	create("listed", limit)
 	create("long", func(spec map[string]any) {

@@ -48,16 +48,36 @@ func seatingOf(pods []sat) seating {
 	return s
 }
 
+func told(node string) seat   { return seat{node, true} }
+func untold(node string) seat { return seat{node, false} }
+
+// secondLaunch is a launch for pods that were planned onto other nodes before, and why it is not due to crowding.
+type secondLaunch struct {
+	change func(pods []sat) []sat
+	launch string
+	want   string
+}
+
+func (c secondLaunch) check(t *testing.T) {
+	pods := []sat{
+		{"db-0", 3, 1, false, told("small"), "second"},
+		{"app-0", 7, 2, true, told("spot"), "spot"},
+		{"app-1", 7, 2, true, told("on-demand"), "on-demand"},
+		{"app-2", 7, 2, true, untold("spot"), "small"},
+		{"app-3", 7, 2, true, untold("on-demand"), "on-demand"},
+	}
+	if c.change != nil {
+		pods = c.change(pods)
+	}
+	if got := seatingOf(pods).notCrowdedOut(c.launch); got != c.want {
+		t.Errorf("a launch for %q: %q, want %q", c.launch, got, c.want)
+	}
+}
+
 // A second launch is due to crowding if pods of higher priority, which could not be nominated together, took the
 // capacity of the pod that it is for. The seating is that of world 5034.
 func TestSeating(t *testing.T) {
-	told := func(node string) seat { return seat{node, true} }
-	untold := func(node string) seat { return seat{node, false} }
-	for name, c := range map[string]struct {
-		change func(pods []sat) []sat
-		launch string
-		want   string
-	}{
+	for name, c := range map[string]secondLaunch{
 		"crowded out": {launch: "db-0"},
 		"crowded out by pods of which none is nominated": {
 			change: func(pods []sat) []sat {
@@ -73,6 +93,14 @@ func TestSeating(t *testing.T) {
 			},
 			launch: "low-0",
 		},
+	} {
+		t.Run(name, c.check)
+	}
+}
+
+// Any other second launch is an error, and the pods are named because of which it is one.
+func TestSeatingOfOtherLaunches(t *testing.T) {
+	for name, c := range map[string]secondLaunch{
 		"no pods":               {want: "it names no pods"},
 		"no such pod":           {launch: "db-1", want: "its pod db-1 is gone"},
 		"one of two pods stays": {launch: "db-0 app-0", want: "its pod app-0 fits on spot, where it was planned"},
@@ -127,20 +155,6 @@ func TestSeating(t *testing.T) {
 			launch: "db-0", want: "its pod db-0 does not fit on small beside pods that may be there",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			pods := []sat{
-				{"db-0", 3, 1, false, told("small"), "second"},
-				{"app-0", 7, 2, true, told("spot"), "spot"},
-				{"app-1", 7, 2, true, told("on-demand"), "on-demand"},
-				{"app-2", 7, 2, true, untold("spot"), "small"},
-				{"app-3", 7, 2, true, untold("on-demand"), "on-demand"},
-			}
-			if c.change != nil {
-				pods = c.change(pods)
-			}
-			if got := seatingOf(pods).notCrowdedOut(c.launch); got != c.want {
-				t.Errorf("a launch for %q: %q, want %q", c.launch, got, c.want)
-			}
-		})
+		t.Run(name, c.check)
 	}
 }

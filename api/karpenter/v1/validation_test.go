@@ -29,13 +29,40 @@ func fields(errs field.ErrorList) []string {
 	return names
 }
 
+// validationCase is a case of Validate.
+type validationCase struct {
+	name     string
+	template string   // YAML of spec.template
+	want     []string // fields with an error, below spec.template
+}
+
+func (v validationCase) run(t *testing.T) {
+	pool := &NodePool{}
+	if err := yaml.UnmarshalStrict([]byte(v.template), &pool.Spec.Template); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range v.want {
+		want = append(want, "spec.template."+name)
+	}
+	errs := Validate(pool, testRules())
+	if diff := cmp.Diff(want, fields(errs)); diff != "" {
+		t.Errorf("fields with errors (-want +got):\n%s%v", diff, errs)
+	}
+}
+
 func TestValidate(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		template string   // YAML of spec.template
-		want     []string // fields with an error, below spec.template
-	}{
+	for _, test := range []validationCase{
 		{"nothing said", `{}`, nil},
+		{"every error is reported", `{metadata: {labels: {karpenter.sh/other: a}}, spec: {taints: [{effect: x}], requirements: [{key: a, operator: In}]}}`,
+			[]string{"metadata.labels[karpenter.sh/other]", "spec.taints[0].key", "spec.taints[0].effect", "spec.requirements[0].values"}},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
+
+func TestValidateLabels(t *testing.T) {
+	for _, test := range []validationCase{
 		{"good labels", `metadata: {labels: {team: a, example.com/tier: "", topology.kubernetes.io/zone: z, karpenter.sh/capacity-type: spot, cloud.example.com/size: big, kubernetes.io/role: x}}`, nil},
 		{"pool label", `metadata: {labels: {karpenter.sh/nodepool: a}}`, []string{"metadata.labels[karpenter.sh/nodepool]"}},
 		{"label of our domain", `metadata: {labels: {karpenter.sh/other: a}}`, []string{"metadata.labels[karpenter.sh/other]"}},
@@ -46,7 +73,13 @@ func TestValidate(t *testing.T) {
 		{"hostname", `metadata: {labels: {kubernetes.io/hostname: a}}`, []string{"metadata.labels[kubernetes.io/hostname]"}},
 		{"label key", `metadata: {labels: {"a b": c}}`, []string{"metadata.labels[a b]"}},
 		{"label value", `metadata: {labels: {a: "b c"}}`, []string{"metadata.labels[a]"}},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
 
+func TestValidateTaints(t *testing.T) {
+	for _, test := range []validationCase{
 		{"good taints", `spec: {taints: [{key: a, effect: NoSchedule}, {key: a, effect: NoExecute}, {key: example.com/b, value: c}], startupTaints: [{key: b, value: c, effect: PreferNoSchedule}]}`, nil},
 		{"taint without a key", `spec: {taints: [{effect: NoSchedule}]}`, []string{"spec.taints[0].key"}},
 		{"taint key", `spec: {startupTaints: [{key: "a b", effect: NoSchedule}]}`, []string{"spec.startupTaints[0].key"}},
@@ -57,7 +90,13 @@ func TestValidate(t *testing.T) {
 		{"taints that are ours", `spec: {taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}], startupTaints: [{key: karpenter.sh/unregistered, effect: NoExecute}]}`,
 			[]string{"spec.taints[0].key", "spec.startupTaints[0].key"}},
 		{"taint in both lists", `spec: {taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: b, effect: NoSchedule}, {key: a, effect: NoSchedule}]}`, []string{"spec.startupTaints[1]"}},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
 
+func TestValidateRequirements(t *testing.T) {
+	for _, test := range []validationCase{
 		{"good requirements", `spec: {requirements: [
 			{key: topology.kubernetes.io/zone, operator: In, values: [a, b], minValues: 2},
 			{key: failure-domain.beta.kubernetes.io/region, operator: NotIn, values: []},
@@ -91,23 +130,8 @@ func TestValidate(t *testing.T) {
 			`spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot, other, spot], minValues: 2}]}`,
 			[]string{"spec.requirements[0].minValues"}},
 		{"one capacity type and minValues of two", `spec: {requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot], minValues: 2}]}`, []string{"spec.requirements[0].minValues"}},
-		{"every error is reported", `{metadata: {labels: {karpenter.sh/other: a}}, spec: {taints: [{effect: x}], requirements: [{key: a, operator: In}]}}`,
-			[]string{"metadata.labels[karpenter.sh/other]", "spec.taints[0].key", "spec.taints[0].effect", "spec.requirements[0].values"}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			pool := &NodePool{}
-			if err := yaml.UnmarshalStrict([]byte(test.template), &pool.Spec.Template); err != nil {
-				t.Fatal(err)
-			}
-			var want []string
-			for _, name := range test.want {
-				want = append(want, "spec.template."+name)
-			}
-			errs := Validate(pool, testRules())
-			if diff := cmp.Diff(want, fields(errs)); diff != "" {
-				t.Errorf("fields with errors (-want +got):\n%s%v", diff, errs)
-			}
-		})
+		t.Run(test.name, test.run)
 	}
 }
 

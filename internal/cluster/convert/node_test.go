@@ -58,6 +58,22 @@ status:
   conditions: [{type: Ready, status: "True"}]
 `
 
+// converts checks the conversion of a claim and its node, if there is one.
+func converts(t *testing.T, claim, node string, want model.NodeSpec) {
+	t.Helper()
+	var object *corev1.Node
+	if node != "" {
+		object = decode[corev1.Node](t, node)
+	}
+	got, refused := Node(object, decode[karpv1.NodeClaim](t, claim), words())
+	if refused != nil {
+		t.Fatalf("refused: %+v", *refused)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
 // TestNodeStages covers the claim and node of one machine from its creation on.
 func TestNodeStages(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -125,19 +141,9 @@ func TestNodeStages(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var object *corev1.Node
-			if test.node != "" {
-				object = decode[corev1.Node](t, test.node)
-			}
-			got, refused := Node(object, decode[karpv1.NodeClaim](t, test.claim), words())
-			if refused != nil {
-				t.Fatalf("refused: %+v", *refused)
-			}
 			want := base
 			test.want(&want)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("spec (-want +got):\n%s", diff)
-			}
+			converts(t, test.claim, test.node, want)
 		})
 	}
 }

@@ -137,51 +137,66 @@ func TestDisposition(t *testing.T) {
 	}
 }
 
-func TestRejected(t *testing.T) {
-	required := func(terms string) string {
-		return "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " + terms + "}}}}"
-	}
-	const path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+// requiring returns the spec of a pod with required terms of node affinity.
+func requiring(terms string) string {
+	return "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " + terms + "}}}}"
+}
+
+func TestAccepted(t *testing.T) {
 	podTerm := "[{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {a: b}}}]"
+	for _, test := range []struct{ name, pod string }{
+		{"plain", "spec: {nodeSelector: {team: shop}}"},
+		{"well-known label of a restricted domain", "spec: {nodeSelector: {karpenter.sh/capacity-type: spot, example.com/size: '4'}}"},
+		{"fields", requiring("[{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]")},
+		{"fields that leave nodes out", requiring("[{matchFields: [{key: metadata.name, operator: NotIn, values: [n]}]}]")},
+		{"opt-out of one alternative only", requiring("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}, {matchExpressions: [{key: a, operator: Exists}]}]")},
+		{"spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}"},
+		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}"},
+		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}"},
+		{"host port", "spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 80}]}]}"},
+		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			spec, disposition := Pod(decode[corev1.Pod](t, test.pod+unschedulableStatus), words(), nil)
+			if disposition != Pending {
+				t.Fatalf("disposition is %d, want Pending", disposition)
+			}
+			if spec.Rejected != nil {
+				t.Errorf("rejected: %+v", *spec.Rejected)
+			}
+		})
+	}
+}
+
+func TestRejected(t *testing.T) {
+	const path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 	tests := []struct {
 		name, pod, field string
 		// reason is a part of it; it must also state the correction.
 		reason              string
 		unsupported, silent bool
 	}{
-		{"plain", "spec: {nodeSelector: {team: shop}}", "", "", false, false},
-		{"well-known label of a restricted domain", "spec: {nodeSelector: {karpenter.sh/capacity-type: spot, example.com/size: '4'}}",
-			"", "", false, false},
 		{"restricted domain", "spec: {nodeSelector: {karpenter.sh/initialized: 'true'}}", "spec.nodeSelector[karpenter.sh/initialized]",
 			"use a domain of your own", false, false},
 		{"restricted domain of the provider", "spec: {nodeSelector: {sub.example.com/x: y}}", "spec.nodeSelector[sub.example.com/x]",
 			"example.com", false, false},
-		{"hostname", required("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"),
+		{"hostname", requiring("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"),
 			path + "[0].matchExpressions[0].key", "use a label", false, false},
 		{"bad value", "spec: {nodeSelector: {team: '-'}}", "spec.nodeSelector[team]", "alphanumeric characters", false, false},
-		{"bound that is no integer", required("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"),
+		{"bound that is no integer", requiring("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"),
 			path + "[0].matchExpressions[0].values[0]", "an integer", false, false},
-		{"unknown operator", required("[{matchExpressions: [{key: a, operator: Near, values: [x]}]}]"),
+		{"unknown operator", requiring("[{matchExpressions: [{key: a, operator: Near, values: [x]}]}]"),
 			path + "[0].matchExpressions[0].operator", "supported values", false, false},
 		{"capacity type without offerings", "spec: {nodeSelector: {karpenter.sh/capacity-type: free}}",
 			"spec.nodeSelector[karpenter.sh/capacity-type]", "on-demand", false, false},
-		{"fields", required("[{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]"), "", "", false, false},
-		{"fields of every term", required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [m]}, {key: metadata.name, operator: In, values: [n]}]}]"), path + "[0].matchFields", "use matchExpressions", false, false},
-		{"fields that leave nodes out", required("[{matchFields: [{key: metadata.name, operator: NotIn, values: [n]}]}]"), "", "", false, false},
-		{"field that nodes have not", required("[{matchFields: [{key: spec.unschedulable, operator: NotIn, values: [n]}]}]"),
+		{"fields of every term", requiring("[{matchFields: [{key: metadata.name, operator: NotIn, values: [m]}, {key: metadata.name, operator: In, values: [n]}]}]"), path + "[0].matchFields", "use matchExpressions", false, false},
+		{"field that nodes have not", requiring("[{matchFields: [{key: spec.unschedulable, operator: NotIn, values: [n]}]}]"),
 			path + "[0].matchFields", "use matchExpressions", false, false},
-		{"empty terms", required("[{}]"), path + "[0]", "selects no node", false, false},
-		{"opt-out", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]"), "spec", "in no pool", false, true},
-		{"opt-out of one alternative only", required("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}, {matchExpressions: [{key: a, operator: Exists}]}]"), "", "", false, false},
-		{"spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}", "", "", false, false},
-		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}", "", "", false, false},
-		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}",
-			"", "", false, false},
-		{"host port", "spec: {containers: [{name: a, ports: [{containerPort: 80, hostPort: 80}]}]}", "", "", false, false},
+		{"empty terms", requiring("[{}]"), path + "[0]", "selects no node", false, false},
+		{"opt-out", requiring("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}]"), "spec", "in no pool", false, true},
 		{"volume without a claim", "spec: {volumes: [{name: c, configMap: {name: c}}, {name: v, persistentVolumeClaim: {claimName: c}}]}",
 			"spec.volumes[1].persistentVolumeClaim.claimName", "create it", false, false},
 		{"ephemeral volume without a claim", "spec: {volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {}}}}}]}", "spec.volumes[0].ephemeral", "does not exist yet", false, false},
-		{"volumes that any node has", "spec: {volumes: [{name: e, emptyDir: {}}, {name: s, secret: {secretName: s}}]}", "", "", false, false},
 		{"negative amount", "spec: {containers: [{name: a, resources: {requests: {cpu: -1}}}]}",
 			"spec.containers[0].resources.requests[cpu]", "out of range", false, false},
 		{"amount beyond all reason", "spec: {containers: [{name: a}, {name: b, resources: {requests: {cpu: 1e100000000}}}]}",
@@ -195,25 +210,18 @@ func TestRejected(t *testing.T) {
 			if disposition != Pending {
 				t.Fatalf("disposition is %d, want Pending", disposition)
 			}
-			if test.field == "" {
-				if spec.Rejected != nil {
-					t.Errorf("rejected: %+v", *spec.Rejected)
-				}
-				return
-			}
 			got := spec.Rejected
 			if got == nil {
 				t.Fatal("not rejected")
 			}
-			switch {
-			case got.Field != test.field:
-				t.Errorf("rejected: got.Field is %v, want %v, %+v", got.Field, test.field, *got)
-			case !strings.Contains(got.Reason, test.reason):
-				t.Errorf("rejected: got.Reason lacks %q, %+v", test.reason, *got)
-			case got.Unsupported != test.unsupported:
-				t.Errorf("rejected: got.Unsupported is %v, want %v, %+v", got.Unsupported, test.unsupported, *got)
-			case got.Silent != test.silent:
-				t.Errorf("rejected: got.Silent is %v, want %v, %+v", got.Silent, test.silent, *got)
+			if got.Field != test.field {
+				t.Errorf("rejected because of the field %q, want %q", got.Field, test.field)
+			}
+			if !strings.Contains(got.Reason, test.reason) {
+				t.Errorf("the reason is %q, want %q in it", got.Reason, test.reason)
+			}
+			if got.Unsupported != test.unsupported || got.Silent != test.silent {
+				t.Errorf("unsupported is %t and silent %t, want %t and %t", got.Unsupported, got.Silent, test.unsupported, test.silent)
 			}
 		})
 	}

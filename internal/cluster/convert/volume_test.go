@@ -177,104 +177,123 @@ func storageWords() *Vocabulary {
 	return NewVocabulary(declared)
 }
 
-func TestVolumes(t *testing.T) {
-	use := func(claims ...string) string {
-		var list []string
-		for _, claim := range claims {
-			list = append(list, "{name: v, persistentVolumeClaim: {claimName: "+claim+"}}")
+// volumesOf returns volumes of a pod, of which each uses a claim.
+func volumesOf(claims ...string) string {
+	var list []string
+	for _, claim := range claims {
+		list = append(list, "{name: v, persistentVolumeClaim: {claimName: "+claim+"}}")
+	}
+	return strings.Join(list, ", ")
+}
+
+// ephemeral returns a volume of a pod with a claim of its own.
+func ephemeral(name, spec string) string {
+	return "{name: " + name + ", ephemeral: {volumeClaimTemplate: {spec: {" + spec + "}}}}"
+}
+
+// podVolumes is a pod with volumes, and how they are converted.
+type podVolumes struct {
+	name, volumes string
+	places        [][]label.Requirement
+	// drivers of the volumes, in their order.
+	drivers []string
+	// refused is a part of the reason, empty if the pod is not rejected.
+	refused string
+}
+
+func (v podVolumes) check(t *testing.T) {
+	text := "metadata: {namespace: shop, name: web-0, uid: u0}\nspec: {NODE volumes: [" + v.volumes + "]}"
+	around := &Around{Volumes: newStorage(t, storageText)}
+	spec, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "", 1)+unschedulableStatus), storageWords(), around)
+	if diff := cmp.Diff(v.places, spec.VolumeAlternatives); diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+	var drivers []string
+	for _, v := range spec.Volumes {
+		drivers = append(drivers, v.Driver)
+	}
+	if diff := cmp.Diff(v.drivers, drivers); diff != "" {
+		t.Errorf("drivers (-want +got):\n%s", diff)
+	}
+	switch {
+	case v.refused == "":
+		if spec.Rejected != nil {
+			t.Errorf("rejected: %+v", *spec.Rejected)
 		}
-		return strings.Join(list, ", ")
+	case spec.Rejected == nil:
+		t.Errorf("not rejected, want %q", v.refused)
+	default:
+		if !strings.Contains(spec.Rejected.Reason, v.refused) {
+			t.Errorf("the reason is %q, want %q in it", spec.Rejected.Reason, v.refused)
+		}
+		if !strings.HasPrefix(spec.Rejected.Field, "spec.volumes[0]") {
+			t.Errorf("rejected because of the field %q, want one of spec.volumes[0]", spec.Rejected.Field)
+		}
 	}
-	ephemeral := func(name, spec string) string {
-		return "{name: " + name + ", ephemeral: {volumeClaimTemplate: {spec: {" + spec + "}}}}"
+	onNode, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "nodeName: n,", 1)), storageWords(), around)
+	if diff := cmp.Diff(spec.Volumes, onNode.Volumes); diff != "" {
+		t.Errorf("the volumes of the bound pod differ (-pending +bound):\n%s", diff)
 	}
+}
+
+func TestVolumes(t *testing.T) {
 	twoZones := [][]label.Requirement{{zone("a")}, {zone("b")}}
-	tests := []struct {
-		name, volumes string
-		places        [][]label.Requirement
-		// drivers of the volumes, in their order.
-		drivers []string
-		// refused is a part of the reason, empty if the pod is not rejected.
-		refused string
-	}{
+	for _, test := range []podVolumes{
 		{"none", "{name: c, emptyDir: {}}", nil, nil, ""},
-		{"bound", use("bound"), twoZones, []string{"csi.example"}, ""},
-		{"the same twice", use("bound", "bound"), twoZones, []string{"csi.example"}, ""},
-		{"two with the same zones", use("bound", "bound-too"), twoZones, []string{"csi.example", "csi.example"}, ""},
-		{"two with one zone in common", use("bound", "waiting"), [][]label.Requirement{{zone("b")}}, []string{"csi.example", "csi.example"}, ""},
-		{"zone labels beside the affinity", use("labelled"), [][]label.Requirement{{zone("a")}}, []string{"csi.example"}, ""},
-		{"on a node's disk", use("local"), [][]label.Requirement{nil}, []string{""}, ""},
-		{"elsewhere, by hostname", use("remote-by-host"),
+		{"bound", volumesOf("bound"), twoZones, []string{"csi.example"}, ""},
+		{"the same twice", volumesOf("bound", "bound"), twoZones, []string{"csi.example"}, ""},
+		{"two with the same zones", volumesOf("bound", "bound-too"), twoZones, []string{"csi.example", "csi.example"}, ""},
+		{"two with one zone in common", volumesOf("bound", "waiting"), [][]label.Requirement{{zone("b")}}, []string{"csi.example", "csi.example"}, ""},
+		{"zone labels beside the affinity", volumesOf("labelled"), [][]label.Requirement{{zone("a")}}, []string{"csi.example"}, ""},
+		{"on a node's disk", volumesOf("local"), [][]label.Requirement{nil}, []string{""}, ""},
+		{"elsewhere, by hostname", volumesOf("remote-by-host"),
 			[][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}}}}, []string{"csi.example"}, ""},
-		{"a term without expressions", use("nowhere"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
-		{"EBS before CSI", use("ebs"), nil, []string{"ebs.csi.aws.com"}, ""},
-		{"gce before CSI", use("gce"), nil, []string{"pd.csi.storage.gke.io"}, ""},
-		{"azure before CSI", use("azure"), nil, []string{"disk.csi.azure.com"}, ""},
-		{"azure-file before CSI", use("azure-file"), nil, []string{"file.csi.azure.com"}, ""},
-		{"cinder before CSI", use("cinder"), nil, []string{"cinder.csi.openstack.org"}, ""},
-		{"vsphere before CSI", use("vsphere"), nil, []string{"csi.vsphere.vmware.com"}, ""},
-		{"waits for its pod", use("waiting"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
-		{"a topology without expressions", use("no-place"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
-		{"and one with some", use("one-place"), [][]label.Requirement{{zone("d")}}, []string{"csi.example"}, ""},
-		{"class by annotation", use("waiting-beta"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
-		{"waits, anywhere", use("anywhere"), nil, []string{"csi.example"}, ""},
-		{"in-tree provisioner", use("in-tree"), nil, []string{"pd.csi.storage.gke.io"}, ""},
-		{"volumes made by hand", use("by-hand"), nil, []string{""}, ""},
-		{"the youngest default class, the first by name", use("default"), nil, []string{"young.example"}, ""},
+		{"a term without expressions", volumesOf("nowhere"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
+		{"EBS before CSI", volumesOf("ebs"), nil, []string{"ebs.csi.aws.com"}, ""},
+		{"gce before CSI", volumesOf("gce"), nil, []string{"pd.csi.storage.gke.io"}, ""},
+		{"azure before CSI", volumesOf("azure"), nil, []string{"disk.csi.azure.com"}, ""},
+		{"azure-file before CSI", volumesOf("azure-file"), nil, []string{"file.csi.azure.com"}, ""},
+		{"cinder before CSI", volumesOf("cinder"), nil, []string{"cinder.csi.openstack.org"}, ""},
+		{"vsphere before CSI", volumesOf("vsphere"), nil, []string{"csi.vsphere.vmware.com"}, ""},
+		{"waits for its pod", volumesOf("waiting"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
+		{"a topology without expressions", volumesOf("no-place"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
+		{"and one with some", volumesOf("one-place"), [][]label.Requirement{{zone("d")}}, []string{"csi.example"}, ""},
+		{"class by annotation", volumesOf("waiting-beta"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, ""},
+		{"waits, anywhere", volumesOf("anywhere"), nil, []string{"csi.example"}, ""},
+		{"in-tree provisioner", volumesOf("in-tree"), nil, []string{"pd.csi.storage.gke.io"}, ""},
+		{"volumes made by hand", volumesOf("by-hand"), nil, []string{""}, ""},
+		{"the youngest default class, the first by name", volumesOf("default"), nil, []string{"young.example"}, ""},
 		{"ephemeral, made already", ephemeral("mine", "storageClassName: now"), [][]label.Requirement{{zone("b", "c")}, {zone("d")}},
 			[]string{"csi.example"}, ""},
 		{"ephemeral, to be made", ephemeral("new", "storageClassName: plain"), nil, []string{"csi.example"}, ""},
 		{"ephemeral, default class", ephemeral("new", "accessModes: [ReadWriteOnce]"), nil, []string{"young.example"}, ""},
+		{"being bound to what was made for it", volumesOf("made"), twoZones, []string{"csi.example"}, ""},
+	} {
+		t.Run(test.name, test.check)
+	}
+}
+
+// TestRejectedVolumes checks that a pod is rejected because of its volumes, and that the others are converted.
+func TestRejectedVolumes(t *testing.T) {
+	twoZones := [][]label.Requirement{{zone("a")}, {zone("b")}}
+	for _, test := range []podVolumes{
 		{"ephemeral, the name is taken", ephemeral("another", "storageClassName: plain"),
 			[][]label.Requirement{{zone("b", "c")}, {zone("d")}}, []string{"csi.example"}, "was not created for this pod"},
-		{"no such claim", use("missing"), nil, []string{""}, "does not exist in namespace shop"},
-		{"claim leaving", use("leaving"), twoZones, []string{"csi.example"}, "is being deleted"},
-		{"lost", use("lost"), twoZones, []string{"csi.example"}, "has lost its volume"},
-		{"no such volume", use("without-volume"), nil, []string{""}, `volume "nothing" of claim "without-volume" does not exist`},
-		{"volume leaving", use("volume-leaving"), nil, []string{"csi.example"}, `volume "leaving" of claim "volume-leaving" is being deleted`},
-		{"binding", use("binding"), nil, []string{""}, "is not bound to it yet"},
-		{"being bound to what was made for it", use("made"), twoZones, []string{"csi.example"}, ""},
-		{"wants no class", use("classless"), nil, []string{""}, "create a volume for it"},
-		{"no such class", use("no-class"), nil, []string{""}, `storage class "missing" of claim "no-class" does not exist`},
-		{"immediate", use("now"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
-		{"immediate when unset", use("unset-mode"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
-		{"topology that nodes do not carry", use("by-rack"), nil, []string{"csi.example"}, "allowedTopologies by example.com/rack"},
-		{"provisioner that nodes cannot use", use("floppy"), nil, []string{"floppy.example"}, "has the provisioner floppy.example"},
-		{"the others count beside a broken one", use("missing", "bound"), twoZones, []string{"", "csi.example"}, `claim "missing"`},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			text := "metadata: {namespace: shop, name: web-0, uid: u0}\nspec: {NODE volumes: [" + test.volumes + "]}"
-			around := &Around{Volumes: newStorage(t, storageText)}
-			spec, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "", 1)+unschedulableStatus), storageWords(), around)
-			if diff := cmp.Diff(test.places, spec.VolumeAlternatives); diff != "" {
-				t.Errorf("places (-want +got):\n%s", diff)
-			}
-			var drivers []string
-			for _, v := range spec.Volumes {
-				drivers = append(drivers, v.Driver)
-			}
-			if diff := cmp.Diff(test.drivers, drivers); diff != "" {
-				t.Errorf("drivers (-want +got):\n%s", diff)
-			}
-			if test.refused == "" && spec.Rejected != nil {
-				t.Errorf("rejected: %+v", *spec.Rejected)
-			}
-			if test.refused != "" {
-				switch {
-				case spec.Rejected == nil:
-					t.Errorf("spec.Rejected is nil")
-				case !strings.Contains(spec.Rejected.Reason, test.refused):
-					t.Errorf("spec.Rejected.Reason lacks %q, rejected %+v", test.refused, spec.Rejected)
-				case !strings.HasPrefix(spec.Rejected.Field, "spec.volumes[0]"):
-					t.Errorf("spec.Rejected.Field is %q, want the prefix %q", spec.Rejected.Field, "spec.volumes[0]")
-				}
-			}
-			onNode, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "nodeName: n,", 1)), storageWords(), around)
-			if diff := cmp.Diff(spec.Volumes, onNode.Volumes); diff != "" {
-				t.Errorf("the volumes of the bound pod differ (-pending +bound):\n%s", diff)
-			}
-		})
+		{"no such claim", volumesOf("missing"), nil, []string{""}, "does not exist in namespace shop"},
+		{"claim leaving", volumesOf("leaving"), twoZones, []string{"csi.example"}, "is being deleted"},
+		{"lost", volumesOf("lost"), twoZones, []string{"csi.example"}, "has lost its volume"},
+		{"no such volume", volumesOf("without-volume"), nil, []string{""}, `volume "nothing" of claim "without-volume" does not exist`},
+		{"volume leaving", volumesOf("volume-leaving"), nil, []string{"csi.example"}, `volume "leaving" of claim "volume-leaving" is being deleted`},
+		{"binding", volumesOf("binding"), nil, []string{""}, "is not bound to it yet"},
+		{"wants no class", volumesOf("classless"), nil, []string{""}, "create a volume for it"},
+		{"no such class", volumesOf("no-class"), nil, []string{""}, `storage class "missing" of claim "no-class" does not exist`},
+		{"immediate", volumesOf("now"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
+		{"immediate when unset", volumesOf("unset-mode"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
+		{"topology that nodes do not carry", volumesOf("by-rack"), nil, []string{"csi.example"}, "allowedTopologies by example.com/rack"},
+		{"provisioner that nodes cannot use", volumesOf("floppy"), nil, []string{"floppy.example"}, "has the provisioner floppy.example"},
+		{"the others count beside a broken one", volumesOf("missing", "bound"), twoZones, []string{"", "csi.example"}, `claim "missing"`},
+	} {
+		t.Run(test.name, test.check)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,11 +39,51 @@ func stateOf(pool *karpv1.NodePool) (served, ready string) {
 	return served, ready
 }
 
+const foreignPatience = time.Minute
+
+// firstAsked is when the first step of TestForeign takes place.
+var firstAsked = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// foreignStep is one evaluation of a pool of another provider.
+type foreignStep struct {
+	at            time.Duration
+	before        func(*karpv1.NodePool)
+	after         time.Duration // until the next check
+	served, ready string
+}
+
+// States of the conditions Served and Ready.
+const (
+	fine, foreign    = "True NodeClassReady", "False OtherProvider"
+	asked, told, let = "Unknown Asked", "False NotAnswered", "True TakenBack"
+)
+
+// askInSteps checks the conditions of the pool after each step. With restarts, each step is that of a new process.
+func askInSteps(t *testing.T, name string, pool *karpv1.NodePool, steps []foreignStep, restarts bool) {
+	t.Helper()
+	q := &questions{}
+	for i, s := range steps {
+		if s.before != nil {
+			s.before(pool)
+		}
+		if restarts {
+			q = &questions{}
+		}
+		after := q.weigh(pool, "aws", firstAsked.Add(s.at), foreignPatience)
+		served, ready := stateOf(pool)
+		if diff := cmp.Diff([]any{s.after, s.served, s.ready}, []any{after, served, ready}); diff != "" {
+			t.Errorf("%s, step %d: time until the next check, Served and Ready (-want +got):\n%s", name, i, diff)
+		}
+		if pool.Condition(status.ConditionReady).IsTrue() != (s.ready == fine) {
+			t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.Condition(status.ConditionReady))
+		}
+	}
+}
+
 // TestForeign verifies that a pool of another provider gets the condition Served, and is reported as not managed if
 // no controller responds. This holds for one process and for several.
 func TestForeign(t *testing.T) {
-	const patience = time.Minute
-	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	const patience = foreignPatience
 	writes := func(pool *karpv1.NodePool) { // as an owner of any other implementation does
 		pool.StatusConditions().Set(yes(karpv1.ConditionNodeClassReady))
 	}
@@ -50,77 +91,47 @@ func TestForeign(t *testing.T) {
 		answered(pool)
 		writes(pool)
 	}
-	type step struct {
-		at            time.Duration
-		before        func(*karpv1.NodePool)
-		after         time.Duration // until the next check
-		served, ready string
-	}
-	const (
-		fine, foreign    = "True NodeClassReady", "False OtherProvider"
-		asked, told, let = "Unknown Asked", "False NotAnswered", "True TakenBack"
-	)
 	for name, c := range map[string]struct {
 		restarts bool // before each step
-		steps    []step
+		steps    []foreignStep
 	}{
-		"no answer": {steps: []step{
+		"no answer": {steps: []foreignStep{
 			{0, nil, patience, asked, fine}, {20 * time.Second, nil, 40 * time.Second, asked, fine}, {patience, nil, 0, told, foreign},
 			{2 * patience, nil, 0, told, foreign},
 		}},
-		"its owner comes": {steps: []step{
+		"its owner comes": {steps: []foreignStep{
 			{0, nil, patience, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, answers, patience, asked, fine},
 			{2*patience + time.Second, answers, afterAnswer*patience - time.Second, "", fine},
 		}},
-		"its owner is of another program": {steps: []step{
+		"its owner is of another program": {steps: []foreignStep{
 			{0, nil, patience, asked, fine}, {patience, nil, 0, told, foreign}, {2 * patience, writes, afterTakeBack * patience, let, fine},
 			{100 * patience, writes, (afterTakeBack - 98) * patience, let, fine}, {(2 + afterTakeBack) * patience, nil, patience, asked, fine},
 			{(3 + afterTakeBack) * patience, nil, 0, told, foreign},
 		}},
-		"its owner is of another program, and we are started again": {true, []step{
+		"its owner is of another program, and we are started again": {true, []foreignStep{
 			{0, nil, patience, asked, fine}, {time.Minute, nil, patience, asked, fine}, // the new process does not know since when
 			{2 * patience, func(pool *karpv1.NodePool) { pool.StatusConditions().Set(withoutController(pool, "aws")) }, 0, told, foreign},
 			{3 * patience, writes, afterTakeBack * patience, let, fine},
 			{4 * patience, nil, (afterTakeBack - 1) * patience, let, fine}, {5 * patience, nil, (afterTakeBack - 2) * patience, let, fine},
 			{(3 + afterTakeBack) * patience, nil, patience, asked, fine},
 		}},
-		"its owner answers": {steps: []step{
+		"its owner answers": {steps: []foreignStep{
 			{0, nil, patience, asked, fine}, {time.Second, answers, afterAnswer*patience - time.Second, "", fine},
 			{patience, nil, (afterAnswer - 1) * patience, "", fine}, {afterAnswer * patience, nil, patience, asked, fine},
 		}},
-		"asked by a process before us": {steps: []step{
-			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", start, patience) }, patience, asked, fine},
+		"asked by a process before us": {steps: []foreignStep{
+			{0, func(pool *karpv1.NodePool) { (&questions{}).weigh(pool, "aws", firstAsked, patience) }, patience, asked, fine},
 			{patience, nil, 0, told, foreign},
 		}},
-		"taken back at a time to come": {steps: []step{
-			{0, func(pool *karpv1.NodePool) { note(pool, takenBack(), start.Add(1000*time.Hour)) }, patience, asked, fine},
+		"taken back at a time to come": {steps: []foreignStep{
+			{0, func(pool *karpv1.NodePool) { note(pool, takenBack(), firstAsked.Add(1000*time.Hour)) }, patience, asked, fine},
 		}},
-		"another of its name": {steps: []step{
+		"another of its name": {steps: []foreignStep{
 			{0, nil, patience, asked, fine}, {30 * time.Second, func(pool *karpv1.NodePool) { pool.UID = "v" }, patience, asked, fine},
 		}},
 	} {
 		pool := foreignPool()
-		q := &questions{}
-		for i, s := range c.steps {
-			if s.before != nil {
-				s.before(pool)
-			}
-			if c.restarts {
-				q = &questions{}
-			}
-			after := q.weigh(pool, "aws", start.Add(s.at), patience)
-			switch served, ready := stateOf(pool); {
-			case after != s.after:
-				t.Errorf("%s: after is %v, want %v, step %d", name, after, s.after, i)
-			case served != s.served:
-				t.Errorf("%s: served is %v, want %v, step %d", name, served, s.served, i)
-			case ready != s.ready:
-				t.Errorf("%s: ready is %v, want %v, step %d", name, ready, s.ready, i)
-			}
-			if pool.Condition(status.ConditionReady).IsTrue() != (s.ready == fine) {
-				t.Errorf("%s, step %d: the pool's own condition is %v", name, i, pool.Condition(status.ConditionReady))
-			}
-		}
+		askInSteps(t, name, pool, c.steps, c.restarts)
 		if c := pool.Condition(karpv1.ConditionNodeClassReady); name == "asked by a process before us" && !strings.Contains(c.Message,
 			"OtherNodeClass.karpenter.other.sh are not of the cloud provider of the running controller (aws)") {
 			t.Errorf("the message is %q", c.Message)

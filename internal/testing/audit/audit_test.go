@@ -105,26 +105,42 @@ func good(t *testing.T) (*model.Snapshot, *plan.Provision) {
 	return snap, p
 }
 
-func TestMutations(t *testing.T) {
-	replace := func(c *plan.NewClaim, key string, with ...label.Requirement) {
-		c.Requirements = slices.DeleteFunc(slices.Clone(c.Requirements), func(r label.Requirement) bool { return r.Key == key })
-		c.Requirements = append(c.Requirements, with...)
+// mutation breaks a good plan, and has the problem that the judge must report.
+type mutation struct {
+	name   string
+	mutate func(snap *model.Snapshot, p *plan.Provision)
+	want   string
+}
+
+func (m mutation) check(t *testing.T) {
+	snap, p := good(t)
+	m.mutate(snap, p)
+	problems := audit.Provision(snap, p)
+	if !slices.ContainsFunc(problems, func(p audit.Problem) bool { return strings.HasPrefix(p.String(), m.want) }) {
+		t.Errorf("want problem %q, got %v", m.want, problems)
 	}
-	find := func(snap *model.Snapshot, name string) []*model.Pod {
-		for _, g := range snap.Groups {
-			for _, p := range g.Pods {
-				if p.Name == name {
-					return []*model.Pod{p}
-				}
+}
+
+// replace replaces the requirements of a claim on a key.
+func replace(c *plan.NewClaim, key string, with ...label.Requirement) {
+	c.Requirements = slices.DeleteFunc(slices.Clone(c.Requirements), func(r label.Requirement) bool { return r.Key == key })
+	c.Requirements = append(c.Requirements, with...)
+}
+
+// find returns the pending pod of the name.
+func find(snap *model.Snapshot, name string) []*model.Pod {
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			if p.Name == name {
+				return []*model.Pod{p}
 			}
 		}
-		return nil
 	}
-	for _, c := range []struct {
-		name   string
-		mutate func(snap *model.Snapshot, p *plan.Provision)
-		want   string
-	}{
+	return nil
+}
+
+func TestMutatedPlacements(t *testing.T) {
+	for _, c := range []mutation{
 		{"a pod is forgotten", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Pods = p.Claims[0].Pods[1:] }, "answers default/"},
 		{"a pod is placed twice", func(_ *model.Snapshot, p *plan.Provision) {
 			p.Placed = append(p.Placed, plan.Placement{Node: "inflight", Pods: p.Claims[0].Pods[:1]})
@@ -157,6 +173,13 @@ func TestMutations(t *testing.T) {
 		{"a label that one outcome of a claim in flight lacks", func(snap *model.Snapshot, p *plan.Provision) {
 			p.Placed = append(p.Placed, plan.Placement{Node: "inflight", Pods: find(snap, "web-0")})
 		}, "labels inflight"},
+	} {
+		t.Run(c.name, c.check)
+	}
+}
+
+func TestMutatedClaims(t *testing.T) {
+	for _, c := range []mutation{
 		{"a name twice", func(_ *model.Snapshot, p *plan.Provision) { p.Claims = append(p.Claims, p.Claims[0]) }, "name plain-"},
 		{"a name that is taken", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].Name = "inflight" }, "name inflight"},
 		{"another pool of the name", func(_ *model.Snapshot, p *plan.Provision) { p.Claims[0].PoolUID = "other" }, "pool plain-"},
@@ -216,14 +239,7 @@ func TestMutations(t *testing.T) {
 			p.Claims = append(p.Claims, small("tainted-0", "amd-2", 20_000_000), small("tainted-1", "amd-4", 40_000_000))
 		}, "limit tainted: may have 20000 of cpu"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			snap, p := good(t)
-			c.mutate(snap, p)
-			problems := audit.Provision(snap, p)
-			if !slices.ContainsFunc(problems, func(p audit.Problem) bool { return strings.HasPrefix(p.String(), c.want) }) {
-				t.Errorf("want problem %q, got %v", c.want, problems)
-			}
-		})
+		t.Run(c.name, c.check)
 	}
 }
 

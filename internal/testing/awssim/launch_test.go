@@ -16,37 +16,39 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// lifeTemplate creates the launch template of TestLife, with its instance profile, and returns its security group.
+func (w *world) lifeTemplate(ctx context.Context) (group string) {
+	group = w.groups[1].id
+	role, profile := "KarpenterNodeRole-sandbox", "profile"
+	_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile, Path: aws.String("/karpenter/")})
+	w.must(err)
+	_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+	w.must(err)
+	w.template(ctx, "nodes", func(d *ec2types.RequestLaunchTemplateData) {
+		d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &profile}
+		d.MetadataOptions = &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "required", HttpPutResponseHopLimit: aws.Int32(2)}
+		d.NetworkInterfaces = []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), Groups: []string{group}, Ipv4PrefixCount: aws.Int32(2)}}
+		d.BlockDeviceMappings = []ec2types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
+			Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(50), VolumeType: "gp3", Encrypted: aws.Bool(true)}}}
+		d.TagSpecifications = []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: "instance", Tags: []ec2types.Tag{{Key: aws.String("from"), Value: aws.String("template")}, {Key: aws.String("only"), Value: aws.String("template")}}}}
+	})
+	return group
+}
+
 // An instance is launched according to its template, passes through its states, and is forgotten.
 func TestLife(t *testing.T) {
 	in(t, Options{}, func(ctx context.Context, w *world) {
-		role, profile := "KarpenterNodeRole-sandbox", "profile"
-		_, err := w.iam.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile, Path: aws.String("/karpenter/")})
-		w.must(err)
-		_, err = w.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
-		w.must(err)
-		group := w.groups[1].id
-		w.template(ctx, "nodes", func(d *ec2types.RequestLaunchTemplateData) {
-			d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &profile}
-			d.MetadataOptions = &ec2types.LaunchTemplateInstanceMetadataOptionsRequest{HttpTokens: "required", HttpPutResponseHopLimit: aws.Int32(2)}
-			d.NetworkInterfaces = []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), Groups: []string{group}, Ipv4PrefixCount: aws.Int32(2)}}
-			d.BlockDeviceMappings = []ec2types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
-				Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(50), VolumeType: "gp3", Encrypted: aws.Bool(true)}}}
-			d.TagSpecifications = []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: "instance", Tags: []ec2types.Tag{{Key: aws.String("from"), Value: aws.String("template")}, {Key: aws.String("only"), Value: aws.String("template")}}}}
-		})
+		group := w.lifeTemplate(ctx)
 		free := subnetFree(w, w.private(zoneA))
 		request := fleetOf(1, spotType, w.way("m5.large", zoneA))
 		request.TagSpecifications = []ec2types.TagSpecification{{ResourceType: "instance", Tags: []ec2types.Tag{{Key: aws.String("from"), Value: aws.String("fleet")}}}}
 		out, err := w.ec2.CreateFleet(ctx, request)
 		w.must(err)
-		switch {
-		case len(out.Errors) > 0:
-			t.Fatalf("fleet: len(out.Errors) is %v, want 0, %+v", len(out.Errors), out)
-		case len(launched(out)) != 1:
-			t.Fatalf("fleet: len(launched(out)) is %v, want 1, %+v", len(launched(out)), out)
-		case out.Instances[0].InstanceType != "m5.large":
-			t.Fatalf(`fleet: out.Instances[0].InstanceType is %v, want "m5.large"`, out.Instances[0].InstanceType)
-		case out.Instances[0].Lifecycle != "spot":
-			t.Fatalf(`fleet: out.Instances[0].Lifecycle is %v, want "spot"`, out.Instances[0].Lifecycle)
+		if len(out.Errors) > 0 || len(launched(out)) != 1 {
+			t.Fatalf("launched %v with the errors %+v, want one instance", launched(out), out.Errors)
+		}
+		if i := out.Instances[0]; i.InstanceType != "m5.large" || i.Lifecycle != "spot" {
+			t.Fatalf("the instance is %s, %s, want m5.large, spot", i.InstanceType, i.Lifecycle)
 		}
 		id := launched(out)[0]
 		described, err := w.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []ec2types.Filter{{Name: aws.String("tag:only"), Values: []string{"template"}}, {Name: aws.String("instance-state-name"), Values: []string{"pending"}}}})
@@ -67,23 +69,11 @@ func TestLife(t *testing.T) {
 		if len(w.hook.booted) != 1 {
 			t.Fatalf("the hook saw %d boots", len(w.hook.booted))
 		}
-		switch b := w.hook.booted[0]; {
-		case b.ID != id:
-			t.Errorf("booted: b.ID is %v, want %v", b.ID, id)
-		case string(b.UserData) != userData:
-			t.Errorf("booted: string(b.UserData) is %v, want %v, %+v", string(b.UserData), userData, b)
-		case b.PrivateDNSName != *i.PrivateDnsName:
-			t.Errorf("booted: b.PrivateDNSName is %v, want %v", b.PrivateDNSName, *i.PrivateDnsName)
-		case b.State != "running":
-			t.Errorf(`booted: b.State is %v, want "running"`, b.State)
-		case b.VCPUs != 2:
-			t.Errorf("booted: b.VCPUs is %v, want 2", b.VCPUs)
-		case b.MemoryMiB != 8192:
-			t.Errorf("booted: b.MemoryMiB is %v, want 8192", b.MemoryMiB)
-		case b.RootGiB != 50:
-			t.Errorf("booted: b.RootGiB is %v, want 50", b.RootGiB)
-		case b.Kubernetes != "1.36":
-			t.Errorf(`booted: b.Kubernetes is %v, want "1.36"`, b.Kubernetes)
+		b := w.hook.booted[0]
+		gotBoot := []any{b.ID, string(b.UserData), b.PrivateDNSName, b.State, b.VCPUs, b.MemoryMiB, b.RootGiB, b.Kubernetes}
+		wantBoot := []any{id, userData, *i.PrivateDnsName, "running", 2, 8192, 50, "1.36"}
+		if diff := cmp.Diff(wantBoot, gotBoot); diff != "" {
+			t.Errorf("booted -want +got:\n%s", diff)
 		}
 		terminateOut, err := w.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
 		w.must(err)
@@ -91,13 +81,14 @@ func TestLife(t *testing.T) {
 			t.Errorf("terminating: %v from %v", c.CurrentState.Name, c.PreviousState.Name)
 		}
 		w.pass(15 * time.Second)
-		switch s := w.state(ctx, id); {
-		case s != "terminated":
-			t.Errorf(`s is %v, want "terminated"`, s)
-		case len(w.hook.gone) != 1:
-			t.Errorf("len(w.hook.gone) is %v, want 1", len(w.hook.gone))
-		case subnetFree(w, w.private(zoneA)) != free:
-			t.Errorf("subnetFree(w, w.private(zoneA)) is %v, want %v, state %s", subnetFree(w, w.private(zoneA)), free, s)
+		if s := w.state(ctx, id); s != "terminated" {
+			t.Errorf("the state is %s, want terminated", s)
+		}
+		if n := len(w.hook.gone); n != 1 {
+			t.Errorf("%d instances are gone, want 1", n)
+		}
+		if n := subnetFree(w, w.private(zoneA)); n != free {
+			t.Errorf("%d addresses are free, want %d", n, free)
 		}
 		w.pass(time.Hour)
 		if s := w.state(ctx, id); s != "InvalidInstanceID.NotFound" {
@@ -115,21 +106,57 @@ func subnetFree(w *world, id string) int {
 	return -1
 }
 
+// templateChange changes the launch template of a test.
+type templateChange = func(*ec2types.RequestLaunchTemplateData)
+
+// fleetError is a fleet that cannot be launched, and its error.
+type fleetError struct {
+	name   string
+	opts   Options
+	way    func(*world, *ec2types.FleetLaunchTemplateOverridesRequest)
+	data   func(*world) templateChange
+	before func(*world)
+	spot   bool
+	code   string
+}
+
+func (test fleetError) check(t *testing.T) {
+	in(t, test.opts, func(ctx context.Context, w *world) {
+		var data templateChange
+		if test.data != nil {
+			data = test.data(w)
+		}
+		w.template(ctx, "nodes", data)
+		way := w.way("m5.large", zoneA)
+		if test.way != nil {
+			test.way(w, &way)
+		}
+		if test.before != nil {
+			test.before(w)
+		}
+		capacity := onDemandType
+		if test.spot {
+			capacity = spotType
+		}
+		out, err := w.ec2.CreateFleet(ctx, fleetOf(1, capacity, way))
+		w.must(err)
+		switch {
+		case len(out.Errors) != 1:
+			t.Fatalf("%d errors, want 1: %+v", len(out.Errors), out.Errors)
+		case *out.Errors[0].ErrorCode != test.code:
+			t.Fatalf("the error is %s, want %s", *out.Errors[0].ErrorCode, test.code)
+		case len(launched(out)) != 0:
+			t.Fatalf("%v were launched, want none", launched(out))
+		}
+		if got := out.Errors[0].LaunchTemplateAndOverrides.Overrides; got.InstanceType != way.InstanceType || aws.ToString(got.SubnetId) != aws.ToString(way.SubnetId) {
+			t.Errorf("the error is about %v in %v", got.InstanceType, aws.ToString(got.SubnetId))
+		}
+	})
+}
+
 // Each unusable override is reported with its own error, and the next one is used.
 func TestFleetErrors(t *testing.T) {
-	type change = func(*ec2types.RequestLaunchTemplateData)
-	nics := func(n ...ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) change {
-		return func(d *ec2types.RequestLaunchTemplateData) { d.NetworkInterfaces = n }
-	}
-	for _, test := range []struct {
-		name   string
-		opts   Options
-		way    func(*world, *ec2types.FleetLaunchTemplateOverridesRequest)
-		data   func(*world) change
-		before func(*world)
-		spot   bool
-		code   string
-	}{
+	for _, test := range []fleetError{
 		{name: "sold out", before: func(w *world) { w.must(w.Drain("m5.large", zoneA, "on-demand", 0)) }, code: "InsufficientInstanceCapacity"},
 		{name: "sold out spot", spot: true, before: func(w *world) { w.must(w.Drain("m5.large", "", "spot", 0)) }, code: "InsufficientInstanceCapacity"},
 		{name: "rejected", spot: true, before: func(w *world) {
@@ -152,78 +179,56 @@ func TestFleetErrors(t *testing.T) {
 		{name: "another architecture", way: func(_ *world, o *ec2types.FleetLaunchTemplateOverridesRequest) { o.InstanceType = "m6g.large" }, code: "InvalidFleetConfiguration"},
 		{name: "no such image", way: func(_ *world, o *ec2types.FleetLaunchTemplateOverridesRequest) { o.ImageId = aws.String("ami-0") }, code: "InvalidAMIID.NotFound"},
 		{name: "malformed image", way: func(_ *world, o *ec2types.FleetLaunchTemplateOverridesRequest) { o.ImageId = aws.String("image") }, code: "InvalidAMIID.Malformed"},
-		{name: "no such profile", data: func(*world) change {
+	} {
+		t.Run(test.name, test.check)
+	}
+}
+
+func TestFleetErrorsOfTemplates(t *testing.T) {
+	nics := func(n ...ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) templateChange {
+		return func(d *ec2types.RequestLaunchTemplateData) { d.NetworkInterfaces = n }
+	}
+	for _, test := range []fleetError{
+		{name: "no such profile", data: func(*world) templateChange {
 			return func(d *ec2types.RequestLaunchTemplateData) {
 				d.IamInstanceProfile = &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("none")}
 			}
 		}, code: "InvalidParameterValue"},
-		{name: "group of another network", data: func(w *world) change {
+		{name: "group of another network", data: func(w *world) templateChange {
 			return func(d *ec2types.RequestLaunchTemplateData) { d.SecurityGroupIds = []string{w.groups[2].id} }
 		}, code: "InvalidParameter"},
-		{name: "no such group", data: func(*world) change {
+		{name: "no such group", data: func(*world) templateChange {
 			return func(d *ec2types.RequestLaunchTemplateData) { d.SecurityGroupIds = []string{"sg-0"} }
 		}, code: "InvalidGroup.NotFound"},
-		{name: "volume smaller than its snapshot", data: func(*world) change {
+		{name: "volume smaller than its snapshot", data: func(*world) templateChange {
 			return func(d *ec2types.RequestLaunchTemplateData) {
 				d.BlockDeviceMappings = []ec2types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(8)}}}
 			}
 		}, code: "InvalidBlockDeviceMapping"},
-		{name: "too many EFAs", data: func(*world) change {
+		{name: "too many EFAs", data: func(*world) templateChange {
 			return nics(ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{DeviceIndex: aws.Int32(0), InterfaceType: aws.String("efa")})
 		}, code: "AttachmentLimitExceeded"},
-		{name: "no such network card", data: func(*world) change {
+		{name: "no such network card", data: func(*world) templateChange {
 			return nics(ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(3)})
 		}, code: "InvalidNetworkCardIndex.Invalid"},
-		{name: "no such placement group", data: func(*world) change {
+		{name: "no such placement group", data: func(*world) templateChange {
 			return func(d *ec2types.RequestLaunchTemplateData) {
 				d.Placement = &ec2types.LaunchTemplatePlacementRequest{GroupName: aws.String("none")}
 			}
 		}, code: "InvalidPlacementGroup.Unknown"},
-		{name: "no such reservation", data: func(*world) change {
+		{name: "no such reservation", data: func(*world) templateChange {
 			return func(d *ec2types.RequestLaunchTemplateData) {
 				d.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String("cr-0")}}
 			}
 		}, code: "InvalidCapacityReservationId.NotFound"},
-		{name: "full reservation", data: func(w *world) change {
+		{name: "full reservation", data: func(w *world) templateChange {
 			id := w.AddReservation(CapacityReservation{Type: "m5.large", Zone: zoneA})
 			return func(d *ec2types.RequestLaunchTemplateData) {
 				d.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: &id}}
 			}
 		}, code: "ReservationCapacityExceeded"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			in(t, test.opts, func(ctx context.Context, w *world) {
-				var data change
-				if test.data != nil {
-					data = test.data(w)
-				}
-				w.template(ctx, "nodes", data)
-				way := w.way("m5.large", zoneA)
-				if test.way != nil {
-					test.way(w, &way)
-				}
-				if test.before != nil {
-					test.before(w)
-				}
-				capacity := onDemandType
-				if test.spot {
-					capacity = spotType
-				}
-				out, err := w.ec2.CreateFleet(ctx, fleetOf(1, capacity, way))
-				w.must(err)
-				switch {
-				case len(out.Errors) != 1:
-					t.Fatalf("len(out.Errors) is %v, want 1, got %+v", len(out.Errors), out.Errors)
-				case *out.Errors[0].ErrorCode != test.code:
-					t.Fatalf("*out.Errors[0].ErrorCode is %v, want %v, got %+v", *out.Errors[0].ErrorCode, test.code, out.Errors)
-				case len(launched(out)) != 0:
-					t.Fatalf("len(launched(out)) is %v, want 0, launched %v", len(launched(out)), launched(out))
-				}
-				if got := out.Errors[0].LaunchTemplateAndOverrides.Overrides; got.InstanceType != way.InstanceType || aws.ToString(got.SubnetId) != aws.ToString(way.SubnetId) {
-					t.Errorf("the error is about %v in %v", got.InstanceType, aws.ToString(got.SubnetId))
-				}
-			})
-		})
+		t.Run(test.name, test.check)
 	}
 }
 

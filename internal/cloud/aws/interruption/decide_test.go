@@ -20,110 +20,125 @@ func TestDecideWithAnyTime(t *testing.T) {
 		3 * time.Minute, 1000 * time.Hour} {
 		d := Decide(Notice{Kind: SpotInterrupted, At: sent.Add(ahead)}, idA, Claim{Name: "a", CapacityType: spot},
 			Rules{Now: sent, Lead: time.Hour})
-		switch {
-		case !d.Replace:
-			t.Errorf("d.Replace is false, a notice %s, in advance: %+v", ahead, d)
-		case d.Deadline.IsZero():
-			t.Errorf("d.Deadline.IsZero() is true, a notice %s, in advance: %+v", ahead, d)
-		case d.Deadline.After(sent.Add(2 * time.Minute)):
-			t.Errorf("d.Deadline.After(sent.Add(2*time.Minute)) is true, a notice %s, in advance: %+v", ahead, d)
+		if !d.Replace {
+			t.Errorf("a notice %s in advance: the claim is not replaced: %+v", ahead, d)
+		}
+		if most := sent.Add(2 * time.Minute); d.Deadline.IsZero() || d.Deadline.After(most) {
+			t.Errorf("a notice %s in advance: the deadline is %v, want one until %v", ahead, d.Deadline, most)
 		}
 	}
 }
 
-func TestDecide(t *testing.T) {
-	now := sent.Add(3 * time.Second)
-	claim := Claim{Name: "web-1", UID: "uid-1", Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
-	onDemand := claim
-	onDemand.CapacityType = "on-demand"
-	reserved := claim
-	reserved.CapacityType, reserved.ReservationID = "reserved", "cr-1"
-	with := func(change func(*Claim)) Claim {
-		c := claim
-		change(&c)
-		return c
+// received is the time at which TestDecide gets its notices.
+var received = sent.Add(3 * time.Second)
+
+// claimWith returns a claim of a spot instance, changed.
+func claimWith(change func(*Claim)) Claim {
+	c := Claim{Name: "web-1", UID: "uid-1", Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
+	change(&c)
+	return c
+}
+
+func onDemand(c *Claim) { c.CapacityType = "on-demand" }
+
+// decision is a notice about a claim, and the wanted decision.
+type decision struct {
+	notice  Notice
+	claim   Claim
+	replace bool
+	until   time.Time
+	sold    *Offering
+	events  []string
+}
+
+func (c decision) check(t *testing.T) {
+	d := Decide(c.notice, idA, c.claim, Rules{Now: received, Lead: 48 * time.Hour})
+	if d.Replace != c.replace {
+		t.Errorf("replace is %t, want %t", d.Replace, c.replace)
 	}
+	if !d.Deadline.Equal(c.until) {
+		t.Errorf("the deadline is %v, want %v", d.Deadline, c.until)
+	}
+	if idle := !c.replace && c.until.IsZero(); d.Idle() != idle {
+		t.Errorf("idle is %t, want %t", d.Idle(), idle)
+	}
+	if diff := cmp.Diff(c.sold, d.SoldOut); diff != "" {
+		t.Errorf("unavailable -want +got:\n%s", diff)
+	}
+	var events []string
+	for _, e := range d.Events {
+		if e.Warning {
+			e.Reason += "!"
+		}
+		events = append(events, e.Reason)
+	}
+	if diff := cmp.Diff(c.events, events); diff != "" {
+		t.Errorf("events -want +got:\n%s", diff)
+	}
+}
+
+func TestDecideAboutInterruptions(t *testing.T) {
 	minute, hour := time.Minute, time.Hour
+	claim := claimWith(func(*Claim) {})
+	reserved := claimWith(func(c *Claim) { c.CapacityType, c.ReservationID = "reserved", "cr-1" })
 	taken := Notice{Kind: SpotInterrupted, Sent: sent, At: sent.Add(2 * time.Minute)}
 	sold := &Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"}
-	retired := func(at time.Time) Notice {
-		return Notice{Kind: ScheduledChange, Sent: sent, At: at, What: "instance-retirement"}
-	}
-	for name, test := range map[string]struct {
-		notice  Notice
-		claim   Claim
-		replace bool
-		until   time.Time
-		sold    *Offering
-		events  []string
-	}{
+	for name, test := range map[string]decision{
 		"spot": {taken, claim, true, taken.At, sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, by a clock that is ahead": {Notice{Kind: SpotInterrupted, At: now.Add(time.Hour)}, claim, true,
-			now.Add(2 * time.Minute), sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, without a time": {Notice{Kind: SpotInterrupted}, claim, true, now.Add(2 * time.Minute),
+		"spot, by a clock that is ahead": {Notice{Kind: SpotInterrupted, At: received.Add(time.Hour)}, claim, true,
+			received.Add(2 * time.Minute), sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, without a time": {Notice{Kind: SpotInterrupted}, claim, true, received.Add(2 * time.Minute),
 			sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, of a claim that is not": {taken, onDemand, true, taken.At, nil, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, of a claim that goes already": {taken, with(func(c *Claim) { c.Deleting = true }), false, taken.At,
+		"spot, of a claim that is not": {taken, claimWith(onDemand), true, taken.At, nil, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
+		"spot, of a claim that goes already": {taken, claimWith(func(c *Claim) { c.Deleting = true }), false, taken.At,
 			sold, []string{"SpotInterrupted!"}},
-		"spot, of a claim that ends sooner": {taken, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(time.Minute) }),
+		"spot, of a claim that ends sooner": {taken, claimWith(func(c *Claim) { c.Deleting, c.Deadline = true, received.Add(time.Minute) }),
 			false, time.Time{}, sold, []string{"SpotInterrupted!"}},
-		"spot, of a claim that ends later": {taken, with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(time.Hour) }),
+		"spot, of a claim that ends later": {taken, claimWith(func(c *Claim) { c.Deleting, c.Deadline = true, received.Add(time.Hour) }),
 			false, taken.At, sold, []string{"SpotInterrupted!"}},
-		"spot, and a grace period within it": {taken, with(func(c *Claim) { c.Grace = &minute }), true, time.Time{},
+		"spot, and a grace period within it": {taken, claimWith(func(c *Claim) { c.Grace = &minute }), true, time.Time{},
 			sold, []string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
-		"spot, and a grace period beyond it": {taken, with(func(c *Claim) { c.Grace = &hour }), true, taken.At, sold,
+		"spot, and a grace period beyond it": {taken, claimWith(func(c *Claim) { c.Grace = &hour }), true, taken.At, sold,
 			[]string{"SpotInterrupted!", "TerminatingOnInterruption!"}},
 		"reservation": {Notice{Kind: ReservationInterrupted, At: taken.At}, reserved, true,
 			taken.At, &Offering{"m5.large", "us-east-1a", "reserved", "cr-1"},
 			[]string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
-		"reservation, of a claim without one": {Notice{Kind: ReservationInterrupted, At: taken.At}, onDemand, true,
+		"reservation, of a claim without one": {Notice{Kind: ReservationInterrupted, At: taken.At}, claimWith(onDemand), true,
 			taken.At, nil, []string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
 		"recommendation": {Notice{Kind: RebalanceRecommendation}, claim, false, time.Time{}, nil,
 			[]string{"SpotRebalanceRecommendation"}},
-		"stopped": {Notice{Kind: InstanceStopped, At: sent, What: "stopping"}, onDemand,
+	} {
+		t.Run(name, test.check)
+	}
+}
+
+func TestDecideAboutStates(t *testing.T) {
+	claim := claimWith(onDemand)
+	retired := func(at time.Time) Notice {
+		return Notice{Kind: ScheduledChange, Sent: sent, At: at, What: "instance-retirement"}
+	}
+	for name, test := range map[string]decision{
+		"stopped": {Notice{Kind: InstanceStopped, At: sent, What: "stopping"}, claim,
 			true, time.Time{}, nil, []string{"InstanceStopping!", "TerminatingOnInterruption!"}},
 		"terminated": {Notice{Kind: InstanceTerminated, At: sent, What: "terminated"},
-			onDemand, true, time.Time{}, nil, []string{"InstanceTerminating!", "TerminatingOnInterruption!"}},
-		"terminated by us": {Notice{Kind: InstanceTerminated, At: sent}, with(func(c *Claim) { c.Deleting = true }),
+			claim, true, time.Time{}, nil, []string{"InstanceTerminating!", "TerminatingOnInterruption!"}},
+		"terminated by us": {Notice{Kind: InstanceTerminated, At: sent}, claimWith(func(c *Claim) { c.Deleting = true }),
 			false, time.Time{}, nil, []string{"InstanceTerminating!"}},
-		"retired soon": {retired(now.Add(48 * time.Hour)), onDemand, true, now.Add(48 * time.Hour),
+		"retired soon": {retired(received.Add(48 * time.Hour)), claim, true, received.Add(48 * time.Hour),
 			nil, []string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"retired in two weeks": {retired(now.Add(14 * 24 * time.Hour)), onDemand, false, time.Time{},
+		"retired in two weeks": {retired(received.Add(14 * 24 * time.Hour)), claim, false, time.Time{},
 			nil, []string{"InstanceUnhealthy"}},
-		"retired some time": {retired(time.Time{}), onDemand, true, time.Time{}, nil,
+		"retired some time": {retired(time.Time{}), claim, true, time.Time{}, nil,
 			[]string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"retired, and late": {retired(now.Add(-time.Hour)), onDemand, true, time.Time{}, nil,
+		"retired, and late": {retired(received.Add(-time.Hour)), claim, true, time.Time{}, nil,
 			[]string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
-		"a check that fails": {Notice{Kind: SystemStatus}, onDemand, true, now, nil,
+		"a check that fails": {Notice{Kind: SystemStatus}, claim, true, received, nil,
 			[]string{"InstanceUnhealthy!", "TerminatingOnInterruption!"}},
 		"a check that fails, seen again": {Notice{Kind: InstanceStatus},
-			with(func(c *Claim) { c.Deleting, c.Deadline = true, now.Add(-time.Minute) }), false, time.Time{}, nil, []string{"InstanceUnhealthy!"}},
-		"nothing": {Notice{Kind: NoOp}, claim, false, time.Time{}, nil, nil},
+			claimWith(func(c *Claim) { c.Deleting, c.Deadline = true, received.Add(-time.Minute) }), false, time.Time{}, nil, []string{"InstanceUnhealthy!"}},
+		"nothing": {Notice{Kind: NoOp}, claimWith(func(*Claim) {}), false, time.Time{}, nil, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := Decide(test.notice, idA, test.claim, Rules{Now: now, Lead: 48 * time.Hour})
-			switch {
-			case d.Replace != test.replace:
-				t.Errorf("d.Replace is %v, want %v", d.Replace, test.replace)
-			case !d.Deadline.Equal(test.until):
-				t.Errorf("d.Deadline.Equal(test.until) is false, by %v, by %v", d.Deadline, test.until)
-			case d.Idle() != (!test.replace && test.until.IsZero()):
-				t.Errorf("d.Idle() is %v, want %v, want %v, by %v", d.Idle(), (!test.replace && test.until.IsZero()), test.replace, test.until)
-			}
-			if diff := cmp.Diff(test.sold, d.SoldOut); diff != "" {
-				t.Errorf("unavailable -want +got:\n%s", diff)
-			}
-			var events []string
-			for _, e := range d.Events {
-				if e.Warning {
-					e.Reason += "!"
-				}
-				events = append(events, e.Reason)
-			}
-			if diff := cmp.Diff(test.events, events); diff != "" {
-				t.Errorf("events -want +got:\n%s", diff)
-			}
-		})
+		t.Run(name, test.check)
 	}
 }
 
