@@ -122,7 +122,7 @@ func TestUnreadyClassIsNoFailure(t *testing.T) {
 	s.Saw(poolAt(t, "new", "1", "1"))
 	s.Saw(poolAt(t, "broken", "2", "2"))
 	eventually(t, "both pools say why not", func() bool {
-		return strings.Contains(blockedBy(s, "new"), "looked at") && strings.Contains(blockedBy(s, "broken"), "throttled")
+		return strings.Contains(blockedBy(s, "new"), "has not been checked yet") && strings.Contains(blockedBy(s, "broken"), "throttled")
 	})
 	mutex.Lock()
 	defer mutex.Unlock()
