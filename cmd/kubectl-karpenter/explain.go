@@ -25,6 +25,7 @@ func newExplainCommand() *cobra.Command {
 		// An argument that is not a kind is a name, or an error of its own. Its flags are those of the kind.
 		DisableFlagParsing: true,
 		RunE:               explainNamed,
+		ValidArgsFunction:  completeKind,
 	}
 	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand())
 	for _, w := range workloads {
@@ -40,12 +41,10 @@ func explainNamed(command *cobra.Command, arguments []string) error {
 	}
 	for i, argument := range arguments {
 		kind, name, both := strings.Cut(argument, "/")
-		kind, _, _ = strings.Cut(kind, ".") // kubectl get -o name prints nodepool.karpenter.sh/default
-		at := slices.IndexFunc(command.Commands(), func(c *cobra.Command) bool { return c.Name() == kind || c.HasAlias(kind) })
-		if !both || at < 0 {
+		of := kindNamed(command, kind)
+		if !both || of == nil {
 			continue
 		}
-		of := command.Commands()[at]
 		of.SetContext(command.Context())
 		if err := of.ParseFlags(slices.Concat(arguments[:i], []string{name}, arguments[i+1:])); err != nil {
 			return command.Root().FlagErrorFunc()(of, err)
@@ -61,6 +60,16 @@ func explainNamed(command *cobra.Command, arguments []string) error {
 	}
 	kind, _, _ := strings.Cut(what, "/")
 	return cli.UsageErrorf("%q is not known, want pod, node, pool or a workload%s", kind, cli.DidYouMean(kind, kindsOf(command)))
+}
+
+// kindNamed returns the command of a kind; nil if there is none.
+func kindNamed(command *cobra.Command, kind string) *cobra.Command {
+	kind, _, _ = strings.Cut(kind, ".") // kubectl get -o name prints nodepool.karpenter.sh/default
+	at := slices.IndexFunc(command.Commands(), func(c *cobra.Command) bool { return c.Name() == kind || c.HasAlias(kind) })
+	if at < 0 {
+		return nil
+	}
+	return command.Commands()[at]
 }
 
 // kindsOf returns all names of the kinds that can be explained.
@@ -118,6 +127,7 @@ Without a name, all pending pods of the namespace are explained, or with --all-n
 with the same result share a paragraph.`,
 		Example: "  kubectl karpenter explain pod default/web-0\n  kubectl karpenter explain pod web-0 -n shop -o json\n" +
 			"  kubectl karpenter explain pod/web-0\n  kubectl karpenter explain pods -A\n  kubectl karpenter explain deploy/web",
+		ValidArgsFunction: completePod,
 		Args: func(command *cobra.Command, arguments []string) error {
 			if len(arguments) == 0 {
 				return nil
@@ -160,6 +170,8 @@ func newExplainWorkloadCommand(kind string, aliases []string) *cobra.Command {
 		Long:    "Explains the pending pods of a " + kind + ", as `kubectl karpenter explain pod` explains one. Nothing is changed.",
 		Example: "  kubectl karpenter explain " + aliases[len(aliases)-1] + "/web -n shop",
 		Args:    oneName("the name of the " + kind),
+
+		ValidArgsFunction: completeName(kind),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			e.progress = command.ErrOrStderr()
 			return e.runPods(command.Context(), kind, bareName(command, arguments[0]), command.OutOrStdout())
@@ -239,7 +251,10 @@ func newExplainNodeCommand() *cobra.Command {
 	return newDisruptExplanation("the node", (*explanation).runNode, &cobra.Command{
 		Use:     "node NAME",
 		Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims", "nc"},
-		Short:   "Explain why a node of a live cluster is kept or removed",
+
+		ValidArgsFunction: completeName("Node", "NodeClaim"),
+
+		Short: "Explain why a node of a live cluster is kept or removed",
 		Long: `Reads the cluster once, decides as the controller would, and prints what happens to one node, given by its own name or
 that of its NodeClaim: the command that removes it and why, or which pod, PodDisruptionBudget, budget, policy or price
 keeps it, when that could change, and what removing only this node would save. Nothing is changed.`,
@@ -280,7 +295,10 @@ func newExplainPoolCommand() *cobra.Command {
 	return newDisruptExplanation("the pool", (*explanation).runPool, &cobra.Command{
 		Use:     "pool NAME",
 		Aliases: []string{"pools", "nodepool", "nodepools", "np"},
-		Short:   "Explain what a pool costs, what its budgets allow, and why its nodes are kept",
+
+		ValidArgsFunction: completeName("NodePool"),
+
+		Short: "Explain what a pool costs, what its budgets allow, and why its nodes are kept",
 		Long: `Reads the cluster once, decides as the controller would, and prints for one NodePool what its nodes cost and the lower
 bound of that cost, what its budgets allow now and when that changes, which nodes have drifted or are due for renewal,
 which commands are in progress, and why the other nodes are kept. Nothing is changed.`,

@@ -60,6 +60,8 @@ func newRootCommand() *cobra.Command {
 		newSimulateCommand(),
 		newTopCommand(),
 	)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	addCompletion(root)
 	return root
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -108,7 +109,8 @@ func liveKinds() meta.RESTMapper {
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange", "Event")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace", "PersistentVolume")
-	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "ReplicaSet", "StatefulSet")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
+	add(batchv1.SchemeGroupVersion, meta.RESTScopeNamespace, "CronJob", "Job")
 	add(storagev1.SchemeGroupVersion, meta.RESTScopeRoot, "StorageClass", "CSINode")
 	add(nodev1.SchemeGroupVersion, meta.RESTScopeRoot, "RuntimeClass")
 	add(schedulingv1.SchemeGroupVersion, meta.RESTScopeRoot, "PriorityClass")
