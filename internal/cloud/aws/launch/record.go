@@ -17,9 +17,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// AnnotationFleetLaunch, on a claim, describes the fleet launch that the claim is part of: a Record as JSON. It is
-// written before CreateFleet is called. On the coordinator it also holds the CreateFleet requests for an hour, so that
-// every process sends the same ones.
+// AnnotationFleetLaunch describes the fleet launch that a claim is part of: a Record as JSON. It is written before
+// CreateFleet is called. On the coordinator it also holds the CreateFleet requests for an hour, so that every process
+// sends the same ones.
 const AnnotationFleetLaunch = karpv1.OwnAnnotationPrefix + "purchase"
 
 // Tags of instances. TagFleetLaunch is the token of the fleet launch that the instance came from. TagIndexes has the
