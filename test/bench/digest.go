@@ -105,7 +105,8 @@ func digestsOf(binary, name string, seed int) ([]string, error) {
 	return lines, nil
 }
 
-// answerHash returns the hash of what simulate answers, without its statistics.
+// answerHash returns the hash of what simulate answers, without its statistics and without messages, whose wording may
+// change.
 func answerHash(binary, folder string, mode []string) (string, error) {
 	text, _, err := child(1, binary, append([]string{"simulate", "-f", folder, "-o", "json"}, mode...)...)
 	if err != nil {
@@ -118,9 +119,25 @@ func answerHash(binary, folder string, mode []string) (string, error) {
 		return "", err
 	}
 	delete(fields, "stats")
+	withoutMessages(fields)
 	canonical, err := json.Marshal(fields) // the keys of maps are sorted
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(canonical))[:16], nil
+}
+
+// withoutMessages removes the members named message from a decoded JSON value, at any depth.
+func withoutMessages(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		delete(value, "message")
+		for _, member := range value {
+			withoutMessages(member)
+		}
+	case []any:
+		for _, element := range value {
+			withoutMessages(element)
+		}
+	}
 }
