@@ -27,7 +27,7 @@ func TestOldNames(t *testing.T) {
 	await(t, patience, "one pod to be told today's names", func(ctx context.Context) error {
 		missing := []error{}
 		for _, pod := range pods {
-			err := s.says(pod, "OldName", "karpenter.sh/provisioner-name, which is karpenter.sh/nodepool now", "node.k8s.aws/capacity-type")(ctx)
+			err := s.says(pod, "OldName", "karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool", "node.k8s.aws/capacity-type")(ctx)
 			if err == nil {
 				return nil
 			}
