@@ -159,7 +159,7 @@ func (s *search) again(changes []*change) (rest []*model.Node) {
 	for len(changes) > 0 {
 		c := changes[0]
 		changes = changes[1:]
-		o := s.without(c.nodes, s.closed)
+		o := s.withoutRelaunch(c.nodes, s.closed)
 		parts := s.changes(o)
 		switch {
 		case len(o.homeless) == 0 && len(parts) > 1:

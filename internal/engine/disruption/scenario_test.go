@@ -27,11 +27,11 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 
 // TestScenarios reads testdata/*.txtar. A file begins with a sentence that states what it shows; "world" has lines of
 //
-//	type NAME cpu=N price=USD [spot=USD]
+//	type NAME cpu=N price=USD [spot=USD] [zone=Z]..., in zone z without
 //	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD]
-//	     [cpu-limit=N] [max-spot-share=N]
-//	node NAME pool=P type=T [spot] [notready] [bought=D], launched D ago by a consolidation
-//	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating]
+//	     [cpu-limit=N] [node-limit=N] [max-spot-share=N] [zone=Z]
+//	node NAME pool=P type=T [spot] [notready] [bought=D] [zone=Z], launched D ago by a consolidation
+//	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating] [spread], over zones with a maxSkew of 1
 //	pdb NAME allowed=N        for all pods
 //
 // that are run twice, the second time shuffled; "plan" is the proposal and the reasons that keep the other nodes.
@@ -176,10 +176,20 @@ func worldOf(t *testing.T, text string) *fleet {
 func typeOf(t *testing.T, name string, has said) model.InstanceType {
 	cpu := int64(1000 * has.number(t, "cpu"))
 	amounts := []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: 110}}
-	k := model.InstanceType{Name: name, Capacity: amounts, Allocatable: amounts, Requirements: []label.Requirement{in(model.LabelType, name)},
-		Offerings: []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: int64(model.Nano * has.number(t, "price")), Available: true}}}
-	if has.has("spot") {
-		k.Offerings = append(k.Offerings, model.Offering{Zone: "z", CapacityType: "spot", Price: int64(model.Nano * has.number(t, "spot")), Available: true})
+	k := model.InstanceType{Name: name, Capacity: amounts, Allocatable: amounts, Requirements: []label.Requirement{in(model.LabelType, name)}}
+	zones := has["zone"]
+	if len(zones) == 0 {
+		zones = []string{"z"}
+	}
+	offer := func(zone, capacityType, price string) {
+		k.Offerings = append(k.Offerings,
+			model.Offering{Zone: zone, CapacityType: capacityType, Price: int64(model.Nano * has.number(t, price)), Available: true})
+	}
+	for _, zone := range zones {
+		offer(zone, "on-demand", "price")
+		if has.has("spot") {
+			offer(zone, "spot", "spot")
+		}
 	}
 	return k
 }
@@ -187,6 +197,9 @@ func typeOf(t *testing.T, name string, has said) model.InstanceType {
 func poolOf(t *testing.T, line, name string, has said) model.PoolSpec {
 	p := pool(t, name, map[string]string{"policy": has.text("policy"), "after": has.span(t, "after").String(), "budget": joined(has["budget"])})
 	p.Requirements = []label.Requirement{in(model.LabelPool, name)}
+	if has.has("zone") {
+		p.Requirements = append(p.Requirements, in(model.LabelZone, has["zone"]...))
+	}
 	p.MaxSpotShare = int64(has.number(t, "max-spot-share"))
 	p.NodePrice, p.Payback = -1, has.span(t, "payback")
 	if has.has("move-price") {
@@ -196,6 +209,9 @@ func poolOf(t *testing.T, line, name string, has said) model.PoolSpec {
 	}
 	if has.has("cpu-limit") {
 		p.Limits = []quantity.Amount{{Name: "cpu", Value: int64(1000 * has.number(t, "cpu-limit"))}}
+	}
+	if has.has("node-limit") {
+		p.Limits = append(p.Limits, quantity.Amount{Name: model.ResourceNodes, Value: int64(has.number(t, "node-limit"))})
 	}
 	if p.Policy == "" {
 		t.Fatalf("no policy: %s", line)
@@ -219,6 +235,9 @@ func nodeOf(t *testing.T, name string, has said, c *model.Catalogue) model.NodeS
 	if has.has("spot") {
 		n.Labels[model.LabelCapacityType] = "spot"
 	}
+	if has.has("zone") {
+		n.Labels[model.LabelZone] = has.text("zone")
+	}
 	if n.Replacement = has.has("bought"); n.Replacement {
 		n.InitializedAt = noon.Add(-has.span(t, "bought"))
 	}
@@ -239,6 +258,11 @@ func podOf(t *testing.T, name string, has said) model.PodSpec {
 	}
 	if has.has("protected") {
 		p.ProtectedUntil = noon.Add(has.span(t, "protected"))
+	}
+	if has.has("spread") {
+		p.Labels = map[string]string{"app": "spread"}
+		p.Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1,
+			Selector: model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{in("app", "spread")}}}}
 	}
 	return p
 }

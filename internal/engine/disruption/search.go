@@ -325,7 +325,7 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 			drop(slices.Clone(nodes))
 			break
 		}
-		o := s.without(nodes, s.closed)
+		o := s.withoutRelaunch(nodes, s.closed)
 		if len(o.homeless) > 0 {
 			drop(nodesOf(o.homeless))
 			continue
@@ -412,7 +412,7 @@ func (s *search) singles(nodes []*model.Node) {
 		if len(now) == 0 {
 			continue
 		}
-		o := s.without(now, s.closed)
+		o := s.withoutRelaunch(now, s.closed)
 		if len(o.homeless) > 0 {
 			s.keep(n, homelessVerdict(n, o))
 			continue

@@ -20,7 +20,7 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 	if n.Price <= 0 {
 		return plan.Command{}, plan.Verdict{Code: plan.PriceUnknown, Node: name}
 	}
-	o := w.without([]*model.Node{n}, w.unsettled)
+	o := w.withoutRelaunch([]*model.Node{n}, w.unsettled)
 	if len(o.homeless) > 0 {
 		return plan.Command{}, homelessVerdict(n, o)
 	}

@@ -25,6 +25,9 @@ type world struct {
 	proposed []plan.Command
 	// young holds the nodes to which no pod is moved, see unsettled; nil until first used.
 	young map[string]bool
+	// leaving holds the nodes that count against the limits of their pools and are removed by commands in progress and
+	// by changes of this run.
+	leaving []*model.Node
 	// moving holds the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
 	// cache is that of the last what-if.
@@ -52,6 +55,9 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
 		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
+	}
+	for _, name := range names {
+		w.leaving = append(w.leaving, snap.Node(name))
 	}
 	w.work = p.Work
 	w.bought = p.Claims
@@ -112,11 +118,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 			o.homeless = append(o.homeless, stranded{p, n})
 		}
 	}
-	opts := w.opts.Placement
-	opts.Closed, opts.Moving, opts.DecidedClaims = closed, w.moving, w.bought
-	p, cache := placement.ScheduleCached(what, opts, w.cache)
-	w.cache = cache
-	w.work += p.Work
+	p := w.schedule(what, closed)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
 			if n := origin[pod]; n != nil && pod.Rejected == nil {
@@ -126,6 +128,16 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 	}
 	o.claims, o.seats = p.Claims, seatings(p)
 	return o
+}
+
+// schedule places the pods of a what-if, without moving pods to the closed nodes.
+func (w *world) schedule(what *model.Snapshot, closed func(*model.Node) bool) *plan.Provision {
+	opts := w.opts.Placement
+	opts.Closed, opts.Moving, opts.DecidedClaims = closed, w.moving, w.bought
+	p, cache := placement.ScheduleCached(what, opts, w.cache)
+	w.cache = cache
+	w.work += p.Work
+	return p
 }
 
 // origins returns the current node of each pod that would have to move.
@@ -149,6 +161,7 @@ func (w *world) apply(c *change) {
 		names[i] = n.Name
 	}
 	w.moving = append(w.moving, w.movingOf(c))
+	w.leaving = append(w.leaving[:len(w.leaving):len(w.leaving)], c.nodes...)
 	pools := w.snap.Pools
 	w.snap = w.snap.Without(names...).Bound(c.seats)
 	w.snap.Groups, w.snap.Rejected = nil, nil

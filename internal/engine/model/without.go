@@ -31,7 +31,7 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 			}
 		}
 	}
-	what.Pools = s.poolsWithout(gone)
+	what.Pools = s.PoolsWithout(gone)
 	what.Groups = s.groupsWith(leaving)
 	slices.SortFunc(gone, compareNames)
 	what.named = cutOut(s.named, gone, compareNames)
@@ -65,8 +65,9 @@ func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
 	return append(rest, list...)
 }
 
-// poolsWithout copies the pools whose usage decreases when the nodes are removed.
-func (s *Snapshot) poolsWithout(gone []*Node) []*Pool {
+// PoolsWithout returns the pools with the usage that they have when the nodes are removed. Nodes that are being deleted
+// are not part of the usage.
+func (s *Snapshot) PoolsWithout(gone []*Node) []*Pool {
 	pools := slices.Clone(s.Pools)
 	copied := map[string]*Pool{}
 	for _, n := range gone {

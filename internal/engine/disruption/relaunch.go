@@ -1,0 +1,85 @@
+package disruption
+
+import (
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// A removal frees a part of its pool's limits, and provisioning may launch a node within that part for the pods that
+// the removal moves. While the candidates exist, they count against the limits: a replacement must fit beside them. A
+// what-if with these limits may place pods on existing nodes only because the pool cannot launch a node. For example,
+// pods are spread over zones, the pool of one zone is limited to one node, and that node is the candidate: the what-if
+// places its pods in other zones, but as soon as the node is being deleted, provisioning launches another one in its
+// zone. Such a command saves nothing, and the next pass proposes it again for the new node.
+
+// withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits cannot run
+// elsewhere.
+func (w *world) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
+	o := w.without(nodes, closed)
+	if len(o.homeless) == 0 {
+		o.homeless = w.relaunched(o, closed)
+	}
+	return o
+}
+
+// relaunched returns the pods of the outcome for which provisioning would launch more nodes than the outcome has, once
+// its nodes and those of other removals do not count against the limits any more. It runs a what-if if the limits are
+// tight.
+func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded {
+	gone := slices.Concat(w.leaving, o.nodes)
+	if !slices.ContainsFunc(gone, func(n *model.Node) bool { return w.tight(n.Pool, o.claims) }) {
+		return nil
+	}
+	names := make([]string, len(o.nodes))
+	for i, n := range o.nodes {
+		names[i] = n.Name
+	}
+	what := w.snap.Without(names...)
+	what.Pools = w.snap.PoolsWithout(gone)
+	p := w.schedule(what, closed)
+	if len(p.Claims) <= len(o.claims) {
+		return nil
+	}
+	seated := map[*model.Pod]bool{}
+	for _, s := range o.seats {
+		for _, pod := range s.Pods {
+			seated[pod] = true
+		}
+	}
+	origin := w.origins(o.nodes)
+	var again []stranded
+	for i := range p.Claims {
+		for _, pod := range p.Claims[i].Pods {
+			if n := origin[pod]; n != nil && seated[pod] {
+				again = append(again, stranded{pod, n})
+			}
+		}
+	}
+	return again
+}
+
+// tight reports whether the limits of a pool, with the usage of the claims, do not suffice for another node of each
+// of its types.
+func (w *world) tight(name string, claims []plan.NewClaim) bool {
+	at := slices.IndexFunc(w.snap.Pools, func(p *model.Pool) bool { return p.Name == name })
+	if at < 0 || w.snap.Pools[at].Types == nil {
+		return false
+	}
+	pool := charged(w.snap.Pools, claims)[at]
+	if pool.NodeLimit != model.NoLimit && int64(pool.Nodes) >= pool.NodeLimit {
+		return true
+	}
+	var most quantity.Vector
+	for t := range pool.Eligible.All() {
+		most = most.Raise(pool.Types.Total[t])
+	}
+	for r, limit := range pool.Limit {
+		if limit != model.NoLimit && pool.Used.At(quantity.Resource(r))+most.At(quantity.Resource(r)) > limit {
+			return true
+		}
+	}
+	return false
+}
