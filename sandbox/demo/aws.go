@@ -110,7 +110,7 @@ func (d *demo) interruptHalf(ctx context.Context) error {
 	taken := alive[:(len(alive)+1)/2]
 	fmt.Fprintf(d.out, "\nInterruption: EC2 takes back %d of %s, and says so two minutes ahead\n\n", len(taken),
 		cli.Plural(len(alive), "spot instance"))
-	before, bought := len(d.claimsNow()), d.history.count(claimCreated)
+	before, launched := len(d.claimsNow()), d.history.count(claimCreated)
 	began := time.Now()
 	d.scaled = began
 	machines := map[string]bool{}
@@ -132,7 +132,7 @@ func (d *demo) interruptHalf(ctx context.Context) error {
 	d.printTimeline(d.rowsSince(began, claimDeleting, claimCreated, claimInitialized, podGone, podRunning, nodeGone))
 	fmt.Fprintf(d.out, "\n  All pods ran elsewhere %.1f s after the notice, %.1f s before the machines would have been taken; "+
 		"%d of %d claims were launched for it.\n",
-		time.Since(began).Seconds(), (noticeAhead - time.Since(began)).Seconds(), d.history.count(claimCreated)-bought, before)
+		time.Since(began).Seconds(), (noticeAhead - time.Since(began)).Seconds(), d.history.count(claimCreated)-launched, before)
 	_, err = d.printBill("The bill after the interruption")
 	return err
 }

@@ -148,7 +148,7 @@ func (d *demo) markEverySecond(ctx context.Context) error {
 // printPlan opens the budgets and at once prints all steps until the fleet is stable.
 func (d *demo) printPlan(ctx context.Context) error {
 	// The launches of the last wave must have passed their payback time, or the plan would exclude them.
-	err := d.awaitAnswer(ctx, time.Minute, "the last purchases to pay back", func(now *disruptAnswer) (bool, string) {
+	err := d.awaitAnswer(ctx, time.Minute, "the last launches to pay back", func(now *disruptAnswer) (bool, string) {
 		waiting := now.waiting()
 		return waiting == 0, cli.Plural(waiting, "node") + " kept for a while"
 	})
@@ -286,7 +286,7 @@ func (d *demo) judge(pods int, before, after float64) error {
 
 // printSteps prints the steps in their order. Steps that are alike share a line.
 func (d *demo) printSteps(answer *disruptAnswer) {
-	what, price := d.purchases()
+	what, price := d.offerings()
 	printSteps(d.out, answer, what, price)
 }
 
@@ -331,13 +331,13 @@ func lineOf(lines []string, i int) string {
 	return ""
 }
 
-// purchases returns the types and prices of the fleet's nodes, by name.
-func (d *demo) purchases() (what map[string]string, price map[string]float64) {
+// offerings returns the types and prices of the fleet's nodes, by name.
+func (d *demo) offerings() (what map[string]string, price map[string]float64) {
 	_, claims, _ := d.history.present()
 	what, price = map[string]string{}, map[string]float64{}
 	prices := d.offeringPrices()
 	for _, claim := range claims {
-		key := purchase{claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[karpv1.LabelCapacityType],
+		key := offering{claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[karpv1.LabelCapacityType],
 			claim.Labels[corev1.LabelTopologyZone]}
 		what[claim.Status.NodeName], price[claim.Status.NodeName] = key.instanceType+" "+key.capacityType, prices[key]
 	}
@@ -354,7 +354,7 @@ func kinds[T any](nodes []T, about func(T) (string, float64)) string {
 	}
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s %.4f", counts[what], cmp.Or(what, "bought by an earlier step"), sums[what]))
+		parts = append(parts, fmt.Sprintf("%d %s %.4f", counts[what], cmp.Or(what, "launched in an earlier step"), sums[what]))
 	}
 	return cmp.Or(strings.Join(parts, "\n"), "-")
 }

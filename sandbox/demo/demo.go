@@ -50,10 +50,10 @@ func NewCommand(dataDir, service string) *cobra.Command {
 	options := demoOptions{service: service}
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch pods get nodes, and the nodes leave again, on a control plane of its own",
+		Short: "Watch pods get nodes, and nodes removed again, on a control plane of its own",
 		Long: `Start a real Kubernetes control plane on this machine with simulated kubelets, and
 the controller; scale a Deployment from nothing to many pods; tell when
-each step happened and what the nodes cost; scale down and watch the nodes leave;
+each step happened and what the nodes cost; scale down and watch the nodes go;
 stop everything. No network and no cloud is needed.
 
 The story consolidation is another one: a mixed fleet of 60 nodes loses half of its

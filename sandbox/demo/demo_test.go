@@ -116,10 +116,10 @@ func TestBill(t *testing.T) {
 	want := `
 The bill
 
-  type               bought   zone          nodes   pods   CPU used   memory used   USD/hour
-  c-2x-amd64-linux   spot     test-zone-a   2       1      25%        25%           0.0760
-  c-4x-amd64-linux   spot     test-zone-b   1       0      0%         0%            0.0760
-  total                                     3       1      17%        17%           0.1520
+  type               capacity   zone          nodes   pods   CPU used   memory used   USD/hour
+  c-2x-amd64-linux   spot       test-zone-a   2       1      25%        25%           0.0760
+  c-4x-amd64-linux   spot       test-zone-b   1       0      0%         0%            0.0760
+  total                                       3       1      17%        17%           0.1520
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("bill (-want +got):\n%s", diff)

@@ -112,10 +112,10 @@ func (d *demo) agreement() string {
 		"  planned for them, the others to one that was ready sooner and had room left.", made, kept)
 }
 
-// purchase identifies a line of the bill: identical machines.
-type purchase struct{ instanceType, capacityType, zone string }
+// offering identifies a line of the bill: identical machines.
+type offering struct{ instanceType, capacityType, zone string }
 
-type purchaseSum struct {
+type offeringUse struct {
 	nodes, pods        int
 	price              float64 // USD per hour, of all machines
 	cpu, cpuUsed       int64   // millicores
@@ -127,11 +127,11 @@ type purchaseSum struct {
 func (d *demo) printBill(title string) (float64, error) {
 	pods, claims, _ := d.history.present()
 	prices := d.offeringPrices()
-	byNode := map[string]*purchaseSum{}
-	sums := map[purchase]*purchaseSum{}
-	total := &purchaseSum{}
+	byNode := map[string]*offeringUse{}
+	sums := map[offering]*offeringUse{}
+	total := &offeringUse{}
 	for _, claim := range claims {
-		key := purchase{claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[karpv1.LabelCapacityType],
+		key := offering{claim.Labels[corev1.LabelInstanceTypeStable], claim.Labels[karpv1.LabelCapacityType],
 			claim.Labels[corev1.LabelTopologyZone]}
 		price, known := prices[key]
 		if !known {
@@ -139,10 +139,10 @@ func (d *demo) printBill(title string) (float64, error) {
 				key.capacityType, key.zone, claim.Name)
 		}
 		if sums[key] == nil {
-			sums[key] = &purchaseSum{}
+			sums[key] = &offeringUse{}
 		}
 		byNode[claim.Status.NodeName] = sums[key]
-		for _, sum := range []*purchaseSum{sums[key], total} {
+		for _, sum := range []*offeringUse{sums[key], total} {
 			sum.nodes++
 			sum.price += price
 			sum.cpu += claim.Status.Allocatable.Cpu().MilliValue()
@@ -157,11 +157,11 @@ func (d *demo) printBill(title string) (float64, error) {
 		sum.use(pod)
 		total.use(pod)
 	}
-	d.printPurchases(title, sums, total)
+	d.printOfferings(title, sums, total)
 	return total.price, nil
 }
 
-func (s *purchaseSum) use(pod *corev1.Pod) {
+func (s *offeringUse) use(pod *corev1.Pod) {
 	s.pods++
 	for i := range pod.Spec.Containers {
 		requests := pod.Spec.Containers[i].Resources.Requests
@@ -170,43 +170,43 @@ func (s *purchaseSum) use(pod *corev1.Pod) {
 	}
 }
 
-func (d *demo) printPurchases(title string, sums map[purchase]*purchaseSum, total *purchaseSum) {
+func (d *demo) printOfferings(title string, sums map[offering]*offeringUse, total *offeringUse) {
 	fmt.Fprintf(d.out, "\n%s\n", title)
 	fmt.Fprintln(d.out)
 	table := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "  type\tbought\tzone\tnodes\tpods\tCPU used\tmemory used\tUSD/hour")
-	order := func(a, b purchase) int {
+	fmt.Fprintln(table, "  type\tcapacity\tzone\tnodes\tpods\tCPU used\tmemory used\tUSD/hour")
+	order := func(a, b offering) int {
 		return cmp.Or(-cmp.Compare(sums[a].price, sums[b].price), cmp.Compare(a.instanceType, b.instanceType),
 			cmp.Compare(a.zone, b.zone), cmp.Compare(a.capacityType, b.capacityType))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(sums), order) {
-		printPurchase(table, key, sums[key])
+		printOffering(table, key, sums[key])
 	}
 	if len(sums) > 1 {
-		printPurchase(table, purchase{instanceType: "total"}, total)
+		printOffering(table, offering{instanceType: "total"}, total)
 	}
 	_ = table.Flush()
 }
 
-func printPurchase(table *tabwriter.Writer, key purchase, sum *purchaseSum) {
+func printOffering(table *tabwriter.Writer, key offering, sum *offeringUse) {
 	fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%d\t%.0f%%\t%.0f%%\t%.4f\n", key.instanceType, key.capacityType, key.zone, sum.nodes, sum.pods,
 		100*float64(sum.cpuUsed)/float64(max(sum.cpu, 1)), 100*float64(sum.memoryUsed)/float64(max(sum.memory, 1)), sum.price)
 }
 
 // offeringPrices returns the prices of the catalog that the demo's controller uses, or those of the simulated AWS, in
 // USD per hour.
-func (d *demo) offeringPrices() map[purchase]float64 {
-	prices := map[purchase]float64{}
+func (d *demo) offeringPrices() map[offering]float64 {
+	prices := map[offering]float64{}
 	if d.aws != nil {
 		for _, pool := range d.aws.sim.Pools() {
-			prices[purchase{pool.Type, pool.CapacityType, pool.Zone}] = pool.Price
+			prices[offering{pool.Type, pool.CapacityType, pool.Zone}] = pool.Price
 		}
 		return prices
 	}
 	types, _ := kwok.EmbeddedTypes()
 	for i := range types {
 		for _, o := range types[i].Offerings {
-			prices[purchase{types[i].Name, o.CapacityType, o.Zone}] = o.Price
+			prices[offering{types[i].Name, o.CapacityType, o.Zone}] = o.Price
 		}
 	}
 	return prices

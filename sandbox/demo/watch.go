@@ -30,7 +30,7 @@ const (
 	claimCreated     stage = "claims created"
 	claimLaunched    stage = "claims launched"
 	claimRegistered  stage = "claims registered"
-	claimInitialized stage = "claims initialised"
+	claimInitialized stage = "claims initialized"
 	claimDeleting    stage = "claims deleted"
 	claimGone        stage = "claims gone"
 	nodeCordoned     stage = "nodes cordoned"
