@@ -43,12 +43,12 @@ var migrations = []struct {
 	prints    []string // empty: nothing is printed
 	says      []string
 }{
-	{"today's", map[string]string{"a.yaml": todaysPool}, nil, 0, []string{todaysPool}, []string{"1 object, 1 as before"}},
+	{"today's", map[string]string{"a.yaml": todaysPool}, nil, 0, []string{todaysPool}, []string{"1 object, 1 unchanged"}},
 	{"today's, checked", map[string]string{"a.yaml": todaysPool}, []string{"--check"}, 0, nil, nil},
 	{"older", map[string]string{"a.yaml": olderPool}, nil, 0, []string{"apiVersion: karpenter.sh/v1\n", "group: karpenter.k8s.aws"}, []string{"changed", "NodePool default (", "a.yaml: document 1)"}},
 	{"older, checked", map[string]string{"a.yaml": olderPool}, []string{"--check"}, 1, nil, []string{"changed"}},
 	{"a folder, in the order of names", map[string]string{"b.yaml": "# second\n", "a.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}`, "c.txt": "{"}, nil, 0, []string{"first", "---\n# second\n"}, nil},
-	{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a time"}},
+	{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a duration"}},
 	{"an unknown field", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: is not known"}},
 	{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 100 or less"}},
 	{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},

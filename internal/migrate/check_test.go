@@ -78,23 +78,23 @@ var faulty = []struct {
 		[]string{"spec.many: is not known"}},
 
 	// reported once
-	{"time", poolWith("v1", "", "expireAfter: soon\n"+none), []string{`spec.template.spec.expireAfter: is "soon", want a time`}},
+	{"time", poolWith("v1", "", "expireAfter: soon\n"+none), []string{`spec.template.spec.expireAfter: is "soon", want a duration`}},
 	{"amount", poolWith("v1", "limits: {cpu: ten}", none), []string{`spec.limits.cpu: is "ten", want a quantity`}},
 	{"termination", poolWith("v1", "", "terminationGracePeriod: soon\n"+none),
-		[]string{`spec.template.spec.terminationGracePeriod: is "soon", want a time`}},
+		[]string{`spec.template.spec.terminationGracePeriod: is "soon", want a duration`}},
 	{"no class", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {requirements: []}}}\n",
-		[]string{"spec.template.spec.nodeClassRef: is missing"}},
+		[]string{"spec.template.spec.nodeClassRef: is required"}},
 	{"effect of a pool's taint", poolWith("v1", "", "taints: [{key: gpu}]\n"+none),
-		[]string{"spec.template.spec.taints[0].effect: is missing"}},
+		[]string{"spec.template.spec.taints[0].effect: is required"}},
 	{"effect of a Provisioner's taint", provisionerWith("taints: [{key: gpu}]"), nil}, // becomes NoSchedule
 	{"a taint as kubectl has it", provisionerWith("taints: ['gpu=true:NoSchedule']"), nil},
-	{"a taint that is none", provisionerWith("taints: [gpu]"), []string{"spec.taints[0]: is no taint"}},
+	{"a taint that is none", provisionerWith("taints: [gpu]"), []string{"spec.taints[0]: is not a taint"}},
 	{"a taint of lists", provisionerWith("taints: [{key: a, effect: [b]}]"),
-		[]string{"spec.taints[0]: is no taint: its effect must be a text"}},
+		[]string{"spec.taints[0]: is not a taint, want a string as effect"}},
 	{"a pool's taint of lists", poolWith("v1", "", "taints: [{key: a, effect: [b]}]\n"+none),
-		[]string{"spec.template.spec.taints[0]: is no taint: its effect must be a text"}},
+		[]string{"spec.template.spec.taints[0]: is not a taint, want a string as effect"}},
 	{"a list for a template", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: [a]}}\n",
-		[]string{"spec.template.spec.nodeClassRef: is missing", "spec.template.spec: is of type array, want an object"}},
+		[]string{"spec.template.spec.nodeClassRef: is required", "spec.template.spec: is of type array, want an object"}},
 	{"amount of a Provisioner", provisionerWith("limits: {resources: {cpu: '1,000'}}"), []string{"spec.limits.resources.cpu: "}},
 }
 

@@ -349,7 +349,7 @@ func (r *repair) lastApplied() bool {
 		found = take(r.root, "metadata", "annotations", annotation) != nil || found
 	}
 	for _, field := range []string{"labels", "annotations"} {
-		r.textual(at(r.root, "metadata", field), "metadata."+field)
+		r.stringValues(at(r.root, "metadata", field), "metadata."+field)
 	}
 	prune(r.root, "metadata", "annotations")
 	return found

@@ -23,8 +23,8 @@ type repair struct {
 // misplaced is a field at a path that no version has, and its correct path.
 type misplaced struct{ from, to string }
 
-// strays contains misplaced fields of pools.
-var strays = func() []misplaced {
+// misplacedFields are those of pools.
+var misplacedFields = func() []misplaced {
 	list := []misplaced{
 		{"spec.providerRef", "spec.template.spec.nodeClassRef"},
 		{"spec.template.spec.providerRef", "spec.template.spec.nodeClassRef"},
@@ -65,8 +65,8 @@ var strays = func() []misplaced {
 // pool repairs a NodePool.
 func (r *repair) pool() {
 	r.clusterScoped()
-	for _, s := range strays {
-		r.stray(s.from, s.to)
+	for _, field := range misplacedFields {
+		r.move(field.from, field.to)
 	}
 	r.expiry()
 	r.oldTimes()
@@ -76,8 +76,8 @@ func (r *repair) pool() {
 	for _, field := range []string{"taints", "startupTaints"} {
 		r.taints(at(template, "spec", field), "spec.template.spec."+field)
 	}
-	r.textual(at(template, "metadata", "labels"), "spec.template.metadata.labels")
-	r.textual(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
+	r.stringValues(at(template, "metadata", "labels"), "spec.template.metadata.labels")
+	r.stringValues(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
 	r.nodeAnnotations(at(template, "metadata", "annotations"), "spec.template.metadata.annotations")
 	for _, path := range []string{"spec.disruption.consolidateAfter", "spec.disruption.expireAfter",
 		"spec.template.spec.expireAfter", "spec.template.spec.terminationGracePeriod"} {
@@ -91,7 +91,7 @@ func (r *repair) pool() {
 	if spec := at(r.root, "spec", "template", "spec"); spec != nil && spec.Kind == yaml.MappingNode && at(spec, "requirements") == nil {
 		set(spec, sequence(), "requirements")
 		r.anew = true
-		r.note(Repaired, "spec.template.spec.requirements", "must be there, also without a member")
+		r.note(Repaired, "spec.template.spec.requirements", "is required, even if empty; set to []")
 	}
 }
 
@@ -101,16 +101,16 @@ func (r *repair) provisioner() {
 	for _, field := range []string{"taints", "startupTaints"} {
 		r.taints(r.find("spec."+field), "spec."+field)
 	}
-	r.textual(r.find("spec.labels"), "spec.labels")
-	r.textual(r.find("spec.annotations"), "spec.annotations")
+	r.stringValues(r.find("spec.labels"), "spec.labels")
+	r.stringValues(r.find("spec.annotations"), "spec.annotations")
 	r.nodeAnnotations(r.find("spec.annotations"), "spec.annotations")
 }
 
 // find returns a value by its path with dots.
 func (r *repair) find(path string) *yaml.Node { return at(r.root, strings.Split(path, ".")...) }
 
-// stray moves a field to its correct path, and merges it with an existing value.
-func (r *repair) stray(from, to string) {
+// move moves a field to its correct path, and merges it with an existing value.
+func (r *repair) move(from, to string) {
 	if r.find(from) == nil {
 		return
 	}
@@ -124,27 +124,27 @@ func (r *repair) stray(from, to string) {
 	if empty(value) {
 		return
 	}
-	there := r.find(to)
+	existing := r.find(to)
 	switch {
-	case empty(there):
+	case empty(existing):
 		put(r.root, value, target...)
-		r.note(Repaired, from, "does not exist; it is %s", to)
-	case there.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
+		r.note(Repaired, from, "unknown field; moved to %s", to)
+	case existing.Kind == yaml.SequenceNode && value.Kind == yaml.SequenceNode:
 		for _, member := range value.Content {
-			if !slices.ContainsFunc(there.Content, func(other *yaml.Node) bool { return same(member, other) }) {
-				there.Content = append(there.Content, member)
+			if !slices.ContainsFunc(existing.Content, func(other *yaml.Node) bool { return same(member, other) }) {
+				existing.Content = append(existing.Content, member)
 			}
 		}
-		r.note(Repaired, from, "does not exist; its members are in %s now", to)
-	case there.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
+		r.note(Repaired, from, "unknown field; its items are added to %s", to)
+	case existing.Kind == yaml.MappingNode && value.Kind == yaml.MappingNode:
 		for _, name := range fields(value) {
-			if at(there, name) == nil {
-				put(there, take(value, name), name)
+			if at(existing, name) == nil {
+				put(existing, take(value, name), name)
 			}
 		}
-		r.note(Repaired, from, "does not exist; its fields are in %s now, those that were not there", to)
+		r.note(Repaired, from, "unknown field; merged into %s, whose own fields take precedence", to)
 	default:
-		r.note(Repaired, from, "does not exist and is left out: %s says otherwise", to)
+		r.note(Repaired, from, "unknown field; omitted, because %s is set", to)
 	}
 }
 
@@ -156,10 +156,10 @@ func (r *repair) expiry() {
 		target, wrong[2] = wrong[2], target
 	}
 	for _, from := range wrong {
-		r.stray(from, target)
+		r.move(from, target)
 	}
-	r.stray("spec.ttlSecondsUntilExpired", target)
-	r.stray("spec.template.spec.ttlSecondsUntilExpired", target)
+	r.move("spec.ttlSecondsUntilExpired", target)
+	r.move("spec.template.spec.ttlSecondsUntilExpired", target)
 }
 
 // oldTimes handles the fields of Provisioners about the removal of nodes.
@@ -186,7 +186,7 @@ func (r *repair) oldTimes() {
 		if after != nil && r.find("spec.disruption.consolidateAfter") == nil {
 			put(r.root, after, "spec", "disruption", "consolidateAfter")
 		}
-		r.note(Repaired, place, "ttlSecondsAfterEmpty and consolidation are fields of Provisioners; spec.disruption says so in NodePools")
+		r.note(Repaired, place, "ttlSecondsAfterEmpty and consolidation are fields of Provisioners; converted to spec.disruption")
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *repair) classReference() {
 	reference := r.find(path)
 	if reference == nil || reference.Tag == "!!null" {
 		if r.find("spec.template.spec") != nil {
-			r.note(Impossible, path, "is missing: the node class must be named")
+			r.note(Impossible, path, "is required; set it to the node class")
 		}
 		return
 	}
@@ -204,15 +204,15 @@ func (r *repair) classReference() {
 		name := clone(reference)
 		*reference = yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		set(reference, name, "name")
-		r.repaired(path, "is an object with group, kind and name")
+		r.repaired(path, "is %s, want an object with group, kind and name; converted", name.Value)
 	}
 	if kind := at(reference, "kind"); text(kind) == "AWSNodeTemplate" {
 		kind.Value = "EC2NodeClass"
-		r.repaired(path+".kind", "AWSNodeTemplate is EC2NodeClass now")
+		r.repaired(path+".kind", "is AWSNodeTemplate, want EC2NodeClass")
 	}
 	if at(reference, "kind") == nil {
 		set(reference, scalar("EC2NodeClass"), "kind")
-		r.completed(path+".kind", "was EC2NodeClass when it was not written")
+		r.completed(path+".kind", "EC2NodeClass")
 	}
 	take(reference, "namespace")
 	group := "karpenter.k8s.aws"
@@ -229,34 +229,40 @@ func (r *repair) classReference() {
 		at(reference, "group").LineComment = joinComments(at(reference, "group").LineComment, comments(version))
 		r.anew = true
 		if r.beta {
-			r.note(Changed, path+".apiVersion", "is group now, without a version")
+			r.note(Changed, path+".apiVersion", "is renamed to group, without the version")
 		} else {
-			r.note(Repaired, path+".apiVersion", "does not exist in v1; it is group, without a version")
+			r.note(Repaired, path+".apiVersion", "unknown field in v1; moved to group, without the version")
 		}
 	}
 	if g := at(reference, "group"); g == nil {
 		set(reference, scalar(group), "group")
-		r.completed(path+".group", "was "+group+" when it was not written")
+		r.completed(path+".group", group)
 	} else if before, _, found := strings.Cut(text(g), "/"); found {
+		r.repaired(path+".group", "is %s, want a group without a version; set to %s", g.Value, before)
 		g.Value = before
-		r.repaired(path+".group", "has no version behind it")
 	}
 }
 
-func (r *repair) repaired(path, why string) {
+func (r *repair) repaired(path, format string, arguments ...any) {
 	r.anew = true
-	r.note(Repaired, path, "%s", why)
+	r.note(Repaired, path, format, arguments...)
 }
 
-// completed adds a note about a default of older versions.
-func (r *repair) completed(path, why string) {
+// completed adds a note about a field that was not set, and is set to the default of v1beta1.
+func (r *repair) completed(path, value string) {
 	r.anew = true
 	if r.beta {
-		r.note(Defaulted, path, "%s", why)
+		r.note(Defaulted, path, "is not set; set to %s, the default of v1beta1", value)
 	} else {
-		r.note(Repaired, path, "must be there; it %s", why)
+		r.note(Repaired, path, "is required; set to %s, the default of v1beta1", value)
 	}
 }
+
+// These are the messages of repairs of the type of a value.
+const (
+	listOfOne = "is an object, want a list; converted to a list of one item"
+	quotedOne = "is %s, want a string; quoted"
+)
 
 // operators lists the valid operators.
 var operators = []string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"}
@@ -266,7 +272,7 @@ func (r *repair) requirements(list *yaml.Node, path string) {
 	if list != nil && list.Kind == yaml.MappingNode && len(list.Content) > 0 { // one requirement instead of the list, or key: values
 		member := clone(list)
 		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
-		r.repaired(path, "is a list")
+		r.repaired(path, listOfOne)
 	}
 	for i, requirement := range members(list) {
 		r.requirement(requirement, path+"["+itoa(i)+"]")
@@ -277,37 +283,37 @@ func (r *repair) requirement(requirement *yaml.Node, path string) {
 	if key := at(requirement, "key"); key != nil {
 		if today, renamed := names.Label(key.Value); renamed && today != karpv1.LabelNodePool {
 			r.anew = true
-			r.note(Changed, path+".key", "the label %s is %s now", key.Value, today)
+			r.note(Changed, path+".key", "the label %s is renamed to %s", key.Value, today)
 			key.Value = today
 		} else if why := names.Gone(key.Value); why != "" {
-			r.note(Impossible, path+".key", "the label %s: %s", key.Value, why)
+			r.note(Impossible, path+".key", "the label %s has no equivalent: %s", key.Value, why)
 		}
 	}
 	if operator := at(requirement, "operator"); operator != nil && !slices.Contains(operators, operator.Value) {
 		for _, known := range operators {
 			if strings.EqualFold(known, operator.Value) {
+				r.repaired(path+".operator", "is %s, want %s", operator.Value, known)
 				operator.Value = known
-				r.repaired(path+".operator", "is "+known)
 			}
 		}
 	}
 	if value := take(requirement, "value"); value != nil && at(requirement, "values") == nil {
 		put(requirement, value, "values")
-		r.repaired(path+".value", "is values, a list")
+		r.repaired(path+".value", "unknown field; moved to values, a list")
 	}
 	if at(requirement, "operator") == nil && at(requirement, "values") != nil {
 		set(requirement, scalar("In"), "operator")
-		r.repaired(path+".operator", "must be there; In is meant where there are values")
+		r.repaired(path+".operator", "is required; set to In, because values is set")
 	}
 	if values := at(requirement, "values"); values != nil && values.Kind == yaml.ScalarNode && values.Tag != "!!null" {
 		member := clone(values)
 		member.LineComment = ""
 		*values = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}, LineComment: values.LineComment}
-		r.repaired(path+".values", "is a list")
+		r.repaired(path+".values", "is %s, want a list; converted to a list of one item", member.Value)
 	}
 	for _, value := range members(at(requirement, "values")) {
 		if quote(value) {
-			r.repaired(path+".values", "are texts, in quotes")
+			r.repaired(path+".values", "contains values that are not strings; quoted")
 		}
 	}
 	r.capacityTypes(requirement, path)
@@ -323,17 +329,17 @@ func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
 		today := map[string]string{"ondemand": karpv1.CapacityTypeOnDemand, "spot": karpv1.CapacityTypeSpot,
 			"reserved": karpv1.CapacityTypeReserved}[spelt]
 		if today != "" && today != value.Value {
-			r.repaired(path+".values", value.Value+" is "+today)
+			r.repaired(path+".values", "contains %s, want %s", value.Value, today)
 			value.Value = today
 		}
 	}
 }
 
-// textual converts a mapping's values to strings.
-func (r *repair) textual(node *yaml.Node, path string) {
+// stringValues converts a mapping's values to strings.
+func (r *repair) stringValues(node *yaml.Node, path string) {
 	for _, name := range fields(node) {
-		if quote(at(node, name)) {
-			r.repaired(path+"."+name, "is a text, in quotes")
+		if value := at(node, name); quote(value) {
+			r.repaired(path+"."+name, quotedOne, value.Value)
 		}
 	}
 }
@@ -347,7 +353,7 @@ func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
 				put(node, value, today)
 			}
 			r.anew = true
-			r.note(Changed, path, "%s is %s now", name, today)
+			r.note(Changed, path, "the annotation %s is renamed to %s", name, today)
 		}
 	}
 }
@@ -355,6 +361,6 @@ func (r *repair) nodeAnnotations(node *yaml.Node, path string) {
 // clusterScoped removes the namespace of a cluster-scoped object.
 func (r *repair) clusterScoped() {
 	if take(r.root, "metadata", "namespace") != nil {
-		r.repaired("metadata.namespace", "does not exist: "+text(at(r.root, "kind"))+" objects are of the whole cluster")
+		r.repaired("metadata.namespace", "is not allowed; omitted, because the kind %s is cluster-scoped", text(at(r.root, "kind")))
 	}
 }

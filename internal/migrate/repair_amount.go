@@ -36,12 +36,12 @@ func (r *repair) duration(path string) {
 		wanted = span(d)
 	}
 	if wanted == "" {
-		r.note(Impossible, path, "is %q, want a time such as 30s, 5m or 720h, or Never", value)
+		r.note(Impossible, path, "is %q, want a duration such as 30s, 5m or 720h, or Never", value)
 		return
 	}
 	*node = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: wanted, HeadComment: node.HeadComment,
 		LineComment: node.LineComment, FootComment: node.FootComment}
-	r.repaired(path, "is "+value+", want a time: "+wanted)
+	r.repaired(path, "is %s, want a duration; set to %s", value, wanted)
 }
 
 // span formats a duration in the largest unit that represents it exactly.
@@ -65,13 +65,13 @@ func (r *repair) policy() {
 	switch {
 	case r.beta && value == string(karpv1.ConsolidateWhenEmptyOrUnderutilized):
 		node.Value = "WhenUnderutilized" // converted back with the version
-		r.note(Repaired, "spec.disruption.consolidationPolicy", "is a value of v1, not of v1beta1")
+		r.note(Repaired, "spec.disruption.consolidationPolicy", "is %s, want WhenUnderutilized in v1beta1; treated as that", value)
 	case !r.beta && renamed:
 		node.Value = today
-		r.repaired("spec.disruption.consolidationPolicy", value+" is "+today+" in v1")
+		r.repaired("spec.disruption.consolidationPolicy", "is %s, want %s in v1", value, today)
 	case strings.EqualFold(value, string(karpv1.ConsolidateWhenEmpty)) && value != string(karpv1.ConsolidateWhenEmpty):
 		node.Value = string(karpv1.ConsolidateWhenEmpty)
-		r.repaired("spec.disruption.consolidationPolicy", "is "+node.Value)
+		r.repaired("spec.disruption.consolidationPolicy", "is %s, want %s", value, node.Value)
 	}
 }
 
@@ -81,29 +81,31 @@ func (r *repair) budgets() {
 	if list != nil && list.Kind == yaml.MappingNode {
 		member := clone(list)
 		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
-		r.repaired("spec.disruption.budgets", "is a list")
+		r.repaired("spec.disruption.budgets", listOfOne)
 	}
 	for i, budget := range members(list) {
 		path := "spec.disruption.budgets[" + itoa(i) + "]"
-		if quote(at(budget, "nodes")) {
-			r.repaired(path+".nodes", "is a text, in quotes")
+		if nodes := at(budget, "nodes"); quote(nodes) {
+			r.repaired(path+".nodes", quotedOne, nodes.Value)
 		}
 		schedule, duration := at(budget, "schedule"), at(budget, "duration")
 		switch {
 		case schedule != nil && duration == nil:
 			inherit(at(budget, "nodes"), take(budget, "schedule"))
-			r.repaired(path+".schedule", "needs a duration, and has none: the budget holds at all times now; say how long it is to hold (was: "+schedule.Value+")")
+			r.repaired(path+".schedule", "requires a duration, which is not set; omitted, so the budget applies at all times; "+
+				"set both fields to limit it to a time (was: %s)", schedule.Value)
 		case schedule == nil && duration != nil:
 			inherit(at(budget, "nodes"), take(budget, "duration"))
-			r.repaired(path+".duration", "needs a schedule, and has none: the budget holds at all times now (was: "+duration.Value+")")
+			r.repaired(path+".duration", "requires a schedule, which is not set; omitted, so the budget applies at all times (was: %s)",
+				duration.Value)
 		case duration != nil:
 			r.budgetDuration(duration, path+".duration")
 		}
 		for _, reason := range members(at(budget, "reasons")) {
 			for _, known := range []karpv1.DisruptionReason{karpv1.DisruptionEmpty, karpv1.DisruptionDrifted, karpv1.DisruptionUnderutilized} {
 				if strings.EqualFold(reason.Value, string(known)) && reason.Value != string(known) {
+					r.repaired(path+".reasons", "contains %s, want %s", reason.Value, known)
 					reason.Value = string(known)
-					r.repaired(path+".reasons", "is "+reason.Value)
 				}
 			}
 		}
@@ -138,9 +140,12 @@ func (r *repair) budgetDuration(node *yaml.Node, path string) {
 	}
 	d = (d + time.Minute - 1).Truncate(time.Minute)
 	wanted := span(d)
-	r.repaired(path, "is "+node.Value+", want hours and minutes: "+wanted)
+	r.repaired(path, "is %s, want hours and minutes; set to %s", node.Value, wanted)
 	*node = *scalar(wanted)
 }
+
+// unquotedOne is the message about a string that is converted to an integer.
+const unquotedOne = "is %q, want an integer; unquoted"
 
 // number converts a string to a number.
 func (r *repair) number(path string) {
@@ -149,11 +154,11 @@ func (r *repair) number(path string) {
 		return
 	}
 	if _, err := strconv.ParseInt(node.Value, 10, 64); err != nil {
-		r.note(Impossible, path, "is %q, want a whole number", node.Value)
+		r.note(Impossible, path, "is %q, want an integer", node.Value)
 		return
 	}
 	node.Tag, node.Style = "!!int", 0
-	r.repaired(path, "is a number, without quotes")
+	r.repaired(path, unquotedOne, node.Value)
 }
 
 // amounts repairs amounts of resources.
@@ -172,6 +177,6 @@ func (r *repair) amounts(path string) {
 			continue
 		}
 		node.Value = wanted
-		r.repaired(path+"."+name, "is "+value+", want an amount: "+wanted)
+		r.repaired(path+"."+name, "is %s, want a quantity; set to %s", value, wanted)
 	}
 }

@@ -23,19 +23,20 @@ func (r *repair) class() {
 	r.identity("instanceProfile", ":instance-profile/")
 	if role, profile := r.find("spec.role"), r.find("spec.instanceProfile"); text(role) != "" && text(profile) != "" {
 		take(r.root, "spec", "instanceProfile")
-		r.repaired("spec.instanceProfile", "cannot be beside role, which makes a profile of its own: role is kept")
+		r.repaired("spec.instanceProfile", "is mutually exclusive with spec.role, which creates an instance profile; omitted")
 	}
 	r.kubeletBlock()
 	r.metadataOptions()
 	r.devices()
-	r.textual(r.find("spec.tags"), "spec.tags")
+	r.stringValues(r.find("spec.tags"), "spec.tags")
 	r.ownTags()
 	for _, field := range []string{"detailedMonitoring", "associatePublicIPAddress"} {
-		r.truth("spec." + field)
+		r.boolean("spec." + field)
 	}
 	if take(r.root, "spec", "launchTemplate") != nil {
 		r.anew = true
-		r.note(Impossible, "spec.launchTemplate", "launch templates of your own are not used: say it in amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile and blockDeviceMappings")
+		r.note(Impossible, "spec.launchTemplate", "custom launch templates are not supported; "+
+			"set amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile and blockDeviceMappings instead")
 	}
 	if !r.beta {
 		r.images()
@@ -50,17 +51,17 @@ func (r *repair) selector(field, kind string) {
 	}
 	r.anew = true
 	if r.find("spec."+kind+"SelectorTerms") != nil || empty(value) {
-		r.note(Repaired, "spec."+field, "does not exist and is left out: spec.%sSelectorTerms says it", kind)
+		r.note(Repaired, "spec."+field, "unknown field; omitted in favor of spec.%sSelectorTerms", kind)
 		return
 	}
 	if value.Kind != yaml.MappingNode { // terms under another name
 		put(r.root, value, "spec", kind+"SelectorTerms")
-		r.note(Repaired, "spec."+field, "does not exist: it is spec.%sSelectorTerms", kind)
+		r.note(Repaired, "spec."+field, "unknown field; moved to spec.%sSelectorTerms", kind)
 		return
 	}
 	content, ok := plain(value).(map[string]any)
 	if !ok {
-		r.note(Impossible, "spec."+field, "has values that are not valid JSON")
+		r.note(Impossible, "spec."+field, "contains values that are not valid JSON")
 		return
 	}
 	spec, notes := v1alpha5.SelectorTerms(map[string]any{field: content})
@@ -77,7 +78,7 @@ func (r *repair) selector(field, kind string) {
 	if !empty(want) {
 		put(r.root, reshape(have, want), "spec", kind+"SelectorTerms")
 	}
-	r.note(Repaired, "spec."+field, "is of AWSNodeTemplates; it is spec.%sSelectorTerms", kind)
+	r.note(Repaired, "spec."+field, "is a field of AWSNodeTemplates; converted to spec.%sSelectorTerms", kind)
 	for _, n := range notes {
 		r.note(outcomes[n.Effect], n.Field, "%s", n.Reason)
 	}
@@ -90,7 +91,7 @@ func (r *repair) terms(field string) {
 	if list != nil && list.Kind == yaml.MappingNode {
 		member := clone(list)
 		*list = yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{member}}
-		r.repaired(path, "is a list")
+		r.repaired(path, listOfOne)
 	}
 	var split []*yaml.Node
 	for i, term := range members(list) {
@@ -104,10 +105,10 @@ func (r *repair) terms(field string) {
 				value := take(term, name)
 				quote(value)
 				put(term, value, "tags", name)
-				r.repaired(here+"."+name, "is no field of a term; it is a tag")
+				r.repaired(here+"."+name, "unknown field of a term; moved to tags")
 			}
 		}
-		r.textual(at(term, "tags"), here+".tags")
+		r.stringValues(at(term, "tags"), here+".tags")
 		split = append(split, r.ids(term, here)...)
 	}
 	if list != nil {
@@ -119,8 +120,8 @@ func (r *repair) terms(field string) {
 // which are redundant then.
 func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
 	id := at(term, "id")
-	if quote(at(term, "owner")) {
-		r.repaired(path+".owner", "is a text, in quotes")
+	if owner := at(term, "owner"); quote(owner) {
+		r.repaired(path+".owner", quotedOne, owner.Value)
 	}
 	if id == nil {
 		return []*yaml.Node{term}
@@ -131,7 +132,7 @@ func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
 				take(term, name)
 			}
 		}
-		r.repaired(path, "a term with id can have nothing else")
+		r.repaired(path, "id is mutually exclusive with all other fields of a term; these are omitted")
 	}
 	all := texts(id)
 	if id.Kind == yaml.ScalarNode && strings.Contains(id.Value, ",") {
@@ -140,7 +141,7 @@ func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
 	if len(all) < 2 {
 		return []*yaml.Node{term}
 	}
-	r.repaired(path+".id", "is one id; there is a term for each now")
+	r.repaired(path+".id", "contains several IDs, want one; split into one term for each ID")
 	var terms []*yaml.Node
 	for _, one := range all {
 		single := mapping()
@@ -155,8 +156,9 @@ func (r *repair) ids(term *yaml.Node, path string) []*yaml.Node {
 func (r *repair) identity(field, mark string) {
 	node := r.find("spec." + field)
 	if _, path, found := strings.Cut(text(node), mark); found && strings.HasPrefix(node.Value, "arn:") {
-		node.Value = path[strings.LastIndexByte(path, '/')+1:]
-		r.repaired("spec."+field, "is a name, not an ARN")
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		r.repaired("spec."+field, "is the ARN %s, want a name; set to %s", node.Value, name)
+		node.Value = name
 	}
 }
 
@@ -164,9 +166,11 @@ func (r *repair) identity(field, mark string) {
 func (r *repair) kubeletBlock() {
 	for _, from := range []string{"spec.kubeletConfiguration", "spec.kubeletConfig"} {
 		if value := take(r.root, strings.Split(from, ".")...); value != nil {
-			r.repaired(from, "does not exist; it is spec.kubelet")
 			if r.find("spec.kubelet") == nil {
+				r.repaired(from, "unknown field; moved to spec.kubelet")
 				put(r.root, value, "spec", "kubelet")
+			} else {
+				r.repaired(from, "unknown field; omitted, because spec.kubelet is set")
 			}
 		}
 	}
@@ -187,7 +191,7 @@ func (r *repair) metadataOptions() {
 			}
 		}
 		if wanted != node.Value {
-			r.repaired("spec.metadataOptions."+field, node.Value+" is "+wanted)
+			r.repaired("spec.metadataOptions."+field, "is %s, want %s", node.Value, wanted)
 			node.Value, node.Tag, node.Style = wanted, "!!str", 0
 		}
 	}
@@ -204,14 +208,14 @@ func (r *repair) devices() {
 			"throughput", "kmsKeyID", "kmsKeyId", "snapshotID", "snapshotId"} {
 			if value := take(device, field); value != nil {
 				put(device, value, "ebs", field)
-				r.repaired(path+"."+field, "is a field of ebs")
+				r.repaired(path+"."+field, "unknown field; moved to ebs")
 			}
 		}
 		for _, right := range []string{"kmsKeyID", "snapshotID"} {
 			wrong := strings.TrimSuffix(right, "ID") + "Id"
 			if value := take(device, "ebs", wrong); value != nil {
 				put(device, value, "ebs", right)
-				r.repaired(path+".ebs."+wrong, "is "+right)
+				r.repaired(path+".ebs."+wrong, "unknown field; moved to %s", right)
 			}
 		}
 		size := at(device, "ebs", "volumeSize")
@@ -222,33 +226,33 @@ func (r *repair) devices() {
 					unit = "G"
 				}
 				*size = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: found[1] + unit, LineComment: size.LineComment}
-				r.repaired(path+".ebs.volumeSize", "is "+value+", want an amount with a unit: "+size.Value)
+				r.repaired(path+".ebs.volumeSize", "is %s, want a quantity with a unit; set to %s", value, size.Value)
 			}
 		}
 		for _, field := range []string{"iops", "throughput"} {
 			if node := at(device, "ebs", field); node != nil && node.Tag == "!!str" {
 				if _, err := strconv.ParseInt(node.Value, 10, 64); err == nil {
 					node.Tag, node.Style = "!!int", 0
-					r.repaired(path+".ebs."+field, "is a number, without quotes")
+					r.repaired(path+".ebs."+field, unquotedOne, node.Value)
 				}
 			}
 		}
 		for _, field := range []string{"encrypted", "deleteOnTermination"} {
-			r.truthOf(at(device, "ebs", field), path+".ebs."+field)
+			r.booleanAt(at(device, "ebs", field), path+".ebs."+field)
 		}
 	}
 }
 
-func (r *repair) truth(path string) { r.truthOf(r.find(path), path) }
+func (r *repair) boolean(path string) { r.booleanAt(r.find(path), path) }
 
-// truthOf converts a string to a boolean.
-func (r *repair) truthOf(node *yaml.Node, path string) {
+// booleanAt converts a string to a boolean.
+func (r *repair) booleanAt(node *yaml.Node, path string) {
 	if node == nil || node.Tag != "!!str" {
 		return
 	}
 	if value := strings.ToLower(node.Value); value == "true" || value == "false" {
+		r.repaired(path, "is %q, want a boolean; set to %s", node.Value, value)
 		node.Value, node.Tag, node.Style = value, "!!bool", 0
-		r.repaired(path, "is true or false, without quotes")
 	}
 }
 
@@ -258,7 +262,7 @@ func (r *repair) ownTags() {
 	for _, name := range fields(tags) {
 		if v1alpha5.ReservedTag(name) {
 			take(tags, name)
-			r.repaired("spec.tags."+name, "is set by karpenter and cannot be set")
+			r.repaired("spec.tags."+name, "is a tag that only the controller sets; omitted")
 		}
 	}
 	prune(r.root, "spec", "tags")
@@ -269,24 +273,24 @@ func (r *repair) images() {
 	terms, family := r.find("spec.amiSelectorTerms"), r.find("spec.amiFamily")
 	for _, known := range awsv1.Families() {
 		if strings.EqualFold(text(family), string(known)) && text(family) != string(known) {
-			r.repaired("spec.amiFamily", family.Value+" is "+string(known))
+			r.repaired("spec.amiFamily", "is %s, want %s", family.Value, known)
 			family.Value = string(known)
 		}
 	}
 	if alias := at(firstOf(terms), "alias"); alias != nil {
 		if !strings.Contains(alias.Value, "@") {
+			r.repaired("spec.amiSelectorTerms[0].alias", "is %[1]s, want a version after @; set to %[1]s@latest", alias.Value)
 			alias.Value += "@latest"
-			r.repaired("spec.amiSelectorTerms[0].alias", "has a version behind it: "+alias.Value)
 		}
 		if lower := strings.ToLower(alias.Value[:strings.IndexByte(alias.Value, '@')]) + alias.Value[strings.IndexByte(alias.Value,
 			'@'):]; lower != alias.Value {
+			r.repaired("spec.amiSelectorTerms[0].alias", "is %s, want %s", alias.Value, lower)
 			alias.Value = lower
-			r.repaired("spec.amiSelectorTerms[0].alias", "is "+lower)
 		}
 		parts := awsv1.AMISelectorTerm{Alias: alias.Value}
 		if of, _, ok := parts.AliasParts(); ok && family != nil && family.Value != string(of) && family.Value != string(awsv1.FamilyCustom) {
+			r.repaired("spec.amiFamily", "is %s, and the family of the alias is %s; omitted", family.Value, of)
 			take(r.root, "spec", "amiFamily")
-			r.repaired("spec.amiFamily", "differs from that of the alias, which is kept")
 		}
 		return
 	}
@@ -295,14 +299,14 @@ func (r *repair) images() {
 	}
 	switch value := text(family); value {
 	case string(awsv1.FamilyCustom), "Ubuntu":
-		r.note(Impossible, "spec.amiSelectorTerms", "must be there: the family %s has no image of its own", value)
+		r.note(Impossible, "spec.amiSelectorTerms", "is required, because the family %s has no default image", value)
 	case "":
-		r.note(Impossible, "spec.amiSelectorTerms", "must be there, such as alias: al2023@latest")
+		r.note(Impossible, "spec.amiSelectorTerms", "is required; set it to a term such as alias: al2023@latest")
 	default:
 		term := mapping()
 		set(term, scalar(strings.ToLower(value)+"@latest"), "alias")
 		set(r.root, sequence(term), "spec", "amiSelectorTerms")
-		r.repaired("spec.amiSelectorTerms", "must be there in v1; the images of the family are "+strings.ToLower(value)+"@latest")
+		r.repaired("spec.amiSelectorTerms", "is required in v1; set to %s@latest, the images of the family", strings.ToLower(value))
 	}
 }
 
@@ -315,9 +319,10 @@ func (r *repair) supported(minor int) {
 	alias.Value = "al2023@latest"
 	take(r.root, "spec", "amiFamily")
 	r.anew = true
-	r.note(Changed, "spec.amiSelectorTerms[0].alias", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", minor)
+	r.note(Changed, "spec.amiSelectorTerms[0].alias", "no images of Amazon Linux 2 exist for Kubernetes 1.%d; set to al2023@latest", minor)
 	if r.find("spec.userData") != nil {
-		r.note(Advice, "spec.userData", "was for Amazon Linux 2, where bootstrap.sh configures the kubelet; Amazon Linux 2023 reads a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
+		r.note(Advice, "spec.userData", "is written for Amazon Linux 2, where bootstrap.sh configures the kubelet; "+
+			"Amazon Linux 2023 reads a NodeConfig (apiVersion node.eks.aws/v1alpha1) instead")
 	}
 }
 

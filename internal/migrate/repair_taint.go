@@ -16,6 +16,7 @@ func (r *repair) taints(list *yaml.Node, path string) {
 	for i, taint := range members(list) {
 		where := path + "[" + itoa(i) + "]"
 		if m := taintText.FindStringSubmatch(text(taint)); m != nil {
+			r.repaired(where, "is %s, want an object with key, value and effect; converted", taint.Value)
 			taint.Kind, taint.Tag, taint.Style = yaml.MappingNode, "!!map", 0
 			taint.Value = ""
 			set(taint, scalar(m[1]), "key")
@@ -23,28 +24,27 @@ func (r *repair) taints(list *yaml.Node, path string) {
 				set(taint, scalar(m[2]), "value")
 			}
 			set(taint, scalar(m[3]), "effect")
-			r.repaired(where, "is an object with key, value and effect")
 			continue
 		}
 		if taint.Kind != yaml.MappingNode {
-			r.note(Impossible, where, "is no taint, want an object with key, value and effect")
+			r.note(Impossible, where, "is not a taint, want an object with key, value and effect")
 			continue
 		}
-		if field := unscalar(taint, "key", "value", "effect"); field != "" {
-			r.note(Impossible, where, "is no taint: its %s must be a text", field)
+		if field := firstNonScalar(taint, "key", "value", "effect"); field != "" {
+			r.note(Impossible, where, "is not a taint, want a string as %s", field)
 			continue
 		}
-		if quote(at(taint, "value")) {
-			r.repaired(where+".value", "is a text, in quotes")
+		if value := at(taint, "value"); quote(value) {
+			r.repaired(where+".value", quotedOne, value.Value)
 		}
 		if older := text(at(r.root, "kind")) == v1alpha5.KindProvisioner; !older && text(at(taint, "effect")) == "" { // for those, the translation sets NoSchedule
-			r.note(Impossible, where+".effect", "is missing: NoSchedule, PreferNoSchedule or NoExecute")
+			r.note(Impossible, where+".effect", "is required; set it to NoSchedule, PreferNoSchedule or NoExecute")
 		}
 	}
 }
 
-// unscalar returns the first of the fields whose value is a list or a mapping, or an empty string.
-func unscalar(node *yaml.Node, names ...string) string {
+// firstNonScalar returns the first of the fields whose value is a list or a mapping, or an empty string.
+func firstNonScalar(node *yaml.Node, names ...string) string {
 	for _, name := range names {
 		if value := at(node, name); value != nil && value.Kind != yaml.ScalarNode {
 			return name

@@ -81,7 +81,7 @@ func (r Report) Text() string {
 		touched++
 		fmt.Fprintf(&b, "%s (%s)", e.Object, e.Origin)
 		if len(e.Became) > 0 {
-			fmt.Fprintf(&b, " is now %s", strings.Join(e.Became, ", "))
+			fmt.Fprintf(&b, " becomes %s", strings.Join(e.Became, ", "))
 		}
 		b.WriteByte('\n')
 		for _, n := range e.Notes {
@@ -89,7 +89,7 @@ func (r Report) Text() string {
 			fmt.Fprintf(&b, "  %-11s%s: %s\n", n.Outcome, field, strings.ReplaceAll(n.Text, "\n", "\n             "))
 		}
 	}
-	fmt.Fprintf(&b, "%s, %d as before", plural(len(r), "object"), len(r)-touched)
+	fmt.Fprintf(&b, "%s, %d unchanged", plural(len(r), "object"), len(r)-touched)
 	for _, o := range []Outcome{Changed, Defaulted, Repaired, Impossible} {
 		if n := r.Count(o); n > 0 {
 			fmt.Fprintf(&b, ", %d %s", n, o)
