@@ -50,7 +50,7 @@ values, which --values writes to a file.
 
 For the Cluster Autoscaler, give its Deployment together with its node groups: a ClusterConfig of eksctl, or nodes
 (kubectl get nodes -o yaml). A NodePool, and where the machines are known an EC2NodeClass, is proposed for each group,
-with the steps of the move.
+with the steps of the migration.
 
 With --live everything is read from the cluster, whatever versions it serves; nothing is written to it. NodePools and
 node classes are printed. Workloads with old names are reported; --workloads prints them too.

@@ -70,10 +70,10 @@ func (m *migration) propose() {
 		groups = append(groups, m.nodeGroups(groups)...)
 		m.bounds(groups)
 	}
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for _, i := range m.items {
 		for _, d := range i.documents() {
-			there[d.identity()] = true
+			existing[d.identity()] = true
 		}
 	}
 	if m.scaler != nil && m.scaler.item != nil {
@@ -81,20 +81,20 @@ func (m *migration) propose() {
 	}
 	shareClasses(groups)
 	ranks := m.ranks(groups)
-	var asked selections
+	var selected selections
 	if len(groups) > 0 {
-		asked = m.selections()
+		selected = m.selections()
 	}
 	for _, g := range groups {
-		g.carry(asked)
+		g.carry(selected)
 		g.weight = ranks[g]
 		for _, d := range g.documents(m) {
 			object := d.identity()
-			if there[object] {
-				g.source.note(Advice, g.name, "%s is there already and is not proposed again", object)
+			if existing[object] {
+				g.source.note(Advice, g.name, "%s is already in the input; not proposed", object)
 				continue
 			}
-			there[object] = true
+			existing[object] = true
 			g.source.after = append(g.source.after, d)
 			g.source.Became = append(g.source.Became, object)
 		}
@@ -121,7 +121,7 @@ func shareClasses(groups []*nodeGroup) {
 	}
 	for _, g := range groups {
 		if others := sharing[g]; len(others) > 0 {
-			g.remark(Advice, "", "the EC2NodeClass %s is that of %s too: their machines are made alike", g.className, strings.Join(others, ", "))
+			g.remark(Advice, "", "shares the EC2NodeClass %s with %s, because their settings are identical", g.className, strings.Join(others, ", "))
 		}
 	}
 }
@@ -253,23 +253,24 @@ func (m *migration) order(groups []*nodeGroup) {
 	for n, g := range sorted {
 		names[n] = g.name
 	}
-	where, last, keep := "on Fargate, or on other nodes that are kept (no group here is of Linux and without taints)",
-		"the largest", "keep the nodes that the controller runs on"
+	where, last, keep := "Fargate, or other nodes that you keep (no group in the input has Linux and no taints)",
+		"the largest group", "keep the nodes on which the controller runs"
 	if home != nil {
-		where, last, keep = "of the group "+home.name+" or on Fargate", "that of the controller",
-			"keep as many nodes of "+home.name+" as the controller needs, or move it to Fargate"
+		where, last, keep = "nodes of the group "+home.name+", or Fargate", "the group of the controller",
+			"keep as many nodes of "+home.name+" as the controller needs, or move the controller to Fargate"
 	}
 	scaler, without := "-n kube-system deployment/cluster-autoscaler", ""
 	if m.scaler != nil && m.scaler.item != nil {
-		without = ", all but the Cluster Autoscaler's Deployment, which is printed as it was,"
+		without = ", except the Deployment of the Cluster Autoscaler, which is unchanged,"
 		scaler = "-n " + cmp.Or(text(at(m.scaler.root, "metadata", "namespace")), "default") + " deployment/" + m.scaler.name
 	}
 	groups[0].source.steps([]string{
-		"install the CRDs and the controller, on nodes that it does not launch: " + where,
+		"install the CRDs and the controller; run the controller on nodes that it does not launch: " + where,
 		"apply these manifests" + without + " and wait until the NodePools are ready: kubectl get nodepools",
 		"stop the Cluster Autoscaler: kubectl scale " + scaler + " --replicas=0",
-		"group by group, in this order: " + strings.Join(names, ", ") + " (those with taints first: few pods run there; " + last + " last)",
-		"for each: cordon its nodes, drain one after the other (kubectl drain --ignore-daemonsets --delete-emptydir-data), see the pods run on new nodes, then set its size to 0",
+		"migrate the groups in this order: " + strings.Join(names, ", ") + " (groups with taints first, because few pods run there; " + last + " last)",
+		"for each group: cordon its nodes, drain them one at a time (kubectl drain --ignore-daemonsets --delete-emptydir-data), " +
+			"verify that the pods run on new nodes, then set the size of the group to 0",
 		keep,
 		"delete the Cluster Autoscaler and the empty groups",
 	})
@@ -310,7 +311,7 @@ func (i *item) steps(steps []string) {
 	}
 	for _, d := range i.after {
 		if text(at(d.root, "kind")) == "NodePool" {
-			comment := "# The steps of the move from the Cluster Autoscaler:\n"
+			comment := "# Steps of the migration from the Cluster Autoscaler:\n"
 			for n, step := range steps {
 				comment += "# " + itoa(n+1) + ". " + step + "\n"
 			}

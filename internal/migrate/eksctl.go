@@ -33,7 +33,7 @@ func (m *migration) clusterGroups() []*nodeGroup {
 		case first == "":
 			first = name
 		case name != first:
-			i.note(Impossible, "metadata.name", "is another cluster than %s, which is read with it: give the files of one cluster at a time", first)
+			i.note(Impossible, "metadata.name", "differs from the cluster %s in the same input; migrate one cluster at a time", first)
 		}
 		before := len(groups)
 		for _, kind := range []string{"nodeGroups", "managedNodeGroups"} {
@@ -45,7 +45,7 @@ func (m *migration) clusterGroups() []*nodeGroup {
 			}
 		}
 		if len(groups) == before {
-			i.note(Advice, "", "has no node groups: nothing is proposed")
+			i.note(Advice, "", "contains no node groups; no NodePool is proposed")
 		}
 	}
 	return groups
@@ -58,9 +58,10 @@ func (i *item) named(path, written string, names map[string]string) bool {
 	other, again := names[name]
 	switch {
 	case name == "":
-		i.note(Impossible, path, "has no name that a NodePool can have: nothing is proposed for it")
+		i.note(Impossible, path, "has no name that is valid for a NodePool; no NodePool is proposed")
 	case again:
-		i.note(Impossible, path, "is called %s, which makes the NodePool %s, as the group %s before it does: nothing is proposed for it; give it another name", written, name, other)
+		i.note(Impossible, path, "is named %s, which results in NodePool %s, as for the group %s; no NodePool is proposed; rename the group",
+			written, name, other)
 	default:
 		names[name] = written
 		return true
@@ -135,7 +136,8 @@ func (e *eksctlGroup) allLabels(written string) {
 		}
 		g.label(name, text(e.field("labels", name)))
 		if value, requirement := g.ofRequirement(name); requirement && value != text(e.field("labels", name)) {
-			g.remark(Impossible, "labels["+name+"]", "is %s: nodes of the pool have what their machine is, which is asked for by its requirements", text(e.field("labels", name)))
+			g.remark(Impossible, "labels["+name+"]", "is %s; omitted, because the requirements of the NodePool determine this label",
+				text(e.field("labels", name)))
 		}
 	}
 }
@@ -143,7 +145,7 @@ func (e *eksctlGroup) allLabels(written string) {
 // ofRequirement returns the value of a label on the pool's nodes that follows from its requirements, if it is a
 // single value.
 func (g *nodeGroup) ofRequirement(name string) (value string, one bool) {
-	if fateOf(name) != ofNode {
+	if labelKindOf(name) != nodeLabel {
 		return "", false
 	}
 	all := map[string][]string{"kubernetes.io/arch": g.archs, "node.kubernetes.io/instance-type": g.types,
@@ -161,7 +163,7 @@ var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 func (e *eksctlGroup) readTaints() {
 	add := func(key, value, effect string) {
 		if key == "" || !slices.Contains(effects, effect) {
-			e.remark(Impossible, "taints", "%s cannot be read, want a key and one of the effects %s: it is left out",
+			e.remark(Impossible, "taints", "contains %s, want a key and one of the effects %s; omitted",
 				taintName(key, value, effect), strings.Join(effects, ", "))
 			return
 		}
@@ -201,12 +203,13 @@ func (e *eksctlGroup) capacity() {
 	if share >= 0 && share < 100 {
 		e.capacityTypes = []string{"spot"}
 		if base > 0 || share > 0 {
-			e.remark(Advice, "instancesDistribution", "one pool cannot state a share of on-demand machines: this one launches spot; create a second one with karpenter.sh/capacity-type on-demand and limits for the base")
+			e.remark(Advice, "instancesDistribution", "a NodePool has no share of on-demand instances; this one launches spot instances; "+
+				"for the base, add a NodePool with karpenter.sh/capacity-type on-demand and limits")
 		}
 	}
 	for _, name := range fields(e.field("instancesDistribution")) {
 		if why := distribution[name]; why != "" {
-			e.remark(Advice, "instancesDistribution."+name, "is %s: %s", text(e.field("instancesDistribution", name)), why)
+			e.remark(Advice, "instancesDistribution."+name, "is %s; %s", text(e.field("instancesDistribution", name)), why)
 		}
 	}
 }

@@ -55,9 +55,10 @@ func (e *eksctlGroup) identity(cluster string) {
 	default:
 		role = "KarpenterNodeRole-" + cluster
 		set(e.class, scalar(role), "role")
-		e.remark(Advice, "iam", "the role of the group is made by eksctl under a name that is not in the file: %s is named here; make it, or put the right name", role)
+		e.remark(Advice, "iam", "contains no role, because eksctl creates the role; spec.role of the EC2NodeClass is set to %s; "+
+			"create this role, or set the name of the existing role", role)
 		if len(policies) > 0 {
-			e.remark(Advice, "iam", "%s says what the group's role may do: let the role %s do it too", strings.Join(policies, ", "), role)
+			e.remark(Advice, "iam", "%s defines permissions of the role of the group; grant them to the role %s, too", strings.Join(policies, ", "), role)
 		}
 	}
 }
@@ -81,18 +82,18 @@ var families = map[string]family{
 	"WindowsServer2025FullContainer": {awsv1.FamilyWindows2025, "windows2025", "/dev/sda1"},
 }
 
-// image sets the group's images, and returns the family that determines how its machines join the cluster.
+// image sets the group's images, and returns the family that determines how instances join the cluster.
 func (e *eksctlGroup) image() family {
 	written, id := text(e.field("amiFamily")), text(e.field("ami"))
 	if written == "" {
 		written = "AmazonLinux2023"
 		if e.field("launchTemplate") == nil {
-			e.remark(Defaulted, "amiFamily", "is not written: it is AmazonLinux2023, as eksctl has it today; older versions of it made AmazonLinux2")
+			e.remark(Defaulted, "amiFamily", "is not set; set to AmazonLinux2023, the current default of eksctl; the default of older versions was AmazonLinux2")
 		}
 	}
 	if id != "" && !strings.HasPrefix(id, "ami-") {
 		if !slices.Contains([]string{"auto", "auto-ssm", "static", "ssm"}, id) {
-			e.remark(Impossible, "ami", "is %s, want the id of an image: the newest of the family is taken", id)
+			e.remark(Impossible, "ami", "is %s, want the ID of an image; the newest image of the family is used", id)
 		}
 		id = ""
 	}
@@ -103,7 +104,7 @@ func (e *eksctlGroup) image() family {
 	f, known := families[written]
 	if f.name.Windows() {
 		e.os = "windows"
-		e.remark(Impossible, "amiFamily", "is %s: machines with Windows are not launched; keep the group in EKS", written)
+		e.remark(Impossible, "amiFamily", "is %s; nodes with Windows are not supported; keep the group in EKS", written)
 	}
 	term := mapping()
 	if id != "" {
@@ -113,7 +114,8 @@ func (e *eksctlGroup) image() family {
 	} else {
 		if !known {
 			f = families["AmazonLinux2023"]
-			e.remark(Impossible, "amiFamily", "%s is no family that is known: al2023@latest is named; for other images see spec.amiSelectorTerms, amiFamily and userData", written)
+			e.remark(Impossible, "amiFamily", "is %s, an unknown family; set to al2023@latest; "+
+				"for other images, set spec.amiSelectorTerms, amiFamily and userData", written)
 		}
 		f = e.newest(f, written)
 		set(term, scalar(f.alias+"@"+e.release(f, f == families[written])), "alias")
@@ -122,15 +124,20 @@ func (e *eksctlGroup) image() family {
 	return f
 }
 
-// oneImage returns the family that determines how machines with a custom image join the cluster: the one that is
-// written, as far as it is known.
+// otherwise describes the settings of images that are not derived from those of their family.
+const otherwise = "otherwise, set amiFamily: Custom, and set spec.userData so that instances join the cluster"
+
+// oneImage returns the family that determines how instances with a custom image join the cluster: the one in the
+// group, or Custom if it is unknown.
 func (e *eksctlGroup) oneImage(f family, written, id string) family {
 	if f.name == "" {
 		f = family{name: awsv1.FamilyCustom, device: "/dev/xvda"}
-		e.remark(Impossible, "amiFamily", "%s is no family that is known: Custom is named, whose machines are told spec.userData and nothing else; write there what the image needs to join the cluster, because no machine joins before, and see that the root disk is %s", written, f.device)
+		e.remark(Impossible, "amiFamily", "is %s, an unknown family; set to Custom, whose instances get spec.userData and nothing else; "+
+			"set spec.userData so that instances join the cluster, and verify that the root disk is %s", written, f.device)
 		e.special = true
 	} else if e.field("overrideBootstrapCommand") == nil {
-		e.remark(Advice, "ami", "the image %s is told to join as %s is: it must be made of such an image; where it is not, write amiFamily: Custom, and all that it needs to join into spec.userData", id, f.name)
+		e.remark(Advice, "ami", "is %s, which gets the user data of the family %s and must be derived from an image of this family; "+
+			otherwise, id, f.name)
 	}
 	return f
 }
@@ -138,11 +145,12 @@ func (e *eksctlGroup) oneImage(f family, written, id string) family {
 // newest returns the newest family with images for the cluster's version.
 func (e *eksctlGroup) newest(f family, written string) family {
 	if written == "BottlerocketFips" {
-		e.remark(Impossible, "amiFamily", "no alias is of FIPS images: bottlerocket@latest is named; select those by spec.amiSelectorTerms with ssmParameter, and amiFamily: Bottlerocket")
+		e.remark(Impossible, "amiFamily", "is %s, and no alias selects FIPS images; set to bottlerocket@latest; "+
+			"for FIPS images, set ssmParameter in spec.amiSelectorTerms, and amiFamily: Bottlerocket", written)
 		e.special = true
 	}
 	if f.name == awsv1.FamilyAL2 && e.minor() >= v1alpha5.FirstWithoutAL2 {
-		e.remark(Changed, "amiFamily", "there are no images of Amazon Linux 2 for Kubernetes 1.%d: it is al2023@latest", e.minor())
+		e.remark(Changed, "amiFamily", "no images of Amazon Linux 2 exist for Kubernetes 1.%d; set to al2023@latest", e.minor())
 		return families["AmazonLinux2023"]
 	}
 	return f
@@ -167,7 +175,7 @@ func (e *eksctlGroup) release(f family, asWritten bool) string {
 		return "latest"
 	}
 	if !asWritten {
-		e.remark(Impossible, "releaseVersion", "is %s, a release of other images than those of %s: latest is named", written, f.alias)
+		e.remark(Impossible, "releaseVersion", "is %s, which is not a release of %s; set to latest", written, f.alias)
 		return "latest"
 	}
 	if found := dayOfRelease.FindStringSubmatch(written); found != nil && (f.name == awsv1.FamilyAL2 || f.name == awsv1.FamilyAL2023) {
@@ -177,7 +185,7 @@ func (e *eksctlGroup) release(f family, asWritten bool) string {
 	if f.name == awsv1.FamilyBottlerocket && regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(version) {
 		return "v" + strings.TrimPrefix(version, "v")
 	}
-	e.remark(Impossible, "releaseVersion", "is %s, which no version of an alias follows from: latest is named", written)
+	e.remark(Impossible, "releaseVersion", "is %s, for which an alias has no version; set to latest", written)
 	return "latest"
 }
 
@@ -195,11 +203,10 @@ func (e *eksctlGroup) ubuntu(written, release, id string) {
 	set(e.class, scalar(string(awsv1.FamilyAL2)), "amiFamily")
 	term := mapping()
 	set(e.class, sequence(term), "amiSelectorTerms")
-	const join = "Ubuntu is no family of its own: amiFamily AL2 tells the machine to join by /etc/eks/bootstrap.sh, which Canonical's images for EKS have"
+	const join = "set to AL2, with which instances join the cluster by /etc/eks/bootstrap.sh, a script in Canonical's images for EKS"
 	if strings.HasPrefix(id, "ami-") {
 		set(term, scalar(id), "id")
-		e.remark(Advice, "amiFamily", "is %s. %s; if %s has none, write amiFamily: Custom, and all that it needs to join into spec.userData",
-			written, join, id)
+		e.remark(Advice, "amiFamily", "is %s; %s; the image %s must contain this script; "+otherwise, written, join, id)
 		return
 	}
 	product, disk, arch := "eks", "ebs-gp2", "amd64"
@@ -219,10 +226,11 @@ func (e *eksctlGroup) ubuntu(written, release, id string) {
 	parameter := "/aws/service/canonical/ubuntu/" + product + "/" + release + "/" + version + "/stable/current/" + arch + "/hvm/" + disk + "/ami-id"
 	set(term, scalar(parameter), "ssmParameter")
 	if version == "VERSION" {
-		e.remark(Impossible, "amiFamily", "is %s, and the cluster's version, by which its images are found, is not known: write it into spec.amiSelectorTerms, or give --kubernetes-version. %s", written, join)
+		e.remark(Impossible, "amiFamily", "is %s; %s; the Kubernetes version of the cluster, which selects the image, is unknown; "+
+			"replace VERSION in spec.amiSelectorTerms, or set --kubernetes-version", written, join)
 		return
 	}
-	e.remark(Advice, "amiFamily", "is %s. %s; see that there is such an image: aws ssm get-parameter --name %s", written, join, parameter)
+	e.remark(Advice, "amiFamily", "is %s; %s; verify that the image exists: aws ssm get-parameter --name %s", written, join, parameter)
 }
 
 // subnets sets those of the group, or of the ClusterConfig, or those that eksctl creates and tags.
@@ -287,7 +295,9 @@ func (e *eksctlGroup) securityGroups(cluster string) {
 		for _, field := range []string{"withShared", "withLocal"} {
 			if off(field) {
 				e.remark(Impossible, "securityGroups."+field,
-					"is false, and the ids of all security groups that the group has are not in the file: those with the tag %s%s: owned are selected, which may let in more; name the right ones in spec.securityGroupSelectorTerms of the EC2NodeClass", awsv1.TagClusterPrefix, cluster)
+					"is false, and the ClusterConfig does not contain the IDs of all security groups of the group; "+
+						"the EC2NodeClass selects those with the tag %s%s: owned, which may allow more traffic; "+
+						"set the required IDs in spec.securityGroupSelectorTerms", awsv1.TagClusterPrefix, cluster)
 				e.special = true
 			}
 		}
@@ -333,24 +343,25 @@ func (e *eksctlGroup) tags() {
 		case ofTemplate && kind == "taint" && slices.ContainsFunc(e.taints, func(t *yaml.Node) bool { return text(at(t, "key")) == name }):
 		case ofTemplate && kind == "resources" && slices.Contains(ofTypes, name):
 		case ofTemplate && kind == "resources":
-			e.remark(Impossible, "tags", "%s: %s: a pool cannot say that its nodes will have %s; no node is launched for pods that require it",
+			e.remark(Impossible, "tags", "contains %s: %s; a NodePool cannot declare the resource %s, so no node is launched for pods that request it",
 				tag, value, name)
 		case ofTemplate:
-			e.remark(Advice, "tags", "%s: %s says that nodes of the group have a %s that the group does not name: if something else gives it to them, write it into spec.template of the pool", tag, value, kind)
+			e.remark(Advice, "tags", "contains %s: %s, a %s of the nodes that is not a field of the group; "+
+				"if another component sets it, add it to spec.template of the NodePool", tag, value, kind)
 		case strings.HasPrefix(tag, "k8s.io/cluster-autoscaler/"):
 		case v1alpha5.ReservedTag(tag):
-			e.remark(Advice, "tags", "%s is set by karpenter, and is left out", tag)
+			e.remark(Advice, "tags", "contains %s, a tag that only the controller sets; omitted", tag)
 		default:
 			set(e.class, scalar(value), "tags", tag)
 		}
 	}
 	for _, field := range []string{"instanceName", "instancePrefix"} {
 		if name := text(e.field(field)); name != "" && at(e.class, "tags", "Name") == nil {
-			e.remark(Advice, field, "names the machines: set the tag Name in spec.tags of the EC2NodeClass to call them so")
+			e.remark(Advice, field, "is not migrated; to name the instances, set the tag Name in spec.tags of the EC2NodeClass")
 		}
 	}
 }
 
 func (e *eksctlGroup) hasLabel(name, value string) bool {
-	return e.labels[name] == value || e.made[name] == value || e.refused[name] == value || fateOf(name) == ofNode
+	return e.labels[name] == value || e.made[name] == value || e.refused[name] == value || labelKindOf(name) == nodeLabel
 }

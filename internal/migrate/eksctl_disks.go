@@ -32,7 +32,7 @@ func (e *eksctlGroup) disks(f family) {
 	for n, more := range members(e.field("additionalVolumes")) {
 		name := text(at(more, "volumeName"))
 		if name == "" {
-			e.remark(Impossible, "additionalVolumes["+itoa(n)+"]", "has no volumeName, want a device such as /dev/xvdc: it is left out")
+			e.remark(Impossible, "additionalVolumes["+itoa(n)+"]", "requires a volumeName such as /dev/xvdc; omitted")
 			continue
 		}
 		list.Content = append(list.Content, disk(more, name, 80))

@@ -24,51 +24,52 @@ var readFields = []string{
 var idleFields = []string{"desiredCapacity", "asgMetricsCollection", "asgSuspendProcesses", "propagateASGTags",
 	"containerRuntime", "status"}
 
-// otherFields are not migrated.
+// otherFields are not migrated. The texts continue "is not migrated; ".
 var otherFields = map[string]Note{
 	"preBootstrapCommands": {Outcome: Impossible,
-		Text: "are not carried over: write them into spec.userData of the EC2NodeClass (a shell script for Amazon Linux; Bottlerocket runs none)"},
+		Text: "add the commands to spec.userData of the EC2NodeClass (a shell script for Amazon Linux; Bottlerocket runs no scripts)"},
 	"overrideBootstrapCommand": {Outcome: Impossible,
-		Text: "is not carried over: machines of the family are told to join by themselves; what is special goes into spec.userData and spec.kubelet of the EC2NodeClass"},
+		Text: "instances of a known family join the cluster without it; move other settings to spec.userData and spec.kubelet of the EC2NodeClass"},
 	"launchTemplate": {Outcome: Impossible,
-		Text: "is not carried over: say its image, user data, security groups, role, disks and metadata options in the EC2NodeClass"},
+		Text: "set its image, user data, security groups, role, disks and metadata options in the EC2NodeClass"},
 	"bottlerocket": {Outcome: Impossible,
-		Text: "is not carried over: write its settings as TOML ([settings.kubernetes] ...) into spec.userData of the EC2NodeClass"},
+		Text: "write the settings as TOML ([settings.kubernetes] ...) to spec.userData of the EC2NodeClass"},
 	"ssh": {Outcome: Impossible,
-		Text: "is not carried over: machines have no key; use AWS Systems Manager with the right policy in the role, or add a key by spec.userData"},
+		Text: "instances have no SSH key; use AWS Systems Manager with the required policy in the role, or add a key in spec.userData"},
 	"placement": {Outcome: Impossible,
-		Text: "is not carried over: spec.placementGroupSelector of the EC2NodeClass is accepted, but not acted on yet"},
+		Text: "spec.placementGroupSelector of the EC2NodeClass is accepted, but has no effect yet"},
 	"capacityReservation": {Outcome: Impossible,
-		Text: "is not carried over: spec.capacityReservationSelectorTerms of the EC2NodeClass are accepted, but not acted on yet"},
-	"instanceMarketOptions": {Outcome: Impossible, Text: "is not carried over: capacity blocks are not launched"},
+		Text: "spec.capacityReservationSelectorTerms of the EC2NodeClass is accepted, but has no effect yet"},
+	"instanceMarketOptions": {Outcome: Impossible, Text: "capacity blocks are not supported"},
 	"efaEnabled": {Outcome: Impossible,
-		Text: "is not carried over: nodes have EFA when pods ask for vpc.amazonaws.com/efa, or by spec.networkInterfaces of the EC2NodeClass"},
-	"outpostARN":     {Outcome: Impossible, Text: "is not carried over: no node is launched on Outposts"},
-	"localZones":     {Outcome: Impossible, Text: "is not carried over: no node is launched in Local Zones"},
-	"enclaveEnabled": {Outcome: Impossible, Text: "is not carried over: machines have no Nitro Enclaves"},
+		Text: "nodes have EFA if pods request vpc.amazonaws.com/efa, or if spec.networkInterfaces of the EC2NodeClass contains it"},
+	"outpostARN":     {Outcome: Impossible, Text: "nodes on Outposts are not supported"},
+	"localZones":     {Outcome: Impossible, Text: "nodes in Local Zones are not supported"},
+	"enclaveEnabled": {Outcome: Impossible, Text: "Nitro Enclaves are not supported"},
 	"targetGroupARNs": {Outcome: Impossible,
-		Text: "is not carried over: no node is registered with a target group by us; the AWS Load Balancer Controller does it for Services and Ingresses"},
+		Text: "the controller registers no nodes with target groups; the AWS Load Balancer Controller registers them for Services and Ingresses"},
 	"classicLoadBalancerNames": {Outcome: Impossible,
-		Text: "is not carried over: no node is registered with a load balancer by us; Services of type LoadBalancer do it"},
+		Text: "the controller registers no nodes with load balancers; a Service of type LoadBalancer registers them"},
 	"cpuCredits": {Outcome: Advice,
-		Text: "is not carried over: the account's default for T types holds (aws ec2 modify-default-credit-specification)"},
-	"ebsOptimized": {Outcome: Advice, Text: "is not carried over: types of today are so by themselves"},
+		Text: "the default of the account for T instance types applies (aws ec2 modify-default-credit-specification)"},
+	"ebsOptimized": {Outcome: Advice, Text: "current instance types are EBS-optimized by default"},
 	"updateConfig": {Outcome: Advice,
-		Text: "is how many nodes EKS replaces at a time: spec.disruption.budgets of the NodePool say it"},
-	"nodeRepairConfig": {Outcome: Advice,
-		Text: "is not carried over: nodes that are unhealthy are replaced with the feature gate NodeRepair"},
+		Text: "spec.disruption.budgets of the NodePool limits how many nodes are replaced at a time"},
+	"nodeRepairConfig": {Outcome: Advice, Text: "the feature gate NodeRepair replaces unhealthy nodes"},
 }
 
 // distribution contains notes on fields of instancesDistribution, except the types and the shares.
 var distribution = map[string]string{
-	"maxPrice":               "there is no maximum price: spot is launched where it is cheapest, and never costs more than on demand; limits of the NodePool bound the cost",
-	"spotAllocationStrategy": "spot is launched by price and capacity (price-capacity-optimized)",
-	"spotInstancePools":      "spot is launched by price and capacity of all types that the pool may have",
-	"capacityRebalance":      "notices of interruptions are acted on if there is a queue (settings.interruptionQueue of the chart); recommendations to rebalance are told only",
+	"maxPrice": "a NodePool has no maximum price; spot instances are launched where they are cheapest, " +
+		"at most at the on-demand price; limits of the NodePool bound the cost",
+	"spotAllocationStrategy": "spot instances are launched by price and capacity (price-capacity-optimized)",
+	"spotInstancePools":      "spot instances are launched by price and capacity, of all instance types that the NodePool allows",
+	"capacityRebalance": "the controller handles interruption notices if a queue is set (settings.interruptionQueue of the chart); " +
+		"it only reports rebalance recommendations",
 }
 
-// within contains the fields of a group's objects, and of the members of its lists.
-var within = map[string][]string{
+// nestedFields are those of a group's objects, and of the members of its lists.
+var nestedFields = map[string][]string{
 	"iam": {"attachPolicy", "attachPolicyARNs", "instanceProfileARN", "instanceRoleARN",
 		"instanceRoleName", "instanceRolePermissionsBoundary", "withAddonPolicies"},
 	"instancesDistribution": {"capacityRebalance", "instanceTypes", "maxPrice", "onDemandBaseCapacity",
@@ -102,29 +103,29 @@ func (e *eksctlGroup) wrongFields() {
 	e.wrongIn("", e.node)
 	for _, field := range fields(e.node) {
 		value := e.field(field)
-		if known := within[field]; known != nil && field != "taints" {
-			e.strangeIn(field, value, known)
+		if known := nestedFields[field]; known != nil && field != "taints" {
+			e.unknownIn(field, value, known)
 		}
 		for n, member := range members(value) {
-			if known := within[field]; known != nil {
-				e.strangeIn(field+"["+itoa(n)+"]", member, known)
+			if known := nestedFields[field]; known != nil {
+				e.unknownIn(field+"["+itoa(n)+"]", member, known)
 			}
 		}
 	}
 	for _, field := range []string{"labels", "tags"} {
 		for _, name := range fields(e.field(field)) {
 			if value := e.field(field, name); value.Kind != yaml.ScalarNode {
-				e.wrong(field+"["+name+"]", value, "a text")
+				e.wrong(field+"["+name+"]", value, "a string")
 			}
 		}
 	}
 }
 
-// strangeIn adds notes on fields of an object within the group that are unknown or cannot be parsed.
-func (e *eksctlGroup) strangeIn(path string, object *yaml.Node, known []string) {
+// unknownIn adds notes on fields of an object within the group that are unknown or cannot be parsed.
+func (e *eksctlGroup) unknownIn(path string, object *yaml.Node, known []string) {
 	for _, field := range fields(object) {
 		if !slices.Contains(known, field) && !empty(at(object, field)) {
-			e.remark(Impossible, path+"."+field, "is no field that is known here, and is left out")
+			e.remark(Impossible, path+"."+field, "unknown field; omitted")
 		}
 	}
 	e.wrongIn(path, object)
@@ -136,15 +137,15 @@ func (e *eksctlGroup) wrongIn(path string, object *yaml.Node) {
 		switch {
 		case empty(value):
 		case slices.Contains(numbers, field) && size(value) < 0:
-			want = "a whole number"
+			want = "an integer"
 		case slices.Contains(objects, field) && value.Kind != yaml.MappingNode:
-			want = "an object with fields"
+			want = "an object"
 		case slices.Contains(booleans, field) && text(value) != "true" && text(value) != "false":
 			want = "true or false"
 		case slices.Contains(words, field) && value.Kind != yaml.ScalarNode:
-			want = "a text"
+			want = "a string"
 		case path == "" && field == "taints" && value.Kind == yaml.ScalarNode:
-			want = "a list, or an object with fields"
+			want = "a list or an object"
 		}
 		if want != "" {
 			e.wrong(under(path, field), value, want)
@@ -153,23 +154,23 @@ func (e *eksctlGroup) wrongIn(path string, object *yaml.Node) {
 }
 
 func (e *eksctlGroup) wrong(path string, value *yaml.Node, want string) {
-	e.remark(Impossible, path, "is %s, want %s: it counts as not written", strings.TrimSpace(encode(value, false)), want)
+	e.remark(Impossible, path, "is %s, want %s; ignored", strings.TrimSpace(encode(value, false)), want)
 }
 
 // otherFields adds notes on what is not migrated. Disabled switches need no note.
 func (e *eksctlGroup) otherFields() {
 	for _, field := range fields(e.node) {
 		value := e.field(field)
-		note, told := otherFields[field]
+		note, known := otherFields[field]
 		switch {
 		case slices.Contains(readFields, field), slices.Contains(idleFields, field), empty(value),
 			value.Kind == yaml.ScalarNode && slices.Contains([]string{"", "false"}, value.Value):
 		case field == "ssh" && text(at(value, "allow")) != "true":
-		case told:
-			e.remark(note.Outcome, field, "%s", note.Text)
+		case known:
+			e.remark(note.Outcome, field, "is not migrated; %s", note.Text)
 			e.special = e.special || note.Outcome == Impossible
 		default:
-			e.remark(Impossible, field, "is no field of a node group that is known here, and is left out")
+			e.remark(Impossible, field, "unknown field of a node group; omitted")
 		}
 	}
 }
@@ -188,7 +189,7 @@ func (e *eksctlGroup) kubeletSettings() {
 		if !slices.Contains(kubeletFields, field) {
 			e.special = true
 			e.remark(Impossible, "kubeletExtraConfig."+field,
-				"is no field of spec.kubelet of the EC2NodeClass: on AL2023, a NodeConfig in spec.userData takes it (spec.kubelet.config)")
+				"unknown field of spec.kubelet of the EC2NodeClass; omitted; on AL2023, set it in a NodeConfig in spec.userData (spec.kubelet.config)")
 			continue
 		}
 		block(value)

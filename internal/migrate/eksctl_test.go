@@ -175,7 +175,7 @@ func TestFieldsOfTheSchema(t *testing.T) {
 		if slices.Contains(idleFields, field) {
 			places++
 		}
-		if _, told := otherFields[field]; told {
+		if _, known := otherFields[field]; known {
 			places++
 		}
 		if places != 1 {
@@ -234,7 +234,7 @@ func TestStrangeGroups(t *testing.T) {
 	}
 	two := cluster("spot: false") + "---\n" + strings.Replace(cluster("spot: false"), "{name: c,", "{name: other,", 1)
 	if report := Run([]File{{Name: "in", Text: []byte(two)}}, Options{}).Report.Text(); !strings.Contains(report,
-		"is another cluster than c") {
+		"differs from the cluster c") {
 		t.Errorf("two clusters:\n%s", report)
 	}
 }

@@ -34,10 +34,10 @@ func (e *eksctlGroup) instanceTypes() {
 	case len(e.types) > 0 || selects:
 	case e.field("launchTemplate") != nil:
 		e.types = []string{"m5.large"}
-		e.remark(Impossible, "instanceType", "is not written: the launch template has it, and m5.large is named; put the right types")
+		e.remark(Impossible, "instanceType", "is not set, because the launch template contains it; set to m5.large; set the instance types of the template")
 	default:
 		e.types = []string{"m5.large"}
-		e.remark(Defaulted, "instanceType", "is not written: it is m5.large, as eksctl has it")
+		e.remark(Defaulted, "instanceType", "is not set; set to m5.large, the default of eksctl")
 	}
 	known := e.known()
 	for _, name := range e.types {
@@ -51,7 +51,7 @@ func (e *eksctlGroup) instanceTypes() {
 			addOnce(&e.archs, "amd64")
 		}
 		if len(known) > 0 && !found {
-			e.remark(Advice, "instanceType", "%s is not among the types that are known here: it is misspelled, newer, or no longer offered", name)
+			e.remark(Advice, "instanceType", "contains %s, an unknown instance type; it is misspelled, newer, or no longer offered", name)
 		}
 	}
 	switch {
@@ -119,7 +119,7 @@ func (e *eksctlGroup) selector() criteria {
 		n, err := strconv.ParseInt(text(node), 10, 64)
 		if err != nil || n < 0 {
 			if !empty(node) {
-				e.remark(Impossible, "instanceSelector."+field, "is %s, want a whole number: it is left out", text(node))
+				e.remark(Impossible, "instanceSelector."+field, "is %s, want an integer; omitted", text(node))
 			}
 			return -1
 		}
@@ -129,7 +129,7 @@ func (e *eksctlGroup) selector() criteria {
 	if written := text(e.field("instanceSelector", "memory")); written != "" {
 		var ok bool
 		if c.memoryMiB, ok = mebibytes(written); !ok {
-			e.remark(Impossible, "instanceSelector.memory", "is %s, want a quantity such as 4GiB: it is left out", written)
+			e.remark(Impossible, "instanceSelector.memory", "is %s, want a quantity such as 4GiB; omitted", written)
 		}
 	}
 	switch arch := text(e.field("instanceSelector", "cpuArchitecture")); arch {
@@ -138,12 +138,12 @@ func (e *eksctlGroup) selector() criteria {
 		c.arch = arch
 	default:
 		e.remark(Impossible, "instanceSelector.cpuArchitecture",
-			"is %s, for which there are no images, want x86_64 or arm64: amd64 is named", arch)
+			"is %s, for which no images exist, want x86_64 or arm64; set to amd64", arch)
 	}
 	for _, field := range []string{"allow", "deny"} {
 		if e.field("instanceSelector", field) != nil {
-			e.remark(Impossible, "instanceSelector."+field, "a requirement cannot say a pattern: name families by %s, In or NotIn",
-				awsv1.LabelInstanceFamily)
+			e.remark(Impossible, "instanceSelector."+field, "is not migrated; a requirement has no patterns; "+
+				"add a requirement for %s with the operator In or NotIn", awsv1.LabelInstanceFamily)
 		}
 	}
 	return c
@@ -185,7 +185,7 @@ func (e *eksctlGroup) require(c criteria, known map[string]InstanceType) {
 		}
 	}
 	if len(known) > 0 {
-		e.remark(Impossible, "instanceSelector", "no type that is known here is %s: the pool can launch nothing", c)
+		e.remark(Impossible, "instanceSelector", "no known instance type matches %s; the NodePool cannot launch nodes", c)
 	}
 }
 
@@ -198,8 +198,9 @@ func (e *eksctlGroup) overridden(c criteria, known map[string]InstanceType) {
 		}
 	}
 	if len(others) > 0 {
-		e.remark(Impossible, "instanceSelector", "asks for %s, which %s %s not: together nothing could be launched, so the types count and the selector is left out", c, some(others), map[bool]string{true: "is", false: "are"}[len(others) == 1])
+		e.remark(Impossible, "instanceSelector", "selects %s, which does not match %s; omitted in favor of the listed instance types, "+
+			"because no instance type matches both", c, some(others))
 		return
 	}
-	e.remark(Advice, "instanceSelector", "is left out: the types that are named beside it count")
+	e.remark(Advice, "instanceSelector", "omitted in favor of the listed instance types")
 }

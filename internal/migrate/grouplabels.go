@@ -14,14 +14,14 @@ import (
 // This file determines which labels of a group's nodes the nodes of its pool get, and the effect on the pods in the
 // input.
 
-// fate is the handling of a label of a group's nodes.
-type fate int
+// labelKind determines the handling of a label of a group's nodes.
+type labelKind int
 
 const (
-	own     fate = iota // a user set it for pods to select: the pool gets it
-	made                // eksctl, EKS or a daemon sets it: the pool gets it if pods require it
-	ofNode              // every node has it anyway, or it is a requirement of the pool
-	refused             // the API server rejects it in a pool
+	userLabel      labelKind = iota // a user set it for pods to select: the pool gets it
+	componentLabel                  // eksctl, EKS or a daemon sets it: the pool gets it if pods require it
+	nodeLabel                       // every node has it anyway, or it is a requirement of the pool
+	rejectedLabel                   // the API server rejects it in a pool
 )
 
 // These are label domains, and labels, by the component that sets them.
@@ -33,7 +33,7 @@ var (
 		"topology.ebs.csi.aws.com", "alpha.eksctl.io/instance-id",
 		karpv1.LabelCapacityType,
 	}
-	ofMakers = []string{
+	ofComponents = []string{
 		"eks.amazonaws.com", "alpha.eksctl.io", "vpc.amazonaws.com", "node.k8s.amazonaws.com", "kops.k8s.io",
 		"node.kubernetes.io/instancegroup", "cloud.google.com",
 		"kubernetes.azure.com", "feature.node.kubernetes.io", "node-lifecycle",
@@ -41,30 +41,30 @@ var (
 	labelRules = karpv1.CoreRules().With(karpv1.LabelRules{RestrictedDomains: []string{awsv1.Group}})
 )
 
-func fateOf(name string) fate {
+func labelKindOf(name string) labelKind {
 	domain, _, _ := strings.Cut(name, "/")
 	of := func(list []string) bool {
 		return slices.Contains(list, name) || domain != name && slices.Contains(list, domain)
 	}
 	switch {
 	case of(ofNodes):
-		return ofNode
-	case of(ofMakers):
-		return made
+		return nodeLabel
+	case of(ofComponents):
+		return componentLabel
 	case labelRules.Restriction(name) != "":
-		return refused
+		return rejectedLabel
 	}
-	return own
+	return userLabel
 }
 
 // label adds a label of the group's nodes.
 func (g *nodeGroup) label(name, value string) {
-	switch fateOf(name) {
-	case own:
+	switch labelKindOf(name) {
+	case userLabel:
 		g.labels[name] = value
-	case made:
+	case componentLabel:
 		g.made[name] = value
-	case refused:
+	case rejectedLabel:
 		g.refused[name] = value
 	}
 }
@@ -139,48 +139,53 @@ func (s selections) of(key, value string) []string {
 
 // carry adds the labels that other components set on the group's nodes to the pool as far as pods require them, and
 // reports labels that no pool can have.
-func (g *nodeGroup) carry(asked selections) {
+func (g *nodeGroup) carry(selected selections) {
 	for _, name := range slices.Sorted(maps.Keys(g.made)) {
-		if by := asked.of(name, g.made[name]); len(by) > 0 {
+		if by := selected.of(name, g.made[name]); len(by) > 0 {
 			g.labels[name] = g.made[name]
-			g.remark(Advice, "labels["+name+"]", "others wrote it on the nodes of the group; pods ask for it (%s), so the pool's nodes have it too: better let them select a label of your own, or karpenter.sh/nodepool", some(by))
+			g.remark(Advice, "labels["+name+"]", "another component sets it on the nodes of the group, and pods use it (%s); added to the NodePool; "+
+				"it is better to use a label that you define, or karpenter.sh/nodepool", some(by))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.refused)) {
-		who := "no pod of the input asks for it"
-		if by := asked.of(name, g.refused[name]); len(by) > 0 {
-			who = "pods that ask for it (" + some(by) + ") find no node of the pool"
+		effect := "no pod in the input uses it"
+		if by := selected.of(name, g.refused[name]); len(by) > 0 {
+			effect = "pods that use it (" + some(by) + ") match no node of the NodePool"
 		}
-		g.remark(Impossible, "labels["+name+"]", "%s: %s; give the pool another label in spec.template.metadata.labels, and let pods select that", labelRules.Restriction(name), who)
+		g.remark(Impossible, "labels["+name+"]", "%s; omitted; %s; add another label to spec.template.metadata.labels, and use it in the pods",
+			labelRules.Restriction(name), effect)
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.seenLabels)) {
-		g.missed(name, asked)
+		g.missed(name, selected)
 	}
 }
 
 // missed handles a label of the group's nodes that the pool does not have. The pool gets it if pods require it and
 // all nodes of the group have it. Otherwise the label is reported, if pods require it or a user set it.
-func (g *nodeGroup) missed(name string, asked selections) {
+func (g *nodeGroup) missed(name string, selected selections) {
 	if _, carried := g.labels[name]; carried || g.refused[name] != "" {
 		return
 	}
 	var by []string
 	for _, value := range slices.Sorted(maps.Keys(g.seenLabels[name])) {
-		for _, object := range asked.of(name, value) {
+		for _, object := range selected.of(name, value) {
 			addOnce(&by, object)
 		}
 	}
 	value, all := g.common(name)
 	switch {
-	case len(by) > 0 && all && fateOf(name) != refused:
+	case len(by) > 0 && all && labelKindOf(name) != rejectedLabel:
 		g.labels[name] = value
-		g.remark(Advice, "labels["+name+"]", "all nodes of the group have it, though the ClusterConfig does not say it; pods ask for it (%s), so the pool's nodes have it too", some(by))
+		g.remark(Advice, "labels["+name+"]", "all nodes of the group have it, but the ClusterConfig does not contain it, and pods use it (%s); "+
+			"added to the NodePool", some(by))
 	case len(by) > 0:
-		g.remark(Impossible, "labels["+name+"]", "the pool does not have it, but nodes of the group do (%s), and pods ask for it (%s): write it into spec.template.metadata.labels of the pool that is for them", g.spread(name), some(by))
-	case fateOf(name) == own && g.class == nil:
-		g.remark(Advice, "labels["+name+"]", "differs between the nodes of the group (%s): the pool does not have it; where pods select it, make a pool for each value", g.spread(name))
-	case fateOf(name) == own:
-		g.remark(Advice, "labels["+name+"]", "nodes of the group have it (%s), the ClusterConfig does not say it: the pool does not have it",
+		g.remark(Impossible, "labels["+name+"]", "nodes of the group have it (%s), but the NodePool does not, and pods use it (%s); "+
+			"add it to spec.template.metadata.labels of the NodePool for these pods", g.spread(name), some(by))
+	case labelKindOf(name) == userLabel && g.class == nil:
+		g.remark(Advice, "labels["+name+"]", "differs between the nodes of the group (%s); omitted; if pods use it, create a NodePool for each value",
+			g.spread(name))
+	case labelKindOf(name) == userLabel:
+		g.remark(Advice, "labels["+name+"]", "nodes of the group have it (%s), but the ClusterConfig does not contain it; omitted",
 			g.spread(name))
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // This file derives node groups from existing nodes. Those of a ClusterConfig are read in eksctl.go.
 
-// nodeGroup is a set of machines of one kind.
+// nodeGroup is a set of instances with the same configuration.
 type nodeGroup struct {
 	name, className string
 	written         string   // its name at its source
@@ -65,7 +65,7 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		byName[g.name] = g
 	}
 	var found []*nodeGroup
-	var alone []string
+	var ungrouped []string
 	for _, i := range m.items {
 		if i.kind != "Node" || i.apiVersion != "v1" {
 			continue
@@ -76,7 +76,7 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		case at(i.root, "metadata", "labels", "karpenter.sh/nodepool") != nil, withoutOwner(i.root):
 			continue
 		case name == "":
-			alone = append(alone, i.name)
+			ungrouped = append(ungrouped, i.name)
 			continue
 		}
 		g := byName[name]
@@ -86,7 +86,7 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 			byName[name], found = g, append(found, g)
 		}
 		if g.written != written {
-			g.source.note(Impossible, written, "is another group than %s, and its NodePool would have the same name: nothing is proposed for it; write one", g.written)
+			g.source.note(Impossible, written, "results in the same NodePool name as the group %s; no NodePool is proposed; write one", g.written)
 			continue
 		}
 		g.see(i.root)
@@ -97,18 +97,19 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 	for _, g := range found {
 		g.settle()
 		if g.className == "" {
-			g.remark(Advice, "", "nodes do not say which subnets, security groups, images, disks and role their machines have: write the EC2NodeClass default (kubectl explain ec2nodeclass.spec), or give the ClusterConfig of eksctl")
+			g.remark(Advice, "", "Node objects do not contain subnets, security groups, images, disks and role; "+
+				"write the EC2NodeClass default (kubectl explain ec2nodeclass.spec), or add the ClusterConfig of eksctl to the input")
 		}
 	}
-	m.scaler.withoutGroup(alone)
+	m.scaler.withoutGroup(ungrouped)
 	return found
 }
 
 // withoutGroup reports nodes without a group.
-func (a *autoscaler) withoutGroup(alone []string) {
-	if len(alone) > 0 {
-		a.source.note(Advice, "", "%s of no group, without a label such as %s (%s): no pool is proposed for what is like that",
-			plural(len(alone), "node"), groupLabels[0], some(alone))
+func (a *autoscaler) withoutGroup(names []string) {
+	if len(names) > 0 {
+		a.source.note(Advice, "", "%s without a label of a node group such as %s (%s); no NodePool is proposed for such nodes",
+			plural(len(names), "node"), groupLabels[0], some(names))
 	}
 }
 
@@ -160,8 +161,8 @@ func (m *migration) onlyClass() string {
 
 // passing reports whether a taint is temporary: by the prefix of its key, or by a flag of the Cluster Autoscaler.
 func (m *migration) passing(key string) bool {
-	told := slices.Concat(m.scaler.flags["startup-taint"], m.scaler.flags["ignore-taint"], m.scaler.flags["status-taint"])
-	return slices.Contains(told, key) || slices.ContainsFunc(passingTaints, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+	temporary := slices.Concat(m.scaler.flags["startup-taint"], m.scaler.flags["ignore-taint"], m.scaler.flags["status-taint"])
+	return slices.Contains(temporary, key) || slices.ContainsFunc(passingTaints, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 var passingTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler",
@@ -174,7 +175,7 @@ func (g *nodeGroup) see(node *yaml.Node) {
 	labels := at(node, "metadata", "labels")
 	g.nodes++
 	for _, name := range fields(labels) {
-		if fate := fateOf(name); fate != ofNode {
+		if labelKindOf(name) != nodeLabel {
 			if g.seenLabels[name] == nil {
 				g.seenLabels[name] = map[string]int{}
 			}
@@ -224,12 +225,13 @@ func (g *nodeGroup) settle() {
 		if g.seenTaints[name] == g.nodes {
 			g.taints = append(g.taints, g.taintOf[name])
 		} else {
-			g.remark(Advice, "taints", "%s is on %d of %s of the group: the nodes of the pool do not have it; add it to spec.template.spec.taints if all should", name, g.seenTaints[name], plural(g.nodes, "node"))
+			g.remark(Advice, "taints", "%s is on %d of %s of the group; omitted; add it to spec.template.spec.taints if all nodes of the NodePool need it",
+				name, g.seenTaints[name], plural(g.nodes, "node"))
 		}
 	}
 	if len(g.capacityTypes) > 1 {
 		g.remark(Advice, "capacityType",
-			"some nodes of the group are spot, others on demand: the pool may launch both, and launches what is cheapest")
+			"the group has spot and on-demand nodes; the NodePool allows both, and launches the cheapest")
 	}
 }
 
@@ -264,13 +266,13 @@ func sizes(groups []*nodeGroup) {
 		if slices.ContainsFunc(groups[:n], func(g *nodeGroup) bool { return g.source == first.source }) {
 			continue
 		}
-		var least, unwritten, unknown []string
+		var least, unset, unknown []string
 		for _, g := range groups[n:] {
 			switch {
 			case g.source != first.source:
 				continue
 			case g.most < 0 && g.class != nil:
-				unwritten = append(unwritten, g.name)
+				unset = append(unset, g.name)
 			case g.most < 0:
 				unknown = append(unknown, g.name)
 			}
@@ -279,13 +281,16 @@ func sizes(groups []*nodeGroup) {
 			}
 		}
 		if len(least) > 0 {
-			first.source.note(Advice, "minSize", "pools have no minimum size, as groups do (%s): nodes are removed when no pod needs them; to keep some, add a NodePool with spec.replicas (and the feature gate StaticCapacity), or keep room by pods of low priority", strings.Join(least, ", "))
+			first.source.note(Advice, "minSize", "a NodePool has no minimum size (groups: %s); nodes are removed when no pod needs them; "+
+				"to keep nodes, add a NodePool with spec.replicas and the feature gate StaticCapacity, or reserve capacity with pods of low priority",
+				strings.Join(least, ", "))
 		}
-		if len(unwritten) > 0 {
-			first.source.note(Advice, "maxSize", "is not written of %s: no limit is made of it, where eksctl keeps such a group at its initial size; set spec.limits.nodes", strings.Join(unwritten, ", "))
+		if len(unset) > 0 {
+			first.source.note(Advice, "maxSize", "is not set for %s; the NodePool has no limit, whereas eksctl keeps such a group at its initial size; "+
+				"set spec.limits.nodes", strings.Join(unset, ", "))
 		}
 		if len(unknown) > 0 {
-			first.source.note(Advice, "maxSize", "no --nodes says how large %s may become: no limit is made of it; set spec.limits.nodes",
+			first.source.note(Advice, "maxSize", "no flag --nodes sets the maximum size of %s; the NodePool has no limit; set spec.limits.nodes",
 				strings.Join(unknown, ", "))
 		}
 	}

@@ -95,14 +95,14 @@ func TestGroupLabels(t *testing.T) {
 		{"what the pool's nodes are in any case", "labels: {kubernetes.io/arch: amd64, node.kubernetes.io/instance-type: m5.large}",
 			"", `null`, nil, ""},
 		{"what they are not", "labels: {kubernetes.io/arch: arm64}", "", `null`, []string{"impossible g.labels[kubernetes.io/arch]"},
-			"what their machine is"},
+			"the requirements of the NodePool determine this label"},
 		{"of karpenter, that no pod selects", "labels: {karpenter.sh/a: b}", "", `null`, []string{"impossible g.labels[karpenter.sh/a]"},
-			"no pod of the input asks for it"},
+			"no pod in the input uses it"},
 		{"of karpenter, that pods select", "labels: {karpenter.k8s.aws/a: b}", "nodeSelector: {karpenter.k8s.aws/a: b}",
-			`null`, []string{"impossible g.labels[karpenter.k8s.aws/a]"}, "pods that ask for it (Deployment n/d)"},
+			`null`, []string{"impossible g.labels[karpenter.k8s.aws/a]"}, "pods that use it (Deployment n/d)"},
 		{"the group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: g}",
 			`{"alpha.eksctl.io/nodegroup-name":"g"}`, []string{"advice g.labels[alpha.eksctl.io/nodegroup-name]"},
-			"pods ask for it (Deployment n/d)"},
+			"pods use it (Deployment n/d)"},
 		{"another group's name, that pods select", "spot: false", "nodeSelector: {alpha.eksctl.io/nodegroup-name: h}", `null`, nil, ""},
 		{"pods that keep off", "spot: true", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: node-lifecycle, operator: NotIn, values: [spot]}]}]}}}", `{"node-lifecycle":"spot"}`, []string{"advice g.labels[node-lifecycle]"}, ""},
 		{"pods that would rather", "spot: false", "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: node-lifecycle, operator: Exists}]}}]}}", `{"node-lifecycle":"on-demand"}`, []string{"advice g.labels[node-lifecycle]"}, ""},
@@ -265,7 +265,7 @@ func TestNodesOfNoGroup(t *testing.T) {
 		"Deployment kube-system/scaler": scaler(`[cluster-autoscaler]`, `[]`) + nodes} {
 		first := Run([]File{{Name: "in", Text: []byte(in)}}, Options{}).Report[0]
 		if first.Object != name || !strings.Contains((Report{first}).Text(),
-			"1 node of no group, without a label such as eks.amazonaws.com/nodegroup (alone)") {
+			"1 node without a label of a node group such as eks.amazonaws.com/nodegroup (alone)") {
 			t.Errorf("%s:\n%s", name, Report{first}.Text())
 		}
 	}

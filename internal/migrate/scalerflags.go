@@ -41,7 +41,7 @@ func scalerFlags(words []string, note func(field, format string, arguments ...an
 		switch {
 		case !strings.HasPrefix(words[n], "-"):
 			if n > 0 { // the first is the program
-				note("", "the word %q of its command line is not understood, and is not read", words[n])
+				note("", "the command line contains %q, an unknown argument; ignored", words[n])
 			}
 			continue
 		case given:
@@ -52,7 +52,7 @@ func scalerFlags(words []string, note func(field, format string, arguments ...an
 			value = "true"
 		}
 		if strings.Contains(value, "$") {
-			note("--"+name, "is %s: what the variable stands for is not known here", value)
+			note("--"+name, "is %s, a variable with an unknown value; ignored", value)
 			continue
 		}
 		flags[name] = append(flags[name], value)
@@ -72,13 +72,13 @@ func unwrap(words []string, note func(field, format string, arguments ...any)) [
 		if at := slices.IndexFunc(inner, isScaler); at >= 0 {
 			inner = inner[at:]
 			if end := slices.IndexFunc(inner, func(word string) bool { return strings.ContainsAny(word, ";|&<>") }); end >= 0 {
-				note("", "its script goes on with %q behind the command line, which is not read", strings.Join(inner[end:], " "))
+				note("", "the script continues with %q after the command line; ignored", strings.Join(inner[end:], " "))
 				inner = inner[:end]
 			}
 			return inner
 		}
 	}
-	note("", "is started by a script that is not understood: no flag of it is read; give them as command and args")
+	note("", "the script that starts the Cluster Autoscaler cannot be parsed; its flags are ignored; set them in command and args")
 	return nil
 }
 
@@ -134,22 +134,22 @@ func (m *migration) bounds(groups []*nodeGroup) {
 	for _, value := range m.scaler.flags["nodes"] {
 		parts := strings.SplitN(value, ":", 3)
 		if len(parts) < 3 {
-			m.scaler.noteFlag("--nodes", "is %s, want least:most:name: no pool is limited by it", value)
+			m.scaler.noteFlag("--nodes", "is %s, want MINIMUM:MAXIMUM:NAME; ignored", value)
 			continue
 		}
 		least, wrong := strconv.Atoi(parts[0])
 		most, err := strconv.Atoi(parts[1])
 		if err != nil || most < 0 {
-			m.scaler.noteFlag("--nodes", "is %s, want a number as greatest size: no pool is limited by it", value)
+			m.scaler.noteFlag("--nodes", "is %s, want an integer as maximum size; ignored", value)
 			continue
 		}
 		if wrong != nil || least < 0 {
-			m.scaler.noteFlag("--nodes", "is %s, want a number as least size: it counts as none", value)
+			m.scaler.noteFlag("--nodes", "is %s, want an integer as minimum size; treated as 0", value)
 			least = 0
 		}
 		g := groupOf(parts[2], groups)
 		if g == nil {
-			m.scaler.noteFlag("--nodes", "is %s: no group of that name is known, so that no pool is limited by it", value)
+			m.scaler.noteFlag("--nodes", "is %s, and the input contains no group with this name; ignored", value)
 			continue
 		}
 		g.clouds = append(g.clouds, parts[2][strings.LastIndexByte(parts[2], '/')+1:])
