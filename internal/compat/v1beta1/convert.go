@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -43,11 +44,14 @@ type Converter struct {
 	// Expiry returns the expireAfter of the NodePool with this name, such as 720h, or an empty string if it is
 	// unknown. It is called for claims of v1beta1, which do not contain it. If it is unknown, they never expire.
 	Expiry func(pool string) string
+	// Ignored is called with each annotation of an object that is not read because of a bound. The object is converted
+	// as if the annotation had no meaning. Ignored may be nil.
+	Ignored func(*BoundError)
 }
 
 // Convert returns the object in another version of its group. apiVersion is that of v1 or v1beta1. Convert does not
 // modify the object, and the result shares no data with it. An error means that the kind or a version is not
-// supported.
+// supported, or that what the other version does not have is too much for an annotation (BoundError).
 func (c Converter) Convert(object map[string]any, apiVersion string) (map[string]any, error) {
 	has, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -97,46 +101,94 @@ func (c Converter) ToV1(object map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.report(object)
 	beta := runtime.DeepCopyJSON(object)
-	kept := take(beta, AnnotationV1)
+	kept, why := take(beta, AnnotationV1)
+	c.ignored(object, AnnotationV1, why)
 	unannotate(beta, AnnotationV1Beta1) // it is only valid in v1, and the other one only in v1beta1
-	old := c.newer(m, group, beta)
-	kept.restore(digest(beta), old)
+	old, err := c.newer(m, group, beta)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Of != "" {
+		kept.restore(digest(beta), old)
+	}
 	return old, nil
 }
 
-// FromV1 converts an object of v1 to v1beta1.
+// FromV1 converts an object of v1 to v1beta1. If what its annotation restores is too much to be recorded again, the
+// annotation is ignored. It remains part of the object in v1.
 func (c Converter) FromV1(object map[string]any) (map[string]any, error) {
 	m, group, err := mappingOf(object)
 	if err != nil {
 		return nil, err
 	}
+	c.report(object)
 	now := tidy(runtime.DeepCopyJSON(object))
-	beta := older(m, group, now)
-	unannotate(beta, AnnotationV1)
-	keep(beta, AnnotationV1, differences(c.newer(m, group, beta), now))
+	beta := runtime.DeepCopyJSON(now)
+	kept, why := take(beta, AnnotationV1Beta1)
+	older(m, group, beta, kept)
+	err = c.record(m, group, beta, now)
+	if bound := (*BoundError)(nil); errors.As(err, &bound) && kept.Of != "" {
+		why = "what it restores is too much to be recorded: " + bound.Why
+		beta = runtime.DeepCopyJSON(now)
+		unannotate(beta, AnnotationV1Beta1)
+		older(m, group, beta, complement{})
+		err = c.record(m, group, beta, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.ignored(object, AnnotationV1Beta1, why)
 	return beta, nil
 }
 
+// record writes what the object of v1 has and the reverse mapping of the object of v1beta1 would not restore.
+func (c Converter) record(m mapping, group string, beta, now map[string]any) error {
+	unannotate(beta, AnnotationV1)
+	again, err := c.newer(m, group, beta)
+	if err != nil {
+		return err
+	}
+	return keep(beta, AnnotationV1, differences(again, now))
+}
+
 // newer returns the object in v1, with a record of what the reverse mapping would not restore.
-func (c Converter) newer(m mapping, group string, beta map[string]any) map[string]any {
+func (c Converter) newer(m mapping, group string, beta map[string]any) (map[string]any, error) {
 	now := runtime.DeepCopyJSON(beta)
 	m.to(c, now)
 	now["apiVersion"] = group + "/" + v1
 	tidy(now)
 	back := runtime.DeepCopyJSON(now)
 	m.from(back)
-	keep(now, AnnotationV1Beta1, differences(tidy(back), beta))
-	return now
+	return now, keep(now, AnnotationV1Beta1, differences(tidy(back), beta))
 }
 
-// older returns the object in v1beta1, with everything restored that was recorded.
-func older(m mapping, group string, now map[string]any) map[string]any {
-	beta := runtime.DeepCopyJSON(now)
-	kept := take(beta, AnnotationV1Beta1)
-	of := digest(beta)
-	m.from(beta)
-	beta["apiVersion"] = group + "/" + v1beta1
-	kept.restore(of, tidy(beta))
-	return beta
+// older converts the object to v1beta1, with everything restored that was recorded.
+func older(m mapping, group string, object map[string]any, kept complement) {
+	of := ""
+	if kept.Of != "" {
+		of = digest(object)
+	}
+	m.from(object)
+	object["apiVersion"] = group + "/" + v1beta1
+	kept.restore(of, tidy(object))
+}
+
+// report calls Ignored for the annotations that the mappings read as JSON.
+func (c Converter) report(object map[string]any) {
+	if c.Ignored == nil {
+		return
+	}
+	for _, key := range []string{AnnotationKubelet, AnnotationNodeClassReference} {
+		if text, ok := annotation(object, key); ok {
+			c.ignored(object, key, tooMuch(text))
+		}
+	}
+}
+
+func (c Converter) ignored(object map[string]any, annotation, why string) {
+	if c.Ignored != nil && why != "" {
+		c.Ignored(beyond(object, annotation, why))
+	}
 }

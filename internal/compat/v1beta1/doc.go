@@ -9,7 +9,8 @@
 //
 // Objects are maps, as decoded from JSON: the notation of durations and quantities does not change, fields that no
 // version defines are kept, and no stored content can make a conversion fail, because one failure would make every
-// list of the kind unreadable. Content of an unexpected form is copied.
+// list of the kind unreadable. Content of an unexpected form is copied. There is one exception: an object of v1beta1
+// with so much that only v1beta1 has that an annotation cannot hold it (BoundError).
 //
 // The conversion is lossless by construction. Each direction is a plain mapping (poolToV1, poolFromV1 ...). After it,
 // the reverse mapping is tried. Differences are stored in an annotation as a list of edits (complement.go), with a
@@ -19,7 +20,8 @@
 //	FromV1(ToV1(b)) = b        ToV1(FromV1(v)) = v
 //
 // The fuzz tests verify this. Most objects need no such annotation, because api/*/v1beta1 have the new fields of v1
-// too.
+// too. Any client can write annotations, so what their texts may cost is bounded (bounds.go): one beyond a limit is
+// ignored like one that is not JSON, and remains part of the object in v1.
 //
 // The input is expected in the form that the API server sends, with the defaults of its version. A NodeClaim of
 // v1beta1 does not contain its expiration, which belonged to its pool. The caller provides it (Converter.Expiry).

@@ -2,7 +2,10 @@ package v1beta1
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -26,9 +29,15 @@ func checkRoundTrip(t *testing.T, fields map[string]any, group, kind string) {
 			unannotate(object, AnnotationV1) // a new object of v1beta1 does not have it
 			unannotate(object, AnnotationV1Beta1)
 		}
+		if text, ok := annotation(object, AnnotationV1Beta1); ok && version == v1 { // edits are applied to their object only
+			annotate(object, AnnotationV1Beta1, strings.ReplaceAll(text, "DIGEST", digest(object)))
+		}
 		tidy(object)
 		before := written(object)
-		there, err := c.Convert(object, group+"/"+other)
+		there, err := convertBounded(t, c, object, group+"/"+other)
+		if bound := (*BoundError)(nil); errors.As(err, &bound) && version == v1beta1 {
+			continue // what only v1beta1 has is too much for an annotation
+		}
 		if err != nil {
 			t.Fatalf("to %s: %v\n%s", other, err, before)
 		}
@@ -46,6 +55,37 @@ func checkRoundTrip(t *testing.T, fields map[string]any, group, kind string) {
 			t.Fatalf("a conversion may not change metadata other than annotations (-want +got):\n%s", diff)
 		}
 	}
+}
+
+// convertBounded converts an object, and verifies that the allocated bytes are at most what its fields and those of the
+// texts in its annotations may cost.
+func convertBounded(t *testing.T, c Converter, object map[string]any, to string) (map[string]any, error) {
+	t.Helper()
+	text := written(object)
+	most, _ := Cost(text)
+	for _, key := range []string{AnnotationV1Beta1, AnnotationV1, AnnotationKubelet, AnnotationNodeClassReference} {
+		text, _ := annotation(object, key)
+		fields, _ := Cost(text)
+		most += min(fields, mostCost)
+	}
+	most += 100<<10 + 10*len(text)
+	got := math.MaxInt
+	var converted map[string]any
+	var err error
+	for range 3 { // other goroutines may allocate too
+		if got <= most {
+			break
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		converted, err = c.Convert(object, to)
+		runtime.ReadMemStats(&after)
+		got = min(got, int(after.TotalAlloc-before.TotalAlloc))
+	}
+	if got > most {
+		t.Errorf("the conversion of %d bytes to %s allocated %d bytes, want at most %d: %s", len(text), to, got, most, text)
+	}
+	return converted, err
 }
 
 // reread returns the object after encoding and decoding.
@@ -92,6 +132,21 @@ func FuzzRoundTripOfJSON(f *testing.F) {
 			for which := range kinds {
 				f.Add(data, byte(which))
 			}
+		}
+	}
+	for _, forged := range []string{
+		`[{"path":["spec","x"],"value":{"a":{"b":[{},{},1]}}},{"path":["spec","x","a","b"],"remove":true}]`,
+		`[{"path":["spec"` + strings.Repeat(`,"a"`, 63) + `],"value":1}]`,
+		`[{"path":["spec"` + strings.Repeat(`,"a"`, 2000) + `],"value":1}]`,
+		`[{"path":["spec","x"],"value":` + nest(`{"a":`, "}", 90) + `}]`,
+		`[{"path":["metadata","annotations","` + AnnotationKubelet + `"],"value":"{\"a\":{},\"b\":[[],[],[]]}"}]`,
+	} {
+		note, err := json.Marshal(`{"of":"DIGEST","edits":` + forged + `}`)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, note := range []string{string(note), strings.NewReplacer(",", `\u002c`, "{", `\u007b`, "[", `\u005b`).Replace(string(note))} {
+			f.Add([]byte(`{"metadata":{"annotations":{"`+AnnotationV1Beta1+`":`+note+`}},"spec":{"x":{"a":{"a":{}}},"template":{"spec":{"kubelet":{"maxPods":1}}}}}`), byte(0))
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
@@ -169,7 +224,9 @@ var noteFields = []fuzzedField{
 	{AnnotationKubelet, []string{`"{}"`, `"{\"maxPods\": 110}"`, `"{"`, `"null"`, `"[]"`, `""`}},
 	{AnnotationNodeClassReference, []string{`"{\"name\":\"default\"}"`, `"{\"kind\":\"EC2NodeClass\",\"name\":\"default\",\"apiVersion\":\"karpenter.k8s.aws/v1beta1\"}"`, `"{"`, `"{}"`}},
 	{AnnotationUbuntu, []string{`"amiFamily"`, `"amiFamily,blockDeviceMappings,incompatible"`, `"incompatible"`, `""`}},
-	{AnnotationV1Beta1, []string{`"{\"of\":\"0\",\"edits\":[{\"path\":[\"spec\"],\"remove\":true}]}"`, `"{"`}},
+	{AnnotationV1Beta1, []string{`"{\"of\":\"0\",\"edits\":[{\"path\":[\"spec\"],\"remove\":true}]}"`, `"{"`,
+		`"{\"of\":\"DIGEST\",\"edits\":[{\"path\":[\"spec\",\"template\",\"spec\",\"kubelet\"],\"value\":{\"maxPods\":1}},{\"path\":[\"metadata\",\"annotations\",\"a\"],\"value\":\"b\"}]}"`,
+		`"{\"of\":\"DIGEST\",\"edits\":[{\"path\":[\"spec\"],\"value\":[1]}]}"`}},
 	{AnnotationV1, []string{`"{\"of\":\"0\",\"edits\":[]}"`, `""`}},
 	{"example.com/a", []string{`"b"`}},
 }
@@ -185,7 +242,7 @@ func FuzzRoundTripOfFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, which byte) {
 		k := kinds[int(which)%len(kinds)]
 		fields := map[string]any{"metadata": map[string]any{"name": "default", "uid": "1", "finalizers": []any{"a/b"}}, "status": map[string]any{"nodeName": "n"}}
-		set := func(prefix []string, split bool, table []fuzzedField) {
+		setAll := func(prefix []string, split bool, table []fuzzedField) {
 			for _, field := range table {
 				if len(data) == 0 {
 					return
@@ -202,17 +259,30 @@ func FuzzRoundTripOfFields(f *testing.F) {
 				if split {
 					path = append(append([]string{}, prefix...), strings.Split(field.path, ".")...)
 				}
-				edit{Path: path, Value: value}.make(fields)
+				set(fields, path, value)
 			}
 		}
-		set([]string{"metadata", "annotations"}, false, noteFields)
+		setAll([]string{"metadata", "annotations"}, false, noteFields)
 		if k.kind == awsClass {
-			set(nil, true, classFields)
+			setAll(nil, true, classFields)
 		} else {
-			set(nil, true, poolFields)
-			set([]string{"spec"}, true, sharedFields)
-			set([]string{"spec", "template", "spec"}, true, sharedFields)
+			setAll(nil, true, poolFields)
+			setAll([]string{"spec"}, true, sharedFields)
+			setAll([]string{"spec", "template", "spec"}, true, sharedFields)
 		}
 		checkRoundTrip(t, fields, k.group, k.kind)
 	})
+}
+
+// set sets the field at a path, and makes the maps above it.
+func set(fields map[string]any, path []string, value any) {
+	for _, name := range path[:len(path)-1] {
+		next, ok := fields[name].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			fields[name] = next
+		}
+		fields = next
+	}
+	fields[path[len(path)-1]] = value
 }

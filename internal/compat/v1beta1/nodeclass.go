@@ -1,7 +1,6 @@
 package v1beta1
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -74,7 +73,7 @@ func classFromV1(class map[string]any) {
 	}
 	if note, ok := annotation(class, AnnotationUbuntu); ok {
 		unannotate(class, AnnotationUbuntu)
-		ubuntuFromV1(strings.Split(note, ","), spec)
+		ubuntuFromV1(note, spec)
 		return
 	}
 	if present(spec, "amiFamily") {
@@ -87,15 +86,16 @@ func classFromV1(class map[string]any) {
 }
 
 // ubuntuFromV1 reverts the added fields, unless they have been changed since.
-func ubuntuFromV1(made []string, spec map[string]any) {
-	if !slices.Contains(made, madeFamily) || text(spec, "amiFamily") != amazonLinux2 {
+func ubuntuFromV1(note string, spec map[string]any) {
+	made := func(field string) bool { return strings.Contains(","+note+",", ","+field+",") }
+	if !made(madeFamily) || text(spec, "amiFamily") != amazonLinux2 {
 		return
 	}
 	spec["amiFamily"] = ubuntu
-	if slices.Contains(made, madeDisks) && written(spec["blockDeviceMappings"]) == written(ubuntuDisks()) {
+	if made(madeDisks) && written(spec["blockDeviceMappings"]) == written(ubuntuDisks()) {
 		delete(spec, "blockDeviceMappings")
 	}
-	if slices.Contains(made, madeImages) && written(spec["amiSelectorTerms"]) == written(noImages()) {
+	if made(madeImages) && written(spec["amiSelectorTerms"]) == written(noImages()) {
 		delete(spec, "amiSelectorTerms")
 	}
 }

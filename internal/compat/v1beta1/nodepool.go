@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"reflect"
 	"strings"
 )
 
@@ -98,7 +99,7 @@ func kubeletToV1(owner, spec map[string]any) {
 
 func kubeletFromV1(owner, spec map[string]any) {
 	text, ok := annotation(owner, AnnotationKubelet)
-	settings := object(text)
+	settings := noted(text)
 	if !ok || settings == nil || present(spec, "kubelet") {
 		return
 	}
@@ -124,7 +125,7 @@ func referenceToV1(owner, spec map[string]any) {
 		is["kind"] = awsClass
 	}
 	spec["nodeClassRef"] = is
-	if written(betaReference(is)) != written(was) {
+	if !reflect.DeepEqual(betaReference(is), was) {
 		annotate(owner, AnnotationNodeClassReference, written(was))
 	}
 }
@@ -136,14 +137,14 @@ func referenceFromV1(owner, spec map[string]any) {
 	}
 	spec["nodeClassRef"] = betaReference(is)
 	text, _ := annotation(owner, AnnotationNodeClassReference)
-	was := object(text)
+	was := noted(text)
 	if was == nil {
 		return
 	}
 	unannotate(owner, AnnotationNodeClassReference)
 	trial := map[string]any{"nodeClassRef": was}
 	referenceToV1(map[string]any{}, trial)
-	if written(trial["nodeClassRef"]) == written(is) { // the reference is unchanged since
+	if reflect.DeepEqual(trial["nodeClassRef"], any(is)) { // the reference is unchanged since
 		spec["nodeClassRef"] = was
 	}
 }

@@ -1,11 +1,5 @@
 package v1beta1
 
-import (
-	"encoding/json"
-
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-)
-
 // child returns the object at a path, or nil if there is none. It shares data with its parent.
 func child(object map[string]any, path ...string) map[string]any {
 	for _, name := range path {
@@ -62,20 +56,10 @@ func tidy(object map[string]any) map[string]any {
 	return object
 }
 
-// written returns a value as JSON.
-func written(value any) string {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return "" // decoded input can always be encoded again
-	}
-	return string(data)
-}
-
-// object parses a JSON object. It returns nil if the text is not one.
-func object(text string) map[string]any {
-	var fields map[string]any
-	if utiljson.Unmarshal([]byte(text), &fields) != nil {
+// noted parses the JSON object in an annotation. It returns nil if the text is not one, or beyond a limit.
+func noted(text string) map[string]any {
+	if tooMuch(text) != "" {
 		return nil
 	}
-	return fields
+	return object(text)
 }
