@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
+
+	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
 )
 
 // These constants bound the cost of one request. Any client that reaches the port may send one, so nothing here
@@ -38,6 +41,8 @@ const (
 	// cheapObject and dearness bound the memory cost of an object: the first in bytes, the second as a multiple of
 	// its length.
 	cheapObject, dearness = 3 << 20, 3
+	// deepestObject bounds the nesting of an object, and so the stack of a conversion. Files have the same bound.
+	deepestObject = 1000
 	// longestText, in bytes, bounds the part of a client's text in a response or in the log.
 	longestText = 256
 	// longestTime bounds one request. The API server itself waits for 30 s.
@@ -55,19 +60,32 @@ type tooLongError struct{ what string }
 func (e *tooLongError) Error() string { return e.what }
 
 // short returns a text of a client, truncated to longestText.
-func short(text string) string {
-	if len(text) <= longestText {
+func short(text string) string { return truncated(text, longestText) }
+
+func truncated(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:longestText-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
-// cost estimates the memory in bytes that reading, converting and writing an object allocates, from its text: maps
-// cost most, then values. Text inside of strings counts too, because annotations contain JSON that is parsed as well.
+// nameOf returns the kind and the name of an object that is not read.
+func nameOf(raw []byte) string {
+	var head struct {
+		Kind     string                `json:"kind"`
+		Metadata struct{ Name string } `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return "an object without a name"
+	}
+	return truncated(head.Kind, longestText/4) + " " + truncated(head.Metadata.Name, longestText/4)
+}
+
+// cost estimates the memory in bytes that reading, converting and writing an object allocates, from its text. The texts
+// of annotations that are read as JSON have bounds of their own (v1beta1.BoundError).
 func cost(raw []byte) int {
-	maps, empty := bytes.Count(raw, []byte("{")), bytes.Count(raw, []byte("{}"))
-	lists, values := bytes.Count(raw, []byte("[")), bytes.Count(raw, []byte(","))
-	return 4*len(raw) + 2500*(maps-empty) + 500*empty + 350*(lists+values)
+	fields, _ := v1beta1.Cost(raw)
+	return 4*len(raw) + fields
 }
 
 // affordable returns nil for an object that may be converted.
@@ -75,8 +93,15 @@ func affordable(raw []byte) error {
 	if len(raw) > longestObject {
 		return &tooLongError{fmt.Sprintf("an object has %d bytes, want at most %d", len(raw), longestObject)}
 	}
-	if c, most := cost(raw)-4*len(raw), max(cheapObject, dearness*len(raw)); c > most {
-		return &tooLongError{fmt.Sprintf("an object of %d bytes has so many fields that converting it would take %d bytes, want at most %d", len(raw), c, most)}
+	fields, depth := v1beta1.Cost(raw)
+	if most := max(cheapObject, dearness*len(raw)); fields > most {
+		return &tooLongError{fmt.Sprintf("an object of %d bytes has so many fields that converting it would take %d bytes, want at most %d", len(raw), fields, most)}
+	}
+	if depth > deepestObject {
+		return &tooLongError{fmt.Sprintf("an object is nested %d deep, want at most %d", depth, deepestObject)}
+	}
+	if !utf8.Valid(raw) { // each wrong byte would take three when it is read
+		return errors.New("an object is not UTF-8")
 	}
 	return nil
 }

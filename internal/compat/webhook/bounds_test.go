@@ -82,7 +82,6 @@ func allocated() uint64 {
 
 // TestOneMebibyte verifies that a request of 1 MiB costs at most 10 MiB, whatever its content.
 func TestOneMebibyte(t *testing.T) {
-	const mebibyte = 1 << 20
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	for _, shape := range shapes {
 		// The whole text is dense, or as much of it as one object may have, next to plain text.
@@ -167,22 +166,40 @@ func TestAList(t *testing.T) {
 // TestCost compares the estimate with the allocations of a conversion.
 func TestCost(t *testing.T) {
 	for _, shape := range shapes {
-		raw := []byte(poolWith(filled(shape.open, shape.repeated, shape.end, 100<<10)))
-		// The minimum of several runs counts: pools that a collection has emptied, and other goroutines, add
-		// allocations.
-		got := conversionBytes(t, raw)
-		for range 4 {
-			got = min(got, conversionBytes(t, raw))
-		}
-		estimate := cost(raw)
-		t.Logf("%s: %d bytes, estimate %d", shape.name, got, estimate)
-		if got > estimate+64<<10 {
-			t.Errorf("%s: %d bytes allocated, estimate %d", shape.name, got, estimate)
+		checkCost(t, shape.name, poolWith(filled(shape.open, shape.repeated, shape.end, 100<<10)), 0)
+	}
+	for _, hostile := range hostileTexts {
+		for length, cost := 100<<10, mebibyte+1; cost > 0; length -= length / 20 { // as long as it is read
+			text := hostile.text(t, length)
+			if cost, _ = v1beta1.Cost(text); cost > mebibyte {
+				continue
+			}
+			for _, hidden := range []bool{false, true} {
+				checkCost(t, hostile.name, poolText(hostile.from, `{"template":{"spec":{"nodeClassRef":{"name":"a"}}}}`,
+					map[string]string{hostile.key: quoted(t, text, hidden)}), cost)
+			}
+			break
 		}
 	}
 }
 
-// conversionBytes returns how many bytes a conversion of an object allocates.
+// checkCost compares the estimate of an object's cost, and of what is in its annotations, with the allocations.
+func checkCost(t *testing.T, name, object string, annotations int) {
+	t.Helper()
+	// The minimum of several runs counts: pools that a collection has emptied, and other goroutines, add
+	// allocations.
+	got := conversionBytes(t, []byte(object))
+	for range 4 {
+		got = min(got, conversionBytes(t, []byte(object)))
+	}
+	estimate := cost([]byte(object)) + annotations
+	t.Logf("%s: %d bytes, estimate %d", name, got, estimate)
+	if got > estimate+64<<10 {
+		t.Errorf("%s: %d bytes allocated, estimate %d", name, got, estimate)
+	}
+}
+
+// conversionBytes returns how many bytes a conversion of an object to the other version allocates.
 func conversionBytes(t *testing.T, raw []byte) int {
 	t.Helper()
 	before := allocated()
@@ -190,7 +207,8 @@ func conversionBytes(t *testing.T, raw []byte) int {
 	if err := utiljson.Unmarshal(raw, &object); err != nil {
 		t.Fatal(err)
 	}
-	converted, err := v1beta1.Converter{}.Convert(object, "karpenter.sh/v1")
+	to := map[any]string{"karpenter.sh/v1": "karpenter.sh/v1beta1", "karpenter.sh/v1beta1": "karpenter.sh/v1"}[object["apiVersion"]]
+	converted, err := v1beta1.Converter{}.Convert(object, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,13 +223,13 @@ func conversionBytes(t *testing.T, raw []byte) int {
 func TestFlood(t *testing.T) {
 	r := newReviewer(deaf{}, time.Now, logr.Discard())
 	var converting, most, conversions atomic.Int64
-	r.single = func(raw []byte, version string, known func(string) (string, bool)) ([]byte, string, error) {
+	r.single = func(c conversion) ([]byte, string, error) {
 		conversions.Add(1)
 		now := converting.Add(1)
 		defer converting.Add(-1)
 		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
 		}
-		return single(raw, version, known)
+		return single(c)
 	}
 	server := httptest.NewServer(r)
 	defer server.Close()

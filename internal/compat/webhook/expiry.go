@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -18,6 +19,9 @@ const (
 	// expiryPause is the minimum time between two lists of pools, for any number of requests.
 	expiryPause = time.Second
 )
+
+// errPools means that the pools, which have the expiration of claims, cannot be read.
+var errPools = errors.New("reading when claims expire")
 
 // expiries holds the expireAfter of the claims of each pool. It lists all pools at once, so that requests with any
 // number of pool names, existing or not, cost the API server at most one list per second.
@@ -51,7 +55,7 @@ func (e *expiries) of(ctx context.Context, pool string) (string, error) {
 	e.reading.Lock()
 	defer e.reading.Unlock()
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("reading when claims expire: %w", ctx.Err())
+		return "", fmt.Errorf("%w: %w", errPools, ctx.Err())
 	}
 	e.lock.Lock()
 	at := e.at
@@ -74,7 +78,7 @@ func (e *expiries) list(ctx context.Context) error {
 	found := &unstructured.UnstructuredList{}
 	found.SetGroupVersionKind(karpv1.GroupVersion.WithKind("NodePoolList"))
 	if err := e.client.List(ctx, found); err != nil {
-		return fmt.Errorf("reading when claims expire: %w", err)
+		return fmt.Errorf("%w: %w", errPools, err)
 	}
 	ages := make(map[string]string, len(found.Items))
 	for i := range found.Items {

@@ -25,13 +25,23 @@ import (
 type reviewer struct {
 	expiries *expiries
 	gate     *gate
-	log      logr.Logger
+	log      *quietLog
 	// single converts one object. At most one call is in progress.
-	single func(raw []byte, version string, known func(string) (string, bool)) (_ []byte, pool string, _ error)
+	single func(c conversion) (_ []byte, pool string, _ error)
+}
+
+// conversion is an object, as JSON, to be converted to an API version.
+type conversion struct {
+	raw     []byte
+	version string
+	// known returns the expireAfter of a pool, if it is known.
+	known func(pool string) (string, bool)
+	// ignored is called with each annotation that is not read.
+	ignored func(*v1beta1.BoundError)
 }
 
 func newReviewer(api client.Reader, now func() time.Time, log logr.Logger) *reviewer {
-	return &reviewer{expiries: &expiries{client: api, now: now, wait: pauseFor}, gate: newGate(), log: log, single: single}
+	return &reviewer{expiries: &expiries{client: api, now: now, wait: pauseFor}, gate: newGate(), log: newQuietLog(log, now), single: single}
 }
 
 // ServeHTTP converts the objects that the API server sends. A request counts for its address from its beginning, and
@@ -110,11 +120,11 @@ func (r *reviewer) answer(ctx context.Context, w http.ResponseWriter, review *re
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	if err != nil {
 		message := short(err.Error())
-		r.log.Info("objects could not be converted", "version", short(review.version), "why", message)
+		r.log.info("objects could not be converted", err, "version", short(review.version))
 		result = metav1.Status{Status: metav1.StatusFailure, Message: message}
 	}
 	if err := answer.end(result); err != nil {
-		r.log.V(1).Info("the API server did not wait for a conversion", "why", short(err.Error()))
+		r.log.log.V(1).Info("the API server did not wait for a conversion", "why", short(err.Error()))
 	}
 }
 
@@ -143,9 +153,12 @@ var errAsk = errors.New("a pool has to be asked")
 // list, the request releases its place, which the conversion of the pools may need.
 func (r *reviewer) convert(ctx context.Context, raw []byte, version string, place *pass) ([]byte, error) {
 	if err := affordable(raw); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", nameOf(raw), err)
 	}
-	converted, pool, err := r.inTurn(ctx, raw, version, r.expiries.known)
+	c := conversion{raw: raw, version: version, known: r.expiries.known, ignored: func(err *v1beta1.BoundError) {
+		r.log.info("an annotation of an object is not read; the object is converted without it", err)
+	}}
+	converted, pool, err := r.inTurn(ctx, c)
 	if !errors.Is(err, errAsk) {
 		return converted, err
 	}
@@ -157,41 +170,42 @@ func (r *reviewer) convert(ctx context.Context, raw []byte, version string, plac
 	if err != nil {
 		return nil, err
 	}
-	converted, _, err = r.inTurn(ctx, raw, version, func(string) (string, bool) { return age, true })
+	c.known = func(string) (string, bool) { return age, true }
+	converted, _, err = r.inTurn(ctx, c)
 	return converted, err
 }
 
-func (r *reviewer) inTurn(ctx context.Context, raw []byte, version string, known func(string) (string, bool)) (_ []byte, pool string, _ error) {
+func (r *reviewer) inTurn(ctx context.Context, c conversion) (_ []byte, pool string, _ error) {
 	release, err := take(ctx, r.gate.turn)
 	if err != nil {
 		return nil, "", err
 	}
 	defer release()
-	return r.single(raw, version, known)
+	return r.single(c)
 }
 
 // single converts one object. It returns errAsk and the name of a pool if known does not know the pool's expiry.
-func single(raw []byte, version string, known func(string) (string, bool)) (_ []byte, pool string, _ error) {
+func single(c conversion) (_ []byte, pool string, _ error) {
 	var object map[string]any
-	if err := utiljson.Unmarshal(raw, &object); err != nil {
+	if err := utiljson.Unmarshal(c.raw, &object); err != nil {
 		return nil, "", fmt.Errorf("reading an object to be converted: %w", err)
 	}
-	var converter v1beta1.Converter
+	converter := v1beta1.Converter{Ignored: c.ignored}
 	if pool = v1beta1.PoolToAsk(object); pool != "" {
-		age, ok := known(pool)
+		age, ok := c.known(pool)
 		if !ok {
 			return nil, pool, errAsk
 		}
 		converter.Expiry = func(string) string { return age }
 	}
-	result, err := converter.Convert(object, version)
+	result, err := converter.Convert(object, c.version)
 	if err != nil {
 		return nil, "", err
 	}
 	if result["metadata"] == nil { // pruning in a server-side apply leaves objects without metadata; the response must have some
 		result["metadata"] = map[string]any{}
 	}
-	written, err := json.Marshal(result)
+	written, err := v1beta1.Marshal(result)
 	if err != nil {
 		return nil, "", fmt.Errorf("writing a converted object: %w", err)
 	}

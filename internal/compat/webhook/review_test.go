@@ -46,6 +46,13 @@ func TestReview(t *testing.T) {
 		{"the second of two is wrong", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool"},{"kind":"x"}]`),
 			200, "want a NodePool", 1},
 		{"fields that nothing reads", `{"kind":"ConversionReview","x":[{"request":1}],"request":{"y":{},"uid":"1","desiredAPIVersion":"karpenter.sh/v1","objects":null,"z":[]}}`, 200, "", 0},
+		{"an object with too many fields", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"a"},"spec":[`+strings.Repeat("[],", 10_000)+`1]}]`),
+			200, "NodePool a: an object of 30", 0},
+		{"an object that is nested too deep", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"a"},"spec":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+`}]`),
+			200, "NodePool a: an object is nested 1001 deep, want at most 1000", 0},
+		{"an object that is not UTF-8", review("karpenter.sh/v1", `[{"kind":"NodePool","metadata":{"name":"a`+"\xff"+`"}}]`), 200, "an object is not UTF-8", 0},
+		{"too much for an annotation", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"NodePool","metadata":{"name":"`+strings.Repeat("a", 1000)+
+			`"},"spec":{"template":{"spec":{"resources":[`+strings.Repeat("[],", 2_000)+`1]}}}}]`), 200, "...: annotation karpenter-go.github.io/v1beta1: it has so many fields", 0},
 		{"one long text", review("karpenter.sh/v1", `[{"apiVersion":"karpenter.sh/v1beta1","kind":"`+strings.Repeat("é", 1<<20)+`"}]`),
 			200, "converting é", 0},
 		{"an object that is too long", review("karpenter.sh/v1", `["`+strings.Repeat("a", longestObject+100<<10)+`"]`), 413, "", 0},
