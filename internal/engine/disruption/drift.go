@@ -94,5 +94,7 @@ func exhausted(n *model.Node, a plan.Allowance) plan.Verdict {
 
 // homelessVerdict returns a verdict with the first pod that cannot run elsewhere.
 func homelessVerdict(n *model.Node, o *outcome) plan.Verdict {
-	return plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Have: int64(len(o.homeless)), Holder: &plan.Holder{Pod: o.homeless[0].pod.Key()}}
+	v := o.homeless[0].verdict(len(o.homeless))
+	v.Node = n.Name
+	return v
 }

@@ -36,8 +36,6 @@ type judgement struct {
 	bought  map[string]bool
 	// buyer is the command that launches a claim, by claim.
 	buyer map[string]string
-	// saves holds the IDs of the commands whose reason is Underutilized.
-	saves map[string]bool
 	// landing holds the UIDs of the claims of nodes to which commands in progress move pods. These nodes are open
 	// although pods of one command have just been bound to them; otherwise every command would wait until the pods of
 	// the others settle.
@@ -50,7 +48,7 @@ type judgement struct {
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{
 		against: map[string]plan.Verdict{}, future: map[string]*model.Node{},
-		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, saves: map[string]bool{}, landing: map[string]bool{},
+		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, landing: map[string]bool{},
 	}
 	// 1. Collect the nodes to remove and the claims to launch for them.
 	commands := plan.Resume(snap)
@@ -105,7 +103,6 @@ func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awai
 			continue
 		}
 		leaving := true
-		j.saves[cmd.ID] = cmd.Reason == plan.Underutilized
 		for _, c := range cmd.Candidates {
 			j.command[c.Node] = cmd.ID
 			if n := snap.Node(c.Node); n != nil && !n.Deleting {
@@ -155,28 +152,23 @@ func (j *judgement) move() map[string]plan.Verdict {
 		return against
 	}
 	o := j.without(j.nodes, j.closed)
-	blame := func(pod *model.Pod, n *model.Node) {
-		id := j.command[n.Name]
-		v := against[id]
-		if v.OK() {
-			v = plan.Verdict{Code: plan.PodsHomeless, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
+	blame := func(h stranded) {
+		id := j.command[h.node.Name]
+		v, known := against[id]
+		if !known {
+			v = h.verdict(0)
 		}
 		v.Have++
 		against[id] = v
 	}
 	for _, h := range o.homeless {
-		blame(h.pod, h.node)
-	}
-	for _, h := range j.relaunched(o, j.closed) {
-		if j.saves[j.command[h.node.Name]] {
-			blame(h.pod, h.node)
-		}
+		blame(h)
 	}
 	origin := j.origins(j.nodes)
 	for i := range o.claims {
 		for _, p := range o.claims[i].Pods {
 			if n := origin[p]; n != nil {
-				blame(p, n)
+				blame(stranded{pod: p, node: n})
 			}
 		}
 	}
@@ -188,7 +180,7 @@ func (j *judgement) move() map[string]plan.Verdict {
 		}
 		for _, p := range s.Pods {
 			if from := origin[p]; from != nil && j.command[from.Name] != j.buyer[n.Claim] {
-				blame(p, from)
+				blame(stranded{pod: p, node: from})
 			}
 		}
 	}

@@ -220,7 +220,8 @@ func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdi
 func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {
-		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded:
+		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded,
+			plan.LaunchedAgain:
 			return true
 		}
 		return false

@@ -13,7 +13,9 @@ import (
 // what-if with these limits may place pods on existing nodes only because the pool cannot launch a node. For example,
 // pods are spread over zones, the pool of one zone is limited to one node, and that node is the candidate: the what-if
 // places its pods in other zones, but as soon as the node is being deleted, provisioning launches another one in its
-// zone. Such a command saves nothing, and the next pass proposes it again for the new node.
+// zone. Such a command saves nothing, and the next pass proposes it again for the new node. Commands that are in progress
+// are not checked again: only a change of the limits within seconds could make them such commands. Drifted and expired
+// nodes are removed whatever is launched for their pods.
 
 // withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits cannot run
 // elsewhere.
@@ -25,12 +27,18 @@ func (w *world) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bo
 	return o
 }
 
-// relaunched returns the pods of the outcome for which provisioning would launch more nodes than the outcome has, once
-// its nodes and those of other removals do not count against the limits any more. It runs a what-if if the limits are
-// tight.
+// relaunched returns the pods that the outcome places on existing nodes, and for which provisioning would launch a node
+// within the limits that its nodes, and those of other changes of this run, free. It runs a what-if if the limits are
+// tight. Equal pods may change places between the two what-ifs: only more launches in a pool count.
 func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded {
 	gone := slices.Concat(w.leaving, o.nodes)
-	if !slices.ContainsFunc(gone, func(n *model.Node) bool { return w.tight(n.Pool, o.claims) }) {
+	more := map[string]int{}
+	for _, n := range gone {
+		if w.tight(n.Pool, o.claims) {
+			more[n.Pool] = 0
+		}
+	}
+	if len(more) == 0 {
 		return nil
 	}
 	names := make([]string, len(o.nodes))
@@ -40,8 +48,11 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 	what := w.snap.Without(names...)
 	what.Pools = w.snap.PoolsWithout(gone)
 	p := w.schedule(what, closed)
-	if len(p.Claims) <= len(o.claims) {
-		return nil
+	for i := range p.Claims {
+		more[p.Claims[i].Pool]++
+	}
+	for i := range o.claims {
+		more[o.claims[i].Pool]--
 	}
 	seated := map[*model.Pod]bool{}
 	for _, s := range o.seats {
@@ -52,9 +63,13 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 	origin := w.origins(o.nodes)
 	var again []stranded
 	for i := range p.Claims {
+		pool := p.Claims[i].Pool
+		if more[pool] <= 0 {
+			continue
+		}
 		for _, pod := range p.Claims[i].Pods {
 			if n := origin[pod]; n != nil && seated[pod] {
-				again = append(again, stranded{pod, n})
+				again = append(again, stranded{pod: pod, node: n, pool: pool})
 			}
 		}
 	}

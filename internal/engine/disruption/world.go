@@ -25,8 +25,7 @@ type world struct {
 	proposed []plan.Command
 	// young holds the nodes to which no pod is moved, see unsettled; nil until first used.
 	young map[string]bool
-	// leaving holds the nodes that count against the limits of their pools and are removed by commands in progress and
-	// by changes of this run.
+	// leaving holds the nodes that changes of this run remove. They count against the limits of their pools.
 	leaving []*model.Node
 	// moving holds the pods that changes of this run move, see placement.Moving.
 	moving []placement.Moving
@@ -55,9 +54,6 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
 		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
-	}
-	for _, name := range names {
-		w.leaving = append(w.leaving, snap.Node(name))
 	}
 	w.work = p.Work
 	w.bought = p.Claims
@@ -97,10 +93,20 @@ type outcome struct {
 	homeless []stranded
 }
 
-// stranded is a pod that can run only on its current node.
+// stranded is a pod that can run only on its current node, or for which pool would launch another one.
 type stranded struct {
 	pod  *model.Pod
 	node *model.Node
+	pool string
+}
+
+// verdict returns the verdict against moving the pod, which is one of several.
+func (s stranded) verdict(pods int) plan.Verdict {
+	v := plan.Verdict{Code: plan.PodsHomeless, Node: s.node.Name, Have: int64(pods), Holder: &plan.Holder{Pod: s.pod.Key()}}
+	if s.pool != "" {
+		v.Code, v.Pool = plan.LaunchedAgain, s.pool
+	}
+	return v
 }
 
 // without returns the effect of removing the nodes, without moving pods to the closed ones.
@@ -115,14 +121,14 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
 		if n := origin[p]; n != nil {
-			o.homeless = append(o.homeless, stranded{p, n})
+			o.homeless = append(o.homeless, stranded{pod: p, node: n})
 		}
 	}
 	p := w.schedule(what, closed)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
 			if n := origin[pod]; n != nil && pod.Rejected == nil {
-				o.homeless = append(o.homeless, stranded{pod, n})
+				o.homeless = append(o.homeless, stranded{pod: pod, node: n})
 			}
 		}
 	}

@@ -179,6 +179,7 @@ var sayings = [...]saying{
 	}},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},
+	plan.LaunchedAgain:  {"LaunchedAgain", launchedAgain},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.node() + " scores " + thousandths(o.Have)
 	}},
@@ -266,6 +267,14 @@ func podsHomeless(o operands) string {
 		return count(int(o.Have), "pod") + " of " + o.node() + " would be unschedulable elsewhere, " + o.pod() + " among them"
 	}
 	return o.pod() + " of " + o.node() + " would be unschedulable elsewhere"
+}
+
+func launchedAgain(o operands) string {
+	pods := o.pod()
+	if o.Have > 1 {
+		pods += " and " + count(int(o.Have-1), "other pod")
+	}
+	return "NodePool " + o.Pool + " would launch another node for " + pods + " as soon as the removal of " + o.node() + " frees its limits"
 }
 
 func savingTooSmall(o operands) string {

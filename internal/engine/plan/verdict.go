@@ -171,6 +171,9 @@ const (
 	LaunchesHeld
 	// TooManyDomains: the topology keys of the pods' constraints have too many combinations of values (Have: the limit).
 	TooManyDomains
+	// LaunchedAgain: the removal of the node frees limits of its pool, and provisioning would use them to launch another
+	// node for its pods (Node; Pool: that of the launch; Holder: the first pod, Have: how many).
+	LaunchedAgain
 )
 
 // Unpayable is the Need of SavingTooSmall where no saving is enough: moving pods has a price, and the payback time is
@@ -201,7 +204,8 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld:
+		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
+		LaunchedAgain:
 		return NotNow
 	default:
 		return NeverHere
