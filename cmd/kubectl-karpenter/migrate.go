@@ -40,27 +40,27 @@ func newMigrateCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "migrate",
 		Short: "Convert manifests, chart values and a Cluster Autoscaler to the current API",
-		Long: `Reads manifests, and prints them in the current API: Provisioners of karpenter.sh/v1alpha3, v1alpha4 and
-v1alpha5, AWSNodeTemplates, NodePools and EC2NodeClasses of v1beta1, and v1 with mistakes. Comments are kept where possible.
-Other documents pass as they are, but for old names of labels and annotations in pods and templates of pods.
-Standard error gets a report: what of each object was changed, defaulted, repaired, and what is impossible.
+		Long: `Reads manifests and prints them in the current API: Provisioners of karpenter.sh/v1alpha3, v1alpha4 and
+v1alpha5, AWSNodeTemplates, NodePools and EC2NodeClasses of v1beta1, and invalid ones of v1. Comments are kept where
+possible. Other documents are printed unchanged, except for old names of labels and annotations in pods and pod
+templates. The report on standard error lists what was changed, defaulted and repaired, and what is impossible.
 
-Values of the Helm chart, of any version, are brought to today's names. The ConfigMap karpenter-global-settings becomes
-values, which --values writes to a file.
+Values of the Helm chart, of any version, get the current names. The ConfigMap karpenter-global-settings is converted
+to values, which --values writes to a file.
 
-For the Cluster Autoscaler, give its Deployment together with its node groups: a ClusterConfig of eksctl, or nodes
-(kubectl get nodes -o yaml). A NodePool, and where the machines are known an EC2NodeClass, is proposed for each group,
-with the steps of the migration.
+For the Cluster Autoscaler, pass its Deployment together with its node groups: a ClusterConfig of eksctl, or nodes
+(kubectl get nodes -o yaml). For each group, a NodePool and, if the instances are described, an EC2NodeClass are
+proposed, with the steps of the migration.
 
-With --live everything is read from the cluster, whatever versions it serves; nothing is written to it. NodePools and
-node classes are printed. Workloads with old names are reported; --workloads prints them too.
+With --live, all objects are read from the cluster, in any version that it serves; nothing is written to it. NodePools
+and node classes are printed. Workloads with old names are reported; --workloads prints them, too.
 
-What an API server would refuse of what is printed, by the schemas and rules of this version's definitions, is
+The printed objects are validated with the schemas and rules of the current CRDs. What an API server would reject is
 reported as impossible.
 
-The exit code is 0 when everything was carried over, 1 when something is impossible (the rest is printed), and 2 for
-bad input; where a file of a folder cannot be read, the rest is printed too. With --check nothing is printed but the
-report, and the exit code is 1 when anything would change too.`,
+The exit code is 0 if everything is migrated, 1 if something is impossible (the rest is printed), and 2 for invalid
+input; if a file of a folder cannot be read, the rest is printed. With --check, only the report is printed, and the exit
+code is 1 if anything would change, too.`,
 		Example: "  kubectl karpenter migrate -f provisioners.yaml > nodepools.yaml\n  kubectl karpenter migrate -f manifests/ --check\n  kubectl karpenter migrate --live --values values.yaml > today.yaml\n  kubectl karpenter migrate -f values.yaml > new-values.yaml\n  kubectl -n kube-system get deploy cluster-autoscaler -o yaml \\\n    | kubectl karpenter migrate -f - -f cluster.yaml",
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -78,36 +78,37 @@ func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 	addConnectionFlags(flags, &o.Connection)
 	addNamespaceFlag(flags, &o.Connection, "with --live, only workloads of this namespace (default: those of all namespaces)")
 	flags.BoolVar(&o.workloads, "workloads", false,
-		"with --live, print workloads with old names too, without replicas: applied, they restart their pods")
+		"with --live, also print workloads with old names, without replicas; applying them restarts their pods")
 	flags.BoolVar(&o.check, "check", false, "print no manifests; exit with 1 if anything would change or is impossible")
-	flags.StringVar(&o.report, "report", "", "a file to write the report to as JSON, too")
-	flags.StringVar(&o.values, "values", "", "a file to write the chart's values to that follow from the ConfigMap "+migrate.GlobalSettings)
+	flags.StringVar(&o.report, "report", "", "a file to which the report is also written as JSON")
+	flags.StringVar(&o.values, "values", "", "a file to which the values of the chart are written that replace the ConfigMap "+migrate.GlobalSettings)
 	flags.StringVar(&o.cloudProvider, "cloud-provider", "",
-		"the cloud of Provisioners: aws or kwok (default: with --live what the cluster has, else aws)")
+		"the cloud of Provisioners: aws or kwok (default: that of the cluster with --live, otherwise aws)")
 	flags.StringVar(&o.clusterName, "cluster-name", "",
-		"the cluster's name, which older objects took from the controller's settings, where the input does not say it")
+		"the name of the cluster for older objects that read it from the settings of the controller, if it is not in the input")
 	flags.StringVar(&o.instanceProfile, "instance-profile", "",
-		"the instance profile of objects that name none, where the input does not say it")
-	flags.StringVar(&o.kubernetes, "kubernetes-version", "", "the cluster's version, such as 1.34: images of Amazon Linux 2 end with 1.32")
+		"the instance profile of objects without one, if it is not in the input")
+	flags.StringVar(&o.kubernetes, "kubernetes-version", "", "the Kubernetes version of the cluster, such as 1.34; images of Amazon Linux 2 exist up to 1.32")
 	flags.BoolVar(&o.honour, "honor-safe-to-evict", false,
-		"pods that say cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" get karpenter.sh/do-not-disrupt: \"true\" too; so in any case if a Cluster Autoscaler is read")
+		"add karpenter.sh/do-not-disrupt: \"true\" to pods with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"; "+
+			"always set if a Cluster Autoscaler is in the input")
 }
 
 // verify rejects invalid combinations of flags.
 func (o *migrateOptions) verify() (minor int, err error) {
 	switch {
 	case len(o.files) == 0 && !o.live:
-		return 0, cli.UsageErrorf("nothing to read: give -f FILE, -f DIR, -f - or --live")
+		return 0, cli.UsageErrorf("no input: set -f FILE, -f DIR, -f - or --live")
 	case !slices.Contains([]string{"", "aws", "kwok"}, o.cloudProvider):
 		return 0, cli.UsageErrorf("--cloud-provider is %q, want aws or kwok", o.cloudProvider)
 	case o.Kubeconfig != "" && !o.live:
-		return 0, cli.UsageErrorf("--kubeconfig is for --live")
+		return 0, cli.UsageErrorf("--kubeconfig requires --live")
 	case o.Context != "" && !o.live:
-		return 0, cli.UsageErrorf("--context is for --live")
+		return 0, cli.UsageErrorf("--context requires --live")
 	case o.Namespace != "" && !o.live:
-		return 0, cli.UsageErrorf("--namespace is for --live")
+		return 0, cli.UsageErrorf("--namespace requires --live")
 	case o.workloads && !o.live:
-		return 0, cli.UsageErrorf("--workloads is for --live: workloads in files are always printed")
+		return 0, cli.UsageErrorf("--workloads requires --live; workloads in files are always printed")
 	case o.kubernetes == "":
 		return 0, nil
 	}
@@ -196,12 +197,11 @@ func (o *migrateOptions) write(result migrate.Result, unread int, out, problems 
 	}
 	switch {
 	case unread > 0:
-		return cli.UsageErrorf("%s could not be read, see the report", cli.Plural(unread, "file"))
+		return cli.UsageErrorf("%s could not be read; see the report", cli.Plural(unread, "file"))
 	case impossible > 0:
-		return fmt.Errorf("%s impossible, see the report",
-			cli.Plural(impossible, "thing")+map[bool]string{true: " is", false: " are"}[impossible == 1])
+		return fmt.Errorf("%s cannot be migrated; see the report", cli.Plural(impossible, "setting"))
 	case o.check && result.Changed:
-		return errors.New("manifests would change, see the report")
+		return errors.New("manifests would change; see the report")
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (o *migrateOptions) writeManifests(result migrate.Result, out, problems io.
 			return fmt.Errorf("writing the chart's values: %w", offline.Readable(err))
 		}
 	} else if o.values != "" {
-		fmt.Fprintf(problems, "%s is not written: there is no ConfigMap %s\n", o.values, migrate.GlobalSettings)
+		fmt.Fprintf(problems, "%s is not written, because the input contains no ConfigMap %s\n", o.values, migrate.GlobalSettings)
 	}
 	_, err := out.Write(result.Manifests)
 	return err
@@ -270,7 +270,7 @@ func manifestsAt(path string) (paths []string, folder bool, err error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, false, cli.UsageErrorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path)
+		return nil, false, cli.UsageErrorf("%s: contains no file named *.yaml, *.yml or *.json, want manifests", path)
 	}
 	return paths, true, nil
 }

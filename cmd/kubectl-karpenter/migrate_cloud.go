@@ -67,9 +67,10 @@ func (w *witnesses) kwok() (kwok bool, because string) {
 	for _, rank := range w {
 		switch {
 		case rank.kwok != "" && rank.aws != "":
-			return false, fmt.Sprintf("the cluster has two clouds, kwok (%s) and aws (%s): Provisioners are read as those of aws; --cloud-provider says otherwise", rank.kwok, rank.aws)
+			return false, fmt.Sprintf("the cluster has two clouds, kwok (%s) and aws (%s); Provisioners are converted for aws; "+
+				"--cloud-provider changes that", rank.kwok, rank.aws)
 		case rank.kwok != "":
-			return true, fmt.Sprintf("the cluster's machines are simulated (%s): Provisioners are read as those of kwok; --cloud-provider says otherwise", rank.kwok)
+			return true, fmt.Sprintf("the nodes of the cluster are simulated (%s); Provisioners are converted for kwok; --cloud-provider changes that", rank.kwok)
 		case rank.aws != "":
 			return false, ""
 		}

@@ -58,7 +58,7 @@ var migrations = []struct {
 	{"nothing", nil, nil, 2, nil, []string{"no file named"}},
 	{"a cloud", map[string]string{"a.yaml": todaysPool}, []string{"--cloud-provider=moon"}, 2, nil, []string{"moon"}},
 	{"a version", map[string]string{"a.yaml": todaysPool}, []string{"--kubernetes-version=new"}, 2, nil, []string{"1.34"}},
-	{"workloads of files", map[string]string{"a.yaml": todaysPool}, []string{"--workloads"}, 2, nil, []string{"--workloads is for --live"}},
+	{"workloads of files", map[string]string{"a.yaml": todaysPool}, []string{"--workloads"}, 2, nil, []string{"--workloads requires --live"}},
 	{"a kubeconfig without a cluster", map[string]string{"a.yaml": todaysPool}, []string{"--kubeconfig=a"}, 2, nil, []string{"--live"}},
 }
 

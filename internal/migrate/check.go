@@ -35,7 +35,7 @@ func (m *migration) unique() {
 				continue
 			}
 			if first, again := origins[object]; again {
-				i.note(Impossible, "", "%s is printed twice, from %s too: applied, the last one would win; leave one of them out", object, first)
+				i.note(Impossible, "", "%s is printed twice, also for %s; when applied, the last one overwrites the first; remove one of them", object, first)
 				continue
 			}
 			origins[object] = i.Object + " (" + i.Origin + ")"
@@ -55,26 +55,26 @@ func (m *migration) check() {
 		before := slices.Clone(i.Notes)
 		for _, d := range documents {
 			if object, ok := plain(d.root).(map[string]any); ok {
-				i.answer(d, m.options.Check(object), before, len(documents) > 1)
+				i.rejections(d, m.options.Check(object), before, len(documents) > 1)
 			}
 		}
 	}
 }
 
-// answer adds notes on why an API server would reject one of an item's objects, unless a previous note covers the
+// rejections adds notes on why an API server would reject one of an item's objects, unless a previous note covers the
 // same field. It names the object if there are several, or if it was created from a node group.
-func (i *item) answer(d *document, faults []Fault, before []Note, several bool) {
+func (i *item) rejections(d *document, faults []Fault, before []Note, several bool) {
 	name := ""
 	if several || d.proposed {
 		name = strings.TrimSpace(text(at(d.root, "kind")) + " " + text(at(d.root, "metadata", "name")))
 	}
-	said := Entry{Notes: slices.Clone(before)}
+	reported := Entry{Notes: slices.Clone(before)}
 	if d.proposed { // those are about fields of groups
-		said.Notes = nil
+		reported.Notes = nil
 	}
 	for _, fault := range faults {
-		if !said.told(fault.Field) {
-			said.note(Impossible, fault.Field, "%s", fault.Problem)
+		if !reported.impossibleAt(fault.Field) {
+			reported.note(Impossible, fault.Field, "%s", fault.Problem)
 			i.note(Impossible, under(name, fault.Field), "%s", fault.Problem)
 		}
 	}
@@ -87,17 +87,17 @@ func checked(apiVersion, kind string) bool {
 		return true
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
-	ours := slices.Contains([]string{karpv1.Group, awsv1.Group, kwokv1alpha1.Group}, group)
-	return ours && kinds[kind] == "" && !strings.HasSuffix(kind, "List")
+	known := slices.Contains([]string{karpv1.Group, awsv1.Group, kwokv1alpha1.Group}, group)
+	return known && kinds[kind] == "" && !strings.HasSuffix(kind, "List")
 }
 
-// told reports whether a previous note says that a field, or its parent, is impossible. Fields of Provisioners have
+// impossibleAt reports whether a previous note says that a field, or its parent, is impossible. Fields of Provisioners have
 // their former names.
-func (e *Entry) told(field string) bool {
+func (e *Entry) impossibleAt(field string) bool {
 	for _, n := range e.Notes {
-		said := sinceTemplate(n.Field)
+		reported := sinceTemplate(n.Field)
 		if rest, found := strings.CutPrefix(sinceTemplate(field),
-			said); n.Outcome == Impossible && said != "" && found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			reported); n.Outcome == Impossible && reported != "" && found && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return true
 		}
 	}

@@ -47,7 +47,7 @@ func (r *repair) toV1(expiry func(pool string) string) {
 	if annotations, _, _ := unstructured.NestedMap(after, "metadata", "annotations"); len(annotations) == 0 {
 		unstructured.RemoveNestedField(after, "metadata", "annotations")
 	}
-	r.note(Changed, "apiVersion", "is %s", after["apiVersion"])
+	r.note(Changed, "apiVersion", "is converted to %s", after["apiVersion"])
 	r.describe(before, after)
 	want, err := nodeOf(after)
 	if err != nil {
@@ -89,15 +89,15 @@ func (r *repair) describe(before, after map[string]any) {
 	if age, found, _ := unstructured.NestedFieldNoCopy(before, "spec", "disruption", "expireAfter"); found {
 		ends := ""
 		if age != "Never" {
-			ends = ": nodes are replaced up to a tenth of it before its end, within budgets, and end with it in any case"
+			ends = "; nodes are replaced within budgets up to a tenth of this time before it ends, and are removed when it ends"
 		}
-		r.note(Changed, "spec.disruption.expireAfter", "is spec.template.spec.expireAfter (%v)%s", age, ends)
+		r.note(Changed, "spec.disruption.expireAfter", "is moved to spec.template.spec.expireAfter (%v)%s", age, ends)
 	}
 	if policy, _, _ := unstructured.NestedString(before, "spec", "disruption", "consolidationPolicy"); policy == "WhenUnderutilized" {
-		r.note(Changed, "spec.disruption.consolidationPolicy", "WhenUnderutilized is WhenEmptyOrUnderutilized")
+		r.note(Changed, "spec.disruption.consolidationPolicy", "WhenUnderutilized is renamed to WhenEmptyOrUnderutilized")
 	}
 	if _, found, _ := unstructured.NestedMap(before, "spec", "template", "spec", "resources"); found {
-		r.note(Changed, "spec.template.spec.resources", "meant nothing and is left out")
+		r.note(Changed, "spec.template.spec.resources", "has no effect; omitted")
 	}
 	r.describeImages(before, after)
 }
@@ -107,16 +107,16 @@ func (r *repair) describeImages(before, after map[string]any) {
 	terms, _, _ := unstructured.NestedSlice(before, "spec", "amiSelectorTerms")
 	switch {
 	case family == "Ubuntu" && len(terms) == 0:
-		r.note(Impossible, "spec.amiFamily", "v1 has no images of Ubuntu: name one in spec.amiSelectorTerms in place of %s", v1beta1.NoImage)
+		r.note(Impossible, "spec.amiFamily", "is Ubuntu, for which v1 has no default image; set spec.amiSelectorTerms to an image instead of %s", v1beta1.NoImage)
 	case family == "Ubuntu":
-		r.note(Changed, "spec.amiFamily", "Ubuntu's machines join as those of AL2 do; the images are kept")
+		r.note(Changed, "spec.amiFamily", "is Ubuntu; set to AL2, with which instances with these images join the cluster")
 	case family == string(awsv1.FamilyCustom) && len(terms) == 0:
-		r.note(Impossible, "spec.amiSelectorTerms", "must be there: the family Custom has no images of its own")
+		r.note(Impossible, "spec.amiSelectorTerms", "is required, because the family Custom has no default image")
 	case family != "" && len(terms) == 0:
 		now, _, _ := unstructured.NestedSlice(after, "spec", "amiSelectorTerms")
 		if len(now) == 1 {
 			term, _ := now[0].(map[string]any)
-			r.note(Changed, "spec.amiFamily", "is spec.amiSelectorTerms[0].alias: %v", term["alias"])
+			r.note(Changed, "spec.amiFamily", "is converted to spec.amiSelectorTerms[0].alias (%v)", term["alias"])
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (r *repair) betaDefaults() {
 	const hops = "spec.metadataOptions.httpPutResponseHopLimit"
 	if r.find(hops) == nil {
 		set(r.root, integer(2), strings.Split(hops, ".")...)
-		r.note(Defaulted, hops, "was 2 when it was not written, and would be 1 now, which keeps tokens from pods")
+		r.note(Defaulted, hops, "is not set; set to 2, the default of v1beta1; with 1, the default of v1, pods get no tokens")
 	}
 }
 
@@ -174,7 +174,7 @@ func (m *migration) translate() {
 		}
 		content, ok := wire(i.root).(map[string]any)
 		if !ok {
-			i.note(Impossible, "", "has values that are not valid JSON")
+			i.note(Impossible, "", "contains values that are not valid JSON")
 			continue
 		}
 		items, objects = append(items, i), append(objects, &unstructured.Unstructured{Object: content})
@@ -192,21 +192,21 @@ var outcomes = map[v1alpha5.Effect]Outcome{v1alpha5.Carried: Changed, v1alpha5.D
 func (i *item) translated(result v1alpha5.Result) {
 	before := Entry{Notes: slices.Clone(i.Notes)}
 	for _, n := range result.Notes {
-		if before.told(n.Field) {
+		if before.impossibleAt(n.Field) {
 			continue
 		}
 		reason := n.Reason
 		if n.To != "" {
-			reason = "now " + n.To + ": " + reason
+			reason = "becomes " + n.To + "; " + reason
 		}
 		i.note(outcomes[n.Effect], n.Field, "%s", reason)
 	}
 	old := i.root
 	inline := take(old, "spec", "provider")
-	var made []*document
+	var results []*document
 	if result.Pool != nil {
 		result.Pool.SetGroupVersionKind(karpv1.GroupVersion.WithKind("NodePool"))
-		made = append(made, i.become(old, result.Pool, relocatePool))
+		results = append(results, i.become(old, result.Pool, relocatePool))
 	}
 	for n, class := range result.Classes {
 		class.SetGroupVersionKind(awsv1.GroupVersion.WithKind("EC2NodeClass"))
@@ -220,13 +220,13 @@ func (i *item) translated(result v1alpha5.Result) {
 		default:
 			from = nil
 		}
-		made = append(made, i.become(from, class, relocateClass))
+		results = append(results, i.become(from, class, relocateClass))
 	}
 	if result.Simulated != nil {
-		made = append(made, i.become(nil, result.Simulated, nil))
+		results = append(results, i.become(nil, result.Simulated, nil))
 	}
 	i.gone = true
-	i.after = append(made, i.after...)
+	i.after = append(results, i.after...)
 }
 
 // become returns a document with the content of the object, in the formatting of the value from which it is created.

@@ -146,7 +146,7 @@ func (d *document) parse() error {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	err := decoder.Decode(&node)
 	if err == nil && !errors.Is(decoder.Decode(&more), io.EOF) {
-		err = errors.New("has a second value behind the first one, want a line --- between them")
+		err = errors.New("contains two documents without a separator; add a line with ---")
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "\n", " "))
@@ -182,12 +182,12 @@ func simple(node *yaml.Node) error {
 	for i, child := range node.Content {
 		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
 			if seen[child.Value] {
-				return fmt.Errorf("line %d: the field %s is there twice", child.Line, child.Value)
+				return fmt.Errorf("line %d: duplicate field %s", child.Line, child.Value)
 			}
 			seen[child.Value] = true
 		}
 		if node.Kind == yaml.MappingNode && i%2 == 0 && child.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: a field's name is no text", child.Line)
+			return fmt.Errorf("line %d: the name of a field is not a string", child.Line)
 		}
 		if err := simple(child); err != nil {
 			return err
@@ -205,7 +205,7 @@ type expansion struct{ left int }
 
 func (e *expansion) expand(node *yaml.Node, depth int) error {
 	if depth > 200 {
-		return errors.New("is nested deeper than 200 levels")
+		return errors.New("nested deeper than 200 levels")
 	}
 	if node.Kind == yaml.MappingNode {
 		merge(node)
@@ -214,7 +214,7 @@ func (e *expansion) expand(node *yaml.Node, depth int) error {
 		if child.Kind == yaml.AliasNode {
 			e.left -= count(child.Alias)
 			if e.left < 0 {
-				return fmt.Errorf("has aliases for more than %d values", mostAliases)
+				return fmt.Errorf("aliases expand to more than %d values", mostAliases)
 			}
 			child = clone(child.Alias)
 			child.Anchor = ""
@@ -338,7 +338,7 @@ func encode(root *yaml.Node, indentLists bool) string {
 		encoder.CompactSeqIndent()
 	}
 	if err := encoder.Encode(root); err != nil {
-		panic("writing a document that was read or made: " + err.Error()) // the nodes come from parse or from this package
+		panic("encoding a document: " + err.Error()) // the nodes come from parse or from this package
 	}
 	return blankLines.ReplaceAllString(b.String(), "\n\n")
 }

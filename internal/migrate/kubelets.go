@@ -29,7 +29,7 @@ func (m *migration) kubelets() {
 			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == awsv1.Kind {
 				users[class] = append(users[class], user{i, i.kubelet()})
 			} else if i.kubelet() != nil {
-				i.note(Changed, "spec.template.spec.kubelet", "is left out: only an EC2NodeClass has kubelet settings")
+				i.note(Changed, "spec.template.spec.kubelet", "omitted, because only an EC2NodeClass has kubelet settings")
 				take(i.root, "metadata", "annotations", v1beta1.AnnotationKubelet)
 				prune(i.root, "metadata", "annotations")
 				i.anew = true
@@ -77,7 +77,7 @@ func (i *item) kubelet() *yaml.Node {
 		return nil
 	}
 	if take(field, "containerRuntime") != nil {
-		i.note(Changed, "spec.template.spec.kubelet.containerRuntime", "is left out: there is containerd and nothing else")
+		i.note(Changed, "spec.template.spec.kubelet.containerRuntime", "has no effect; omitted, because containerd is the only container runtime")
 	}
 	return field
 }
@@ -94,7 +94,8 @@ func (u user) keepKubelet() {
 	u.anew = true
 	class := text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name"))
 	u.note(Changed, "spec.template.spec.kubelet",
-		"belongs to the node class %s, which was not read: the settings are in an annotation that the controller reads; better move them to spec.kubelet of the class", class)
+		"is moved to an annotation that the controller reads, because the node class %s is not in the input; "+
+			"it is better to set spec.kubelet of the node class", class)
 }
 
 // ahead prints a class before the pools whose settings it has now: when they are applied in that order, their
@@ -130,8 +131,9 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 		moved := clone(first)
 		set(i.root, moved, "spec", "kubelet")
 		i.anew = true
-		i.note(Changed, "spec.kubelet", "are the kubelet settings of the NodePools that use the class")
-		i.note(Advice, "spec.kubelet", "applied to a running cluster, NodePools that use the class and were not read get these settings too, and their nodes drift")
+		i.note(Changed, "spec.kubelet", "is set to the kubelet settings of the NodePools that use the node class")
+		i.note(Advice, "spec.kubelet", "applied to a running cluster, these settings also affect other NodePools that use the node class "+
+			"and are not in the input, and the nodes of these NodePools drift")
 	}
 	copies := map[string]*yaml.Node{} // by name
 	var names []string
@@ -161,9 +163,11 @@ func (i *item) share(users []user, taken map[string]bool) (changed bool) {
 			}
 			set(u.root, scalar(class), "spec", "template", "spec", "nodeClassRef", "name")
 		}
-		u.note(Changed, "spec.template.spec.kubelet", "belongs to the node class: it is spec.kubelet of EC2NodeClass %s", class)
+		u.note(Changed, "spec.template.spec.kubelet", "is moved to spec.kubelet of EC2NodeClass %s", class)
 		u.note(Advice, "spec.template.spec.kubelet",
-			"applied to a running cluster, the pool keeps its nodes: the settings are the same. kubectl apply keeps the annotation %s on the pool, which takes precedence over the class's settings: remove it before you change those", v1beta1.AnnotationKubelet)
+			"applied to a running cluster, the NodePool keeps its nodes, because the settings are the same; "+
+				"kubectl apply keeps the annotation %s on the NodePool, which takes precedence over the settings of the node class; "+
+				"remove it before you change these settings", v1beta1.AnnotationKubelet)
 	}
 	return changed
 }
@@ -176,5 +180,5 @@ func (i *item) copyAs(name string, kubelet *yaml.Node) {
 	set(copied, clone(kubelet), "spec", "kubelet")
 	i.after = append(i.after, &document{root: copied, anew: true, text: i.text})
 	i.Became = append(i.Became, "EC2NodeClass "+i.name, "EC2NodeClass "+name)
-	i.note(Changed, "", "a copy named %s has other kubelet settings, which were its NodePool's", name)
+	i.note(Changed, "", "a copy named %s is added with the kubelet settings of its NodePool", name)
 }

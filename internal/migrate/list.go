@@ -54,12 +54,12 @@ func (m *migration) readList(d *document) bool {
 	}
 	d.root = nil // for thousands of members, once is enough
 	trial.sources()
-	ours := trial.scaler != nil
+	relevant := trial.scaler != nil
 	for _, i := range trial.items {
 		trial.item(i)
-		ours = ours || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
+		relevant = relevant || kinds[i.kind] != "" || i.kind == "Node" || i.changed() || len(i.Notes) > 0
 	}
-	if !ours {
+	if !relevant {
 		if err := d.parse(); err != nil { // it was parsed successfully before
 			d.root = nil
 		}

@@ -111,11 +111,11 @@ func (m *migration) adopt(d *document, err error) {
 	switch {
 	case err != nil:
 		d.root = nil
-		entry.note(Impossible, "", "is not YAML: %s (templates are to be rendered first)", err)
+		entry.note(Impossible, "", "is not YAML: %s (render templates first)", err)
 	case d.root == nil:
 		return // comments
 	case d.root.Kind != yaml.MappingNode:
-		entry.note(Impossible, "", "is no object")
+		entry.note(Impossible, "", "is not an object")
 	}
 	m.add(d, entry)
 }
@@ -165,11 +165,11 @@ func (m *migration) globalSettings(i *item) {
 	readable := clone(at(i.root, "data"))
 	old := settings.FromConfigMap(data)
 	for _, mistake := range old.Mistakes {
-		i.note(Impossible, "data["+mistake.From+"]", "%s: it is left out", mistake.Problem)
+		i.note(Impossible, "data["+mistake.From+"]", "%s; omitted", mistake.Problem)
 		take(readable, mistake.From)
 	}
 	for _, name := range old.Unknown {
-		i.note(Impossible, "data["+name+"]", "is no setting of any version, and is left out: it is misspelled, or of another program")
+		i.note(Impossible, "data["+name+"]", "unknown setting; omitted; it is misspelled, or a setting of another program")
 		take(readable, name)
 	}
 	values := &document{root: valuesOf(readable), anew: true}
@@ -180,9 +180,9 @@ func (m *migration) globalSettings(i *item) {
 	if empty(values.root) {
 		return
 	}
-	i.note(Changed, "data", "its settings are values of the chart now, which stand as a comment in its place")
+	i.note(Changed, "data", "is converted to values of the chart; a comment contains them")
 	m.values = []byte(encode(values.root, false))
-	comment := "# ConfigMap " + GlobalSettings + " is values of the chart now:\n#\n"
+	comment := "# The ConfigMap " + GlobalSettings + " is converted to these values of the chart:\n#\n"
 	for line := range strings.Lines(string(m.values)) {
 		comment += "#   " + line
 	}
@@ -211,10 +211,11 @@ func (m *migration) item(i *item) {
 		return
 	}
 	if i.is(firstGroup, "Provisioner") {
-		i.note(Advice, "apiVersion", "%s is older than what can be brought over: karpenter.sh/v1alpha3 took its place in 2021, and no cluster serves it any more; write a NodePool and a node class", i.apiVersion)
+		i.note(Advice, "apiVersion", "is %s, which karpenter.sh/v1alpha3 replaced in 2021 and no cluster serves; not migrated; "+
+			"write a NodePool and a node class", i.apiVersion)
 		return
 	}
-	if group, ours := kinds[i.kind]; ours && (strings.HasPrefix(i.apiVersion, "karpenter.") || !strings.Contains(i.apiVersion, "/")) {
+	if group, known := kinds[i.kind]; known && (strings.HasPrefix(i.apiVersion, "karpenter.") || !strings.Contains(i.apiVersion, "/")) {
 		m.version(i, group)
 	}
 	r := repair{document: i.document, Entry: i.Entry, beta: strings.HasSuffix(i.apiVersion, "/v1beta1")}
@@ -234,7 +235,7 @@ func (m *migration) item(i *item) {
 		r.toV1(m.expiry)
 	case i.is(karpv1.Group, "Machine"):
 		i.gone = true
-		i.note(Changed, "", "is an object of the older controller's own and is left out")
+		i.note(Changed, "", "is an internal object of an older controller; omitted")
 	case i.is(karpv1.Group, "Provisioner"), i.is(awsv1.Group, "AWSNodeTemplate"):
 		r.lastApplied() // translated together, later; their age and their managers matter
 		r.provisioner()
@@ -261,15 +262,15 @@ func (m *migration) other(i *item) {
 	if !i.live || !i.changed() {
 		return
 	}
-	const better = "better change the manifests that it was made from"
+	const source = "it is better to change the manifests from which it was created"
 	restarts := "applying it restarts its pods"
 	if at(i.root, "spec", "template") == nil {
-		restarts = "what it starts next has today's names"
+		restarts = "pods that it creates later get the current names"
 	}
 	if m.options.Workloads {
-		i.note(Advice, "", "is printed without replicas and what the API server adds: %s; %s", restarts, better)
+		i.note(Advice, "", "is printed without replicas and without fields that the API server adds; %s; %s", restarts, source)
 	} else {
-		i.note(Advice, "", "is not printed (--workloads does): %s; %s", restarts, better)
+		i.note(Advice, "", "is not printed; --workloads prints it; %s; %s", restarts, source)
 	}
 }
 
@@ -294,9 +295,9 @@ func (m *migration) version(i *item, group string) {
 	}
 	if wanted = group + "/" + wanted; wanted != i.apiVersion {
 		if i.apiVersion == "" {
-			i.note(Repaired, "apiVersion", "is missing; it is treated as %s", wanted)
+			i.note(Repaired, "apiVersion", "is required; set to %s", wanted)
 		} else {
-			i.note(Repaired, "apiVersion", "%s has no kind %s; it is treated as %s", i.apiVersion, i.kind, wanted)
+			i.note(Repaired, "apiVersion", "is %s, which has no kind %s; set to %s", i.apiVersion, i.kind, wanted)
 		}
 		set(i.root, scalar(wanted), "apiVersion")
 		i.apiVersion, i.anew = wanted, true
@@ -318,7 +319,7 @@ func (r *repair) serverFields() {
 		r.bared = true
 	case found:
 		r.anew = true
-		r.note(Changed, "metadata", "what the API server adds is left out")
+		r.note(Changed, "metadata", "fields that the API server adds are omitted")
 	}
 }
 

@@ -21,7 +21,7 @@ func (m *migration) placeholders() {
 			}
 			eachText(d.root, "", func(path, value string) {
 				if found := placeholder.FindString(value); found != "" {
-					i.note(Advice, path, "is %q: %s looks like a placeholder, which nothing fills in; write the value", value, found)
+					i.note(Advice, path, "is %q, and %s looks like a placeholder that nothing replaces; set the value", value, found)
 				}
 			})
 		}

@@ -57,7 +57,7 @@ func TestExpireAfterWithoutTemplate(t *testing.T) {
 	for _, version := range []string{"v1beta1", "v1"} {
 		notes, printed := toldOf(t, "apiVersion: karpenter.sh/"+version+"\nkind: NodePool\nmetadata: {name: default}\nspec:\n  disruption:\n    consolidationPolicy: WhenEmpty\n    expireAfter: 2592000\n")
 		told := slices.ContainsFunc(notes, func(n string) bool {
-			return strings.Contains(n, "is spec.template.spec.expireAfter") || strings.Contains(n, "moved to spec.template.spec.expireAfter")
+			return strings.Contains(n, "moved to spec.template.spec.expireAfter")
 		})
 		var pool struct {
 			Spec struct {

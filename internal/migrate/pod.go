@@ -78,10 +78,9 @@ func (p *pods) keys(node *yaml.Node, path string) {
 			p.label(node.Content[index(node, name)], path)
 			continue
 		} else if text(now) != text(at(node, name)) {
-			p.note(Impossible, path, "the label %s is %s now, which is there too with another value: that one is kept, and no node had both",
-				name, today)
+			p.note(Impossible, path, "the label %s is renamed to %s, which has another value; omitted; no node has both values", name, today)
 		} else {
-			p.note(Changed, path, "%s is left out: %s is there too", name, today)
+			p.note(Changed, path, "the label %s is renamed to %s, which has the same value; omitted", name, today)
 		}
 		take(node, name)
 		p.anew = true
@@ -93,9 +92,9 @@ func (p *pods) label(node *yaml.Node, path string) {
 	old := text(node)
 	if today, renamed := names.Label(old); renamed {
 		p.replace(node, today)
-		p.note(Changed, path, "the label %s is %s now", old, today)
+		p.note(Changed, path, "the label %s is renamed to %s", old, today)
 	} else if why := names.Gone(old); why != "" {
-		p.note(Impossible, path, "the label %s: %s", old, why)
+		p.note(Impossible, path, "the label %s has no equivalent: %s", old, why)
 	}
 }
 
@@ -107,7 +106,7 @@ func (p *pods) tolerations(list *yaml.Node, path string) {
 		if !renamed {
 			continue
 		}
-		p.note(Changed, path, "the taint %s is %s now, without a value", text(key), today)
+		p.note(Changed, path, "the taint %s is renamed to %s, without a value", text(key), today)
 		if text(at(toleration, "operator")) != "Exists" {
 			take(toleration, "value")
 			set(toleration, scalar("Exists"), "operator")
@@ -131,18 +130,18 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 		if at(annotations, today) != nil { // both are present: the new one takes precedence
 			take(annotations, name)
 			p.anew = true
-			p.note(Changed, path, "%s is left out: %s is there too", name, today)
+			p.note(Changed, path, "the annotation %s is renamed to %s, which is set; omitted", name, today)
 			continue
 		}
 		p.replace(annotations.Content[index(annotations, name)], today)
-		p.note(Changed, path, "%s is %s now", name, today)
+		p.note(Changed, path, "the annotation %s is renamed to %s", name, today)
 	}
 	value := at(annotations, safeToEvict)
 	if p.honour && text(value) == "false" && at(annotations, karpv1.AnnotationDoNotDisrupt) == nil {
 		p.insert(annotations, safeToEvict, karpv1.AnnotationDoNotDisrupt+`: "true"`)
 		added := scalar("true")
 		set(annotations, added, karpv1.AnnotationDoNotDisrupt)
-		p.note(Changed, path, "%s: \"true\" is added, which says to us what %s: \"false\" says to the Cluster Autoscaler",
+		p.note(Changed, path, "%s: \"true\" is added, the equivalent of %s: \"false\" for the Cluster Autoscaler",
 			karpv1.AnnotationDoNotDisrupt, safeToEvict)
 	}
 }
@@ -169,7 +168,7 @@ func (p *pods) workload(kind string) {
 	old := []string{"extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"}
 	switch {
 	case slices.Contains(selectorless, kind) && slices.Contains(old, text(version)):
-		p.note(Repaired, "apiVersion", "%s has not been served since Kubernetes 1.16; it is apps/v1", text(version))
+		p.note(Repaired, "apiVersion", "is %s, which Kubernetes 1.16 and later do not serve; set to apps/v1", text(version))
 		p.replace(version, "apps/v1")
 	case !slices.Contains(selectorless, kind) || text(version) != "apps/v1":
 		return
@@ -188,18 +187,18 @@ func (p *pods) workload(kind string) {
 		}
 		p.insert(spec, "template", append([]string{"selector:", "  matchLabels:"}, lines...)...)
 		set(spec, copied, "selector", "matchLabels")
-		p.note(Repaired, "spec.selector", "is required; it selects the labels of the template")
+		p.note(Repaired, "spec.selector", "is required; set to the labels of the template")
 	case empty(labels) && !empty(selected):
 		set(spec, clone(selected), "template", "metadata", "labels")
 		p.anew = true
-		p.note(Repaired, "spec.template.metadata.labels", "are those that the selector asks for; without them the object is refused")
+		p.note(Repaired, "spec.template.metadata.labels", "is required; set to the labels of the selector")
 	case at(spec, "selector") == nil:
 		app := mapping()
 		set(app, scalar(text(at(p.root, "metadata", "name"))), "app")
 		set(spec, clone(app), "selector", "matchLabels")
 		set(spec, app, "template", "metadata", "labels")
 		p.anew = true
-		p.note(Repaired, "spec.selector", "is required; it selects the label app, which the template has now")
+		p.note(Repaired, "spec.selector", "is required; set to the label app, which is added to the template")
 	}
 }
 
@@ -210,9 +209,9 @@ func (p *pods) selectorValues(node *yaml.Node) {
 		name, value := node.Content[i].Value, node.Content[i+1]
 		if (name == "nodeSelector" || name == "annotations" || name == "labels" || name == "matchLabels") && value.Kind == yaml.MappingNode {
 			for _, key := range fields(value) {
-				if quote(at(value, key)) {
-					p.edits = append(p.edits, quoted(at(value, key)))
-					p.note(Repaired, name+"."+key, "must be a text, in quotes")
+				if label := at(value, key); quote(label) {
+					p.edits = append(p.edits, quoted(label))
+					p.note(Repaired, name+"."+key, quotedOne, label.Value)
 				}
 			}
 			continue

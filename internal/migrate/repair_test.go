@@ -283,7 +283,7 @@ func TestContradiction(t *testing.T) {
 func TestOneObjectTwice(t *testing.T) {
 	const provisioner = "---\napiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: a}\nspec: {providerRef: {name: default}}\n"
 	result := Run([]File{{Name: "in", Text: []byte(poolWith("v1beta1", "", "requirements: []\n") + provisioner)}}, Options{})
-	const want = "NodePool a is printed twice, from NodePool a (in: document 1) too"
+	const want = "NodePool a is printed twice, also for NodePool a (in: document 1)"
 	if report := result.Report.Text(); !strings.Contains(report, want) || result.Report.Count(Impossible) != 1 {
 		t.Errorf("the report is\n%s, want %q", report, want)
 	}

@@ -47,29 +47,29 @@ var renamedValues = []renamedValue{
 	{"controller.replicas", "replicas", `2`},
 }
 
-// goneValue is a value that has no meaning any more, or is set elsewhere.
+// goneValue is a value that has no effect, or is set elsewhere.
 type goneValue struct{ old, why string }
 
 const driftIsOn = `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`
 
 // goneValues contains those without a meaning.
 var goneValues = []goneValue{
-	{"settings.aws.enablePodENI", "pod network interfaces are always known"},
+	{"settings.aws.enablePodENI", "network interfaces of pods are always supported"},
 	{"settings.aws.nodeNameConvention", "the image determines the name of the node"},
 	{"settings.aws.assumeRoleDuration", "no role is assumed"},
 	{"settings.assumeRoleDuration", "no role is assumed"},
 	{"settings.featureGates.driftEnabled", driftIsOn},
 	{"settings.featureGates.drift", driftIsOn},
-	{"webhook", "there are none but the one that converts older versions of the API (conversion.enabled)"},
+	{"webhook", "the only webhook converts older versions of the API (conversion.enabled)"},
 }
 
 // movedValues contains those that are set elsewhere, and the required action.
 var movedValues = []goneValue{
-	{"settings.aws.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
-	{"settings.assumeRoleARN", `name the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
-	{"settings.aws.tags", "put them into spec.tags of every EC2NodeClass"},
-	{"settings.tags", "put them into spec.tags of every EC2NodeClass"},
-	{"settings.aws.enableENILimitedPodDensity", "put maxPods: 110 into spec.kubelet of every EC2NodeClass"},
+	{"settings.aws.assumeRoleARN", `set the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
+	{"settings.assumeRoleARN", `set the role in serviceAccount.annotations.eks\.amazonaws\.com/role-arn, or use EKS Pod Identity`},
+	{"settings.aws.tags", "set spec.tags of every EC2NodeClass"},
+	{"settings.tags", "set spec.tags of every EC2NodeClass"},
+	{"settings.aws.enableENILimitedPodDensity", "set spec.kubelet.maxPods: 110 in every EC2NodeClass"},
 }
 
 // onlyOfKarpenter contains values that only charts of Karpenter have, in addition to those below settings.aws. Names
@@ -110,7 +110,7 @@ func (r *repair) values() known {
 	}
 	for _, row := range goneValues {
 		if value := r.takeValue(row.old); value != nil && value.Tag != "!!null" {
-			r.note(Changed, row.old, "has no effect and is left out: %s", row.why)
+			r.note(Changed, row.old, "has no effect; omitted; %s", row.why)
 		}
 	}
 	for _, row := range movedValues {
@@ -119,9 +119,10 @@ func (r *repair) values() known {
 		case empty(value) || text(value) == "" && value.Kind == yaml.ScalarNode:
 		case row.old == "settings.aws.enableENILimitedPodDensity" && text(value) == "true": // the only supported behavior
 		case strings.HasSuffix(row.old, "tags"), strings.HasSuffix(row.old, "PodDensity"):
-			r.note(Changed, row.old, "is not of the chart any more; objects of older versions that are read together with it take it over; otherwise %s", row.why)
+			r.note(Changed, row.old, "is no longer a value of the chart; omitted; it is added to objects of older versions in the input; "+
+				"for all others, %s", row.why)
 		default:
-			r.note(Impossible, row.old, "cannot be translated: %s", row.why)
+			r.note(Impossible, row.old, "is not migrated; %s", row.why)
 		}
 	}
 	r.queue()
@@ -131,7 +132,7 @@ func (r *repair) values() known {
 		prune(r.root, path...)
 	}
 	if config := r.takeValue("logConfig"); config != nil {
-		r.note(Changed, "logConfig", "has no effect and is left out: logLevel, logEncoding, logOutputPaths and logErrorOutputPaths say it")
+		r.note(Changed, "logConfig", "has no effect; omitted; logLevel, logEncoding, logOutputPaths and logErrorOutputPaths replace it")
 	}
 	return found
 }
@@ -157,11 +158,11 @@ func (r *repair) renamedValue(row renamedValue) {
 	switch today := r.find(row.today); {
 	case today == nil || today.Tag == "!!null" || today.Kind == yaml.ScalarNode && today.Value == "" || same(today, otherwise.root):
 		put(r.root, value, strings.Split(row.today, ".")...)
-		r.note(Changed, row.old, "is %s now", row.today)
+		r.note(Changed, row.old, "is renamed to %s", row.today)
 	case same(today, value):
-		r.note(Changed, row.old, "is %s now, which says the same", row.today)
+		r.note(Changed, row.old, "is renamed to %s, which has the same value; omitted", row.today)
 	default:
-		r.note(Changed, row.old, "is %s now, which has another value; %s is left out", row.today, row.old)
+		r.note(Changed, row.old, "is renamed to %s, which has another value; omitted", row.today)
 	}
 }
 
@@ -173,10 +174,10 @@ func (r *repair) queue() {
 		return
 	}
 	if text(r.find("settings.interruptionQueue")) == "" {
-		r.note(Impossible, path, "cannot be translated: name the queue in settings.interruptionQueue")
+		r.note(Impossible, path, "is not migrated; set settings.interruptionQueue to the name of the queue")
 		return
 	}
-	r.note(Changed, path, "has no effect and is left out: settings.interruptionQueue says so")
+	r.note(Changed, path, "has no effect; omitted; settings.interruptionQueue replaces it")
 }
 
 var foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
@@ -188,7 +189,7 @@ func (r *repair) image() {
 		return
 	}
 	r.takeValue("controller.image")
-	r.note(Changed, "controller.image", "is the image of another program's release and is left out: the chart has its own")
+	r.note(Changed, "controller.image", "is the image of another program; omitted, because the chart has its own image")
 }
 
 // known contains what older versions read from values or the ConfigMap, as input for the translation of their

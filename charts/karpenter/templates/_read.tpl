@@ -48,13 +48,13 @@ Templates read settings from here, not from .Values.
 
 {{- /* Nothing to be set any more. */}}
 {{- range $row := list
-  (list "settings.aws.enablePodENI" "pod network interfaces are always known")
+  (list "settings.aws.enablePodENI" "network interfaces of pods are always supported")
   (list "settings.aws.nodeNameConvention" "the image determines the name of the node")
   (list "settings.aws.assumeRoleDuration" "no role is assumed")
   (list "settings.assumeRoleDuration" "no role is assumed")
   (list "settings.featureGates.driftEnabled" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
   (list "settings.featureGates.drift" "drift is always on; a budget of nodes \"0\" with reasons [Drifted] keeps a NodePool's nodes")
-  (list "webhook" "there are none but the one that converts older versions of the API (conversion.enabled)")
+  (list "webhook" "the only webhook converts older versions of the API (conversion.enabled)")
 }}
 {{- $found := dict }}
 {{- include "karpenter.find" (dict "in" $in "path" (index $row 0) "found" $found) }}
@@ -65,11 +65,11 @@ Templates read settings from here, not from .Values.
 
 {{- /* Not to be translated: somewhere else now. */}}
 {{- range $row := list
-  (list "settings.aws.assumeRoleARN" "" "name the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
-  (list "settings.assumeRoleARN" "" "name the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
-  (list "settings.aws.tags" dict "put them into spec.tags of every EC2NodeClass")
-  (list "settings.tags" dict "put them into spec.tags of every EC2NodeClass")
-  (list "settings.aws.enableENILimitedPodDensity" true "put maxPods: 110 into spec.kubelet of every EC2NodeClass")
+  (list "settings.aws.assumeRoleARN" "" "set the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
+  (list "settings.assumeRoleARN" "" "set the role in serviceAccount.annotations.eks\\.amazonaws\\.com/role-arn, or use EKS Pod Identity")
+  (list "settings.aws.tags" dict "set spec.tags of every EC2NodeClass")
+  (list "settings.tags" dict "set spec.tags of every EC2NodeClass")
+  (list "settings.aws.enableENILimitedPodDensity" true "set spec.kubelet.maxPods: 110 in every EC2NodeClass")
 }}
 {{- $found := dict }}
 {{- include "karpenter.find" (dict "in" $in "path" (index $row 0) "found" $found) }}
@@ -110,7 +110,7 @@ Templates read settings from here, not from .Values.
 {{- if hasKey $found "value" }}
 {{- if not (or (kindIs "invalid" $found.value) (deepEqual $found.value "")) }}
 {{- $state := .state }}
-{{- $notice := printf "%s is %s now" .from .to }}
+{{- $notice := printf "%s is renamed to %s" .from .to }}
 {{- $into := $state }}
 {{- $key := .to }}
 {{- if hasPrefix "settings." .to }}
