@@ -88,7 +88,7 @@ func TestOlderEnvironment(t *testing.T) {
 	wantOption(t, "instance profile", o.aws.instanceProfile, "nodes")
 	notes := o.olderNotes()
 	for _, want := range []string{
-		"environment variable LEADER_ELECT is DISABLE_LEADER_ELECTION now (settings.disableLeaderElection of the chart)",
+		"environment variable LEADER_ELECT is renamed to DISABLE_LEADER_ELECTION (settings.disableLeaderElection of the chart)",
 		"VM_MEMORY_OVERHEAD is not used: VM_MEMORY_OVERHEAD_PERCENT says otherwise",
 	} {
 		if !slices.Contains(notes, want) {
@@ -120,7 +120,7 @@ func TestOlderConfigMap(t *testing.T) {
 	wantOption(t, "reserved interfaces", o.aws.reservedENIs, 0)
 	wantOption(t, "tag team", o.older.cluster.Tags["team"], "a")
 	notes := strings.Join(o.olderNotes(), "\n")
-	for _, want := range []string{"aws.clusterName is CLUSTER_NAME now", "aws.interruptionQueueName is not used", "aws.reservedENIs is not used", "aws.tags has no counterpart"} {
+	for _, want := range []string{"aws.clusterName is renamed to CLUSTER_NAME", "aws.interruptionQueueName is not used", "aws.reservedENIs is not used", "aws.tags has no counterpart"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note with %q in:\n%s", want, notes)
 		}
@@ -169,7 +169,7 @@ func TestOlderMistakes(t *testing.T) {
 		batch       time.Duration // of the batch of pods, after a start; 0: the default
 	}{
 		"nothing new": {
-			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want a whole number, 0 or more; batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
+			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want an integer, 0 or more; batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
 				`(mend it, say it by RESERVED_ENIS, BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
 		},
 		"one by a flag": {
@@ -191,9 +191,9 @@ func TestOlderMistakes(t *testing.T) {
 		"both, by a flag and a variable": {
 			arguments: []string{"--reserved-enis=1"}, environment: map[string]string{"BATCH_MAX_DURATION": "20s"}, batch: 20 * time.Second,
 			notes: []string{
-				`aws.reservedENIs is "-1", want a whole number, 0 or more; it is not used, since RESERVED_ENIS is given`,
+				`aws.reservedENIs is "-1", want an integer, 0 or more; it is not used, since RESERVED_ENIS is given`,
 				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
-				`aws.enablePodENI is "maybe", want true or false; nothing depends on it`, "nonsense is not known and ignored", "aws.clusterName is CLUSTER_NAME now",
+				`aws.enablePodENI is "maybe", want true or false; nothing depends on it`, "nonsense is not known and ignored", "aws.clusterName is renamed to CLUSTER_NAME",
 			},
 		},
 	} {

@@ -49,7 +49,7 @@ var migrations = []struct {
 	{"older, checked", map[string]string{"a.yaml": olderPool}, []string{"--check"}, 1, nil, []string{"changed"}},
 	{"a folder, in the order of names", map[string]string{"b.yaml": "# second\n", "a.json": `{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "first"}}`, "c.txt": "{"}, nil, 0, []string{"first", "---\n# second\n"}, nil},
 	{"impossible", map[string]string{"a.yaml": strings.Replace(todaysPool, "requirements: []", "expireAfter: soon", 1)}, nil, 1, []string{"expireAfter: soon"}, []string{"impossible", "want a duration"}},
-	{"an unknown field", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: is not known"}},
+	{"an unknown field", map[string]string{"a.yaml": todaysPool + "  replicasMax: 5\n"}, nil, 1, []string{"replicasMax"}, []string{"spec.replicasMax: unknown field"}},
 	{"a value out of range", map[string]string{"a.yaml": todaysPool + "  weight: 500\n"}, nil, 1, []string{"weight"}, []string{"spec.weight: is 500, want 100 or less"}},
 	{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},
 	{"a rule of the definition", map[string]string{"a.yaml": strings.Replace(todaysPool, "[]", "[{key: a, operator: In, values: []}]", 1)}, []string{"--check"}, 1, nil, []string{"spec.template.spec.requirements[0]: operator In needs at least one value"}},

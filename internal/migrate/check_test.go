@@ -60,7 +60,7 @@ var faulty = []struct {
 }{
 	{"an old label in a pool", poolWith("v1beta1", "", none) + "    metadata:\n      labels: {karpenter.sh/provisioner-name: x}\n",
 		[]string{"spec.template.metadata.labels[karpenter.sh/provisioner-name]: a label of the domain karpenter.sh cannot be set"}},
-	{"no spec", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: a\n", []string{"spec: is missing"}},
+	{"no spec", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: a\n", []string{"spec: is required"}},
 	{"no values", poolWith("v1", "", "requirements: [{key: a, operator: In, values: []}]"),
 		[]string{"spec.template.spec.requirements[0]: operator In needs at least one value"}},
 	{"name", strings.Replace(poolWith("v1", "", none), "name: a", "name: Bad_Name", 1), []string{`metadata.name: is "Bad_Name"`}},
@@ -68,14 +68,14 @@ var faulty = []struct {
 		[]string{"spec.template.spec.requirements[0]: operators Gt, Lt, Gte and Lte need exactly one value"}},
 	{"host", poolWith("v1", "", "requirements: [{key: kubernetes.io/hostname, operator: Exists}]"),
 		[]string{"spec.template.spec.requirements[0].key: "}},
-	{"no metadata", strings.Replace(poolWith("v1", "", none), "metadata:\n  name: a\n", "", 1), []string{"metadata.name: is missing"}},
+	{"no metadata", strings.Replace(poolWith("v1", "", none), "metadata:\n  name: a\n", "", 1), []string{"metadata.name: is required"}},
 	{"a number for a name, and nothing else", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n",
-		[]string{"metadata.name: is of type integer", "spec: is missing"}},
+		[]string{"metadata.name: is of type integer", "spec: is required"}},
 	{"no kind of ours", "apiVersion: karpenter.sh/v1\nkind: NodePools\nmetadata: {name: a}\n",
 		[]string{"apiVersion: karpenter.sh/v1 has no kind NodePools"}},
 	{"another's kind", "apiVersion: example.com/v1\nkind: NodePools\nmetadata: {name: a}\n", nil},
 	{"simulated class", "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: a}\nspec: {many: 5}\n",
-		[]string{"spec.many: is not known"}},
+		[]string{"spec.many: unknown field"}},
 
 	// reported once
 	{"time", poolWith("v1", "", "expireAfter: soon\n"+none), []string{`spec.template.spec.expireAfter: is "soon", want a duration`}},

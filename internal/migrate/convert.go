@@ -196,8 +196,12 @@ func (i *item) translated(result v1alpha5.Result) {
 			continue
 		}
 		reason := n.Reason
-		if n.To != "" {
-			reason = "becomes " + n.To + "; " + reason
+		switch {
+		case n.To == "":
+		case n.Effect == v1alpha5.Carried || n.Effect == v1alpha5.Changed:
+			reason = "is converted to " + n.To + "; " + reason
+		default:
+			reason += " (in " + n.To + ")"
 		}
 		i.note(outcomes[n.Effect], n.Field, "%s", reason)
 	}

@@ -37,7 +37,7 @@ func readMetadata(object map[string]any) *findings {
 		meta = &metav1.ObjectMeta{}
 	}
 	for _, path := range unknown {
-		found.add(path, "is not known: kubectl apply refuses it, and for other clients the API server drops it")
+		found.add(path, "unknown field; kubectl apply rejects it, and the API server drops it for other clients")
 	}
 	switch {
 	case nameless: // a finding already reports the name, because its type is wrong

@@ -116,7 +116,7 @@ func (k *kind) create(object map[string]any) []Refusal {
 	found := readMetadata(object)
 	unknown := pruning.PruneWithOptions(object, k.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	for _, path := range unknown {
-		found.add(path, "is not known: kubectl apply refuses it, and for other clients the API server drops it")
+		found.add(path, "unknown field; kubectl apply rejects it, and the API server drops it for other clients")
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
 	defaulting.Default(object, k.structural)

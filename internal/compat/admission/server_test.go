@@ -49,9 +49,9 @@ var refused = []struct {
 
 	{"name with capitals", pool, []string{"{name: default}\nspec", "{name: Bad_Name}\nspec"}, [][2]string{{"metadata.name", `is "Bad_Name": a lowercase RFC 1123 subdomain must consist of`}}},
 	{"name that is a number", pool, []string{"{name: default}\nspec", "{name: 5}\nspec"}, [][2]string{{"metadata.name", "is of type integer, want a text: put it in quotes"}}},
-	{"no metadata", pool, []string{"metadata: {name: default}\nspec", "spec"}, [][2]string{{"metadata.name", "is missing"}}},
-	{"metadata that is a text", pool, []string{"metadata: {name: default}\nspec", "metadata: default\nspec"}, [][2]string{{"metadata", "is of type string, want an object"}, {"metadata.name", "is missing"}}},
-	{"no name", pool, []string{"{name: default}\nspec", "{labels: {a: b}}\nspec"}, [][2]string{{"metadata.name", "is missing"}}},
+	{"no metadata", pool, []string{"metadata: {name: default}\nspec", "spec"}, [][2]string{{"metadata.name", "is required"}}},
+	{"metadata that is a text", pool, []string{"metadata: {name: default}\nspec", "metadata: default\nspec"}, [][2]string{{"metadata", "is of type string, want an object"}, {"metadata.name", "is required"}}},
+	{"no name", pool, []string{"{name: default}\nspec", "{labels: {a: b}}\nspec"}, [][2]string{{"metadata.name", "is required"}}},
 	{"name that the server makes", pool, []string{"{name: default}\nspec", "{generateName: a-}\nspec"}, nil},
 	{"name that the server cannot make", pool, []string{"{name: default}\nspec", "{generateName: A-}\nspec"}, [][2]string{{"metadata.name", `is "A-x1y2z"`}}},
 	{"schedule", pool + "  disruption: {budgets: [{nodes: '1', schedule: never, duration: 1h}]}\n", nil, [][2]string{{"spec.disruption.budgets[0].schedule", `is "never", want a cron schedule such as 0 9 * * mon-fri, or @daily`}}},
@@ -59,11 +59,11 @@ var refused = []struct {
 	{"label that is a number", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: 5}}\nspec"},
 		[][2]string{{"metadata.labels", "want strings only: put it in quotes"}}},
 	{"label that no label may be", pool, []string{"{name: default}\nspec", "{name: default, labels: {a: b c}}\nspec"}, [][2]string{{"metadata.labels", `is "b c"`}}},
-	{"unknown field of metadata", pool, []string{"{name: default}\nspec", "{name: default, lables: {a: b}}\nspec"}, [][2]string{{"metadata.lables", "is not known"}}},
+	{"unknown field of metadata", pool, []string{"{name: default}\nspec", "{name: default, lables: {a: b}}\nspec"}, [][2]string{{"metadata.lables", "unknown field"}}},
 
-	{"no spec", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\n", nil, [][2]string{{"spec", "is missing"}}},
-	{"spec is null", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n", nil, [][2]string{{"metadata.name", "want a text"}, {"spec", "is missing"}}},
-	{"unknown field", pool + "  replicasMax: 5\n", nil, [][2]string{{"spec.replicasMax", "is not known: kubectl apply refuses it"}}},
+	{"no spec", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\n", nil, [][2]string{{"spec", "is required"}}},
+	{"spec is null", "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: 5}\nspec: null\n", nil, [][2]string{{"metadata.name", "want a text"}, {"spec", "is required"}}},
+	{"unknown field", pool + "  replicasMax: 5\n", nil, [][2]string{{"spec.replicasMax", "unknown field; kubectl apply rejects it"}}},
 	{"type", pool + "  limits: [a]\n", nil, [][2]string{{"spec.limits", "is of type array, want an object"}}},
 	{"amount", pool + "  limits: {cpu: ten}\n", nil, [][2]string{{"spec.limits.cpu", `is "ten", want a quantity such as`}}},
 	{"too much", pool + "  weight: 500\n", nil, [][2]string{{"spec.weight", "is 500, want 100 or less"}}},
@@ -71,7 +71,7 @@ var refused = []struct {
 	{"pattern", pool, []string{"      requirements", "      expireAfter: soon\n      requirements"},
 		[][2]string{{"spec.template.spec.expireAfter", `is "soon", want a duration such as 30s, 5m or 1h30m, or Never`}}},
 	{"choice", pool + "  disruption: {consolidationPolicy: Sometimes, consolidateAfter: 1m}\n", nil, [][2]string{{"spec.disruption.consolidationPolicy", `is "Sometimes", want `}}},
-	{"missing field", pool, []string{"kind: EC2NodeClass, ", ""}, [][2]string{{"spec.template.spec.nodeClassRef.kind", "is missing"}}},
+	{"missing field", pool, []string{"kind: EC2NodeClass, ", ""}, [][2]string{{"spec.template.spec.nodeClassRef.kind", "is required"}}},
 
 	{"old label", pool, []string{"{team: a}", "{team: a, karpenter.sh/provisioner-name: x}"}, [][2]string{{"spec.template.metadata.labels[karpenter.sh/provisioner-name]", "a label of the domain karpenter.sh cannot be set"}}},
 	{"host label", pool, []string{"{team: a}", "{kubernetes.io/hostname: a}"}, [][2]string{{"spec.template.metadata.labels[kubernetes.io/hostname]", "is set by the kubelet"}}},
@@ -82,7 +82,7 @@ var refused = []struct {
 	{"rule of the whole", pool + "  disruption: {consolidationPolicy: WhenEmpty}\n", nil, nil}, // consolidateAfter has a default
 	{"time that is too long", pool, []string{"      requirements", "      terminationGracePeriod: 99999999h\n      requirements"}, [][2]string{{"spec.template.spec.terminationGracePeriod", "must be shorter than 292 years"}}},
 
-	{"class without images", class, []string{"  amiSelectorTerms: [{alias: al2023@latest}]\n", ""}, [][2]string{{"spec.amiSelectorTerms", "is missing"}}},
+	{"class without images", class, []string{"  amiSelectorTerms: [{alias: al2023@latest}]\n", ""}, [][2]string{{"spec.amiSelectorTerms", "is required"}}},
 	{"id of a group", class, []string{"sg-0123456789abcdef0", "my-group"}, [][2]string{{"spec.securityGroupSelectorTerms[0].id", "want an id such as sg-"}}},
 	{"term that names an id and tags", class, []string{"{id: sg-", "{tags: {a: b}, id: sg-"}, [][2]string{{"spec.securityGroupSelectorTerms[0]", "id"}}},
 }

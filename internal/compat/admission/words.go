@@ -54,8 +54,8 @@ var phrases = []struct {
 	{regexp.MustCompile(`should be greater than (\S+)$`), "want more than $1"},
 	{regexp.MustCompile(`should be a multiple of (\S+)$`), "want a multiple of $1"},
 	{regexp.MustCompile(`should be at least (\S+) chars long$`), "want $1 characters or more"},
-	{regexp.MustCompile(`should have at least (\S+) (?:items|properties)$`), "want $1 members or more"},
-	{regexp.MustCompile(`shouldn't contain duplicates$`), "want each member once"},
+	{regexp.MustCompile(`should have at least (\S+) (?:items|properties)$`), "want $1 items or more"},
+	{regexp.MustCompile(`shouldn't contain duplicates$`), "want each item once"},
 }
 
 var (
@@ -68,20 +68,20 @@ var (
 func words(err *field.Error) string {
 	switch err.Type {
 	case field.ErrorTypeRequired:
-		return "is missing"
+		return "is required"
 	case field.ErrorTypeNotSupported:
 		return "is " + shown(err.BadValue) + ", want " + strings.ReplaceAll(strings.TrimPrefix(err.Detail, "supported values: "), `"`, "")
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeForbidden:
 		return err.ErrorBody()
 	case field.ErrorTypeDuplicate:
-		return shown(err.BadValue) + " is a duplicate, want each member once"
+		return shown(err.BadValue) + " is a duplicate, want each item once"
 	case field.ErrorTypeTypeInvalid:
 		if m := typed.FindStringSubmatch(err.Detail); m != nil {
 			return "is of type " + cmp.Or(m[2], typeOf(err.BadValue)) + ", want " + article(m[1])
 		}
 	}
 	if m := patterned.FindStringSubmatch(err.Detail); m != nil {
-		return "is " + shown(err.BadValue) + ", want " + cmp.Or(Form(m[1]), "what matches "+m[1])
+		return "is " + shown(err.BadValue) + ", want " + cmp.Or(Form(m[1]), "a value that matches "+m[1])
 	}
 	for _, p := range phrases {
 		if m := p.says.FindStringSubmatchIndex(err.Detail); m != nil {

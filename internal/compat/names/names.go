@@ -52,13 +52,13 @@ var policies = map[string]string{"WhenUnderutilized": string(karpv1.ConsolidateW
 
 // gone contains labels without a successor, and the required changes to manifests that use them.
 var gone = map[string]string{
-	awsv1.Group + "/instance-pods":        "no label has the maximum number of pods of a node; omit it, the requests of pods determine the node",
-	awsv1.Group + "/instance-ami-id":      "no label has the image; use a NodePool whose EC2NodeClass selects it",
+	awsv1.Group + "/instance-pods":        "no label contains the maximum number of pods of a node; remove it, because the requests of pods determine the node",
+	awsv1.Group + "/instance-ami-id":      "no label contains the image; use a NodePool whose EC2NodeClass selects it",
 	"node.k8s.aws/launch-template-name":   "custom launch templates are not supported; use an EC2NodeClass (amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile)",
-	"node.k8s.aws/subnet-name":            "subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
-	"node.k8s.aws/subnet-tag-key":         "subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
-	"node.k8s.aws/security-group-name":    "security groups are selected by spec.securityGroupSelectorTerms of an EC2NodeClass",
-	"node.k8s.aws/security-group-tag-key": "security groups are selected by spec.securityGroupSelectorTerms of an EC2NodeClass",
+	"node.k8s.aws/subnet-name":            "use spec.subnetSelectorTerms of an EC2NodeClass",
+	"node.k8s.aws/subnet-tag-key":         "use spec.subnetSelectorTerms of an EC2NodeClass",
+	"node.k8s.aws/security-group-name":    "use spec.securityGroupSelectorTerms of an EC2NodeClass",
+	"node.k8s.aws/security-group-tag-key": "use spec.securityGroupSelectorTerms of an EC2NodeClass",
 }
 
 // Renamed is an old name and its current name.

@@ -84,7 +84,7 @@ type reader struct {
 }
 
 var (
-	text     = reader{"a text", func(v string) (string, bool) { return v, true }}
+	text     = reader{"a string", func(v string) (string, bool) { return v, true }}
 	duration = reader{"a duration above zero such as 10s", func(v string) (string, bool) {
 		d, err := time.ParseDuration(v)
 		return v,
@@ -98,10 +98,10 @@ var (
 		f, err := strconv.ParseFloat(v, 64)
 		return v, err == nil && f >= 0 && f < 1
 	}}
-	count = reader{"a whole number, 0 or more", func(v string) (string, bool) { n, err := strconv.ParseInt(v, 10, 64); return v, err == nil && n >= 0 }}
+	count = reader{"an integer, 0 or more", func(v string) (string, bool) { n, err := strconv.ParseInt(v, 10, 64); return v, err == nil && n >= 0 }}
 	url   = reader{"a URL that begins with https://", func(v string) (string, bool) { return v, strings.HasPrefix(v, "https://") }}
 	coded = reader{"PEM in base64", func(v string) (string, bool) { _, err := base64.StdEncoding.DecodeString(v); return v, err == nil }}
-	pairs = reader{`a JSON object of texts such as {"team":"a"}`, func(v string) (string, bool) {
+	pairs = reader{`a JSON object of strings such as {"team":"a"}`, func(v string) (string, bool) {
 		var tags map[string]string
 		return v, json.Unmarshal([]byte(v), &tags) == nil
 	}}
@@ -121,7 +121,7 @@ var ofConfigMap = map[string]row{
 	"aws.interruptionQueueName":   {flag: "interruption-queue", read: text},
 	"aws.reservedENIs":            {flag: "reserved-enis", read: count},
 	"featureGates.driftEnabled":   {advice: `drift is always on; a budget of nodes "0" with reasons [Drifted] keeps a NodePool's nodes`, read: boolean, quiet: "true", keep: func(c *Cluster, v string) { c.Drift = v == "true" }},
-	"aws.enablePodENI":            {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
+	"aws.enablePodENI":            {advice: "network interfaces of pods are always supported", read: boolean, quiet: "true"},
 	"aws.enableInterruptionHandling": {advice: "interruption notices are read if a queue is set (interruption-queue)", read: boolean,
 		quiet: "true"},
 	"aws.nodeNameConvention":         {advice: "the image determines the name of the node", read: text},
@@ -138,7 +138,7 @@ var ofEnvironment = map[string]row{
 	"VM_MEMORY_OVERHEAD":           {flag: "vm-memory-overhead-percent", read: fraction},
 	"AWS_DEFAULT_INSTANCE_PROFILE": {flag: "default-instance-profile", read: text},
 	"AWS_ENI_LIMITED_POD_DENSITY":  {advice: classes + "spec.kubelet.maxPods: 110", read: boolean, quiet: "true", keep: density},
-	"AWS_ENABLE_POD_ENI":           {advice: "network interfaces of pods are always known", read: boolean, quiet: "true"},
+	"AWS_ENABLE_POD_ENI":           {advice: "network interfaces of pods are always supported", read: boolean, quiet: "true"},
 	"AWS_NODE_NAME_CONVENTION":     {advice: "the image determines the name of the node", read: text},
 	"ASSUME_ROLE_ARN":              {advice: "no role is assumed; give it to the service account (EKS Pod Identity, or eks.amazonaws.com/role-arn)", read: text},
 	"ASSUME_ROLE_DURATION":         {advice: "no role is assumed", read: duration},
@@ -205,7 +205,7 @@ func (old *Old) add(name, value string, row row, where string) {
 	switch {
 	case row.flag != "":
 		old.Settings = append(old.Settings, Setting{Flag: row.flag, Value: today, From: name})
-		old.Notes = append(old.Notes, fmt.Sprintf("%s%s is %s now (settings.%s of the chart)", where, name, Variable(row.flag), chartValue(row.flag)))
+		old.Notes = append(old.Notes, fmt.Sprintf("%s%s is renamed to %s (settings.%s of the chart)", where, name, Variable(row.flag), chartValue(row.flag)))
 	case value != row.quiet:
 		old.Notes = append(old.Notes, where+name+" has no counterpart: "+row.advice)
 	}

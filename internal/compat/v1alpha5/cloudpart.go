@@ -56,7 +56,7 @@ func readCloudPart(s *section, from origin, settings Settings) *cloudPart {
 	c.text("kind")
 	c.value("capacityTypes") // they belong to the Provisioner, see readCloud
 	if c.text("launchTemplate") != "" {
-		c.impossible(c.at("launchTemplate"), "custom launch templates are not supported: write an equivalent EC2NodeClass "+
+		c.impossible(c.at("launchTemplate"), "custom launch templates are not supported; write an equivalent EC2NodeClass "+
 			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
 		return c // it excluded almost everything else
 	}
@@ -106,12 +106,12 @@ func (c *cloudPart) readProfile() {
 	case profile != "":
 	case c.version == V1Alpha3 && c.cluster != "":
 		profile = "KarpenterNodeInstanceProfile-" + c.cluster
-		c.notes.add(Defaulted, "spec.cluster.name", to, "the instance profile was always %s", profile)
+		c.notes.add(Defaulted, "spec.cluster.name", to, "the instance profile is always %s in v1alpha3", profile)
 	case c.settings.DefaultInstanceProfile != "":
 		profile = c.settings.DefaultInstanceProfile
-		c.notes.add(Defaulted, c.at("instanceProfile"), to, "was the value of the setting aws.defaultInstanceProfile: %s", profile)
+		c.notes.add(Defaulted, c.at("instanceProfile"), to, "is not set; set to %s, the value of the setting aws.defaultInstanceProfile", profile)
 	default:
-		c.impossible(c.at("instanceProfile"), "is not set, and the setting aws.defaultInstanceProfile is not known: set one of the two")
+		c.impossible(c.at("instanceProfile"), "is required, because the setting aws.defaultInstanceProfile is unknown; set one of the two")
 		return
 	}
 	c.spec.InstanceProfile = &profile
@@ -132,12 +132,12 @@ func reserved(key string) bool {
 func (c *cloudPart) readTags() {
 	tags := c.impliedTags()
 	if len(c.settings.Tags) > 0 {
-		c.notes.add(Defaulted, c.at("tags"), "EC2NodeClass spec.tags", "the tags of the setting aws.tags applied to all resources: %s",
+		c.notes.add(Defaulted, c.at("tags"), "EC2NodeClass spec.tags", "the setting aws.tags applies to all resources: %s",
 			words(slices.Sorted(maps.Keys(c.settings.Tags))))
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.settings.Tags)) {
 		if key == "" || reserved(key) {
-			c.notes.add(Repaired, c.at("tags"), "", "the setting aws.tags has the tag %q, which karpenter sets itself: omitted", key)
+			c.notes.add(Repaired, c.at("tags"), "", "the setting aws.tags contains %q, a tag that only the controller sets; omitted", key)
 			continue
 		}
 		tags[key] = c.settings.Tags[key]
@@ -145,7 +145,7 @@ func (c *cloudPart) readTags() {
 	own := c.pairs("tags")
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		if key == "" || reserved(key) {
-			c.notes.add(Repaired, c.at("tags["+key+"]"), "", "karpenter sets this tag itself: omitted")
+			c.notes.add(Repaired, c.at("tags["+key+"]"), "", "is a tag that only the controller sets; omitted")
 			continue
 		}
 		tags[key] = own[key]
@@ -164,7 +164,7 @@ func (c *cloudPart) impliedTags() map[string]string {
 	if c.old() {
 		name = "Karpenter/" + c.cluster
 	}
-	c.notes.add(Defaulted, "spec", "EC2NodeClass spec.tags", "instances had the tags Name and karpenter.sh/cluster/%s", c.cluster)
+	c.notes.add(Defaulted, "spec", "EC2NodeClass spec.tags", "instances have the tags Name and karpenter.sh/cluster/%s", c.cluster)
 	return map[string]string{awsv1.TagName: name, "karpenter.sh/cluster/" + c.cluster: "owned"}
 }
 
@@ -180,7 +180,7 @@ func (c *cloudPart) readMetadataOptions() {
 	said := c.child("metadataOptions")
 	if said == nil || !said.has("httpPutResponseHopLimit") {
 		c.notes.add(Defaulted, c.at("metadataOptions"), "EC2NodeClass spec.metadataOptions",
-			"the former defaults were enabled, no IPv6, tokens required and a hop limit of 2; the default hop limit is now 1, with which pods get no tokens")
+			"is not set; set to the former defaults: enabled, no IPv6, tokens required and a hop limit of 2; with 1, the current default, pods get no tokens")
 	}
 	if said == nil {
 		return
@@ -213,12 +213,12 @@ type template struct {
 func (w *inputSet) readTemplate(object *unstructured.Unstructured) *template {
 	t := &template{name: object.GetName(), version: WrittenVersion(object), notes: &notes{}, settings: w.settings}
 	if w.settings.Kwok {
-		t.notes.add(Changed, "spec", "", "applies to AWS only, and machines are simulated: ignored")
+		t.notes.add(Changed, "spec", "", "applies to AWS only, and nodes are simulated; ignored")
 		return t
 	}
 	fields, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
-		t.notes.add(Repaired, "spec", "", "is not an object: treated as empty")
+		t.notes.add(Repaired, "spec", "", "is not an object; treated as empty")
 	}
 	t.cloud = readCloudPart(newSection("spec", fields, t.notes), origin{cluster: w.settings.ClusterName}, w.settings)
 	t.restrictions = t.cloud.restrictions
@@ -250,7 +250,7 @@ func (p *provisioner) readCloud(spec *section) {
 	from := origin{version: p.version, provisioner: p.name, cluster: p.clusterName(inner), labels: newSection("spec", spec.values, &notes{}).pairs("labels")}
 	if ref != nil {
 		if provider != nil {
-			p.notes.add(Repaired, "spec.provider", "", "spec.providerRef is used instead: omitted")
+			p.notes.add(Repaired, "spec.provider", "", "is mutually exclusive with spec.providerRef, which is used; omitted")
 		}
 		p.readRef(ref)
 		return
@@ -258,7 +258,7 @@ func (p *provisioner) readCloud(spec *section) {
 	if provider == nil {
 		provider = newSection("spec.provider", map[string]any{}, p.notes)
 		if p.version == V1Alpha5 {
-			p.notes.add(Repaired, "spec.providerRef", "", "one of provider and providerRef is required: treated as an empty provider")
+			p.notes.add(Repaired, "spec.providerRef", "", "is required if provider is not set; treated as an empty provider")
 		}
 	}
 	p.inline = readCloudPart(provider, from, p.settings)
@@ -268,7 +268,7 @@ func (p *provisioner) readCloud(spec *section) {
 func (p *provisioner) dropCloud(provider, ref *section) {
 	for _, part := range []*section{provider, ref} {
 		if part != nil {
-			p.notes.add(Changed, part.path, "", "applies to AWS only, and machines are simulated: omitted")
+			p.notes.add(Changed, part.path, "", "applies to AWS only, and nodes are simulated; omitted")
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (p *provisioner) clusterName(cluster *section) string {
 	cluster.text("caBundle")
 	cluster.rest()
 	if set := p.settings.ClusterName; set != "" && name != "" && set != name {
-		p.notes.add(Changed, cluster.at("name"), "", "is %s, and the controller manages cluster %s (--cluster-name), which is used", name,
+		p.notes.add(Changed, cluster.at("name"), "", "is %s, want %s, the cluster that the controller manages (--cluster-name)", name,
 			set)
 		return set
 	}
@@ -301,15 +301,15 @@ func (p *provisioner) readRef(ref *section) {
 	ref.rest()
 	p.refPath = ref.path
 	if name == "" {
-		p.notes.add(Impossible, ref.at("name"), "", "is missing: want the name of an %s", KindAWSNodeTemplate)
+		p.notes.add(Impossible, ref.at("name"), "", "is required; set it to the name of an %s", KindAWSNodeTemplate)
 	}
 	if kind == "" || kind == KindAWSNodeTemplate {
 		p.templateName = name
 		return
 	}
 	p.foreign = &karpv1.NodeClassReference{Group: group, Kind: kind, Name: name}
-	p.notes.add(Changed, ref.path, "spec.template.spec.nodeClassRef", "is no %s: the object is used unchanged", KindAWSNodeTemplate)
+	p.notes.add(Changed, ref.path, "spec.template.spec.nodeClassRef", "is not an %s; the object is used unchanged", KindAWSNodeTemplate)
 	if p.kubelet != nil {
-		p.notes.add(Impossible, "spec.kubeletConfiguration", "", "belongs to the node class: set it in %s %q", kind, name)
+		p.notes.add(Impossible, "spec.kubeletConfiguration", "", "belongs to the node class; set it in %s %q", kind, name)
 	}
 }

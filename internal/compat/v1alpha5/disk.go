@@ -29,7 +29,7 @@ func (c *cloudPart) readDisks() []awsv1.BlockDeviceMapping {
 		}
 		var disk awsv1.BlockDeviceMapping
 		if err := recode(mapping, &disk, at, c.notes); err != nil {
-			c.impossible(at, "cannot be read: %v", err)
+			c.impossible(at, "cannot be parsed: %v", err)
 			continue
 		}
 		disks = append(disks, disk)
@@ -44,7 +44,7 @@ func (c *cloudPart) diskSize(at string, value any) any {
 		return text
 	}
 	if bareSize.MatchString(text) {
-		c.notes.add(Repaired, at, "EC2NodeClass spec.blockDeviceMappings", "has no unit: treated as %sGi", text)
+		c.notes.add(Repaired, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, want a quantity with a unit; set to %sGi", text, text)
 		return text + "Gi"
 	}
 	amount, err := karpv1.ParseQuantity(text)
@@ -53,6 +53,6 @@ func (c *cloudPart) diskSize(at string, value any) any {
 	}
 	const gibi = int64(1) << 30
 	rounded := strconv.FormatInt((amount.Value()-1)/gibi+1, 10) + "Gi"
-	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, and sizes are whole Gi: set to %s", text, rounded)
+	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, want a whole number of Gi; set to %s", text, rounded)
 	return rounded
 }

@@ -31,11 +31,11 @@ func (c *cloudPart) readImages() {
 	family := c.text("amiFamily")
 	if family == "" {
 		family = string(awsv1.FamilyAL2)
-		c.notes.add(Defaulted, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "was not set, which meant AL2")
+		c.notes.add(Defaulted, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "is not set; set to AL2, the former default")
 	}
 	for _, known := range append(awsv1.Families(), familyUbuntu) {
 		if strings.EqualFold(family, string(known)) && family != string(known) {
-			c.notes.add(Repaired, c.at("amiFamily"), "", "is %q, treated as %s", family, known)
+			c.notes.add(Repaired, c.at("amiFamily"), "", "is %q, want %s", family, known)
 			family = string(known)
 		}
 	}
@@ -48,7 +48,7 @@ func (c *cloudPart) readImages() {
 	case len(chosen) > 0:
 		c.spec.AMISelectorTerms, c.spec.AMIFamily = chosen, new(awsv1.Family(family))
 	case family == string(awsv1.FamilyCustom):
-		c.impossible(c.at("amiSelector"), "is not set, which amiFamily Custom needs: set it")
+		c.impossible(c.at("amiSelector"), "is required for amiFamily Custom")
 	default:
 		c.alias(awsv1.Family(family))
 	}
@@ -58,7 +58,7 @@ func (c *cloudPart) readImages() {
 func (c *cloudPart) alias(family awsv1.Family) {
 	if family == awsv1.FamilyAL2 && c.settings.KubernetesMinor >= withoutAL2 {
 		family = awsv1.FamilyAL2023
-		c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "there are no images of AL2 for Kubernetes 1.%d: AL2023 is used", c.settings.KubernetesMinor)
+		c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "no images of AL2 exist for Kubernetes 1.%d; set to AL2023", c.settings.KubernetesMinor)
 		c.tellUserData()
 	}
 	c.spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Alias: strings.ToLower(string(family)) + "@latest"}}
@@ -76,10 +76,10 @@ func (c *cloudPart) tellUserData() {
 	case !ok || strings.TrimSpace(text) == "":
 	case strings.Contains(text, bootstrapOfAL2):
 		c.notes.add(Impossible, c.at("userData"), to,
-			"is for AL2 and uses %s, which AL2023 does not have: write an equivalent NodeConfig (apiVersion node.eks.aws/v1alpha1) in your own EC2NodeClass", bootstrapOfAL2)
+			"is for AL2 and uses %s, which AL2023 does not have; write an equivalent NodeConfig (apiVersion node.eks.aws/v1alpha1) in your own EC2NodeClass", bootstrapOfAL2)
 	default:
 		c.notes.add(Changed, c.at("userData"), to,
-			"was written for AL2 and is passed unchanged to AL2023: scripts run, but kubelet settings belong in a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
+			"is written for AL2 and passed unchanged to AL2023; scripts run, but kubelet settings belong in a NodeConfig (apiVersion node.eks.aws/v1alpha1)")
 	}
 }
 
@@ -93,7 +93,7 @@ const (
 // ubuntu configures Ubuntu's images to boot like AL2, with the disk that they had.
 func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 	c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiFamily",
-		"Ubuntu is not a separate family: its images join the cluster as AL2 images do")
+		"is Ubuntu; set to AL2, with which instances with Ubuntu images join the cluster")
 	c.spec.AMIFamily = new(awsv1.FamilyAL2)
 	if !c.has("blockDeviceMappings") {
 		size := resource.MustParse("20Gi")
@@ -101,7 +101,7 @@ func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 			DeviceName: new("/dev/sda1"), RootVolume: true,
 			EBS: &awsv1.BlockDevice{Encrypted: new(true), VolumeType: new("gp3"), VolumeSize: &size},
 		}}
-		c.notes.add(Defaulted, c.at("blockDeviceMappings"), "EC2NodeClass spec.blockDeviceMappings", "Ubuntu's disk was /dev/sda1 with 20Gi, encrypted")
+		c.notes.add(Defaulted, c.at("blockDeviceMappings"), "EC2NodeClass spec.blockDeviceMappings", "is not set; set to /dev/sda1 with 20Gi, encrypted, the former default for Ubuntu")
 	}
 	if len(chosen) > 0 {
 		c.spec.AMISelectorTerms = chosen
@@ -109,12 +109,12 @@ func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 	}
 	minor, release := c.settings.KubernetesMinor, "20.04"
 	if minor == 0 {
-		c.impossible(c.at("amiSelector"), "is not set, and the cluster version, which selects the Ubuntu images, is not known: set it")
+		c.impossible(c.at("amiSelector"), "is required, because the Kubernetes version, which selects the Ubuntu images, is unknown")
 		return
 	}
 	if minor > lastOfFocal {
 		release = "22.04"
-		c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "there is no Ubuntu 20.04 for Kubernetes 1.%d: %s is used", minor, release)
+		c.notes.add(Changed, c.at("amiFamily"), "EC2NodeClass spec.amiSelectorTerms", "no images of Ubuntu 20.04 exist for Kubernetes 1.%d; set to %s", minor, release)
 	}
 	for _, arch := range karpv1.WellKnownArchitectures() {
 		c.spec.AMISelectorTerms = append(c.spec.AMISelectorTerms, awsv1.AMISelectorTerm{SSMParameter: fmt.Sprintf(ubuntuParameter, release, minor, arch)})
@@ -145,7 +145,7 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 	}
 	if len(owners) == 0 && len(names) == 0 { // names imply these owners
 		owners = []string{"self", "amazon"}
-		c.notes.add(Defaulted, c.at(name), "EC2NodeClass spec.amiSelectorTerms", "%s was not set, which meant self and amazon", keyOwners)
+		c.notes.add(Defaulted, c.at(name), "EC2NodeClass spec.amiSelectorTerms", "%s is not set; set to self and amazon, the former default", keyOwners)
 	}
 	if !c.fits(name, times(times(max(1, len(owners)), max(1, len(names))), max(1, s.combinations))) {
 		return nil
@@ -164,7 +164,7 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 
 func (c *cloudPart) imagesByID(ids []string, more bool) []awsv1.AMISelectorTerm {
 	if more {
-		c.notes.add(Changed, c.at("amiSelector"), "", "has ids, and owners or names: only the ids are used now")
+		c.notes.add(Changed, c.at("amiSelector"), "", "contains IDs, and owners or names; only the IDs are used")
 	}
 	var terms []awsv1.AMISelectorTerm
 	for _, id := range ids {
@@ -197,7 +197,7 @@ func (c *cloudPart) restrictByTags(combinations []map[string]string) {
 		return
 	}
 	const field, to = "amiSelector", "spec.template.spec.requirements"
-	c.notes.add(Changed, c.at(field), "", "tags of images that are well-known labels no longer demand anything of nodes: if images have some that are not in the selector, select them in a class of their own, for a pool with such requirements")
+	c.notes.add(Changed, c.at(field), "", "tags of images that are well-known labels no longer restrict nodes; if images have such tags that are not in the selector, create a node class for these images, and a NodePool with these requirements")
 	for _, key := range slices.Sorted(maps.Keys(combinations[0])) {
 		if !slices.Contains(karpv1.CoreRules().WellKnown, key) && !slices.Contains(awsv1.WellKnownLabels(), key) || forbidden(key) != "" {
 			continue
@@ -214,7 +214,7 @@ func (c *cloudPart) restrictByTags(combinations []map[string]string) {
 			c.restrictions = append(c.restrictions, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})
 		default:
 			c.restrictions = append(c.restrictions, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})
-			c.notes.add(Impossible, c.at(field), to, "images for %s %s are selected by one class, which cannot distinguish them: create a class and a pool for each", key, words(values))
+			c.notes.add(Impossible, c.at(field), to, "one node class selects images for %s %s, and cannot distinguish them; create a node class and a NodePool for each", key, words(values))
 		}
 	}
 }

@@ -21,7 +21,7 @@ func readKubelet(s *section) *awsv1.KubeletConfiguration {
 		if !strings.EqualFold(runtime, "containerd") {
 			effect = Impossible
 		}
-		s.notes.add(effect, s.at("containerRuntime"), "", "is %s; images have only containerd: omitted", runtime)
+		s.notes.add(effect, s.at("containerRuntime"), "", "is %s; omitted, because containerd is the only container runtime", runtime)
 	}
 	k := &awsv1.KubeletConfiguration{
 		ClusterDNS:                  s.texts("clusterDNS"),

@@ -61,7 +61,7 @@ func (w *inputSet) readProvisioner(object *unstructured.Unstructured) *provision
 	}
 	fields, _, err := unstructured.NestedMap(object.Object, "spec")
 	if err != nil {
-		p.notes.add(Repaired, "spec", "", "is not an object: treated as empty")
+		p.notes.add(Repaired, "spec", "", "is not an object; treated as empty")
 	}
 	spec := newSection("spec", fields, p.notes)
 	p.readTemplateMetadata(spec)
@@ -94,7 +94,7 @@ func (p *provisioner) readTaints(spec *section) {
 		for i := range list.taints {
 			if taint := &list.taints[i]; taint.Effect == "" {
 				taint.Effect = corev1.TaintEffectNoSchedule
-				p.notes.add(Repaired, fmt.Sprintf("spec.%s[%d].effect", list.name, i), "", "is missing: set to NoSchedule")
+				p.notes.add(Repaired, fmt.Sprintf("spec.%s[%d].effect", list.name, i), "", "is required; set to NoSchedule")
 			}
 		}
 	}
@@ -117,20 +117,20 @@ func (p *provisioner) readDisruption(spec *section) {
 			"empty and underutilized nodes are removed as soon as that reduces cost")
 		if empty != nil {
 			p.notes.add(Repaired, "spec.ttlSecondsAfterEmpty", "",
-				"is incompatible with consolidation, which also removes empty nodes: omitted")
+				"is mutually exclusive with consolidation, which also removes empty nodes; omitted")
 		}
 	case empty != nil:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmpty, seconds(*empty)
 		p.notes.add(Carried, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "nodes are removed when they have been empty for that time")
 	default:
 		d.ConsolidationPolicy, d.ConsolidateAfter = karpv1.ConsolidateWhenEmpty, never()
-		p.notes.add(Defaulted, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "was not set, and neither was consolidation: nodes were never removed because they were empty")
+		p.notes.add(Defaulted, "spec.ttlSecondsAfterEmpty", "spec.disruption.consolidateAfter", "is not set, and neither is consolidation; set to Never, because empty nodes were never removed")
 	}
 	d.Budgets = p.budgets()
 	expire := spec.seconds("ttlSecondsUntilExpired")
 	if expire == nil {
 		p.pool.Spec.Template.Spec.ExpireAfter = never()
-		p.notes.add(Defaulted, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "was not set: nodes never expired")
+		p.notes.add(Defaulted, "spec.ttlSecondsUntilExpired", "spec.template.spec.expireAfter", "is not set; set to Never, because nodes never expired")
 		return
 	}
 	p.pool.Spec.Template.Spec.ExpireAfter = seconds(*expire)
@@ -142,9 +142,9 @@ func (p *provisioner) readDisruption(spec *section) {
 // differed from their Provisioner were replaced one by one, or not at all.
 func (p *provisioner) budgets() []karpv1.Budget {
 	drift := karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}
-	reason := "budget of 0 nodes for Drifted: drifted nodes were kept (featureGates.driftEnabled was off); without this budget they are replaced"
+	reason := "a budget of 0 nodes for Drifted keeps drifted nodes, as before (featureGates.driftEnabled was off); without this budget they are replaced"
 	if p.settings.Drift {
-		drift.Nodes, reason = "1", "budget of 1 node for Drifted: drifted nodes were replaced one at a time"
+		drift.Nodes, reason = "1", "a budget of 1 node for Drifted replaces drifted nodes one at a time, as before"
 	}
 	p.notes.add(Defaulted, "spec", "spec.disruption.budgets", "%s", reason)
 	return []karpv1.Budget{
@@ -184,7 +184,7 @@ func (p *provisioner) readLimits(spec *section) {
 		}
 		if amount, ok := amountOf(limits.value(name)); ok {
 			list[corev1.ResourceName(name)] = amount
-			p.notes.add(Repaired, limits.at(name), "spec.limits."+name, "belongs under limits.resources: treated as if it were there")
+			p.notes.add(Repaired, limits.at(name), "spec.limits."+name, "belongs under limits.resources; treated as limits.resources")
 		} else {
 			p.nothing(list, limits.at(name), name, limits.values[name])
 		}
@@ -215,7 +215,7 @@ func (p *provisioner) limitSection(of *section, name string, list corev1.Resourc
 func (p *provisioner) nothing(list corev1.ResourceList, at, name string, value any) {
 	list[corev1.ResourceName(name)] = resource.MustParse("0")
 	p.notes.add(Impossible, at, "spec.limits."+name,
-		"is %s, want a quantity such as \"1000\" or 100Gi: until it is corrected, no node is launched", show(value))
+		"is %s, want a quantity such as \"1000\" or 100Gi; set to 0, so no node is launched until it is corrected", show(value))
 }
 
 func (p *provisioner) addLimits(list corev1.ResourceList, resources *section) {
@@ -251,7 +251,7 @@ func (p *provisioner) readWeight(spec *section) {
 	}
 	within := int32(min(max(*weight, leastWeight), mostWeight))
 	if int64(within) != *weight {
-		p.notes.add(Repaired, "spec.weight", "spec.weight", "is %d, want %d to %d: set to %d", *weight, leastWeight, mostWeight, within)
+		p.notes.add(Repaired, "spec.weight", "spec.weight", "is %d, want %d to %d; set to %d", *weight, leastWeight, mostWeight, within)
 	}
 	p.pool.Spec.Weight = &within
 }
@@ -270,7 +270,7 @@ func (p *provisioner) own(name string, cloud *cloudPart) {
 	case p.kubelet == nil:
 	case p.class == nil:
 		p.notes.add(Impossible, "spec.kubeletConfiguration", "",
-			"belongs to the node class, which cannot be created: set spec.kubelet of EC2NodeClass %q", name)
+			"belongs to the node class, which cannot be created; set spec.kubelet of EC2NodeClass %q", name)
 	default:
 		p.notes.add(Carried, "spec.kubeletConfiguration", to, "kubelet settings belong to the node class")
 	}
@@ -287,7 +287,7 @@ func (p *provisioner) simulate() {
 		ObjectMeta: metav1.ObjectMeta{Name: p.name},
 	}
 	if p.kubelet != nil {
-		p.notes.add(Changed, "spec.kubeletConfiguration", "", "simulated nodes have no kubelet: omitted")
+		p.notes.add(Changed, "spec.kubeletConfiguration", "", "simulated nodes have no kubelet; omitted")
 	}
 }
 
@@ -297,6 +297,6 @@ func (p *provisioner) restrict(restrictions []karpv1.Requirement, class string) 
 		spec := &p.pool.Spec.Template.Spec
 		spec.Requirements = append(spec.Requirements, r)
 		p.notes.add(Changed, "spec.requirements", "spec.template.spec.requirements",
-			"%s of the images that class %s selects required it of nodes; it is now a requirement of the pool", r.Key, class)
+			"%s is a tag of the images that class %s selects, and restricted nodes; added as a requirement of the NodePool", r.Key, class)
 	}
 }

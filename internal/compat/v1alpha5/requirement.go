@@ -28,7 +28,7 @@ func (r *requirementList) in(field, key string, values ...string) {
 		return
 	}
 	r.list = append(r.list, karpv1.Requirement{Key: key, Operator: karpv1.OperatorIn, Values: values})
-	r.notes.add(Carried, field, requirementsPath, "is a requirement on %s", key)
+	r.notes.add(Carried, field, requirementsPath, "the key is %s", key)
 }
 
 func (r *requirementList) has(keys ...string) bool {
@@ -76,11 +76,11 @@ type looseRequirement struct {
 // adjust expresses a requirement in the current API. It returns false if that is impossible.
 func (p *provisioner) adjust(at string, r *karpv1.Requirement) bool {
 	if today, renamed := names.Label(r.Key); renamed {
-		p.notes.add(Carried, at+".key", requirementsPath, "%s is called %s", r.Key, today)
+		p.notes.add(Carried, at+".key", requirementsPath, "the label %s is renamed to %s", r.Key, today)
 		r.Key = today
 	}
 	if advice := names.Gone(r.Key); advice != "" {
-		p.notes.add(Impossible, at, "", "%s: %s", r.Key, advice)
+		p.notes.add(Impossible, at, "", "the label %s has no equivalent: %s", r.Key, advice)
 		return false
 	}
 	if why := forbidden(r.Key); why != "" {
@@ -90,19 +90,19 @@ func (p *provisioner) adjust(at string, r *karpv1.Requirement) bool {
 	switch r.Operator {
 	case karpv1.OperatorIn:
 		if len(r.Values) == 0 {
-			p.notes.add(Repaired, at, "", "operator In needs at least one value: omitted")
+			p.notes.add(Repaired, at, "", "operator In requires at least one value; omitted")
 			return false
 		}
 	case karpv1.OperatorGt, karpv1.OperatorLt:
 		return p.adjustBound(at, r)
 	case karpv1.OperatorExists, karpv1.OperatorDoesNotExist:
 		if len(r.Values) > 0 {
-			p.notes.add(Repaired, at+".values", "", "operator %s takes no values: omitted", r.Operator)
+			p.notes.add(Repaired, at+".values", "", "operator %s allows no values; omitted", r.Operator)
 			r.Values = nil
 		}
 	case karpv1.OperatorNotIn:
 	default:
-		p.notes.add(Repaired, at, "", "operator is %q, want In, NotIn, Exists, DoesNotExist, Gt or Lt: omitted", r.Operator)
+		p.notes.add(Repaired, at, "", "the operator is %q, want In, NotIn, Exists, DoesNotExist, Gt or Lt; omitted", r.Operator)
 		return false
 	}
 	return true
@@ -114,7 +114,7 @@ func (p *provisioner) adjustBound(at string, r *karpv1.Requirement) bool {
 			return true
 		}
 	}
-	p.notes.add(Repaired, at, "", "operator %s needs exactly one value, an integer that is zero or greater: omitted", r.Operator)
+	p.notes.add(Repaired, at, "", "operator %s requires exactly one value, an integer, 0 or more; omitted", r.Operator)
 	return false
 }
 
@@ -123,14 +123,14 @@ func forbidden(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
 	case key == corev1.LabelHostname:
-		return "the label " + key + " is not known before the node exists: use a label that describes several nodes"
+		return "the label " + key + " is unknown until the node exists; use a label that several nodes share"
 	case key == karpv1.LabelNodePool || key == names.LabelProvisioner:
-		return "the label " + karpv1.LabelNodePool + " is set by karpenter"
+		return "only the controller sets the label " + karpv1.LabelNodePool
 	case key == karpv1.LabelCapacityType:
 	case domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group):
-		return "labels of the domain " + karpv1.Group + " are set by karpenter"
+		return "only the controller sets labels of the domain " + karpv1.Group
 	case (domain == awsv1.Group || strings.HasSuffix(domain, "."+awsv1.Group)) && !slices.Contains(awsv1.WellKnownLabels(), key):
-		return "there is no label " + key
+		return "unknown label " + key
 	}
 	return ""
 }
@@ -147,17 +147,17 @@ func (p *provisioner) readLabels(spec *section, r *requirementList) {
 			r.in(at, karpv1.LabelCapacityType, labels[key])
 		case slices.Contains(classLabels[:], key):
 			if p.settings.Kwok {
-				p.notes.add(Changed, at, "", "applies to AWS only, and machines are simulated: omitted")
+				p.notes.add(Changed, at, "", "applies to AWS only, and nodes are simulated; omitted")
 			} else if p.version != V1Alpha3 {
-				p.notes.add(Impossible, at, "", "%s: %s", key, names.Gone(key))
+				p.notes.add(Impossible, at, "", "the label %s has no equivalent: %s", key, names.Gone(key))
 			}
 		case names.Gone(key) != "":
-			p.notes.add(Impossible, at, "", "%s: %s", key, names.Gone(key))
+			p.notes.add(Impossible, at, "", "the label %s has no equivalent: %s", key, names.Gone(key))
 		case forbidden(today) != "":
 			p.notes.add(Impossible, at, "", "%s", forbidden(today))
 		case renamed:
 			kept[today] = labels[key]
-			p.notes.add(Carried, at, "spec.template.metadata.labels", "%s is called %s", key, today)
+			p.notes.add(Carried, at, "spec.template.metadata.labels", "the label %s is renamed to %s", key, today)
 		default:
 			kept[key] = labels[key]
 		}
@@ -185,7 +185,7 @@ func (p *provisioner) writeDefaults(r *requirementList) {
 	}
 	one := func(value string, keys ...string) {
 		if !said(keys...) {
-			add(karpv1.Requirement{Key: keys[0], Operator: karpv1.OperatorIn, Values: []string{value}}, "was not set, which meant "+value)
+			add(karpv1.Requirement{Key: keys[0], Operator: karpv1.OperatorIn, Values: []string{value}}, "is not set; set to "+value+", the former default")
 		}
 	}
 	one("linux", corev1.LabelOSStable, "beta.kubernetes.io/os")
@@ -195,13 +195,13 @@ func (p *provisioner) writeDefaults(r *requirementList) {
 		return
 	}
 	if p.version == V1Alpha3 || p.version == V1Alpha4 {
-		const reason = "no instance types were specified, which meant all but metal and those with GPUs or accelerators"
+		const reason = "no instance type is set; set to the former default: all instance types except metal types and types with GPUs or accelerators"
 		add(karpv1.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: karpv1.OperatorDoesNotExist}, reason)
 		add(karpv1.Requirement{Key: awsv1.LabelInstanceAcceleratorCount, Operator: karpv1.OperatorDoesNotExist}, reason)
 		add(karpv1.Requirement{Key: awsv1.LabelInstanceHypervisor, Operator: karpv1.OperatorIn, Values: []string{"nitro", "xen"}}, reason)
 		return
 	}
-	const reason = "no instance type, family, category or generation was specified, which meant categories c, m and r of generation 3 and later"
+	const reason = "no instance type, family, category or generation is set; set to the former default: categories c, m and r of generation 3 and later"
 	add(karpv1.Requirement{Key: awsv1.LabelInstanceCategory, Operator: karpv1.OperatorIn, Values: []string{"c", "m", "r"}}, reason)
 	add(karpv1.Requirement{Key: awsv1.LabelInstanceGeneration, Operator: karpv1.OperatorGt, Values: []string{"2"}}, reason)
 }

@@ -49,7 +49,7 @@ func (s *section) child(name string) *section {
 }
 
 func (s *section) mistyped(name, want string) {
-	s.notes.add(Repaired, s.at(name), "", "is %s, want %s: omitted", show(s.values[name]), want)
+	s.notes.add(Repaired, s.at(name), "", "is %s, want %s; omitted", show(s.values[name]), want)
 }
 
 // text returns a string field. A number or a boolean is returned as its text.
@@ -74,11 +74,11 @@ func (s *section) whole(name string) *int64 {
 	text, _ := scalar(value)
 	number, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || number < 0 {
-		s.mistyped(name, "a whole number, zero or more")
+		s.mistyped(name, "an integer, 0 or more")
 		return nil
 	}
 	if _, isText := value.(string); isText {
-		s.notes.add(Repaired, s.at(name), "", "is the string %q: treated as the number", text)
+		s.notes.add(Repaired, s.at(name), "", "is %q, want an integer; treated as the number", text)
 	}
 	return &number
 }
@@ -96,10 +96,10 @@ func (s *section) seconds(name string) *int64 {
 	}
 	if span, ok := spanOf(strings.TrimSpace(text)); ok {
 		number := int64(span / time.Second)
-		s.notes.add(Repaired, s.at(name), "", "is %s, want a whole number: treated as %d seconds", show(value), number)
+		s.notes.add(Repaired, s.at(name), "", "is %s, want an integer; treated as %d seconds", show(value), number)
 		return &number
 	}
-	s.notes.add(Impossible, s.at(name), "", "is %s, want a whole number of seconds, zero or more: omitted", show(value))
+	s.notes.add(Impossible, s.at(name), "", "is %s, want an integer number of seconds, 0 or more; omitted", show(value))
 	return nil
 }
 
@@ -140,12 +140,12 @@ func (s *section) texts(name string) []string {
 				list = append(list, strings.TrimSpace(text))
 				continue
 			}
-			s.notes.add(Repaired, fmt.Sprintf("%s[%d]", s.at(name), i), "", "is %s, want a string: omitted", show(item))
+			s.notes.add(Repaired, fmt.Sprintf("%s[%d]", s.at(name), i), "", "is %s, want a string; omitted", show(item))
 		}
 		return list
 	default:
 		if text, ok := scalar(value); ok {
-			s.notes.add(Repaired, s.at(name), "", "is %s, want a list: treated as a list of one", show(value))
+			s.notes.add(Repaired, s.at(name), "", "is %s, want a list; treated as a list of one item", show(value))
 			return []string{strings.TrimSpace(text)}
 		}
 		s.mistyped(name, "a list of strings")
@@ -186,7 +186,7 @@ func listOf[T any](s *section, name string) []T {
 		var typed T
 		at := fmt.Sprintf("%s[%d]", s.at(name), i)
 		if err := recode(item, &typed, at, s.notes); err != nil {
-			s.notes.add(Repaired, at, "", "cannot be read and is omitted: %v", err)
+			s.notes.add(Repaired, at, "", "cannot be parsed: %v; omitted", err)
 			continue
 		}
 		list = append(list, typed)
@@ -194,7 +194,7 @@ func listOf[T any](s *section, name string) []T {
 	return list
 }
 
-const noSuchField = "no version has this field: omitted"
+const noSuchField = "unknown field; omitted"
 
 // rest adds a note for every field that has not been read: it never had a meaning.
 func (s *section) rest() {

@@ -59,7 +59,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 			s.ids = append(s.ids, values...)
 		case len(values) == 0:
 			keys[key] = []string{anyValue}
-			c.notes.add(Repaired, c.at(name), "", "the value of %s is empty: treated as %s", key, anyValue)
+			c.notes.add(Repaired, c.at(name), "", "the value of %s is empty; treated as %s", key, anyValue)
 		default:
 			keys[key] = values
 		}
@@ -75,7 +75,7 @@ func (c *cloudPart) readSelector(name string) *selector {
 		s.tags = product(keys)
 	}
 	if len(s.ids) > 0 && len(keys) > 0 {
-		c.notes.add(Changed, c.at(name), "", "has ids and %s: only the ids are used now", words(slices.Sorted(maps.Keys(keys))))
+		c.notes.add(Changed, c.at(name), "", "contains IDs and %s; only the IDs are used", words(slices.Sorted(maps.Keys(keys))))
 		s.tags, s.combinations = nil, 0
 	}
 	return s
@@ -123,7 +123,7 @@ func (c *cloudPart) fits(name string, terms int) bool {
 	if terms >= manyTerms {
 		amount = "more than a million"
 	}
-	c.impossible(c.at(name), "expands to %s terms, and a class can have %d: use fewer combinations of values", amount, mostTerms)
+	c.impossible(c.at(name), "expands to %s terms, want at most %d; use fewer combinations of values", amount, mostTerms)
 	return false
 }
 
@@ -168,7 +168,7 @@ func (c *cloudPart) selectGroups(s *selector) {
 
 func (c *cloudPart) tellTerms(name string, terms int) {
 	if c.fits(name, terms) && terms > 1 {
-		c.notes.add(Carried, c.at(name), "EC2NodeClass spec."+name+"Terms", "values separated by commas are %d terms", terms)
+		c.notes.add(Carried, c.at(name), "EC2NodeClass spec."+name+"Terms", "the values separated by commas result in %d terms", terms)
 	}
 }
 
@@ -179,14 +179,14 @@ func (c *cloudPart) selectorOrDefault(name string) *selector {
 	}
 	to := "EC2NodeClass spec." + name + "Terms"
 	if c.cluster == "" {
-		c.impossible(c.at(name), "is not set, and the cluster name, whose tag is the default selector, is not known: set it")
+		c.impossible(c.at(name), "is required, because the cluster name, which the tag of the default selector contains, is unknown")
 		return nil
 	}
 	effect := Repaired
 	if c.implied() {
 		effect = Defaulted
 	}
-	c.notes.add(effect, c.at(name), to, "is not set: resources with the tag %s are selected", c.clusterTag())
+	c.notes.add(effect, c.at(name), to, "is not set; set to select resources with the tag %s", c.clusterTag())
 	return &selector{tags: []map[string]string{{c.clusterTag(): anyValue}}, combinations: 1}
 }
 
@@ -196,11 +196,11 @@ func (c *cloudPart) clusterTag() string { return awsv1.TagClusterPrefix + c.clus
 // further tag.
 func (c *cloudPart) selectByLabels() {
 	if c.labels[labelLaunchTemplate] != "" {
-		c.impossible("spec.labels["+labelLaunchTemplate+"]", "custom launch templates are not supported: write an equivalent EC2NodeClass "+
+		c.impossible("spec.labels["+labelLaunchTemplate+"]", "custom launch templates are not supported; write an equivalent EC2NodeClass "+
 			"(amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile, blockDeviceMappings)")
 	}
 	if c.cluster == "" {
-		c.impossible("spec.cluster.name", "is missing, and subnets and security groups are selected by a tag that contains it: set it")
+		c.impossible("spec.cluster.name", "is required, because subnets and security groups are selected by a tag that contains it")
 		return
 	}
 	subnets := c.tagsByLabels("subnetSelectorTerms", labelSubnetName, labelSubnetTagKey)
@@ -212,15 +212,15 @@ func (c *cloudPart) selectByLabels() {
 
 func (c *cloudPart) tagsByLabels(terms, name, tagKey string) map[string]string {
 	to := "EC2NodeClass spec." + terms
-	c.notes.add(Defaulted, "spec.cluster.name", to, "resources with the tag %s are selected", c.clusterTag())
+	c.notes.add(Defaulted, "spec.cluster.name", to, "resources must have the tag %s", c.clusterTag())
 	tags := map[string]string{c.clusterTag(): anyValue}
 	if value := c.labels[name]; value != "" {
 		tags["Name"] = value
-		c.notes.add(Carried, fmt.Sprintf("spec.labels[%s]", name), to, "is the tag Name")
+		c.notes.add(Carried, fmt.Sprintf("spec.labels[%s]", name), to, "resources must have this value in the tag Name")
 	}
 	if key := c.labels[tagKey]; key != "" {
 		tags[key] = anyValue
-		c.notes.add(Carried, fmt.Sprintf("spec.labels[%s]", tagKey), to, "is a tag of any value")
+		c.notes.add(Carried, fmt.Sprintf("spec.labels[%s]", tagKey), to, "resources must have this tag, with any value")
 	}
 	return tags
 }
@@ -234,7 +234,7 @@ func (c *cloudPart) tellGroups(field string) {
 		for key := range term.Tags {
 			if strings.HasPrefix(key, awsv1.TagClusterPrefix) {
 				c.notes.add(Changed, field, "EC2NodeClass spec.securityGroupSelectorTerms",
-					"all selected security groups are used; of several with the tag %s, only one was used before", key)
+					"all selected security groups are used; before, only one of those with the tag %s was used", key)
 				return
 			}
 		}

@@ -165,10 +165,10 @@ func (w *inputSet) use(p *provisioner, taken map[string]bool) {
 	switch {
 	case t == nil:
 		p.refer(p.templateName)
-		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef", "there is no %s %q here: an EC2NodeClass of this name is used", KindAWSNodeTemplate, p.templateName)
+		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef", "the %s %q does not exist; an EC2NodeClass with this name is used", KindAWSNodeTemplate, p.templateName)
 		if p.kubelet != nil {
 			p.notes.add(Impossible, "spec.kubeletConfiguration", "",
-				"belongs to the node class, which is not created here: set spec.kubelet of EC2NodeClass %q", p.templateName)
+				"belongs to the node class, which is not created; set spec.kubelet of EC2NodeClass %q", p.templateName)
 		}
 		return
 	case !t.claimed && !w.settings.Separate[p.name], t.claimed && sameKubelet(t.kubelet, p.kubelet):
@@ -176,7 +176,7 @@ func (w *inputSet) use(p *provisioner, taken map[string]bool) {
 	default:
 		p.own(free(taken, t.name+"-"+p.name, "kubelet"), t.cloud)
 		p.notes.add(Changed, p.refPath, "spec.template.spec.nodeClassRef",
-			"kubelet settings now belong to the node class, and class %s has, or had, those of another Provisioner: this Provisioner gets its own class", t.name)
+			"kubelet settings belong to the node class, and the class %s has, or had, those of another Provisioner; this Provisioner gets its own class", t.name)
 	}
 	p.restrict(t.restrictions, t.name)
 }
@@ -186,12 +186,12 @@ func (w *inputSet) use(p *provisioner, taken map[string]bool) {
 func (p *provisioner) share(t *template) {
 	p.refer(t.name)
 	if !t.claimed && p.kubelet != nil {
-		t.notes.add(Changed, "spec", "EC2NodeClass "+t.name+" spec.kubelet", "has the kubelet settings of Provisioner %s, which uses it", p.name)
+		t.notes.add(Changed, "spec", "EC2NodeClass "+t.name+" spec.kubelet", "set to the kubelet settings of Provisioner %s, which uses it", p.name)
 	}
 	t.claimed, t.kubelet = true, p.kubelet
 	switch {
 	case t.cloud.broken:
-		p.notes.add(Impossible, p.refPath, "", "%s %q cannot be converted to a class, for the reasons in its status: write EC2NodeClass %q manually", KindAWSNodeTemplate, t.name, t.name)
+		p.notes.add(Impossible, p.refPath, "", "%s %q cannot be converted to a class, for the reasons in its status; write EC2NodeClass %q manually", KindAWSNodeTemplate, t.name, t.name)
 	case p.kubelet != nil:
 		p.notes.add(Carried, "spec.kubeletConfiguration", "EC2NodeClass "+t.name+" spec.kubelet",
 			"kubelet settings belong to the node class")

@@ -60,7 +60,7 @@ func TestTooManyTerms(t *testing.T) {
 			objects := documents(t, []byte(strings.ReplaceAll(
 				"{apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: {name: x}, spec: {"+spec+"}}", "MANY", many)))
 			result := Translate(objects, Settings{ClusterName: "test", DefaultInstanceProfile: "nodes"})[0]
-			if len(result.Classes) > 0 || !strings.Contains(string(told([]Result{result})), "terms, and a class can have 30") {
+			if len(result.Classes) > 0 || !strings.Contains(string(told([]Result{result})), "terms, want at most 30") {
 				t.Errorf("%d classes, notes:\n%s", len(result.Classes), told([]Result{result}))
 			}
 		})

@@ -275,7 +275,7 @@ func TestEvents(t *testing.T) {
 	want := []string{
 		honoured + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
 		honoured + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
-		"Warning OldName Names from before v1: spec.nodeSelector uses node.k8s.aws/subnet-name, which nodes no longer have: subnets are selected by spec.subnetSelectorTerms of an EC2NodeClass",
+		"Warning OldName Names from before v1: spec.nodeSelector uses node.k8s.aws/subnet-name, which nodes no longer have: use spec.subnetSelectorTerms of an EC2NodeClass",
 		honoured + "metadata.annotations uses karpenter.sh/do-not-evict, which is now karpenter.sh/do-not-disrupt",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
