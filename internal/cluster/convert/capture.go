@@ -62,9 +62,10 @@ func (c *Capture) add(snapshot *model.Snapshot, state model.PodState, pods ...*m
 
 // requestsOf returns the pod's requests by name.
 func requestsOf(snapshot *model.Snapshot, p *model.Pod) []quantity.Amount {
-	requests := make([]quantity.Amount, 0, len(p.Requests))
+	requests := make([]quantity.Amount, 0, len(p.Requests)+len(p.Unknown))
+	requests = append(requests, p.Unknown...)
 	for r, value := range p.Requests {
-		if value != 0 {
+		if value != 0 && snapshot.Resources[r] != model.Unknown {
 			requests = append(requests, quantity.Amount{Name: snapshot.Resources[r], Value: value})
 		}
 	}

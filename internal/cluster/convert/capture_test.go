@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // world returns a capture with objects of every kind.
@@ -110,6 +113,27 @@ func TestCaptureOfSnapshot(t *testing.T) {
 	c := world(t)
 	c.Sort()
 	if diff := cmp.Diff(c, Of(c.Snapshot())); diff != "" {
+		t.Errorf("capture (-original +from snapshot):\n%s", diff)
+	}
+}
+
+// TestCaptureOfUnknownResources does the same where pods name so many resources that those which no node has share a
+// number.
+func TestCaptureOfUnknownResources(t *testing.T) {
+	c := world(t)
+	for i := range 40 {
+		p := &c.Pods[i%len(c.Pods)]
+		p.Requests = append(p.Requests, quantity.Amount{Name: fmt.Sprintf("example.com/r-%d", i), Value: int64(i + 1)})
+	}
+	for i := range c.Pods {
+		slices.SortFunc(c.Pods[i].Requests, compareAmounts)
+	}
+	c.Sort()
+	snapshot := c.Snapshot()
+	if !slices.Contains(snapshot.Resources, model.Unknown) {
+		t.Fatalf("the resources are %v", snapshot.Resources)
+	}
+	if diff := cmp.Diff(c, Of(snapshot)); diff != "" {
 		t.Errorf("capture (-original +from snapshot):\n%s", diff)
 	}
 }

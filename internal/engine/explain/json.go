@@ -198,9 +198,9 @@ func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 	switch v.Code {
 	case plan.PodContradiction, plan.PoolContradiction, plan.PoolBarren, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
-		r.Label = snap.Space.Name(v.Key)
+		r.Label = o.label()
 	case plan.MinValuesUnmet:
-		r.Label, r.Need, r.Have = snap.Space.Name(v.Key), &v.Need, &v.Have
+		r.Label, r.Need, r.Have = o.label(), &v.Need, &v.Have
 	case plan.TaintNotTolerated:
 		r.Taint = Taint(v.Taint)
 	case plan.ResourceTooLarge, plan.CombinationTooLarge, plan.LimitReached, plan.NodeFull:

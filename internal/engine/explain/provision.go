@@ -67,9 +67,9 @@ func contents(snap *model.Snapshot, pods []*model.Pod) string {
 func requests(snap *model.Snapshot, pod *model.Pod) []quantity.Amount {
 	var list []quantity.Amount
 	for r, value := range pod.Requests {
-		if resource := quantity.Resource(r); value != 0 && resource != quantity.Pods {
+		if resource := quantity.Resource(r); value != 0 && resource != quantity.Pods && resourceName(snap, resource) != model.Unknown {
 			list = append(list, quantity.Amount{Name: resourceName(snap, resource), Value: value})
 		}
 	}
-	return list
+	return append(list, pod.Unknown...)
 }

@@ -204,10 +204,10 @@ func sides(snap *model.Snapshot, r plan.Refusal, poolName string, v plan.Verdict
 	pod := r.Pods[0]
 	switch v.Code {
 	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
-		if int(v.Key) >= snap.Space.Len() {
+		key := operands{snap, v}.label()
+		if key == "" {
 			return ""
 		}
-		key := snap.Space.Name(v.Key)
 		add("pod", key, "", pod.Alternatives...)
 		add("volumes", key, "", pod.VolumeAlternatives...)
 		if pool := snap.Pool(poolName); pool != nil {

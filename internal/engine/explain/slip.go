@@ -73,8 +73,8 @@ func slip(snap *model.Snapshot, v plan.Verdict) string {
 	o := operands{snap, v}
 	switch v.Code {
 	case plan.LabelUndefined:
-		if int(v.Key) < snap.Space.Len() {
-			if known := nearest(snap.Space.Name(v.Key), knownKeys(snap)); known != "" {
+		if key := o.label(); key != "" {
+			if known := nearest(key, knownKeys(snap)); known != "" {
 				return "did you mean label " + known + "?"
 			}
 		}

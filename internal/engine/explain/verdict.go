@@ -46,13 +46,27 @@ type operands struct {
 }
 
 func (o operands) key() string {
-	if o.snap == nil || o.snap.Space == nil || int(o.Key) >= o.snap.Space.Len() {
-		return "a label"
+	if name := o.label(); name != "" {
+		return "label " + name
 	}
-	return "label " + o.snap.Space.Name(o.Key)
+	return "a label"
+}
+
+// label returns the key of the label, "" if it is not known.
+func (o operands) label() string {
+	switch {
+	case o.Verdict.Name != "":
+		return o.Verdict.Name
+	case o.snap == nil || o.snap.Space == nil || int(o.Key) >= o.snap.Space.Len():
+		return ""
+	}
+	return o.snap.Space.Name(o.Key)
 }
 
 func (o operands) resource() string {
+	if o.Verdict.Name != "" {
+		return o.Verdict.Name
+	}
 	if o.snap == nil || int(o.Resource) >= len(o.snap.Resources) {
 		return "a resource"
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // Representation: a row is one slice of machine words, in which every key has whole words of its own. Keys are
-// numbered by name. In the row, the keys that need one word are first, in that order, then the longer ones:
+// numbered by name, after the shared key if there is one (mentions.go). In the row, the keys that need one word are
+// first, in that order, then the longer ones:
 //
 //	words     0        1        2        3..5
 //	          arch     os       zone     instance-type
@@ -34,6 +35,8 @@ type Space struct {
 	single int // each of the words 0..single-1 belongs to one key
 	long   []span
 	all    Row
+	// shared says that key 0 is the one that keys share that no node may have.
+	shared bool
 }
 
 // span is the range of words of one key in a row.
@@ -41,10 +44,13 @@ type span struct {
 	from, to int
 }
 
-func newSpace(dims []*dimension) *Space {
-	s := &Space{dims: dims, keys: make(map[string]Key, len(dims)), spans: make([]span, len(dims))}
+// newSpace returns the space of the keys. If shared, the first is the one that keys share that no node may have.
+func newSpace(dims []*dimension, shared bool) *Space {
+	s := &Space{dims: dims, keys: make(map[string]Key, len(dims)), spans: make([]span, len(dims)), shared: shared}
 	for k, d := range dims {
-		s.keys[d.name] = Key(k)
+		if k > 0 || !shared {
+			s.keys[d.name] = Key(k)
+		}
 		if len(d.all) == 1 {
 			s.spans[k] = span{s.single, s.single + 1}
 			s.single++
@@ -74,11 +80,15 @@ func (s *Space) Len() int { return len(s.dims) }
 // Name returns the canonical name of key k.
 func (s *Space) Name(k Key) string { return s.dims[k].name }
 
-// Lookup returns the number of a label key, which may be an alias. It returns false if the key was not mentioned.
+// Lookup returns the number of a label key, which may be an alias. It returns false if the key was not mentioned, or
+// shares the key that Shared returns.
 func (s *Space) Lookup(key string) (Key, bool) {
 	k, ok := s.keys[Canonical(key)]
 	return k, ok
 }
+
+// Shared returns the key that mentioned keys share that no node may have, and false if each key has its own.
+func (s *Space) Shared() (Key, bool) { return 0, s.shared }
 
 // Span returns the range row[from:to] of the words of key k.
 func (s *Space) Span(k Key) (from, to int) {
@@ -105,7 +115,7 @@ func (s *Space) Labels(labels map[string]string) Row {
 			value, ok = labels[d.alias]
 		}
 		atom := d.absent()
-		if ok {
+		if ok && (k > 0 || !s.shared) {
 			atom = d.atom(value)
 		}
 		s.set(row, Key(k)).Add(atom)
@@ -134,11 +144,28 @@ func (s *Space) Template(wellKnown func(key string) bool, reqs []Requirement) (R
 }
 
 // Narrow removes from the set of key r.Key in the row everything that r does not allow, and reports whether the set
-// is nonempty. It panics if r was never mentioned to the Mentions that made the space: that is a programming error.
+// is nonempty. It panics if r was never mentioned to the Mentions that made the space: that is a programming error. Only
+// where keys share one, a key that was never mentioned is taken for one of those.
 func (s *Space) Narrow(row Row, r Requirement) bool {
+	if _, known := s.Lookup(r.Key); !known && s.shared {
+		return s.narrowShared(row, r)
+	}
 	k := s.mustLookup(r)
 	set := s.set(row, k)
 	s.dims[k].narrow(set, r)
+	return !set.Empty()
+}
+
+// narrowShared is Narrow for a key that no node may have.
+func (s *Space) narrowShared(row Row, r Requirement) bool {
+	set := s.set(row, 0)
+	switch {
+	case r.Operator == NotIn || r.Operator == DoesNotExist:
+	case r.Operator == In && len(r.Values) == 0, r.Operator.isBound() && r.bounds().empty():
+		clear(set)
+	default:
+		set.Remove(s.dims[0].absent())
+	}
 	return !set.Empty()
 }
 

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -55,7 +56,10 @@ type Builder struct {
 	fresh         []*shapeRecord
 	asides        int
 	shapesChanged bool
-	// volumes is the number of resources that count volumes.
+	// uses says by what the names of resources are used; unsized holds the shapes that name a resource without a number
+	// and are in no snapshot yet; volumes is the number of resources that count volumes.
+	uses    resourceUse
+	unsized []*shapeRecord
 	volumes int
 
 	dirtyNodes    map[string]bool
@@ -80,6 +84,7 @@ type podRecord struct {
 
 type shapeRecord struct {
 	*Shape
+	request
 	refs int
 	// cost is the cost of the shape's groups (admit.go). aside is the reason for which the shape is rejected, nil if
 	// it is admitted. marked says that its marks are interned, partly that only those of a rejected shape are.
@@ -110,6 +115,7 @@ type poolRecord struct {
 }
 
 type daemonRecord struct {
+	request
 	spec   *DaemonSpec
 	frozen *Daemon
 }
@@ -117,7 +123,7 @@ type daemonRecord struct {
 // NewBuilder returns an empty builder.
 func NewBuilder() *Builder {
 	b := &Builder{
-		resources: quantity.NewTable(), mentions: newMentions(),
+		resources: quantity.NewTable(), uses: newResourceUse(), mentions: newMentions(),
 		pods: map[string]podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
 		pdbs:  map[string]*PDBSpec{},
@@ -133,19 +139,21 @@ func newMentions() *label.Mentions {
 	for _, key := range []string{LabelPool, LabelCapacityType, LabelType, LabelZone, LabelHostname} {
 		m.Key(key)
 	}
+	m.Carry(FieldName)
 	return m
 }
 
 // UpsertNode adds or replaces the node. Pods that were bound to its name before it was known are now on it.
 func (b *Builder) UpsertNode(spec NodeSpec) {
 	b.version++
-	b.mention(spec.Requirements)
-	b.hear(spec.Capacity, spec.Allocatable, spec.Requests)
+	b.mentionNode(&spec)
+	b.uses.offer(1, spec.Capacity, spec.Allocatable, spec.Requests)
 	b.dirtyNodes[spec.Name] = true
 	for key := range b.topology {
 		b.mentionDomain(key, spec.Labels)
 	}
 	if n := b.nodes[spec.Name]; n != nil {
+		b.uses.offer(-1, n.spec.Capacity, n.spec.Allocatable, n.spec.Requests)
 		n.spec = &spec
 		return
 	}
@@ -154,6 +162,22 @@ func (b *Builder) UpsertNode(spec NodeSpec) {
 	delete(b.strays, spec.Name)
 	for _, pod := range strays {
 		b.bind(pod)
+	}
+}
+
+// mentionNode mentions the requirements and the label keys of a node.
+func (b *Builder) mentionNode(spec *NodeSpec) {
+	b.offer(spec.Requirements)
+	for key := range spec.Labels {
+		b.mentions.Carry(key)
+	}
+}
+
+// offer mentions requirements that nodes will satisfy.
+func (b *Builder) offer(reqs []label.Requirement) {
+	for _, r := range reqs {
+		b.mentions.Carry(r.Key)
+		b.mentions.Requirement(r)
 	}
 }
 
@@ -171,6 +195,7 @@ func (b *Builder) DeleteNode(name string) {
 			b.unmentioned++
 		}
 	}
+	b.uses.offer(-1, n.spec.Capacity, n.spec.Allocatable, n.spec.Requests)
 	n.uncount()
 	for _, pod := range n.pods {
 		b.bind(pod)
@@ -181,12 +206,8 @@ func (b *Builder) DeleteNode(name string) {
 func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.version++
 	b.poolsDirty = true
-	b.mention(spec.Requirements)
-	for _, limit := range spec.Limits {
-		if limit.Name != ResourceNodes {
-			b.resources.Intern(limit.Name)
-		}
-	}
+	b.offer(spec.Requirements)
+	b.uses.offer(1, limitedResources(&spec))
 	if spec.Catalogue != nil {
 		b.mentionCatalogue(spec.Catalogue)
 	}
@@ -194,11 +215,19 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	if p == nil {
 		p = &poolRecord{}
 		b.pools[spec.Name] = p
+	} else {
+		b.uses.offer(-1, limitedResources(p.spec))
 	}
 	if p.spec == nil || p.spec.Catalogue != spec.Catalogue {
 		b.dirtyNodesOf(spec.Name)
 	}
 	p.spec, p.dirty = &spec, true
+}
+
+// limitedResources returns the limits of a pool without that on the number of nodes.
+func limitedResources(spec *PoolSpec) []quantity.Amount {
+	isNodes := func(a quantity.Amount) bool { return a.Name == ResourceNodes }
+	return slices.DeleteFunc(slices.Clone(spec.Limits), isNodes)
 }
 
 // mentionCatalogue gives every zone, capacity type and reservation in the catalog its own atom: bins are pinned to
@@ -211,34 +240,48 @@ func (b *Builder) mentionCatalogue(c *Catalogue) {
 	for key := range b.topology {
 		b.mentionTypes(key, c)
 	}
-	for i := range c.Types {
-		b.hear(c.Types[i].Capacity, c.Types[i].Allocatable)
-	}
+	b.offerTypes(c, 1)
 	b.mentionOffers(c)
+}
+
+// offerTypes counts the resources of a catalog, once more or once less.
+func (b *Builder) offerTypes(c *Catalogue, by int) {
+	if c == nil {
+		return
+	}
+	for i := range c.Types {
+		b.uses.offer(by, c.Types[i].Capacity, c.Types[i].Allocatable)
+	}
 }
 
 func (b *Builder) mentionOffers(c *Catalogue) {
 	if c == nil {
 		return
 	}
+	for key := range c.WellKnown {
+		b.mentions.Carry(key)
+	}
 	for i := range c.Types {
+		for _, r := range c.Types[i].Requirements {
+			b.mentions.Carry(r.Key)
+		}
 		for _, o := range c.Types[i].Offerings {
 			b.mentions.Value(LabelZone, o.Zone)
 			b.mentions.Value(LabelCapacityType, o.CapacityType)
-			for _, r := range o.Requirements {
-				b.mentions.Requirement(r)
-			}
+			b.offer(o.Requirements)
 		}
 	}
 }
 
 // DeletePool removes the pool.
 func (b *Builder) DeletePool(name string) {
-	if _, known := b.pools[name]; !known {
+	p := b.pools[name]
+	if p == nil {
 		return
 	}
 	b.version++
 	b.poolsDirty = true
+	b.uses.offer(-1, limitedResources(p.spec))
 	delete(b.pools, name)
 	b.dirtyNodesOf(name)
 }
@@ -257,24 +300,40 @@ func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 	b.version++
 	b.daemonsDirty = true
 	b.mention(spec.Alternatives...)
-	b.hear(spec.Requests)
-	b.daemons[spec.UID] = &daemonRecord{spec: &spec}
+	if old := b.daemons[spec.UID]; old != nil {
+		b.dropDaemon(old, &spec)
+	}
+	d := &daemonRecord{spec: &spec, request: newRequest(spec.Requests, nil)}
+	b.uses.ask(1, d.names)
+	b.daemons[spec.UID] = d
 }
 
 // DeleteDaemon removes the DaemonSet.
 func (b *Builder) DeleteDaemon(uid string) {
-	if _, known := b.daemons[uid]; known {
+	if d := b.daemons[uid]; d != nil {
 		b.version++
 		b.daemonsDirty = true
+		b.dropDaemon(d, &DaemonSpec{})
 		delete(b.daemons, uid)
+	}
+}
+
+// dropDaemon releases what a DaemonSet names, which has the new specification now.
+func (b *Builder) dropDaemon(d *daemonRecord, spec *DaemonSpec) {
+	b.uses.ask(-1, d.names)
+	same := func(a, b []label.Requirement) bool {
+		return bytes.Equal(appendRequirements(nil, a), appendRequirements(nil, b))
+	}
+	if !slices.EqualFunc(d.spec.Alternatives, spec.Alternatives, same) {
+		b.releaseMentions(d.spec.Alternatives...)
 	}
 }
 
 // Snapshot freezes the current state. now becomes Snapshot.Now.
 func (b *Builder) Snapshot(now time.Time) *Snapshot {
+	b.number()
 	b.admit()
 	b.forget()
-	b.renumber()
 	if space := b.mentions.Space(); space != b.space {
 		b.space = space
 		b.forgetRows()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -45,10 +46,10 @@ func (b *Builder) forget() {
 		c.current, c.upTo = nil, 0
 	}
 	for _, n := range b.nodes {
-		b.mention(n.spec.Requirements)
+		b.mentionNode(n.spec)
 	}
 	for _, p := range b.pools {
-		b.mention(p.spec.Requirements)
+		b.offer(p.spec.Requirements)
 	}
 	for _, d := range b.daemons {
 		b.mention(d.spec.Alternatives...)
@@ -69,7 +70,17 @@ func (b *Builder) release(s *shapeRecord) {
 		b.asides--
 	}
 	b.giveBack(s)
-	for _, reqs := range slices.Concat(s.Alternatives, s.VolumeAlternatives) {
+	b.uses.ask(-1, s.names)
+	b.releaseMentions(s.Alternatives...)
+	b.releaseMentions(s.VolumeAlternatives...)
+	for _, p := range s.Preferred {
+		b.releaseMentions(p.Requirements)
+	}
+}
+
+// releaseMentions counts the mentions of requirements that are gone.
+func (b *Builder) releaseMentions(alternatives ...[]label.Requirement) {
+	for _, reqs := range alternatives {
 		for _, r := range reqs {
 			b.unmentioned += max(1, len(r.Values))
 		}

@@ -64,6 +64,7 @@ func (b *Builder) dropCatalogues() {
 	}
 	for c := range b.types {
 		if !used[c] {
+			b.offerTypes(c, -1)
 			delete(b.types, c)
 		}
 	}
@@ -279,7 +280,8 @@ func (b *Builder) freezeDaemons(s *Snapshot) {
 	for _, d := range b.daemons {
 		if d.frozen == nil {
 			rows, _ := encodeAlternatives(b.space, d.spec.Alternatives)
-			d.frozen = &Daemon{DaemonSpec: d.spec, Rows: rows, Requests: b.resources.Vector(d.spec.Requests)}
+			requests, _ := b.sized(&d.request)
+			d.frozen = &Daemon{DaemonSpec: d.spec, Rows: rows, Requests: requests}
 		}
 		s.Daemons = append(s.Daemons, d.frozen)
 	}
@@ -324,9 +326,10 @@ func (b *Builder) withShared(used quantity.Vector, pods []*Pod) quantity.Vector 
 				seen = map[string]bool{}
 			}
 			seen[v.Claim] = true
-			r := b.resources.Intern(VolumeResource(v.Driver))
-			used = grow(used, int(r)+1)
-			used[r]++
+			if r, known := b.resources.Lookup(VolumeResource(v.Driver)); known {
+				used = grow(used, int(r)+1)
+				used[r]++
+			}
 		}
 	}
 	return used

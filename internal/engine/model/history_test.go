@@ -29,6 +29,8 @@ type history struct {
 	nodes      map[string]model.NodeSpec
 	pools      map[string]model.PoolSpec
 	daemons    map[string]model.DaemonSpec
+	// settled: nodes have no resource that only they have.
+	settled bool
 }
 
 func newHistory(seed uint64) *history {
@@ -66,7 +68,7 @@ func (h *history) name(kind string, n int) string { return fmt.Sprintf("%s-%d", 
 
 // event changes one object.
 func (h *history) event() {
-	switch h.IntN(12) {
+	switch h.IntN(13) {
 	case 0, 1, 2, 3:
 		h.pod()
 	case 4:
@@ -87,12 +89,29 @@ func (h *history) event() {
 		h.builder.DeletePool(name)
 	case 11:
 		h.daemon()
+	case 12:
+		h.crowd()
 	}
+}
+
+// crowd adds or removes a pod that names so many labels and resources that those which no node has share a number.
+func (h *history) crowd() {
+	p := namer("crowd", 80, 20)
+	p.Rejected = &model.Rejection{Reason: "is odd"}
+	if _, has := h.pods[p.UID]; has {
+		delete(h.pods, p.UID)
+		h.builder.DeletePod(p.UID)
+		return
+	}
+	h.pods[p.UID] = p
+	h.builder.UpsertPod(p)
 }
 
 func (h *history) requirements() []label.Requirement {
 	all := []label.Requirement{in("arch", "x"), in("arch", "x", "y"), in(model.LabelZone, "b"), in("team", "red"),
-		{Key: "rack", Operator: label.Gt, Values: []string{fmt.Sprint(h.IntN(9))}}, {Key: "team", Operator: label.NotIn, Values: []string{h.name("team", 5)}}}
+		{Key: "rack", Operator: label.Gt, Values: []string{fmt.Sprint(h.IntN(9))}},
+		{Key: "team", Operator: label.NotIn, Values: []string{h.name("team", 5)}},
+		in("rare", "x"), {Key: "rare", Operator: label.DoesNotExist}}
 	return []label.Requirement{all[h.IntN(len(all))]}
 }
 
@@ -132,7 +151,14 @@ func (h *history) node() {
 		n.Requests = []quantity.Amount{{Name: "cpu", Value: 1500}, {Name: "pods", Value: 2}}
 	} else {
 		n.Capacity, n.Allocatable = t.Capacity, t.Allocatable
-		n.Labels = map[string]string{model.LabelType: t.Name, model.LabelZone: "a", model.LabelCapacityType: "spot", "arch": "x", "team": h.name("team", 3)}
+		n.Labels = map[string]string{model.LabelType: t.Name, model.LabelZone: "a", model.LabelCapacityType: "spot", "arch": "x"}
+		if h.IntN(3) > 0 {
+			n.Labels["team"] = h.name("team", 3)
+		}
+		if h.IntN(6) == 0 && !h.settled {
+			n.Allocatable = append(slices.Clone(n.Allocatable), quantity.Amount{Name: "b.example.com/device", Value: 2})
+			n.Labels["rare"] = "x"
+		}
 	}
 	h.nodes[name] = n
 	h.builder.UpsertNode(n)
@@ -159,6 +185,9 @@ func (h *history) daemon() {
 		return
 	}
 	d := model.DaemonSpec{UID: uid, Name: uid, Namespace: "kube-system", Requests: []quantity.Amount{{Name: "cpu", Value: 100}, {Name: "pods", Value: 1}}}
+	if h.IntN(8) == 0 {
+		d.Requests = append(d.Requests, quantity.Amount{Name: "b.example.com/device", Value: 1})
+	}
 	if h.IntN(2) == 0 {
 		d.Alternatives = [][]label.Requirement{h.requirements()}
 	}
@@ -335,6 +364,7 @@ func TestSnapshotSharesWhatDidNotChange(t *testing.T) {
 func TestWithout(t *testing.T) {
 	for seed := range uint64(120) {
 		h := newHistory(seed)
+		h.settled = true // a what-if keeps the numbers of the snapshot
 		for range 70 {
 			h.event()
 		}

@@ -127,17 +127,19 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 	}
 	shape := &shapeRecord{Shape: &Shape{
 		Signature: string(b.signature), Namespace: spec.Namespace, Priority: spec.Priority,
-		Requests: b.resources.Vector(amountsWithVolumes(spec)), Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
+		Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
 		VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
 		HostPorts: spec.HostPorts,
 	}}
 	for _, v := range spec.Volumes {
 		if v.Shared {
 			shape.Shared = append(shape.Shared, v)
-			if v.Driver != "" {
-				b.resources.Intern(VolumeResource(v.Driver))
-			}
 		}
+	}
+	shape.request = newRequest(amountsWithVolumes(spec), shape.Shared)
+	b.uses.ask(1, shape.names)
+	if shape.Requests, shape.Unknown = b.sized(&shape.request); len(shape.Unknown) > 0 {
+		b.unsized = append(b.unsized, shape)
 	}
 	b.weigh(shape)
 	b.shapes[shape.Signature] = shape

@@ -108,8 +108,10 @@ type Shape struct {
 	Signature string
 	Namespace string
 	Priority  int32
-	// Requests of one pod.
+	// Requests of one pod. Unknown are the amounts of the resources without a number of their own: Requests contains
+	// their sum as that of the resource Unknown, without those that count volumes (resources.go).
 	Requests           quantity.Vector
+	Unknown            []quantity.Amount
 	Alternatives       [][]label.Requirement
 	VolumeAlternatives [][]label.Requirement
 	// Shared volumes count once per node, whichever pods use them there.

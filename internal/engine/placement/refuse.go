@@ -41,6 +41,7 @@ func (r *refusals) of(pg *pendingGroup) plan.Refusal {
 	if r.opts.AskNodes && len(pg.group.Rows) > 0 {
 		refusal.Nodes = r.askNodes(pg)
 	}
+	r.nameUnknown(pg.group, &refusal)
 	return refusal
 }
 

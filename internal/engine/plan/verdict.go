@@ -218,6 +218,9 @@ type Verdict struct {
 	Code     Code
 	Key      label.Key
 	Resource quantity.Resource
+	// Name is that of the label or resource where it shares Key or Resource with others, because no node has it; else
+	// empty.
+	Name string
 	// Need and Have are in the resource's unit, or counts.
 	Need, Have int64
 	// Types is how many instance types met every rule before this one.

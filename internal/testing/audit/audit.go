@@ -175,9 +175,12 @@ func (j *judge) requests(pods []*model.Pod) amounts {
 	sum := amounts{}
 	for _, pod := range pods {
 		for r, value := range pod.Requests {
-			if value != 0 {
+			if value != 0 && j.snap.Resources[r] != model.Unknown {
 				sum[j.snap.Resources[r]] += value
 			}
+		}
+		for _, a := range pod.Unknown {
+			sum[a.Name] += a.Value
 		}
 	}
 	return sum
