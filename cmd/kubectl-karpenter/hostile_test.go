@@ -229,3 +229,71 @@ func TestHostileConstraints(t *testing.T) {
 		})
 	}
 }
+
+// namedPods returns pods with the given number of names each: of resources that they request, or of label keys in one
+// node affinity term. one is a format with two numbers, those of the pod and of the name. The list of names replaces LIST
+// in container and spec, which are further fields of these.
+func namedPods(pods, names int, container, one, spec string) string {
+	var text strings.Builder
+	for i := range pods {
+		var list []string
+		for j := range names {
+			list = append(list, fmt.Sprintf(one, i, j))
+		}
+		inside := strings.Join(list, ",")
+		fmt.Fprintf(&text, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","namespace":"tenant"},
+"spec":{"containers":[{"name":"a","image":"a"%s}]%s},
+"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}
+`, i, strings.ReplaceAll(container, "LIST", inside), strings.ReplaceAll(spec, "LIST", inside))
+	}
+	return text.String()
+}
+
+// TestHostileNames checks that pods that name very many resources or label keys, which no node and no instance type
+// has, take little memory and work, that other pods are still placed, and that the verdict names what is missing.
+func TestHostileNames(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base.json")
+	if err := os.WriteFile(base, []byte(hostileAWS), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, baseline := program(t, "simulate", "-f", base)
+	const (
+		resources = `,"resources":{"requests":{LIST},"limits":{LIST}}`
+		term      = `,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{
+			"nodeSelectorTerms":[{"matchExpressions":[LIST]}]}}}`
+	)
+	for _, test := range []struct {
+		name                 string
+		pods, names          int
+		container, one, spec string
+		said                 string
+	}{
+		{"25,000 resources of one pod", 1, 25_000, resources, `"a.io/p%d-r%d":"1"`, "", "a.io/p0-r0"},
+		{"1,000 resources of each of 25 pods", 25, 1000, resources, `"a.io/p%d-r%d":"1"`, "", "a.io/p0-r0"},
+		{"30,000 absent keys of one pod", 1, 30_000, "", `{"key":"p%d-k%d","operator":"DoesNotExist"}`, term, ""},
+		{"30,000 keys of one pod", 1, 30_000, "", `{"key":"p%d-k%d","operator":"Exists"}`, term, "p0-k0"},
+		{"1,600 keys of each of 10 pods, with a value each", 10, 1600, "", `{"key":"p%d-k%d","operator":"NotIn","values":["x"]}`, term, ""},
+		{"1,600 keys of each of 10 pods, with a value to have each", 10, 1600, "", `{"key":"p%d-k%d","operator":"In","values":["x"]}`,
+			term, "p0-k0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "pods.json")
+			text := namedPods(test.pods, test.names, test.container, test.one, test.spec)
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			output, state := process(t, "simulate", "-f", base, "-f", file)
+			peak, work := state.SysUsage().(*syscall.Rusage).Maxrss>>10, (state.UserTime() + state.SystemTime()).Seconds()
+			t.Logf("%d MiB beyond %d MiB, %.1f CPU s", peak-baseline, baseline, work)
+			if peak-baseline > 100 || work > 10 {
+				t.Errorf("%d MiB more than for one pod and %.1f CPU s, want at most 100 and 10", peak-baseline, work)
+			}
+			if strings.Contains(output, "UNSCHEDULABLE other/plain") {
+				t.Errorf("the other pod is unschedulable:\n%.2000s", output)
+			}
+			if refused := strings.Contains(output, "UNSCHEDULABLE tenant/"); refused != (test.said != "") || !strings.Contains(output, test.said) {
+				t.Errorf("refused: %t; want the text %q in\n%.2000s", refused, test.said, output)
+			}
+		})
+	}
+}
