@@ -261,6 +261,7 @@ func TestHostileNames(t *testing.T) {
 		resources = `,"resources":{"requests":{LIST},"limits":{LIST}}`
 		term      = `,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{
 			"nodeSelectorTerms":[{"matchExpressions":[LIST]}]}}}`
+		terms = `,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[LIST]}}}`
 	)
 	for _, test := range []struct {
 		name                 string
@@ -275,6 +276,8 @@ func TestHostileNames(t *testing.T) {
 		{"1,600 keys of each of 10 pods, with a value each", 10, 1600, "", `{"key":"p%d-k%d","operator":"NotIn","values":["x"]}`, term, ""},
 		{"1,600 keys of each of 10 pods, with a value to have each", 10, 1600, "", `{"key":"p%d-k%d","operator":"In","values":["x"]}`,
 			term, "p0-k0"},
+		{"20,000 terms of a key each", 1, 20_000, "", `{"matchExpressions":[{"key":"p%d-k%d","operator":"NotIn","values":["x"]}]}`,
+			terms, "too many alternatives"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pods.json")

@@ -12,7 +12,8 @@ import (
 // sets. For example, 6,000 alternatives with NotIn of one value each require nothing of that key. An alternative
 // without requirements makes all others redundant.
 //
-// Cost: one pass over all requirements for each key, repeated until nothing more can be merged.
+// Cost: one pass over all requirements for each key, repeated until nothing more can be merged, or until mostVisited
+// requirements were visited. Alternatives with many keys are merged in part only.
 func Union(alternatives [][]Requirement) [][]Requirement {
 	keys := map[string]bool{}
 	for _, reqs := range alternatives {
@@ -21,9 +22,16 @@ func Union(alternatives [][]Requirement) [][]Requirement {
 		}
 	}
 	names := slices.Sorted(maps.Keys(keys))
+	visited := 0
 	for merged := true; merged; {
 		merged = false
 		for _, key := range names {
+			for _, reqs := range alternatives {
+				visited += len(reqs)
+			}
+			if visited > mostVisited {
+				return alternatives
+			}
 			before := len(alternatives)
 			alternatives = unionOn(key, alternatives)
 			merged = merged || len(alternatives) < before
@@ -31,6 +39,9 @@ func Union(alternatives [][]Requirement) [][]Requirement {
 	}
 	return alternatives
 }
+
+// mostVisited bounds the work of Union: a few tenths of a second.
+const mostVisited = 2 << 20
 
 // unionOn merges the alternatives that differ only in their single requirement of the key. The first of them keeps
 // its position.
