@@ -5,10 +5,13 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
 // The work budget. Options.WorkBudget limits a run by work, not by time, so that every machine computes the same plan.
-// A unit of work is one evaluation: whether a group fits a node, a bin or a domain, or whether a candidate fits.
+// A unit of work is one evaluation: whether a group fits a node, a bin or a domain, or whether a candidate fits. An
+// evaluation of many rows, or of long ones, is several units.
 //
 // The first half of the budget is for a run without portions. If it finishes, its plan is the same as without a budget.
 // If not, the run starts again with portions: a few groups of one namespace at a time. Each portion is placed for good
@@ -23,6 +26,9 @@ import (
 
 // portionSize is how many groups are placed together.
 const portionSize = 32
+
+// unitWords is how many words of rows are a unit of work.
+const unitWords = 512
 
 // portion is some groups of one namespace that are placed together.
 type portion struct {
@@ -42,6 +48,13 @@ type budget struct {
 
 // spend adds to the work done by the run.
 func (b *budget) spend(questions int) { b.work += questions }
+
+// spendRows adds the work of examining rows beyond that of a few short ones.
+func (b *budget) spendRows(rows []label.Row) {
+	if len(rows) > 0 {
+		b.work += len(rows) * len(rows[0]) / unitWords
+	}
+}
 
 // over reports whether a run without portions has spent its part of the budget.
 func (b *budget) over() bool {

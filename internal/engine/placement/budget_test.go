@@ -51,6 +51,38 @@ func TestWorkBudgetThatDoesNot(t *testing.T) {
 	}
 }
 
+// TestWorkOfLongRows checks that the values that pods name make queries cost more, and that they change no plan.
+func TestWorkOfLongRows(t *testing.T) {
+	w := crowd(0)
+	for i := range w.nodes { // they have no zone
+		w.nodes[i].Allocatable = w.nodes[i].Capacity
+	}
+	for i := range w.pods {
+		w.pods[i].Alternatives = [][]label.Requirement{{in(model.LabelZone, "a")}, {in(model.LabelZone, "a"), in(model.LabelType, "only")}}
+	}
+	short := w.snapshot(nil)
+	for i := range 8 { // no controller may name all of these values
+		name := fmt.Sprint("long-", i)
+		r := label.Requirement{Key: model.LabelType, Operator: label.NotIn}
+		for j := range 7500 {
+			r.Values = append(r.Values, fmt.Sprintf("t-%d-%d", i, j))
+		}
+		w.pods = append(w.pods, model.PodSpec{UID: name, Name: name, Namespace: name, Created: epoch,
+			Rejected: &model.Rejection{Reason: "is odd"}, Alternatives: [][]label.Requirement{{r}}})
+	}
+	snap := w.snapshot(nil)
+	if words := snap.Space.Words(); words < 500 {
+		t.Fatalf("rows have %d words", words)
+	}
+	p, q := placement.Schedule(short, placement.Options{}), placement.Schedule(snap, placement.Options{})
+	if q.Work < p.Work+10_000 {
+		t.Errorf("%d units of work with long rows, %d with short ones", q.Work, p.Work)
+	}
+	if diff := cmp.Diff(explain.AnswerOf(short, p).Claims, explain.AnswerOf(snap, q).Claims); diff != "" {
+		t.Errorf("claims (-short +long rows):\n%s", diff)
+	}
+}
+
 func refusedFor(p *plan.Provision, code plan.Code) int {
 	n := 0
 	for _, r := range p.Refused {

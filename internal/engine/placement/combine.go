@@ -30,7 +30,7 @@ const (
 	// stands for its memory.
 	fewCombinations = 64
 	domainWork      = 32
-	// mostRows is how many rows the domains of a run keep.
+	// mostRows is how many rows the domains of a run keep, if they are not long.
 	mostRows = 256 << 10
 	// mostInquired is the maximum number of domains that the reasons of a refusal examine.
 	mostInquired = 64
@@ -196,8 +196,9 @@ func (pg *pendingGroup) rowsIn(space *label.Space, d *domain) []label.Row {
 
 // keepRows stores the rows of a domain, while the domains of the run have few.
 func (as *assigner) keepRows(d *domain, rows []label.Row) {
-	if as.keptRows+len(rows) <= mostRows {
+	size := len(rows) * (1 + as.snap.Space.Words()/longRow)
+	if as.keptRows+size <= mostRows {
 		d.rows = rows
-		as.keptRows += len(rows)
+		as.keptRows += size
 	}
 }

@@ -35,6 +35,7 @@ func (f *fitChecker) node(pg *pendingGroup, rows []label.Row, n *target) Fit {
 	if taint, no := pg.untolerated(n.taints); no {
 		return refused(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint})
 	}
+	f.budget.spendRows(rows)
 	if !slices.ContainsFunc(rows, func(row label.Row) bool { return f.snap.Space.Contains(row, n.row) }) {
 		return refused(plan.Verdict{Code: plan.LabelExcluded})
 	}

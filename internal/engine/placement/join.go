@@ -69,6 +69,7 @@ func (f *fleet) joinedBy(batch *domainBatch, b *bin) (joining, bool) {
 	if limit, _ := f.fit.admission.onHost(batch.pending.rules, &b.tally, false); limit == 0 {
 		return joining{}, false
 	}
+	f.budget.spendRows(batch.rows)
 	for _, wish := range batch.rows {
 		row := make(label.Row, f.snap.Space.Words())
 		if !f.snap.Space.And(row, b.row, wish) {

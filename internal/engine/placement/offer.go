@@ -25,8 +25,12 @@ type offer struct {
 	front []typeOffering
 }
 
-// mostOffers is the maximum number of cached offers of a pool. Each takes one to two KiB.
-const mostOffers = 64 << 10
+// mostOffers is the maximum number of cached offers of a pool with rows of up to longRow words. Each takes one to two
+// KiB. Longer rows are cached accordingly fewer.
+const (
+	mostOffers = 64 << 10
+	longRow    = 128
+)
 
 // typeOffering is a type with its cheapest offering.
 type typeOffering struct {
@@ -53,6 +57,7 @@ func (f *fleet) offersBeyondLimit(ps *poolState, pg *pendingGroup, rows []label.
 	}
 	var offers []*offer
 	asks := requestsSpecial(f.snap, pg.group)
+	f.budget.spendRows(rows)
 	for _, row := range rows {
 		both := make(label.Row, f.snap.Space.Words())
 		if f.snap.Space.And(both, ps.spec.Start, row) {
@@ -103,7 +108,7 @@ func (ps *poolState) offer(space *label.Space, row label.Row, asks bool) *offer 
 	o.available, o.classes = ps.offered(row)
 	o.available.AndWith(o.types)
 	o.front = ps.front(o)
-	if len(ps.offers) < mostOffers {
+	if len(ps.offers)*(1+len(row)/longRow) < mostOffers {
 		ps.offers[key] = o
 	}
 	return o
