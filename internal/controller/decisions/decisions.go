@@ -23,8 +23,8 @@ type Record struct {
 }
 
 // History keeps the last records. Snapshots share unchanged data, so that a few cost little more than one. Where many
-// pods select many others, each snapshot has its own copy of that data, and fewer are kept. The zero value keeps
-// nothing. History is safe for concurrent use.
+// pods select many others, or where the label values that pods name change, snapshots have copies of that data, and
+// fewer are kept. The zero value keeps nothing. History is safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	keep    int
@@ -43,11 +43,14 @@ func (h *History) Add(r Record) {
 	defer h.mu.Unlock()
 	h.records = append(h.records, r)
 	over, weight := max(0, len(h.records)-h.keep), 0
+	var newer *model.Snapshot
 	for i := len(h.records) - 1; i >= over; i-- {
-		if weight += sizeOf(h.records[i].Snapshot); weight > mostWeight && i < len(h.records)-1 {
+		snap := h.records[i].Snapshot
+		if weight += sizeOf(snap) + rowsOf(snap, newer); weight > mostWeight && i < len(h.records)-1 {
 			over = i + 1
 			break
 		}
+		newer = snap
 	}
 	h.records = slices.Delete(h.records, 0, over)
 }
@@ -65,6 +68,25 @@ func sizeOf(snap *model.Snapshot) int {
 		n += len(g.Matches) + len(g.BlockedBy)
 	}
 	return n
+}
+
+// rowsOf returns the size of the rows of a snapshot that it does not share with a newer one, in the same units.
+func rowsOf(snap, newer *model.Snapshot) int {
+	if snap == nil || snap.Space == nil || newer != nil && snap.Space == newer.Space {
+		return 0
+	}
+	rows := len(snap.Nodes)
+	for _, g := range snap.Groups {
+		rows += len(g.Rows) + len(g.Preferences)
+	}
+	indexes := map[*model.TypeIndex]bool{}
+	for _, p := range snap.Pools {
+		if p.Types != nil && !indexes[p.Types] {
+			indexes[p.Types] = true
+			rows += p.Types.Len()
+		}
+	}
+	return rows * snap.Space.Words()
 }
 
 // Records returns the kept records, the oldest first.

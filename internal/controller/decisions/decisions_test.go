@@ -1,11 +1,13 @@
 package decisions_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/controller/decisions"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -28,6 +30,18 @@ func TestHistoryForgets(t *testing.T) {
 	}
 	if n := len(h.Records()); n != 1 {
 		t.Errorf("%d records of large snapshots are kept, want the last", n)
+	}
+	h = decisions.NewHistory(5)
+	m := label.NewMentions()
+	for i := range 64_000 {
+		m.Value("key", strconv.Itoa(i))
+	}
+	for range 10 {
+		h.Add(decisions.Record{Snapshot: &model.Snapshot{Space: m.Space(), Nodes: make([]*model.Node, 2000)}})
+		m.Value("key", strconv.Itoa(m.Len()))
+	}
+	if n := len(h.Records()); n != 2 {
+		t.Errorf("%d records with long rows of their own are kept, want 2", n)
 	}
 	var none *decisions.History
 	none.Add(decisions.Record{})
