@@ -25,6 +25,7 @@ type source struct {
 	client.Object
 	kind   string
 	result v1alpha5.Result
+	frozen bool // nothing is written for it (freeze)
 }
 
 // name returns the source in the format of annotations.
