@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
@@ -146,5 +148,88 @@ func TestInformer(t *testing.T) {
 				t.Errorf("a duration that is too long (-want +got):\n%s", diff)
 			}
 		}
+	}
+}
+
+// TestDeepClass verifies that classes that are nested too deeply, even for decoders, do not block the informer for other
+// classes, whether they are listed or watched.
+func TestDeepClass(t *testing.T) {
+	definitions, err := crds.Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sandboxtest.Start(t, sandboxtest.Options{Definitions: definitions})
+	config.WarningHandler = rest.NoWarnings{}
+	scheme := runtime.NewScheme()
+	if err := awsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(name, kubelet string) {
+		body := `{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"` + name + `"},"spec":{
+			"role":"r","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}],"kubelet":` + kubelet + `}}`
+		const path = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, config.Host+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := plain.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if text, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusCreated {
+			t.Fatalf("creating %s: %s: %.300s", name, response.Status, text)
+		}
+	}
+	deep := func(n int) string { return `{"x":` + nested(n) + `}` }
+	create("listed", deep(300))
+	create("very-deep", deep(9_990))
+	bounded := rest.CopyConfig(config)
+	told := make(chan Fault, 100)
+	bounded.Wrap(func(next http.RoundTripper) http.RoundTripper { return Transport(next, func(f Fault) { told <- f }) })
+	classes, err := cache.New(bounded, cache.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := classes.GetInformer(t.Context(), &awsv1.EC2NodeClass{}, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = classes.Start(t.Context()) }()
+	if !classes.WaitForCacheSync(t.Context()) {
+		t.Fatal("the informer has no first list")
+	}
+	create("watched", deep(300))
+	create("good", `{"maxPods":3}`)
+	var list awsv1.EC2NodeClassList
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for len(list.Items) < 4 {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the informer has %d classes", len(list.Items))
+		case <-again.C:
+		}
+		if err := classes.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range list.Items {
+		class := &list.Items[i]
+		aside := class.Annotations[karpv1.AnnotationUnreadable] != ""
+		if aside != (class.Name != "good") || aside != (class.Spec.Kubelet == nil) || class.Spec.Role == "" {
+			t.Errorf("%s is set aside: %t, %+v", class.Name, aside, class.Spec)
+		}
+	}
+	names := map[string]bool{}
+	for len(told) > 0 {
+		names[(<-told).Name] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"listed": true, "very-deep": true, "watched": true}, names); diff != "" {
+		t.Errorf("reported classes (-want +got):\n%s", diff)
 	}
 }

@@ -29,31 +29,26 @@ func (f Fault) String() string {
 // longest is the longest duration in whole hours.
 const longest = "2562047h"
 
-// mostDepth is the maximum nesting of objects and lists in a document. Kubernetes objects have less than a tenth of
-// it.
-const mostDepth = 250
+// longestField bounds the path of a field in a fault, in bytes. The author of an object chooses the names.
+const longestField = 256
 
-// Bound returns the document with every quantity that cannot be read in bounded work replaced by 0, and the replaced
-// fields. A document without such a quantity, which is nearly every document, is returned unchanged. A suspicious
-// document in which an object repeats a field is returned with the last one only. The error reports a document that is
-// not JSON, or that is nested too deeply.
+// Bound returns the document with every quantity that cannot be read in bounded work replaced by 0, without the fields
+// that are nested too deeply, and these fields. A document without any, which is nearly every document, is returned
+// unchanged. A suspicious document in which an object repeats a field is returned with the last one only. The error
+// reports a document that is not JSON, or one that is nested too deeply outside of its objects.
 func Bound(document []byte) ([]byte, []Fault, error) {
-	if !suspicious(document) {
-		return document, nil, nil
+	document, faults, err := shallow(document)
+	if err != nil || !suspicious(document) {
+		return document, faults, err
 	}
-	if jsonDepth(document) > mostDepth {
-		return nil, nil, fmt.Errorf("objects and lists are nested more than %d deep", mostDepth)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber()
-	var tree any
-	if err := decoder.Decode(&tree); err != nil {
+	tree, err := decoded(document)
+	if err != nil {
 		return nil, nil, err
 	}
-	w := &walk{known: knownFields()}
+	w := &walk{known: knownFields(), faults: faults}
 	w.value(nil, tree)
 	if !w.changed && !repeats(document, tree) {
-		return document, nil, nil
+		return document, w.faults, nil
 	}
 	bounded, err := json.Marshal(tree)
 	if err != nil {
@@ -176,19 +171,23 @@ func (w *walk) amount(at []string, fields map[string]any, name, value string) {
 		return
 	}
 	fields[name], w.changed = "0", true
-	fault := Fault{Kind: w.kind, APIVersion: text(w.object, "apiVersion", ""), Field: strings.Join(at, "."), Why: err.Error()}
-	if metadata, ok := w.object["metadata"].(map[string]any); ok {
-		fault.Name, fault.UID = text(metadata, "name", ""), text(metadata, "uid", "")
-		if namespace := text(metadata, "namespace", ""); namespace != "" {
-			fault.Name = namespace + "/" + fault.Name
-		}
-		note(metadata, fault)
-	}
-	w.faults = append(w.faults, fault)
+	w.faults = append(w.faults, setAside(w.object, w.kind, strings.Join(at, "."), err.Error()))
 }
 
-// note writes the fault onto the object.
-func note(metadata map[string]any, fault Fault) {
+// setAside writes a fault onto the object, and returns it.
+func setAside(object map[string]any, kind, field, why string) Fault {
+	if len(field) > longestField {
+		field = strings.ToValidUTF8(field[:longestField], "") + "..."
+	}
+	fault := Fault{Kind: kind, APIVersion: text(object, "apiVersion", ""), Field: field, Why: why}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return fault
+	}
+	fault.Name, fault.UID = text(metadata, "name", ""), text(metadata, "uid", "")
+	if namespace := text(metadata, "namespace", ""); namespace != "" {
+		fault.Name = namespace + "/" + fault.Name
+	}
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
 		annotations = map[string]any{}
@@ -197,6 +196,7 @@ func note(metadata map[string]any, fault Fault) {
 	if _, noted := annotations[karpv1.AnnotationUnreadable]; !noted {
 		annotations[karpv1.AnnotationUnreadable] = fault.Field + ": " + fault.Why
 	}
+	return fault
 }
 
 func (w *walk) duration(fields map[string]any, name, value string) {
@@ -256,20 +256,5 @@ func yamlDepth(text []byte) int {
 			depth = max(depth-1, 0)
 		}
 	}
-	return deepest
-}
-
-// jsonDepth returns how deep the values of a JSON text are nested.
-func jsonDepth(text []byte) int {
-	deepest, depth := 0, 0
-	outsideStrings(text, func(c byte) {
-		switch c {
-		case '{', '[':
-			depth++
-			deepest = max(deepest, depth)
-		case '}', ']':
-			depth--
-		}
-	})
 	return deepest
 }

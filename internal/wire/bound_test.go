@@ -1,16 +1,20 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -93,10 +97,99 @@ func TestBound(t *testing.T) {
 }
 
 func TestBoundRefuses(t *testing.T) {
-	for _, document := range []string{`{"limits":{"cpu":"1e1000"}`,
-		`{"cpu":"1e10000","x":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`} {
+	for _, document := range []string{`{"limits":{"cpu":"1e1000"}`, nested(300), `{"items":[` + nested(300) + `]}`,
+		`{"metadata":` + nested(300) + `,"items":[{}]}`, `{"x":` + nested(300) + `,}`, `{"x":` + nested(300)} {
 		if _, _, err := Bound([]byte(document)); err == nil {
 			t.Errorf("%.60s: no error", document)
+		}
+	}
+}
+
+// nested returns lists that are nested n deep.
+func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
+// TestBoundDepth verifies that of objects that are nested too deeply, only the deep fields are removed, and that no other
+// object of the document is changed.
+func TestBoundDepth(t *testing.T) {
+	const why = "objects and lists are nested more than 250 deep"
+	const other = `{"metadata":{"name":"b","x":  1}}`
+	const head = `{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{`
+	const key = `"annotations":{"karpenter-go.github.io/unreadable":"`
+	class := func(fields string) string { return head + `"name":"a","uid":"1"},"spec":{"role":"r"` + fields + `}}` }
+	noted := func(field string) string {
+		return head + key + field + `: ` + why + `"},"name":"a","uid":"1"},"spec":{"role":"r"}}`
+	}
+	brackets := class(`,"kubelet":"` + strings.Repeat(`{[\"`, 300) + `"`)
+	amount := Fault{Kind: "EC2NodeClass", Name: "a", APIVersion: "karpenter.k8s.aws/v1", UID: "1", Field: "spec.volumeSize",
+		Why: "the quantity 1e-1000000000 has an exponent of 10 digits, want at most 3"}
+	of := func(field string) Fault {
+		return Fault{Kind: "EC2NodeClass", Name: "a", APIVersion: "karpenter.k8s.aws/v1", UID: "1", Field: field, Why: why}
+	}
+	fault := of("spec.kubelet")
+	withoutKind := Fault{Kind: "EC2NodeClass", Name: "c", Field: "spec.kubelet", Why: why}
+	for _, test := range []struct {
+		name, document, want string
+		faults               []Fault
+	}{
+		{"deep enough", class(`,"kubelet":` + nested(248)), class(`,"kubelet":` + nested(248)), nil},
+		{"too deep", class(`,"kubelet":` + nested(249)), noted("spec.kubelet"), []Fault{fault}},
+		{"deeper than decoders read", class(`,"kubelet":` + nested(100_000)), noted("spec.kubelet"), []Fault{fault}},
+		{"brackets in texts", brackets, brackets, nil},
+		{"one of a list", `{"kind":"EC2NodeClassList","items":[` + other + `,` + class(`,"kubelet":`+nested(9_990)) + `, ` + other + `]}`,
+			`{"kind":"EC2NodeClassList","items":[` + other + `,` + noted("spec.kubelet") + `, ` + other + `]}`, []Fault{fault}},
+		{"one without its kind", `{"items":[{"metadata":{"name":"c"},"spec":{"kubelet":{"a":` + nested(300) + `}}}],"kind":"EC2NodeClassList"}`,
+			`{"items":[{"metadata":{` + key + `spec.kubelet: ` + why + `"},"name":"c"},"spec":{}}],"kind":"EC2NodeClassList"}`,
+			[]Fault{withoutKind}},
+		{"an event", `{"type":"ADDED","object":` + class(`,"kubelet":`+nested(300)) + `}`,
+			`{"type":"ADDED","object":` + noted("spec.kubelet") + `}`, []Fault{fault}},
+		{"a field of the object", strings.TrimSuffix(class(``), "}") + `,"x":` + nested(300) + `}`, noted("x"),
+			[]Fault{of("x")}},
+		{"a long name", class(`,"` + strings.Repeat("é", 1000) + `":` + nested(300)), noted("spec." + strings.Repeat("é", 125) + "..."),
+			[]Fault{of("spec." + strings.Repeat("é", 125) + "...")}},
+		{"numbers and a quantity", class(`,"size":12345678901234567890,"volumeSize":"1e-1000000000","kubelet":` + nested(300)),
+			head + key + "spec.kubelet: " + why + `"},"name":"a","uid":"1"},"spec":{"role":"r","size":12345678901234567890,"volumeSize":"0"}}`,
+			[]Fault{fault, amount}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, faults, err := Bound([]byte(test.document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, string(got)); diff != "" {
+				t.Errorf("document (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.faults, faults); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDocuments verifies how a response is divided into documents, with reads of any size.
+func TestDocuments(t *testing.T) {
+	long := `{"a":"` + strings.Repeat("é", 40_000) + `"}`
+	for _, test := range []struct {
+		body, want string
+		err        error
+	}{
+		{``, ``, nil},
+		{" \n", ``, nil},
+		{"{}\n", `{}|`, nil},
+		{" [1] {\"a\":\"}\\\"{\"}\n\n{\"b\":[[]]}\r\n", `[1]|{"a":"}\"{"}|{"b":[[]]}|`, nil},
+		{long + `{"b":` + nested(20_000) + `}{}`, long + `|{"b":` + nested(20_000) + `}|{}|`, nil},
+		{`{}{"a":1`, `{}|`, io.ErrUnexpectedEOF},
+		{"{}\nnot found", `{}|not found`, io.ErrUnexpectedEOF},
+		{`"a" {}`, `"a" {}`, io.ErrUnexpectedEOF},
+	} {
+		for name, from := range map[string]io.Reader{"at once": strings.NewReader(test.body),
+			"by byte":      iotest.OneByteReader(strings.NewReader(test.body)),
+			"with the end": iotest.DataErrReader(strings.NewReader(test.body))} {
+			mark := func(document []byte) ([]byte, error) { return append(bytes.Clone(document), '|'), nil }
+			d := &documents{body: io.NopCloser(from), bound: mark}
+			got, err := io.ReadAll(d)
+			if string(got) != test.want || !errors.Is(err, test.err) {
+				t.Errorf("%.40q, %s: %.80q and error %v, want %.80q and error %v", test.body, name, got, err, test.want, test.err)
+			}
 		}
 	}
 }
@@ -142,10 +235,42 @@ func TestTransport(t *testing.T) {
 	}
 }
 
+// TestTransportSetsAside verifies that an object that is nested too deeply, even for decoders, is set aside, and the
+// other objects of the response are read.
+func TestTransportSetsAside(t *testing.T) {
+	deep := `{"metadata":{"name":"deep"},"spec":{"kubelet":` + nested(9_998) + `}}`
+	var told []string
+	list := `{"kind":"EC2NodeClassList","items":[{"metadata":{"name":"a"}},` + deep + `,{"metadata":{"name":"b"}}]}`
+	tripper := Transport(answering{"application/json", list}, func(f Fault) { told = append(told, f.String()) })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/apis/karpenter.k8s.aws/v1/ec2nodeclasses", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := tripper.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var read metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(response.Body).Decode(&read); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range read.Items {
+		got = append(got, read.Items[i].Name+" "+read.Items[i].Annotations[karpv1.AnnotationUnreadable])
+	}
+	const why = "spec.kubelet: objects and lists are nested more than 250 deep"
+	if diff := cmp.Diff([]string{"a ", "deep " + why, "b "}, got); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"EC2NodeClass deep: " + why}, told); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
 // TestTransportFails verifies that a document that cannot be bounded is not passed on.
 func TestTransportFails(t *testing.T) {
-	deep := `{"metadata":{"name":"1e1234"},"spec":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`
-	tripper := Transport(answering{"application/json", deep}, func(Fault) {})
+	tripper := Transport(answering{"application/json", nested(300)}, func(Fault) {})
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://server/apis/karpenter.sh/v1/nodepools", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -156,13 +281,8 @@ func TestTransportFails(t *testing.T) {
 	}
 	defer response.Body.Close()
 	got, err := io.ReadAll(response.Body)
-	switch {
-	case len(got) > 0:
-		t.Errorf("len(got) is %v, want 0", len(got))
-	case err == nil:
-		t.Errorf("no error")
-	case !strings.Contains(err.Error(), "nested more than 250 deep"):
-		t.Errorf(`err.Error() lacks "nested more than 250 deep", bytes and the error %v`, err)
+	if len(got) > 0 || err == nil || !strings.Contains(err.Error(), "nested more than 250 deep") {
+		t.Errorf("%d bytes and the error %v, want none and that it is nested more than 250 deep", len(got), err)
 	}
 }
 

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,9 +40,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		!strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		return response, err
 	}
-	// A watch is a sequence of documents, any other response is one document. The decoder stops at the last byte of a
-	// document, so that no event waits for the next one.
-	response.Body = &documents{body: response.Body, decoder: json.NewDecoder(response.Body), bound: t.bound}
+	// A watch is a sequence of documents, any other response is one document. A document ends with its last byte, so
+	// that no event waits for the next one.
+	response.Body = &documents{body: response.Body, bound: t.bound}
 	response.ContentLength = -1
 	response.Header.Del("Content-Length")
 	return response, nil
@@ -84,23 +83,30 @@ func (t *transport) isNews(fault Fault) bool {
 	return true
 }
 
-// documents reads a body document by document.
+// documents reads a body document by document. Its depth does not matter: a decoder would fail for a whole list.
 type documents struct {
-	body    io.ReadCloser
-	decoder *json.Decoder
-	bound   func([]byte) ([]byte, error)
-	ready   bytes.Reader
-	failed  error
+	body   io.ReadCloser
+	bound  func([]byte) ([]byte, error)
+	ready  bytes.Reader
+	failed error
+
+	buffer []byte // what was read and is not ready yet, from the beginning of a document
+	state  scan   // of the first read bytes of it
+	read   int
+	ended  error // of the body
 }
+
+// leastRead is the free space of a buffer for each read, in bytes.
+const leastRead = 16 << 10
 
 func (d *documents) Read(p []byte) (int, error) {
 	for d.ready.Len() == 0 {
 		if d.failed != nil {
 			return 0, d.failed
 		}
-		var document json.RawMessage
-		if err := d.decoder.Decode(&document); err != nil {
-			d.end(err)
+		document, err := d.next()
+		if err != nil {
+			d.failed = err
 			continue
 		}
 		bounded, err := d.bound(document)
@@ -113,15 +119,47 @@ func (d *documents) Read(p []byte) (int, error) {
 	return d.ready.Read(p)
 }
 
-// end passes on input that is not JSON unchanged.
-func (d *documents) end(err error) {
-	d.failed = err
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		rest, readErr := io.ReadAll(d.decoder.Buffered())
-		d.ready.Reset(rest)
-		d.failed = errors.Join(readErr, io.ErrUnexpectedEOF)
+// next returns the next document. Input that does not begin as an object or a list is made ready, unchanged, and its
+// end is the error.
+func (d *documents) next() ([]byte, error) {
+	for {
+		if begin := afterBlanks(d.buffer, 0); d.read == 0 && begin > 0 {
+			d.buffer = d.buffer[begin:]
+		}
+		if len(d.buffer) > 0 && d.buffer[0] != '{' && d.buffer[0] != '[' {
+			rest, err := io.ReadAll(d.body)
+			d.ready.Reset(append(d.buffer, rest...))
+			return nil, errors.Join(err, io.ErrUnexpectedEOF)
+		}
+		for d.read < len(d.buffer) {
+			d.state.next(d.buffer[d.read])
+			d.read++
+			if d.state.depth == 0 && !d.state.quoted {
+				document := d.buffer[:d.read:d.read]
+				d.buffer, d.read, d.state = d.buffer[d.read:], 0, scan{}
+				return document, nil
+			}
+		}
+		switch {
+		case d.ended == nil:
+			d.fill()
+		case errors.Is(d.ended, io.EOF) && len(d.buffer) > 0:
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return nil, d.ended
+		}
 	}
+}
+
+// fill reads more of the body. It does not change documents that were returned.
+func (d *documents) fill() {
+	if cap(d.buffer)-len(d.buffer) < leastRead {
+		larger := make([]byte, len(d.buffer), 2*len(d.buffer)+2*leastRead)
+		copy(larger, d.buffer)
+		d.buffer = larger
+	}
+	n, err := d.body.Read(d.buffer[len(d.buffer):cap(d.buffer)])
+	d.buffer, d.ended = d.buffer[:len(d.buffer)+n], err
 }
 
 func (d *documents) Close() error { return d.body.Close() }

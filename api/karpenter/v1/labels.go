@@ -83,8 +83,8 @@ const OwnAnnotationPrefix = "karpenter-go.github.io/"
 const AnnotationCommand = OwnAnnotationPrefix + "command"
 
 // AnnotationUnreadable names a field that cannot be parsed in bounded time, such as a quantity with a ten-digit
-// exponent. The controller adds it to the object in memory when it reads the object, and never writes it to the
-// API.
+// exponent, or that is nested too deeply. The controller adds it to the object in memory when it reads the object, and
+// never writes it to the API.
 const AnnotationUnreadable = OwnAnnotationPrefix + "unreadable"
 
 // AnnotationNodeOverheadPrice, on a pool, is the cost of each node in addition to its price, in USD per hour,
