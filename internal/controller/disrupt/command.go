@@ -15,8 +15,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-import ()
-
 // This file describes commands in words, and as lists for the log.
 
 // summary returns the effect of a command, as a clause.

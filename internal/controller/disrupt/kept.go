@@ -13,8 +13,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-import ()
-
 // This file reports which nodes are kept and why, and the scores of consolidation.
 
 // blocked emits events for nodes that a user or a PodDisruptionBudget protects, and for pools whose budgets keep a

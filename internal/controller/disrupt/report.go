@@ -15,8 +15,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-import ()
-
 // disrupter is the name of the loop in metrics.
 const disrupter = "disruption"
 

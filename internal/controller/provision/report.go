@@ -15,8 +15,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-import ()
-
 // provisioner is the value of the label controller of scheduling metrics.
 const provisioner = "provisioner"
 

@@ -12,8 +12,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-import ()
-
 // Reporter tells what the loop decides and does, in the log and in events on pools. It decides nothing. Set the
 // exported fields before the loop starts.
 type Reporter struct {
