@@ -373,3 +373,33 @@ func decodeBounded(t *testing.T, document []byte, into any) {
 		t.Errorf("%d bytes were allocated for a document of %d: %v", got, len(document), err)
 	}
 }
+
+// FuzzBound verifies that documents of any form are returned as documents of bounded depth, and that those without
+// anything to bound are not changed.
+func FuzzBound(f *testing.F) {
+	for _, document := range []string{`{"items":[{"metadata":{"name":"a"},"spec":{"x":@}},{}],"kind":"NodePoolList"}`, `{"type":"ADDED","object":{"x":@}}`,
+		`{"a":@,"a":1}`, `@`, `{"items":@}`, `{"a":"1e1234"@`, `{"":0@`, ` {"\"":[1,@]} `} {
+		for _, depth := range []uint16{0, 3, 248, 300, 12_000} {
+			f.Add(document, depth)
+		}
+	}
+	f.Fuzz(func(t *testing.T, document string, depth uint16) {
+		if strings.Count(document, "@") > 3 {
+			t.Skip("too large")
+		}
+		text := []byte(strings.ReplaceAll(document, "@", nested(int(depth))))
+		got, faults, err := Bound(text)
+		if err != nil {
+			return
+		}
+		if depth := jsonDepth(got); depth > mostDepth+2 {
+			t.Errorf("%.200s: it is still %d deep", text, depth)
+		}
+		if json.Valid(text) && !json.Valid(got) {
+			t.Errorf("%.200s: is no JSON any more: %.200s", text, got)
+		}
+		if jsonDepth(text) <= mostDepth && len(faults) == 0 && !suspicious(text) && !bytes.Equal(got, text) {
+			t.Errorf("%.200s: was changed to %.200s", text, got)
+		}
+	})
+}

@@ -187,7 +187,11 @@ func objectsOf(document []byte) (objects []part, kind string, err error) {
 		}
 	}
 	if objects == nil {
-		objects = []part{{start: begin, end: valueEnd(document, begin)}}
+		end := valueEnd(document, begin)
+		if end > len(document) {
+			return nil, "", errSyntax
+		}
+		objects = []part{{start: begin, end: end}}
 	}
 	return objects, strings.TrimSuffix(kind, "List"), nil
 }
