@@ -31,6 +31,8 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.InstanceStopping(object, e.Message)
 	case telemetry.ReasonInstanceTerminating:
 		return telemetry.InstanceTerminating(object, e.Message)
+	case telemetry.ReasonInstanceStateDisputed:
+		return telemetry.InstanceStateDisputed(object, e.Message)
 	case telemetry.ReasonInstanceUnhealthy:
 		return telemetry.InstanceUnhealthy(object, e.Message, e.Warning)
 	case telemetry.ReasonTerminatingOnInterruption:

@@ -95,6 +95,7 @@ const (
 	ReasonReservationInterrupted    = "CapacityReservationInstanceInterrupted"
 	ReasonInstanceStopping          = "InstanceStopping"
 	ReasonInstanceTerminating       = "InstanceTerminating"
+	ReasonInstanceStateDisputed     = "InstanceStateDisputed" // not upstream
 	ReasonInstanceUnhealthy         = "InstanceUnhealthy"
 	ReasonTerminatingOnInterruption = "TerminatingOnInterruption"
 	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
@@ -121,6 +122,12 @@ func InstanceStopping(object client.Object, message string) Event {
 // InstanceTerminating reports that an instance is terminating.
 func InstanceTerminating(object client.Object, message string) Event {
 	return event(object, warning, ReasonInstanceTerminating, message, uid(object))
+}
+
+// InstanceStateDisputed reports that a NodeClaim is kept although a notice says that its instance stops or terminates,
+// because EC2 shows the instance as running.
+func InstanceStateDisputed(object client.Object, message string) Event {
+	return event(object, warning, ReasonInstanceStateDisputed, message, uid(object))
 }
 
 // InstanceUnhealthy reports a problem of an instance, or an event that EC2 has scheduled for it.

@@ -31,7 +31,7 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		May: p.mayReplace, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
+		May: p.mayReplace, Runs: p.launcher.Runs, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
 	})
 }
 
@@ -96,7 +96,12 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 			claim.Annotations = map[string]string{}
 		}
 		claim.Annotations[karpv1.AnnotationTerminationTimestamp] = d.Deadline.UTC().Format(time.RFC3339)
+		// The patch names the UID: a claim that was created under the same name in the meantime has no deadline.
+		base.UID = ""
 		if err := p.opts.Client.Patch(ctx, claim, client.MergeFrom(base)); err != nil {
+			if apierrors.IsConflict(err) {
+				return nil
+			}
 			return client.IgnoreNotFound(err)
 		}
 		log.Info("set the end of a claim's drain", "deadline", d.Deadline)

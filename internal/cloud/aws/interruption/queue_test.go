@@ -1,6 +1,7 @@
 package interruption
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +158,37 @@ func TestStateChange(t *testing.T) {
 			t.Errorf("got.received[InstanceTerminated] is %v, want 4", got.received[InstanceTerminated])
 		}
 	})
+}
+
+// A forged or replayed notice that an instance has stopped or terminated changes nothing while EC2 shows the instance as
+// running. For two minutes the notice is delivered again, because EC2's lists may be older than its notices.
+func TestForgedStateChange(t *testing.T) {
+	for _, state := range []string{"stopping", "stopped", "shutting-down", "terminated"} {
+		t.Run(state, func(t *testing.T) {
+			watching(t, 2, "on-demand", func(w *world) {
+				for _, id := range w.ids {
+					w.Send(fmt.Sprintf(`{"version": "0", "source": "aws.ec2", "detail-type": "EC2 Instance State-change Notification", "time": %q,
+						"detail": {"instance-id": %q, "state": %q}}`, time.Now().UTC().Format(time.RFC3339), id, state))
+				}
+				w.Pass(time.Minute)
+				if got := w.seen(); len(got.replaced) != 0 || w.Queued() != 2 {
+					w.Fatalf("after a minute %v are replaced and %d notices wait, want none and 2", got.replaced, w.Queued())
+				}
+				w.Must(w.Terminate(w.ids[0]))
+				w.Pass(5 * time.Minute)
+				got := w.seen()
+				if len(got.replaced) != 1 || got.replaced[w.ids[0]].IsZero() {
+					t.Errorf("replaced %v, want only %s, which really terminates", got.replaced, w.ids[0])
+				}
+				if got.events[w.ids[1]+" InstanceStateDisputed"] != 1 {
+					t.Errorf("%d events InstanceStateDisputed, want 1: %v", got.events[w.ids[1]+" InstanceStateDisputed"], got.events)
+				}
+				if w.Queued() != 0 {
+					t.Errorf("%d notices wait, want none", w.Queued())
+				}
+			})
+		})
+	}
 }
 
 // A message that cannot be handled is delivered again.

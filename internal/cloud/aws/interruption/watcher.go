@@ -63,6 +63,9 @@ type Options struct {
 	// now. It is called once for all claims of a poll, those that have failed longest first. The result is valid even
 	// beside an error. Nil allows all.
 	May func(ctx context.Context, failing []Decision) (map[string]bool, error)
+	// Runs reports whether EC2 shows an instance as pending or running. It confirms notices that an instance stops or
+	// terminates. Nil confirms all.
+	Runs func(ctx context.Context, instance string) (bool, error)
 	// Ahead returns by how much Clock is ahead of the API server's clock, which deadlines use. Nil means zero.
 	Ahead func() time.Duration
 	// SoldOut marks an offering as unavailable for a while. It may be nil.
@@ -133,9 +136,41 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 		if d.SoldOut != nil {
 			tell(w.opts.SoldOut, *d.SoldOut)
 		}
+		if d, err = w.secondLook(ctx, n, d); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		errs = append(errs, w.act(ctx, d))
 	}
 	return ours, errors.Join(errs...)
+}
+
+// disputed is how long a notice that an instance stops or terminates is delivered again while EC2 shows the instance as
+// running. EC2's lists follow a change within seconds, see
+// https://docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html.
+const disputed = 2 * time.Minute
+
+// secondLook confirms a notice that an instance has stopped or terminated, which may be replayed or forged, by reading
+// the instance. It returns an error, so that the notice is delivered again, if EC2 cannot be read, or shows the instance
+// as running for less than two minutes. After that the claim stays, and the returned decision has an event only. If the
+// instance is gone after all, collection replaces the claim.
+func (w *Watcher) secondLook(ctx context.Context, n Notice, d Decision) (Decision, error) {
+	if n.Kind != InstanceStopped && n.Kind != InstanceTerminated || !d.Replace || w.opts.Runs == nil {
+		return d, nil
+	}
+	runs, err := w.opts.Runs(ctx, d.Instance)
+	switch {
+	case err != nil:
+		return d, fmt.Errorf("confirming that instance %s of nodeclaim %s is %s: %w", d.Instance, d.Claim.Name, n.What, err)
+	case !runs:
+		return d, nil
+	case !n.Sent.IsZero() && w.opts.Clock.Since(n.Sent) < disputed:
+		return d, fmt.Errorf("instance %s of nodeclaim %s is %s by the notice, and runs by EC2's list: waiting until they agree",
+			d.Instance, d.Claim.Name, n.What)
+	}
+	kept := Decision{Claim: d.Claim, Instance: d.Instance, Kind: d.Kind}
+	kept.warn("InstanceStateDisputed", "A notice says that instance %s is %s, but EC2 shows it as running: the NodeClaim is kept", d.Instance, n.What)
+	return kept, nil
 }
 
 // rules returns the current rules.

@@ -85,7 +85,7 @@ func (w *world) ended(err error) {
 }
 
 func (w *world) options() Options {
-	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut, May: w.judge,
+	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut, May: w.judge, Runs: w.runs,
 		SoldOut: func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
 		Observer: Observer{
 			Received:  func(k Kind) { w.locked(func() { w.received[k]++ }) },
@@ -107,6 +107,12 @@ func (w *world) locked(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	do()
+}
+
+// runs implements Options.Runs.
+func (w *world) runs(_ context.Context, instance string) (bool, error) {
+	at := slices.IndexFunc(w.Instances(), func(i awssim.Instance) bool { return i.ID == instance })
+	return at >= 0 && slices.Contains([]string{"pending", "running"}, w.Instances()[at].State), nil
 }
 
 // find implements Options.Claims.

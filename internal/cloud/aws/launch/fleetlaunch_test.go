@@ -100,12 +100,20 @@ func TestMachine(t *testing.T) {
 		case read.Terminating:
 			t.Errorf("read: read.Terminating is true, %+v", read)
 		}
+		runs := func(want bool, when string) {
+			if got, err := l.Runs(ctx, m.ProviderID[strings.LastIndexByte(m.ProviderID, '/')+1:]); err != nil || got != want {
+				t.Errorf("Runs %s: %v, %v, want %v", when, got, err, want)
+			}
+		}
+		runs(true, "after the launch")
 		w.must(l.Terminate(ctx, m.ProviderID))
+		runs(false, "while it terminates")
 		if read, err = l.Machine(ctx, m.ProviderID); err != nil || !read.Terminating {
 			t.Errorf("while it terminates: %+v, %v", read, err)
 		}
 		w.must(l.Terminate(ctx, m.ProviderID))
 		w.pass(time.Minute)
+		runs(false, "after its termination")
 		if err := l.Terminate(ctx, m.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 			t.Errorf("after its termination: %v, want %v", err, cloud.ErrNotFound)
 		}

@@ -46,11 +46,29 @@ func (l *Launcher) Machine(ctx context.Context, providerID string) (*cloud.Machi
 	return machineOf(i), nil
 }
 
+// Runs reports whether EC2 shows an instance as pending or running. It returns ErrNotShown for an instance that was
+// launched recently and is not shown yet, and errors of EC2.
+func (l *Launcher) Runs(ctx context.Context, id string) (bool, error) {
+	i, err := l.instance(ctx, id)
+	if errors.Is(err, cloud.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return i.State.Name == ec2types.InstanceStateNamePending || i.State.Name == ec2types.InstanceStateNameRunning, nil
+}
+
 func (l *Launcher) read(ctx context.Context, providerID string) (*ec2types.Instance, error) {
 	id, err := instanceID(providerID)
 	if err != nil {
 		return nil, err
 	}
+	return l.instance(ctx, id)
+}
+
+// instance reads an instance that has not terminated.
+func (l *Launcher) instance(ctx context.Context, id string) (*ec2types.Instance, error) {
 	q, err := l.queue(ctx, l.lookups, id)
 	if err != nil {
 		return nil, fmt.Errorf("reading instance %s: %w", id, err)
