@@ -14,8 +14,18 @@ import (
 
 // Preempting is the first seed of histories in which kube-scheduler preempts: pods of higher priority and daemons
 // replace others. In these histories daemon pods request more than their template, as if changed by a LimitRange or a
-// webhook; the controller learns that from existing pods. The range ends before Wide; other seeds are unaffected.
+// webhook; the controller learns that from existing pods. The range ends before Wide; other seeds below Combined are
+// unaffected.
 const Preempting = uint64(1) << 32
+
+// Combined is the first seed of wide worlds of which a fifth have preemption too, also those with a LimitRange. In these
+// the LimitRange alone decides what daemon pods request. Seeds from dates (make nightly) are larger.
+const Combined = uint64(1) << 37
+
+// preempting reports whether kube-scheduler preempts in a world.
+func preempting(seed uint64) bool {
+	return seed >= Preempting && seed < Wide || seed >= Combined && seed%5 == 2
+}
 
 // preemption holds the parameters of preemption in a world; nil for none.
 type preemption struct {
@@ -31,7 +41,7 @@ type preemption struct {
 
 // preempts adds preemption to the world. It uses its own random numbers.
 func (s *setting) preempts(seed uint64) {
-	if seed < Preempting || seed >= Wide {
+	if !preempting(seed) {
 		return
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x94ee))
@@ -40,6 +50,9 @@ func (s *setting) preempts(seed uint64) {
 		s.daemons = append(s.daemons, model.DaemonSpec{UID: "daemon", Namespace: "kube-system", Name: "daemon", Tolerations: []model.Toleration{{Exists: true}}})
 	}
 	for i := range s.daemons {
+		if limited(seed) {
+			break
+		}
 		d := &s.daemons[i]
 		d.Requests = []quantity.Amount{{Name: "pods", Value: 1}}
 		s.preemption.real[d.UID] = amounts(100+rng.Int64N(700), gibi/8+rng.Int64N(gibi/2))
@@ -92,7 +105,10 @@ func (w *world) place(p *pod, n *node) {
 		w.api.create(p)
 		return
 	}
-	p.requests, p.priority = w.setting.preemption.real[p.app], w.setting.preemption.priority
+	p.priority = w.setting.preemption.priority
+	if real, known := w.setting.preemption.real[p.app]; known {
+		p.requests = real
+	}
 	if w.api.node(n.name) == nil || w.api.pod(p.name) != nil {
 		return
 	}
