@@ -300,3 +300,35 @@ func TestHostileNames(t *testing.T) {
 		})
 	}
 }
+
+// TestHostileDaemons checks that DaemonSets with very many node affinity terms take little memory.
+func TestHostileDaemons(t *testing.T) {
+	base, file := filepath.Join(t.TempDir(), "base.json"), filepath.Join(t.TempDir(), "daemons.json")
+	var text strings.Builder
+	for i := range 20 {
+		var terms []string
+		for j := range 3000 {
+			expression := `{"key":"%s","operator":"NotIn","values":["x%d-%d"]}`
+			terms = append(terms, `{"matchExpressions":[`+fmt.Sprintf(expression, "node.kubernetes.io/instance-type", i, j)+`,`+
+				fmt.Sprintf(expression, "topology.kubernetes.io/zone", i, j)+`]}`)
+		}
+		fmt.Fprintf(&text, `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"d%d","namespace":"tenant","uid":"d%d"},"spec":{
+"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a"}],
+"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[%s]}}}}}}}
+`, i, i, strings.Join(terms, ","))
+	}
+	for name, content := range map[string]string{base: hostileAWS, file: text.String()} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, baseline := program(t, "simulate", "-f", base)
+	output, peak := program(t, "simulate", "-f", base, "-f", file)
+	t.Logf("%d MiB beyond %d MiB", peak-baseline, baseline)
+	if peak-baseline > 200 {
+		t.Errorf("%d MiB more than without DaemonSets, want at most 200", peak-baseline)
+	}
+	if strings.Contains(output, "UNSCHEDULABLE other/plain") {
+		t.Errorf("the pod is unschedulable:\n%s", output)
+	}
+}

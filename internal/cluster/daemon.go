@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // The pods of a DaemonSet depend on more than its template: on the LimitRanges of its namespace, on its RuntimeClass,
@@ -38,6 +40,22 @@ func (s *Store) applyDaemon(key types.NamespacedName, e *entry) {
 	s.daemons[key] = spec
 	s.builder.UpsertDaemon(spec)
 	s.notify(PoolsChanged)
+}
+
+// recordDaemons records the DaemonSets that a snapshot does not consider.
+func (s *Store) recordDaemons(aside []model.AsideDaemon) {
+	if slices.Equal(aside, s.daemonsAside) {
+		return
+	}
+	key := func(d model.AsideDaemon) objectKey { return objectKey{daemons.String(), d.Namespace + "/" + d.Name} }
+	for _, d := range s.daemonsAside {
+		s.rejected.remove(key(d))
+	}
+	for _, d := range aside {
+		s.rejected.add(RejectedObject{Kind: daemons.String(), Name: key(d).name, UID: types.UID(d.UID), Why: *d.Why})
+	}
+	s.daemonsAside = aside
+	s.notify(RejectedChanged)
 }
 
 // countDaemonPod replaces the old count of a DaemonSet's pod by the new one. A DaemonSet is converted again when one

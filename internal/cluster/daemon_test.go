@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,5 +67,50 @@ spec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}
 	want := []int64{0, 0, 2000, 2100, 3000, 3000, 5000, 3000, 3000, 3000, 3000, 3000, 3000, 2100, 4000, 4000, 100, 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cpu after each step (-want +got):\n%s", diff)
+	}
+}
+
+// TestDaemonAside checks that the store lists a DaemonSet with too many terms while it has them.
+func TestDaemonAside(t *testing.T) {
+	s := newStore(t, Config{})
+	set := func(version string, terms int) *appsv1.DaemonSet {
+		d := object[appsv1.DaemonSet](t, `
+metadata: {name: d, namespace: default, uid: d1}
+spec: {template: {spec: {containers: [{name: a}]}}}
+`)
+		d.ResourceVersion = version
+		required := &corev1.NodeSelector{}
+		for i := range terms {
+			expressions := []corev1.NodeSelectorRequirement{
+				{Key: "a", Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprint(i)}},
+				{Key: "b", Operator: corev1.NodeSelectorOpNotIn, Values: []string{fmt.Sprint(i)}},
+			}
+			required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: expressions})
+		}
+		affinity := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}
+		d.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: affinity}
+		return d
+	}
+	for i, terms := range []int{2, 3000, 3000, 2} {
+		s.Saw(set(fmt.Sprint(i+1), terms))
+		s.Snapshot(start)
+		var names []string
+		for _, o := range s.Rejected() {
+			names = append(names, o.Kind+" "+o.Name)
+		}
+		var want []string
+		if terms > 100 {
+			want = []string{"DaemonSet default/d"}
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("with %d terms (-want +got):\n%s", terms, diff)
+		}
+	}
+	s.Saw(set("5", 3000))
+	s.Snapshot(start)
+	s.Gone(set("6", 3000))
+	s.Snapshot(start)
+	if list := s.Rejected(); len(list) > 0 {
+		t.Errorf("after the deletion: %v", list)
 	}
 }

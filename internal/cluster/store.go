@@ -102,6 +102,8 @@ type Store struct {
 	machines machines
 	pools    map[string]*pool
 	daemons  map[types.NamespacedName]model.DaemonSpec
+	// daemonsAside are the DaemonSets that the last snapshot does not consider.
+	daemonsAside []model.AsideDaemon
 	// daemonPods holds the requests of the pods of DaemonSets.
 	daemonPods    convert.DaemonPods
 	departed      func(model.Departure)
@@ -163,6 +165,7 @@ func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 	s.expireDaemonPods(now)
 	snap := s.builder.Snapshot(now)
 	snap.Arrival = s.options.Arrival
+	s.recordDaemons(snap.DaemonsAside)
 	return snap
 }
 

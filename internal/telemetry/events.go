@@ -251,7 +251,7 @@ func FailedConsistencyCheck(claim *karpv1.NodeClaim, why string) Event {
 	return event(claim, warning, ReasonFailedConsistencyCheck, why, uid(claim), why)
 }
 
-// SetAside reports why a NodeClaim or node is excluded from planning.
+// SetAside reports why a NodeClaim, node or DaemonSet is excluded from planning.
 func SetAside(object client.Object, why string) Event {
 	return event(object, warning, ReasonSetAside, why, uid(object), why)
 }

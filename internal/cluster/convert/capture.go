@@ -33,6 +33,9 @@ func Of(snapshot *model.Snapshot) *Capture {
 	for _, d := range snapshot.Daemons {
 		c.Daemons = append(c.Daemons, *d.DaemonSpec)
 	}
+	for _, d := range snapshot.DaemonsAside {
+		c.Daemons = append(c.Daemons, *d.DaemonSpec)
+	}
 	for _, pdb := range snapshot.PDBs {
 		c.PDBs = append(c.PDBs, *pdb)
 	}

@@ -1,4 +1,4 @@
-// Package rejected reports the claims and nodes that package cluster cannot process.
+// Package rejected reports the claims, nodes and DaemonSets that package cluster cannot process.
 //
 //	cluster.Store: list of rejected objects, channel --> Reporter.Tick --> log lines, events SetAside
 //
@@ -8,6 +8,7 @@ package rejected
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,8 +17,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// Reporter reports the claims and nodes that are set aside because they cannot be processed, once for each change: in
-// the log, and in an event on the object. The provision loop reports pods that are set aside. Set the exported fields
+// Reporter reports the claims, nodes and DaemonSets that are set aside because they cannot be processed, once for each
+// change: in the log, and in an event on the object. The provision loop reports pods that are set aside. Set the exported fields
 // before Start.
 type Reporter struct {
 	List func() []cluster.RejectedObject
@@ -73,6 +74,9 @@ func reference(object cluster.RejectedObject) client.Object {
 		return telemetry.NodeObject(object.Name, string(object.UID))
 	case "NodeClaim":
 		return telemetry.ClaimObject(object.Name, string(object.UID))
+	case "DaemonSet":
+		namespace, name, _ := strings.Cut(object.Name, "/")
+		return telemetry.DaemonObject(namespace, name, string(object.UID))
 	}
 	return nil
 }

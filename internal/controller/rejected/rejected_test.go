@@ -31,6 +31,8 @@ func TestAsideIsNamed(t *testing.T) {
 	changed.Why.Reason = "is odd"
 	node := cluster.RejectedObject{Kind: "Node", Name: "n", UID: "v", Why: model.Rejection{Field: "spec.providerID", Reason: "is another's"}}
 	pod := cluster.RejectedObject{Kind: "Pod", Name: "default/p"}
+	daemons := cluster.RejectedObject{Kind: "DaemonSet", Name: "default/d", UID: "w",
+		Why: model.Rejection{Field: "spec.template.spec.affinity", Reason: "is too much"}}
 	for _, step := range []struct {
 		name   string
 		list   []cluster.RejectedObject
@@ -40,8 +42,11 @@ func TestAsideIsNamed(t *testing.T) {
 		{"two are set aside", []cluster.RejectedObject{node, claim, pod}, []string{
 			"Warning SetAside spec.providerID: is another's", "Warning SetAside spec.requirements[0].operator: is not known",
 		}, 2},
-		{"nothing is new", []cluster.RejectedObject{node, claim, pod}, nil, 0},
-		{"the reason changes", []cluster.RejectedObject{node, changed}, []string{"Warning SetAside spec.requirements[0].operator: is odd"}, 1},
+		{"a DaemonSet too", []cluster.RejectedObject{node, claim, daemons}, []string{
+			"Warning SetAside spec.template.spec.affinity: is too much",
+		}, 1},
+		{"nothing is new", []cluster.RejectedObject{node, claim, pod, daemons}, nil, 0},
+		{"the reason changes", []cluster.RejectedObject{node, changed}, []string{"Warning SetAside spec.requirements[0].operator: is odd"}, 2},
 		{"all are back", nil, nil, 2},
 	} {
 		list, lines = step.list, 0

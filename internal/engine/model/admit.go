@@ -244,14 +244,7 @@ func newSeen() seen { return seen{map[string]map[string]bool{}, map[string]bool{
 // unseen returns the cost of a shape, without the values and keys that admitted shapes mention.
 func (n seen) unseen(s *shapeRecord) cost {
 	costs := cost{terms: s.terms, between: s.between}
-	s.eachRequirement(func(r label.Requirement) {
-		known := n.values[label.Canonical(r.Key)]
-		for _, value := range r.Values {
-			if !known[value] {
-				costs.values++
-			}
-		}
-	})
+	s.eachRequirement(func(r label.Requirement) { costs.values += n.unseenValues(r) })
 	if s.keys > 0 {
 		for _, key := range s.ownKeys() {
 			if !n.keys[key] {
@@ -262,16 +255,29 @@ func (n seen) unseen(s *shapeRecord) cost {
 	return costs
 }
 
+// unseenValues returns how many values of the requirement are new.
+func (n seen) unseenValues(r label.Requirement) int {
+	known, unseen := n.values[label.Canonical(r.Key)], 0
+	for _, value := range r.Values {
+		if !known[value] {
+			unseen++
+		}
+	}
+	return unseen
+}
+
+func (n seen) seeValues(r label.Requirement) {
+	key := label.Canonical(r.Key)
+	if n.values[key] == nil {
+		n.values[key] = map[string]bool{}
+	}
+	for _, value := range r.Values {
+		n.values[key][value] = true
+	}
+}
+
 func (n seen) see(s *shapeRecord) {
-	s.eachRequirement(func(r label.Requirement) {
-		key := label.Canonical(r.Key)
-		if n.values[key] == nil {
-			n.values[key] = map[string]bool{}
-		}
-		for _, value := range r.Values {
-			n.values[key][value] = true
-		}
-	})
+	s.eachRequirement(n.seeValues)
 	if s.keys > 0 {
 		for _, key := range s.ownKeys() {
 			n.keys[key] = true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // choosy returns a pod with terms that no other pod has, of two values each.
@@ -193,6 +194,60 @@ func TestVacatedCrowd(t *testing.T) {
 	s := b.Snapshot(epoch).Without("node-0")
 	if len(s.Rejected) == 0 || len(s.Groups) == 0 {
 		t.Errorf("without the node there are %d rejected pods and %d groups", len(s.Rejected), len(s.Groups))
+	}
+}
+
+// choosyDaemon returns a DaemonSet with the terms of a choosy pod.
+func choosyDaemon(namespace, name string, terms int) model.DaemonSpec {
+	return model.DaemonSpec{UID: namespace + "-" + name, Name: name, Namespace: namespace,
+		Alternatives: choosy(namespace, name, terms).Alternatives, Requests: []quantity.Amount{{Name: "cpu", Value: 1}}}
+}
+
+// TestDaemonsAside checks that DaemonSets with very many terms are set aside, independently of the order, that others are
+// not, and that they are admitted again when the others are gone.
+func TestDaemonsAside(t *testing.T) {
+	var all []model.DaemonSpec
+	for i := range 10 {
+		all = append(all, choosyDaemon("many", fmt.Sprint("d-", i), 600+i), choosyDaemon("more", fmt.Sprint("d-", i), 500),
+			choosyDaemon("plain", fmt.Sprint("d-", i), 2))
+	}
+	all = append(all, choosyDaemon("large", "one", 6000), choosyDaemon("last", "one", 1500))
+	rng := rand.New(rand.NewSource(1))
+	for range 3 {
+		b := forgetting(1)
+		b.UpsertNode(model.NodeSpec{Name: "carries", UID: "carries", Stage: model.Initialized,
+			Labels: map[string]string{"one": "x", "two": "x"}})
+		for _, i := range rng.Perm(len(all)) {
+			b.UpsertDaemon(all[i])
+			b.Snapshot(epoch)
+		}
+		b.UpsertPod(namer("plain", 0, 0))
+		s := b.Snapshot(epoch)
+		count := map[string]int{}
+		for _, d := range s.Daemons {
+			count[d.Namespace]++
+		}
+		if diff := cmp.Diff(map[string]int{"plain": 10, "more": 4, "many": 3}, count); diff != "" {
+			t.Errorf("DaemonSets by namespace (-want +got):\n%s", diff)
+		}
+		if words := s.Space.Words(); words > 200 || len(s.Daemons)+len(s.DaemonsAside) != len(all) {
+			t.Errorf("a row has %d words, %d DaemonSets are admitted and %d are not", words, len(s.Daemons), len(s.DaemonsAside))
+		}
+		if why := s.DaemonsAside[0].Why.Reason; !strings.Contains(why, "DaemonSets of namespace large may have 2048 terms") {
+			t.Errorf("%s: %s", s.DaemonsAside[0].Name, why)
+		}
+		for _, d := range all {
+			if d.Namespace == "more" || d.Namespace == "many" {
+				b.DeleteDaemon(d.UID)
+			}
+		}
+		if s = b.Snapshot(epoch); len(s.DaemonsAside) != 1 || len(s.Daemons) != 11 {
+			t.Errorf("without the others %d DaemonSets are admitted and %d are not", len(s.Daemons), len(s.DaemonsAside))
+		}
+		b.UpsertDaemon(choosyDaemon("large", "one", 2))
+		if s = b.Snapshot(epoch); len(s.DaemonsAside) != 0 || len(s.Daemons) != 12 {
+			t.Errorf("with fewer terms %d DaemonSets are admitted and %d are not", len(s.Daemons), len(s.DaemonsAside))
+		}
 	}
 }
 

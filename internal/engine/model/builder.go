@@ -67,7 +67,9 @@ type Builder struct {
 	rejectedDirty bool
 	poolsDirty    bool
 	daemonsDirty  bool
-	pdbsDirty     bool
+	// daemonsChanged says that DaemonSets may be admitted or set aside.
+	daemonsChanged bool
+	pdbsDirty      bool
 
 	// last is the last returned snapshot; its lists are shared where nothing changed.
 	last      *Snapshot
@@ -116,8 +118,13 @@ type poolRecord struct {
 
 type daemonRecord struct {
 	request
-	spec   *DaemonSpec
-	frozen *Daemon
+	// cost, and the reason for which the DaemonSet is set aside, nil if it is not (admitdaemons.go). mentioned says that
+	// its values are.
+	cost
+	aside     *Rejection
+	mentioned bool
+	spec      *DaemonSpec
+	frozen    *Daemon
 }
 
 // NewBuilder returns an empty builder.
@@ -298,13 +305,13 @@ func (b *Builder) dirtyNodesOf(pool string) {
 // UpsertDaemon adds or replaces the DaemonSet.
 func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 	b.version++
-	b.daemonsDirty = true
-	b.mention(spec.Alternatives...)
+	b.daemonsDirty, b.daemonsChanged = true, true
 	if old := b.daemons[spec.UID]; old != nil {
 		b.dropDaemon(old, &spec)
 	}
 	d := &daemonRecord{spec: &spec, request: newRequest(spec.Requests, nil)}
 	b.uses.ask(1, d.names)
+	d.weigh()
 	b.daemons[spec.UID] = d
 }
 
@@ -312,7 +319,7 @@ func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 func (b *Builder) DeleteDaemon(uid string) {
 	if d := b.daemons[uid]; d != nil {
 		b.version++
-		b.daemonsDirty = true
+		b.daemonsDirty, b.daemonsChanged = true, true
 		b.dropDaemon(d, &DaemonSpec{})
 		delete(b.daemons, uid)
 	}
@@ -324,7 +331,7 @@ func (b *Builder) dropDaemon(d *daemonRecord, spec *DaemonSpec) {
 	same := func(a, b []label.Requirement) bool {
 		return bytes.Equal(appendRequirements(nil, a), appendRequirements(nil, b))
 	}
-	if !slices.EqualFunc(d.spec.Alternatives, spec.Alternatives, same) {
+	if d.mentioned && !slices.EqualFunc(d.spec.Alternatives, spec.Alternatives, same) {
 		b.releaseMentions(d.spec.Alternatives...)
 	}
 }
@@ -333,6 +340,7 @@ func (b *Builder) dropDaemon(d *daemonRecord, spec *DaemonSpec) {
 func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	b.number()
 	b.admit()
+	b.admitDaemons()
 	b.forget()
 	if space := b.mentions.Space(); space != b.space {
 		b.space = space

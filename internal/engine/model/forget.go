@@ -52,7 +52,9 @@ func (b *Builder) forget() {
 		b.offer(p.spec.Requirements)
 	}
 	for _, d := range b.daemons {
-		b.mention(d.spec.Alternatives...)
+		if d.mentioned {
+			b.mention(d.spec.Alternatives...)
+		}
 	}
 	for c := range b.types {
 		b.mentionOffers(c)

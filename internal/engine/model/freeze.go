@@ -276,8 +276,12 @@ func (b *Builder) freezeDaemons(s *Snapshot) {
 	for _, p := range b.pools {
 		p.dirty = true
 	}
-	s.Daemons = make([]*Daemon, 0, len(b.daemons))
+	s.Daemons, s.DaemonsAside = make([]*Daemon, 0, len(b.daemons)), nil
 	for _, d := range b.daemons {
+		if d.aside != nil {
+			s.DaemonsAside = append(s.DaemonsAside, AsideDaemon{d.spec, d.aside})
+			continue
+		}
 		if d.frozen == nil {
 			rows, _ := encodeAlternatives(b.space, d.spec.Alternatives)
 			requests, _ := b.sized(&d.request)
@@ -285,14 +289,17 @@ func (b *Builder) freezeDaemons(s *Snapshot) {
 		}
 		s.Daemons = append(s.Daemons, d.frozen)
 	}
-	slices.SortFunc(s.Daemons, func(a, b *Daemon) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
-	})
+	slices.SortFunc(s.Daemons, func(a, b *Daemon) int { return compareDaemons(a.DaemonSpec, b.DaemonSpec) })
+	slices.SortFunc(s.DaemonsAside, func(a, b AsideDaemon) int { return compareDaemons(a.DaemonSpec, b.DaemonSpec) })
 	for name, n := range b.nodes {
 		if n.spec.Stage != Initialized {
 			b.dirtyNodes[name] = true
 		}
 	}
+}
+
+func compareDaemons(a, b *DaemonSpec) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 
 // capacity returns the vector of a node's or type's amounts. Volumes without a limit are unlimited.

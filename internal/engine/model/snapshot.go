@@ -30,6 +30,8 @@ type Snapshot struct {
 	// Rejected holds pending pods that must not be placed because of a problem of their own, by namespace and name.
 	Rejected []*Pod
 	Daemons  []*Daemon
+	// DaemonsAside are DaemonSets that are not considered, by namespace and name.
+	DaemonsAside []AsideDaemon
 	// PDBs by namespace, then name.
 	PDBs []*PDBSpec
 	// Marks define which pods are counted in topology domains, by number.
