@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -23,6 +24,30 @@ func BenchmarkApart(b *testing.B) {
 				b.ReportMetric(float64(placement.Schedule(w.snapshot(nil), placement.Options{}).Work), "questions")
 			}
 		})
+	}
+}
+
+// TestApartGrowth checks that the evaluations of a plan of n such pods grow no faster than n^2, and its allocations
+// likewise: an absolute time would depend on the machine.
+func TestApartGrowth(t *testing.T) {
+	cost := func(pods int) (work int, allocated uint64) {
+		w := mutuallyApart(pods)
+		snap := w.snapshot(nil)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		work = placement.Schedule(snap, placement.Options{}).Work
+		runtime.ReadMemStats(&after)
+		return work, after.TotalAlloc - before.TotalAlloc
+	}
+	small, large := 200, 800
+	smallWork, smallAllocated := cost(small)
+	largeWork, largeAllocated := cost(large)
+	square := (large / small) * (large / small)
+	if largeWork > square*smallWork {
+		t.Errorf("%d pods take %d evaluations and %d take %d, want at most %d times as many", small, smallWork, large, largeWork, square)
+	}
+	if largeAllocated > uint64(square)*smallAllocated {
+		t.Errorf("%d pods allocate %d bytes and %d allocate %d, want at most %d times as many", small, smallAllocated, large, largeAllocated, square)
 	}
 }
 
