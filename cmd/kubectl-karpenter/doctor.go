@@ -55,14 +55,14 @@ type awsSettings struct {
 }
 
 func (a *awsSettings) addFlags(f *pflag.FlagSet) {
-	const same = ", as the controller has it"
-	f.StringVar(&a.cluster, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it AWS is not examined")
+	const same = "; the same as for the controller"
+	f.StringVar(&a.cluster, "cluster-name", "", "aws: name of the EKS cluster"+same+"; without it, AWS is not examined")
 	f.StringVar(&a.Endpoint, "cluster-endpoint", "", "aws: URL of the API server, as given to nodes"+same)
 	f.StringVar(&a.CABundle, "cluster-ca-bundle", "", "aws: certificates of the API server, as given to nodes"+same)
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
 	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
 	f.BoolVar(&a.FromEKS, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
-	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try whether node classes could be launched"+same)
+	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: skip dry runs of launches with the node classes"+same)
 }
 
 // newDoctorCommand returns the verb that diagnoses an installation.
@@ -74,15 +74,15 @@ func doctorCommandAt(now func() time.Time) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find problems of an installation, and how to fix them",
-		Long: `Examines a live installation, and changes nothing: permissions, CRDs, pools and node classes, the leader, the clocks,
-claims that are stuck, finalizers that are not removed, PodDisruptionBudgets that block drains, and webhooks that
-would refuse what the controller writes; and, with --cluster-name, AWS: permissions, queue, subnets, security groups,
-images, roles, tags. Prints what is wrong and how to fix it.
+		Long: `Examines a live installation, and changes nothing: permissions, CRDs, NodePools and node classes, the leader, the
+clocks, stuck NodeClaims, finalizers that are not removed, PodDisruptionBudgets that block drains, and webhooks that
+would reject writes of the controller. With --cluster-name, it also examines AWS: permissions, queue, subnets, security
+groups, images, roles, tags. Prints each problem and its fix.
 
 By default, the permissions of the current user are examined; --service-account examines those of the controller. Flags
-that repeat a setting of the controller can be given by its environment variables, such as CLUSTER_NAME, too.
+that repeat a setting of the controller can also be set by its environment variables, such as CLUSTER_NAME.
 
-The exit code is 1 when something was found.`,
+The exit code is 1 if a problem is found.`,
 		Example: "  kubectl karpenter doctor --cloud-provider=kwok\n  kubectl karpenter doctor --service-account karpenter/karpenter\n  kubectl karpenter doctor --service-account karpenter/karpenter -o json",
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -95,17 +95,17 @@ The exit code is 1 when something was found.`,
 
 func (c *consultation) addFlags(flags *pflag.FlagSet) {
 	addConnectionFlags(flags, &c.live)
-	addNamespaceFlag(flags, &c.live, "namespace that the controller is installed in (default: wherever it is found)")
+	addNamespaceFlag(flags, &c.live, "namespace of the controller (default: any)")
 	flags.StringVarP(&c.output, "output", "o", formatText, orList(documents))
 	flags.StringVar(&c.account, "service-account", "",
-		"the controller's, as NAMESPACE/NAME: examine its permissions (default: those of the current user)")
-	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a claim may take to become a node, and to be deleted")
+		"the service account of the controller, as NAMESPACE/NAME, whose permissions are examined (default: the current user)")
+	flags.DurationVar(&c.patience, "patience", 15*time.Minute, "how long a NodeClaim may take to become a node, and to be deleted")
 	c.fromVariables = pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.fromVariables.StringVar(&c.provider, "cloud-provider", "",
-		"that of the controller: aws or kwok (default: that of the controller's Deployment, else of the pools' node classes)")
-	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "as the controller has it")
-	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "as the controller has it")
-	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "as the controller has it (default: wherever the Lease is)")
+		"the provider of the controller: aws or kwok (default: from the Deployment of the controller, or from the node classes of NodePools)")
+	c.fromVariables.BoolVar(&c.noElection, "disable-leader-election", false, "the same as for the controller")
+	c.fromVariables.StringVar(&c.leaseName, "leader-election-name", "karpenter-leader-election", "the same as for the controller")
+	c.fromVariables.StringVar(&c.leaseSpace, "leader-election-namespace", "", "the same as for the controller (default: the namespace of the Lease)")
 	c.aws.addFlags(c.fromVariables)
 	flags.AddFlagSet(c.fromVariables)
 }
@@ -205,11 +205,11 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 		return nil, "" // simulated nodes have no cloud
 	}
 	if c.aws.cluster == "" {
-		return nil, "did not look into AWS: give --cluster-name" + named(facts) + ", and credentials as the controller has them"
+		return nil, "AWS is not examined; set --cluster-name" + named(facts) + ", and provide the credentials of the controller"
 	}
 	cannot := func(err error) ([]cloud.Finding, string) {
-		return []cloud.Finding{{Code: doctor.CannotLook, Object: "aws", Problem: "cannot be looked at: " + offline.OneLine(err),
-			Fix: "give the doctor what the controller has: its environment (AWS_REGION among it) and credentials"}}, ""
+		return []cloud.Finding{{Code: doctor.CannotLook, Object: "aws", Problem: "cannot be read: " + offline.OneLine(err),
+			Fix: "run the doctor with the environment of the controller, such as AWS_REGION, and its credentials"}}, ""
 	}
 	cfg, err := aws.Config(ctx, "karpenter.sh-"+programVersion())
 	if err != nil {
@@ -227,11 +227,11 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 	if err != nil {
 		return cannot(err)
 	}
-	looked := "looked into AWS too: cluster " + c.aws.cluster + " in " + cfg.Region
+	examined := "AWS is examined, too: cluster " + c.aws.cluster + " in " + cfg.Region
 	if c.aws.queue == "" {
-		return provider.Examine(ctx), looked + "; no interruption queue (--interruption-queue)"
+		return provider.Examine(ctx), examined + "; no interruption queue (--interruption-queue)"
 	}
-	return provider.Examine(ctx), looked + ", queue " + c.aws.queue
+	return provider.Examine(ctx), examined + ", queue " + c.aws.queue
 }
 
 // named returns the cluster's name in the settings of a Deployment of the controller, as the value of a flag.

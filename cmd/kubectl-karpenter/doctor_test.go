@@ -280,12 +280,12 @@ func (c *clinic) electionIllnesses() []illness {
 	return []illness{
 		{codes: "PermissionMissing", about: "pods/eviction", arguments: account, fall: func() func() { return c.role("create pods/eviction") }},
 		{codes: "ClockSkew", about: "differ by 1h0m", fall: none, now: func() time.Time { return time.Now().Add(time.Hour) }},
-		{codes: "CannotLook LeaderMissing", about: "there is no Lease", fall: none, arguments: []string{"--leader-election-name=another"}},
+		{codes: "CannotLook LeaderMissing", about: "no Lease exists", fall: none, arguments: []string{"--leader-election-name=another"}},
 		{codes: "LeaderMissing", about: "no controller holds", fall: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = new("") })},
 		{codes: "LeaderSilent", about: "karpenter-0 holds the Lease and has not renewed it", fall: lease(func(l *coordinationv1.LeaseSpec) {
 			l.LeaseDurationSeconds, l.RenewTime = new(int32(15)), new(metav1.NewMicroTime(time.Now().Add(-time.Hour)))
 		})},
-		{codes: "CannotLook ElectionNotExclusive", about: "2 Leases of that name are held",
+		{codes: "CannotLook ElectionNotExclusive", about: "2 Leases of the leader election are held",
 			fall: func() func() { return c.create(c.lease("default")) }},
 	}
 }
@@ -295,17 +295,17 @@ func (c *clinic) claimIllnesses() []illness {
 	hasty := []string{"--patience=0s"}
 	return []illness{
 		{codes: "ClaimNotLaunched", about: "nodeclaim/slow", arguments: hasty, fall: func() func() { return c.claim("slow", false) }},
-		{codes: "ClaimNotRegistered", about: "did not join", arguments: hasty,
+		{codes: "ClaimNotRegistered", about: "has not joined the cluster", arguments: hasty,
 			fall: func() func() { return c.claim("slow", false, karpv1.ConditionLaunched) }},
 		{codes: "ClaimNotInitialized", about: "startup taint", arguments: hasty, fall: func() func() {
 			return c.claim("slow", false, karpv1.ConditionLaunched, karpv1.ConditionRegistered)
 		}},
-		{codes: "ClaimNotTerminated", about: "still there", arguments: hasty,
+		{codes: "ClaimNotTerminated", about: "still exists", arguments: hasty,
 			fall: func() func() { return c.claim("slow", true, karpv1.ConditionLaunched) }},
 		{codes: "FinalizerOrphaned", about: "node/left", fall: func() func() {
 			return c.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", Finalizers: []string{karpv1.FinalizerTermination}}})
 		}},
-		{codes: "ClaimMismatched", about: "its node edited-node is machine kwok://its-own",
+		{codes: "ClaimMismatched", about: "its node edited-node has the instance kwok://its-own",
 			fall: func() func() { return c.edited("kwok://its-own") }},
 		{codes: "OlderNotReleased", about: "kubectl patch provisioner left", arguments: hasty, fall: c.heldProvisioner},
 		{codes: "OlderNotReady", about: "kubectl delete provisioner taken", fall: c.takenName},
@@ -320,7 +320,7 @@ func (c *clinic) definitionIllnesses() []illness {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "nodeclaims.karpenter.sh"}}
 	}
 	return []illness{
-		{codes: "WebhookBroken", about: "gone/webhook is not there", fall: func() func() {
+		{codes: "WebhookBroken", about: "gone/webhook does not exist", fall: func() func() {
 			return c.create(&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "left-behind"},
 				Webhooks: []admissionv1.ValidatingWebhook{{
 					Name: "validation.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
@@ -335,19 +335,19 @@ func (c *clinic) definitionIllnesses() []illness {
 			of := func() *apiextensionsv1.JSONSchemaProps { return d.Spec.Versions[0].Schema.OpenAPIV3Schema }
 			return c.edit(d, func() { before, of().Description = of().Description, "another" }, func() { of().Description = before })
 		}},
-		{codes: "ConversionBroken", about: "no webhook that converts", fall: func() func() {
+		{codes: "ConversionBroken", about: "no conversion webhook", fall: func() func() {
 			d := definition()
 			var before *apiextensionsv1.CustomResourceConversion
 			return c.edit(d, func() {
 				before, d.Spec.Conversion = d.Spec.Conversion, &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 			}, func() { d.Spec.Conversion = before })
 		}},
-		{codes: "ConversionBroken", about: "no controller has said that it converts", fall: func() func() {
+		{codes: "ConversionBroken", about: "no controller has registered its conversion webhook", fall: func() func() {
 			d := definition()
 			service := func() *apiextensionsv1.ServiceReference { return d.Spec.Conversion.Webhook.ClientConfig.Service }
 			return c.edit(d, func() { service().Name = "karpenter" }, func() { service().Name = webhook.SwitchedOff })
 		}},
-		{codes: "ConversionBroken", about: "older versions are refused on purpose", fall: func() func() {
+		{codes: "ConversionBroken", about: "requests in older versions fail intentionally", fall: func() func() {
 			d := definition()
 			var before *apiextensionsv1.CustomResourceConversion
 			return c.edit(d, func() {

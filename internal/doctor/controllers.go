@@ -84,7 +84,7 @@ func (s *Source) controllers(ctx context.Context, f *Facts) {
 	for {
 		if err := s.Client.List(ctx, &deployments, append(options, client.Continue(deployments.Continue))...); err != nil {
 			if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
-				f.Notes = append(f.Notes, "did not look at the controller's Deployment: "+err.Error())
+				f.Notes = append(f.Notes, "the Deployments of the controller are not examined: "+err.Error())
 				f.Hidden = true
 			}
 			return
@@ -147,7 +147,7 @@ func (s *Source) waiting(ctx context.Context, c *Controller, d *appsv1.Deploymen
 	}
 	var pods corev1.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(pageSize)); err != nil {
-		c.Waiting = append(c.Waiting, "its pods cannot be listed: "+err.Error())
+		c.Waiting = append(c.Waiting, "the pods cannot be listed: "+err.Error())
 		return
 	}
 	for i := range pods.Items {
@@ -164,10 +164,10 @@ func (s *Source) waiting(ctx context.Context, c *Controller, d *appsv1.Deploymen
 func noPods(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return "it has no pods: " + c.Message
+			return "the Deployment has no pods: " + c.Message
 		}
 	}
-	return "it has no pods"
+	return "the Deployment has no pods"
 }
 
 // waitsFor returns why a pod is not ready, or "" if it is.
@@ -176,7 +176,7 @@ func waitsFor(pod *corev1.Pod) string {
 		if w := status.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
 			text := strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
 			if last := status.LastTerminationState.Terminated; last != nil {
-				text += fmt.Sprintf("; it ended with exit code %d (%s)", last.ExitCode, last.Reason)
+				text += fmt.Sprintf("; the container ended with exit code %d (%s)", last.ExitCode, last.Reason)
 				if last.Message != "" {
 					text += ": " + last.Message
 				}
@@ -197,7 +197,7 @@ func waitsFor(pod *corev1.Pod) string {
 	case ready:
 		return ""
 	case pod.Status.Phase == corev1.PodPending:
-		return "it has not started yet"
+		return "the pod has not started"
 	}
-	return "it runs and is not ready: its log says why"
+	return "the pod runs, but is not ready; see its log"
 }

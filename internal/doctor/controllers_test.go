@@ -249,7 +249,7 @@ func TestReviewByDeployment(t *testing.T) {
 		{"kwok/karpenter", "", false, ""}, // permissions of the other provider's controller are not checked with it
 		{"aws/karpenter", "", false, ""},
 		{"other/karpenter", "", true, ""}, // no Deployment runs with that account: both are checked
-		{"kwok/karpenter", "Deployment", false, "did not look at the controller's Deployment"},
+		{"kwok/karpenter", "Deployment", false, "the Deployments of the controller are not examined"},
 	} {
 		r := report(t, &Source{Account: c.account}, c.hidden, append(leases, kwok, aws)...)
 		denied := slices.ContainsFunc(r.Findings, func(f Finding) bool {
@@ -271,7 +271,7 @@ func TestDeniedKinds(t *testing.T) {
 		}
 	}
 	want := []Finding{{Finding: cloud.Finding{Code: CannotLook, Object: "CustomResourceDefinition,Node,the Lease karpenter-leader-election",
-		Problem: `cannot be looked at: user "ann" may not list these in the whole cluster; checks that depend on them were left out`, Fix: viewer.Grant("ann")}}}
+		Problem: `cannot be read: user "ann" may not list these kinds in the whole cluster; checks that depend on them are skipped`, Fix: viewer.Grant("ann")}}}
 	if diff := cmp.Diff(want, denied); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -324,9 +324,9 @@ func TestControllerWaits(t *testing.T) {
 	}{
 		{waiting("ImagePullBackOff", "no such image"), "pod karpenter-0: ImagePullBackOff: no such image",
 			"kubectl -n karpenter describe pod karpenter-0"},
-		{crashed, "it ended with exit code 2 (Error): karpenter: CLUSTER_NAME is missing", "kubectl -n karpenter logs karpenter-0 --previous"},
-		{waiting("ContainerCreating", ""), "pod karpenter-0: it has not started yet", "kubectl -n karpenter describe pod karpenter-0"},
-		{corev1.PodStatus{Phase: corev1.PodRunning}, "pod karpenter-0: it runs and is not ready", "logs karpenter-0"},
+		{crashed, "the container ended with exit code 2 (Error): karpenter: CLUSTER_NAME is missing", "kubectl -n karpenter logs karpenter-0 --previous"},
+		{waiting("ContainerCreating", ""), "pod karpenter-0: the pod has not started", "kubectl -n karpenter describe pod karpenter-0"},
+		{corev1.PodStatus{Phase: corev1.PodRunning}, "pod karpenter-0: the pod runs, but is not ready", "logs karpenter-0"},
 	} {
 		r := report(t, &Source{}, "", d, podOf(d, c.status), leaseOf("karpenter", "", 0))
 		switch f := r.Findings[0]; {

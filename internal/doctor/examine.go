@@ -78,15 +78,15 @@ func unread(f *Facts, _ Options) []cloud.Finding {
 			by, kinds = user, append(kinds, strings.TrimPrefix(u.What, kindsUnread))
 			continue
 		}
-		fix := "run the doctor as a user who may read that: a cluster administrator, or the controller's service account for its own objects"
+		fix := "run the doctor as a user with this permission: a cluster administrator, or the service account of the controller for its own objects"
 		if errors.Is(u.Why, errNowhere) {
-			fix = "name it by --service-account or --leader-election-namespace"
+			fix = "set --service-account or --leader-election-namespace"
 		}
-		list = append(list, found(CannotLook, u.What, "cannot be looked at: "+u.Why.Error(), fix))
+		list = append(list, found(CannotLook, u.What, "cannot be read: "+u.Why.Error(), fix))
 	}
 	if len(kinds) > 0 {
 		list = append(list, found(CannotLook, strings.Join(kinds, ","),
-			"cannot be looked at: "+viewer.Subject(by)+" may not list these in the whole cluster; checks that depend on them were left out", viewer.Grant(by)))
+			"cannot be read: "+viewer.Subject(by)+" may not list these kinds in the whole cluster; checks that depend on them are skipped", viewer.Grant(by)))
 	}
 	return list
 }
@@ -130,6 +130,6 @@ func clock(f *Facts, o Options) []cloud.Finding {
 	if skew.Abs() <= o.Skew {
 		return nil
 	}
-	return []cloud.Finding{found(ClockSkew, "clock", fmt.Sprintf("the clock here and that of the API server differ by %s", skew.Round(time.Second)),
-		"synchronize the clocks of this machine and of the control plane (chrony, NTP): leases, budgets and expiry go by them")}
+	return []cloud.Finding{found(ClockSkew, "clock", fmt.Sprintf("the local clock and the clock of the API server differ by %s", skew.Round(time.Second)),
+		"synchronize the clocks of this machine and of the control plane (chrony, NTP); leases, budgets and expiry depend on them")}
 }

@@ -26,12 +26,12 @@ func definitions(f *Facts, _ Options) []cloud.Finding {
 		at := slices.IndexFunc(f.Installed, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == want.Name })
 		if at < 0 {
 			if !f.couldNot("CustomResourceDefinition") {
-				list = append(list, found(DefinitionMissing, object, "the API server does not serve "+want.Spec.Names.Kind, "install the chart karpenter-crd, or kubectl apply --server-side -f api/crds/"))
+				list = append(list, found(DefinitionMissing, object, "the API server does not serve "+want.Spec.Names.Kind, "install the chart karpenter-crd, or run kubectl apply --server-side -f api/crds/"))
 			}
 			continue
 		}
 		if differs := difference(want, &f.Installed[at]); differs != "" {
-			list = append(list, found(DefinitionDiffers, object, "it is not that of this version: "+differs, "upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"))
+			list = append(list, found(DefinitionDiffers, object, "the CRD differs from that of this version: "+differs, "upgrade the chart karpenter-crd to the version of the controller, or run kubectl apply --server-side -f api/crds/ of that version"))
 		}
 	}
 	return list
@@ -45,7 +45,7 @@ func (f *Facts) couldNot(read string) bool {
 // Additional versions are not a difference.
 func difference(want, have *apiextensionsv1.CustomResourceDefinition) string {
 	if want.Spec.Scope != have.Spec.Scope {
-		return fmt.Sprintf("its scope is %s, want %s", have.Spec.Scope, want.Spec.Scope)
+		return fmt.Sprintf("the scope is %s, want %s", have.Spec.Scope, want.Spec.Scope)
 	}
 	for i := range want.Spec.Versions {
 		version := &want.Spec.Versions[i]
@@ -56,11 +56,11 @@ func difference(want, have *apiextensionsv1.CustomResourceDefinition) string {
 		case !have.Spec.Versions[at].Served:
 			return fmt.Sprintf("version %s is not served", version.Name)
 		case version.Storage && !have.Spec.Versions[at].Storage:
-			return fmt.Sprintf("version %s is not the one that is stored", version.Name)
+			return fmt.Sprintf("version %s is not the storage version", version.Name)
 		case !reflect.DeepEqual(plainly(version.Schema), plainly(have.Spec.Versions[at].Schema)):
-			return fmt.Sprintf("the schema of version %s is another one", version.Name)
+			return fmt.Sprintf("the schema of version %s differs", version.Name)
 		case !reflect.DeepEqual(plainly(version.Subresources), plainly(have.Spec.Versions[at].Subresources)):
-			return fmt.Sprintf("the subresources of version %s are others", version.Name)
+			return fmt.Sprintf("the subresources of version %s differ", version.Name)
 		}
 	}
 	return ""
@@ -104,8 +104,8 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 	c := d.Spec.Conversion
 	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil || c.Webhook.ClientConfig == nil {
 		if several {
-			return "it has several versions and no webhook that converts objects: they lose what is elsewhere in the other version",
-				"upgrade the chart karpenter-crd to the controller's version, or kubectl apply --server-side -f api/crds/ of that version"
+			return "the CRD has several versions and no conversion webhook; objects lose fields that have another path in the other version",
+				"upgrade the chart karpenter-crd to the version of the controller, or run kubectl apply --server-side -f api/crds/ of that version"
 		}
 		return "", ""
 	}
@@ -115,31 +115,33 @@ func (f *Facts) conversion(d *apiextensionsv1.CustomResourceDefinition, several 
 		if at.Service != nil && at.Service.Name == switchedOff {
 			return "", "" // intended
 		}
-		return "clients of older versions are refused: it is as it was installed, and no controller has said that it converts",
-			"run the controller with --karpenter-service=NAME, the Service that leads to it (the chart does; operations.md); with --webhook-port=0 they are refused on purpose"
+		return "requests in older versions fail, because no controller has registered its conversion webhook since the CRD was installed",
+			"run the controller with --karpenter-service=NAME, the name of its Service (the chart sets it; operations.md); " +
+				"with --webhook-port=0, requests in older versions fail intentionally"
 	}
 	why := ""
 	if at.Service != nil {
 		why = f.unreachable(at.Service.Namespace, at.Service.Name)
 	}
 	if why == "" && several && !trusted(at.CABundle, f.Now) {
-		why = "no certificate of its authority is valid now"
+		why = "no certificate of its authority is valid"
 	}
 	if answer := f.Unanswered[d.Name]; why == "" && answer != "" {
-		why = "the API server says: " + answer
+		why = "the API server reports: " + answer
 	}
 	switch {
 	case why == "":
 		return "", ""
 	case !several:
-		return "objects are converted by a webhook, and " + why,
-			"this version converts nothing: kubectl patch customresourcedefinition " + d.Name + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
+		return "the CRD has a conversion webhook, and " + why,
+			"this version needs no conversion; remove the webhook: kubectl patch customresourcedefinition " + d.Name + ` --type=merge -p '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'`
 	case stored:
-		return "objects of an older version are stored, no client can read them without the webhook that converts them, and " + why,
-			"run the controller with its webhook (chart: conversion.enabled=true), which rewrites them; its log says what keeps it from that"
+		return "objects are stored in an older version and cannot be read without the conversion webhook, and " + why,
+			"run the controller with its webhook (chart: conversion.enabled=true), which rewrites the objects; if it does not, see its log"
 	}
-	return "objects of older versions are converted by a webhook, and " + why,
-		"see that a controller runs with --karpenter-service=NAME, the Service that leads to it (the chart does), and its log; with --webhook-port=0 (chart: conversion.enabled=false) older versions are refused on purpose"
+	return "the CRD has a conversion webhook for objects of older versions, and " + why,
+		"verify that a controller runs with --karpenter-service=NAME, the name of its Service (the chart sets it), and see its log; " +
+			"with --webhook-port=0 (chart: conversion.enabled=false), requests in older versions fail intentionally"
 }
 
 // trusted reports whether a bundle of certificates contains a valid one.
@@ -160,7 +162,7 @@ func (f *Facts) unreachable(namespace, name string) string {
 	}
 	at := slices.IndexFunc(f.Services, func(s corev1.Service) bool { return s.Namespace == namespace && s.Name == name })
 	if at < 0 {
-		return fmt.Sprintf("the Service %s/%s is not there", namespace, name)
+		return fmt.Sprintf("the Service %s/%s does not exist", namespace, name)
 	}
 	if f.Services[at].Spec.Type == corev1.ServiceTypeExternalName {
 		return "" // outside of the cluster, where readiness is unknown
@@ -212,8 +214,8 @@ func webhooks(f *Facts, _ Options) []cloud.Finding {
 		if written == "" || why == "" {
 			continue
 		}
-		list = append(list, found(WebhookBroken, w.configuration, fmt.Sprintf("webhook %s is asked about %s and refuses everything, because %s", w.name, written, why),
-			"repair what serves the webhook, or delete "+w.configuration+" if it is not needed (older versions of Karpenter left such configurations)"))
+		list = append(list, found(WebhookBroken, w.configuration, fmt.Sprintf("the admission webhook %s applies to %s and rejects all requests, because %s", w.name, written, why),
+			"repair the server of the webhook, or delete "+w.configuration+" if it is not needed (older versions of Karpenter leave such configurations behind)"))
 	}
 	return list
 }

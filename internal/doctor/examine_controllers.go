@@ -25,7 +25,7 @@ func controllers(f *Facts, _ Options) []cloud.Finding {
 		fix := kubectl + " describe deployment " + c.Name
 		switch {
 		case c.Wanted == 0:
-			problem, fix = "it is scaled to 0: no controller runs", kubectl+" scale deployment "+c.Name+" --replicas=1"
+			problem, fix = "the Deployment is scaled to 0, so no controller runs", kubectl+" scale deployment "+c.Name+" --replicas=1"
 		case len(c.Waiting) > 0:
 			problem += ": " + few(c.Waiting)
 			if name, _, found := strings.Cut(strings.TrimPrefix(c.Waiting[0], "pod "), ":"); found && strings.HasPrefix(c.Waiting[0], "pod ") {
@@ -35,7 +35,7 @@ func controllers(f *Facts, _ Options) []cloud.Finding {
 				}
 			}
 			if strings.Contains(c.Waiting[0], "Unschedulable") {
-				fix = "give it a node that Karpenter does not launch (a managed node group, Fargate), or change the pod's nodeSelector, affinity or requests; " + kubectl + " describe deployment " + c.Name
+				fix = "add a node that Karpenter does not launch (a managed node group, Fargate), or change nodeSelector, affinity or requests of the pod; " + kubectl + " describe deployment " + c.Name
 			}
 		}
 		list = append(list, found(ControllerNotReady, c.object(), problem, fix))
@@ -87,8 +87,8 @@ func leader(f *Facts, _ Options) []cloud.Finding {
 	}
 	held := f.tenures()
 	if len(held) == 0 {
-		return []cloud.Finding{found(LeaderMissing, "lease", "there is no Lease: no controller has ever led in this cluster, or it elects under another name or in another namespace",
-			f.start("")+"; give --leader-election-name and --leader-election-namespace if they were changed")}
+		return []cloud.Finding{found(LeaderMissing, "lease", "no Lease exists: no controller has ever led in this cluster, or the leader election has another name or namespace",
+			f.start("")+"; set --leader-election-name and --leader-election-namespace if the controller has other values")}
 	}
 	var alive []tenure
 	for _, t := range held {
@@ -103,14 +103,15 @@ func leader(f *Facts, _ Options) []cloud.Finding {
 		for _, t := range alive {
 			names = append(names, t.name()+" by "+t.holder)
 		}
-		return []cloud.Finding{found(ElectionNotExclusive, alive[1].object(), fmt.Sprintf("%d Leases of that name are held, so that as many controllers lead at the same time: %s", len(alive), strings.Join(names, ", ")),
-			"keep one installation, and delete the Lease of the other; or name one namespace for both by --leader-election-namespace. Controllers of different cloud providers may run side by side")}
+		return []cloud.Finding{found(ElectionNotExclusive, alive[1].object(), fmt.Sprintf("%d Leases of the leader election are held, so as many controllers lead at the same time: %s", len(alive), strings.Join(names, ", ")),
+			"remove one installation and its Lease, or set the same --leader-election-namespace for both; "+
+				"controllers of different cloud providers may run at the same time")}
 	case len(alive) > 0 && !f.justStopped(&first):
 		return nil
 	case first.holder == "":
-		return []cloud.Finding{found(LeaderMissing, first.object(), "no controller holds the Lease, so that none is running", f.start(first.lease.Namespace))}
+		return []cloud.Finding{found(LeaderMissing, first.object(), "no controller holds the Lease, so no controller is active", f.start(first.lease.Namespace))}
 	}
-	return []cloud.Finding{found(LeaderSilent, first.object(), fmt.Sprintf("%s holds the Lease and has not renewed it for %s; it is good for %s", first.holder, first.silent.Round(time.Second), first.lasts), f.start(first.lease.Namespace))}
+	return []cloud.Finding{found(LeaderSilent, first.object(), fmt.Sprintf("%s holds the Lease and has not renewed it for %s; its duration is %s", first.holder, first.silent.Round(time.Second), first.lasts), f.start(first.lease.Namespace))}
 }
 
 // justStopped reports whether the leader has probably stopped although its Lease is still valid: it has missed
@@ -149,11 +150,12 @@ func (f *Facts) start(namespace string) string {
 	}
 	switch {
 	case len(looks) > 0:
-		return "look at the controller's Deployment and its log: " + strings.Join(looks, "; ")
+		return "examine the Deployment of the controller and its log: " + strings.Join(looks, "; ")
 	case f.Hidden:
-		return "look at the controller's Deployment and its log: kubectl get deployment -A -l app.kubernetes.io/name=karpenter"
+		return "examine the Deployment of the controller and its log: kubectl get deployment -A -l app.kubernetes.io/name=karpenter"
 	}
-	return "start the controller: no Deployment in this cluster runs it. Install the chart karpenter, or, where it runs as a process, look at that and at its log"
+	return "start the controller, because no Deployment in this cluster runs it: install the chart karpenter; " +
+		"if the controller runs as a process, examine the process and its log"
 }
 
 // byController reports whether the controller converts the objects of a definition.

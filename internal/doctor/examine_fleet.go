@@ -42,26 +42,27 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 		object := "nodepool/" + pool.Name
 		conditions := conditionsOf(pool.Status.Conditions)
 		if c := untrue(conditions, karpv1.ConditionNodeClassReady); c != nil && c.Reason == karpv1.ReasonOtherProvider && pool.DeletionTimestamp == nil {
-			list = append(list, found(OtherProvider, object, "nothing is launched from it: "+c.Message,
-				"run a controller of the pool's provider (--cloud-provider), beside the other with a Lease of its own (--leader-election-namespace); or kubectl delete nodepool "+pool.Name))
+			list = append(list, found(OtherProvider, object, "the NodePool launches no nodes: "+c.Message,
+				"also run a controller of the provider of the NodePool (--cloud-provider), with its own Lease (--leader-election-namespace); "+
+					"or run kubectl delete nodepool "+pool.Name))
 			continue
 		}
 		if !f.owns(ref) || pool.DeletionTimestamp != nil {
 			continue
 		}
 		if f.class(ref) == nil && !f.couldNot(ref.Kind) {
-			fix := fmt.Sprintf("create the %s, or name another in spec.template.spec.nodeClassRef: kubectl edit nodepool %s", ref.Kind, pool.Name)
+			fix := fmt.Sprintf("create the %s, or set another one in spec.template.spec.nodeClassRef: kubectl edit nodepool %s", ref.Kind, pool.Name)
 			if from := madeFrom(pool); from != "" {
 				fix = f.missingFrom(from, ref)
 			}
-			list = append(list, found(ClassMissing, object, fmt.Sprintf("its node class, %s %s, does not exist", ref.Kind, ref.Name), fix))
+			list = append(list, found(ClassMissing, object, fmt.Sprintf("the node class of the NodePool, %s %s, does not exist", ref.Kind, ref.Name), fix))
 			continue
 		}
 		if worst := untrue(conditions, "Ready"); worst != nil {
 			if cause := untrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
 				worst = cause
 			}
-			list = append(list, found(PoolNotReady, object, "nothing is launched from it: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; fix what the condition names"+keptAs(madeFrom(pool))))
+			list = append(list, found(PoolNotReady, object, "the NodePool launches no nodes: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; fix the problem in the condition"+keptAs(madeFrom(pool))))
 		}
 	}
 	return list
@@ -86,8 +87,8 @@ func standing(f *Facts, _ Options) []cloud.Finding {
 			}
 		}
 		if pool.Static() && pool.DeletionTimestamp == nil && !kept && len(off) > 0 {
-			list = append(list, found(StaticCapacityOff, "nodepool/"+pool.Name, fmt.Sprintf("its %d replicas are not maintained: the feature gate StaticCapacity of %s is off", *pool.Spec.Replicas, few(off)),
-				"switch it on (chart: settings.featureGates.staticCapacity=true; FEATURE_GATES=StaticCapacity=true), or remove spec.replicas from the pool"))
+			list = append(list, found(StaticCapacityOff, "nodepool/"+pool.Name, fmt.Sprintf("the number of %d replicas is not maintained, because the feature gate StaticCapacity of %s is disabled", *pool.Spec.Replicas, few(off)),
+				"enable it (chart: settings.featureGates.staticCapacity=true; FEATURE_GATES=StaticCapacity=true), or remove spec.replicas from the NodePool"))
 		}
 	}
 	return list
@@ -95,9 +96,9 @@ func standing(f *Facts, _ Options) []cloud.Finding {
 
 // missingFrom returns the fix for a missing class of a pool that was created from an older object.
 func (f *Facts) missingFrom(from string, ref karpv1.NodeClassReference) string {
-	fix := "the pool is made from " + from + ", and what is edited in it is undone: kubectl describe " + from
+	fix := "the NodePool is created from " + from + ", which reverts edits: kubectl describe " + from
 	if slices.ContainsFunc(f.Templates, func(t awsv1alpha1.AWSNodeTemplate) bool { return t.Name == ref.Name }) {
-		fix += "; kubectl describe awsnodetemplate " + ref.Name + ", from which the class would be made"
+		fix += "; kubectl describe awsnodetemplate " + ref.Name + ", from which the node class is created"
 	}
 	return fix + "; or create the " + ref.Kind
 }
@@ -136,7 +137,7 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 			causes = []string{ready.text()}
 		}
 		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
-		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; fix what the conditions name"+keptAs(class.MadeFrom)))
+		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; fix the problems in the conditions"+keptAs(class.MadeFrom)))
 	}
 	return list
 }
@@ -155,9 +156,9 @@ func claims(f *Facts, o Options) []cloud.Finding {
 			if late := f.at().Sub(at.Time); late > o.Patience {
 				fix := describe
 				if claim.Status.NodeName != "" {
-					fix += "; kubectl describe node " + claim.Status.NodeName + " names what its drain waits for"
+					fix += "; kubectl describe node " + claim.Status.NodeName + " shows the reason if its drain is blocked"
 				}
-				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("it was deleted %s ago and is still there%s", round(late), waitingFor(claim)), fix))
+				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("the NodeClaim was deleted %s ago and still exists%s", round(late), waitingFor(claim)), fix))
 			}
 			continue
 		}
@@ -168,16 +169,17 @@ func claims(f *Facts, o Options) []cloud.Finding {
 			if c := untrue(conditions, missing); c != nil {
 				why = ": " + c.text()
 			}
-			list = append(list, found(code, object, fmt.Sprintf("for %s it has not become %s%s", round(late), strings.ToLower(missing), why), describe+fixes[code]))
+			list = append(list, found(code, object, fmt.Sprintf("the NodeClaim is not %s after %s%s", strings.ToLower(missing), round(late), why), describe+fixes[code]))
 		}
 	}
 	return list
 }
 
 var fixes = map[string]string{
-	ClaimNotLaunched:    "; the condition has the cloud's answer",
-	ClaimNotRegistered:  "; the machine did not join: look at its console, its user data, the role that it may join with, and its way to the API server",
-	ClaimNotInitialized: "; the node is not ready, keeps a startup taint, or lacks a resource (a device plugin)",
+	ClaimNotLaunched: "; the condition contains the response of the cloud",
+	ClaimNotRegistered: "; the instance has not joined the cluster: check its console output, its user data, " +
+		"the permission of its role to join the cluster, and its connection to the API server",
+	ClaimNotInitialized: "; the node is not ready, has a startup taint, or lacks a resource (a device plugin)",
 }
 
 // launchStage returns what a claim waits for, and since when.
@@ -221,12 +223,12 @@ func finalizers(f *Facts, _ Options) []cloud.Finding {
 		if at < 0 || node.Spec.ProviderID != "" && claimed[node.Spec.ProviderID] || slices.ContainsFunc(f.Claims, func(c karpv1.NodeClaim) bool { return behind(&c, node) }) {
 			continue
 		}
-		what := "it has the finalizer " + karpv1.FinalizerTermination + ", and it has no NodeClaim"
+		what := "the node has the finalizer " + karpv1.FinalizerTermination + " and no NodeClaim"
 		if node.DeletionTimestamp != nil {
-			what += "; it is being deleted and cannot be removed"
+			what += "; the deletion of the node cannot finish"
 		}
 		list = append(list, found(FinalizerOrphaned, "node/"+node.Name, what,
-			"make sure that its machine is gone, then kubectl patch node "+node.Name+" --type=json -p '"+withoutFinalizer(at,
+			"verify that its instance does not exist, then run kubectl patch node "+node.Name+" --type=json -p '"+withoutFinalizer(at,
 				karpv1.FinalizerTermination)+"'"))
 	}
 	return list
@@ -257,11 +259,11 @@ func mismatched(f *Facts, _ Options) []cloud.Finding {
 		node := &f.Nodes[at]
 		object, describe := "nodeclaim/"+claim.Name, "kubectl describe nodeclaim "+claim.Name
 		if id == "" {
-			list = append(list, found(ClaimMismatched, object, fmt.Sprintf("its status names no machine, and node %s is registered as its node with machine %s: the status may not be written", node.Name, node.Spec.ProviderID),
-				describe+"; the event StatusNotWritten says what refuses the status"))
+			list = append(list, found(ClaimMismatched, object, fmt.Sprintf("its status contains no instance, and its node %s has the instance %s; the status probably cannot be written", node.Name, node.Spec.ProviderID),
+				describe+"; the event StatusNotWritten shows what rejects the status"))
 			continue
 		}
-		list = append(list, found(ClaimMismatched, object, fmt.Sprintf("it is set aside: its status names machine %s, and its node %s is machine %s", id, node.Name, node.Spec.ProviderID),
+		list = append(list, found(ClaimMismatched, object, fmt.Sprintf("the NodeClaim is set aside, because its status contains the instance %s, and its node %s has the instance %s", id, node.Name, node.Spec.ProviderID),
 			fmt.Sprintf(`kubectl patch nodeclaim %s --subresource=status --type=merge -p '{"status":{"providerID":"%s"}}'`, claim.Name, node.Spec.ProviderID)))
 	}
 	return list
@@ -294,8 +296,9 @@ func drains(f *Facts, o Options) []cloud.Finding {
 	for name, pods := range blocked {
 		slices.Sort(pods)
 		namespace, budget, _ := strings.Cut(name, "/")
-		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("it allows no eviction, and nodes that are being removed wait for %s", few(pods)),
-			fmt.Sprintf("bring up more healthy pods of the workload, or relax it: kubectl -n %s edit poddisruptionbudget %s; spec.template.spec.terminationGracePeriod of the pool bounds such waits", namespace, budget)))
+		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("the budget allows no eviction, and the drain of nodes waits for %s", few(pods)),
+			fmt.Sprintf("increase the number of healthy pods of the workload, or relax the budget: kubectl -n %s edit poddisruptionbudget %s; "+
+				"spec.template.spec.terminationGracePeriod of the NodePool limits the duration of a drain", namespace, budget)))
 	}
 	return list
 }

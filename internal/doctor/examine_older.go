@@ -27,13 +27,14 @@ func older(f *Facts, o Options) []cloud.Finding {
 			return
 		}
 		kind = strings.ToLower(kind)
-		whose := "the controller that it was kept by"
+		whose := "the controller that manages it"
 		if class != "" {
 			whose = "the controller of the provider of " + class
 		}
 		list = append(list, found(OlderNotReleased, kind+"/"+object.Name,
-			fmt.Sprintf("it was deleted %s ago, and the finalizer %s holds it until %s has released the objects created from it", round(late), karpv1.FinalizerMadeFrom, whose),
-			"run that controller (--cloud-provider), and look at its log; or, if none is to run again, remove the owner references from the NodePools and node classes that are to be kept, since all others are deleted then, and kubectl patch "+
+			fmt.Sprintf("the object was deleted %s ago, and the finalizer %s remains until %s has released the objects created from it", round(late), karpv1.FinalizerMadeFrom, whose),
+			"run this controller (--cloud-provider), and see its log; if it must not run again, remove the owner references from the NodePools and "+
+				"node classes to keep, because all others are then deleted, and run kubectl patch "+
 				kind+" "+object.Name+" --type=json -p '"+withoutFinalizer(at, karpv1.FinalizerMadeFrom)+"'"))
 	}
 	for i := range f.Provisioners {
@@ -59,11 +60,11 @@ func unmade(f *Facts, o Options) []cloud.Finding {
 			return // another problem has to be solved first
 		}
 		kind = strings.ToLower(kind)
-		fix := fmt.Sprintf("change what the message names: kubectl edit %s %s; what is made from it follows", kind, object.Name)
+		fix := fmt.Sprintf("fix the problem in the message: kubectl edit %s %s; the objects created from it are then updated", kind, object.Name)
 		if why.Reason == karpv1alpha5.ReasonNameTaken {
-			fix = fmt.Sprintf("do as the message says; or, to keep the existing object, kubectl delete %s %s", kind, object.Name)
+			fix = fmt.Sprintf("follow the message; or, to keep the existing object, run kubectl delete %s %s", kind, object.Name)
 		}
-		list = append(list, found(OlderNotReady, kind+"/"+object.Name, "it was not converted: "+why.text(), fix))
+		list = append(list, found(OlderNotReady, kind+"/"+object.Name, "the object is not converted: "+why.text(), fix))
 	}
 	for i := range f.Provisioners {
 		p := &f.Provisioners[i]
@@ -107,5 +108,5 @@ func keptAs(from string) string {
 	if from == "" {
 		return ""
 	}
-	return "; it is made from " + from + ", and what is edited here is undone: kubectl edit " + from
+	return "; it is created from " + from + ", which reverts edits of it: kubectl edit " + from
 }

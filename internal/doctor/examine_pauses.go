@@ -26,12 +26,13 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 		}
 		object := "nodepool/" + pool.Name
 		if c := untrue(conditionsOf(pool.Status.Conditions), karpv1.ConditionReplacementsHealthy); c != nil {
-			list = append(list, found(ReplacementsFail, object, "its nodes are not replaced for a while, because replacements did not become ready: "+c.text(),
-				"kubectl describe nodepool "+pool.Name+"; fix what keeps new nodes from becoming ready. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
+			list = append(list, found(ReplacementsFail, object, "nodes are temporarily not replaced, because replacements did not become ready: "+c.text(),
+				"kubectl describe nodepool "+pool.Name+"; fix what prevents new nodes from becoming ready; to retry immediately: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
 		}
 		if scope := pool.Annotations[karpv1.AnnotationRemovalsPaused]; scope != "" {
-			list = append(list, found(RemovalsPaused, object, "involuntary removals of its machines are paused, because too many machines of the "+scope+" were to be removed in a short time",
-				"compare the cloud's answers with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") has the numbers, and a command for each cause"))
+			list = append(list, found(RemovalsPaused, object, "involuntary removals of instances are paused, because too many instances of the "+scope+" were to be removed in a short time",
+				"compare the instances in the cloud with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") "+
+					"contains the numbers, and a command for each cause"))
 		}
 		if finding, held := f.launchesPaused(pool); held {
 			list = append(list, finding)
@@ -84,5 +85,5 @@ func (f *Facts) launchesPaused(pool *karpv1.NodePool) (finding cloud.Finding, he
 		names = append(names, fmt.Sprintf("and %d more", n-mostHoldsNamed))
 	}
 	return found(LaunchesPaused, "nodepool/"+pool.Name, "no node is launched for pods of "+strings.Join(names, "; "),
-		"kubectl karpenter explain pod NAME shows what happened to the nodes. To try again at once: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationLaunchBackoff+"-"), true
+		"kubectl karpenter explain pod NAME shows what happened to the nodes; to retry immediately: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationLaunchBackoff+"-"), true
 }

@@ -39,7 +39,8 @@ func scheduler(f *Facts, _ Options) []cloud.Finding {
 	for _, one := range failures {
 		list = append(list, found(SchedulerFails, "pod/"+one.first, fmt.Sprintf(
 			"kube-scheduler fails on %d pods with %s, which is not Unschedulable, so no node is launched for them: %s", one.count, one.reason, one.message),
-			"kubectl describe pod shows the message; a pod or node that it names, or one with absurd requests (kubectl get pods -A), is the cause, or a plugin or an extender of kube-scheduler: see its log"))
+			"kubectl describe pod shows the message; the cause is a pod or node in the message, a pod with extremely large requests "+
+				"(kubectl get pods -A), or a plugin or extender of kube-scheduler; see the log of kube-scheduler"))
 	}
 	slices.SortFunc(list, func(a, b cloud.Finding) int { return strings.Compare(a.Object+a.Problem, b.Object+b.Problem) })
 	return list

@@ -337,8 +337,8 @@ func TestExamineAdvice(t *testing.T) {
 	}
 	want := []string{
 		"kubectl describe nodeclaim bare",
-		"kubectl describe nodeclaim joined; kubectl describe node n names what its drain waits for",
-		`make sure that its machine is gone, then kubectl patch node left --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"karpenter.sh/termination"},{"op":"remove","path":"/metadata/finalizers/1"}]'`,
+		"kubectl describe nodeclaim joined; kubectl describe node n shows the reason if its drain is blocked",
+		`verify that its instance does not exist, then run kubectl patch node left --type=json -p '[{"op":"test","path":"/metadata/finalizers/1","value":"karpenter.sh/termination"},{"op":"remove","path":"/metadata/finalizers/1"}]'`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -420,14 +420,14 @@ func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 	for _, finding := range Examine(f, Options{Patience: time.Minute}) {
 		got = append(got, finding.Code+" "+finding.Object+": "+finding.Fix)
 	}
-	const edit = ": change what the message names: kubectl edit "
+	const edit = ": fix the problem in the message: kubectl edit "
 	want := []string{
-		"ClassMissing nodepool/legacy: the pool is made from provisioner legacy, and what is edited in it is undone: kubectl describe provisioner legacy; kubectl describe awsnodetemplate legacy, from which the class would be made; or create the EC2NodeClass",
-		"ClassNotReady ec2nodeclass/made: kubectl describe ec2nodeclass.karpenter.k8s.aws made; fix what the conditions name; it is made from awsnodetemplate made, and what is edited here is undone: kubectl edit awsnodetemplate made",
-		"OlderNotReady awsnodetemplate/legacy" + edit + "awsnodetemplate legacy; what is made from it follows",
-		"OlderNotReady awsnodetemplate/refused" + edit + "awsnodetemplate refused; what is made from it follows",
-		"OlderNotReady provisioner/taken: do as the message says; or, to keep the existing object, kubectl delete provisioner taken",
-		"OlderNotReady provisioner/waits for long" + edit + "provisioner waits for long; what is made from it follows",
+		"ClassMissing nodepool/legacy: the NodePool is created from provisioner legacy, which reverts edits: kubectl describe provisioner legacy; kubectl describe awsnodetemplate legacy, from which the node class is created; or create the EC2NodeClass",
+		"ClassNotReady ec2nodeclass/made: kubectl describe ec2nodeclass.karpenter.k8s.aws made; fix the problems in the conditions; it is created from awsnodetemplate made, which reverts edits of it: kubectl edit awsnodetemplate made",
+		"OlderNotReady awsnodetemplate/legacy" + edit + "awsnodetemplate legacy; the objects created from it are then updated",
+		"OlderNotReady awsnodetemplate/refused" + edit + "awsnodetemplate refused; the objects created from it are then updated",
+		"OlderNotReady provisioner/taken: follow the message; or, to keep the existing object, run kubectl delete provisioner taken",
+		"OlderNotReady provisioner/waits for long" + edit + "provisioner waits for long; the objects created from it are then updated",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

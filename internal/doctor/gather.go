@@ -115,7 +115,7 @@ func (s *Source) providers(f *Facts) []string {
 		}
 	}
 	if len(list) == 0 {
-		f.Notes = append(f.Notes, "the cloud provider of the controller is unknown: give --cloud-provider; node classes and the permissions that a provider adds were not examined")
+		f.Notes = append(f.Notes, "the cloud provider of the controller is unknown, so node classes and the permissions of the provider are not examined; set --cloud-provider")
 	}
 	slices.Sort(list)
 	return list
@@ -299,7 +299,7 @@ func isSwitchedOff(d apiextensionsv1.CustomResourceDefinition) bool {
 const itsPermissions = "permissions in the controller's namespace"
 
 // errNowhere is why permissions in the controller's own namespace are not checked.
-var errNowhere = errors.New("that namespace is unknown")
+var errNowhere = errors.New("the namespace is unknown")
 
 // clock queries the API server's version and its time, which is in the header of every response, in whole seconds.
 func (s *Source) clock(ctx context.Context, f *Facts) {
@@ -381,7 +381,7 @@ func (s *Source) review(ctx context.Context, f *Facts, installations []Installat
 	}
 	if len(f.Denied) > 0 && s.byOther(ctx, f) {
 		f.Denied, f.Reviewed = nil, 0
-		f.Notes = append(f.Notes, "did not examine the controller's permissions: the current user is not the controller, and has fewer; give --service-account="+
+		f.Notes = append(f.Notes, "the permissions of the controller are not examined, because the current user is not the controller, and has fewer; set --service-account="+
 			f.Controllers[0].Namespace+"/"+f.Controllers[0].Account+", which requires the permission to create subjectaccessreviews")
 	}
 }

@@ -66,7 +66,7 @@ func (s *Source) try(ctx context.Context, trial string) string {
 	case err == nil:
 		return ""
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return "it has no answer from the webhook after " + longestTrial.String()
+		return "the webhook has not responded within " + longestTrial.String()
 	}
 	if at := strings.Index(err.Error(), noConversion); at >= 0 {
 		return err.Error()[at:]

@@ -36,6 +36,7 @@ func withPolicy(found []cloud.Finding) []cloud.Finding {
 	return append(slices.Clone(found), cloud.Finding{
 		Code: PolicyOutdated, Object: "iam",
 		Problem: "the IAM policy of the controller's role looks like one of Karpenter 0.x: it does not allow " + strings.Join(missing, ", "),
-		Fix:     "attach docs/aws-iam-policy.json to the controller's role in the place of the old policy; docs/migrating.md#the-iam-policy says what is new, and what can be left out",
+		Fix: "attach docs/aws-iam-policy.json to the role of the controller instead of the old policy; " +
+			"docs/migrating.md#the-iam-policy lists the new permissions, and those that can be omitted",
 	})
 }

@@ -35,10 +35,10 @@ func (r *Report) Text() string {
 		}
 	}
 	if len(r.Findings) == 0 {
-		b.WriteString("nothing is wrong\n")
+		b.WriteString("no problems found\n")
 	}
 	l := r.Looked
-	fmt.Fprintf(&b, "looked at the leader, the clocks, and these numbers of objects: permissions %d, definitions %d, NodePools %d, node classes %d, NodeClaims %d, nodes %d, running pods %d, webhooks %d\n",
+	fmt.Fprintf(&b, "examined the leader, the clocks, and these numbers of objects: permissions %d, CRDs %d, NodePools %d, node classes %d, NodeClaims %d, nodes %d, running pods %d, webhooks %d\n",
 		l["permissions"], l["definitions"], l["nodePools"], l["nodeClasses"], l["nodeClaims"], l["nodes"], l["pods"], l["webhooks"])
 	for _, note := range r.Notes {
 		fmt.Fprintln(&b, note)

@@ -50,16 +50,16 @@ var (
 // topology spread (--scheduler-config).
 func Rights(i Installation) []Right {
 	rights := []Right{
-		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "create", "patch"}, For: "what may be launched; the drift hash; what Provisioners have become"},
+		{Group: "karpenter.sh", Resource: "nodepools", Verbs: []string{"get", "list", "watch", "create", "patch"}, For: "nodes that may be launched; the drift hash; NodePools of Provisioners"},
 		{Group: "karpenter.sh", Resource: "nodepools/status", Verbs: []string{"patch"}, For: "conditions and counts"},
-		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, For: "launching and removing nodes"},
+		{Group: "karpenter.sh", Resource: "nodeclaims", Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}, For: "launch and removal of nodes"},
 		{Group: "karpenter.sh", Resource: "nodeclaims/status", Verbs: []string{"patch"}, For: "conditions"},
-		{Group: "karpenter.sh", Resource: "provisioners", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become NodePools; the finalizer"},
-		{Group: "karpenter.sh", Resource: "provisioners/status", Verbs: []string{"patch"}, For: "what they have become"},
-		{Resource: "pods", Verbs: []string{"get", "list", "watch", "delete"}, For: "what is planned for; drains with a deadline"},
-		{Resource: "pods/status", Verbs: []string{"patch"}, For: "telling kube-scheduler where a pod was planned"},
+		{Group: "karpenter.sh", Resource: "provisioners", Verbs: []string{"list", "watch", "patch"}, For: "Provisioners, which are converted to NodePools; the finalizer"},
+		{Group: "karpenter.sh", Resource: "provisioners/status", Verbs: []string{"patch"}, For: "the result of their conversion"},
+		{Resource: "pods", Verbs: []string{"get", "list", "watch", "delete"}, For: "scheduling; drains with a deadline"},
+		{Resource: "pods/status", Verbs: []string{"patch"}, For: "nominated nodes of pods"},
 		{Resource: "pods/eviction", Verbs: []string{"create"}, For: "drains"},
-		{Resource: "nodes", Verbs: []string{"get", "list", "watch", "patch", "delete"}, For: "labels, taints, the finalizer; nodes whose machine is gone"},
+		{Resource: "nodes", Verbs: []string{"get", "list", "watch", "patch", "delete"}, For: "labels, taints, the finalizer; nodes without an instance"},
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, For: "events for users"},
 	}
 	for _, mirrored := range []struct {
@@ -75,12 +75,12 @@ func Rights(i Installation) []Right {
 		{"apps", []string{"replicasets", "statefulsets"}},
 	} {
 		for _, resource := range mirrored.resources {
-			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "where pods may go"})
+			rights = append(rights, Right{Group: mirrored.group, Resource: resource, Verbs: watch, For: "scheduling constraints of pods"})
 		}
 	}
-	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of before v1, if there are any"})
+	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of versions before v1"})
 
-	rights = append(rights, Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get"}, Namespace: NodeLeaseNamespace, For: "whether a node reports whose machine the cloud cannot find"})
+	rights = append(rights, Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get"}, Namespace: NodeLeaseNamespace, For: "the state of nodes whose instance the cloud does not find"})
 	rights = append(rights, conversionRights(i)...)
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
@@ -94,35 +94,35 @@ func conversionRights(i Installation) []Right {
 	}
 	for _, name := range []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"} {
 		rights = append(rights,
-			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"get", "watch", "patch"}, Name: name, For: "telling the API server which webhook converts older versions"},
-			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions/status", Verbs: []string{"patch"}, Name: name, For: "telling that no older version is stored"})
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"get", "watch", "patch"}, Name: name, For: "registration of the conversion webhook"},
+			Right{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions/status", Verbs: []string{"patch"}, Name: name, For: "the list of stored versions"})
 	}
 	return rights
 }
 
 // otherClasses is the purpose of rights on the other provider's node classes.
-const otherClasses = "releasing what was created from a Provisioner, whatever the kind"
+const otherClasses = "release of objects that were created from a Provisioner"
 
 // classRights returns those that a provider adds.
 func classRights(i Installation) []Right {
 	switch i.Provider {
 	case "kwok":
 		return []Right{
-			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "watch", "create", "patch"}, For: "how nodes are made; what Provisioners have become"},
+			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "watch", "create", "patch"}, For: "node classes; node classes of Provisioners"},
 			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: []string{"list", "patch"}, For: otherClasses},
-			{Resource: "nodes", Verbs: []string{"create"}, For: "simulated machines join by themselves"},
-			{Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "delete"}, Namespace: KwokNamespace, For: "the records of simulated machines"},
+			{Resource: "nodes", Verbs: []string{"create"}, For: "registration of simulated nodes"},
+			{Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "delete"}, Namespace: KwokNamespace, For: "the records of simulated instances"},
 		}
 	case "aws":
 		return []Right{
-			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"create", "patch", "delete"}), For: "how nodes are made; the drift hash and the finalizer; what older objects have become"},
-			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates", Verbs: []string{"list", "watch", "patch"}, For: "older manifests, which become EC2NodeClasses; the finalizer"},
-			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates/status", Verbs: []string{"patch"}, For: "what they have become"},
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses", Verbs: slices.Concat(read, []string{"create", "patch", "delete"}), For: "node classes; the drift hash and the finalizer; node classes of older objects"},
+			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates", Verbs: []string{"list", "watch", "patch"}, For: "AWSNodeTemplates, which are converted to EC2NodeClasses; the finalizer"},
+			{Group: "karpenter.k8s.aws", Resource: "awsnodetemplates/status", Verbs: []string{"patch"}, For: "the result of their conversion"},
 			{Group: "karpenter.kwok.sh", Resource: "kwoknodeclasses", Verbs: []string{"list", "patch"}, For: otherClasses},
-			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "what was found for a class"},
-			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-instance-memory", For: "the memory that nodes were seen to have"},
-			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first record of it"},
-			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the name server's address, which nodes are told"},
+			{Group: "karpenter.k8s.aws", Resource: "ec2nodeclasses/status", Verbs: []string{"patch"}, For: "conditions and resources of a node class"},
+			{Resource: "configmaps", Verbs: []string{"get", "patch"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-instance-memory", For: "the observed memory of nodes"},
+			{Resource: "configmaps", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the first record of the observed memory"},
+			{Resource: "services", Verbs: []string{"get"}, Namespace: "kube-system", Name: "kube-dns", For: "the address of the cluster DNS for nodes"},
 		}
 	}
 	return nil
@@ -134,8 +134,8 @@ func leaseRights(i Installation) []Right {
 		return nil
 	}
 	return []Right{
-		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: i.LeaseName, For: "electing the leader"},
-		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "electing the first leader"},
-		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, Own: true, For: "recording the leader"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get", "update"}, Namespace: i.LeaseNamespace, Own: true, Name: i.LeaseName, For: "the leader election"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"create"}, Namespace: i.LeaseNamespace, Own: true, For: "the Lease of the first election"},
+		{Resource: "events", Verbs: []string{"create", "patch"}, Namespace: i.LeaseNamespace, Own: true, For: "events of the leader election"},
 	}
 }
