@@ -67,22 +67,22 @@ func (a *disruptAnswer) waiting() int {
 	return n
 }
 
-const nothingAhead = "nothing more to begin"
+const noStepLeft = "no step left"
 
 // ahead describes the remaining steps.
 func (a *disruptAnswer) ahead() string {
 	switch waiting := a.waiting(); {
 	case len(a.Steps) > 0:
-		return cli.Plural(len(a.Steps), "step") + " may begin"
+		return cli.Plural(len(a.Steps), "step") + " to start"
 	case a.UnderWay > 0:
-		return "the steps that have begun go on"
+		return "started steps are in progress"
 	case waiting > 0:
-		return cli.Plural(waiting, "node") + " kept for a while"
+		return cli.Plural(waiting, "node") + " temporarily kept"
 	}
-	return nothingAhead
+	return noStepLeft
 }
 
-// liveAnswer asks the operator's tool what the engine would do to the fleet now.
+// liveAnswer runs kubectl karpenter simulate on the fleet.
 func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptAnswer, error) {
 	tool, err := program(simulator)
 	if err != nil {

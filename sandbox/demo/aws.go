@@ -37,7 +37,7 @@ const (
 
 func awsStory() story {
 	return story{
-		manifest: demoAWSManifest, step: "class and pool", applied: demoPool + ": AL2023, spot or on-demand, c, m or r of up to 4 vCPUs",
+		manifest: demoAWSManifest, step: "class and pool", applied: demoPool + ": AL2023, spot or on-demand, c, m or r with up to 4 vCPUs",
 		play:  (*demo).playAWS,
 		cloud: "aws", before: (*demo).startAWS,
 		flags: []string{"--cluster-name=" + demoAWSCluster, "--interruption-queue=" + demoAWSQueue, "--timers=drift=10s"},
@@ -80,7 +80,7 @@ func (d *demo) startAWS(ctx context.Context) (string, error) {
 		environment: []string{"AWS_ENDPOINT_URL=" + endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=demo",
 			"AWS_SECRET_ACCESS_KEY=demo", "AWS_EC2_METADATA_DISABLED=true"},
 	}
-	return "us-east-1 at " + endpoint + "; prices on demand are AWS's, spot prices invented", nil
+	return "us-east-1 at " + endpoint + "; on-demand prices are those of AWS, spot prices are invented", nil
 }
 
 // playAWS scales up the pods, interrupts half of the machines, publishes a new image, and scales down.
@@ -102,38 +102,38 @@ func (d *demo) playAWS(ctx context.Context) error {
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html).
 const noticeAhead = 2 * time.Minute
 
-// interruptHalf makes EC2 interrupt half of the spot instances. Their pods must run elsewhere before the two minutes
-// are over.
+// interruptHalf makes EC2 interrupt half of the spot instances. Their pods must run on other nodes before the two
+// minutes are over.
 func (d *demo) interruptHalf(ctx context.Context) error {
 	alive := slices.DeleteFunc(d.aws.sim.Instances(),
 		func(i awssim.Instance) bool { return i.State != "running" || i.CapacityType != karpv1.CapacityTypeSpot })
-	taken := alive[:(len(alive)+1)/2]
-	fmt.Fprintf(d.out, "\nInterruption: EC2 takes back %d of %s, and says so two minutes ahead\n\n", len(taken),
+	interrupted := alive[:(len(alive)+1)/2]
+	fmt.Fprintf(d.out, "\nInterruption: EC2 interrupts %d of %s, with a notice of two minutes\n\n", len(interrupted),
 		cli.Plural(len(alive), "spot instance"))
 	before, launched := len(d.claimsNow()), d.history.count(claimCreated)
 	began := time.Now()
 	d.scaled = began
 	machines := map[string]bool{}
-	for _, i := range taken {
+	for _, i := range interrupted {
 		machines["aws:///"+i.Zone+"/"+i.ID] = true
 		if err := d.aws.sim.Interrupt(i.ID); err != nil {
 			return fmt.Errorf("interrupting %s: %w", i.ID, err)
 		}
 	}
-	err := d.await(ctx, noticeAhead, "all pods to run elsewhere", func() (bool, string) {
+	err := d.await(ctx, noticeAhead, "all pods to run on other nodes", func() (bool, string) {
 		moved := d.runningElsewhere(machines)
 		left := d.claimsOf(machines)
-		return moved == d.replicas && left == 0, fmt.Sprintf("%d of %s run elsewhere, %s still there", moved,
-			cli.Plural(d.replicas, "pod"), cli.Plural(left, "taken machine"))
+		return moved == d.replicas && left == 0, fmt.Sprintf("%d of %s run on other nodes, %s left", moved,
+			cli.Plural(d.replicas, "pod"), cli.Plural(left, "interrupted instance"))
 	})
 	if err != nil {
 		return err
 	}
 	d.printTimeline(d.rowsSince(began, claimDeleting, claimCreated, claimInitialized, podGone, podRunning, nodeGone))
-	fmt.Fprintf(d.out, "\n  All pods ran elsewhere %.1f s after the notice, %.1f s before the machines would have been taken; "+
-		"%d of %d claims were launched for it.\n",
+	fmt.Fprintf(d.out, "\n  All pods ran on other nodes %.1f s after the notice, %.1f s before the interruption; "+
+		"%d claims were created, and %d existed before.\n",
 		time.Since(began).Seconds(), (noticeAhead - time.Since(began)).Seconds(), d.history.count(claimCreated)-launched, before)
-	_, err = d.printBill("The bill after the interruption")
+	_, err = d.printCost("Cost after the interruption")
 	return err
 }
 
@@ -143,8 +143,8 @@ func (d *demo) releaseImage(ctx context.Context) error {
 	if _, err := d.aws.sim.ReleaseImages("al2023", demoAWSRelease); err != nil {
 		return fmt.Errorf("releasing images: %w", err)
 	}
-	fmt.Fprintf(d.out, "\nImage release: al2023@%s is published, and the class names it; "+
-		"the pool replaces 10%% of its nodes at a time\n\n", demoAWSRelease)
+	fmt.Fprintf(d.out, "\nImage release: al2023@%s is published and set in the node class; "+
+		"the NodePool replaces 10%% of its nodes at a time\n\n", demoAWSRelease)
 	old := map[string]bool{}
 	for _, claim := range d.claimsNow() {
 		old[claim.Status.ProviderID] = true
@@ -153,16 +153,16 @@ func (d *demo) releaseImage(ctx context.Context) error {
 	d.scaled = began
 	class := &awsv1.EC2NodeClass{}
 	if err := d.objects.client.Get(ctx, types.NamespacedName{Name: "default"}, class); err != nil {
-		return fmt.Errorf("reading the class: %w", err)
+		return fmt.Errorf("reading the node class: %w", err)
 	}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"amiSelectorTerms":[{"alias":"al2023@%s"}]}}`, demoAWSRelease))
 	if err := d.objects.client.Patch(ctx, class, patch); err != nil {
-		return fmt.Errorf("changing the class: %w", err)
+		return fmt.Errorf("changing the node class: %w", err)
 	}
 	d.history.watchLeaving()
 	err := d.await(ctx, 2*time.Minute+time.Duration(len(old))*time.Minute, "the fleet to be replaced", func() (bool, string) {
 		left := d.claimsOf(old)
-		return left == 0 && d.runningElsewhere(old) == d.replicas, cli.Plural(left, "node") + " of the old image left"
+		return left == 0 && d.runningElsewhere(old) == d.replicas, cli.Plural(left, "node") + " with the old image left"
 	})
 	if err != nil {
 		return err
@@ -172,9 +172,9 @@ func (d *demo) releaseImage(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\n  %s were replaced in %.1f s, at most %d at a time.\n", cli.Plural(len(old), "node"),
 		time.Since(began).Seconds(), peak.leaving)
 	if most := (peak.nodes + 9) / 10; peak.leaving > most {
-		return fmt.Errorf("%d nodes were leaving at a time, and the budget of 10%% of %d allows %d", peak.leaving, peak.nodes, most)
+		return fmt.Errorf("%d nodes were removed at a time, but the budget of 10%% of %d allows %d", peak.leaving, peak.nodes, most)
 	}
-	_, err = d.printBill("The bill with the new image")
+	_, err = d.printCost("Cost with the new image")
 	return err
 }
 

@@ -35,7 +35,7 @@ func consolidationStory() story {
 		opening:  "60 mixed nodes that lose half of their pods,",
 		manifest: consolidationManifest,
 		step:     "deployment",
-		applied:  demoDeployment + ": pods of 700m CPU and 512Mi; a PodDisruptionBudget lets 10% of them be away",
+		applied:  demoDeployment + ": pods of 700m CPU and 512Mi; a PodDisruptionBudget allows 10% unavailable pods",
 		flags:    []string{"--disruption-validation=5s"},
 		play:     (*demo).consolidate,
 	}
@@ -68,7 +68,7 @@ func (d *demo) consolidate(ctx context.Context) error {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
 	pods /= 2
-	d.progress.show("taking away every second pod of each node")
+	d.progress.show("marking every second pod of each node for deletion")
 	if err := d.markEverySecond(ctx); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (d *demo) consolidate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := d.printBill("The bill before")
+	before, err := d.printCost("Cost before")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (d *demo) consolidate(ctx context.Context) error {
 	if err := d.carryOut(ctx, pods); err != nil {
 		return err
 	}
-	after, err := d.printBill("The bill after")
+	after, err := d.printCost("Cost after")
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,9 @@ func (d *demo) consolidate(ctx context.Context) error {
 
 // buildFleet creates one pool after the other and the pods that fill it. It returns the number of pods.
 func (d *demo) buildFleet(ctx context.Context) (int, error) {
-	fmt.Fprintf(d.out, "\nA fleet from four pools, budgets closed. To be short, payback is 10 s instead of 1 h, the price of moving a pod\n"+
-		"smaller by as much, and a decision is validated after 5 s instead of 15 s.\n\n")
+	fmt.Fprintf(d.out, "\nA fleet of four NodePools, whose budgets allow no disruption. To shorten the demo, the payback time is 10 s\n"+
+		"instead of 1 h, the price of moving a pod is reduced by the same factor, and a decision is validated after 5 s\n"+
+		"instead of 15 s.\n\n")
 	pools := bytes.Split(consolidationPools, []byte("\n---\n"))
 	sum := 0
 	for i, wave := range consolidationWaves {
@@ -148,9 +149,9 @@ func (d *demo) markEverySecond(ctx context.Context) error {
 // printPlan opens the budgets and at once prints all steps until the fleet is stable.
 func (d *demo) printPlan(ctx context.Context) error {
 	// The launches of the last wave must have passed their payback time, or the plan would exclude them.
-	err := d.awaitAnswer(ctx, time.Minute, "the last launches to pay back", func(now *disruptAnswer) (bool, string) {
+	err := d.awaitAnswer(ctx, time.Minute, "the payback time of the last launches", func(now *disruptAnswer) (bool, string) {
 		waiting := now.waiting()
-		return waiting == 0, cli.Plural(waiting, "node") + " kept for a while"
+		return waiting == 0, cli.Plural(waiting, "node") + " temporarily kept"
 	})
 	if err != nil {
 		return err
@@ -163,10 +164,10 @@ func (d *demo) printPlan(ctx context.Context) error {
 		return fmt.Errorf("planning: %w", err)
 	}
 	d.planned = answer.After.PricePerHour
-	fmt.Fprintf(d.out, "\nThe plan: %s until nothing is left to save, %s of each pool at a time. Prices and savings in USD per hour\n\n",
+	fmt.Fprintf(d.out, "\nThe plan: %s until no saving is left, %s of each NodePool at a time. Prices and savings in USD per hour\n\n",
 		cli.Plural(len(answer.Steps), "step"), openText)
 	d.printSteps(answer)
-	fmt.Fprintf(d.out, "\n  %s become %d, %.4f USD/hour become %.4f; no arrangement costs less than %.4f.\n",
+	fmt.Fprintf(d.out, "\n  %s become %d, %.4f USD/hour become %.4f; the lower bound is %.4f.\n",
 		cli.Plural(answer.Before.Nodes, "node"), answer.After.Nodes,
 		answer.Before.PricePerHour, answer.After.PricePerHour, answer.LowerBoundPerHour)
 	return nil
@@ -176,7 +177,7 @@ func (d *demo) printPlan(ctx context.Context) error {
 func (d *demo) awaitAnswer(ctx context.Context, patience time.Duration, what string, done func(*disruptAnswer) (bool, string)) error {
 	var asked time.Time
 	var wrong error
-	state := "not asked yet"
+	state := "not computed yet"
 	err := d.await(ctx, patience, what, func() (bool, string) {
 		if time.Since(asked) < time.Second {
 			return false, state
@@ -209,7 +210,7 @@ func (d *demo) openBudgets(ctx context.Context) error {
 		pool.Name = wave.pool
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"disruption":{"budgets":[{"nodes":%q}]}}}`, openText))
 		if err := d.objects.client.Patch(ctx, pool, patch); err != nil {
-			return fmt.Errorf("opening the budget of pool %s: %w", wave.pool, err)
+			return fmt.Errorf("changing the budget of NodePool %s: %w", wave.pool, err)
 		}
 	}
 	return d.allowEvictions(ctx, `"10%"`, func(now int32) bool { return now > 0 })
@@ -225,7 +226,7 @@ func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func
 		return fmt.Errorf("changing the PodDisruptionBudget %s: %w", budget.Name, err)
 	}
 	generation := budget.Generation
-	return d.await(ctx, time.Minute, "the PodDisruptionBudget to be counted", func() (bool, string) {
+	return d.await(ctx, time.Minute, "the status of the PodDisruptionBudget", func() (bool, string) {
 		if err := d.objects.client.Get(ctx, client.ObjectKeyFromObject(budget), budget); err != nil {
 			return false, err.Error()
 		}
@@ -236,11 +237,11 @@ func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func
 
 // carryOut waits until the controller has carried out all steps.
 func (d *demo) carryOut(ctx context.Context, pods int) error {
-	fmt.Fprintf(d.out, "\nCarried out, in seconds since the budgets were opened\n\n")
-	err := d.awaitAnswer(ctx, 10*time.Minute, "the fleet to be as cheap as it can be", func(now *disruptAnswer) (bool, string) {
+	fmt.Fprintf(d.out, "\nExecution of the plan, in seconds since the change of the budgets\n\n")
+	err := d.awaitAnswer(ctx, 10*time.Minute, "the end of the consolidation", func(now *disruptAnswer) (bool, string) {
 		leaving, running := d.history.leavingNow(), d.history.runningNow()
-		done := leaving == 0 && running == pods && now.ahead() == nothingAhead
-		return done, fmt.Sprintf("%s leaving, %d of %d pods running, %s", cli.Plural(leaving, "node"), running, pods, now.ahead())
+		done := leaving == 0 && running == pods && now.ahead() == noStepLeft
+		return done, fmt.Sprintf("%s in removal, %d of %d pods running, %s", cli.Plural(leaving, "node"), running, pods, now.ahead())
 	})
 	if err != nil {
 		return err
@@ -259,27 +260,27 @@ func (d *demo) judge(pods int, before, after float64) error {
 	moved := d.history.restarts(d.scaled)
 	var broken []string
 	if moved.pending > 0 {
-		broken = append(broken, cli.Plural(moved.pending, "pod")+" had no place for a while")
+		broken = append(broken, cli.Plural(moved.pending, "pod")+" waited for a node")
 	}
 	for _, wave := range consolidationWaves {
 		peak := d.history.peak(wave.pool)
 		if most := (peak.nodes*openShare + 99) / 100; peak.leaving > most {
-			broken = append(broken, fmt.Sprintf("%d nodes of pool %s were leaving at a time, and its budget allows %d",
+			broken = append(broken, fmt.Sprintf("%d nodes of NodePool %s were removed at a time, but its budget allows %d",
 				peak.leaving, wave.pool, most))
 		}
 	}
 	if after >= before {
-		broken = append(broken, fmt.Sprintf("the fleet costs %.4f USD/hour, and did cost %.4f", after, before))
+		broken = append(broken, fmt.Sprintf("the fleet costs %.4f USD/hour, and cost %.4f before", after, before))
 	}
 	if most := d.planned * (1 + planTolerance); after > most {
-		broken = append(broken, fmt.Sprintf("the fleet costs %.4f USD/hour, and the plan said %.4f: more than %.0f%% above it",
+		broken = append(broken, fmt.Sprintf("the fleet costs %.4f USD/hour, more than the %.4f of the plan plus %.0f%%",
 			after, d.planned, 100*planTolerance))
 	}
 	if len(broken) > 0 {
-		return fmt.Errorf("it does not hold: %s", strings.Join(broken, "; "))
+		return fmt.Errorf("a guarantee is violated: %s", strings.Join(broken, "; "))
 	}
-	fmt.Fprintf(d.out, "\n  %s of %s, and none waited for a node: %.1f s at most from being created to running.\n"+
-		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of every pool.\n", cli.Plural(moved.count, "move"),
+	fmt.Fprintf(d.out, "\n  %s of %s; none waited for a node; at most %.1f s from creation to running.\n"+
+		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of all NodePools.\n", cli.Plural(moved.count, "move"),
 		cli.Plural(pods, "pod"), moved.longest.Seconds(), before, after, 100*(1-after/before))
 	return nil
 }
@@ -309,7 +310,7 @@ func printSteps(out io.Writer, answer *disruptAnswer, what map[string]string, pr
 	}
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "  steps\treason\tpods each\tsaves in all\tout, each\tin, each")
+	fmt.Fprintln(table, "  steps\treason\tpods/step\ttotal saving\tremoved/step\tlaunched/step")
 	for _, r := range order {
 		left, right := strings.Split(r.out, "\n"), strings.Split(r.in, "\n")
 		fmt.Fprintf(table, "  %d\t%s\t%d\t%.4f\t%s\t%s\n", counts[r], r.reason, r.pods, savings[r], left[0], right[0])

@@ -86,12 +86,12 @@ func TestConsolidationIsJudged(t *testing.T) {
 		want          string
 	}{
 		{"all is well", 4, false, 2, 1, ""},
-		{"a pod had no place", 4, true, 2, 1, "1 pod had no place for a while"},
-		{"more nodes than the budget allows", 5, false, 2, 1, "5 nodes of pool any were leaving at a time, and its budget allows 4"},
-		{"nothing is saved", 4, false, 2, 2, "the fleet costs 2.0000 USD/hour, and did cost 2.0000"},
+		{"a pod waited", 4, true, 2, 1, "1 pod waited for a node"},
+		{"more nodes than the budget allows", 5, false, 2, 1, "5 nodes of NodePool any were removed at a time, but its budget allows 4"},
+		{"nothing is saved", 4, false, 2, 2, "the fleet costs 2.0000 USD/hour, and cost 2.0000 before"},
 		{"a little above the plan", 4, false, 3, 2.2, ""},
-		{"far above the plan", 4, false, 3, 2.4, "the fleet costs 2.4000 USD/hour, and the plan said 2.0000: more than 15% above it"},
-		{"all at once", 5, true, 2, 3, "1 pod had no place for a while; 5 nodes"},
+		{"far above the plan", 4, false, 3, 2.4, "the fleet costs 2.4000 USD/hour, more than the 2.0000 of the plan plus 15%"},
+		{"all at once", 5, true, 2, 3, "1 pod waited for a node; 5 nodes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := moved(c.leaving, c.pending)
@@ -144,7 +144,7 @@ func TestStepsAreGrouped(t *testing.T) {
 		{Reason: "Empty", Remove: []string{"b"}, Saving: 0.08},
 		{Reason: "Underutilized", Remove: []string{"c"}, Add: small, Moved: 1, Saving: 0.05},
 	}})
-	want := `  steps  reason         pods each  saves in all  out, each                       in, each
+	want := `  steps  reason         pods/step  total saving  removed/step                    launched/step
   2      Underutilized  1          0.1000        1 c-4x-amd64-linux spot 0.0760  1 c-1x-amd64-linux spot 0.0190
   1      Empty          0          0.0800        1 c-4x-amd64-linux spot 0.0760  -
 `
@@ -165,7 +165,7 @@ func TestDemoStories(t *testing.T) {
 	command.SetArgs([]string{"--story", "consolidation", "--replicas", "7"})
 	command.SetOut(io.Discard)
 	command.SetErr(io.Discard)
-	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--replicas is for the story scale") {
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--replicas requires --story scale") {
 		t.Errorf("--replicas with the story consolidation: got %v", err)
 	}
 	o := demoOptions{story: "consolidation", replicas: 1, dataDir: "d"}
@@ -188,7 +188,7 @@ func TestStepsArePrinted(t *testing.T) {
 	}}
 	var out bytes.Buffer
 	printSteps(&out, answer, what, price)
-	const want = `  steps  reason         pods each  saves in all  out, each                            in, each
+	const want = `  steps  reason         pods/step  total saving  removed/step                         launched/step
   1      Underutilized  28         0.1765        1 m-4x-amd64-linux spot 0.0941       1 c-8x-amd64-linux spot 0.1520
                                                  1 s-8x-amd64-linux on-demand 0.2344
   2      Underutilized  2          0.1982        1 m-4x-amd64-linux spot 0.0941       -

@@ -50,29 +50,30 @@ func NewCommand(dataDir, service string) *cobra.Command {
 	options := demoOptions{service: service}
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch pods get nodes, and nodes removed again, on a control plane of its own",
+		Short: "Show the launch and the removal of nodes on a separate control plane",
 		Long: `Start a real Kubernetes control plane on this machine with simulated kubelets, and
-the controller; scale a Deployment from nothing to many pods; tell when
-each step happened and what the nodes cost; scale down and watch the nodes go;
-stop everything. No network and no cloud is needed.
+the controller; scale a Deployment from zero to many pods; print when each step
+happened and what the nodes cost; scale down, and print when the nodes are removed;
+stop all processes. The demo needs no network and no cloud.
 
-The story consolidation is another one: a mixed fleet of 60 nodes loses half of its
-pods; what is to be done about it is printed, with reasons and prices, and carried
-out within budgets. It fails if a pod has to wait for a node, a budget is exceeded, or
-the fleet ends no cheaper than it was or far above the price of the plan.
+The story consolidation starts with a mixed fleet of 60 nodes and deletes half of the
+pods. The plan of the consolidation is printed with reasons and prices, and is carried
+out within budgets. The demo fails if a pod has to wait for a node, a budget is
+exceeded, or the fleet ends no cheaper than before or far above the price of the plan.
 
-With --cloud-provider aws the machines are instances of a simulated AWS: between the two,
-EC2 takes half of them back, and a new image is released; it fails if pods run elsewhere
-only after the two minutes of the notice, or a budget is exceeded.
+With --cloud-provider aws, the nodes are instances of a simulated AWS. Between the two
+scalings, EC2 interrupts half of the spot instances, and a new image is released. The
+demo fails if the pods do not run on other nodes within the two minutes of the notice,
+or if a budget is exceeded.
 
-The data directory holds the logs; every demo begins with an empty cluster.`,
+The data directory contains the logs. Every demo starts with an empty cluster.`,
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := options.check(); err != nil {
 				return err
 			}
 			if command.Flags().Changed("replicas") && options.story == consolidationStoryName {
-				return cli.UsageErrorf("--replicas is for the story %s", scaleStoryName)
+				return cli.UsageErrorf("--replicas requires --story %s", scaleStoryName)
 			}
 			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its own log
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -81,18 +82,18 @@ The data directory holds the logs; every demo begins with an empty cluster.`,
 			show := &demo{demoOptions: options, out: command.OutOrStdout(), progress: newProgress(command.ErrOrStderr())}
 			err := show.run(ctx)
 			if ctx.Err() != nil {
-				return errors.New("demo: interrupted; everything it had started was stopped")
+				return errors.New("demo: interrupted; all processes of the demo are stopped")
 			}
 			return err
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&options.story, "story", scaleStoryName, "what to tell: "+storyNames())
+	flags.StringVar(&options.story, "story", scaleStoryName, "the story: "+storyNames())
 	flags.StringVar(&options.cloud, "cloud-provider", "kwok",
-		"kwok (simulated nodes), or aws (a simulated AWS: interruption and a new image on top)")
-	flags.IntVar(&options.replicas, "replicas", 100, "story scale: how many pods to scale to")
-	flags.BoolVar(&options.keep, "keep", false, "story scale: leave the pods, their nodes, the controller and the control plane running")
-	flags.StringVar(&options.dataDir, "data-dir", dataDir, "directory of the demo's control plane and logs")
+		"kwok (simulated nodes) or aws (simulated AWS, with an interruption and a new image)")
+	flags.IntVar(&options.replicas, "replicas", 100, "story scale: number of pods")
+	flags.BoolVar(&options.keep, "keep", false, "story scale: keep the pods, their nodes, the controller and the control plane running")
+	flags.StringVar(&options.dataDir, "data-dir", dataDir, "directory for the control plane and the logs")
 	options.assets.AddFlags(flags)
 	return command
 }
@@ -109,12 +110,12 @@ func (o *demoOptions) check() error {
 	case o.cloud != "" && o.cloud != "kwok" && o.cloud != "aws":
 		return cli.UsageErrorf("--cloud-provider is %q, want kwok or aws", o.cloud)
 	case o.cloud == "aws" && o.story != scaleStoryName:
-		return cli.UsageErrorf("--story %s is for --cloud-provider kwok", o.story)
+		return cli.UsageErrorf("--story %s requires --cloud-provider kwok", o.story)
 	case o.cloud == "aws" && o.keep:
-		return cli.UsageErrorf("--keep is for --cloud-provider kwok: the simulated AWS ends with the demo")
+		return cli.UsageErrorf("--keep requires --cloud-provider kwok, because the simulated AWS ends with the demo")
 	}
 	if o.keep && o.story != scaleStoryName {
-		return cli.UsageErrorf("--keep is for the story %s", scaleStoryName)
+		return cli.UsageErrorf("--keep requires --story %s", scaleStoryName)
 	}
 	if o.dataDir == "" {
 		return cli.UsageErrorf("--data-dir is empty, want a directory")
@@ -153,14 +154,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 	}()
 	tell := stories()[d.story]
-	fmt.Fprintf(d.out, "%s on Kubernetes, simulated machines. Logs: %s\n\n", cmp.Or(tell.opening, cli.Plural(d.replicas, "pod")),
+	fmt.Fprintf(d.out, "%s on Kubernetes with simulated nodes. Logs: %s\n\n", cmp.Or(tell.opening, cli.Plural(d.replicas, "pod")),
 		filepath.Join(d.dataDir, "logs"))
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (string, error)
 	}{
 		{"Kubernetes", d.startCluster},
-		{"resource types", d.install},
+		{"CRDs", d.install},
 		{"simulated AWS", d.before(tell)},
 		{"controller", d.startController},
 		{tell.step, d.apply},
@@ -183,7 +184,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return nil
 	}
 	d.stop()
-	fmt.Fprintln(d.out, "\nEverything is stopped.")
+	fmt.Fprintln(d.out, "\nAll processes are stopped.")
 	return nil
 }
 
@@ -253,7 +254,7 @@ func (d *demo) scaleUp(ctx context.Context) error {
 	}
 	d.printTimeline(upStages(d.history, passes))
 	d.printWork(passes)
-	_, err = d.printBill("The bill")
+	_, err = d.printCost("Cost")
 	return err
 }
 
@@ -263,18 +264,18 @@ func leaving(pods, cordoned, nodes int) string {
 	case pods > 0:
 		return cli.Plural(pods, "pod") + " left"
 	case cordoned == 0:
-		return "the pods are gone, the pool's 30 s pass"
+		return "no pods left, waiting for consolidateAfter (30s)"
 	}
 	return cli.Plural(nodes, "node") + " left, " + cli.Plural(cordoned, "node") + " cordoned"
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
-	fmt.Fprintf(d.out, "\nScale down: Deployment %s, %d -> 0 replicas; the pool says consolidateAfter: 30s\n\n", demoDeployment, d.replicas)
+	fmt.Fprintf(d.out, "\nScale down: Deployment %s, %d -> 0 replicas; consolidateAfter is 30s\n\n", demoDeployment, d.replicas)
 	if err := d.scale(ctx, 0); err != nil {
 		return err
 	}
 	claims := len(d.claimsNow())
-	err := d.await(ctx, 3*time.Minute, cli.Plural(claims, "node")+" to leave", func() (bool, string) {
+	err := d.await(ctx, 3*time.Minute, cli.Plural(claims, "node")+" to be removed", func() (bool, string) {
 		pods, remaining, nodes := d.history.present()
 		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0,
 			leaving(len(pods), d.history.since(nodeCordoned, d.scaled).count, len(nodes))
@@ -287,6 +288,6 @@ func (d *demo) scaleDown(ctx context.Context) error {
 		rows = append(rows, timelineRow{string(s), d.history.since(s, d.scaled)})
 	}
 	d.printTimeline(rows)
-	fmt.Fprintf(d.out, "\n  The last node left %.1f s after the scale command.\n", d.history.span(nodeGone).last.Sub(d.scaled).Seconds())
+	fmt.Fprintf(d.out, "\n  The last node was removed %.1f s after the scale command.\n", d.history.span(nodeGone).last.Sub(d.scaled).Seconds())
 	return nil
 }

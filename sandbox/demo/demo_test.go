@@ -93,8 +93,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// TestBill checks that the bill has a line for identical machines, with the catalog's price.
-func TestBill(t *testing.T) {
+// TestCost checks that the cost has a line for identical nodes, with the catalog's price.
+func TestCost(t *testing.T) {
 	h, out := newHistory(), &bytes.Buffer{}
 	claim := func(uid, instanceType, zone string) {
 		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: map[string]string{
@@ -110,11 +110,11 @@ func TestBill(t *testing.T) {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
 			corev1.ResourceMemory: resource.MustParse("2Gi")}}}}}}, false)
 	d := &demo{out: out, history: h}
-	if price, err := d.printBill("The bill"); err != nil || math.Abs(price-0.152) > 1e-4 {
-		t.Fatalf("the bill is %v (%v), want 0.152", price, err)
+	if price, err := d.printCost("Cost"); err != nil || math.Abs(price-0.152) > 1e-4 {
+		t.Fatalf("the cost is %v (%v), want 0.152", price, err)
 	}
 	want := `
-The bill
+Cost
 
   type               capacity   zone          nodes   pods   CPU used   memory used   USD/hour
   c-2x-amd64-linux   spot       test-zone-a   2       1      25%        25%           0.0760
@@ -122,10 +122,10 @@ The bill
   total                                       3       1      17%        17%           0.1520
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("bill (-want +got):\n%s", diff)
+		t.Errorf("cost (-want +got):\n%s", diff)
 	}
 	h.record(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "stray", Name: "stray"}, Spec: corev1.PodSpec{NodeName: "unmanaged"}}, false)
-	if _, err := d.printBill("The bill"); err == nil || !strings.Contains(err.Error(), "stray") {
+	if _, err := d.printCost("Cost"); err == nil || !strings.Contains(err.Error(), "stray") {
 		t.Errorf("a pod on a node without a price: got %v, want an error that names it", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestDemoWords(t *testing.T) {
 		{nil, "not checked yet"},
 		{[]status.Condition{{Type: status.ConditionReady, Status: metav1.ConditionUnknown},
 			{Type: karpv1.ConditionNodeClassReady, Status: metav1.ConditionUnknown},
-			{Type: karpv1.ConditionValidationSucceeded, Status: metav1.ConditionTrue}}, "not looked at yet: NodeClassReady"},
+			{Type: karpv1.ConditionValidationSucceeded, Status: metav1.ConditionTrue}}, "not observed yet: NodeClassReady"},
 		{[]status.Condition{{Type: karpv1.ConditionNodeClassReady, Status: metav1.ConditionFalse, Message: "there is none"},
 			{Type: karpv1.ConditionValidationSucceeded, Status: metav1.ConditionUnknown}}, "NodeClassReady is false: there is none"},
 	} {
@@ -239,7 +239,7 @@ func TestDemoWords(t *testing.T) {
 		pods, cordoned, nodes int
 		want                  string
 	}{
-		{1, 0, 2, "1 pod left"}, {0, 0, 2, "the pods are gone, the pool's 30 s pass"}, {0, 1, 2, "2 nodes left, 1 node cordoned"},
+		{1, 0, 2, "1 pod left"}, {0, 0, 2, "no pods left, waiting for consolidateAfter (30s)"}, {0, 1, 2, "2 nodes left, 1 node cordoned"},
 	} {
 		if got := leaving(c.pods, c.cordoned, c.nodes); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -39,11 +39,11 @@ func startController(kubeconfig, log string, detached bool, environment []string
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the controller's log: %w", err)
+		return nil, fmt.Errorf("creating the directory of the controller's log: %w", err)
 	}
 	output, err := os.Create(log)
 	if err != nil {
-		return nil, fmt.Errorf("making the controller's log: %w", err)
+		return nil, fmt.Errorf("creating the controller's log: %w", err)
 	}
 	defer output.Close()
 	c := &childController{log: log, health: ports[1], ended: make(chan struct{})}
@@ -71,7 +71,7 @@ func program(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", cli.UsageErrorf("no program %s beside this one or on the PATH (make build builds all)", name)
+		return "", cli.UsageErrorf("no program %s in the directory of this program or on the PATH (make build builds all programs)", name)
 	}
 	return path, nil
 }
@@ -121,9 +121,9 @@ func (c *childController) died() error {
 	}
 	// A controller that was killed logs no reason.
 	if line := lastLogLine(c.log); line != "" && !strings.Contains(line, `"level":"INFO"`) {
-		return fmt.Errorf("the controller died (%s): %s", how, line)
+		return fmt.Errorf("the controller ended (%s): %s", how, line)
 	}
-	return fmt.Errorf("the controller died (%s)", how)
+	return fmt.Errorf("the controller ended (%s)", how)
 }
 
 // ready checks the controller's readiness endpoint.
@@ -139,7 +139,7 @@ func (c *childController) ready(ctx context.Context) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz says %s", response.Status)
+		return fmt.Errorf("/readyz returns %s", response.Status)
 	}
 	return nil
 }

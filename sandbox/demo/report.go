@@ -90,8 +90,8 @@ func (d *demo) printWork(passes []pass) {
 		return
 	}
 	last := passes[len(passes)-1]
-	fmt.Fprintf(d.out, "  Last pending pod to last claim: %.3f s, of which our work %.0f ms (plan %.1f ms, create claims %.1f ms);\n"+
-		"  the rest is the batch window, in which the loop waits for more pods.\n",
+	fmt.Fprintf(d.out, "  Last pending pod to last claim: %.3f s, of which %.0f ms are work (plan %.1f ms, create claims %.1f ms);\n"+
+		"  the rest is the batch window, in which the controller waits for more pods.\n",
 		d.history.span(claimCreated).last.Sub(d.history.span(podPending).last).Seconds(),
 		1000*(last.Schedule+last.Create), 1000*last.Schedule, 1000*last.Create)
 }
@@ -104,27 +104,27 @@ func (d *demo) agreement() string {
 	case made == 0:
 		return ""
 	case kept == 1 && made == 1:
-		return " The one that was nominated went to the node planned for it."
+		return " The nominated pod runs on its planned node."
 	case kept == made:
-		return fmt.Sprintf(" All %d that were nominated went to the node planned for them.", made)
+		return fmt.Sprintf(" All %d nominated pods run on their planned nodes.", made)
 	}
-	return fmt.Sprintf(" Of %d that were nominated, %d went to the node\n"+
-		"  planned for them, the others to one that was ready sooner and had room left.", made, kept)
+	return fmt.Sprintf(" Of %d nominated pods, %d run on\n"+
+		"  their planned nodes, the others on nodes that were ready earlier and had capacity.", made, kept)
 }
 
-// offering identifies a line of the bill: identical machines.
+// offering identifies a line of the cost: identical instances.
 type offering struct{ instanceType, capacityType, zone string }
 
 type offeringUse struct {
 	nodes, pods        int
-	price              float64 // USD per hour, of all machines
+	price              float64 // USD per hour, of all nodes
 	cpu, cpuUsed       int64   // millicores
 	memory, memoryUsed int64   // bytes
 }
 
-// printBill prints what was launched, its price, and how much of it the pods request. It returns the total price in
+// printCost prints what was launched, its price, and how much of it the pods request. It returns the total price in
 // USD per hour.
-func (d *demo) printBill(title string) (float64, error) {
+func (d *demo) printCost(title string) (float64, error) {
 	pods, claims, _ := d.history.present()
 	prices := d.offeringPrices()
 	byNode := map[string]*offeringUse{}
@@ -135,7 +135,7 @@ func (d *demo) printBill(title string) (float64, error) {
 			claim.Labels[corev1.LabelTopologyZone]}
 		price, known := prices[key]
 		if !known {
-			return 0, fmt.Errorf("the catalogue has no %s, %s in %s, which claim %s says it is", key.instanceType,
+			return 0, fmt.Errorf("the catalog has no offering %s, %s in %s, which claim %s has", key.instanceType,
 				key.capacityType, key.zone, claim.Name)
 		}
 		if sums[key] == nil {
@@ -152,7 +152,7 @@ func (d *demo) printBill(title string) (float64, error) {
 	for _, pod := range pods {
 		sum := byNode[pod.Spec.NodeName]
 		if sum == nil {
-			return 0, fmt.Errorf("pod %s is on node %q, which no claim has", pod.Name, pod.Spec.NodeName)
+			return 0, fmt.Errorf("pod %s is on node %q, which has no claim", pod.Name, pod.Spec.NodeName)
 		}
 		sum.use(pod)
 		total.use(pod)

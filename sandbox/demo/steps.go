@@ -140,11 +140,11 @@ func (d *demo) clearDataDir() error {
 	if status.Phase == sandbox.Running || status.Phase == sandbox.Starting || status.Phase == sandbox.Stopping {
 		said, _ := os.ReadFile(d.keepsake())
 		stop := cmp.Or(strings.TrimSpace(string(said)), "karpenter-sandbox down --data-dir "+d.dataDir)
-		return fmt.Errorf("a control plane is %s in %s already; choose another --data-dir, or end it: %s", status.Phase, d.dataDir, stop)
+		return fmt.Errorf("a control plane is %s in %s; set another --data-dir, or stop it: %s", status.Phase, d.dataDir, stop)
 	}
 	if _, err := os.Stat(filepath.Join(d.dataDir, "etcd")); err == nil {
 		if _, err := os.Stat(d.marker()); err != nil {
-			return cli.UsageErrorf("--data-dir %s holds a cluster that no demo made; want a new directory", d.dataDir)
+			return cli.UsageErrorf("--data-dir %s contains a cluster that the demo did not create, want a new directory", d.dataDir)
 		}
 		if err := os.RemoveAll(filepath.Join(d.dataDir, "etcd")); err != nil {
 			return fmt.Errorf("removing the cluster of the last demo: %w", err)
@@ -164,11 +164,11 @@ func (d *demo) install(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d.progress.show("installing the resource types")
+	d.progress.show("installing the CRDs")
 	if err := sandbox.Install(ctx, d.cluster.config, definitions); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d custom resource definitions", len(definitions)), sandbox.LeadHere(ctx, d.cluster.config, d.service)
+	return fmt.Sprintf("%d CustomResourceDefinitions", len(definitions)), sandbox.LeadHere(ctx, d.cluster.config, d.service)
 }
 
 // startController is the third step.
@@ -254,7 +254,7 @@ func unready(pool *karpv1.NodePool) string {
 	case len(wrong) > 0:
 		return strings.Join(wrong, "; ")
 	case len(open) > 0:
-		return "not looked at yet: " + strings.Join(open, ", ")
+		return "not observed yet: " + strings.Join(open, ", ")
 	}
 	return "not checked yet"
 }
@@ -264,7 +264,7 @@ func (d *demo) connect(ctx context.Context) error {
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme,
 		karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return fmt.Errorf("preparing to talk to the cluster: %w", err)
+			return fmt.Errorf("preparing the client: %w", err)
 		}
 	}
 	talk, err := client.New(d.cluster.config, client.Options{Scheme: scheme})
@@ -292,15 +292,15 @@ func (d *demo) scale(ctx context.Context, replicas int) error {
 func (d *demo) leave() error {
 	stop := fmt.Sprintf("kill %d %d", d.controller.process.Pid, d.cluster.supervisor)
 	if err := os.WriteFile(d.keepsake(), []byte(stop+"\n"), 0o600); err != nil {
-		return fmt.Errorf("noting how to end the demo: %w", err)
+		return fmt.Errorf("writing the command that stops the demo: %w", err)
 	}
 	kubectl := strings.Join(d.cluster.kubectl, " ")
 	fmt.Fprintf(d.out, `
-Everything goes on running. To look around:
+All processes continue to run. To inspect the cluster:
 
   %s get nodepools,nodeclaims,nodes
 
-To watch the nodes leave, 30 s after the pods:
+To remove the pods, and 30 s later the nodes:
 
   %s scale deployment %s --replicas 0
 

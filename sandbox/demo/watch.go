@@ -26,15 +26,15 @@ const (
 	podPending       stage = "pods pending"
 	podBound         stage = "pods bound"
 	podRunning       stage = "pods running"
-	podGone          stage = "pods gone"
+	podGone          stage = "pods removed"
 	claimCreated     stage = "claims created"
 	claimLaunched    stage = "claims launched"
 	claimRegistered  stage = "claims registered"
 	claimInitialized stage = "claims initialized"
 	claimDeleting    stage = "claims deleted"
-	claimGone        stage = "claims gone"
+	claimGone        stage = "claims removed"
 	nodeCordoned     stage = "nodes cordoned"
-	nodeGone         stage = "nodes gone"
+	nodeGone         stage = "nodes removed"
 )
 
 // history records when each stage of each object was first seen. Kubernetes' own timestamps have a resolution of
@@ -71,7 +71,7 @@ func watchHistory(ctx context.Context, config *rest.Config, scheme *runtime.Sche
 		&corev1.Pod{}: {Namespaces: map[string]cache.Config{demoNamespace: {}}},
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("preparing to watch the cluster: %w", err)
+		return nil, fmt.Errorf("preparing the watches: %w", err)
 	}
 	for _, kind := range []client.Object{&corev1.Pod{}, &karpv1.NodeClaim{}, &corev1.Node{}} {
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))

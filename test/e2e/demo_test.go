@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"pods running             20", "The bill", "USD/hour", "nodes gone", "Everything is stopped."} {
+	for _, want := range []string{"pods running             20", "Cost", "USD/hour", "nodes removed", "All processes are stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
 		}
@@ -40,8 +40,8 @@ func TestConsolidationStory(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"60 nodes so far", "The plan", "Underutilized", "The bill after", "none waited for a node",
-		"Everything is stopped."} {
+	for _, want := range []string{"60 nodes so far", "The plan", "Underutilized", "Cost after", "none waited for a node",
+		"All processes are stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
 		}
@@ -60,8 +60,8 @@ func TestAWSDemo(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"pods running             40", "The bill", "All pods ran elsewhere", "were replaced in",
-		"The bill with the new image", "nodes gone", "Everything is stopped."} {
+	for _, want := range []string{"pods running             40", "Cost", "All pods ran on other nodes", "were replaced in",
+		"Cost with the new image", "nodes removed", "All processes are stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
 		}
