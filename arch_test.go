@@ -96,6 +96,42 @@ var importRules = []importRule{
 		because: "a snapshot is what is; what to do about it builds on it",
 	},
 	{
+		from:    "./internal/engine/plan",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/bitset", "./internal/engine/label", "./internal/engine/model", "./internal/engine/quantity"},
+		because: "a plan is data: what is decided about it builds on it",
+	},
+	{
+		from:    "./internal/engine/eviction",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/model", "./internal/engine/plan"},
+		because: "whether a pod can be evicted does not depend on why its node is removed, or where the pod goes",
+	},
+	{
+		from:    "./internal/engine/nominate",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity"},
+		because: "nominations follow from a plan and a snapshot, however the plan was made and whatever else is recorded",
+	},
+	{
+		from:    "./internal/engine/reserve",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/eviction", "./internal/engine/model", "./internal/engine/nominate", "./internal/engine/plan"},
+		because: "reservations are read from what is recorded; placement and the guard ask for them",
+	},
+	{
+		from:    "./internal/engine/guard",
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/engine/brake"},
+		through: true,
+		because: "a check that searches for a plan itself would repeat the mistake that it must find",
+	},
+	{
+		from:    "./internal/engine/brake",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan"},
+		because: "the brake judges what launches led to, not how they were decided",
+	},
+	{
 		from:    "./internal/testing/audit",
 		only:    append([]string{"./internal/engine/..."}, pureStandard...),
 		because: "the judge of plans maps values to a verdict, like the engine",
@@ -162,6 +198,13 @@ var importRules = []importRule{
 		never:   []string{"./internal/testing/..."},
 		through: true,
 		because: "the programs of users hold no simulated cloud and no control plane: those are in the module sandbox",
+	},
+	{
+		from:  "./internal/testing/plantest",
+		never: []string{"./..."},
+		except: []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan",
+			"./internal/engine/quantity"},
+		because: "the tests of every package that decides about plans use it: it can know none of them",
 	},
 	{
 		from:    "./internal/testing/clitest",
@@ -294,8 +337,8 @@ var importRules = []importRule{
 	{
 		from:  "./internal/testing/loopcluster",
 		never: []string{"./..."},
-		except: []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan",
-			"./internal/engine/quantity", "./internal/execute"},
+		except: []string{"./internal/engine/guard", "./internal/engine/label", "./internal/engine/model", "./internal/engine/plan",
+			"./internal/engine/quantity", "./internal/engine/reserve", "./internal/execute"},
 		because: "the tests of all loops share this cluster, so it knows none of them",
 	},
 	{

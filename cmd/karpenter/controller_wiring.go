@@ -46,6 +46,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/static"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -321,11 +322,11 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 }
 
 // guard returns the guard that checks commands in progress by the rules that the flags set.
-func (w *wiring) guard(snap *model.Snapshot) *plan.Guard {
-	guard := plan.NewGuard(snap)
-	guard.Validation, guard.Cause = w.o.timers.Validation, w.causes.Of
-	guard.Judge = disruption.Judge(snap, w.disruption())
-	return guard
+func (w *wiring) guard(snap *model.Snapshot) *guard.Guard {
+	g := guard.New(snap)
+	g.Validation, g.Cause = w.o.timers.Validation, w.causes.Of
+	g.Judge = disruption.Judge(snap, w.disruption())
+	return g
 }
 
 // disruption returns the options of disruption that the flags set.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -58,7 +59,7 @@ func TestTimersAreAllNamed(t *testing.T) {
 // the controller's.
 func TestTimesOfTheEngine(t *testing.T) {
 	timers := controller.Production()
-	if timers.CordonQuiet != plan.CordonQuiet || timers.CommandTimeout != plan.CommandTimeout {
-		t.Errorf("%s and %s, want %s and %s", timers.CordonQuiet, timers.CommandTimeout, plan.CordonQuiet, plan.CommandTimeout)
+	if timers.CordonQuiet != guard.CordonQuiet || timers.CommandTimeout != plan.CommandTimeout {
+		t.Errorf("%s and %s, want %s and %s", timers.CordonQuiet, timers.CommandTimeout, guard.CordonQuiet, plan.CommandTimeout)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -46,7 +47,7 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 		return poolGone(pool.Name)
 	}
 	if !a.NewClaim.OfGeneration(pool.Generation) {
-		changed := plan.PoolChanged()
+		changed := guard.PoolChanged()
 		return &NotNowError{Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: changed}, Message: fmt.Sprintf("pool %s: %s", pool.Name, changed.Reason)}
 	}
 	claim := x.claimOf(pool, &a.NewClaim)

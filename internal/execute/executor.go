@@ -30,8 +30,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -64,11 +66,11 @@ type Executor struct {
 	// karpenter.sh and those of the provider.
 	WellKnown map[string]bool
 
-	// WriteTimeout bounds one action, including retries. 0 means 15 s. CordonQuiet is that of plan.Guard.
+	// WriteTimeout bounds one action, including retries. 0 means 15 s. CordonQuiet is that of guard.Guard.
 	WriteTimeout time.Duration
 	CordonQuiet  time.Duration
-	// Guard returns the guard for commands. Nil means plan.NewGuard.
-	Guard func(*model.Snapshot) *plan.Guard
+	// Guard returns the guard for commands. Nil means guard.New.
+	Guard func(*model.Snapshot) *guard.Guard
 
 	// mu serializes "check, then first write" of both loops.
 	mu sync.Mutex
@@ -136,7 +138,7 @@ type Provisioned struct {
 	// Plan is the part that was still valid.
 	Plan *plan.Provision
 	// Dropped is the part that was no longer valid.
-	Dropped []plan.Dropped
+	Dropped []guard.Dropped
 	// Outcomes are those of the claims in Plan, in their order.
 	Outcomes []Outcome
 	// Reserved are the outcomes of the reservations on existing claims.
@@ -150,8 +152,8 @@ func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot,
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	snap := newest()
-	kept, dropped := plan.CheckProvision(snap, p)
-	reserved := x.Do(ctx, plan.Reservations(snap, kept))
+	kept, dropped := guard.CheckProvision(snap, p)
+	reserved := x.Do(ctx, reserve.Reservations(snap, kept))
 	actions := make([]plan.Action, len(kept.Claims))
 	for i, claim := range kept.Claims {
 		actions[i] = plan.CreateClaim{NewClaim: claim, Reason: telemetry.CreatedProvisioned}
@@ -167,9 +169,9 @@ func (x *Executor) Act(ctx context.Context, newest func() *model.Snapshot, decid
 	return x.Do(ctx, decide(newest()))
 }
 
-func (x *Executor) newGuard(snap *model.Snapshot) *plan.Guard {
+func (x *Executor) newGuard(snap *model.Snapshot) *guard.Guard {
 	if x.Guard == nil {
-		return plan.NewGuard(snap)
+		return guard.New(snap)
 	}
 	return x.Guard(snap)
 }
@@ -189,14 +191,14 @@ func (x *Executor) Advance(ctx context.Context, newest func() *model.Snapshot, c
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	guard := x.newGuard(newest())
-	guard.CordonQuiet = cmp.Or(x.CordonQuiet, guard.CordonQuiet)
+	g := x.newGuard(newest())
+	g.CordonQuiet = cmp.Or(x.CordonQuiet, g.CordonQuiet)
 	advanced := make([]Advanced, len(commands))
 	var actions []plan.Action
 	ends := make([]int, len(commands))
 	for i, command := range commands {
 		var more []plan.Action
-		advanced[i].Command, more = guard.Step(command)
+		advanced[i].Command, more = g.Step(command)
 		actions = append(actions, more...)
 		ends[i] = len(actions)
 	}

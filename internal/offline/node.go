@@ -136,7 +136,7 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 	cost := d.opts.CostOf(d.first, n)
 	o := &NodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
-		PodsToMove: plan.Inhabitants(n), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
+		PodsToMove: n.Reschedulable(), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
 	o.unlaunched, o.nameless = n.Stage == model.Launching, n.Stage < model.Registered
 	if !n.ExpiresAt.IsZero() {
 		from := disruption.RenewFrom(n)

@@ -10,6 +10,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -165,12 +166,12 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 }
 
 func (o *PoolOutcome) addBudgets(snap *model.Snapshot, pool *model.Pool) {
-	guard := plan.NewGuard(snap)
+	g := guard.New(snap)
 	for _, reason := range []plan.Reason{plan.Empty, plan.Underutilized, plan.Drifted, plan.Expired} {
-		a := guard.Allowance(pool.Name, reason)
+		a := g.Allowance(pool.Name, reason)
 		b := BudgetOutcome{Reason: string(reason), Allowed: a.Allowed, Leaving: a.Leaving,
 			Remaining: min(a.Remaining(), max(0, a.Total-a.Leaving))}
-		if a.Allowed == plan.Unlimited {
+		if a.Allowed == guard.Unlimited {
 			b.Allowed = -1
 		}
 		o.Budgets = append(o.Budgets, b)

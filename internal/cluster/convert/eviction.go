@@ -14,7 +14,7 @@ import (
 // evictionCost returns the eviction cost of a pod in thousandths: 1 + deletion cost / 2^27 + priority / 2^25, between
 // -10 and 10, as in upstream Karpenter (pkg/utils/disruption, EvictionCost). It is rounded up, so that a positive
 // cost stays positive. It measures how much a disruption hurts; whether a node is empty does not depend on it (see
-// plan.Inhabitants).
+// model.Node.Reschedulable).
 func evictionCost(pod *corev1.Pod) int64 {
 	const unit = 1 << 27
 	sum := int64(unit) + deletionCost(pod)

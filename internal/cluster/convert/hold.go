@@ -43,7 +43,7 @@ func Holds(text string) []model.LaunchHold {
 
 // WithHold returns the text of the annotation with the hold of one controller set, or removed if now is nil. It
 // returns "" if no hold remains. An annotation contains at most model.MostHolds; the brake that decides about holds
-// (plan.Brake) relies on that limit.
+// (brake.Brake) relies on that limit.
 func WithHold(text, owner string, now *model.LaunchHold) string {
 	wire := readHolds(text)
 	if wire == nil {

@@ -10,8 +10,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
 	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -90,7 +92,7 @@ func (d *Loop) Tick(ctx context.Context) {
 	// 2. Take a snapshot.
 	snap := d.Snapshot()
 	// 3. Resume the commands in progress, also those from before a restart.
-	resumed := plan.Resume(snap, d.known...)
+	resumed := guard.Resume(snap, d.known...)
 	// 4. Propose new commands.
 	var proposed []plan.Command
 	if decide, search := d.due(snap); decide {
@@ -100,9 +102,9 @@ func (d *Loop) Tick(ctx context.Context) {
 	d.known = d.advance(ctx, resumed, proposed)
 	// 6. Clean up after a crash during a rollback.
 	snap = d.Snapshot()
-	d.Report.failed("removing the taint of a command that is gone", d.Writer.Do(ctx, plan.Orphans(snap)))
+	d.Report.failed("removing the taint of a command that is gone", d.Writer.Do(ctx, guard.Orphans(snap)))
 	// 7. Record which pods are expected on nodes that were launched to replace nodes that are being removed.
-	d.Report.failed("recording that pods are expected", d.Writer.Do(ctx, plan.Notices(snap)))
+	d.Report.failed("recording that pods are expected", d.Writer.Do(ctx, reserve.Notices(snap)))
 }
 
 // decision is what was decided on a snapshot.

@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
@@ -141,7 +142,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	for name, change := range map[string]func(*loopcluster.Cluster, *model.NodeSpec){
 		"consolidateAfter": func(w *loopcluster.Cluster, _ *model.NodeSpec) { w.Pool.ConsolidateAfter = 13 * time.Second },
 		"no pod has come for a minute": func(w *loopcluster.Cluster, n *model.NodeSpec) {
-			w.Pool.ConsolidateAfter, n.ExpectingSince = 0, loopcluster.Noon.Add(13*time.Second-plan.Arrival)
+			w.Pool.ConsolidateAfter, n.ExpectingSince = 0, loopcluster.Noon.Add(13*time.Second-reserve.Arrival)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

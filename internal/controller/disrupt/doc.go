@@ -4,7 +4,7 @@
 //
 //	channel, timer --> Loop.Tick
 //	                     Snapshot
-//	                     plan.Resume, disruption.Propose
+//	                     guard.Resume, disruption.Propose
 //	                     decisions.History
 //	                     Writer.Advance, repeatedly
 //	                     orphaned taints, expected pods

@@ -9,6 +9,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -153,12 +154,12 @@ func (r *Reporter) measure(t *decision) {
 	for _, reason := range reasons {
 		r.Metrics.DisruptionEligibleNodes.WithLabelValues(strings.ToLower(string(reason))).Set(float64(t.proposal.Eligible[reason]))
 	}
-	guard := plan.NewGuard(t.snap)
+	g := guard.New(t.snap)
 	r.Metrics.NodePoolsAllowedDisruptions.Reset()
 	r.Metrics.NodePoolsConsumingBudgets.Reset()
 	for _, pool := range t.snap.Pools {
 		for _, reason := range reasons {
-			allowance := guard.Allowance(pool.Name, reason)
+			allowance := g.Allowance(pool.Name, reason)
 			r.Metrics.NodePoolsAllowedDisruptions.WithLabelValues(pool.Name, string(reason)).
 				Set(float64(min(allowance.Remaining(), max(0, allowance.Total-allowance.Leaving))))
 			r.Metrics.NodePoolsConsumingBudgets.WithLabelValues(pool.Name, string(reason)).Set(float64(allowance.Leaving))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -86,7 +87,7 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 			"Normal ConsolidationApproved Consolidation approved: score 0.50 >= 0.50 (k=2), saving 24.9% of the pool's cost for 50.0% of its disruption",
 			"Normal ConsolidationCandidate Consolidation: replace 1 node by 1, moving 1 pod, saving $0.50 per hour",
 			kept}},
-		{plan.Validation, []string{
+		{guard.Validation, []string{
 			"Normal Disrupting Disrupting Node: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour",
 			"Normal Disrupting Disrupting NodeClaim: Underutilized, moving 1 pod to nodeclaim/new, saving 0.5 USD per hour"}},
 		{2 * time.Second, []string{"Normal DisruptionLaunching Launching NodeClaim: Underutilized",
@@ -131,7 +132,7 @@ func TestDisruptTellsWhatWasDropped(t *testing.T) {
 		l := consolidating(w)
 		l.step(t, w, 0)
 		spoil(w)
-		if got := strings.Join(l.step(t, w, plan.Validation), "\n"); !strings.Contains(got, want) {
+		if got := strings.Join(l.step(t, w, guard.Validation), "\n"); !strings.Contains(got, want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

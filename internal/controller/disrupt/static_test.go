@@ -9,6 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/static"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -30,7 +31,7 @@ func TestStaticDriftLife(t *testing.T) {
 		Report: static.Reporter{Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) }}}
 	d := newLoop(w)
 	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
-		commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+		commands, kept := disruption.StaticDrift(snap, guard.New(snap))
 		return disruption.Proposal{Commands: commands, Kept: kept}
 	}
 	created := 0

@@ -11,8 +11,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // TestQuietUntilAgreesWithTheGuard verifies that the condition Consolidatable and the guard of plans compute the same
@@ -37,7 +37,7 @@ func TestQuietUntilAgreesWithTheGuard(t *testing.T) {
 				t.Fatal(refused)
 			}
 			poolSpec := convert.Pool(object, vocabulary)
-			guard := plan.QuietFrom(&model.Node{NodeSpec: &spec}, &model.Pool{PoolSpec: &poolSpec})
+			guard := guard.QuietFrom(&model.Node{NodeSpec: &spec}, &model.Pool{PoolSpec: &poolSpec})
 			until, counts := consolidatableFrom(claim, object)
 			if !counts {
 				until = model.Forever

@@ -103,7 +103,7 @@ func needOfLabels(labels map[string]string, reservation string) cloud.Need {
 }
 
 // consolidatableFrom returns when the pool's consolidateAfter will have passed if no further pod event occurs. It
-// counts from the last pod event, or else from the initialization of the node. plan.QuietFrom computes the same time
+// counts from the last pod event, or else from the initialization of the node. guard.QuietFrom computes the same time
 // from a snapshot. It returns false if consolidation does not apply to the claim: its node is not initialized, or the
 // pool is static or has consolidateAfter: Never.
 func consolidatableFrom(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (time.Time, bool) {

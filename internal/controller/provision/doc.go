@@ -4,8 +4,8 @@
 //
 //	channel: a pod is pending --batch--> Loop.Tick
 //	                                       Snapshot
-//	                                       plan.Ahead, Schedule (placement)
-//	                                       plan.Brake takes out claims that have to wait
+//	                                       reserve.Ahead, Schedule (placement)
+//	                                       brake.Brake takes out claims that have to wait
 //	                                       Writer.Provision
 //	                                       nominations
 //	                                       decisions.History

@@ -10,7 +10,9 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
@@ -22,18 +24,18 @@ func (p *Loop) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap = p.Snapshot()
-	from = plan.Reseated(plan.Ahead(snap), p.last)
+	from = reserve.Reseated(reserve.Ahead(snap), p.last)
 	decided = p.Schedule(from)
 	decided.Stamp(snap)
 	p.last = decided
-	targets := decided.Targets()
+	targets := nominate.TargetsOf(decided)
 	p.targets.Store(&targets)
 	p.seats.Store(new(running(targets)))
 	return snap, from, decided
 }
 
 // running returns the targets by pod, for pods that still run on a node that is being removed.
-func running(targets plan.Targets) map[types.UID]string {
+func running(targets nominate.Targets) map[types.UID]string {
 	seats := map[types.UID]string{}
 	for target, pods := range targets {
 		for _, pod := range pods {
@@ -57,7 +59,7 @@ func (p *Loop) Seat(pod types.UID) string {
 
 // planned returns the placements of the latest plan. Before the first plan, as after a restart, one is computed: with
 // its claims in flight, the result is the same plan as before. Concurrent callers share the computation.
-func (p *Loop) planned() plan.Targets {
+func (p *Loop) planned() nominate.Targets {
 	if known := p.targets.Load(); known != nil {
 		return *known
 	}

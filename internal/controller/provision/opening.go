@@ -12,6 +12,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
@@ -24,8 +25,8 @@ type openings struct {
 	last    turn
 	// order is the latest order of the nodes of the plan with the targets, computed at the time read. It is nil if
 	// there is none. All waiting nodes share it, because its computation examines every pending pod.
-	order   *plan.Order
-	targets *plan.Targets
+	order   *nominate.Order
+	targets *nominate.Targets
 	read    time.Time
 	// writing is held by the one goroutine that writes nominations to nodes with an order.
 	writing sync.Mutex
@@ -38,7 +39,7 @@ type waiter struct {
 	granted      bool
 }
 
-// turn records the claim whose node was allowed to open last, whether it has unlimited pods (see plan.Order), and
+// turn records the claim whose node was allowed to open last, whether it has unlimited pods (see nominate.Order), and
 // when. seen is when the node was found open.
 type turn struct {
 	claim     string
@@ -81,7 +82,7 @@ func (p *Loop) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 
 // opening returns the order of the nodes of the plan and the state of the claim's node in it. It returns nil if the
 // node may open at once.
-func (p *Loop) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.Order, *plan.Opening) {
+func (p *Loop) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*nominate.Order, *nominate.Opening) {
 	o := &p.openings
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +94,7 @@ func (p *Loop) opening(claim *karpv1.NodeClaim, node *corev1.Node) (*plan.Order,
 }
 
 // outdate makes the next caller compute the order again.
-func (o *openings) outdate(order *plan.Order) {
+func (o *openings) outdate(order *nominate.Order) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.order == order {
@@ -110,7 +111,7 @@ func (o *openings) actions(ask func() []plan.Action) []plan.Action {
 
 // promiseMeanwhile nominates pods while the node of the claim waits: to the open nodes of the plan, or to the node
 // itself if it may be the first. Only one of the waiting nodes does so at a time. The others do not wait for it.
-func (p *Loop) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order) {
+func (p *Loop) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, order *nominate.Order) {
 	o := &p.openings
 	if !o.writing.TryLock() {
 		return
@@ -135,10 +136,10 @@ func (p *Loop) promiseMeanwhile(ctx context.Context, claim *karpv1.NodeClaim, no
 	p.Report.notNominated(execute.Failures(p.Writer.Do(ctx, missing)))
 }
 
-// turn returns nil when the node of the claim may open, and otherwise the reason of the wait (see plan.Order). The
+// turn returns nil when the node of the claim may open, and otherwise the reason of the wait (see nominate.Order). The
 // wait is bounded by Timers.Opening when the node is ready and no other opens meanwhile, by Timers.OpeningUnready
 // when it is not ready, and by Timers.OpeningMax in total.
-func (p *Loop) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *plan.Order, opening *plan.Opening) error {
+func (p *Loop) turn(claim *karpv1.NodeClaim, node *corev1.Node, order *nominate.Order, opening *nominate.Opening) error {
 	o := &p.openings
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -196,7 +197,7 @@ func (w waiter) overdue(last turn, now time.Time, timers controller.Timers) bool
 
 // settled reports whether kube-scheduler has tried the pods that it tries because the last node opened, or whether
 // Timers.OpeningPause is over. The caller holds the lock.
-func (o *openings) settled(order *plan.Order, next *plan.Opening, now time.Time, timers controller.Timers) bool {
+func (o *openings) settled(order *nominate.Order, next *nominate.Opening, now time.Time, timers controller.Timers) bool {
 	if o.last.claim == "" || now.Sub(o.last.at) >= timers.Opening {
 		return true
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
 )
 
-// mixture is a plan with unlimited pods (see plan.Order) on nodes a and b and three limited pods on node c, all of
+// mixture is a plan with unlimited pods (see nominate.Order) on nodes a and b and three limited pods on node c, all of
 // them closed.
 type mixture struct {
 	*loopcluster.Cluster

@@ -13,7 +13,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
 	"github.com/karpenter-go/karpenter/internal/controller/decisions"
+	"github.com/karpenter-go/karpenter/internal/engine/brake"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -31,7 +33,7 @@ type Loop struct {
 	// Promise protects a node from disruption until the given time, because pods were planned onto it. It may be nil.
 	Promise func(node string, until time.Time)
 	// Moved receives when a pod was bound to a node: another nomination to the node may be possible
-	// (plan.MostPromises). It may be nil.
+	// (nominate.MostPromises). It may be nil.
 	Moved <-chan struct{}
 	// Nominate enables nominations (--pod-placement=nominate). Otherwise the decisions of kube-scheduler are only
 	// observed.
@@ -64,7 +66,7 @@ type Loop struct {
 	unfinished bool
 	took       time.Duration
 	// brake ends launch loops.
-	brake plan.Brake
+	brake brake.Brake
 
 	// openings tracks the nodes that wait until they may accept pods.
 	openings openings
@@ -75,7 +77,7 @@ type Loop struct {
 	first sync.Once
 	// targets holds the placements of the latest plan, nil before the first. seats holds those of the pods that still
 	// run.
-	targets atomic.Pointer[plan.Targets]
+	targets atomic.Pointer[nominate.Targets]
 	seats   atomic.Pointer[map[types.UID]string]
 }
 
@@ -186,7 +188,7 @@ func (p *Loop) schedule() *pass {
 }
 
 // restrain evaluates the results of earlier launches, and takes the claims out of the plan that have to wait
-// (plan.Brake).
+// (brake.Brake).
 func (p *Loop) restrain(ctx context.Context, t *pass) {
 	p.brake.Replanned(t.snap, t.whole)
 	newest := t.snap
@@ -227,7 +229,7 @@ func (p *Loop) nominate(ctx context.Context, t *pass) {
 	if !p.Nominate {
 		return
 	}
-	actions, beyond := plan.Nominations(p.Snapshot(), t.done.Plan)
+	actions, beyond := nominate.Nominations(p.Snapshot(), t.done.Plan)
 	p.beyond = beyond
 	t.nominations = p.Writer.Do(ctx, actions)
 }

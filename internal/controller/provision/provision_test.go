@@ -26,6 +26,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
@@ -359,7 +360,7 @@ func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
 	w := loopcluster.New()
 	w.Node("here", model.Initialized)
-	for i := range plan.MostPromises + 1 {
+	for i := range nominate.MostPromises + 1 {
 		w.Pending(fmt.Sprint("p", i), "")
 	}
 	passes, moved := loopcluster.NewTicks(), make(chan struct{}, 1)

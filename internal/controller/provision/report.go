@@ -68,7 +68,7 @@ func (r *Reporter) executed(t *pass) {
 func (r *Reporter) log(t *pass) logr.Logger { return r.Log.WithValues(telemetry.PlanID, t.id) }
 
 // pause logs a pause of launches that begins, once it is written to its pool, and pauses that could not be written or
-// removed. plan.Brake retries those.
+// removed. brake.Brake retries those.
 func (r *Reporter) pause(o execute.Outcome) {
 	hold, begins := o.Action.(plan.HoldLaunches)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -31,9 +32,9 @@ func TestAfter(t *testing.T) {
 	if before := snap.Node(landing); !before.ConsolidatedAt.IsZero() || len(before.Pods) != 1 {
 		t.Errorf("before: %d pods, consolidated at %v", len(before.Pods), before.ConsolidatedAt)
 	}
-	guard := plan.NewGuard(next)
-	if v := guard.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !guard.SettledFrom(n).Equal(noon.Add(plan.MinStay)) {
-		t.Errorf("verdict %d, settled from %v", v.Code, guard.SettledFrom(n))
+	g := guard.New(next)
+	if v := g.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !g.SettledFrom(n).Equal(noon.Add(guard.MinStay)) {
+		t.Errorf("verdict %d, settled from %v", v.Code, g.SettledFrom(n))
 	}
 }
 

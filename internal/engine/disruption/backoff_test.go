@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -62,13 +63,13 @@ func (w *renewing) snapshot() *model.Snapshot {
 func (w *renewing) pass() disruption.Proposal {
 	snap := w.snapshot()
 	p := disruption.Propose(snap, disruption.Options{})
-	commands := append(plan.Resume(snap, w.under...), p.Commands...)
+	commands := append(guard.Resume(snap, w.under...), p.Commands...)
 	w.under = nil
 	for step := 0; step < 8 && len(commands) > 0; step++ {
-		guard := plan.NewGuard(w.snapshot())
+		g := guard.New(w.snapshot())
 		var again []plan.Command
 		for _, c := range commands {
-			c, actions := guard.Step(c)
+			c, actions := g.Step(c)
 			for _, a := range actions {
 				w.do(a)
 			}

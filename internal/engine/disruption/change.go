@@ -108,7 +108,7 @@ func (w *world) reckon(c *change) {
 	for _, n := range c.nodes {
 		c.worth.Saving += w.cost(n)
 		c.worth.Price += w.economics(n).priceOfMoving(n)
-		c.worth.Pods += plan.Inhabitants(n)
+		c.worth.Pods += n.Reschedulable()
 	}
 	for i := range c.claims {
 		c.worth.Saving -= c.claims[i].Price() + w.nodePrice(c.claims[i].Pool)

@@ -38,5 +38,5 @@
 //
 // The decision is a pure function of the snapshot, independent of the order of the input.
 //
-// The package must not know how a command is carried out: plan.Step does.
+// The package must not know how a command is carried out: guard.Step does.
 package disruption

@@ -3,8 +3,10 @@ package disruption
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // Renewal replaces nodes that no longer match their pool (drifted), and nodes that will soon be deleted because of
@@ -72,7 +74,7 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 // shut reports whether a renewal must not move pods to the node. A node that awaits pods may look free for a moment,
 // after they have been evicted and before they are recreated.
 func (run *run) shut(n *model.Node) bool {
-	return renewable(n, run) || !reached(n) || run.guard.Bought(n) || plan.Expecting(run.snap, n)
+	return renewable(n, run) || !reached(n) || run.guard.AwaitsArrivals(n) || reserve.Expecting(run.snap, n)
 }
 
 // renewable reports whether the node is due for renewal now or soon.
@@ -85,7 +87,7 @@ func renewable(n *model.Node, run *run) bool {
 // and ready.
 func reached(n *model.Node) bool { return n.Stage == model.Initialized && n.Ready }
 
-func exhausted(n *model.Node, a plan.Allowance) plan.Verdict {
+func exhausted(n *model.Node, a guard.Allowance) plan.Verdict {
 	if !a.Verdict.OK() {
 		return a.Verdict
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -16,10 +17,10 @@ const naiveMost = 101
 // cost. It uses bisection to find the longest prefix whose pods fit onto the other nodes and at most one new node; if
 // there is none, it uses the first single node. It accepts any positive saving. The search is compared with it.
 func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
-	guard := plan.NewGuard(snap)
-	guard.MinStay = -1 // it reverts its own recent changes
+	g := guard.New(snap)
+	g.MinStay = -1 // it reverts its own recent changes
 	nodes := slices.DeleteFunc(slices.Clone(snap.Nodes), func(n *model.Node) bool {
-		return !n.Ours() || plan.Inhabitants(n) == 0 || !guard.Removable(n, plan.Underutilized).OK()
+		return !n.Ours() || n.Reschedulable() == 0 || !g.Removable(n, plan.Underutilized).OK()
 	})
 	ratio := func(n *model.Node) float64 { return float64(n.Price) / float64(1000+evictionCost(n)) }
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
@@ -98,7 +99,7 @@ func Seating(snap *model.Snapshot, from string, to map[string]int) plan.Command 
 // Accepted returns the commands that the search creates from one change.
 func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
 	w := settle(snap, Options{}, departing)
-	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
+	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	s.accept([]*change{w.changeOf(claims, names)})
 	return s.commands()
 }
@@ -115,7 +116,7 @@ func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
 // given nodes, the others to a claim. The result is the command, or the verdict that keeps the node.
 func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClaim, to map[string]string) ([]plan.Command, plan.Verdict) {
 	var kept plan.Verdict
-	s := newSearch(settle(snap, opts, departing), plan.NewGuard(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
+	s := newSearch(settle(snap, opts, departing), guard.New(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
 	c := s.changeOf(nil, []string{from})
 	for _, p := range c.nodes[0].Pods {
 		if name := to[p.Name]; name != "" {
@@ -151,7 +152,7 @@ func Pick(trials ...Trial) int {
 // which is a command by then.
 func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (first, again plan.Verdict) {
 	w := settle(snap, Options{SpotToSpot: true}, departing)
-	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
+	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	c := w.changeOf(claims, names)
 	same := *c
 	w.reckon(c)
@@ -165,7 +166,7 @@ func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string)
 // dropped.
 func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools []*model.Pool, bought int) {
 	w := settle(snap, Options{}, departing)
-	s := newSearch(w, plan.NewGuard(snap), func(*model.Node, plan.Verdict) {})
+	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	s.accept([]*change{w.changeOf(claims, names)})
 	s.drop(s.found[0], plan.Verdict{Code: plan.RoomTooTight})
 	return s.snap.Pools, len(s.bought)

@@ -1,8 +1,10 @@
 package disruption
 
 import (
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // Judge returns a function that reports, for one snapshot, whether a stored command is still correct: its pods have
@@ -51,7 +53,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, landing: map[string]bool{},
 	}
 	// 1. Collect the nodes to remove and the claims to launch for them.
-	commands := plan.Resume(snap)
+	commands := guard.Resume(snap)
 	awaiting := j.collect(snap, commands)
 	// 2. Pods that are pending or on nodes that are being deleted are placed first, but not on nodes that were
 	// launched for other pods.
@@ -126,7 +128,7 @@ func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awai
 // pods that do not, and proposed commands would be reverted again and again.
 func (j *judgement) fewest() map[string]plan.Verdict {
 	free := j.snap
-	j.snap = plan.Seated(free, j.began, departing)
+	j.snap = reserve.Seated(free, j.began, departing)
 	against := j.move()
 	if len(against) == 0 {
 		return nil

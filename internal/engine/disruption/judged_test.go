@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -21,7 +22,7 @@ func judged(t *testing.T, f *fleet, p disruption.Proposal) {
 	closed.pdbs = append(slices.Clone(f.pdbs), model.PDBSpec{UID: "all", Namespace: "default", Name: "all", Selector: model.Selector{Namespaces: []string{"default"}}})
 	snap := closed.snapshot(nil)
 	for _, c := range p.Commands {
-		if v := plan.Check(snap, c); c.Reason == plan.Underutilized && v.OK() {
+		if v := guard.Check(snap, c); c.Reason == plan.Underutilized && v.OK() {
 			t.Errorf("evictions are blocked, but the check passes for %s", c.Encode())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bound"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -16,14 +17,14 @@ const boundWork = 100_000_000
 // Nodes that must be kept count as they are. The pods of the others are packed anew, onto any available offering and
 // the free room of kept nodes. Budgets, the prices of moves, time-dependent limits and pending pods are ignored.
 func LeastCost(snap *model.Snapshot, opts Options, about func(*model.Node) bool) (price, cost int64) {
-	guard := plan.NewGuard(snap)
-	guard.MinStay = opts.MinStay
+	g := guard.New(snap)
+	g.MinStay = opts.MinStay
 	var going []string
 	moving := map[*model.Pod]bool{}
 	for _, n := range snap.Nodes {
 		switch {
 		case !n.Ours() || !about(n):
-		case !n.Deleting && !mayGo(guard, n, snap):
+		case !n.Deleting && !mayGo(g, n, snap):
 			price += n.LeastPrice()
 			cost += opts.CostOf(snap, n)
 		default:
@@ -47,7 +48,7 @@ func LeastCost(snap *model.Snapshot, opts Options, about func(*model.Node) bool)
 }
 
 // mayGo reports whether there is a reason for which the node may be removed, now or at a later time.
-func mayGo(guard *plan.Guard, n *model.Node, snap *model.Snapshot) bool {
+func mayGo(g *guard.Guard, n *model.Node, snap *model.Snapshot) bool {
 	reasons := []plan.Reason{plan.Empty, plan.Underutilized}
 	if n.Drifted != "" {
 		reasons = append(reasons, plan.Drifted)
@@ -56,7 +57,7 @@ func mayGo(guard *plan.Guard, n *model.Node, snap *model.Snapshot) bool {
 		reasons = append(reasons, plan.Expired)
 	}
 	for _, reason := range reasons {
-		switch guard.Removable(n, reason).Code {
+		switch g.Removable(n, reason).Code {
 		case plan.OK, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.NodeNominated:
 			return true
 		}

@@ -10,14 +10,17 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
-// live simulates a cluster in which kube-scheduler places the pods. Commands are processed by plan.Step and Judge as
+// live simulates a cluster in which kube-scheduler places the pods. Commands are processed by guard.Step and Judge as
 // in production, pods are evicted from all draining nodes at once, their successors have other names and are placed
 // by a simulated kube-scheduler (livekube_test.go) at once, and provisioning launches nodes for pods without room. It
 // measures the effect of a plan that is carried out.
@@ -123,7 +126,7 @@ func (l *live) soon() (time.Time, bool) {
 		consider(at)
 	}
 	for _, c := range l.known {
-		consider(c.Created.Add(plan.Validation))
+		consider(c.Created.Add(guard.Validation))
 		consider(l.now.Add(time.Second))
 	}
 	if len(l.waiting) > 0 {
@@ -138,7 +141,7 @@ func (l *live) soon() (time.Time, bool) {
 // disrupt is a tick of the disruption loop. It reports whether it wrote anything.
 func (l *live) disrupt() bool {
 	snap := l.snapshot()
-	commands := plan.Resume(snap, l.known...)
+	commands := guard.Resume(snap, l.known...)
 	if snap.Version != l.decided || !l.next.IsZero() && !l.now.Before(l.next) {
 		p := disruption.Propose(snap, l.opts)
 		l.decided, l.next = snap.Version, p.Next
@@ -154,12 +157,12 @@ func (l *live) disrupt() bool {
 	wrote := false
 	for step := 0; step < 8 && len(commands) > 0; step++ {
 		snap := l.snapshot()
-		guard := plan.NewGuard(snap)
-		guard.Judge = disruption.Judge(snap, l.opts)
+		g := guard.New(snap)
+		g.Judge = disruption.Judge(snap, l.opts)
 		var again []plan.Command
 		var actions []plan.Action
 		for _, c := range commands {
-			next, more := guard.Step(c)
+			next, more := g.Step(c)
 			if next.Phase == plan.Abandoned && c.Phase != plan.Abandoned {
 				l.tally.abandoned++
 				delete(l.worth, c.ID)
@@ -418,15 +421,15 @@ func (l *live) provision() bool {
 		return false
 	}
 	snap := l.snapshot()
-	p := placement.Schedule(plan.Reseated(plan.Ahead(snap), l.last), l.opts.Placement)
+	p := placement.Schedule(reserve.Reseated(reserve.Ahead(snap), l.last), l.opts.Placement)
 	l.last = p
-	kept, _ := plan.CheckProvision(snap, p)
+	kept, _ := guard.CheckProvision(snap, p)
 	for i := range kept.Claims {
 		c := &kept.Claims[i]
 		l.buy(c, "provisioned")
 		l.charge(c)
 	}
-	nominations, _ := plan.Nominations(l.snapshot(), kept)
+	nominations, _ := nominate.Nominations(l.snapshot(), kept)
 	for _, a := range nominations {
 		l.do(a)
 	}

@@ -3,9 +3,9 @@ package disruption
 import (
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // Options configures a run. The zero value is the production default.
@@ -47,8 +47,8 @@ type Economics struct {
 
 // The defaults when neither the options nor the pool set a value.
 const (
-	ProductionPayback   = plan.Payback
-	ProductionMinStay   = plan.MinStay
+	ProductionPayback   = guard.Payback
+	ProductionMinStay   = guard.MinStay
 	ProductionMovePrice = model.Nano / 1000
 )
 

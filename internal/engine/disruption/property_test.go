@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -435,9 +436,9 @@ func untilNothingPays(t *testing.T, snap *model.Snapshot) {
 			snap = disruption.After(snap, c)
 		}
 	}
-	guard, last := plan.NewGuard(snap), disruption.Propose(snap, usual)
+	g, last := guard.New(snap), disruption.Propose(snap, usual)
 	for _, n := range snap.Nodes {
-		if !n.Ours() || plan.Inhabitants(n) == 0 || !guard.Removable(n, plan.Underutilized).OK() || guard.Allowance(n.Pool, plan.Underutilized).Remaining() < 1 {
+		if !n.Ours() || n.Reschedulable() == 0 || !g.Removable(n, plan.Underutilized).OK() || g.Allowance(n.Pool, plan.Underutilized).Remaining() < 1 {
 			continue
 		}
 		if saving, pays := aloneByHand(snap, n); pays {
@@ -467,7 +468,7 @@ func aloneByHand(snap *model.Snapshot, n *model.Node) (int64, bool) {
 	onlyMoving(what, moving)
 	p := placement.Schedule(what, placement.Options{Closed: func(o *model.Node) bool {
 		pool := snap.Pool(o.Pool)
-		return o.Stage != model.Initialized || !o.Ready || pool != nil && pool.ConsolidateAfter >= 0 && plan.QuietFrom(o, pool).After(snap.Now)
+		return o.Stage != model.Initialized || !o.Ready || pool != nil && pool.ConsolidateAfter >= 0 && guard.QuietFrom(o, pool).After(snap.Now)
 	}})
 	pool := snap.Pool(n.Pool)
 	saving := n.Price + usual.Placement.NodePriceOf(pool.PoolSpec)

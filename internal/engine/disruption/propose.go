@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // Proposal holds the commands to begin now.
@@ -44,7 +46,7 @@ const (
 type run struct {
 	snap  *model.Snapshot
 	opts  Options
-	guard *plan.Guard
+	guard *guard.Guard
 	p     *Proposal
 	// ahead is the projected state from which what-ifs start, nil until first used.
 	ahead *world
@@ -54,10 +56,10 @@ type run struct {
 // are kept as taken. The methods run in a fixed order: first what needs no search, then what is required, then what
 // saves cost. Budgets and room that one method uses are not available to the next.
 func Propose(snap *model.Snapshot, opts Options) Proposal {
-	guard := plan.NewGuard(snap)
-	guard.MinStay = opts.minStay()
+	g := guard.New(snap)
+	g.MinStay = opts.minStay()
 	p := Proposal{Eligible: map[plan.Reason]int{}}
-	r := &run{snap: snap, opts: opts, guard: guard, p: &p}
+	r := &run{snap: snap, opts: opts, guard: g, p: &p}
 	for _, n := range snap.Nodes {
 		if n.Ours() && n.Command != "" {
 			p.keep(n, "", plan.Verdict{Code: plan.NodeTaken, Node: n.Name})
@@ -65,7 +67,7 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 	}
 	p.empty(r)
 	if opts.Static {
-		commands, kept := StaticDrift(snap, guard)
+		commands, kept := StaticDrift(snap, g)
 		p.Commands = append(p.Commands, commands...)
 		for _, k := range kept {
 			p.stays(r, snap.Node(k.Node), k.Reason, k.Verdict)
@@ -126,7 +128,7 @@ func (r *run) world() *world {
 func (p *Proposal) empty(r *run) {
 	var eligible []*model.Node
 	for _, n := range r.candidates() {
-		if plan.Inhabitants(n) > 0 {
+		if n.Reschedulable() > 0 {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Empty); !v.OK() {
@@ -165,7 +167,7 @@ func (p *Proposal) empty(r *run) {
 func (p *Proposal) underutilized(r *run) {
 	var nodes []*model.Node
 	for _, n := range r.candidates() {
-		if plan.Inhabitants(n) == 0 {
+		if n.Reschedulable() == 0 {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Underutilized); !v.OK() {
@@ -230,8 +232,8 @@ func (p *Proposal) wakeForRoom(r *run) {
 	}
 	for _, n := range r.snap.Nodes {
 		if pool := r.snap.Pool(n.Pool); n.Ours() && pool != nil && n.Stage == model.Initialized && n.Ready {
-			p.wakeAt(r.snap, plan.QuietFrom(n, pool))
-			p.wakeAt(r.snap, plan.ExpectingUntil(r.snap, n))
+			p.wakeAt(r.snap, guard.QuietFrom(n, pool))
+			p.wakeAt(r.snap, reserve.ExpectingUntil(r.snap, n))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -298,9 +299,9 @@ func TestPropose(t *testing.T) {
 				if diff := cmp.Diff(want, say(proposal)); diff != "" {
 					t.Fatalf("lines in another order (-want +got):\n%s", diff)
 				}
-				guard := plan.NewGuard(snap)
+				g := guard.New(snap)
 				for _, command := range proposal.Commands {
-					if v := guard.Admit(command); !v.OK() {
+					if v := g.Admit(command); !v.OK() {
 						t.Errorf("a proposed command is not admitted: %+v", v)
 					}
 				}

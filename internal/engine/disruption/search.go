@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // The search for a cheaper fleet.
@@ -42,7 +44,7 @@ const batchSize = 24
 // search is one run of the consolidation.
 type search struct {
 	*world
-	guard *plan.Guard
+	guard *guard.Guard
 	// waste holds the nodes that are selected for removal and not evaluated yet.
 	waste map[string]bool
 	keep  func(*model.Node, plan.Verdict)
@@ -55,16 +57,16 @@ type search struct {
 }
 
 // newSearch returns a search that starts from the given state.
-func newSearch(w *world, guard *plan.Guard, keep func(*model.Node, plan.Verdict)) *search {
-	s := &search{world: w, guard: guard, waste: map[string]bool{}, keep: keep}
+func newSearch(w *world, g *guard.Guard, keep func(*model.Node, plan.Verdict)) *search {
+	s := &search{world: w, guard: g, waste: map[string]bool{}, keep: keep}
 	s.start.snap, s.start.bought = w.snap, w.bought
 	return s
 }
 
 // consolidate proposes the commands that make the fleet cheaper. nodes are those that may be removed. keep is called
 // for each node that is kept, with the reason.
-func (w *world) consolidate(guard *plan.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
-	s := newSearch(w, guard, keep)
+func (w *world) consolidate(g *guard.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
+	s := newSearch(w, g, keep)
 	nodes = s.worthAsking(s.affordable(nodes))
 	if len(nodes) == 0 {
 		return nil
@@ -441,9 +443,9 @@ func (w *world) unsettled(n *model.Node) bool {
 }
 
 func (w *world) isYoung(n *model.Node) bool {
-	if n.Stage != model.Initialized || !n.Ready || plan.Expecting(w.snap, n) {
+	if n.Stage != model.Initialized || !n.Ready || reserve.Expecting(w.snap, n) {
 		return true
 	}
 	pool := w.snap.Pool(n.Pool)
-	return n.Ours() && pool != nil && pool.ConsolidateAfter >= 0 && plan.QuietFrom(n, pool).After(w.snap.Now)
+	return n.Ours() && pool != nil && pool.ConsolidateAfter >= 0 && guard.QuietFrom(n, pool).After(w.snap.Now)
 }

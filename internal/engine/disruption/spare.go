@@ -3,6 +3,7 @@ package disruption
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -89,7 +90,7 @@ func (s *search) decideAnew(f *finding, instead *change) plan.Verdict {
 
 // underWay returns the commands in progress at the beginning of the run and those proposed since.
 func (w *world) underWay() []plan.Command {
-	return append(slices.DeleteFunc(plan.Resume(w.began), func(c plan.Command) bool { return c.Phase == plan.Abandoned }), w.proposed...)
+	return append(slices.DeleteFunc(guard.Resume(w.began), func(c plan.Command) bool { return c.Phase == plan.Abandoned }), w.proposed...)
 }
 
 // insure adds claims to the command for its pods without room.

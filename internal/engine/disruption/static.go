@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -140,7 +141,7 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 		}
 		return 0, plan.Verdict{Code: plan.NoOffering}
 	case p.NodeLimit == model.NoLimit:
-		return plan.Unlimited, plan.Verdict{}
+		return guard.Unlimited, plan.Verdict{}
 	}
 	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
 }
@@ -184,7 +185,7 @@ func classOf(snap *model.Snapshot, n *model.Node) int {
 		return 0
 	case protected:
 		return 3
-	case plan.Inhabitants(n) == 0:
+	case n.Reschedulable() == 0:
 		return 1
 	}
 	return 2
@@ -203,8 +204,8 @@ func lifetimeLeft(n *model.Node, now time.Time) int64 {
 // age, each by a node made from the template, one command per node. A pool with too many nodes waits: replacements
 // are in progress, or a surplus node is about to be removed. kept holds the nodes that should be renewed and are kept
 // for now, and why. The commands use the budgets of the guard.
-func StaticDrift(snap *model.Snapshot, guard *plan.Guard) (commands []plan.Command, kept []Kept) {
-	w := &wave{snap: snap, guard: guard, taken: map[string]bool{}}
+func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command, kept []Kept) {
+	w := &wave{snap: snap, guard: g, taken: map[string]bool{}}
 	by := rosters(snap)
 	for _, p := range snap.Pools {
 		r := by[p.Name]
@@ -258,7 +259,7 @@ func overdue(nodes []*model.Node, now time.Time) []due {
 // wave is the set of replacements in static pools that begin now.
 type wave struct {
 	snap     *model.Snapshot
-	guard    *plan.Guard
+	guard    *guard.Guard
 	taken    map[string]bool // names of new claims
 	sharing  *placement.Sharing
 	commands []plan.Command
@@ -270,7 +271,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 		return v
 	}
 	command := plan.NewCommand(w.snap.Now, n.reason, "", []plan.Candidate{plan.CandidateOf(n.Node)})
-	command.Worth.Pods = plan.Inhabitants(n.Node)
+	command.Worth.Pods = n.Node.Reschedulable()
 	claim := plan.BareClaim(w.snap, p, n.ClaimUID, func(name string) bool { return w.taken[name] || w.snap.Claim(name) != nil })
 	sharing := w.sharing.Clone()
 	if v := sharing.Narrow(&claim); !v.OK() {
@@ -289,7 +290,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 // eldestDrift sorts drifted nodes: those without pods to move first, then by the time of drift.
 func eldestDrift(nodes []*model.Node) []*model.Node {
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
-		return cmp.Or(cmp.Compare(min(1, plan.Inhabitants(a)), min(1, plan.Inhabitants(b))),
+		return cmp.Or(cmp.Compare(min(1, a.Reschedulable()), min(1, b.Reschedulable())),
 			a.DriftedSince.Compare(b.DriftedSince), strings.Compare(a.Name, b.Name))
 	})
 	return nodes

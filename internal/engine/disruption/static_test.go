@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -241,7 +242,7 @@ func TestStaticDrift(t *testing.T) {
 			w := newStaticWorld(4, 4)
 			test.change(w)
 			snap := w.snapshot()
-			commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+			commands, kept := disruption.StaticDrift(snap, guard.New(snap))
 			var nodes []string
 			names := map[string]bool{}
 			for _, c := range commands {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -169,7 +170,7 @@ func TestRefusedRenewalTakesNoShare(t *testing.T) {
 	w.nodes[0].Drifted, w.nodes[0].DriftedSince = "NodePoolDrifted", staticNoon
 	w.expiring(1, 1)
 	snap := w.snapshot()
-	commands, kept := disruption.StaticDrift(snap, plan.NewGuard(snap))
+	commands, kept := disruption.StaticDrift(snap, guard.New(snap))
 	if len(commands) != 1 || commands[0].Reason != plan.Expired || len(kept) != 1 || kept[0].Verdict.Code != plan.BudgetExhausted {
 		t.Errorf("commands %+v, kept %+v; want the old node renewed, and the drifted one kept by its budget", commands, kept)
 	}

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // IfAlone returns the effect of removing only this node, regardless of protection and budgets: the command, with its
@@ -32,15 +34,15 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 // ChangesAt returns when the first of the verdicts that keep nodes ends, or may end, by itself; zero if time alone
 // changes nothing.
 func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
-	guard := plan.NewGuard(snap)
-	guard.MinStay = opts.minStay()
+	g := guard.New(snap)
+	g.MinStay = opts.minStay()
 	var first time.Time
 	for _, k := range kept {
 		n := snap.Node(k.Node)
 		if n == nil {
 			continue
 		}
-		if at := changesAt(guard, snap, n, k); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := changesAt(g, snap, n, k); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
@@ -49,7 +51,7 @@ func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 
 // changesAt returns the earliest time after now at which the node's verdict may change, or the zero time. It
 // considers the budgets for the reason, or all budgets if there is no reason.
-func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept) time.Time {
+func changesAt(g *guard.Guard, snap *model.Snapshot, n *model.Node, kept Kept) time.Time {
 	var first time.Time
 	consider := func(at time.Time) {
 		if at.After(snap.Now) && at.Before(model.Forever) && (first.IsZero() || at.Before(first)) {
@@ -60,15 +62,15 @@ func changesAt(guard *plan.Guard, snap *model.Snapshot, n *model.Node, kept Kept
 	switch kept.Verdict.Code {
 	case plan.NodeTooYoung:
 		if pool != nil {
-			consider(plan.QuietFrom(n, pool))
+			consider(guard.QuietFrom(n, pool))
 		}
 	case plan.NodeNominated:
 		consider(n.NominatedUntil)
-		consider(guard.AwaitsPendingUntil(n))
+		consider(g.AwaitsPendingUntil(n))
 	case plan.NodeExpecting:
-		consider(plan.ExpectingUntil(snap, n))
+		consider(reserve.ExpectingUntil(snap, n))
 	case plan.NodeUnsettled:
-		consider(guard.SettledFrom(n))
+		consider(g.SettledFrom(n))
 	case plan.ReplacementsFailed:
 		consider(time.Unix(kept.Verdict.Need, 0))
 	case plan.NodeProtected:

@@ -7,6 +7,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // world is the projected state of the cluster after all commands in progress are carried out: nodes that are being
@@ -53,7 +54,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
-		p = placement.Schedule(plan.Seated(after, snap, gone), opts.Placement)
+		p = placement.Schedule(reserve.Seated(after, snap, gone), opts.Placement)
 	}
 	w.work = p.Work
 	w.bought = p.Claims

@@ -14,7 +14,7 @@ import (
 type Snapshot struct {
 	// Now is the only clock of the engine.
 	Now time.Time
-	// Arrival is how long an empty node is kept for pods that were moved to it, 0 for the default (plan.Arrival).
+	// Arrival is how long an empty node is kept for pods that were moved to it, 0 for the default (reserve.Arrival).
 	Arrival time.Duration
 	// Version counts the changes that the builder has received.
 	Version uint64
@@ -37,7 +37,7 @@ type Snapshot struct {
 	// Marks define which pods are counted in topology domains, by number.
 	Marks []Mark
 	// Turns holds, by UID, the position of still pending pods in the order of binding of the plan that placed them
-	// (plan.Reseated); nil if there was none.
+	// (reserve.Reseated); nil if there was none.
 	Turns map[string]int
 	// Planned holds the nodes of the same plan for these pods, by UID. They are newer than nominations, which are
 	// written after the plan.
@@ -46,7 +46,8 @@ type Snapshot struct {
 	// (plan.ClaimName). The next plan keeps them, because they may have been created without a reply.
 	Renamed map[string]string
 	// EvictionBlocked holds the UIDs of pods in Groups that run on a node being removed and cannot be evicted at
-	// present (plan.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for it.
+	// present (reserve.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for
+	// it.
 	EvictionBlocked map[string]bool
 
 	// named holds the nodes by name, claimed those with a claim by the claim's name: for binary search.
@@ -73,6 +74,26 @@ func (s *Snapshot) Node(name string) *Node {
 // Claim returns the node that belongs to the claim of that name, nil if there is none.
 func (s *Snapshot) Claim(name string) *Node {
 	return find(s.claimed, name, func(n *Node) string { return n.Claim })
+}
+
+// NodeOrClaim returns the node of that name, or else the node that belongs to the claim of that name, nil if there is
+// none.
+func (s *Snapshot) NodeOrClaim(name string) *Node {
+	if n := s.Node(name); n != nil {
+		return n
+	}
+	return s.Claim(name)
+}
+
+// PendingPods returns the pods of Groups by UID.
+func (s *Snapshot) PendingPods() map[string]*Pod {
+	pending := map[string]*Pod{}
+	for _, g := range s.Groups {
+		for _, p := range g.Pods {
+			pending[p.UID] = p
+		}
+	}
+	return pending
 }
 
 func find(nodes []*Node, name string, key func(*Node) string) *Node {
@@ -230,6 +251,20 @@ func (s Slack) Holds(want Slack) bool { return want.CPU <= s.CPU && want.Memory 
 
 // Slack returns the slack of the free resources.
 func (n *Node) Slack() Slack { return n.slack }
+
+// Reschedulable counts the node's pods that a controller would recreate if the node were removed. A node without such
+// pods is empty. Priority and deletion cost are ignored: a pod that is cheap to evict still needs a node. (Upstream
+// treats nodes with only very low priority pods as empty, and removes them without checking whether the pods fit
+// elsewhere.)
+func (n *Node) Reschedulable() int {
+	count := 0
+	for _, p := range n.Pods {
+		if p.Reschedulable {
+			count++
+		}
+	}
+	return count
+}
 
 // Ours reports whether the node is managed, that is, has a NodeClaim.
 func (n *Node) Ours() bool { return n.Claim != "" }

@@ -11,8 +11,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
 )
 
@@ -35,7 +37,7 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 		w.nodes = append(w.nodes, w.running(c))
 	}
 	seats := map[string]string{}
-	for name, pods := range first.Targets() {
+	for name, pods := range nominate.TargetsOf(first) {
 		for _, p := range pods {
 			seats[p.UID] = name
 		}
@@ -50,7 +52,7 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 			continue
 		}
 		w = w.nominated(w.snapshot(nil), last)
-		snap := plan.Reseated(w.snapshot(nil), last)
+		snap := reserve.Reseated(w.snapshot(nil), last)
 		next := placement.Schedule(snap, placement.Options{})
 		check(t, snap, next)
 		if boughtAgain(first, next) > 0 {
@@ -63,7 +65,7 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 // carriedOut reports whether the pods of the plan can be bound once its claims are nodes.
 func carriedOut(snap *model.Snapshot, first *plan.Provision) bool {
 	now := &plan.Provision{Refused: first.Refused, Order: first.Order}
-	targets := first.Targets()
+	targets := nominate.TargetsOf(first)
 	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		now.Placed = append(now.Placed, plan.Placement{Node: name, Pods: targets[name]})
 	}

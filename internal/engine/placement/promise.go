@@ -6,6 +6,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // promised is a pod with a reservation. It may have more than one: if it no longer fits, a claim was launched for it
@@ -197,7 +198,7 @@ func (r *reservedPods) newestFirst(p *promised) {
 			return reserved
 		case n.Name == p.pod.Nominated:
 			return nominated
-		case plan.LaunchedFor(n, p.pod):
+		case reserve.LaunchedFor(n, p.pod):
 			return launched
 		}
 		return commanded
@@ -205,7 +206,7 @@ func (r *reservedPods) newestFirst(p *promised) {
 	slices.SortStableFunc(p.nodes, func(a, b *target) int {
 		order := cmp.Compare(kind(a.node), kind(b.node))
 		if order == 0 && kind(a.node) == launched {
-			return plan.CompareLaunches(a.node, b.node)
+			return reserve.CompareLaunches(a.node, b.node)
 		}
 		return order
 	})

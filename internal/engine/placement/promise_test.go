@@ -12,6 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // TestPromiseThatCannotBeKept: a pod that no longer fits on the node it is nominated to still has the claim launched
@@ -86,7 +87,7 @@ func TestPlannedBeforeNominated(t *testing.T) {
 	b.UpsertPod(only)
 	last := &plan.Provision{Placed: []plan.Placement{{Node: "a", Pods: []*model.Pod{{UID: "moved"}}}, {Node: "b", Pods: []*model.Pod{{UID: "only"}}}}}
 
-	p := placement.Schedule(plan.Reseated(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
+	p := placement.Schedule(reserve.Reseated(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
 
 	got := map[string]string{}
 	for _, placed := range p.Placed {

@@ -11,8 +11,10 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
 )
 
@@ -100,7 +102,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 
 	next := w.launching(p.Claims)
 	next = next.nominated(next.snapshot(nil), p)
-	after := plan.Reseated(next.snapshot(nil), p)
+	after := reserve.Reseated(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
 	if n := boughtAgain(p, q); n > 0 {
@@ -126,7 +128,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 // preference for an existing node would apply it again.
 func (w world) nominated(snap *model.Snapshot, p *plan.Provision) world {
 	nodes := map[string]string{}
-	actions, _ := plan.Nominations(snap, p)
+	actions, _ := nominate.Nominations(snap, p)
 	for _, a := range actions {
 		if n, ok := a.(plan.NominatePod); ok {
 			nodes[n.UID] = n.Node

@@ -2,7 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // Action is one API write. Every action identifies its object by UID where one exists, is idempotent, and has no effect
@@ -117,4 +120,47 @@ func (a NominatePod) String() string {
 }
 func (a ClearNomination) String() string {
 	return fmt.Sprintf("clear the nomination of pod %s/%s", a.Namespace, a.Name)
+}
+
+// NoteBackoff records on a pool that replacements of commands with the reason failed.
+type NoteBackoff struct {
+	Pool, UID string
+	Backoff   model.Backoff
+}
+
+// ClearBackoff records on a pool that a replacement of a command with the reason has been initialized.
+type ClearBackoff struct {
+	Pool, UID string
+	Reason    Reason
+}
+
+func (NoteBackoff) action()  {}
+func (ClearBackoff) action() {}
+
+func (a NoteBackoff) String() string {
+	return "note on pool " + a.Pool + " that replacements failed, " +
+		strconv.Itoa(a.Backoff.Failures) + " times in a row (" + a.Backoff.Reason + ")"
+}
+func (a ClearBackoff) String() string {
+	return "note on pool " + a.Pool + " that a replacement came (" + string(a.Reason) + ")"
+}
+
+// HoldLaunches records on a pool that launches for the pods of a controller wait.
+type HoldLaunches struct {
+	Pool, UID string
+	Hold      model.LaunchHold
+}
+
+// ReleaseLaunches removes the record that launches for a controller wait from a pool.
+type ReleaseLaunches struct{ Pool, UID, Owner string }
+
+func (HoldLaunches) action()    {}
+func (ReleaseLaunches) action() {}
+
+func (a HoldLaunches) String() string {
+	return "note on pool " + a.Pool + " that launches for " + a.Hold.Name + " wait after " +
+		strconv.Itoa(a.Hold.Failures) + " that led to nothing"
+}
+func (a ReleaseLaunches) String() string {
+	return "note on pool " + a.Pool + " that launches for " + a.Owner + " wait no longer"
 }

@@ -47,7 +47,8 @@ func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 // allowed or none is known.
 func zoneless(snap *model.Snapshot, pool *model.Pool) Verdict {
 	key, known := snap.Space.Lookup(model.LabelZone)
-	if !known || pool.Catalogue == nil || !slices.ContainsFunc(pool.Requirements, func(r label.Requirement) bool { return label.Canonical(r.Key) == model.LabelZone }) {
+	zonal := func(r label.Requirement) bool { return label.Canonical(r.Key) == model.LabelZone }
+	if !known || pool.Catalogue == nil || !slices.ContainsFunc(pool.Requirements, zonal) {
 		return Verdict{}
 	}
 	none := true

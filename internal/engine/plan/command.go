@@ -27,10 +27,10 @@ import (
 //
 // A command that moves pods to reduce cost is written and then waits for Guard.Validation, without a visible effect on
 // its nodes. After that wait, and again before the first deletion, Guard.Judge checks it. Steps that taint nodes or
-// delete claims call Guard.Admit first. Draining cannot be reverted: the claims are being deleted, and Kubernetes has no
-// undelete. State that the cluster shows is not stored a second time: tainted nodes, existing replacements and deleted
-// claims are visible. So only launching is written over proposed in the annotation: from then on a missing replacement
-// means "lost" instead of "not yet created".
+// delete claims call Guard.Admit first. Draining cannot be reverted: the claims are being deleted, and Kubernetes has
+// no undelete. State that the cluster shows is not stored a second time: tainted nodes, existing replacements and
+// deleted claims are visible. So only launching is written over proposed in the annotation: from then on a missing
+// replacement means "lost" instead of "not yet created".
 type Phase string
 
 // The phases of a command.
@@ -47,6 +47,9 @@ const (
 func (p Phase) order() int {
 	return slices.Index([]Phase{Proposed, Cordoned, Launching, Draining, Done, Abandoned}, p)
 }
+
+// Before reports whether the phase comes before the other one in the sequence.
+func (p Phase) Before(other Phase) bool { return p.order() < other.order() }
 
 // Over reports whether nothing is left to do or revert once the cluster shows no trace of the command.
 func (p Phase) Over() bool { return p == Done || p == Abandoned }
@@ -67,13 +70,6 @@ const (
 // CommandTimeout is the default time in which a command must reach the deletion of its claims. The executor may set
 // another Deadline.
 const CommandTimeout = 10 * time.Minute
-
-// CordonQuiet is the default time between the taint and the deletion of claims, see Guard. kube-scheduler may have
-// selected the node just before it saw the taint, and that binding must reach the snapshot first.
-const CordonQuiet = time.Second
-
-// Validation is the default time that a command which moves pods to reduce cost waits before it is carried out.
-const Validation = 15 * time.Second
 
 // Candidate is a node that a command removes. It is identified by names and UIDs, so a later object of the same name
 // does not match.
@@ -201,20 +197,6 @@ func (c Command) Shown(n *model.Node) Phase {
 	return c.Phase
 }
 
-// enter returns the command in another phase.
-func (c Command) enter(phase Phase, now time.Time) Command {
-	if c.Phase != phase {
-		c.Phase, c.PhaseSince = phase, now
-	}
-	return c
-}
-
-func (c Command) abandon(why Verdict, now time.Time) Command {
-	c = c.enter(Abandoned, now)
-	c.Why = why
-	return c
-}
-
 // wireCommand is the wire form of the annotation. Field names never change: a newer binary reads what an older one
 // wrote.
 type wireCommand struct {
@@ -264,7 +246,8 @@ func (c *Command) Encode() string {
 }
 
 func wireFrom(n *NewClaim) wireReplacement {
-	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels, Pods: n.Promises()}
+	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels,
+		Pods: n.Promises()}
 	for _, r := range n.Requirements {
 		w.Requirements = append(w.Requirements, wireRequirement{r.Key, r.Operator.String(), r.Values, r.MinValues})
 	}
@@ -289,7 +272,8 @@ func DecodeCommand(text string) (Command, error) {
 	case len(wire.Candidates) == 0:
 		return Command{}, fmt.Errorf("reading a command: candidates are empty")
 	case wire.Phase.order() < 0:
-		return Command{}, fmt.Errorf("reading a command: phase is %q, want one of proposed, cordoned, launching, draining, done, abandoned", wire.Phase)
+		return Command{}, fmt.Errorf("reading a command: phase is %q, want one of proposed, cordoned, launching, draining, done, abandoned",
+			wire.Phase)
 	}
 	c := Command{ID: wire.ID, Reason: wire.Reason, Method: wire.Method, Phase: wire.Phase, Created: wire.Created,
 		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Landing: wire.Landing, Worth: wire.Worth}

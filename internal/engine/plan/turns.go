@@ -32,7 +32,8 @@ func (p *Provision) ClaimsInTurns() []NewClaim {
 		turns[o]++
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.turn, b.turn), strings.Compare(a.namespace, b.namespace), cmp.Compare(a.at, b.at))
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.turn, b.turn),
+			strings.Compare(a.namespace, b.namespace), cmp.Compare(a.at, b.at))
 	})
 	claims := make([]NewClaim, len(places))
 	for i, at := range places {

@@ -16,10 +16,12 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
@@ -91,8 +93,8 @@ func (c *Cluster) Snapshot() *model.Snapshot {
 // Provision creates the claims of a plan, as the executor does.
 func (c *Cluster) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
 	snap := newest()
-	kept, dropped := plan.CheckProvision(snap, p)
-	reserved := c.Do(ctx, plan.Reservations(snap, kept))
+	kept, dropped := guard.CheckProvision(snap, p)
+	reserved := c.Do(ctx, reserve.Reservations(snap, kept))
 	var actions []plan.Action
 	for _, claim := range kept.Claims {
 		actions = append(actions, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
@@ -102,10 +104,10 @@ func (c *Cluster) Provision(ctx context.Context, newest func() *model.Snapshot, 
 
 // Advance takes one step of each command, as the executor does.
 func (c *Cluster) Advance(ctx context.Context, newest func() *model.Snapshot, commands []plan.Command) []execute.Advanced {
-	guard := plan.NewGuard(newest())
+	g := guard.New(newest())
 	advanced := make([]execute.Advanced, len(commands))
 	for i, command := range commands {
-		next, actions := guard.Step(command)
+		next, actions := g.Step(command)
 		advanced[i] = execute.Advanced{Command: next, Outcomes: c.Do(ctx, actions)}
 	}
 	return advanced

@@ -100,7 +100,7 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	if c.initialized.IsZero() && (n == nil || !n.initialized) {
 		spec.Promised, spec.Owners = c.promised, c.owners
 	}
-	reserve(&spec, c.reserved)
+	addReserved(&spec, c.reserved)
 	switch {
 	case n == nil && c.launched.IsZero():
 		spec.Requirements = slices.Concat(c.requirements, exactly(c.labels))
@@ -134,8 +134,8 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	return spec
 }
 
-// reserve adds the reserved pods of a claim to its promised pods.
-func reserve(spec *model.NodeSpec, words []string) {
+// addReserved adds the reserved pods of a claim to its promised pods.
+func addReserved(spec *model.NodeSpec, words []string) {
 	if spec.ReservedFor = words; len(words) == 0 {
 		return
 	}
@@ -345,7 +345,7 @@ func (f facts) with(actions []plan.Action) facts {
 				if n := &f.nodes[i]; n.ClaimUID == a.UID {
 					own := len(n.Promised) - len(n.ReservedFor)
 					n.Promised, n.Owners = n.Promised[:own:own], n.Owners[:min(own, len(n.Owners)):min(own, len(n.Owners))]
-					reserve(n, a.Pods)
+					addReserved(n, a.Pods)
 				}
 			}
 		case plan.NominatePod:

@@ -48,7 +48,7 @@
 //
 // Nodes no longer expire once a history is over: otherwise the world could not come to rest.
 //
-// Limits of the simulation: a watch that lags by more than plan.CordonQuiet may hide a pod that was bound just before
+// Limits of the simulation: a watch that lags by more than guard.CordonQuiet may hide a pod that was bound just before
 // the taint. Its node is removed, and the pod is drained like any other.
 //
 // The package must not know Kubernetes' clients or clocks. Package removals translates for the controllers that do.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -29,7 +30,7 @@ type provisionLoop struct {
 	// plan is the latest plan, nil before the first.
 	plan *plan.Provision
 	// targets holds the nodes of the pods in the latest plan; nil before the first.
-	targets plan.Targets
+	targets nominate.Targets
 }
 
 type disruptLoop struct {
@@ -70,7 +71,7 @@ func (p *process) plan() {
 	decided.Stamp(snap)
 	p.w.check.planned(p, snap, judged{decided, last})
 	p.provision.plan = decided
-	p.provision.targets = decided.Targets()
+	p.provision.targets = nominate.TargetsOf(decided)
 	ambushed := len(decided.Claims) > 0 && p.w.spring(atPlan)
 	if ambushed || !p.w.calm && p.w.rng.IntN(8) == 0 { // a large cluster, or too little CPU
 		p.busy = p.w.now.Add(p.w.between(500*time.Millisecond, 5*time.Second))
@@ -91,7 +92,7 @@ func (p *process) plan() {
 			for _, placed := range kept.Placed {
 				p.promised[placed.Node] = p.clock().Add(nomination)
 			}
-			nominations, _ := plan.Nominations(p.snapshot(), kept)
+			nominations, _ := nominate.Nominations(p.snapshot(), kept)
 			p.carryOut(nominations, nil)
 		})
 	}
@@ -102,7 +103,7 @@ func (p *process) promises(c *claim, n *node) []plan.Action {
 	snap := p.snapshot()
 	if p.provision.targets == nil { // after a restart: with the claims in flight, planning gives the same plan
 		p.provision.plan = p.w.opts.Schedule(snap, nil)
-		p.provision.targets = p.provision.plan.Targets()
+		p.provision.targets = nominate.TargetsOf(p.provision.plan)
 	}
 	return p.provision.targets.Promises(snap, c.name, n.name)
 }

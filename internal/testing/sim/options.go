@@ -2,9 +2,11 @@ package sim
 
 import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
 	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
 )
@@ -14,7 +16,7 @@ import (
 type Options struct {
 	// Schedule plans with the seats of the last plan of the process; nil before the first.
 	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
-	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []plan.Dropped)
+	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []guard.Dropped)
 	// Reserve returns the reservations on claims for the parts of a plan that nothing else in the API records.
 	Reserve func(*model.Snapshot, *plan.Provision) []plan.Action
 	Propose func(*model.Snapshot, disruption.Options) disruption.Proposal
@@ -47,39 +49,39 @@ type Stepped struct {
 func Production() Options {
 	return Options{
 		Schedule:       schedule,
-		CheckProvision: plan.CheckProvision,
-		Reserve:        plan.Reservations,
+		CheckProvision: guard.CheckProvision,
+		Reserve:        reserve.Reservations,
 		Propose:        disruption.Propose,
-		Resume:         plan.Resume,
+		Resume:         guard.Resume,
 		Advance:        advance,
 		Static:         disruption.Static,
-		Orphans:        plan.Orphans,
-		Notices:        plan.Notices,
+		Orphans:        guard.Orphans,
+		Notices:        reserve.Notices,
 		Audit:          problems,
 	}
 }
 
 func schedule(snap *model.Snapshot, last *plan.Provision) *plan.Provision {
-	return placement.Schedule(plan.Reseated(plan.Ahead(snap), last), placement.Options{})
+	return placement.Schedule(reserve.Reseated(reserve.Ahead(snap), last), placement.Options{})
 }
 
 func advance(snap *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {
-	guard := plan.NewGuard(snap)
-	guard.Judge = disruption.Judge(snap, opts)
-	return stepAll(guard, commands)
+	g := guard.New(snap)
+	g.Judge = disruption.Judge(snap, opts)
+	return stepAll(g, commands)
 }
 
-func stepAll(guard *plan.Guard, commands []plan.Command) []Stepped {
+func stepAll(g *guard.Guard, commands []plan.Command) []Stepped {
 	steps := make([]Stepped, len(commands))
 	for i, c := range commands {
-		steps[i].Command, steps[i].Actions = guard.Step(c)
+		steps[i].Command, steps[i].Actions = g.Step(c)
 	}
 	return steps
 }
 
 func problems(snap *model.Snapshot, p *plan.Provision) []string {
 	var texts []string
-	for _, problem := range audit.Provision(plan.Ahead(snap), p) {
+	for _, problem := range audit.Provision(reserve.Ahead(snap), p) {
 		texts = append(texts, problem.String())
 	}
 	return texts

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -63,7 +64,7 @@ var planted = map[string]bug{
 	},
 	"plans are not checked before they are carried out": {
 		plant: func(o *Options) {
-			o.CheckProvision = func(_ *model.Snapshot, p *plan.Provision) (*plan.Provision, []plan.Dropped) { return p, nil }
+			o.CheckProvision = func(_ *model.Snapshot, p *plan.Provision) (*plan.Provision, []guard.Dropped) { return p, nil }
 		},
 		property: Checked, first: 20,
 	},

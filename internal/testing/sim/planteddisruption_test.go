@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -83,9 +84,9 @@ var plantedInDisruption = map[string]bug{
 	"every command is taken back": {
 		plant: func(o *Options) {
 			o.Advance = func(s *model.Snapshot, _ disruption.Options, commands []plan.Command) []Stepped {
-				guard := plan.NewGuard(s)
-				guard.Judge = func(plan.Command) plan.Verdict { return plan.Verdict{Code: plan.SavingTooSmall} }
-				return stepAll(guard, commands)
+				g := guard.New(s)
+				g.Judge = func(plan.Command) plan.Verdict { return plan.Verdict{Code: plan.SavingTooSmall} }
+				return stepAll(g, commands)
 			}
 		},
 		property: Settles, first: 5,
@@ -160,7 +161,7 @@ func giveUp(o *Options) {
 
 // credulous steps commands without Judge.
 func credulous(s *model.Snapshot, _ disruption.Options, commands []plan.Command) []Stepped {
-	return stepAll(plan.NewGuard(s), commands)
+	return stepAll(guard.New(s), commands)
 }
 
 // dearest returns the requirements with the most expensive type of the pool that the others allow.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/brake"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
@@ -40,7 +41,7 @@ type process struct {
 	calls map[string]*call
 	again map[string]time.Time
 	// brake is the brake of the provision loop, left the departures not reported to it yet.
-	brake   plan.Brake
+	brake   brake.Brake
 	left    []model.Departure
 	collect time.Time
 	// removals holds the production controllers that remove machines, nil in worlds that model them; rounds counts

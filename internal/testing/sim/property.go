@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -135,7 +137,7 @@ func (c *checks) idempotent(known facts, snap *model.Snapshot, j judged) {
 		created.uid, created.created = "uid-of-"+n.Name, known.now
 		known.nodes = append(known.nodes, nodeSpec(created, nil))
 	}
-	nominations, _ := plan.Nominations(known.fresh(nil), j.decided)
+	nominations, _ := nominate.Nominations(known.fresh(nil), j.decided)
 	nominated := known.with(nominations)
 	for _, last := range []*plan.Provision{j.decided, nil} {
 		if last == nil {
@@ -332,7 +334,7 @@ func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
 	}
 	c.budgets(p, of, reason)
 	c.removed[of.uid] = true
-	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < plan.CordonQuiet && !c.justUntainted(of.node) && !c.wrongClock() {
+	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < guard.CordonQuiet && !c.justUntainted(of.node) && !c.wrongClock() {
 		c.empty(of.node, c.w.api.pods())
 	}
 }

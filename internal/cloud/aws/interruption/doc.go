@@ -11,8 +11,8 @@
 // The content of a message (package notice), the evaluation of a status (Checks) and the resulting decision (Decide)
 // are pure functions. The two loops of Watcher, RunQueue and RunStatus, make the calls. A decision is data. The caller
 // applies it by deleting the claim. That is enough to launch a replacement: provisioning plans for the pods of nodes
-// that are being deleted (plan.Ahead), so the capacity for them is launched while they still run. The decision also has
-// the time at which the machine is gone in any case, so that the drain ends before it.
+// that are being deleted (reserve.Ahead), so the capacity for them is launched while they still run. The decision also
+// has the time at which the machine is gone in any case, so that the drain ends before it.
 //
 // A message is deleted from the queue after it was handled. After a crash before that it is delivered again. All
 // actions are idempotent. Irrelevant messages (malformed, of other services, of other states, about foreign machines)

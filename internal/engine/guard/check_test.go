@@ -1,0 +1,221 @@
+package guard_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/testing/plantest"
+)
+
+func TestCheck(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason plan.Reason
+		change func(*plantest.World)
+		want   plan.Code
+	}{
+		"empty and quiet":       {plan.Empty, func(w *plantest.World) {}, plan.OK},
+		"daemons do not matter": {plan.Empty, func(w *plantest.World) { w.Bind("daemon", "n0") }, plan.OK},
+		"a pod":                 {plan.Empty, func(w *plantest.World) { w.Bind("web", "n0") }, plan.NodeBusy},
+		"a cheap pod is a pod": {plan.Empty, func(w *plantest.World) {
+			w.Bind("web", "n0")
+			w.Pods[0].Priority, w.Pods[0].EvictionCost = -1<<30, -10000
+		}, plan.NodeBusy},
+		"a pod, drifted":   {plan.Drifted, func(w *plantest.World) { w.Bind("web", "n0"); w.Nodes["c0"].Drifted = "x" }, plan.OK},
+		"not drifted":      {plan.Drifted, func(w *plantest.World) {}, plan.NodeNotDrifted},
+		"a pod, expired":   {plan.Expired, func(w *plantest.World) { w.Bind("web", "n0") }, plan.OK},
+		"gone":             {plan.Empty, func(w *plantest.World) { delete(w.Nodes, "c0") }, plan.NodeGone},
+		"another node":     {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].UID = "x" }, plan.NodeGone},
+		"another claim":    {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].ClaimUID = "x" }, plan.NodeGone},
+		"deleting":         {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].Deleting = true }, plan.NodeLeaving},
+		"not initialised":  {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].Stage = model.Registered }, plan.NodeNotReady},
+		"other command":    {plan.Empty, func(w *plantest.World) { o := w.Command("c0", "c1"); w.Nodes["c0"].Command = o.Encode() }, plan.NodeTaken},
+		"protected node":   {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
+		"protected daemon": {plan.Empty, func(w *plantest.World) { w.Bind("daemon", "n0"); w.Pods[0].ProtectedUntil = model.Forever }, plan.NodeProtected},
+		"protection ended": {plan.Empty, func(w *plantest.World) { w.Bind("daemon", "n0"); w.Pods[0].ProtectedUntil = plantest.Noon }, plan.OK},
+		"no drain without end": {plan.Drifted, func(w *plantest.World) {
+			w.Bind("web", "n0")
+			w.Pods[0].ProtectedUntil = model.Forever
+			w.Nodes["c0"].Drifted = "x"
+		}, plan.NodeProtected},
+		"promised for a while": {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].NominatedUntil = plantest.Noon.Add(time.Second) }, plan.NodeNominated},
+		"promise ended":        {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].NominatedUntil = plantest.Noon }, plan.OK},
+		"nominated pod":        {plan.Empty, func(w *plantest.World) { w.Pend("web", "n0") }, plan.NodeNominated},
+		"pool refused":         {plan.Empty, func(w *plantest.World) { w.Pools[0].Refused = &model.Rejection{Reason: "x"} }, plan.PoolRefused},
+		"pool gone":            {plan.Empty, func(w *plantest.World) { w.Pools = nil }, plan.PoolGone},
+		"never":                {plan.Empty, func(w *plantest.World) { w.Pools[0].ConsolidateAfter = -1 }, plan.PolicyForbids},
+		"never, drifted":       {plan.Drifted, func(w *plantest.World) { w.Pools[0].ConsolidateAfter = -1; w.Nodes["c0"].Drifted = "x" }, plan.OK},
+		"too young":            {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].InitializedAt = plantest.Noon.Add(-29 * time.Second) }, plan.NodeTooYoung},
+		"just old enough":      {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].InitializedAt = plantest.Noon.Add(-30 * time.Second) }, plan.OK},
+		"pod left lately":      {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].LastPodEvent = plantest.Noon.Add(-time.Second) }, plan.NodeTooYoung},
+		"policy":               {plan.Underutilized, func(w *plantest.World) {}, plan.PolicyForbids},
+		"other policy":         {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced" }, plan.OK},
+		"price not known":      {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced"; delete(w.Nodes["c0"].Labels, model.LabelZone) }, plan.PriceUnknown},
+		"never, of policy":     {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced"; w.Pools[0].ConsolidateAfter = -1 }, plan.PolicyForbids},
+		"young, underutilized": {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced"; w.Nodes["c0"].LastPodEvent = plantest.Noon }, plan.NodeTooYoung},
+		"static, empty":        {plan.Empty, func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
+		"static, underused":    {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Static, w.Pools[0].Policy = true, "Balanced" }, plan.NodeStatic},
+		"static, drifted":      {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
+		"static, expired":      {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
+		"budget of no reason": {plan.Expired, func(w *plantest.World) {
+			w.Pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted", "Empty", "Underutilized"}}}
+		}, plan.OK},
+		"budget of all":     {plan.Expired, func(w *plantest.World) { w.Pools[0].Budgets = []model.Budget{{Count: 0}} }, plan.BudgetExhausted},
+		"budget zero":       {plan.Empty, func(w *plantest.World) { w.Pools[0].Budgets = []model.Budget{{Count: 0}} }, plan.BudgetExhausted},
+		"budget of others":  {plan.Empty, func(w *plantest.World) { w.Pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted"}}} }, plan.OK},
+		"budget sleeps":     {plan.Empty, func(w *plantest.World) { w.Pools[0].Budgets = []model.Budget{{Count: 0, Inactive: true}} }, plan.OK},
+		"budget unreadable": {plan.Empty, func(w *plantest.World) { w.Pools[0].BudgetError = "schedule" }, plan.BudgetUnreadable},
+		"itself not ready":  {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].Ready = false; w.Pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.OK},
+		"another not ready": {plan.Empty, func(w *plantest.World) { w.Nodes["c1"].Ready = false; w.Pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+		"another leaving": {plan.Empty, func(w *plantest.World) {
+			w.Nodes["c1"].Deleting = true
+			w.Pools[0].Budgets = []model.Budget{{Count: 1}}
+		}, plan.BudgetExhausted},
+		"another in a command": {plan.Empty, func(w *plantest.World) { w.Nodes["c1"].Command = "x"; w.Pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := plantest.New(t, 2)
+			cmd := w.Command("c0")
+			cmd.Reason = c.reason
+			c.change(w)
+			if got := guard.Check(w.Snapshot(), cmd); got.Code != c.want {
+				t.Errorf("verdict %d on %q, want %d", got.Code, got.Node, c.want)
+			}
+		})
+	}
+}
+
+// The percentage is rounded up, and the strictest of several budgets applies.
+func TestAllowance(t *testing.T) {
+	percent := func(p int64) model.Budget { return model.Budget{IsPercent: true, Percent: p} }
+	for name, c := range map[string]struct {
+		nodes, notReady int
+		budgets         []model.Budget
+		want            int64
+	}{
+		"5% of 10":              {10, 0, []model.Budget{percent(5)}, 1},
+		"10% of 19":             {19, 0, []model.Budget{percent(10)}, 2},
+		"10% of 19, one down":   {19, 1, []model.Budget{percent(10)}, 1},
+		"10% of 19, three down": {19, 3, []model.Budget{percent(10)}, 0},
+		"100%":                  {7, 0, []model.Budget{percent(100)}, 7},
+		"none":                  {7, 0, nil, guard.Unlimited},
+		"strictest":             {10, 0, []model.Budget{percent(50), {Count: 3}, {Count: 0, Inactive: true}, {Count: 1, Reasons: []string{"Drifted"}}}, 3},
+		"no nodes":              {0, 0, []model.Budget{percent(10)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := plantest.New(t, c.nodes)
+			w.Pools[0].Budgets = c.budgets
+			for i := range c.notReady {
+				w.Nodes["c"+string(rune('0'+i))].Ready = false
+			}
+			w.Add("young", "young").Stage = model.Registered // not counted
+			if got := guard.New(w.Snapshot()).Allowance("p", plan.Empty).Remaining(); got != c.want {
+				t.Errorf("%d nodes may be removed, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// A node whose machine is being terminated counts neither in the total for percentages nor in Leaving.
+func TestAllowanceWithoutTerminatingNodes(t *testing.T) {
+	w := plantest.New(t, 12)
+	w.Pools[0].Budgets = []model.Budget{{IsPercent: true, Percent: 10}}
+	for _, claim := range []string{"c0", "c1"} {
+		w.Nodes[claim].Deleting, w.Nodes[claim].Terminating = true, true
+	}
+	got := guard.New(w.Snapshot()).Allowance("p", plan.Empty)
+	want := guard.Allowance{Total: 10, Leaving: 0, Allowed: 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("allowance (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckProvision(t *testing.T) {
+	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
+	catalogue := &model.Catalogue{Types: []model.InstanceType{
+		{Name: "small", Capacity: cpu(2000), Allocatable: cpu(2000)},
+		{Name: "large", Capacity: cpu(4000), Allocatable: cpu(4000)},
+	}}
+	claim := func(name, pod string, types ...string) plan.NewClaim {
+		c := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{{UID: "uid-" + pod, Name: pod}}}
+		for _, t := range types {
+			c.Options = append(c.Options, plan.Option{Type: t})
+		}
+		return c
+	}
+	three := []plan.NewClaim{claim("x", "a", "small"), claim("y", "b", "small", "large"), claim("z", "c", "small")}
+	for name, c := range map[string]struct {
+		change func(*plantest.World)
+		want   []guard.Dropped
+	}{
+		"all right": {func(w *plantest.World) {}, nil},
+		"the largest type counts": {func(w *plantest.World) { w.Pools[0].Limits = cpu(4000 + 4000) }, // 4000 are in use
+			[]guard.Dropped{{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.LimitReached, Need: 4000, Have: 2000}}}},
+		"number of nodes": {func(w *plantest.World) { w.Pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 2}} },
+			[]guard.Dropped{
+				{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLimitReached, Have: 2}},
+				{Claim: "z", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLimitReached, Have: 2}},
+			}},
+		"bought before the crash": {func(w *plantest.World) {
+			w.Add("x", "x").Stage = model.Launched
+			w.Pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}
+		}, nil},
+		"the name is on its way out": {func(w *plantest.World) { w.Add("x", "x").Deleting = true },
+			[]guard.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLeaving, Node: "x"}}}},
+		"pods found a place": {func(w *plantest.World) { w.Pods = w.Pods[1:] },
+			[]guard.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PodGone}}}},
+		"pool made anew": {func(w *plantest.World) { w.Pools[0].UID = "other" }, []guard.Dropped{
+			{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
+			{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
+			{Claim: "z", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := plantest.New(t, 1)
+			w.Pools[0].Catalogue = catalogue
+			for _, pod := range []string{"a", "b", "c"} {
+				w.Pend(pod, "")
+			}
+			c.change(w)
+			before := &plan.Provision{Claims: three, Placed: []plan.Placement{{Node: "n0", Pods: three[0].Pods}, {Node: "gone", Pods: three[1].Pods}}}
+			kept, dropped := guard.CheckProvision(w.Snapshot(), before)
+			if diff := cmp.Diff(c.want, dropped); diff != "" {
+				t.Errorf("dropped (-want +got):\n%s", diff)
+			}
+			if len(kept.Claims)+len(dropped) != len(three) {
+				t.Errorf("%d kept and %d dropped of %d", len(kept.Claims), len(dropped), len(three))
+			}
+			for _, p := range kept.Placed {
+				if p.Node == "gone" {
+					t.Error("pods are placed on a node that is gone")
+				}
+			}
+		})
+	}
+
+	t.Run("pool changed since", func(t *testing.T) {
+		for generation, want := range map[int64]int{1: 0, 2: 1} {
+			w := plantest.New(t, 0)
+			w.Pend("a", "")
+			w.Pools[0].Generation = 1
+			decided := &plan.Provision{Claims: []plan.NewClaim{claim("x", "a", "small")}}
+			decided.Stamp(w.Snapshot())
+			w.Pools[0].Generation = generation
+			if _, dropped := guard.CheckProvision(w.Snapshot(), decided); len(dropped) != want {
+				t.Errorf("generation %d: dropped %+v, want %d", generation, dropped, want)
+			}
+		}
+	})
+	t.Run("pool not ready", func(t *testing.T) {
+		w := plantest.New(t, 0)
+		w.Pools[0].Blocked = &model.Rejection{Field: "status", Reason: "not ready"}
+		if _, dropped := guard.CheckProvision(w.Snapshot(), &plan.Provision{Claims: three[:1]}); len(dropped) != 1 || dropped[0].Verdict.Code != plan.PoolBlocked {
+			t.Errorf("dropped %+v", dropped)
+		}
+	})
+}

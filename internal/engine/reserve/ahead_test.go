@@ -1,0 +1,451 @@
+package reserve_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/nominate"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
+	"github.com/karpenter-go/karpenter/internal/testing/plantest"
+)
+
+// shop gives the world's pool a catalog with two instance types.
+func shop(w *plantest.World) {
+	kind := func(name string, cpu, price int64) model.InstanceType {
+		amounts := []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: 110}}
+		in := func(key, value string) label.Requirement {
+			return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+		}
+		return model.InstanceType{Name: name, Capacity: amounts, Allocatable: amounts,
+			Requirements: []label.Requirement{in(model.LabelType, name), in(model.LabelZone, "z"), in(model.LabelCapacityType, "on-demand")},
+			Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: price * model.Nano / 100, Available: true}}}
+	}
+	w.Pools[0].Catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 2000, 10), kind("large", 4000, 20)},
+		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
+}
+
+// bindOwned binds a ready pod whose owner recreates it elsewhere after an eviction.
+func bindOwned(w *plantest.World, pod, owner, node string, cpu int64) *model.PodSpec {
+	w.Pods = append(w.Pods, model.PodSpec{UID: "uid-" + pod, Namespace: "default", Name: pod, State: model.Bound, Node: node, Ready: true,
+		Reschedulable: true, Labels: map[string]string{"app": owner}, Controller: model.Owner{Kind: "ReplicaSet", Name: owner, UID: owner},
+		Requests: []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: 1}}})
+	return &w.Pods[len(w.Pods)-1]
+}
+
+// replace does what follows an eviction: the pod is gone, and its owner creates another.
+func replace(w *plantest.World, pod, by string) {
+	at := slices.IndexFunc(w.Pods, func(p model.PodSpec) bool { return p.Name == pod })
+	p := w.Pods[at]
+	w.Pods = slices.Delete(w.Pods, at, at+1)
+	p.Name, p.UID, p.State, p.Node, p.Ready, p.ProtectedUntil = by, "uid-"+by, model.Pending, "", false, time.Time{}
+	w.Pods = append(w.Pods, p)
+}
+
+// buy creates the claims of a plan, as the executor and the watch would show them.
+func buy(w *plantest.World, p *plan.Provision) {
+	for _, c := range p.Claims {
+		n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Stage: model.Launching,
+			Requirements: c.Requirements, Requests: c.Requests, Labels: map[string]string{model.LabelPool: c.Pool}}
+		for _, pod := range c.Pods {
+			owner := ""
+			if pod.Node != "" {
+				owner = pod.Controller.UID
+			}
+			n.Promised, n.Owners = append(n.Promised, pod.UID), append(n.Owners, owner)
+		}
+		w.Nodes[c.Name] = n
+	}
+}
+
+// planned makes a plan, verifies that a check on the same snapshot drops nothing, and returns the plan with a listing
+// of its placements.
+func planned(w *plantest.World) (*plan.Provision, string) {
+	w.T.Helper()
+	snap := w.Snapshot()
+	p := placement.Schedule(reserve.Ahead(snap), placement.Options{})
+	kept, dropped := guard.CheckProvision(snap, p)
+	if len(dropped) > 0 || len(kept.Claims) != len(p.Claims) || len(kept.Placed) != len(p.Placed) {
+		w.T.Errorf("a fresh plan loses %+v", dropped)
+	}
+	var lines []string
+	say := func(where string, pods []*model.Pod) {
+		var names []string
+		for _, pod := range pods {
+			names = append(names, pod.Name)
+		}
+		slices.Sort(names)
+		lines = append(lines, where+": "+strings.Join(names, " "))
+	}
+	for i, c := range p.Claims {
+		say(fmt.Sprint("new ", i), c.Pods)
+	}
+	for _, placed := range p.Placed {
+		say(placed.Node, placed.Pods)
+	}
+	for _, r := range p.Refused {
+		say("refused", r.Pods)
+	}
+	slices.Sort(lines)
+	return p, strings.Join(lines, "\n")
+}
+
+// TestPodsOfLeavingNodesArePlanned: capacity is launched for the pods of a node under deletion while they still run. It
+// serves their successors too: nothing is launched twice as the pods are evicted and recreated one by one.
+func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
+	w := plantest.New(t, 1)
+	shop(w)
+	bindOwned(w, "web-1", "web", "n0", 1900)
+	bindOwned(w, "web-2", "web", "n0", 1000)
+	bindOwned(w, "db-1", "db", "n0", 1000)
+	if _, where := planned(w); where != "" {
+		t.Errorf("without a node to remove the plan is %s", where)
+	}
+	w.Nodes["c0"].Deleting = true
+	p, where := planned(w)
+	if len(p.Claims) == 0 || strings.Contains(where, "refused") {
+		t.Fatalf("for the pods of a node that is being deleted the plan is %q", where)
+	}
+	bought := len(p.Claims)
+	buy(w, p)
+	seats := func(what string) map[string]string {
+		t.Helper()
+		p, where := planned(w)
+		if len(p.Claims) > 0 || len(p.Refused) > 0 {
+			t.Fatalf("%s: with %d claims in flight the next plan is\n%s", what, bought, where)
+		}
+		by := map[string]string{}
+		for _, placed := range p.Placed {
+			for _, pod := range placed.Pods {
+				by[pod.Controller.Name+" "+fmt.Sprint(pod.Requests)] += placed.Node
+			}
+		}
+		return by
+	}
+	first := seats("while all still run")
+	for _, step := range []struct{ old, new string }{{"db-1", "db-2"}, {"web-1", "web-3"}, {"web-2", "web-4"}} {
+		replace(w, step.old, step.new)
+		if diff := cmp.Diff(first, seats(step.new+" came for "+step.old)); diff != "" {
+			t.Errorf("%s replaced %s and the reservations changed (-before +after):\n%s", step.new, step.old, diff)
+		}
+	}
+	delete(w.Nodes, "c0")
+	if diff := cmp.Diff(first, seats("when the node is gone")); diff != "" {
+		t.Errorf("the node is gone and the reservations changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestSuccessorsTakeSeats: first fit would place the successors so that one is unschedulable; the reservations of their
+// predecessors hold them all. A pod of the same owner with its own reservation takes no other.
+func TestSuccessorsTakeSeats(t *testing.T) {
+	w := plantest.New(t, 0)
+	shop(w)
+	claim := func(name string, promised, owners []string) {
+		w.Nodes[name] = &model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "p", Stage: model.Launched,
+			Labels: map[string]string{model.LabelPool: "p"}, Promised: promised, Owners: owners,
+			Capacity:    []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}},
+			Allocatable: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}}}
+	}
+	claim("a", []string{"gone-1", "gone-2"}, []string{"half", "half"})
+	claim("b", []string{"gone-3", "uid-own", "gone-4"}, []string{"most", "", "less"})
+	for _, p := range []struct {
+		name, owner string
+		cpu         int64
+	}{{"most-5", "most", 1200}, {"half-6", "half", 1000}, {"half-7", "half", 1000}, {"own", "half", 100}, {"less-8", "less", 700}} {
+		bindOwned(w, p.name, p.owner, "nowhere", p.cpu)
+		replace(w, p.name, p.name)
+	}
+	w.Pods[3].UID = "uid-own"
+	if _, where := planned(w); where != "a: half-6 half-7\nb: less-8 most-5 own" {
+		t.Errorf("placed\n%s", where)
+	}
+}
+
+// TestSuccessorsTakeTheNewestPlace: two claims were created for a pod that is replaced. Its capacity on the older node
+// may be in use by another pod, so the successor takes the reservation on the newer node, and no other pod takes the
+// old one. A reservation (ReservedFor) is newer than both claims. A claim that was created for the pod and is reserved
+// for it too has one place for it.
+func TestSuccessorsTakeTheNewestPlace(t *testing.T) {
+	for name, test := range map[string]struct {
+		reserved []string
+		want     map[string][]string
+	}{
+		"created later":         {nil, map[string][]string{"n0": {"gone"}, "n1": {"gone", "uid-next"}}},
+		"reserved on the older": {[]string{"gone/web"}, map[string][]string{"n0": {"gone", "uid-next"}, "n1": {"gone"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := plantest.New(t, 2)
+			for i, claim := range []string{"c0", "c1"} {
+				n := w.Nodes[claim]
+				n.Stage, n.Created = model.Launched, plantest.Noon.Add(time.Duration(i)*time.Second)
+				n.BoughtFor, n.Promised, n.Owners = []string{"gone"}, []string{"gone"}, []string{"web"}
+			}
+			if n := w.Nodes["c0"]; test.reserved != nil {
+				n.ReservedFor, n.Promised, n.Owners = test.reserved, append(n.Promised, "gone"), append(n.Owners, "web")
+			}
+			for _, pod := range []string{"next", "other"} {
+				bindOwned(w, pod, "web", "nowhere", 100)
+				replace(w, pod, pod)
+			}
+			snap := reserve.Ahead(w.Snapshot())
+			got := map[string][]string{"n0": snap.Node("n0").Promised, "n1": snap.Node("n1").Promised}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("promised (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSeatsThatAreTaken: a bound successor has used its reservation; a predecessor that is still planned keeps its own.
+func TestSeatsThatAreTaken(t *testing.T) {
+	w := plantest.New(t, 2)
+	w.Nodes["c0"].Stage, w.Nodes["c0"].Promised, w.Nodes["c0"].Owners = model.Registered, []string{"gone", "uid-old", "bare"}, []string{"web", "web", ""}
+	w.Nodes["c1"].Deleting = true
+	bindOwned(w, "old", "web", "n1", 100)
+	arrived := bindOwned(w, "arrived", "web", "n0", 100)
+	bindOwned(w, "next", "web", "n1", 100)
+	replace(w, "next", "next")
+	promised := func() []string { return reserve.Ahead(w.Snapshot()).Node("n0").Promised }
+	if diff := cmp.Diff([]string{"gone", "uid-old", "bare"}, promised()); diff != "" {
+		t.Errorf("both reservations are taken, promised (-want +got):\n%s", diff)
+	}
+	arrived.Controller.UID = "another"
+	w.Pods[1] = *arrived
+	if diff := cmp.Diff([]string{"gone", "uid-old", "bare", "uid-next"}, promised()); diff != "" {
+		t.Errorf("one reservation is free, promised (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoIsPlannedAhead: which nodes are being removed, and which of their pods are planned for.
+func TestWhoIsPlannedAhead(t *testing.T) {
+	selects := model.Selector{Namespaces: []string{"default"}}
+	pdb := func(name string, change func(*model.PDBSpec)) model.PDBSpec {
+		p := model.PDBSpec{UID: name, Namespace: "default", Name: name, Selector: selects}
+		change(&p)
+		return p
+	}
+	as := func(phase plan.Phase) func(*plantest.World) {
+		return func(w *plantest.World) {
+			cmd := w.Command("c0")
+			cmd.Phase = phase
+			w.Nodes["c0"].Command = cmd.Encode()
+		}
+	}
+	deleting := func(w *plantest.World) { w.Nodes["c0"].Deleting = true }
+	for _, test := range []struct {
+		name   string
+		change func(w *plantest.World)
+		pdbs   []model.PDBSpec
+		want   bool
+	}{
+		{"nothing", func(*plantest.World) {}, nil, false},
+		{"deleting", deleting, nil, true},
+		{"deleting, not ours", func(w *plantest.World) { deleting(w); w.Nodes["c0"].Claim = "" }, nil, false},
+		{"proposed", as(plan.Proposed), nil, false},
+		{"cordoned", as(plan.Cordoned), nil, false},
+		{"launching", as(plan.Launching), nil, true},
+		{"draining", as(plan.Draining), nil, true},
+		{"a command of another", func(w *plantest.World) { as(plan.Launching)(w); w.Nodes["c0"].ClaimUID = "another" }, nil, false},
+		{"a command that cannot be read", func(w *plantest.World) { w.Nodes["c0"].Command = "{" }, nil, false},
+		{"protected for ever", func(w *plantest.World) { deleting(w); w.Pods[0].ProtectedUntil = model.Forever }, nil, false},
+		{"protected, the drain ends in five minutes", func(w *plantest.World) {
+			deleting(w)
+			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(5*time.Minute)
+		}, nil, true},
+		{"protected, the drain ends in an hour", func(w *plantest.World) {
+			deleting(w)
+			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Hour)
+		}, nil, false},
+		{"protected, the drain of a command that only buys would end", func(w *plantest.World) {
+			as(plan.Launching)(w)
+			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Minute)
+		}, nil, false},
+		{"a PDB that never does, two minutes before the end", func(w *plantest.World) { deleting(w); w.Nodes["c0"].DrainEnds = plantest.Noon.Add(2 * time.Minute) },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, true},
+		{"a PDB that wants all there are, after the end", func(w *plantest.World) { deleting(w); w.Nodes["c0"].DrainEnds = plantest.Noon.Add(-time.Minute) },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full = true })}, true},
+		{"two PDBs, at the end", func(w *plantest.World) { deleting(w); w.Nodes["c0"].DrainEnds = plantest.Noon },
+			[]model.PDBSpec{pdb("a", func(*model.PDBSpec) {}), pdb("b", func(*model.PDBSpec) {})}, true},
+		{"protected until now", func(w *plantest.World) { deleting(w); w.Pods[0].ProtectedUntil = plantest.Noon }, nil, true},
+		{"no controller recreates it", func(w *plantest.World) { deleting(w); w.Pods[0].Reschedulable = false }, nil, false},
+		{"a PDB that allows nothing now", deleting, []model.PDBSpec{pdb("a", func(*model.PDBSpec) {})}, true},
+		{"a PDB that never does", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
+		{"a PDB that wants all there are", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full = true })}, false},
+		{"one that wants all there should be, and there are more", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full, p.Allowed = true, 1 })}, true},
+		{"one that wants all, not ready beside healthy ones", func(w *plantest.World) { deleting(w); w.Pods[0].Ready = false },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full, p.Healthy = true, true })}, true},
+		{"one that never does, not ready", func(w *plantest.World) { deleting(w); w.Pods[0].Ready = false },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
+		{"one that lets go who is not ready", func(w *plantest.World) { deleting(w); w.Pods[0].Ready = false },
+			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking, p.AlwaysEvictUnready = true, true })}, true},
+		{"two PDBs", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Allowed = 1 }), pdb("b", func(p *model.PDBSpec) { p.Allowed = 1 })}, false},
+		{"two PDBs, one of another namespace", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Allowed = 1 }), pdb("b", func(p *model.PDBSpec) {
+			p.Namespace, p.Selector.Namespaces = "other", []string{"other"}
+		})}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := plantest.New(t, 1)
+			bindOwned(w, "pod", "web", "n0", 100)
+			test.change(w)
+			snap := snapshotWith(w, test.pdbs)
+			ahead := reserve.Ahead(snap)
+			if got := len(ahead.Groups) == 1; got != test.want {
+				t.Errorf("planned for: %v, want %v", got, test.want)
+			}
+			if got := plan.Leaving(snap.Nodes[0].NodeSpec); got != ahead.Nodes[0].Disrupted {
+				t.Errorf("leaving %v, closed %v", got, ahead.Nodes[0].Disrupted)
+			}
+			if len(snap.Groups) > 0 || snap.Nodes[0].Disrupted || len(snap.Nodes[0].Pods) != 1 {
+				t.Error("the snapshot itself has changed")
+			}
+		})
+	}
+}
+
+func snapshotWith(w *plantest.World, pdbs []model.PDBSpec) *model.Snapshot {
+	b := model.NewBuilder()
+	for _, p := range w.Pools {
+		b.UpsertPool(p)
+	}
+	for _, n := range w.Nodes {
+		b.UpsertNode(*n)
+	}
+	for _, p := range w.Pods {
+		b.UpsertPod(p)
+	}
+	for _, p := range pdbs {
+		b.UpsertPDB(p)
+	}
+	return b.Snapshot(w.Now)
+}
+
+// TestLimitsHoldWhileNodesLeave: the node of a command in the phase launching still counts against the limit.
+func TestLimitsHoldWhileNodesLeave(t *testing.T) {
+	w := plantest.New(t, 1)
+	shop(w)
+	w.Pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 1}}
+	bindOwned(w, "web-1", "web", "n0", 1000)
+	cmd := w.Command("c0")
+	cmd.Phase = plan.Launching
+	w.Nodes["c0"].Command = cmd.Encode()
+	if p, where := planned(w); len(p.Claims) > 0 || where != "refused: web-1" {
+		t.Errorf("beyond the limit of one node the plan is %s", where)
+	}
+}
+
+// TestOnlyWaitingPodsAreNominated: a pod that still runs is not nominated, although the plan places it.
+func TestOnlyWaitingPodsAreNominated(t *testing.T) {
+	w := plantest.New(t, 2)
+	w.Nodes["c0"].Deleting = true
+	w.Nodes["c1"].Allocatable = append(w.Nodes["c1"].Allocatable, quantity.Amount{Name: "pods", Value: 110})
+	bindOwned(w, "web-1", "web", "n0", 1000)
+	w.Pend("new", "")
+	p, where := planned(w)
+	if where != "n1: new web-1" {
+		t.Fatalf("placed\n%s", where)
+	}
+	actions, _ := nominate.Nominations(w.Snapshot(), p)
+	if got := plantest.Texts(actions); got != "nominate pod default/new to node n1" {
+		t.Errorf("nominations %s", got)
+	}
+	if waiting := plan.Waiting(p.Placed[0].Pods); len(waiting) != 1 || waiting[0].Name != "new" {
+		t.Errorf("waiting are %d pods", len(waiting))
+	}
+}
+
+// TestWhoCameBackIsNoLongerPlanned: after a rollback of the command, its planned claims are dropped.
+func TestWhoCameBackIsNoLongerPlanned(t *testing.T) {
+	w := plantest.New(t, 1)
+	shop(w)
+	bindOwned(w, "web-1", "web", "n0", 1000)
+	w.Nodes["c0"].Deleting = true
+	p, _ := planned(w)
+	w.Nodes["c0"].Deleting = false
+	w.Now = w.Now.Add(time.Second)
+	kept, dropped := guard.CheckProvision(w.Snapshot(), p)
+	if len(kept.Claims) > 0 || len(dropped) != 1 || dropped[0].Verdict.Code != plan.PodGone {
+		t.Errorf("kept %d claims, dropped %+v", len(kept.Claims), dropped)
+	}
+}
+
+// TestNothingIsBoughtTwice: on random fleets, nodes are removed in any order, pods are evicted one by one and recreated
+// under other names, claims become nodes and receive their pods. At every step the launched capacity is enough.
+func TestNothingIsBoughtTwice(t *testing.T) {
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		w := plantest.New(t, 4)
+		shop(w)
+		for i := range 6 + rng.IntN(20) {
+			owner := fmt.Sprint("app-", rng.IntN(4))
+			bindOwned(w, fmt.Sprint("pod-", i), owner, fmt.Sprint("n", rng.IntN(4)), 100+150*int64(owner[4]-'0')*3)
+		}
+		for i := range 4 {
+			n := w.Nodes[fmt.Sprint("c", i)]
+			if n.Deleting = i < 1+rng.IntN(4); n.Deleting && seed%2 == 1 {
+				n.DrainEnds = w.Now.Add(2 * time.Minute) // interrupted: protected pods are deleted too
+				for j := range w.Pods {
+					if w.Pods[j].Node == n.Name && rng.IntN(3) == 0 {
+						w.Pods[j].ProtectedUntil = model.Forever
+					}
+				}
+			}
+		}
+		p, _ := planned(w)
+		buy(w, p)
+		for step := 0; ; step++ {
+			p, where := planned(w)
+			if len(p.Claims)+len(p.Refused) > 0 {
+				t.Fatalf("seed %d, step %d: there is capacity for all pods, and the plan is\n%s", seed, step, where)
+			}
+			left := slices.DeleteFunc(slices.Clone(w.Pods), func(p model.PodSpec) bool {
+				n := w.Node(p.Node)
+				return n == nil || !n.Deleting
+			})
+			if len(left) == 0 {
+				break
+			}
+			switch rng.IntN(4) {
+			case 0: // a claim becomes a node, and the pods planned there are bound
+				open(w, p, rng.IntN(8))
+			default:
+				replace(w, left[rng.IntN(len(left))].Name, fmt.Sprintf("pod-%d-again", step))
+			}
+		}
+	}
+}
+
+// open turns a remaining claim of the plan, if there is one, into a node, and binds its pending pods.
+func open(w *plantest.World, p *plan.Provision, at int) {
+	if len(p.Placed) == 0 {
+		return
+	}
+	placed := p.Placed[at%len(p.Placed)]
+	n := w.Node(placed.Node)
+	if n.Stage != model.Initialized {
+		kind := w.Pools[0].Catalogue.Types[0]
+		for _, r := range n.Requirements {
+			if r.Key == model.LabelType && !slices.Contains(r.Values, kind.Name) {
+				kind = w.Pools[0].Catalogue.Types[1]
+			}
+		}
+		n.Stage, n.Capacity, n.Allocatable, n.Ready = model.Registered, kind.Capacity, kind.Allocatable, true
+	}
+	for _, pod := range plan.Waiting(placed.Pods) {
+		for i := range w.Pods {
+			if w.Pods[i].UID == pod.UID {
+				w.Pods[i].State, w.Pods[i].Node, w.Pods[i].Ready = model.Bound, n.Name, true
+			}
+		}
+	}
+}
