@@ -136,6 +136,9 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	runtime.GC()
 	// 2. Convert and decide.
 	a := s.decide(w)
+	for _, note := range w.DaemonsAside() {
+		fmt.Fprintln(progress, note)
+	}
 	launches, ofPods := a.(*offline.LaunchAnswer)
 	if ofPods && launches.Pods.Total == 0 {
 		fmt.Fprintln(progress, w.NothingPending())

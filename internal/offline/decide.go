@@ -67,5 +67,6 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 		})
 	}
 	w.Problems = append(w.Problems, d.told.problems...)
+	w.aside = d.snap.DaemonsAside
 	return d
 }

@@ -108,6 +108,7 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 		})
 	}
 	w.Problems = append(w.Problems, problems...)
+	w.aside = d.first.DaemonsAside
 	return d
 }
 

@@ -33,6 +33,8 @@ type InputSet struct {
 	typesGiven bool
 	// nodeOf is the node of a claim, by provider ID.
 	nodeOf map[string]*corev1.Node
+	// aside are the DaemonSets that the last decision did not consider.
+	aside []model.AsideDaemon
 }
 
 // converted is the result of converting the objects: the builder's input, and the objects that could not be converted.

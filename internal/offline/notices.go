@@ -96,6 +96,15 @@ func (n *notices) pod(pod *corev1.Pod) {
 	}
 }
 
+// DaemonsAside returns lines about DaemonSets that the last decision did not consider.
+func (w *InputSet) DaemonsAside() []string {
+	var lines []string
+	for _, d := range w.aside {
+		lines = append(lines, fmt.Sprintf("DaemonSet %s/%s is set aside: %s: %s", d.Namespace, d.Name, d.Why.Field, d.Why.Reason))
+	}
+	return lines
+}
+
 // Notes returns lines about objects that are ignored, about doubtful values, and about what the answer assumes.
 func (w *InputSet) Notes() []string {
 	var lines []string
