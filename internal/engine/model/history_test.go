@@ -125,6 +125,9 @@ func (h *history) pod() {
 	if h.IntN(12) == 0 {
 		p.Requests = append(p.Requests, quantity.Amount{Name: []string{"z.example.com/device", "b.example.com/device"}[h.IntN(2)], Value: 1})
 	}
+	if h.IntN(8) == 0 {
+		p.Volumes = []model.Volume{{Driver: "v.example.com"}, {Driver: "w.example.com", Claim: "c", Shared: h.IntN(2) == 0}}
+	}
 	switch h.IntN(4) {
 	case 0, 1:
 		p.State, p.Node = model.Bound, h.name("node", 8)
@@ -154,6 +157,9 @@ func (h *history) node() {
 		n.Labels = map[string]string{model.LabelType: t.Name, model.LabelZone: "a", model.LabelCapacityType: "spot", "arch": "x"}
 		if h.IntN(3) > 0 {
 			n.Labels["team"] = h.name("team", 3)
+		}
+		if h.IntN(10) == 0 && !h.settled {
+			n.Allocatable = append(slices.Clone(n.Allocatable), quantity.Amount{Name: model.VolumeResource("v.example.com"), Value: 2})
 		}
 		if h.IntN(6) == 0 && !h.settled {
 			n.Allocatable = append(slices.Clone(n.Allocatable), quantity.Amount{Name: "b.example.com/device", Value: 2})
@@ -265,10 +271,11 @@ func describePool(s *model.Snapshot, p *model.Pool) string {
 	return b.String()
 }
 
+// amounts returns the amounts without those of unlimited volumes: a driver that was named before may have a number.
 func amounts(s *model.Snapshot, v quantity.Vector) string {
 	var parts []string
 	for r, n := range v {
-		if n != 0 {
+		if n != 0 && (n < 1<<40 || !model.IsVolumeResource(s.Resources[r])) {
 			parts = append(parts, fmt.Sprintf("%s=%d", s.Resources[r], n))
 		}
 	}

@@ -208,7 +208,7 @@ func (b *Builder) size() {
 	changed := map[*Shape]bool{}
 	for _, s := range b.unsized {
 		requests, unknown := b.sized(&s.request)
-		if !requests.Equal(s.Requests) {
+		if len(requests) != len(s.Requests) || !requests.Equal(s.Requests) { // no usage may be shorter than a request in it
 			changed[s.Shape] = true
 		}
 		s.Requests, s.Unknown = requests, unknown
