@@ -29,7 +29,7 @@ type history struct {
 	nodes      map[string]model.NodeSpec
 	pools      map[string]model.PoolSpec
 	daemons    map[string]model.DaemonSpec
-	// settled: nodes have no resource that only they have.
+	// settled: nodes have no resource that only they have, and no volumes are shared.
 	settled bool
 }
 
@@ -126,7 +126,7 @@ func (h *history) pod() {
 		p.Requests = append(p.Requests, quantity.Amount{Name: []string{"z.example.com/device", "b.example.com/device"}[h.IntN(2)], Value: 1})
 	}
 	if h.IntN(8) == 0 {
-		p.Volumes = []model.Volume{{Driver: "v.example.com"}, {Driver: "w.example.com", Claim: "c", Shared: h.IntN(2) == 0}}
+		p.Volumes = []model.Volume{{Driver: "v.example.com"}, {Driver: "w.example.com", Claim: "c", Shared: h.IntN(2) == 0 && !h.settled}}
 	}
 	switch h.IntN(4) {
 	case 0, 1:

@@ -172,19 +172,17 @@ func TestNamesGo(t *testing.T) {
 	}
 }
 
-// TestVolumesWithoutNumber checks that a pod whose volumes have no number can be removed from a node after other
-// resources got numbers.
+// TestVolumesWithoutNumber checks that a pod whose volumes have no number can be removed from its node although names got
+// a number that they share after it was bound.
 func TestVolumesWithoutNumber(t *testing.T) {
 	b := forgetting(1)
-	crowd := namer("crowd", 0, 100)
-	crowd.Rejected = &model.Rejection{Reason: "is odd"}
-	b.UpsertPod(crowd)
 	b.Snapshot(epoch)
 	p := namer("p", 0, 0)
 	p.State, p.Node, p.Volumes = model.Bound, "node-0", []model.Volume{{Driver: "v.example.com"}}
 	b.UpsertPod(p)
-	amounts := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "pods", Value: 20}, {Name: "z.io/device", Value: 1}}
-	b.UpsertNode(model.NodeSpec{Name: "late", UID: "late", Stage: model.Initialized, Capacity: amounts, Allocatable: amounts})
+	crowd := namer("crowd", 0, 100)
+	crowd.Rejected = &model.Rejection{Reason: "is odd"}
+	b.UpsertPod(crowd)
 	if s := b.Snapshot(epoch).Without("node-0"); len(s.Groups) != 1 {
 		t.Errorf("%d groups without the node, want 1", len(s.Groups))
 	}
