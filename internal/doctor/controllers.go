@@ -34,7 +34,7 @@ type Controller struct {
 // setting returns the value of a setting in the template, otherwise if the template does not set it, and "" if it is
 // unknown.
 func (c *Controller) setting(name, otherwise string) string {
-	if value, said := c.Settings[name]; said {
+	if value, set := c.Settings[name]; set {
 		return value
 	}
 	if c.Open {
@@ -67,7 +67,7 @@ func (c *Controller) installation(name string) Installation {
 func (c *Controller) object() string { return "deployment/" + c.Namespace + "/" + c.Name }
 
 // gate returns the state of a feature gate, and whether the template contains it.
-func (c *Controller) gate(name string) (on, said bool) {
+func (c *Controller) gate(name string) (on, known bool) {
 	for item := range strings.SplitSeq(c.Settings["FEATURE_GATES"], ",") {
 		if key, value, _ := strings.Cut(strings.TrimSpace(item), "="); key == name {
 			return value == "true", true

@@ -209,7 +209,7 @@ func webhooks(f *Facts, _ Options) []cloud.Finding {
 		if w.chosen {
 			continue
 		}
-		written := w.asked()
+		written := w.writtenResource()
 		why := f.unreachable(w.service.Namespace, w.service.Name)
 		if written == "" || why == "" {
 			continue
@@ -239,9 +239,9 @@ func (f *Facts) webhooks() []webhook {
 	return list
 }
 
-// asked returns a resource that the controller writes and to which the webhook applies, or "" if there is none.
+// writtenResource returns a resource that the controller writes and to which the webhook applies, or "" if there is none.
 // Namespace selectors do not exclude cluster-scoped objects.
-func (w *webhook) asked() string {
+func (w *webhook) writtenResource() string {
 	for _, right := range Rights(Installation{LeaseName: "any"}) {
 		if w.namespaced && !right.clusterWide() {
 			continue

@@ -80,7 +80,7 @@ func standing(f *Facts, _ Options) []cloud.Finding {
 			if c.Provider() != ProviderOf(pool.Spec.Template.Spec.NodeClassRef.Group) {
 				continue
 			}
-			if on, said := c.gate("StaticCapacity"); on || !said {
+			if on, known := c.gate("StaticCapacity"); on || !known {
 				kept = true
 			} else {
 				off = append(off, c.object())

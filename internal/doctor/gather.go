@@ -208,8 +208,8 @@ func (s *Source) classes(ctx context.Context, f *Facts) {
 		_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
 			object := item.(client.Object)
 			class := Class{Kind: kind, Name: object.GetName(), Deleting: object.GetDeletionTimestamp(), MadeFrom: madeFrom(object)}
-			if told, ok := item.(interface{ GetConditions() []status.Condition }); ok {
-				class.Conditions = conditionsOf(told.GetConditions())
+			if conditioned, ok := item.(interface{ GetConditions() []status.Condition }); ok {
+				class.Conditions = conditionsOf(conditioned.GetConditions())
 			}
 			f.Classes = append(f.Classes, class)
 			return nil

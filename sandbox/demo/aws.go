@@ -187,13 +187,13 @@ func (d *demo) claimsNow() []*karpv1.NodeClaim {
 // runningElsewhere counts the pods that run on nodes of other machines.
 func (d *demo) runningElsewhere(machines map[string]bool) int {
 	pods, _, nodes := d.history.present()
-	there := map[string]bool{}
+	onMachine := map[string]bool{}
 	for _, node := range nodes {
-		there[node.Name] = machines[node.Spec.ProviderID]
+		onMachine[node.Name] = machines[node.Spec.ProviderID]
 	}
 	n := 0
 	for _, pod := range pods {
-		if on, known := there[pod.Spec.NodeName]; known && !on && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		if on, known := onMachine[pod.Spec.NodeName]; known && !on && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 			n++
 		}
 	}

@@ -76,8 +76,8 @@ func (d *demo) consolidate(ctx context.Context) error {
 		return err
 	}
 	err = d.await(ctx, 2*time.Minute, cli.Plural(pods, "pod")+" to be left", func() (bool, string) {
-		there, _, _ := d.history.present()
-		return len(there) == pods, cli.Plural(len(there), "pod") + " left"
+		left, _, _ := d.history.present()
+		return len(left) == pods, cli.Plural(len(left), "pod") + " left"
 	})
 	if err != nil {
 		return err
@@ -175,14 +175,14 @@ func (d *demo) printPlan(ctx context.Context) error {
 
 // awaitAnswer runs the engine on the fleet once a second, until done returns true.
 func (d *demo) awaitAnswer(ctx context.Context, patience time.Duration, what string, done func(*disruptAnswer) (bool, string)) error {
-	var asked time.Time
+	var last time.Time
 	var wrong error
 	state := "not computed yet"
 	err := d.await(ctx, patience, what, func() (bool, string) {
-		if time.Since(asked) < time.Second {
+		if time.Since(last) < time.Second {
 			return false, state
 		}
-		asked = time.Now()
+		last = time.Now()
 		answer, err := d.liveAnswer(ctx, false)
 		if wrong = err; err != nil {
 			return false, err.Error()

@@ -138,8 +138,8 @@ func (d *demo) clearDataDir() error {
 		return err
 	}
 	if status.Phase == sandbox.Running || status.Phase == sandbox.Starting || status.Phase == sandbox.Stopping {
-		said, _ := os.ReadFile(d.keepsake())
-		stop := cmp.Or(strings.TrimSpace(string(said)), "karpenter-sandbox down --data-dir "+d.dataDir)
+		noted, _ := os.ReadFile(d.keepsake())
+		stop := cmp.Or(strings.TrimSpace(string(noted)), "karpenter-sandbox down --data-dir "+d.dataDir)
 		return fmt.Errorf("a control plane is %s in %s; set another --data-dir, or stop it: %s", status.Phase, d.dataDir, stop)
 	}
 	if _, err := os.Stat(filepath.Join(d.dataDir, "etcd")); err == nil {

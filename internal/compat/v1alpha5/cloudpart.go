@@ -177,25 +177,25 @@ func (c *cloudPart) readMetadataOptions() {
 		HTTPTokens: new(awsv1.HTTPTokensRequired),
 	}
 	c.spec.MetadataOptions = options
-	said := c.child("metadataOptions")
-	if said == nil || !said.has("httpPutResponseHopLimit") {
+	written := c.child("metadataOptions")
+	if written == nil || !written.has("httpPutResponseHopLimit") {
 		c.notes.add(Defaulted, c.at("metadataOptions"), "EC2NodeClass spec.metadataOptions",
 			"is not set; set to the former defaults: enabled, no IPv6, tokens required and a hop limit of 2; with 1, the current default, pods get no tokens")
 	}
-	if said == nil {
+	if written == nil {
 		return
 	}
 	for name, field := range map[string]**string{
 		"httpEndpoint": &options.HTTPEndpoint, "httpProtocolIPv6": &options.HTTPProtocolIPv6, "httpTokens": &options.HTTPTokens,
 	} {
-		if text := said.text(name); text != "" {
+		if text := written.text(name); text != "" {
 			*field = &text
 		}
 	}
-	if hops := said.whole("httpPutResponseHopLimit"); hops != nil {
+	if hops := written.whole("httpPutResponseHopLimit"); hops != nil {
 		options.HTTPPutResponseHopLimit = hops
 	}
-	said.rest()
+	written.rest()
 }
 
 // template is one AWSNodeTemplate.

@@ -124,12 +124,12 @@ func (c *cloudPart) ubuntu(chosen []awsv1.AMISelectorTerm) {
 // readImageSelector parses amiSelector: IDs alone, or owners x names with the tags in each.
 func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 	const name = "amiSelector"
-	said := c.pairs(name)
-	if len(said) == 0 {
+	written := c.pairs(name)
+	if len(written) == 0 {
 		return nil
 	}
 	rest := map[string]any{}
-	for key, value := range said {
+	for key, value := range written {
 		if key != keyName && key != keyOwners {
 			rest[key] = value
 		}
@@ -139,7 +139,7 @@ func (c *cloudPart) readImageSelector() []awsv1.AMISelectorTerm {
 	if s == nil {
 		s = &selector{}
 	}
-	names, owners := split(said[keyName]), split(said[keyOwners])
+	names, owners := split(written[keyName]), split(written[keyOwners])
 	if len(s.ids) > 0 {
 		return c.imagesByID(s.ids, len(names)+len(owners) > 0)
 	}

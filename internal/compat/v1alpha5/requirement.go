@@ -176,7 +176,7 @@ var sizeLabels = [...]string{
 // writeDefaults writes the former defaults for labels without requirements.
 func (p *provisioner) writeDefaults(r *requirementList) {
 	labels := p.pool.Spec.Template.ObjectMeta.Labels
-	said := func(keys ...string) bool {
+	isSet := func(keys ...string) bool {
 		return r.has(keys...) || slices.ContainsFunc(keys, func(key string) bool { return labels[key] != "" })
 	}
 	add := func(requirement karpv1.Requirement, reason string) {
@@ -184,14 +184,14 @@ func (p *provisioner) writeDefaults(r *requirementList) {
 		p.notes.add(Defaulted, "spec.requirements", requirementsPath, "%s: %s", requirement.Key, reason)
 	}
 	one := func(value string, keys ...string) {
-		if !said(keys...) {
+		if !isSet(keys...) {
 			add(karpv1.Requirement{Key: keys[0], Operator: karpv1.OperatorIn, Values: []string{value}}, "is not set; set to "+value+", the former default")
 		}
 	}
 	one("linux", corev1.LabelOSStable, "beta.kubernetes.io/os")
 	one(karpv1.ArchitectureAMD64, corev1.LabelArchStable, "beta.kubernetes.io/arch")
 	one(karpv1.CapacityTypeOnDemand, karpv1.LabelCapacityType)
-	if p.settings.Kwok || said(sizeLabels[:]...) {
+	if p.settings.Kwok || isSet(sizeLabels[:]...) {
 		return
 	}
 	if p.version == V1Alpha3 || p.version == V1Alpha4 {

@@ -12,10 +12,10 @@ func ReservedTag(key string) bool { return key == "" || reserved(key) }
 // subnetSelector, securityGroupSelector and amiSelector, if present. It returns a spec that only contains the
 // equivalent terms, and notes on differences. A note is Impossible if a class cannot have so many terms.
 func SelectorTerms(spec map[string]any) (awsv1.EC2NodeClassSpec, []Note) {
-	told := &notes{}
-	c := &cloudPart{section: newSection("spec", spec, told)}
+	collected := &notes{}
+	c := &cloudPart{section: newSection("spec", spec, collected)}
 	c.selectSubnets(c.readSelector("subnetSelector"))
 	c.selectGroups(c.readSelector("securityGroupSelector"))
 	c.spec.AMISelectorTerms = c.readImageSelector()
-	return c.spec, told.sorted()
+	return c.spec, collected.sorted()
 }

@@ -151,12 +151,12 @@ func order(a, b bool) int {
 }
 
 // free reserves and returns the first name that is not taken: the preferred one, or one with suffixes.
-func free(taken map[string]bool, wish, more string) string {
-	for taken[wish] {
-		wish += "-" + more
+func free(taken map[string]bool, preferred, more string) string {
+	for taken[preferred] {
+		preferred += "-" + more
 	}
-	taken[wish] = true
-	return wish
+	taken[preferred] = true
+	return preferred
 }
 
 // use assigns the class of its template to a Provisioner, or its own class if their kubelet settings differ.
