@@ -110,13 +110,19 @@ func (w *world) place(p *pod, n *node) {
 		p.requests = real
 	}
 	if w.api.node(n.name) == nil || w.api.pod(p.name) != nil {
+		delete(w.placing, n.name)
 		return
 	}
-	if victims, ok := w.victims(p, n); !ok || len(victims) > 0 {
+	victims, ok := w.victims(p, n)
+	if ok && len(victims) > 0 {
 		w.preempt(p, n, victims)
+		w.placing[n.name] = p
+	}
+	if !ok || len(victims) > 0 {
 		w.after(time.Second, func() { w.place(p, n) })
 		return
 	}
+	delete(w.placing, n.name)
 	w.api.create(p)
 	w.say("%s is bound to %s", p.name, n.name)
 }

@@ -43,7 +43,9 @@ type world struct {
 	ambush *Disturbance
 
 	// assumed holds the nodes that kube-scheduler has selected for pods and not bound yet, by pod UID.
-	assumed   map[string]string
+	assumed map[string]string
+	// placing holds the daemon pods for which kube-scheduler preempts others, by node.
+	placing   map[string]*pod
 	scheduled int
 	owned     int
 	recounted int
@@ -57,7 +59,7 @@ type world struct {
 }
 
 func newWorld(seed uint64, opts Options) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, zones: map[string]string{}, untainted: map[string]time.Time{}, owned: -1, recounted: -1}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, placing: map[string]*pod{}, zones: map[string]string{}, untainted: map[string]time.Time{}, owned: -1, recounted: -1}
 	w.now = epoch
 	w.setting, w.related, w.witnessed = newSetting(seed, w.rng), related(seed), witnessed(seed)
 	w.notes = map[string]map[string]string{}
@@ -236,6 +238,9 @@ func (w *world) fits(p *pod, n *node, pods []*pod) bool {
 		if other.node == n.name || assumed && a == n.name || promised && !assumed {
 			add(used, other.requests)
 		}
+	}
+	if daemon := w.placing[n.name]; daemon != nil && daemon.priority >= p.priority {
+		add(used, daemon.requests) // nominated to the node
 	}
 	add(used, p.requests)
 	for name, amount := range used {
