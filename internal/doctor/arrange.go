@@ -118,8 +118,9 @@ func (f *Facts) providerOfController(object string) string {
 
 // drains reports whether a finding of DrainBlocked is about the node of a claim.
 func (f *Facts) drains(blocked cloud.Finding, claim string) bool {
+	nodes := f.draining[strings.TrimPrefix(blocked.Object, "poddisruptionbudget/")]
 	return slices.ContainsFunc(f.Claims, func(c karpv1.NodeClaim) bool {
-		return c.Name == claim && c.Status.NodeName != "" && strings.Contains(blocked.Problem+" ", " on "+c.Status.NodeName+" ")
+		return c.Name == claim && c.Status.NodeName != "" && slices.Contains(nodes, c.Status.NodeName)
 	})
 }
 

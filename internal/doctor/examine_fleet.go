@@ -279,6 +279,7 @@ func withoutFinalizer(at int, ours string) string {
 func drains(f *Facts, o Options) []cloud.Finding {
 	leaving := f.leaving()
 	blocked := map[string][]string{} // pods by budget
+	f.draining = map[string][]string{}
 	for i := range f.Pods {
 		pod := &f.Pods[i]
 		since, leaves := leaving[pod.Spec.NodeName]
@@ -289,6 +290,7 @@ func drains(f *Facts, o Options) []cloud.Finding {
 			if pdb := &f.PDBs[k]; pdb.Namespace == pod.Namespace && pdb.Status.DisruptionsAllowed <= 0 && selects(pdb, pod) && !regardless(pdb, pod) {
 				key := pdb.Namespace + "/" + pdb.Name
 				blocked[key] = append(blocked[key], pod.Name+" on "+pod.Spec.NodeName)
+				f.draining[key] = append(f.draining[key], pod.Spec.NodeName)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -317,6 +318,35 @@ func TestExamineDrains(t *testing.T) {
 		if got := slices.Contains(codes(f), "DrainBlocked poddisruptionbudget/a/web"); got != c.blocked {
 			t.Errorf("%s: blocked %v, want %v", c.name, got, c.blocked)
 		}
+	}
+}
+
+// TestDrainOfEachNode verifies that each NodeClaim whose drain waits for the same budget is listed below its finding, also
+// beyond the pods that the finding names.
+func TestDrainOfEachNode(t *testing.T) {
+	labels := map[string]string{"app": "web"}
+	deleted := metav1.NewTime(now.Add(-time.Hour))
+	f := &Facts{Now: now, NoElection: true, PDBs: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}}}}}
+	for i := range 5 {
+		node := fmt.Sprintf("n%d", i)
+		f.Claims = append(f.Claims, karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c-" + node, DeletionTimestamp: &deleted},
+			Status: karpv1.NodeClaimStatus{NodeName: node}})
+		f.Pods = append(f.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web-" + node, Labels: labels},
+			Spec:   corev1.PodSpec{NodeName: node},
+			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}})
+	}
+	blocked := drains(f, Options{Patience: time.Minute})
+	if len(blocked) != 1 {
+		t.Fatalf("%d findings, want 1: %v", len(blocked), blocked)
+	}
+	for _, claim := range f.Claims {
+		if !f.drains(blocked[0], claim.Name) {
+			t.Errorf("the finding is not the cause of the drain of %s: %s", claim.Name, blocked[0].Problem)
+		}
+	}
+	if f.drains(blocked[0], "c-other") {
+		t.Error("the finding is the cause of the drain of a NodeClaim that does not exist")
 	}
 }
 

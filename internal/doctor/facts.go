@@ -19,6 +19,9 @@ import (
 
 // Facts holds the state of the installation, as far as it could be read.
 type Facts struct {
+	// draining holds the nodes whose drain waits for pods of a PodDisruptionBudget, by its namespace/name. Examine sets
+	// it.
+	draining map[string][]string
 	// Now is the local time at which the API server's time was ServerTime, which is zero if it is unknown.
 	Now        time.Time
 	ServerTime time.Time
