@@ -288,6 +288,7 @@ func (d *demo) scaleDown(ctx context.Context) error {
 		rows = append(rows, timelineRow{string(s), d.history.since(s, d.scaled)})
 	}
 	d.printTimeline(rows)
-	fmt.Fprintf(d.out, "\n  The last node was removed %.1f s after the scale command.\n", d.history.span(nodeGone).last.Sub(d.scaled).Seconds())
+	fmt.Fprintf(d.out, "\n  The last node was removed %.1f s after the scale command.\n",
+		d.history.span(nodeGone).last.Sub(d.scaled).Seconds())
 	return nil
 }
