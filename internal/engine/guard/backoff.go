@@ -72,9 +72,10 @@ func (g *Guard) overtaken(cmd plan.Command) bool {
 	})
 }
 
-// failures returns the writes that record the failure of an abandoned command's replacements.
+// failures returns the writes that record the failure of an abandoned command's replacements. A command whose deadline
+// passed before it launched them, because its first writes were refused, says nothing about replacements.
 func (g *Guard) failures(cmd plan.Command) []plan.Action {
-	if cmd.Why.Code != plan.ReplacementLost && cmd.Why.Code != plan.DeadlinePassed || len(cmd.Replacements) == 0 {
+	if cmd.Why.Code != plan.ReplacementLost && (cmd.Why.Code != plan.DeadlinePassed || cmd.Why.Have == 0) || len(cmd.Replacements) == 0 {
 		return nil
 	}
 	var actions []plan.Action

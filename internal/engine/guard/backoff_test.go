@@ -100,3 +100,30 @@ func TestFailureSaysWhy(t *testing.T) {
 		}
 	}
 }
+
+// A command that cannot begin, because its first writes are refused until its deadline, is no failure of replacements.
+func TestNoFailureBeforeTheLaunch(t *testing.T) {
+	for _, phase := range []plan.Phase{plan.Proposed, plan.Cordoned, plan.Launching} {
+		w := plantest.New(t, 2)
+		w.Bind("web", "n1")
+		delete(w.Nodes, "c0")
+		c := w.Command("c1")
+		c.Reason, c.Phase, c.Replacements = plan.Drifted, phase, []plan.NewClaim{{Name: "c0", Pool: "p", PoolUID: "pool-uid"}}
+		c.Created, c.PhaseSince, c.Deadline = w.Now.Add(-time.Hour), w.Now.Add(-time.Hour), w.Now.Add(-time.Minute)
+		w.Nodes["c1"].Command = c.Encode()
+		failures := 0
+		for range 4 { // the rollback is repeated until its writes are seen
+			after, actions := guard.New(w.Snapshot()).Step(c)
+			for _, a := range actions {
+				if _, is := a.(plan.NoteBackoff); is {
+					failures++
+				}
+				w.Do(a)
+			}
+			c = after
+		}
+		if want := phase == plan.Launching; failures > 0 != want {
+			t.Errorf("%s: %d failures are recorded, want some: %v", phase, failures, want)
+		}
+	}
+}

@@ -157,7 +157,7 @@ func (g *Guard) stepLaunching(cmd plan.Command) (plan.Command, []plan.Action) {
 	case ready && (g.begun(cmd) || !now.Before(cmd.PhaseSince.Add(g.CordonQuiet))):
 		return g.drainIfRight(cmd)
 	case now.After(cmd.Deadline):
-		return g.abandon(cmd, plan.Verdict{Code: plan.DeadlinePassed})
+		return g.abandon(cmd, plan.Verdict{Code: plan.DeadlinePassed, Have: int64(len(cmd.Replacements))})
 	}
 	return cmd, nil
 }

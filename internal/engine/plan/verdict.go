@@ -142,7 +142,7 @@ const (
 	PodGone
 	// ReplacementLost: a replacement node is gone (Node: its claim).
 	ReplacementLost
-	// DeadlinePassed: a command took too long.
+	// DeadlinePassed: a command took too long (Have: the number of its replacements, 0 if it had not launched them).
 	DeadlinePassed
 	// CommandUnreadable: the annotation on a claim is not a command that names it (Node).
 	CommandUnreadable
