@@ -281,6 +281,12 @@ var importRules = []importRule{
 		because: "user data is a function of its request: launch templates are found again by a hash of it",
 	},
 	{
+		from: "./internal/engine/placement",
+		never: []string{"./internal/engine/brake", "./internal/engine/eviction", "./internal/engine/guard", "./internal/engine/nominate",
+			"./internal/engine/reserve"},
+		because: "placement reads reservations from the snapshot; how they are derived is not its business",
+	},
+	{
 		from:    "./internal/engine/placement",
 		never:   []string{"./internal/engine/disruption"},
 		through: true,

@@ -348,8 +348,8 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
-		Promise: w.store.Nominate,
-		Moved:   w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
+		HoldDisruption: w.store.Nominate,
+		Moved:          w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, History: w.history,
 		Report: provision.Reporter{
 			Refusal: explain.Refusal, Barren: explain.PoolBarren,
@@ -433,7 +433,8 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, Seat: provisioner.Seat, Protection: w.o.protection(), Reports: brake.Reports, Ahead: w.skew.Ahead,
+			Timers: timers, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
+			Reports: brake.Reports, Ahead: w.skew.Ahead,
 		},
 	}
 	for _, p := range append(parts, w.repair(brake)...) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,8 +138,8 @@ func (x *Executor) claimOf(pool *karpv1.NodePool, planned *plan.NewClaim) *karpv
 		claim.Annotations[karpv1.AnnotationKubelet] = settings
 	}
 	claim.Annotations[karpv1.AnnotationMinValuesRelaxed] = strconv.FormatBool(planned.MinValuesRelaxed)
-	if promises := planned.Promises(); len(promises) > 0 {
-		claim.Annotations[karpv1.AnnotationPods] = strings.Join(promises, " ")
+	if refs := planned.PodRefs(); len(refs) > 0 {
+		claim.Annotations[karpv1.AnnotationPods] = model.JoinPodRefs(refs)
 	}
 	return claim
 }

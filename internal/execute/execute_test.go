@@ -447,13 +447,13 @@ func testCommand(t *testing.T, b *bench) {
 	if b.get(claim); claim.Annotations[karpv1.AnnotationConsolidated] != "2026-05-01T12:00:00Z" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
-	b.do(b.Executor, plan.MarkExpecting{Claim: "command", UID: "other", At: at.Add(time.Hour)},
-		plan.MarkExpecting{Claim: "command", UID: uid, At: at})
+	b.do(b.Executor, plan.MarkPodsSent{Claim: "command", UID: "other", At: at.Add(time.Hour)},
+		plan.MarkPodsSent{Claim: "command", UID: uid, At: at})
 	if b.get(claim); claim.Annotations[karpv1.AnnotationExpecting] != "2026-05-01T12:00:00Z" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
-	b.do(b.Executor, plan.ReservePods{Claim: "command", UID: "other", Pods: []string{"u3"}},
-		plan.ReservePods{Claim: "command", UID: uid, Pods: []string{"u1", "u2/set"}})
+	b.do(b.Executor, plan.ReservePods{Claim: "command", UID: "other", Pods: model.ParsePodRefs("u3")},
+		plan.ReservePods{Claim: "command", UID: uid, Pods: model.ParsePodRefs("u1 u2/set")})
 	if b.get(claim); claim.Annotations[karpv1.AnnotationReserved] != "u1 u2/set" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}

@@ -153,7 +153,7 @@ func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot,
 	defer x.mu.Unlock()
 	snap := newest()
 	kept, dropped := guard.CheckProvision(snap, p)
-	reserved := x.Do(ctx, reserve.Reservations(snap, kept))
+	reserved := x.Do(ctx, reserve.Records(snap, kept))
 	actions := make([]plan.Action, len(kept.Claims))
 	for i, claim := range kept.Claims {
 		actions[i] = plan.CreateClaim{NewClaim: claim, Reason: telemetry.CreatedProvisioned}

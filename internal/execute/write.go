@@ -18,6 +18,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -36,7 +37,7 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationCommand, nil)
 	case plan.MarkConsolidated:
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationConsolidated, a.At.UTC().Format(time.RFC3339))
-	case plan.MarkExpecting:
+	case plan.MarkPodsSent:
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationExpecting, a.At.UTC().Format(time.RFC3339))
 	case plan.ReservePods:
 		err = x.reserve(ctx, a)
@@ -66,7 +67,7 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 func (x *Executor) reserve(ctx context.Context, a plan.ReservePods) error {
 	var pods any
 	if len(a.Pods) > 0 {
-		pods = strings.Join(a.Pods, " ")
+		pods = model.JoinPodRefs(a.Pods)
 	}
 	return x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationReserved, pods)
 }

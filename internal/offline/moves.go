@@ -28,8 +28,8 @@ func movesOf(snap *model.Snapshot, c *plan.Command) []PodMove {
 	for i := range c.Replacements {
 		send(c.Replacements[i].Pods, c.Replacements[i].Name)
 	}
-	for _, seat := range c.Seats {
-		send(seat.Pods, seat.Node)
+	for _, assignment := range c.Assignments {
+		send(assignment.Pods, assignment.Node)
 	}
 	moves := []PodMove{}
 	for _, candidate := range c.Candidates {

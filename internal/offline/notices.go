@@ -28,17 +28,17 @@ func (o *Manifests) notices() []string {
 
 // NothingPending explains an empty answer: the verb plans for pods without a node.
 func (o *Manifests) NothingPending() string {
-	seated, ended := 0, 0
+	assigned, ended := 0, 0
 	for _, p := range o.pods {
 		switch {
 		case karpv1.EndedPod(p.object):
 			ended++
 		case p.object.Spec.NodeName != "":
-			seated++
+			assigned++
 		}
 	}
 	return fmt.Sprintf("no pod is pending, so nothing is launched; pods read: %d, of which bound: %d, finished: %d",
-		len(o.pods), seated, ended)
+		len(o.pods), assigned, ended)
 }
 
 // notices holds messages in the order in which they occurred, and their subjects.

@@ -46,15 +46,14 @@ type life struct {
 	Drifted                     string
 	Since, ExpiresAt, Sent, Due time.Time
 	Bounded, Replaces           bool
-	BoughtFor, Owners, Promised []string
-	Reserved                    []string
+	LaunchedFor, ReservedFor    []model.PodRef
 }
 
 func TestLifeOfANode(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	whole := life{Drifted: "NodePoolDrifted", Since: created.Add(5 * time.Minute), ExpiresAt: created.Add(24 * time.Hour),
 		Sent: created.Add(30 * time.Minute), Due: created.Add(40 * time.Minute),
-		Bounded: true, Replaces: true, BoughtFor: []string{"u1", "u2"}, Promised: []string{"u1", "u2"}}
+		Bounded: true, Replaces: true, LaunchedFor: []model.PodRef{{UID: "u1"}, {UID: "u2"}}}
 	for name, c := range map[string]struct {
 		from, to string
 		want     func(*life)
@@ -67,10 +66,11 @@ func TestLifeOfANode(t *testing.T) {
 		"never":              {"expireAfter: 24h", "expireAfter: Never", func(l *life) { l.ExpiresAt = time.Time{} }},
 		"age not known": {`creationTimestamp: "2026-11-20T09:00:00Z"`, "generation: 1",
 			func(l *life) { l.ExpiresAt = time.Time{} }},
-		"no end to the drain":          {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
-		"bought for pods":              {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
-		"bought for drift":             {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
-		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set", func(l *life) { l.Owners = []string{"", "set"} }},
+		"no end to the drain": {"terminationGracePeriod: 1h", "taints: []", func(l *life) { l.Bounded = false }},
+		"bought for pods":     {"bought-by: underutilized", "bought-by: provisioned", func(l *life) { l.Replaces = false }},
+		"bought for drift":    {"bought-by: underutilized", "bought-by: drifted", func(l *life) { l.Replaces = false }},
+		"bought for a pod that leaves": {"pods: u1 u2", "pods: u1 u2/set",
+			func(l *life) { l.LaunchedFor = []model.PodRef{{UID: "u1"}, {UID: "u2", Controller: "set"}} }},
 		"pods came by themselves": {`, karpenter-go.github.io/consolidated: "2026-11-20T09:30:00Z"`, "",
 			func(l *life) { l.Sent = time.Time{} }},
 		"pods came at an unknown time": {`"2026-11-20T09:30:00Z"`, "yes", func(l *life) { l.Sent = time.Time{} }},
@@ -78,9 +78,9 @@ func TestLifeOfANode(t *testing.T) {
 			func(l *life) { l.Due = time.Time{} }},
 		"expected since an unknown time": {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
 		"reserved for more": {"pods: u1 u2", "pods: u1 u2, karpenter-go.github.io/reserved: u3 u4/set", func(l *life) {
-			l.Promised, l.Owners, l.Reserved = []string{"u1", "u2", "u3", "u4"}, []string{"", "", "", "set"}, []string{"u3", "u4/set"}
+			l.ReservedFor = []model.PodRef{{UID: "u3"}, {UID: "u4", Controller: "set"}}
 		}},
-		"launched for no pod": {"pods: u1 u2", "pods: ' '", func(l *life) { l.BoughtFor, l.Promised = nil, nil }},
+		"launched for no pod": {"pods: u1 u2", "pods: ' '", func(l *life) { l.LaunchedFor = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(agedText, c.from, c.to, 1)
@@ -101,23 +101,20 @@ func TestLifeOfANode(t *testing.T) {
 }
 
 func lifeOf(n model.NodeSpec) life {
-	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.ExpectingSince, n.DrainBounded,
-		n.Replacement, n.BoughtFor, n.Owners, n.Promised, n.ReservedFor}
+	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.PodsSentAt, n.DrainBounded,
+		n.Replacement, n.LaunchedFor, n.ReservedFor}
 }
 
-// TestBoughtForStays checks that an initialized node has no promised pods, and that the pods that it was launched for
-// are still known.
-func TestBoughtForStays(t *testing.T) {
+// TestLaunchedForStays checks that the pods that a claim was launched for are known in every stage.
+func TestLaunchedForStays(t *testing.T) {
 	node := decode[corev1.Node](t, strings.NewReplacer("LABELS", "karpenter.sh/initialized: 'true'", "kwok://node-1",
 		"kwok://aged").Replace(nodeText))
 	n, _ := Node(node, decode[karpv1.NodeClaim](t, agedText), words())
 	switch {
 	case n.Stage != model.Initialized:
 		t.Errorf("n.Stage is %v, want %v", n.Stage, model.Initialized)
-	case n.Promised != nil:
-		t.Errorf("n.Promised is %v, want nil", n.Promised)
-	case len(n.BoughtFor) != 2:
-		t.Errorf("len(n.BoughtFor) is %v, want 2, bought for %v", len(n.BoughtFor), n.BoughtFor)
+	case len(n.LaunchedFor) != 2:
+		t.Errorf("len(n.LaunchedFor) is %v, want 2, launched for %v", len(n.LaunchedFor), n.LaunchedFor)
 	}
 }
 

@@ -62,19 +62,14 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 
 // addLife sets why the claim was created and when it ends.
 func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
-	pods, reserved := claim.Annotations[karpv1.AnnotationPods], claim.Annotations[karpv1.AnnotationReserved]
-	spec.BoughtFor, _ = promises(pods)
-	if spec.Stage >= model.Initialized {
-		pods = ""
-	}
-	spec.Promised, spec.Owners = promises(pods + " " + reserved)
-	spec.ReservedFor = reservedWords(reserved)
+	spec.LaunchedFor = model.ParsePodRefs(claim.Annotations[karpv1.AnnotationPods])
+	spec.ReservedFor = model.ParsePodRefs(claim.Annotations[karpv1.AnnotationReserved])
 	spec.Replacement = claim.Annotations[karpv1.AnnotationBoughtBy] == strings.ToLower(string(karpv1.DisruptionUnderutilized))
 	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationConsolidated]); err == nil {
 		spec.ConsolidatedAt = at.UTC()
 	}
 	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationExpecting]); err == nil {
-		spec.ExpectingSince = at.UTC()
+		spec.PodsSentAt = at.UTC()
 	}
 	for i := range claim.Status.Conditions {
 		if c := &claim.Status.Conditions[i]; c.Type == karpv1.ConditionDrifted && c.Status == metav1.ConditionTrue {

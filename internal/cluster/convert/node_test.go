@@ -218,22 +218,6 @@ func TestDisruptionReason(t *testing.T) {
 	}
 }
 
-// TestPromisedPods checks that a claim has its promised pods until its node is initialized.
-func TestPromisedPods(t *testing.T) {
-	claim := decode[karpv1.NodeClaim](t, claimText+launchedStatus)
-	claim.Annotations[karpv1.AnnotationPods] = "u1 u2"
-	for _, test := range []struct {
-		labels string
-		want   []string
-	}{{"a: b", []string{"u1", "u2"}}, {"karpenter.sh/registered: 'true'", []string{"u1", "u2"}}, {"karpenter.sh/initialized: 'true'", nil}} {
-		node := decode[corev1.Node](t, strings.Replace(nodeText, "LABELS", test.labels, 1))
-		got, _ := Node(node, claim, words())
-		if diff := cmp.Diff(test.want, got.Promised); diff != "" {
-			t.Errorf("node with %s (-want +got):\n%s", test.labels, diff)
-		}
-	}
-}
-
 func TestClaimThatCannotBeRead(t *testing.T) {
 	claim := decode[karpv1.NodeClaim](t, "metadata: {name: c}\nspec: {requirements: [{key: a, operator: Near}]}")
 	_, refused := Node(nil, claim, words())

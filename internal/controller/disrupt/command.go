@@ -31,7 +31,7 @@ func disrupting(c plan.Command) []telemetry.Event {
 	text := string(c.Reason)
 	if c.Worth.Pods > 0 {
 		text += ", moving " + telemetry.Count(c.Worth.Pods, "pod")
-		if to := append(replacementsOf(c), landingsOf(c)...); len(to) > 0 {
+		if to := append(replacementsOf(c), destinationsOf(c)...); len(to) > 0 {
 			text += " to " + strings.Join(few(to), ", ")
 		}
 	}
@@ -110,10 +110,10 @@ func replacementsOf(c plan.Command) []string {
 	return claims
 }
 
-// landingsOf returns the existing nodes that receive pods of a command's nodes.
-func landingsOf(c plan.Command) []string {
-	nodes := make([]string, len(c.Landing))
-	for i, l := range c.Landing {
+// destinationsOf returns the existing nodes that receive pods of a command's nodes.
+func destinationsOf(c plan.Command) []string {
+	nodes := make([]string, len(c.Destinations))
+	for i, l := range c.Destinations {
 		nodes[i] = "node/" + l.Node
 		if l.Claim != "" {
 			nodes[i] = "nodeclaim/" + l.Claim

@@ -104,7 +104,7 @@ func (d *Loop) Tick(ctx context.Context) {
 	snap = d.Snapshot()
 	d.Report.failed("removing the taint of a command that is gone", d.Writer.Do(ctx, guard.Orphans(snap)))
 	// 7. Record which pods are expected on nodes that were launched to replace nodes that are being removed.
-	d.Report.failed("recording that pods are expected", d.Writer.Do(ctx, reserve.Notices(snap)))
+	d.Report.failed("recording that pods are expected", d.Writer.Do(ctx, reserve.Arriving(snap)))
 }
 
 // decision is what was decided on a snapshot.

@@ -142,7 +142,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 	for name, change := range map[string]func(*loopcluster.Cluster, *model.NodeSpec){
 		"consolidateAfter": func(w *loopcluster.Cluster, _ *model.NodeSpec) { w.Pool.ConsolidateAfter = 13 * time.Second },
 		"no pod has come for a minute": func(w *loopcluster.Cluster, n *model.NodeSpec) {
-			w.Pool.ConsolidateAfter, n.ExpectingSince = 0, loopcluster.Noon.Add(13*time.Second-reserve.Arrival)
+			w.Pool.ConsolidateAfter, n.PodsSentAt = 0, loopcluster.Noon.Add(13*time.Second-reserve.Arrival)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestDisruptNotesWhoIsToCome(t *testing.T) {
 	w.Pool.ConsolidateAfter = -1
 	w.Node("leaving", model.Initialized).Deleting = true
 	w.Bound("web", "leaving")
-	w.Node("bought", model.Initialized).BoughtFor = []string{"uid-web"}
+	w.Node("bought", model.Initialized).LaunchedFor = model.ParsePodRefs("uid-web")
 	d := newLoop(w)
 	d.Tick(t.Context())
 	loopcluster.Expect(t, w, "note on claim c-bought that pods are sent to it")

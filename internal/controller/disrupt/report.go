@@ -138,7 +138,7 @@ func (r *Reporter) logStep(s *step) {
 	case before.Phase == plan.Proposed && c.Phase != plan.Proposed:
 		r.Recorder.Emit(disrupting(c)...)
 		log.Info("disrupting nodes", "nodeClaims", claimsOf(c), "pods", c.Worth.Pods, "savingPerHour", explain.USD(c.Worth.Saving),
-			"replacements", replacementsOf(c), "podsMoveTo", landingsOf(c))
+			"replacements", replacementsOf(c), "podsMoveTo", destinationsOf(c))
 	default:
 		log.V(1).Info("disruption continues", "phase", c.Phase)
 	}

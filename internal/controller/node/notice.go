@@ -29,7 +29,7 @@ import (
 // or its kubelet is silent.
 func (r *Reconciler) holder(ctx context.Context, l *termination) func(*corev1.Pod) bool {
 	onNotice := !l.deadline.IsZero() && l.deadline.Sub(l.node.DeletionTimestamp.Time) <= r.Timers.Notice
-	if r.Seat == nil || !onNotice || !karpv1.NodeReady(l.node) {
+	if r.Destination == nil || !onNotice || !karpv1.NodeReady(l.node) {
 		return nil
 	}
 	ready := map[string]bool{}
@@ -37,14 +37,14 @@ func (r *Reconciler) holder(ctx context.Context, l *termination) func(*corev1.Po
 		if !l.now.Before(leaveBy(pod, l.deadline, r.Timers.DrainReserve)) {
 			return false
 		}
-		seat := r.Seat(pod.UID)
-		if seat == "" {
+		destination := r.Destination(pod.UID)
+		if destination == "" {
 			return true
 		}
-		is, known := ready[seat]
+		is, known := ready[destination]
 		if !known {
-			is = r.open(ctx, seat)
-			ready[seat] = is
+			is = r.open(ctx, destination)
+			ready[destination] = is
 		}
 		return !is
 	}

@@ -22,8 +22,8 @@ func on(name string, ready corev1.ConditionStatus, labels map[string]string) *co
 }
 
 // holding returns a reconciler for a cluster with claims and nodes, ready or not, and a plan that assigns the pod
-// "web" to the claim or node seat.
-func holding(t *testing.T, seat string) *Reconciler {
+// "web" to the claim or node destination.
+func holding(t *testing.T, destination string) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme} {
@@ -47,9 +47,9 @@ func holding(t *testing.T, seat string) *Reconciler {
 		on("node-starting", corev1.ConditionTrue, map[string]string{karpv1.LabelNodePool: "p"}),
 		on("node-foreign", corev1.ConditionTrue, nil)).Build()
 	r := &Reconciler{Client: api, Timers: controller.Production()}
-	r.Seat = func(uid types.UID) string {
+	r.Destination = func(uid types.UID) string {
 		if uid == "web" {
-			return seat
+			return destination
 		}
 		return ""
 	}
@@ -63,10 +63,10 @@ func TestHold(t *testing.T) {
 		return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 	}
 	for _, test := range []struct {
-		name, seat string
-		after      time.Duration // since the notice
-		change     func(*corev1.Pod)
-		want       bool
+		name, destination string
+		after             time.Duration // since the notice
+		change            func(*corev1.Pod)
+		want              bool
 	}{
 		{"no plan yet, or no place", "", 0, nil, true},
 		{"its claim is in flight", "claim-in-flight", 0, nil, true},
@@ -85,7 +85,7 @@ func TestHold(t *testing.T) {
 		{"one that needs more than there is", "claim-in-flight", 0, graced(600), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := holding(t, test.seat)
+			r := holding(t, test.destination)
 			node := on("n", corev1.ConditionTrue, nil)
 			node.DeletionTimestamp = &metav1.Time{Time: now}
 			hold := r.holder(t.Context(), &termination{node: node, now: now.Add(test.after), deadline: now.Add(2 * time.Minute)})
@@ -120,7 +120,7 @@ func TestNotOnNotice(t *testing.T) {
 			t.Errorf("%s: pods are held", name)
 		}
 	}
-	r.Seat = nil
+	r.Destination = nil
 	if r.holder(t.Context(), &termination{node: node, now: now, deadline: now.Add(2 * time.Minute)}) != nil {
 		t.Error("pods are held although no plan says where they go")
 	}

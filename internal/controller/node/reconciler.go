@@ -46,9 +46,9 @@ type Reconciler struct {
 	// Protection defines which annotations protect pods from eviction.
 	Protection karpv1.ProtectionRules
 	Clock      clock.PassiveClock
-	// Seat returns the claim or node that the latest plan assigns to a running pod, or an empty string if there is
-	// none. If it is nil, the drain of a node with an interruption notice does not wait (notice.go).
-	Seat func(pod types.UID) string
+	// Destination returns the claim or node that the latest plan assigns to a running pod, or an empty string if there
+	// is none. If it is nil, the drain of a node with an interruption notice does not wait (notice.go).
+	Destination func(pod types.UID) string
 	// Reports returns whether the node's kubelet reports, by its condition Ready or its Lease.
 	Reports func(ctx context.Context, node *corev1.Node) (bool, error)
 	// Ahead returns how far Clock is ahead of the API server's clock, which sets the times of pods and nodes. Nil

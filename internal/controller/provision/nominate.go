@@ -24,37 +24,37 @@ func (p *Loop) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap = p.Snapshot()
-	from = reserve.Reseated(reserve.Ahead(snap), p.last)
+	from = reserve.Ahead(snap, p.last)
 	decided = p.Schedule(from)
 	decided.Stamp(snap)
 	p.last = decided
 	targets := nominate.TargetsOf(decided)
 	p.targets.Store(&targets)
-	p.seats.Store(new(running(targets)))
+	p.destinations.Store(new(running(targets)))
 	return snap, from, decided
 }
 
 // running returns the targets by pod, for pods that still run on a node that is being removed.
 func running(targets nominate.Targets) map[types.UID]string {
-	seats := map[types.UID]string{}
+	destinations := map[types.UID]string{}
 	for target, pods := range targets {
 		for _, pod := range pods {
 			if pod.Node != "" {
-				seats[types.UID(pod.UID)] = target
+				destinations[types.UID(pod.UID)] = target
 			}
 		}
 	}
-	return seats
+	return destinations
 }
 
-// Seat returns the claim or node that the latest plan assigns to a pod which still runs on a node that is being
+// Destination returns the claim or node that the latest plan assigns to a pod which still runs on a node that is being
 // removed. It returns an empty string if there is none or there is no plan yet.
-func (p *Loop) Seat(pod types.UID) string {
-	seats := p.seats.Load()
-	if seats == nil {
+func (p *Loop) Destination(pod types.UID) string {
+	destinations := p.destinations.Load()
+	if destinations == nil {
 		return ""
 	}
-	return (*seats)[pod]
+	return (*destinations)[pod]
 }
 
 // planned returns the placements of the latest plan. Before the first plan, as after a restart, one is computed: with

@@ -30,10 +30,11 @@ type Loop struct {
 	// Pending receives when pods became pending, when the removal of a node begins, or when a change may make pending
 	// pods schedulable. A buffer of one element is sufficient.
 	Pending <-chan struct{}
-	// Promise protects a node from disruption until the given time, because pods were planned onto it. It may be nil.
-	Promise func(node string, until time.Time)
+	// HoldDisruption protects a node from disruption until the given time, because pods were planned onto it. It may be
+	// nil.
+	HoldDisruption func(node string, until time.Time)
 	// Moved receives when a pod was bound to a node: another nomination to the node may be possible
-	// (nominate.MostPromises). It may be nil.
+	// (nominate.MostNominated). It may be nil.
 	Moved <-chan struct{}
 	// Nominate enables nominations (--pod-placement=nominate). Otherwise the decisions of kube-scheduler are only
 	// observed.
@@ -75,10 +76,10 @@ type Loop struct {
 	// last is the latest plan, nil before the first.
 	last  *plan.Provision
 	first sync.Once
-	// targets holds the placements of the latest plan, nil before the first. seats holds those of the pods that still
-	// run.
-	targets atomic.Pointer[nominate.Targets]
-	seats   atomic.Pointer[map[types.UID]string]
+	// targets holds the placements of the latest plan, nil before the first. destinations holds those of the pods that
+	// still run.
+	targets      atomic.Pointer[nominate.Targets]
+	destinations atomic.Pointer[map[types.UID]string]
 }
 
 // Start runs the loop until the context ends. It never returns an error: the next tick retries whatever failed.
@@ -236,10 +237,10 @@ func (p *Loop) nominate(ctx context.Context, t *pass) {
 
 // promise temporarily protects nodes onto which pods were planned from disruption.
 func (p *Loop) promise(decided *plan.Provision) {
-	if p.Promise == nil {
+	if p.HoldDisruption == nil {
 		return
 	}
 	for _, placed := range decided.Placed {
-		p.Promise(placed.Node, p.Clock.Now().Add(p.Timers.Nomination))
+		p.HoldDisruption(placed.Node, p.Clock.Now().Add(p.Timers.Nomination))
 	}
 }

@@ -96,8 +96,8 @@ func TestProvisionTick(t *testing.T) {
 	p := newLoop(w, schedule)
 	sink := events.NewFakeRecorder(20)
 	p.Report.Recorder = telemetry.NewRecorder(sink, w.Clock)
-	promised := map[string]time.Time{}
-	p.Promise = func(node string, until time.Time) { promised[node] = until }
+	held := map[string]time.Time{}
+	p.HoldDisruption = func(node string, until time.Time) { held[node] = until }
 	p.Tick(t.Context())
 	loopcluster.Expect(t, w, `clear the nomination of pod default/new
 clear the nomination of pod default/none
@@ -105,7 +105,7 @@ create claim claim-1
 nominate pod default/old to node here
 reserve claim c-coming for 1 pods`)
 	if diff := cmp.Diff(map[string]time.Time{"here": loopcluster.Noon.Add(20 * time.Second),
-		"coming": loopcluster.Noon.Add(20 * time.Second)}, promised); diff != "" {
+		"coming": loopcluster.Noon.Add(20 * time.Second)}, held); diff != "" {
 		t.Errorf("nominated (-want +got):\n%s", diff)
 	}
 	switch got := loopcluster.Emitted(sink); {
@@ -147,7 +147,8 @@ func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
 	case records[1].Snapshot != from[1]:
 		t.Fatalf("records[1].Snapshot is %v, want %v, records are not those that the %d", records[1].Snapshot, from[1], len(from))
 	}
-	if diff := cmp.Diff([]string{"uid-a"}, records[1].Snapshot.Node("here").Promised); diff != "" {
+	want := []model.Reservation{{Pod: model.PodRef{UID: "uid-a"}, Source: model.FromLastPlan}}
+	if diff := cmp.Diff(want, records[1].Snapshot.Node("here").Reservations); diff != "" {
 		t.Errorf("reserved on the node (-want +got):\n%s", diff)
 	}
 }
@@ -217,10 +218,10 @@ func TestNominateFor(t *testing.T) {
 			return &plan.Provision{Claims: []plan.NewClaim{{Name: "c-n", Pool: "p", PoolUID: "pool-uid", Pods: loopcluster.PodsOf(snap, "a", "b")}}}
 		}, "create claim c-n\nnominate pod default/a to node n\nnominate pod default/b to node n"},
 		"in flight in the latest plan": {true, "", func(snap *model.Snapshot) *plan.Provision {
-			return &plan.Provision{Placed: []plan.Placement{{Node: "c-n", Pods: loopcluster.PodsOf(snap, "a", "promised")}}}
+			return &plan.Provision{Placed: []plan.Placement{{Node: "c-n", Pods: loopcluster.PodsOf(snap, "a", "held")}}}
 		}, "nominate pod default/a to node n"},
 		"after a restart": {false, "", func(snap *model.Snapshot) *plan.Provision {
-			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: loopcluster.PodsOf(snap, "a", "promised")}}}
+			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: loopcluster.PodsOf(snap, "a", "held")}}}
 		}, "nominate pod default/a to node n"},
 		"a pod went": {false, "", func(snap *model.Snapshot) *plan.Provision {
 			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: []*model.Pod{{UID: "gone"}}}}}
@@ -234,7 +235,7 @@ func TestNominateFor(t *testing.T) {
 			w.Refuse = c.refuse
 			w.Pending("a", "")
 			w.Pending("b", "")
-			w.Pending("promised", "n")
+			w.Pending("held", "n")
 			p := newLoop(w, c.placed)
 			if c.tick {
 				p.Tick(t.Context())
@@ -301,11 +302,11 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 			{Node: "here", Pods: loopcluster.PodsOf(snap, "waits", "bound")}, {Node: "leaving", Pods: loopcluster.PodsOf(snap, "unlucky")},
 		}}
 	})
-	promised := map[string]bool{}
-	p.Promise = func(node string, _ time.Time) { promised[node] = true }
+	held := map[string]bool{}
+	p.HoldDisruption = func(node string, _ time.Time) { held[node] = true }
 	p.Tick(t.Context())
 	loopcluster.Expect(t, w, "nominate pod default/waits to node here")
-	if diff := cmp.Diff(map[string]bool{"here": true}, promised); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"here": true}, held); diff != "" {
 		t.Errorf("nodes with nominations (-want +got):\n%s", diff)
 	}
 }
@@ -360,7 +361,7 @@ func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
 	w := loopcluster.New()
 	w.Node("here", model.Initialized)
-	for i := range nominate.MostPromises + 1 {
+	for i := range nominate.MostNominated + 1 {
 		w.Pending(fmt.Sprint("p", i), "")
 	}
 	passes, moved := loopcluster.NewTicks(), make(chan struct{}, 1)
@@ -481,14 +482,14 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	})
 	sink := events.NewFakeRecorder(20)
 	p.Report.Recorder = telemetry.NewRecorder(sink, w.Clock)
-	promised := 0
-	p.Promise = func(string, time.Time) { promised++ }
+	held := 0
+	p.HoldDisruption = func(string, time.Time) { held++ }
 	p.Tick(t.Context())
 	loopcluster.Expect(t, w, "create claim claim-1\nnominate pod default/waits to node here\nreserve claim c-here for 1 pods")
 	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0], "Nominated") {
 		t.Errorf("events %q, want one about the pending pod", got)
 	}
-	if promised != 1 {
-		t.Errorf("%d nodes are protected, want the one for which pods are planned", promised)
+	if held != 1 {
+		t.Errorf("%d nodes are protected, want the one for which pods are planned", held)
 	}
 }

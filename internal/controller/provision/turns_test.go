@@ -112,7 +112,7 @@ func TestProvisionReservesBeforeTurns(t *testing.T) {
 	for portions := 1; portions <= 3; portions++ {
 		w := loopcluster.New()
 		w.Node("coming", model.Launched)
-		w.Nodes["c-coming"].ReservedFor = []string{"uid-p000", "uid-p249", "uid-stays"}
+		w.Nodes["c-coming"].ReservedFor = model.ParsePodRefs("uid-p000 uid-p249 uid-stays")
 		for i := range many {
 			w.Pending(fmt.Sprintf("p%03d", i), "")
 		}
@@ -135,7 +135,8 @@ func TestProvisionReservesBeforeTurns(t *testing.T) {
 		if n := len(w.Nodes) - 1; n != min(100*portions, many) {
 			t.Errorf("%d claims after %d portions", n, portions)
 		}
-		reserved := slices.Sorted(slices.Values(w.Nodes["c-coming"].ReservedFor))
+		reserved := strings.Fields(model.JoinPodRefs(w.Nodes["c-coming"].ReservedFor))
+		slices.Sort(reserved)
 		if diff := cmp.Diff([]string{"uid-joins", "uid-stays"}, reserved); diff != "" {
 			t.Errorf("reserved after %d portions (-want +got):\n%s", portions, diff)
 		}

@@ -21,7 +21,7 @@ func (w *world) movingOf(c *change) placement.Moving {
 			m.From = append(m.From, placement.Location{Row: n.Row, Taints: n.Taints, Counts: n.Counts})
 		}
 	}
-	for _, s := range c.seats {
+	for _, s := range c.assignments {
 		if counts, n := c.marks(s.Pods), w.snap.Node(s.Node); n != nil && len(counts) > 0 {
 			m.To = append(m.To, placement.Location{Row: n.Row, Taints: n.Taints, Counts: counts, Shown: true})
 		}

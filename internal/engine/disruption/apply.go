@@ -9,14 +9,14 @@ import (
 // option: its candidates are removed, and its pods are on the nodes where the plan places them. New nodes count as
 // initialized for the consolidateAfter of their pool, so that later decisions may use them. Nodes that a
 // consolidation launches or moves pods to are recorded for hysteresis. A command of another snapshot, or a stored
-// one, has no seats for its pods; After then returns the snapshot with these pods pending.
+// one, has no assignments for its pods; After then returns the snapshot with these pods pending.
 func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 	names := make([]string, len(cmd.Candidates))
 	for i, c := range cmd.Candidates {
 		names[i] = c.Node
 	}
 	next := snap.Without(names...)
-	seats := cmd.Seats
+	assignments := cmd.Assignments
 	var nodes []*model.Node
 	for i := range cmd.Replacements {
 		r := &cmd.Replacements[i]
@@ -25,13 +25,13 @@ func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 		}
 		if n := next.Future(futureSpec(snap, cmd, r), []string{r.Options[0].Type}); n != nil {
 			nodes = append(nodes, n)
-			seats = append(seats[:len(seats):len(seats)], model.Seating{Node: n.Name, Pods: r.Pods})
+			assignments = append(assignments[:len(assignments):len(assignments)], model.Assignment{Node: n.Name, Pods: r.Pods})
 		}
 	}
-	next = next.With(nodes...).Bound(seats)
+	next = next.With(nodes...).Bound(assignments)
 	if cmd.Reason == plan.Underutilized {
-		for _, seat := range cmd.Seats {
-			n := next.Node(seat.Node) // its own copy, because pods were bound to it
+		for _, assignment := range cmd.Assignments {
+			n := next.Node(assignment.Node) // its own copy, because pods were bound to it
 			spec := *n.NodeSpec
 			spec.ConsolidatedAt = snap.Now
 			n.NodeSpec = &spec

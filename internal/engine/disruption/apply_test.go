@@ -19,17 +19,17 @@ import (
 func TestAfter(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	p := disruption.Propose(snap, disruption.Options{})
-	if len(p.Commands) != 1 || p.Commands[0].Reason != plan.Underutilized || len(p.Commands[0].Seats) != 1 {
+	if len(p.Commands) != 1 || p.Commands[0].Reason != plan.Underutilized || len(p.Commands[0].Assignments) != 1 {
 		t.Fatalf("commands %+v", p.Commands)
 	}
 	cmd := p.Commands[0]
-	landing := cmd.Seats[0].Node
+	destination := cmd.Assignments[0].Node
 	next := disruption.After(snap, cmd)
-	n := next.Node(landing)
+	n := next.Node(destination)
 	if next.Node(cmd.Candidates[0].Node) != nil || len(n.Pods) != 2 || !n.ConsolidatedAt.Equal(noon) {
-		t.Errorf("after: %d pods on %s, consolidated at %v", len(n.Pods), landing, n.ConsolidatedAt)
+		t.Errorf("after: %d pods on %s, consolidated at %v", len(n.Pods), destination, n.ConsolidatedAt)
 	}
-	if before := snap.Node(landing); !before.ConsolidatedAt.IsZero() || len(before.Pods) != 1 {
+	if before := snap.Node(destination); !before.ConsolidatedAt.IsZero() || len(before.Pods) != 1 {
 		t.Errorf("before: %d pods, consolidated at %v", len(before.Pods), before.ConsolidatedAt)
 	}
 	g := guard.New(next)
@@ -87,7 +87,8 @@ func TestShares(t *testing.T) {
 func TestIfAlone(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=small protected nominated=5s", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	opts := disruption.Options{Placement: placement.Options{NodePrice: -1}}
-	if cmd, v := disruption.IfAlone(snap, opts, "a"); !v.OK() || cmd.Worth.Saving != model.Nano || len(cmd.Seats) != 1 || cmd.Seats[0].Node != "b" {
+	if cmd, v := disruption.IfAlone(snap, opts, "a"); !v.OK() || cmd.Worth.Saving != model.Nano ||
+		len(cmd.Assignments) != 1 || cmd.Assignments[0].Node != "b" {
 		t.Errorf("verdict %d, command %+v", v.Code, cmd)
 	}
 	if _, v := disruption.IfAlone(snap, opts, "none"); v.Code != plan.NodeGone {

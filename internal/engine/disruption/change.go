@@ -13,9 +13,9 @@ import (
 type change struct {
 	nodes  []*model.Node
 	claims []plan.NewClaim
-	// seats are the existing nodes for the pods that need no new node.
-	seats []model.Seating
-	worth plan.Worth
+	// assignments are the existing nodes for the pods that need no new node.
+	assignments []model.Assignment
+	worth       plan.Worth
 	// groups holds the groups of the pods of the outcome that the change is part of.
 	groups map[*model.Pod]*model.Group
 }
@@ -42,7 +42,7 @@ func (w *world) changes(o *outcome) []*change {
 			c.claims = append(c.claims, o.claims[i])
 		}
 	}
-	share(o.seats, func(p *model.Pod) *change { return byRoot[root(origin[p])] })
+	share(o.assignments, func(p *model.Pod) *change { return byRoot[root(origin[p])] })
 	groups := groupsOf(o)
 	for _, c := range list {
 		c.groups = groups
@@ -85,19 +85,19 @@ func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.N
 	return root, first
 }
 
-// share adds to each change the seats of its own pods.
-func share(seats []model.Seating, of func(*model.Pod) *change) {
-	for _, seat := range seats {
+// share adds to each change the assignments of its own pods.
+func share(assignments []model.Assignment, of func(*model.Pod) *change) {
+	for _, assignment := range assignments {
 		parts := map[*change]int{}
-		for _, p := range seat.Pods {
+		for _, p := range assignment.Pods {
 			c := of(p)
 			at, known := parts[c]
 			if !known {
-				at = len(c.seats)
+				at = len(c.assignments)
 				parts[c] = at
-				c.seats = append(c.seats, model.Seating{Node: seat.Node})
+				c.assignments = append(c.assignments, model.Assignment{Node: assignment.Node})
 			}
-			c.seats[at].Pods = append(c.seats[at].Pods, p)
+			c.assignments[at].Pods = append(c.assignments[at].Pods, p)
 		}
 	}
 }
@@ -187,10 +187,10 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 	w.rename(c.claims)
 	plan.StampClaims(w.began, c.claims)
 	cmd := plan.NewCommand(w.snap.Now, reason, method(c, reason), candidates)
-	cmd.Replacements, cmd.Seats, cmd.Worth = c.claims, c.seats, c.worth
-	for _, seat := range c.seats {
-		if n := w.snap.Node(seat.Node); n != nil {
-			cmd.Landing = append(cmd.Landing, plan.LandingOn(n, seat.Pods))
+	cmd.Replacements, cmd.Assignments, cmd.Worth = c.claims, c.assignments, c.worth
+	for _, assignment := range c.assignments {
+		if n := w.snap.Node(assignment.Node); n != nil {
+			cmd.Destinations = append(cmd.Destinations, plan.DestinationOf(n, assignment.Pods))
 		}
 	}
 	w.shorten(&cmd)

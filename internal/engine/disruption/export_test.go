@@ -50,7 +50,7 @@ func (w *world) naiveChange(nodes []*model.Node) *change {
 	if len(o.homeless) > 0 || len(o.claims) > 1 {
 		return nil
 	}
-	c := &change{nodes: nodes, claims: o.claims, seats: o.seats}
+	c := &change{nodes: nodes, claims: o.claims, assignments: o.assignments}
 	w.reckon(c)
 	if c.worth.Saving <= 0 || len(c.claims) > 0 && !w.trim(c, &c.claims[0], c.worth.Saving-1).OK() {
 		return nil
@@ -85,13 +85,13 @@ func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) pl
 	return w.command(w.changeOf(claims, names), plan.Underutilized)
 }
 
-// Seating returns the command of a change that moves the pods of a node to others, the given number to each.
-func Seating(snap *model.Snapshot, from string, to map[string]int) plan.Command {
+// Moving returns the command of a change that moves the pods of a node to others, the given number to each.
+func Moving(snap *model.Snapshot, from string, to map[string]int) plan.Command {
 	w := settle(snap, Options{}, departing)
 	c := w.changeOf(nil, []string{from})
 	pods := c.nodes[0].Pods
 	for name, n := range to {
-		c.seats, pods = append(c.seats, model.Seating{Node: name, Pods: pods[:n]}), pods[n:]
+		c.assignments, pods = append(c.assignments, model.Assignment{Node: name, Pods: pods[:n]}), pods[n:]
 	}
 	return w.command(c, plan.Underutilized)
 }
@@ -120,7 +120,7 @@ func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClai
 	c := s.changeOf(nil, []string{from})
 	for _, p := range c.nodes[0].Pods {
 		if name := to[p.Name]; name != "" {
-			c.seats = append(c.seats, model.Seating{Node: name, Pods: []*model.Pod{p}})
+			c.assignments = append(c.assignments, model.Assignment{Node: name, Pods: []*model.Pod{p}})
 			continue
 		}
 		claim.Pods = append(claim.Pods, p)

@@ -38,10 +38,10 @@ type judgement struct {
 	bought  map[string]bool
 	// buyer is the command that launches a claim, by claim.
 	buyer map[string]string
-	// landing holds the UIDs of the claims of nodes to which commands in progress move pods. These nodes are open
+	// destinations holds the UIDs of the claims of nodes to which commands in progress move pods. These nodes are open
 	// although pods of one command have just been bound to them; otherwise every command would wait until the pods of
 	// the others settle.
-	landing map[string]bool
+	destinations map[string]bool
 	// stage is the rehearsal of all commands, left the pods without room, by command; nil until first used.
 	stage *rehearsal
 	left  map[string][]*player
@@ -50,7 +50,7 @@ type judgement struct {
 func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	j := &judgement{
 		against: map[string]plan.Verdict{}, future: map[string]*model.Node{},
-		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, landing: map[string]bool{},
+		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, destinations: map[string]bool{},
 	}
 	// 1. Collect the nodes to remove and the claims to launch for them.
 	commands := guard.Resume(snap)
@@ -80,7 +80,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 		}
 	}
 	j.snap = j.snap.With(futures...)
-	// 4. All other pods move, to the seats of the commands.
+	// 4. All other pods move, to the assignments of the commands.
 	for _, n := range j.snap.Nodes {
 		if j.command[n.Name] != "" {
 			j.nodes = append(j.nodes, n)
@@ -94,9 +94,9 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	return j
 }
 
-// collect records the candidates, replacements and landings of the commands. It returns the replacements whose pods are
-// still on nodes that are not being deleted. Once all candidates are, the replacements are the places of pods that are
-// pending or about to be: these would otherwise be placed on the room of the pods of other commands.
+// collect records the candidates, replacements and destinations of the commands. It returns the replacements whose pods
+// are still on nodes that are not being deleted. Once all candidates are, the replacements are the places of pods that
+// are pending or about to be: these would otherwise be placed on the room of the pods of other commands.
 func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awaiting map[string]bool) {
 	awaiting = map[string]bool{}
 	for i := range commands {
@@ -111,8 +111,8 @@ func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awai
 				leaving = false
 			}
 		}
-		for _, l := range cmd.Landing {
-			j.landing[l.ClaimUID] = l.Claim != ""
+		for _, l := range cmd.Destinations {
+			j.destinations[l.ClaimUID] = l.Claim != ""
 		}
 		for k := range cmd.Replacements {
 			name := cmd.Replacements[k].Name
@@ -123,28 +123,28 @@ func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awai
 	return awaiting
 }
 
-// fewest returns the commands whose pods have no room. It evaluates them with the planned seats and, if that fails
-// because other pods have taken some seats, without. Without the seats, pods that fit anywhere might take the room of
-// pods that do not, and proposed commands would be reverted again and again.
+// fewest returns the commands whose pods have no room. It evaluates them with the planned assignments and, if that
+// fails because other pods have taken some assignments, without. Without the assignments, pods that fit anywhere might
+// take the room of pods that do not, and proposed commands would be reverted again and again.
 func (j *judgement) fewest() map[string]plan.Verdict {
 	free := j.snap
-	j.snap = reserve.Seated(free, j.began, departing)
+	j.snap = free.WithReservations(reserve.Derive(free, reserve.Sources{Commands: j.began, Leaving: departing}))
 	against := j.move()
 	if len(against) == 0 {
 		return nil
 	}
-	seated := j.snap
+	assigned := j.snap
 	j.snap = free
 	if other := j.move(); len(other) < len(against) {
 		return other
 	}
-	j.snap = seated
+	j.snap = assigned
 	return against
 }
 
 // closed reports whether no pod may be moved to the node.
 func (j *judgement) closed(n *model.Node) bool {
-	return j.unsettled(n) && !j.bought[n.Claim] && !(j.landing[n.ClaimUID] && reached(n))
+	return j.unsettled(n) && !j.bought[n.Claim] && !(j.destinations[n.ClaimUID] && reached(n))
 }
 
 // move places the pods of all candidates, and returns the commands whose pods have no room.
@@ -175,7 +175,7 @@ func (j *judgement) move() map[string]plan.Verdict {
 		}
 	}
 	// The claim of another command may never become a node.
-	for _, s := range o.seats {
+	for _, s := range o.assignments {
 		n := j.snap.Node(s.Node)
 		if n == nil || n.Stage == model.Initialized || j.buyer[n.Claim] == "" {
 			continue

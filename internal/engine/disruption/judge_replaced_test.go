@@ -42,7 +42,7 @@ func (r replaced) snapshot() (snap *model.Snapshot, replaces, moves plan.Command
 		replaces.Phase = plan.Draining
 	}
 	moves = plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, candidate(extra))
-	moves.Landing = []plan.Landing{{Claim: "claim-other", ClaimUID: "uid-claim-other", Pods: []string{"uid-tied/tied"}}}
+	moves.Destinations = []plan.Destination{{Claim: "claim-other", ClaimUID: "uid-claim-other", Pods: model.ParsePodRefs("uid-tied/tied")}}
 	old.Command, extra.Command = replaces.Encode(), moves.Encode()
 	for _, n := range []model.NodeSpec{old, extra, node("new", "a", 1000), node("other", "b", 2000)} {
 		b.UpsertNode(n)

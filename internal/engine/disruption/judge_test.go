@@ -11,9 +11,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// split returns a large node with two pods, one of which must stay in zone b, and a command that launches a small
-// node for each. If the pods are placed anew without the seats, the pod that fits anywhere takes the only place of
-// the other.
+// split returns a large node with two pods, one of which must stay in zone b, and a command that launches a small node
+// for each. If the pods are placed anew without the assignments, the pod that fits anywhere takes the only place of the
+// other.
 func split() (snapshot func(command string) *model.Snapshot, command func(*model.Snapshot) plan.Command) {
 	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
 	in := func(key string, values ...string) label.Requirement {
@@ -63,26 +63,26 @@ func split() (snapshot func(command string) *model.Snapshot, command func(*model
 	return snapshot, command
 }
 
-// TestJudgeSeatsPodsWhereTheyWerePlanned checks that a command is not reverted because its pods can also be placed in
+// TestJudgeUsesPlannedAssignments checks that a command is not reverted because its pods can also be placed in
 // a way that leaves one of them without room.
-func TestJudgeSeatsPodsWhereTheyWerePlanned(t *testing.T) {
+func TestJudgeUsesPlannedAssignments(t *testing.T) {
 	snapshot, command := split()
 	c := command(snapshot(""))
 	stored := snapshot(c.Encode())
 	if v := disruption.Judge(stored, disruption.Options{})(c); !v.OK() {
-		t.Errorf("the command is refused although its seats are known: %+v", v)
+		t.Errorf("the command is refused although its assignments are known: %+v", v)
 	}
 	for i := range c.Replacements {
 		c.Replacements[i].Pods = nil
 	}
 	if v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c); v.Code != plan.PodsHomeless {
-		t.Errorf("without the seats: code %d, want PodsHomeless; otherwise this test is void", v.Code)
+		t.Errorf("without the assignments: code %d, want PodsHomeless; otherwise this test is void", v.Code)
 	}
-	// A seat that is too small does not count.
+	// A assignment that is too small does not count.
 	c = command(snapshot(""))
 	c.Replacements[0].Pods, c.Replacements[1].Pods = c.Replacements[1].Pods, c.Replacements[0].Pods
 	if v := disruption.Judge(snapshot(c.Encode()), disruption.Options{})(c); v.Code != plan.PodsHomeless {
-		t.Errorf("with seats that are too small: code %d, want PodsHomeless", v.Code)
+		t.Errorf("with assignments that are too small: code %d, want PodsHomeless", v.Code)
 	}
 }
 
@@ -125,10 +125,10 @@ func TestJudgeIgnoresOtherLaunches(t *testing.T) {
 // been bound, and the second must not wait for them to settle, unless the node is no longer ready.
 func TestJudgeCountsOnWhereCommandsLand(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		landing string
-		ready   bool
-		want    plan.Code
+		name        string
+		destination string
+		ready       bool
+		want        plan.Code
 	}{
 		{"both land on c", "uid-claim-c", true, plan.OK},
 		{"both land on c, which is not ready", "uid-claim-c", false, plan.PodsHomeless},
@@ -142,7 +142,7 @@ func TestJudgeCountsOnWhereCommandsLand(t *testing.T) {
 				n := node(t, name, map[string]string{"pool": ",p", "type": ",large", "quiet": ",1h"})
 				cmd := plan.NewCommand(noon, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{{Claim: n.Claim, ClaimUID: n.ClaimUID,
 					Node: n.Name, NodeUID: n.UID, Pool: "p"}})
-				cmd.Landing = []plan.Landing{{Claim: "claim-c", ClaimUID: c.landing}}
+				cmd.Destinations = []plan.Destination{{Claim: "claim-c", ClaimUID: c.destination}}
 				if n.Deleting = name == "a"; n.Deleting {
 					cmd.Phase = plan.Draining
 				}

@@ -73,7 +73,7 @@ func agrees(t *testing.T, f *fleet, p disruption.Proposal) {
 func fullRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 	t.Helper()
 	for _, c := range p.Commands {
-		if c.Reason != plan.Underutilized || len(c.Seats) == 0 || len(c.Replacements) > 0 {
+		if c.Reason != plan.Underutilized || len(c.Assignments) == 0 || len(c.Replacements) > 0 {
 			continue
 		}
 		full := f.storing(c)

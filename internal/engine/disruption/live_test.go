@@ -43,7 +43,7 @@ type live struct {
 	decided uint64
 	next    time.Time
 	made    int
-	// last is the latest provisioning plan; the next one keeps its seats.
+	// last is the latest provisioning plan; the next one keeps its assignments.
 	last *plan.Provision
 	// orders holds the IDs of commands by node, cause the command that moved a pod, by the pod's UID, worth the
 	// promised and the actual effect, by command.
@@ -216,8 +216,8 @@ func (l *live) do(action plan.Action) {
 		l.edit(a.Claim, func(n *model.NodeSpec) { n.DisruptionReason = false })
 	case plan.MarkConsolidated:
 		l.edit(a.Claim, func(n *model.NodeSpec) { n.ConsolidatedAt = a.At })
-	case plan.MarkExpecting:
-		l.edit(a.Claim, func(n *model.NodeSpec) { n.ExpectingSince = a.At })
+	case plan.MarkPodsSent:
+		l.edit(a.Claim, func(n *model.NodeSpec) { n.PodsSentAt = a.At })
 	case plan.DeleteClaim:
 		if a.Reason == plan.Underutilized {
 			l.tally.commands++
@@ -252,11 +252,7 @@ func (l *live) buy(c *plan.NewClaim, reason string) {
 	}
 	n.Labels[model.LabelPool] = c.Pool
 	n.Requirements = slices.DeleteFunc(slices.Clone(c.Requirements), func(r label.Requirement) bool { return r.Key == model.LabelHostname })
-	for _, word := range c.Promises() {
-		uid, owner, _ := strings.Cut(word, "/")
-		n.Promised, n.Owners = append(n.Promised, uid), append(n.Owners, owner)
-	}
-	n.BoughtFor = n.Promised
+	n.LaunchedFor = c.PodRefs()
 	l.hosts[n.Name] = newHost(n)
 	l.builder.UpsertNode(*n)
 	l.ready[n.Name] = l.now.Add(machineTime)
@@ -274,7 +270,7 @@ func (l *live) join() bool {
 		spec := *l.hosts[name].NodeSpec
 		t, o := l.machine(&spec)
 		spec.Stage, spec.Ready, spec.InitializedAt = model.Initialized, true, l.now
-		spec.Capacity, spec.Allocatable, spec.Requirements, spec.Promised, spec.Owners = t.Capacity, t.Allocatable, nil, nil, nil
+		spec.Capacity, spec.Allocatable, spec.Requirements = t.Capacity, t.Allocatable, nil
 		spec.Labels = maps.Clone(spec.Labels)
 		for _, r := range t.Requirements {
 			if r.Operator == label.In && len(r.Values) == 1 {
@@ -421,7 +417,7 @@ func (l *live) provision() bool {
 		return false
 	}
 	snap := l.snapshot()
-	p := placement.Schedule(reserve.Reseated(reserve.Ahead(snap), l.last), l.opts.Placement)
+	p := placement.Schedule(reserve.Ahead(snap, l.last), l.opts.Placement)
 	l.last = p
 	kept, _ := guard.CheckProvision(snap, p)
 	for i := range kept.Claims {

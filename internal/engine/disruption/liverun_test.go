@@ -107,7 +107,7 @@ func TestLiveLaunchedForPods(t *testing.T) {
 			n.Created, n.InitializedAt = noon.Add(-time.Minute), noon.Add(-time.Second)
 			for k := range fresh.pods {
 				if fresh.pods[k].Node == n.Name {
-					n.BoughtFor = append(n.BoughtFor, fresh.pods[k].UID)
+					n.LaunchedFor = append(n.LaunchedFor, model.PodRef{UID: fresh.pods[k].UID})
 				}
 			}
 		}

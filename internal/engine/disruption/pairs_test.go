@@ -84,19 +84,19 @@ func (f smallFleet) without(going ...int) int64 {
 		}
 		free = append(free, left)
 	}
-	if seat(pods, free) {
+	if fits(pods, free) {
 		return saved
 	}
 	for size := range smallSizes {
-		if seat(pods, append(slices.Clone(free), smallSizes[size].cpu)) {
+		if fits(pods, append(slices.Clone(free), smallSizes[size].cpu)) {
 			return saved - smallCost(size)
 		}
 	}
 	return 0
 }
 
-// seat reports whether the pods fit into the free room; it tries all ways.
-func seat(pods, free []int) bool {
+// fits reports whether the pods fit into the free room; it tries all ways.
+func fits(pods, free []int) bool {
 	if len(pods) == 0 {
 		return true
 	}
@@ -105,9 +105,9 @@ func seat(pods, free []int) bool {
 			continue
 		}
 		free[i] -= pods[0]
-		fits := seat(pods[1:], free)
+		placed := fits(pods[1:], free)
 		free[i] += pods[0]
-		if fits {
+		if placed {
 			return true
 		}
 	}

@@ -72,7 +72,7 @@ func told(p disruption.Proposal) string {
 	for i := range p.Commands {
 		c := &p.Commands[i]
 		fmt.Fprintln(&b, c.Encode())
-		for _, s := range c.Seats {
+		for _, s := range c.Assignments {
 			fmt.Fprintln(&b, "  to", s.Node, keysOf(s.Pods))
 		}
 		for k := range c.Replacements {
@@ -142,7 +142,7 @@ func noProtectedPodMoves(t *testing.T, snap *model.Snapshot, p disruption.Propos
 	}
 	budgetsHold(t, snap, going)
 	for _, c := range p.Commands {
-		for _, s := range c.Seats {
+		for _, s := range c.Assignments {
 			if n := snap.Node(s.Node); n == nil || going[s.Node] != "" || n.Deleting || n.Disrupted || n.Stage != model.Initialized {
 				t.Errorf("pods of %s are moved to %s, which is not kept", c.Candidates[0].Node, s.Node)
 			}
@@ -377,7 +377,7 @@ func inOrder(t *testing.T, snap *model.Snapshot, commands []plan.Command) {
 		what := snap.Without(names...)
 		onlyMoving(what, moving)
 		p := &plan.Provision{Claims: c.Replacements}
-		for _, s := range c.Seats {
+		for _, s := range c.Assignments {
 			p.Placed = append(p.Placed, plan.Placement{Node: s.Node, Pods: s.Pods})
 		}
 		p.Order = audit.Order(what, p)

@@ -108,7 +108,7 @@ func node(t *testing.T, name string, has map[string]string) model.NodeSpec {
 		n.LastPodEvent = noon.Add(-duration(t, first(has["quiet"])))
 	}
 	if flag("sent") {
-		n.ExpectingSince = noon.Add(-duration(t, first(has["sent"])))
+		n.PodsSentAt = noon.Add(-duration(t, first(has["sent"])))
 	}
 	if flag("nominated") {
 		n.NominatedUntil = noon.Add(duration(t, first(has["nominated"])))

@@ -33,9 +33,9 @@ type rehearsal struct {
 	// open holds the nodes that accept pods, by name; later holds those that do not exist when the first nodes drain.
 	open  []*model.Node
 	later map[string]bool
-	// seat is the planned node of each pod, by UID.
-	seat map[string]*model.Node
-	cast []*player
+	// assigned is the planned node of each pod, by UID.
+	assigned map[string]*model.Node
+	cast     []*player
 }
 
 // player is a pod to place.
@@ -76,7 +76,7 @@ func (d *bonds) free() bool { return len(d.keys) == 0 && len(d.shut) == 0 && !d.
 // rehearse returns the rehearsal of commands that begin together, including those in progress, and of all other pods
 // that need a place. No pod is placed on closed nodes.
 func rehearse(snap *model.Snapshot, commands []plan.Command, closed func(*model.Node) bool) *rehearsal {
-	r := &rehearsal{later: map[string]bool{}, seat: map[string]*model.Node{}}
+	r := &rehearsal{later: map[string]bool{}, assigned: map[string]*model.Node{}}
 	mover := map[string]*plan.Command{}
 	var leaving []string
 	for i := range commands {
@@ -112,12 +112,11 @@ func rehearse(snap *model.Snapshot, commands []plan.Command, closed func(*model.
 	return r
 }
 
-// furnish adds the replacements of the command, and records its seats.
+// furnish adds the replacements of the command, and records its assignments.
 func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
-	sit := func(n *model.Node, words []string) {
-		for _, word := range words {
-			uid, _, _ := strings.Cut(word, "/")
-			r.seat[uid] = n
+	assign := func(n *model.Node, pods []model.PodRef) {
+		for _, pod := range pods {
+			r.assigned[pod.UID] = n
 		}
 	}
 	for i := range cmd.Replacements {
@@ -133,17 +132,17 @@ func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
 			r.open = append(r.open, n)
 			r.later[n.Name] = true
 		}
-		sit(n, c.Promises())
+		assign(n, c.PodRefs())
 	}
-	for i := range cmd.Landing {
-		if n := cmd.Landing[i].On(snap); n != nil {
-			sit(n, cmd.Landing[i].Pods)
+	for i := range cmd.Destinations {
+		if n := cmd.Destinations[i].On(snap); n != nil {
+			assign(n, cmd.Destinations[i].Pods)
 		}
 	}
-	for _, s := range cmd.Seats {
+	for _, s := range cmd.Assignments {
 		if n := snap.Node(s.Node); n != nil {
 			for _, p := range s.Pods {
-				r.seat[p.UID] = n
+				r.assigned[p.UID] = n
 			}
 		}
 	}

@@ -13,9 +13,9 @@ import (
 // what-if with these limits may place pods on existing nodes only because the pool cannot launch a node. For example,
 // pods are spread over zones, the pool of one zone is limited to one node, and that node is the candidate: the what-if
 // places its pods in other zones, but as soon as the node is being deleted, provisioning launches another one in its
-// zone. Such a command saves nothing, and the next pass proposes it again for the new node. Commands that are in progress
-// are not checked again: only a change of the limits within seconds could make them such commands. Drifted and expired
-// nodes are removed whatever is launched for their pods.
+// zone. Such a command saves nothing, and the next pass proposes it again for the new node. Commands that are in
+// progress are not checked again: only a change of the limits within seconds could make them such commands. Drifted and
+// expired nodes are removed whatever is launched for their pods.
 
 // withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits cannot run
 // elsewhere.
@@ -54,10 +54,10 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 	for i := range o.claims {
 		more[o.claims[i].Pool]--
 	}
-	seated := map[*model.Pod]bool{}
-	for _, s := range o.seats {
+	assigned := map[*model.Pod]bool{}
+	for _, s := range o.assignments {
 		for _, pod := range s.Pods {
-			seated[pod] = true
+			assigned[pod] = true
 		}
 	}
 	origin := w.origins(o.nodes)
@@ -68,7 +68,7 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 			continue
 		}
 		for _, pod := range p.Claims[i].Pods {
-			if n := origin[pod]; n != nil && seated[pod] {
+			if n := origin[pod]; n != nil && assigned[pod] {
 				again = append(again, stranded{pod: pod, node: n, pool: pool})
 			}
 		}

@@ -45,7 +45,7 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 // and the generations of the pools that it was made for.
 func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 	for _, reason := range []plan.Reason{plan.Drifted, plan.Underutilized} {
-		for where, want := range map[string]plan.Landing{
+		for where, want := range map[string]plan.Destination{
 			"nowhere":           {},
 			"on another node":   {Claim: "claim-other", ClaimUID: "uid-claim-other"},
 			"on a foreign node": {Node: "other", NodeUID: "uid-other"},
@@ -79,13 +79,13 @@ func TestCommandsSayWhatTheyCountOn(t *testing.T) {
 				t.Fatalf("%s: %d commands", reason, len(commands))
 			}
 			c := commands[0]
-			var lands []plan.Landing
+			var destinations []plan.Destination
 			if room {
-				want.Pods = []string{"uid-a"}
-				lands = []plan.Landing{want}
+				want.Pods = model.ParsePodRefs("uid-a")
+				destinations = []plan.Destination{want}
 			}
-			if diff := cmp.Diff(lands, c.Landing); diff != "" {
-				t.Errorf("%s, room %s: landing (-want +got):\n%s", reason, where, diff)
+			if diff := cmp.Diff(destinations, c.Destinations); diff != "" {
+				t.Errorf("%s, room %s: destinations (-want +got):\n%s", reason, where, diff)
 			}
 			if buys := len(c.Replacements) == 1 && c.Replacements[0].PoolGeneration == 7; buys == room {
 				t.Errorf("%s: replacements %+v, there is room %s", reason, c.Replacements, where)

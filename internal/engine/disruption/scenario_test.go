@@ -87,7 +87,7 @@ func planned(snap *model.Snapshot, p disruption.Proposal) string {
 			names = append(names, candidate.Node)
 		}
 		fmt.Fprintf(&b, "%s %s because %s: saves %s an hour, moves %d pods\n", c.Decision(), strings.Join(names, ", "), c.Reason, explain.Money(c.Worth.Saving), c.Worth.Pods)
-		for _, s := range c.Seats {
+		for _, s := range c.Assignments {
 			fmt.Fprintf(&b, "  onto %s: %s\n", s.Node, strings.Join(keysOf(s.Pods), ", "))
 		}
 		for i := range c.Replacements {

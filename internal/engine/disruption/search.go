@@ -27,7 +27,7 @@ import (
 //     are kept and onto new nodes, m to n. No pod is moved to a node that is itself selected for removal. The
 //     outcome is split into independent changes; each must pay by itself, and is a command of its own.
 //  4. Evaluate every other node alone: can it be removed, or replaced by a cheaper one?
-//  5. Rehearse all changes together, with kube-scheduler's rule in place of the planned seats (rehearse.go). For
+//  5. Rehearse all changes together, with kube-scheduler's rule in place of the planned assignments (rehearse.go). For
 //     pods without room a node is launched beforehand if the change still pays; otherwise the change is not made.
 //
 // Each what-if starts from the state after the previous changes, and nodes that pods were moved to are kept. So the

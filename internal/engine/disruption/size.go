@@ -14,13 +14,13 @@ const mostBytes = 128 << 10
 // oversized reports whether the command cannot be stored.
 func oversized(cmd *plan.Command) bool { return len(cmd.Encode()) >= mostBytes }
 
-// shorten reduces the command until it can be stored. First it drops the seats on unmanaged nodes: they only help
+// shorten reduces the command until it can be stored. First it drops the assignments on unmanaged nodes: they only help
 // another process to continue the command. Then it reduces the lists of types of the replacements, the longest first.
 // It keeps the cheapest types, as many as minValues require and never fewer than make a spot launch likely to
 // succeed. The command may still be oversized afterwards.
 func (w *world) shorten(cmd *plan.Command) {
 	if oversized(cmd) {
-		cmd.Landing = slices.DeleteFunc(cmd.Landing, func(l plan.Landing) bool { return l.Claim == "" })
+		cmd.Destinations = slices.DeleteFunc(cmd.Destinations, func(l plan.Destination) bool { return l.Claim == "" })
 	}
 	for oversized(cmd) {
 		var longest *plan.NewClaim

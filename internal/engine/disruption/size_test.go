@@ -74,10 +74,10 @@ func TestNodesOfCommandsThatAreTooLargeGoAlone(t *testing.T) {
 	}
 }
 
-// TestLargeCommandsForgetSeatsOnOthersNodes checks that seats on unmanaged nodes, which help after a crash but are
-// not required, are dropped from a command that would be too large to store, and that seats on managed nodes are
-// kept.
-func TestLargeCommandsForgetSeatsOnOthersNodes(t *testing.T) {
+// TestLargeCommandsForgetUnmanagedNodes checks that assignments on unmanaged nodes, which help after a crash but
+// are not required, are dropped from a command that would be too large to store, and that assignments on managed nodes
+// are kept.
+func TestLargeCommandsForgetUnmanagedNodes(t *testing.T) {
 	for pods, want := range map[int][]string{2: {"", "claim-c"}, 2000: {"claim-c"}} {
 		b := model.NewBuilder()
 		b.UpsertPool(pool(t, "p", map[string]string{"after": ",0s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
@@ -87,12 +87,12 @@ func TestLargeCommandsForgetSeatsOnOthersNodes(t *testing.T) {
 		for i := range pods {
 			b.UpsertPod(pod("pod", fmt.Sprintf("0b5d3f9e-7d0c-4b5e-9b1c-%012d-%036d", i, i), map[string]string{"node": ",a"}))
 		}
-		cmd := disruption.Seating(b.Snapshot(noon), "a", map[string]int{"foreign": pods - 1, "c": 1})
+		cmd := disruption.Moving(b.Snapshot(noon), "a", map[string]int{"foreign": pods - 1, "c": 1})
 		if size := len(cmd.Encode()); size >= mostBytes {
 			t.Errorf("%d pods: the command has %d bytes", pods, size)
 		}
 		var claims []string
-		for _, l := range cmd.Landing {
+		for _, l := range cmd.Destinations {
 			claims = append(claims, l.Claim)
 		}
 		slices.Sort(claims)

@@ -172,7 +172,7 @@ func (w *world) premium(claims []plan.NewClaim) int64 {
 	return premium
 }
 
-// with returns the change with additional claims, to which their pods move instead of to their previous seats.
+// with returns the change with additional claims, to which their pods move instead of to their previous assignments.
 func (c *change) with(resources []string, claims []plan.NewClaim) *change {
 	moved := map[*model.Pod]bool{}
 	for _, claim := range claims {
@@ -191,9 +191,9 @@ func (c *change) with(resources []string, claims []plan.NewClaim) *change {
 			wider.claims = append(wider.claims, claim)
 		}
 	}
-	for _, seat := range c.seats {
-		if pods := staying(seat.Pods); len(pods) > 0 {
-			wider.seats = append(wider.seats, model.Seating{Node: seat.Node, Pods: pods})
+	for _, assignment := range c.assignments {
+		if pods := staying(assignment.Pods); len(pods) > 0 {
+			wider.assignments = append(wider.assignments, model.Assignment{Node: assignment.Node, Pods: pods})
 		}
 	}
 	wider.claims = append(wider.claims, claims...)

@@ -117,12 +117,12 @@ func (s *stage) admits(t *stand, q *player) bool {
 	if q.bonds.free() {
 		return true
 	}
-	if seat := s.seat[q.pod.UID]; seat != nil {
-		if q.bonds.fixed && seat.Name != n.Name {
+	if home := s.assigned[q.pod.UID]; home != nil {
+		if q.bonds.fixed && home.Name != n.Name {
 			return false
 		}
 		for _, k := range q.bonds.keys {
-			if !space.EqualKey(seat.Row, n.Row, label.Key(k)) {
+			if !space.EqualKey(home.Row, n.Row, label.Key(k)) {
 				return false
 			}
 		}

@@ -54,7 +54,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
-		p = placement.Schedule(reserve.Seated(after, snap, gone), opts.Placement)
+		p = placement.Schedule(after.WithReservations(reserve.Derive(after, reserve.Sources{Commands: snap, Leaving: gone})), opts.Placement)
 	}
 	w.work = p.Work
 	w.bought = p.Claims
@@ -62,12 +62,12 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 		w.taken[placed.Node] = true
 	}
 	w.snap = after
-	ahead := &change{seats: seatings(p), groups: groupsOf(&outcome{groups: after.Groups})}
+	ahead := &change{assignments: assignmentsOf(p), groups: groupsOf(&outcome{groups: after.Groups})}
 	for _, name := range names {
 		ahead.nodes = append(ahead.nodes, snap.Node(name))
 	}
 	w.moving = []placement.Moving{w.movingOf(ahead)}
-	w.snap = after.Bound(ahead.seats)
+	w.snap = after.Bound(ahead.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	return w
 }
@@ -75,19 +75,19 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 // departing reports whether a node is being removed: it is being deleted, or in a command.
 func departing(n *model.Node) bool { return n.Deleting || n.Command != "" }
 
-func seatings(p *plan.Provision) []model.Seating {
-	seats := make([]model.Seating, len(p.Placed))
+func assignmentsOf(p *plan.Provision) []model.Assignment {
+	assignments := make([]model.Assignment, len(p.Placed))
 	for i, s := range p.Placed {
-		seats[i] = model.Seating{Node: s.Node, Pods: s.Pods}
+		assignments[i] = model.Assignment{Node: s.Node, Pods: s.Pods}
 	}
-	return seats
+	return assignments
 }
 
 // outcome is the effect of removing nodes.
 type outcome struct {
-	nodes  []*model.Node
-	claims []plan.NewClaim
-	seats  []model.Seating
+	nodes       []*model.Node
+	claims      []plan.NewClaim
+	assignments []model.Assignment
 	// groups of the pods that would move.
 	groups []*model.Group
 	// homeless holds the pods that cannot run elsewhere, and their nodes.
@@ -133,7 +133,7 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 			}
 		}
 	}
-	o.claims, o.seats = p.Claims, seatings(p)
+	o.claims, o.assignments = p.Claims, assignmentsOf(p)
 	return o
 }
 
@@ -170,11 +170,11 @@ func (w *world) apply(c *change) {
 	w.moving = append(w.moving, w.movingOf(c))
 	w.leaving = append(w.leaving[:len(w.leaving):len(w.leaving)], c.nodes...)
 	pools := w.snap.Pools
-	w.snap = w.snap.Without(names...).Bound(c.seats)
+	w.snap = w.snap.Without(names...).Bound(c.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	w.snap.Pools = charged(pools, c.claims)
 	w.bought = append(w.bought[:len(w.bought):len(w.bought)], c.claims...)
-	for _, s := range c.seats {
+	for _, s := range c.assignments {
 		w.taken[s.Node] = true
 	}
 }

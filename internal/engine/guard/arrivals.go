@@ -10,7 +10,7 @@ import (
 
 // AwaitsArrivals reports whether some pods that the node was launched for have not been bound to it yet: they still run
 // on a node that is being removed. Placing other pods there would make them unschedulable.
-func (g *Guard) AwaitsArrivals(n *model.Node) bool { return g.arrivals.Bought(n) }
+func (g *Guard) AwaitsArrivals(n *model.Node) bool { return g.arrivals.AwaitsLaunchedFor(n) }
 
 // AwaitsPendingUntil returns until when an empty node is protected for pods that its claim was launched for and that
 // are still pending, see reserve.Arrivals.
@@ -26,7 +26,7 @@ func (g *Guard) notices(cmd plan.Command) []plan.Action {
 	for _, n := range g.destinations(cmd) {
 		since := reserve.SentAt(g.snap, n)
 		if !n.Deleting && (since.Before(began) || since.Before(late) && left.After(since)) {
-			actions = append(actions, plan.MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: g.snap.Now})
+			actions = append(actions, plan.MarkPodsSent{Claim: n.Claim, UID: n.ClaimUID, At: g.snap.Now})
 		}
 	}
 	return actions
@@ -60,14 +60,14 @@ func (g *Guard) lastLeft(cmd plan.Command) time.Time {
 // destinations returns the existing managed nodes that pods of the command's candidates are sent to.
 func (g *Guard) destinations(cmd plan.Command) []*model.Node {
 	var nodes []*model.Node
-	for i := range cmd.Landing {
-		if n := cmd.Landing[i].On(g.snap); n != nil && n.Ours() && len(cmd.Landing[i].Pods) > 0 {
+	for i := range cmd.Destinations {
+		if n := cmd.Destinations[i].On(g.snap); n != nil && n.Ours() && len(cmd.Destinations[i].Pods) > 0 {
 			nodes = append(nodes, n)
 		}
 	}
 	for i := range cmd.Replacements {
 		r := &cmd.Replacements[i]
-		if n := g.snap.Claim(r.Name); n != nil && len(r.Promises()) > 0 {
+		if n := g.snap.Claim(r.Name); n != nil && len(r.PodRefs()) > 0 {
 			nodes = append(nodes, n)
 		}
 	}

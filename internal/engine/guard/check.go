@@ -35,9 +35,9 @@ type Guard struct {
 	// affects no decision.
 	Cause func(claim string) string
 
-	snap     *model.Snapshot
-	promised map[string]bool
-	fleets   map[string]*fleet
+	snap      *model.Snapshot
+	nominated map[string]bool
+	fleets    map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
 	// purchases is nil until first used.
@@ -58,12 +58,12 @@ type fleet struct {
 
 // New returns a Guard with default durations and the counts of the snapshot.
 func New(snap *model.Snapshot) *Guard {
-	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, MinStay: MinStay, snap: snap, promised: map[string]bool{},
+	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, MinStay: MinStay, snap: snap, nominated: map[string]bool{},
 		fleets: map[string]*fleet{}, taken: map[string]string{}, arrivals: reserve.ArrivalsOf(snap)}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {
 			if p.Nominated != "" {
-				g.promised[p.Nominated] = true
+				g.nominated[p.Nominated] = true
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func (g *Guard) Removable(n *model.Node, reason plan.Reason) plan.Verdict {
 	if p := g.protected(n); p != nil && !forced {
 		return plan.Verdict{Code: plan.NodeProtected, Node: n.Name, Holder: &plan.Holder{Pod: p.Key()}}
 	}
-	if g.promised[n.Name] || n.NominatedUntil.After(g.snap.Now) {
+	if g.nominated[n.Name] || n.NominatedUntil.After(g.snap.Now) {
 		return plan.Verdict{Code: plan.NodeNominated, Node: n.Name}
 	}
 	if v := g.holds(n, pool, reason); !v.OK() || forced {
@@ -189,7 +189,7 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason plan.Reason) plan.
 		if pods := n.Reschedulable(); pods > 0 {
 			return plan.Verdict{Code: plan.NodeBusy, Node: n.Name, Have: int64(pods)}
 		}
-		if g.arrivals.Awaited(n) || g.arrivals.AwaitsPendingUntil(n).After(g.snap.Now) {
+		if g.arrivals.Awaits(n) || g.arrivals.AwaitsPendingUntil(n).After(g.snap.Now) {
 			return plan.Verdict{Code: plan.NodeNominated, Node: n.Name}
 		}
 		if reserve.Expecting(g.snap, n) {

@@ -133,9 +133,9 @@ func TestSettled(t *testing.T) {
 		until  time.Duration // from the initialization, 0 for settled
 	}{
 		"launched by hand":            {func(*plantest.World, *model.NodeSpec) {}, 0},
-		"launched for the pods on it": {func(_ *plantest.World, n *model.NodeSpec) { n.BoughtFor = []string{"uid-a", "uid-b"} }, 0},
+		"launched for the pods on it": {func(_ *plantest.World, n *model.NodeSpec) { n.LaunchedFor = model.ParsePodRefs("uid-a uid-b") }, 0},
 		"launched for pods, in a long stay": {func(w *plantest.World, n *model.NodeSpec) {
-			n.BoughtFor, w.Pools[0].MinStay = []string{"uid-a"}, 24*time.Hour
+			n.LaunchedFor, w.Pools[0].MinStay = model.ParsePodRefs("uid-a"), 24*time.Hour
 		}, 0},
 		"replacement":                 {func(_ *plantest.World, n *model.NodeSpec) { replacement(n) }, time.Hour},
 		"empty replacement":           {func(w *plantest.World, n *model.NodeSpec) { replacement(n); w.Pods = nil }, 0},

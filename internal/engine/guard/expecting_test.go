@@ -20,18 +20,18 @@ func TestEmptyNodeExpectsPods(t *testing.T) {
 		kept   time.Duration
 	}{
 		"pods were sent":    {func(*model.NodeSpec) {}, reserve.Arrival},
-		"no pod was":        {func(n *model.NodeSpec) { n.ExpectingSince = time.Time{} }, 0},
+		"no pod was":        {func(n *model.NodeSpec) { n.PodsSentAt = time.Time{} }, 0},
 		"a pod left before": {func(n *model.NodeSpec) { n.LastPodEvent = plantest.Noon.Add(-time.Minute) }, reserve.Arrival},
 		"they came and left": {func(n *model.NodeSpec) {
 			n.LastPodEvent = plantest.Noon.Add(time.Second)
 			n.InitializedAt = plantest.Noon.Add(-time.Hour)
 		}, 0},
-		"a consolidation bought it": {func(n *model.NodeSpec) { n.ExpectingSince, n.Replacement = time.Time{}, true }, 0},
+		"a consolidation bought it": {func(n *model.NodeSpec) { n.PodsSentAt, n.Replacement = time.Time{}, true }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := plantest.New(t, 1)
 			w.Pools[0].ConsolidateAfter = 0
-			w.Nodes["c0"].ExpectingSince = plantest.Noon
+			w.Nodes["c0"].PodsSentAt = plantest.Noon
 			c.change(w.Nodes["c0"])
 			for _, ask := range []struct {
 				after time.Duration
@@ -54,7 +54,7 @@ func TestEmptyNodeExpectsPods(t *testing.T) {
 func TestSnapshotSaysHowLongPodsTake(t *testing.T) {
 	w := plantest.New(t, 1)
 	w.Pools[0].ConsolidateAfter = 0
-	w.Nodes["c0"].ExpectingSince = plantest.Noon
+	w.Nodes["c0"].PodsSentAt = plantest.Noon
 	w.Now = plantest.Noon.Add(59 * time.Minute)
 	snap := w.Snapshot()
 	for arrival, want := range map[time.Duration]plan.Code{time.Hour: plan.NodeExpecting, 30 * time.Minute: plan.OK, 0: plan.OK} {
@@ -80,7 +80,7 @@ func TestExpectedInTheFuture(t *testing.T) {
 	} {
 		w := plantest.New(t, 3)
 		w.Pools[0].ConsolidateAfter = 0
-		w.Nodes["c2"].ExpectingSince = plantest.Noon.Add(ahead)
+		w.Nodes["c2"].PodsSentAt = plantest.Noon.Add(ahead)
 		snap := w.Snapshot()
 		if got := guard.New(snap).Removable(snap.Node("n2"), plan.Empty).Code; got != want.removable {
 			t.Errorf("%v ahead: verdict %d, want %d", ahead, got, want.removable)
@@ -92,12 +92,12 @@ func TestExpectedInTheFuture(t *testing.T) {
 			continue
 		}
 		w.Bind("web-0", "n0")
-		w.Nodes["c0"].Deleting, w.Nodes["c2"].BoughtFor = true, []string{"uid-web-0"}
-		if got := plantest.Texts(reserve.Notices(w.Snapshot())); got != want.told {
+		w.Nodes["c0"].Deleting, w.Nodes["c2"].LaunchedFor = true, model.ParsePodRefs("uid-web-0")
+		if got := plantest.Texts(reserve.Arriving(w.Snapshot())); got != want.told {
 			t.Errorf("%v ahead, without a command: actions %q, want %q", ahead, got, want.told)
 		}
 		w, cmd := moves(t)
-		w.Nodes["c2"].ExpectingSince = plantest.Noon.Add(ahead)
+		w.Nodes["c2"].PodsSentAt = plantest.Noon.Add(ahead)
 		cmd.Phase, cmd.Replacements = plan.Draining, nil
 		for _, c := range []string{"c0", "c1"} {
 			w.Nodes[c].Command, w.Nodes[c].Disrupted, w.Nodes[c].Deleting = cmd.Encode(), true, true
@@ -132,8 +132,8 @@ func TestNoticesThatFail(t *testing.T) {
 // moves returns a command that launches r for a pod of n0, and has capacity for another pod on n2.
 func moves(t testing.TB) (*plantest.World, plan.Command) {
 	w, cmd := underused(t, "r")
-	cmd.Replacements[0].Promised = []string{"uid-web-0/set"}
-	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID, Pods: []string{"uid-web-1/set"}}}
+	cmd.Replacements[0].Refs = model.ParsePodRefs("uid-web-0/set")
+	cmd.Destinations = []plan.Destination{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID, Pods: model.ParsePodRefs("uid-web-1/set")}}
 	return w, cmd
 }
 
@@ -150,7 +150,7 @@ func TestSendingIsNoted(t *testing.T) {
 
 	w, cmd = moves(t)
 	w.Nodes["c0"].Drifted, w.Nodes["c1"].Drifted, cmd.Reason, cmd.Method = "x", "x", plan.Drifted, ""
-	cmd.Landing[0].Pods = nil
+	cmd.Destinations[0].Pods = nil
 	cmd, got = run(w, cmd)
 	if cmd.Phase != plan.Done || strings.Count(got, sentToR) != 1 || strings.Contains(got, sentToC2) {
 		t.Errorf("renewed: phase %s:\n%s", cmd.Phase, got)
@@ -187,7 +187,7 @@ func TestSendingIsNotedWhenPodsLeave(t *testing.T) {
 		s.change()
 		w.Now = plantest.Noon.Add(s.after)
 		next, actions := step(w, cmd, nil)
-		actions = slices.DeleteFunc(actions, func(a plan.Action) bool { _, notice := a.(plan.MarkExpecting); return !notice })
+		actions = slices.DeleteFunc(actions, func(a plan.Action) bool { _, notice := a.(plan.MarkPodsSent); return !notice })
 		if got := plantest.Texts(actions); got != s.want || next.Phase != plan.Draining {
 			t.Errorf("after %v: phase %s, actions %q, want %q", s.after, next.Phase, got, s.want)
 		}
@@ -205,7 +205,7 @@ func TestNoticesWithoutACommand(t *testing.T) {
 		w.Bind("web-0", "n0")
 		w.Bind("web-1", "n1")
 		w.Nodes["c0"].Deleting = true
-		w.Nodes["c1"].BoughtFor, w.Nodes["c2"].BoughtFor = []string{"uid-web-1"}, []string{"uid-gone", "uid-web-0"}
+		w.Nodes["c1"].LaunchedFor, w.Nodes["c2"].LaunchedFor = model.ParsePodRefs("uid-web-1"), model.ParsePodRefs("uid-gone uid-web-0")
 		return w
 	}
 	for name, c := range map[string]struct {
@@ -215,12 +215,12 @@ func TestNoticesWithoutACommand(t *testing.T) {
 		"as it is": {func(*plantest.World) {}, sentToC2},
 		"it may not go now": {func(w *plantest.World) {
 			w.Protect("web-0", 0)
-			w.Nodes["c2"].ExpectingSince = plantest.Noon.Add(-time.Hour)
+			w.Nodes["c2"].PodsSentAt = plantest.Noon.Add(-time.Hour)
 		}, ""},
 		"and nothing was recorded": {func(w *plantest.World) { w.Protect("web-0", 0) }, sentToC2},
 		"in flight":                {func(w *plantest.World) { w.Nodes["c2"].Stage = model.Launching }, sentToC2},
-		"told just now":            {func(w *plantest.World) { w.Nodes["c2"].ExpectingSince = plantest.Noon.Add(-30 * time.Second) }, ""},
-		"told a while ago":         {func(w *plantest.World) { w.Nodes["c2"].ExpectingSince = plantest.Noon.Add(-31 * time.Second) }, sentToC2},
+		"told just now":            {func(w *plantest.World) { w.Nodes["c2"].PodsSentAt = plantest.Noon.Add(-30 * time.Second) }, ""},
+		"told a while ago":         {func(w *plantest.World) { w.Nodes["c2"].PodsSentAt = plantest.Noon.Add(-31 * time.Second) }, sentToC2},
 		"no node leaves":           {func(w *plantest.World) { w.Nodes["c0"].Deleting = false }, ""},
 		"leaves too":               {func(w *plantest.World) { w.Nodes["c2"].Deleting = true }, ""},
 		"a command sees to it":     {func(w *plantest.World) { cmd := w.Command("c0"); w.Nodes["c0"].Command = cmd.Encode() }, ""},
@@ -232,7 +232,7 @@ func TestNoticesWithoutACommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := leaving()
 			c.change(w)
-			if got := plantest.Texts(reserve.Notices(w.Snapshot())); got != c.want {
+			if got := plantest.Texts(reserve.Arriving(w.Snapshot())); got != c.want {
 				t.Errorf("actions %q, want %q", got, c.want)
 			}
 		})

@@ -21,7 +21,7 @@ type Dropped struct {
 // pending or on a node that is being removed (see Ahead). The invalid part is dropped. The next plan decides about its
 // pods.
 func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, []Dropped) {
-	c := provisionCheck{snap: snap, pending: reserve.Ahead(snap).PendingPods(), rooms: map[string]*room{}}
+	c := provisionCheck{snap: snap, pending: reserve.Pending(snap), rooms: map[string]*room{}}
 	kept := &plan.Provision{Refused: p.Refused}
 	var dropped []Dropped
 	for i := range p.Claims {

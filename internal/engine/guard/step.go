@@ -234,7 +234,7 @@ func (g *Guard) marks(cmd plan.Command) []plan.Action {
 		return nil
 	}
 	var actions []plan.Action
-	for _, l := range cmd.Landing {
+	for _, l := range cmd.Destinations {
 		n := l.On(g.snap)
 		if n != nil && n.Ours() && !n.Deleting && n.ConsolidatedAt.Before(cmd.Created.Truncate(time.Second)) {
 			actions = append(actions, plan.MarkConsolidated{Claim: l.Claim, UID: l.ClaimUID, At: g.snap.Now})

@@ -472,7 +472,7 @@ func TestReplacementsRememberTheirPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"a/owner", "b"}, again.Replacements[0].Promises()); diff != "" {
+	if diff := cmp.Diff(model.ParsePodRefs("a/owner b"), again.Replacements[0].PodRefs()); diff != "" {
 		t.Errorf("promises (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(text, again.Encode()); diff != "" {

@@ -8,49 +8,49 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Seating holds pods that are placed on a node.
-type Seating struct {
+// Assignment holds pods that are placed on a node.
+type Assignment struct {
 	Node string
 	Pods []*Pod
 }
 
 // Bound returns the snapshot with pending pods bound to nodes. Unaffected nodes and pods are shared; the receiver is
 // unchanged.
-func (s *Snapshot) Bound(seats []Seating) *Snapshot {
-	if len(seats) == 0 {
+func (s *Snapshot) Bound(assignments []Assignment) *Snapshot {
+	if len(assignments) == 0 {
 		what := *s
 		return &what
 	}
-	groups, matchings := s.seated(seats)
-	fresh := make(map[*Node]*Node, len(seats))
-	for _, seat := range seats {
-		old := s.Node(seat.Node)
+	groups, matchings := s.assigned(assignments)
+	fresh := make(map[*Node]*Node, len(assignments))
+	for _, assignment := range assignments {
+		old := s.Node(assignment.Node)
 		n := fresh[old]
 		if n == nil {
 			n = old
 		}
-		fresh[old] = n.with(s, seat.Pods, matchings)
+		fresh[old] = n.with(s, assignment.Pods, matchings)
 	}
 	what := s.replacing(fresh)
 	what.Groups = groups
 	return what
 }
 
-// seated returns the groups without the pods that have a seat, and the matchings of these pods.
-func (s *Snapshot) seated(seats []Seating) ([]*Group, map[*Pod]*matching) {
-	seated := map[*Pod]bool{}
-	for _, seat := range seats {
-		for _, p := range seat.Pods {
-			seated[p] = true
+// assigned returns the groups without the pods that have a assignment, and the matchings of these pods.
+func (s *Snapshot) assigned(assignments []Assignment) ([]*Group, map[*Pod]*matching) {
+	assigned := map[*Pod]bool{}
+	for _, assignment := range assignments {
+		for _, p := range assignment.Pods {
+			assigned[p] = true
 		}
 	}
-	matchings := make(map[*Pod]*matching, len(seated))
+	matchings := make(map[*Pod]*matching, len(assigned))
 	groups := make([]*Group, 0, len(s.Groups))
 	for _, g := range s.Groups {
 		m := &matching{matches: g.Matches, blocked: g.BlockedBy, key: g.key}
 		var left []*Pod
 		for _, p := range g.Pods {
-			if seated[p] {
+			if assigned[p] {
 				matchings[p] = m
 			} else {
 				left = append(left, p)

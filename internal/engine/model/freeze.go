@@ -168,7 +168,7 @@ func merge[T any](sorted, fresh []T, stale func(T) bool, compare func(a, b T) in
 }
 
 func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
-	n := &Node{NodeSpec: record.spec, Used: record.used.Clone()}
+	n := &Node{NodeSpec: record.spec, Used: record.used.Clone(), Reservations: recorded(record.spec)}
 	n.Pods = make([]*Pod, 0, len(record.pods))
 	for _, p := range record.pods {
 		n.Pods = append(n.Pods, p)

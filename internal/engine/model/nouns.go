@@ -217,17 +217,9 @@ type NodeSpec struct {
 	// requests.
 	Requirements []label.Requirement
 	Requests     []quantity.Amount
-	// Promised holds the UIDs of the pods that the claim was created for, until Stage is Initialized, and then of
-	// those in ReservedFor. They are placed on it first, so that planning again, also after a restart, gives the same
-	// result.
-	Promised []string
-	// ReservedFor holds the entries (Pod.Promise) of the pods that a plan placed on the node later, as stored on the
-	// claim.
-	ReservedFor []string
-	// Owners holds, by index of Promised, the UIDs of the controllers of those pods that ran on a node being removed
-	// when the claim was created for them, empty for the others; nil when there are none. The successor of such a pod
-	// has another UID and the same controller.
-	Owners []string
+	// LaunchedFor are the pods that the claim was created for, in every stage. ReservedFor are the pods that a plan
+	// placed on the node later, as stored on the claim.
+	LaunchedFor, ReservedFor []PodRef
 
 	// Ready is the node's Ready condition.
 	Ready bool
@@ -254,15 +246,13 @@ type NodeSpec struct {
 	// DrainEnds is when the drain of the node force-deletes the remaining pods, zero for never: the end of the
 	// claim's terminationGracePeriod once it is being deleted, or sooner if the cloud reclaims the machine.
 	DrainEnds time.Time
-	// BoughtFor holds the UIDs of the pods that the claim was launched for, in every stage. Replacement says that a
-	// consolidation launched it.
-	BoughtFor   []string
+	// Replacement says that a consolidation launched the claim.
 	Replacement bool
 	// ConsolidatedAt is when a consolidation last launched the node or moved pods to it, zero for never.
 	ConsolidatedAt time.Time
-	// ExpectingSince is when pods of nodes being removed were last moved to the node, by a command or because it was
+	// PodsSentAt is when pods of nodes being removed were last moved to the node, by a command or because it was
 	// launched for them, zero for never.
-	ExpectingSince time.Time
+	PodsSentAt time.Time
 	// NominatedUntil is the time until which nominations to this node hold.
 	NominatedUntil time.Time
 }

@@ -36,15 +36,9 @@ type Snapshot struct {
 	PDBs []*PDBSpec
 	// Marks define which pods are counted in topology domains, by number.
 	Marks []Mark
-	// Turns holds, by UID, the position of still pending pods in the order of binding of the plan that placed them
-	// (reserve.Reseated); nil if there was none.
-	Turns map[string]int
-	// Planned holds the nodes of the same plan for these pods, by UID. They are newer than nominations, which are
-	// written after the plan.
-	Planned map[string]string
-	// Renamed holds the names of those claims of the same plan whose first name was taken, by that first name
-	// (plan.ClaimName). The next plan keeps them, because they may have been created without a reply.
-	Renamed map[string]string
+	// Turns and ClaimNames are those of the last plan, see Reservations; nil if there was none.
+	Turns      map[string]int
+	ClaimNames map[string]string
 	// EvictionBlocked holds the UIDs of pods in Groups that run on a node being removed and cannot be evicted at
 	// present (reserve.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for
 	// it.
@@ -191,6 +185,9 @@ type Node struct {
 	slack    Slack
 	// Pods bound to it, by namespace and name.
 	Pods []*Pod
+	// Reservations of pods on the node, each pod once, in the order in which they are placed: those that its claim
+	// records, unless Snapshot.WithReservations replaced them.
+	Reservations []Reservation
 	// matchings of the pods, in their order; nil if there are no marks.
 	matchings []*matching
 	// Counts of the marks of the pods, by mark ascending.

@@ -115,39 +115,3 @@ func (s *Snapshot) BlockingEviction(blocked map[string]bool) *Snapshot {
 	what.EvictionBlocked = blocked
 	return &what
 }
-
-// InTurns returns the snapshot with the turns and the planned nodes of an earlier plan. The receiver is unchanged.
-func (s *Snapshot) InTurns(turns map[string]int, planned map[string]string) *Snapshot {
-	what := *s
-	what.Turns, what.Planned = turns, planned
-	return &what
-}
-
-// Renaming returns the snapshot with the names that an earlier plan gave to claims whose first name was taken. The
-// receiver is unchanged.
-func (s *Snapshot) Renaming(renamed map[string]string) *Snapshot {
-	if len(renamed) == 0 {
-		return s
-	}
-	what := *s
-	what.Renamed = renamed
-	return &what
-}
-
-// Promising returns the snapshot with Promised replaced on some nodes, by name of the node. Unaffected parts are
-// shared; the receiver is unchanged.
-func (s *Snapshot) Promising(promised map[string][]string) *Snapshot {
-	if len(promised) == 0 {
-		return s
-	}
-	fresh := map[*Node]*Node{}
-	for _, n := range s.Nodes {
-		if uids, other := promised[n.Name]; other {
-			spec, node := *n.NodeSpec, *n
-			spec.Promised, spec.Owners = uids, nil
-			node.NodeSpec = &spec
-			fresh[n] = &node
-		}
-	}
-	return s.replacing(fresh)
-}

@@ -18,8 +18,8 @@ import (
 // can be in one domain only excludes no pod, unless minDomains is greater than one. See
 // https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
 
-// promises are the pods nominated to a node, and the counts of their spread constraints.
-type promises struct {
+// nominatedPods are the pods nominated to a node, and the counts of their spread constraints.
+type nominatedPods struct {
 	*nominator
 	all    []*model.Pod
 	crowds []*crowd
@@ -36,7 +36,7 @@ type crowd struct {
 	most int
 }
 
-func (p *promises) add(pod *model.Pod) {
+func (p *nominatedPods) add(pod *model.Pod) {
 	for _, c := range p.crowdsOf(pod) {
 		if !p.known[pod.Shape] {
 			p.crowds = append(p.crowds, c)
@@ -53,7 +53,7 @@ func (p *promises) add(pod *model.Pod) {
 }
 
 // keepOut reports whether a spread constraint, of the pod or of a pod already nominated, would count too many of them.
-func (p *promises) keepOut(pod *model.Pod) bool {
+func (p *nominatedPods) keepOut(pod *model.Pod) bool {
 	full := func(c *crowd) bool {
 		with := *c
 		with.add(pod)
@@ -66,7 +66,7 @@ func (p *promises) keepOut(pod *model.Pod) bool {
 }
 
 // crowdsOf returns, for each constraint of the pod, the nominated pods that it counts.
-func (p *promises) crowdsOf(pod *model.Pod) []*crowd {
+func (p *nominatedPods) crowdsOf(pod *model.Pod) []*crowd {
 	var crowds []*crowd
 	for i := range pod.Spread {
 		if s := &pod.Spread[i]; !s.Soft && len(s.Selector.Requirements) > 0 && !p.oneDomain(pod, s) {

@@ -3,7 +3,7 @@
 // node, so a nomination reserves capacity, and may exclude other pods.
 //
 //	Nominations(snap, plan)      --> the writes that make the nominations agree with the plan
-//	Targets.Promises(snap, ...)  --> the writes for one node that is about to become schedulable
+//	Targets.Nominate(snap, ...)  --> the writes for one node that is about to become schedulable
 //	Targets.Order(snap)          --> the order in which the nodes open
 //
 // The package must not know how the plan was made, or what else holds capacity for a pod (reserve).

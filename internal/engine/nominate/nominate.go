@@ -16,11 +16,11 @@ import (
 // with too many of them. So of pods that a spread constraint counts together, only some are nominated to a node at a
 // time, and the next when those are bound. See crowd.
 
-// MostPromises is how many pods are nominated to one node at a time: the kubelet's default of maxPods. For each pod
+// MostNominated is how many pods are nominated to one node at a time: the kubelet's default of maxPods. For each pod
 // that it schedules, kube-scheduler evaluates every other nominated pod, so its time grows with the square of their
 // number: 954 pods on one node took 20 s, and 4 s without nominations. Pods beyond this number are not nominated, and
 // kube-scheduler selects their node.
-const MostPromises = 110
+const MostNominated = 110
 
 // Targets maps the name of a claim or node to the pods that a plan places on it.
 type Targets map[string][]*model.Pod
@@ -37,24 +37,24 @@ func TargetsOf(p *plan.Provision) Targets {
 	return targets
 }
 
-// Promises returns the writes that nominate pods to a node that is about to become schedulable: the pods planned onto
+// Nominate returns the writes that nominate pods to a node that is about to become schedulable: the pods planned onto
 // the node, or onto its claim, that are still pending.
-func (t Targets) Promises(snap *model.Snapshot, claim, node string) []plan.Action {
+func (t Targets) Nominate(snap *model.Snapshot, claim, node string) []plan.Action {
 	pods := t[node]
 	if pods == nil {
 		pods = t[claim]
 	}
 	if !ranked(snap) {
-		return nominatorOf(snap, pods).promise(pods, node)
+		return nominatorOf(snap, pods).nominate(pods, node)
 	}
 	n := nominatorOf(snap, slices.Collect(maps.Values(t))...)
 	n.withhold(t)
-	return n.promise(pods, node)
+	return n.nominate(pods, node)
 }
 
 // Nominations returns the writes that make the pods' nominations agree with the plan: pods planned onto registered,
 // managed nodes are nominated to these, all others to none. Pods are not nominated to a node that is being registered,
-// but earlier nominations to it (see Targets.Promises) remain. The plan may be older than the snapshot. beyond is how
+// but earlier nominations to it (see Targets.Nominate) remain. The plan may be older than the snapshot. beyond is how
 // many pods have no nomination only because their node has the maximum, or because they or nominated pods would exclude
 // others. They are nominated when other pods are bound.
 func Nominations(snap *model.Snapshot, p *plan.Provision) (actions []plan.Action, beyond int) {
@@ -134,7 +134,7 @@ func (n *nominator) agree(pods []*model.Pod, name string) []plan.Action {
 	case node.Stage < model.Registered:
 		return n.clear(pods, node.Name)
 	}
-	return n.promise(pods, node.Name)
+	return n.nominate(pods, node.Name)
 }
 
 // clear returns the writes that remove the pods' nominations, except those to one node.
@@ -148,14 +148,14 @@ func (n *nominator) clear(pods []*model.Pod, except string) []plan.Action {
 	return actions
 }
 
-// promise returns the writes that nominate pods to the node. Some of the pods may be nominated already.
-func (n *nominator) promise(planned []*model.Pod, node string) []plan.Action {
+// nominate returns the writes that nominate pods to the node. Some of the pods may be nominated already.
+func (n *nominator) nominate(planned []*model.Pod, node string) []plan.Action {
 	pods := n.present(planned)
-	promised := promises{nominator: n}
+	with := nominatedPods{nominator: n}
 	keeps := make(map[*model.Pod]bool, len(pods))
 	for _, pod := range pods {
-		if pod.Nominated == node && !n.withheld[pod.Shape] && !promised.keepOut(pod) {
-			promised.add(pod)
+		if pod.Nominated == node && !n.withheld[pod.Shape] && !with.keepOut(pod) {
+			with.add(pod)
 			keeps[pod] = true
 		}
 	}
@@ -163,8 +163,8 @@ func (n *nominator) promise(planned []*model.Pod, node string) []plan.Action {
 	for _, pod := range pods {
 		switch {
 		case keeps[pod]:
-		case !n.withheld[pod.Shape] && len(promised.all) < MostPromises && !promised.keepOut(pod):
-			promised.add(pod)
+		case !n.withheld[pod.Shape] && len(with.all) < MostNominated && !with.keepOut(pod):
+			with.add(pod)
 			actions = append(actions, nomination(pod, node))
 		default:
 			n.beyond++
@@ -182,7 +182,7 @@ func (n *nominator) nominated(pods []*model.Pod, node string) map[string]bool {
 	for _, pod := range pods {
 		nominated[pod.UID] = pod.Nominated == node
 	}
-	for _, action := range n.promise(pods, node) {
+	for _, action := range n.nominate(pods, node) {
 		switch a := action.(type) {
 		case plan.NominatePod:
 			nominated[a.UID] = true

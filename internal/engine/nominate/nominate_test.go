@@ -14,22 +14,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/plantest"
 )
 
-// A node has at most MostPromises nominated pods. A pod beyond that has no nomination, and loses an existing one to
+// A node has at most MostNominated nominated pods. A pod beyond that has no nomination, and loses an existing one to
 // another node.
 func TestPromisesAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		here, elsewhere, nowhere int // pods in this order, by where they are nominated
 		nominated, cleared       int
 	}{
-		"few":                          {0, 0, 3, 3, 0},
-		"as many as there may be":      {0, 0, nominate.MostPromises, nominate.MostPromises, 0},
-		"more":                         {0, 0, nominate.MostPromises + 5, nominate.MostPromises, 0},
-		"some are promised already":    {100, 0, 20, nominate.MostPromises - 100, 0},
-		"all are promised already":     {nominate.MostPromises, 0, 20, 0, 0},
-		"more than there may be":       {nominate.MostPromises + 3, 0, 1, 0, 0},
-		"promised elsewhere, room":     {0, 2, 1, 3, 0},
-		"promised elsewhere, no room":  {nominate.MostPromises, 2, 1, 0, 2},
-		"promised elsewhere, one goes": {nominate.MostPromises - 1, 2, 1, 1, 1},
+		"few":                           {0, 0, 3, 3, 0},
+		"as many as there may be":       {0, 0, nominate.MostNominated, nominate.MostNominated, 0},
+		"more":                          {0, 0, nominate.MostNominated + 5, nominate.MostNominated, 0},
+		"some are nominated already":    {100, 0, 20, nominate.MostNominated - 100, 0},
+		"all are nominated already":     {nominate.MostNominated, 0, 20, 0, 0},
+		"more than there may be":        {nominate.MostNominated + 3, 0, 1, 0, 0},
+		"nominated elsewhere, room":     {0, 2, 1, 3, 0},
+		"nominated elsewhere, no room":  {nominate.MostNominated, 2, 1, 0, 2},
+		"nominated elsewhere, one goes": {nominate.MostNominated - 1, 2, 1, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var pods []*model.Pod
@@ -40,7 +40,7 @@ func TestPromisesAreLimited(t *testing.T) {
 			}
 			nominated, cleared := 0, 0
 			snap := &model.Snapshot{Groups: []*model.Group{{Pods: pods}}}
-			for _, action := range (nominate.Targets{"here": pods}).Promises(snap, "claim", "here") {
+			for _, action := range (nominate.Targets{"here": pods}).Nominate(snap, "claim", "here") {
 				switch action := action.(type) {
 				case plan.NominatePod:
 					nominated++
@@ -64,7 +64,7 @@ func TestPromisesAreLimited(t *testing.T) {
 func TestNominations(t *testing.T) {
 	w := plantest.New(t, 1)
 	for pod, nominated := range map[string]string{
-		"stays": "n0", "comes": "", "moves": "elsewhere", "bought": "elsewhere", "registered-since": "", "promised-since": "coming",
+		"stays": "n0", "comes": "", "moves": "elsewhere", "bought": "elsewhere", "registered-since": "", "nominated-since": "coming",
 		"stray": "elsewhere", "refused": "n0", "invalid": "n0", "ignored": "n0",
 	} {
 		w.Pend(pod, nominated)
@@ -88,7 +88,7 @@ func TestNominations(t *testing.T) {
 	decided := &plan.Provision{
 		Placed: []plan.Placement{
 			{Node: "n0", Pods: pods("stays", "comes", "moves", "bound-since")},
-			{Node: "c-coming", Pods: pods("promised-since", "stray")},
+			{Node: "c-coming", Pods: pods("nominated-since", "stray")},
 			{Node: "gone", Pods: pods("absent")},
 		},
 		Claims:  []plan.NewClaim{{Name: "c-new", Pods: pods("bought")}, {Name: "c-late", Pods: pods("registered-since")}},
@@ -116,13 +116,13 @@ nominate pod default/registered-since to node late`
 // Pods without a nomination only because their node has the maximum are counted, so that the loop runs again.
 func TestNominationsCountWhatIsBeyond(t *testing.T) {
 	w := plantest.New(t, 1)
-	for i := range nominate.MostPromises + 7 {
+	for i := range nominate.MostNominated + 7 {
 		w.Pend(fmt.Sprint("p", i), "")
 	}
 	snap := w.Snapshot()
 	actions, beyond := nominate.Nominations(snap, &plan.Provision{Placed: []plan.Placement{{Node: "n0", Pods: snap.Groups[0].Pods}}})
-	if len(actions) != nominate.MostPromises || beyond != 7 {
-		t.Errorf("%d nominations and %d beyond, want %d and 7", len(actions), beyond, nominate.MostPromises)
+	if len(actions) != nominate.MostNominated || beyond != 7 {
+		t.Errorf("%d nominations and %d beyond, want %d and 7", len(actions), beyond, nominate.MostNominated)
 	}
 }
 

@@ -270,32 +270,32 @@ func (o *Order) IsOpen(claim string) bool {
 	return node == nil || node.Stage >= model.Registered
 }
 
-// Promises returns the missing nominations to the claim's node.
-func (o *Order) Promises(claim, node string) []plan.Action {
-	return o.missing(func(n orderedNode) bool { return n.is(claim, node) })
+// Missing returns the missing nominations to the claim's node.
+func (o *Order) Missing(claim, node string) []plan.Action {
+	return o.missingOn(func(n orderedNode) bool { return n.is(claim, node) })
 }
 
-// OpenPromises returns the missing nominations to the open nodes of the plan.
-func (o *Order) OpenPromises() []plan.Action {
-	return o.missing(orderedNode.open)
+// MissingOnOpen returns the missing nominations to the open nodes of the plan.
+func (o *Order) MissingOnOpen() []plan.Action {
+	return o.missingOn(orderedNode.open)
 }
 
-// PromisesBefore returns the writes that must precede the opening of the claim's node: the missing nominations to the
+// MissingBefore returns the writes that must precede the opening of the claim's node: the missing nominations to the
 // open nodes of the plan and to those with unlimited pods that have joined. Nominations to the node itself come last.
-func (o *Order) PromisesBefore(claim, node string) []plan.Action {
-	others := o.missing(func(n orderedNode) bool {
+func (o *Order) MissingBefore(claim, node string) []plan.Action {
+	others := o.missingOn(func(n orderedNode) bool {
 		joined := n.node.Name != n.node.Claim
 		return !n.is(claim, node) && (n.open() || joined && n.hasUnlimited())
 	})
-	return append(others, o.Promises(claim, node)...)
+	return append(others, o.Missing(claim, node)...)
 }
 
-// missing returns the missing nominations to the nodes that some selects.
-func (o *Order) missing(some func(orderedNode) bool) []plan.Action {
+// missingOn returns the missing nominations to the nodes that some selects.
+func (o *Order) missingOn(some func(orderedNode) bool) []plan.Action {
 	var actions []plan.Action
 	for _, n := range o.nodes {
 		if some(n) {
-			actions = append(actions, o.nominator.promise(n.pods, n.node.Name)...)
+			actions = append(actions, o.nominator.nominate(n.pods, n.node.Name)...)
 		}
 	}
 	return actions

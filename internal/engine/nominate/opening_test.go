@@ -153,7 +153,7 @@ func TestPromisesBefore(t *testing.T) {
 	w.Nodes["c-d"].Name = "c-d" // a claim without a node
 	w.Pods[slices.IndexFunc(w.Pods, func(p model.PodSpec) bool { return p.Name == "d-0" })].Nominated = ""
 	var got []string
-	for _, action := range targets.Order(w.Snapshot()).PromisesBefore("c-b", "b") {
+	for _, action := range targets.Order(w.Snapshot()).MissingBefore("c-b", "b") {
 		got = append(got, action.String())
 	}
 	want := []string{"nominate pod default/a-0 to node a",
@@ -175,7 +175,7 @@ func TestOrderAfterPodsChangePlaces(t *testing.T) {
 	}
 	nominations := func() []string {
 		var got []string
-		for _, action := range targets.Order(w.Snapshot()).PromisesBefore("c-c", "c") {
+		for _, action := range targets.Order(w.Snapshot()).MissingBefore("c-c", "c") {
 			got = append(got, action.String())
 		}
 		return got

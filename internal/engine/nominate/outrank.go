@@ -60,13 +60,13 @@ func (n *nominator) withhold(targets Targets) {
 // exclude adds the shapes of which some pods cannot be nominated to a node beside the others, each with one of them. It
 // ignores existing nominations, so that the result does not change when they are written.
 func (n *nominator) exclude(pods []*model.Pod, excluded map[*model.Shape]*model.Pod) {
-	promised := promises{nominator: n}
+	with := nominatedPods{nominator: n}
 	for _, pod := range pods {
 		switch {
-		case promised.keepOut(pod):
+		case with.keepOut(pod):
 			excluded[pod.Shape] = pod
-		case len(promised.all) < MostPromises:
-			promised.add(pod)
+		case len(with.all) < MostNominated:
+			with.add(pod)
 		}
 	}
 }

@@ -106,14 +106,13 @@ func TestNominationsOfPodsThatOutrankOthers(t *testing.T) {
 			// The same pods are nominated when a node opens, and the others are reserved.
 			var opening []plan.Action
 			reserved := map[string]bool{}
-			for _, action := range reserve.Reservations(snap, decided) {
+			for _, action := range reserve.Records(snap, decided) {
 				for _, pod := range action.(plan.ReservePods).Pods {
-					uid, _, _ := strings.Cut(pod, "/")
-					reserved[uid] = true
+					reserved[pod.UID] = true
 				}
 			}
 			for _, placed := range decided.Placed {
-				opening = append(opening, nominate.TargetsOf(decided).Promises(snap, "", placed.Node)...)
+				opening = append(opening, nominate.TargetsOf(decided).Nominate(snap, "", placed.Node)...)
 				for _, pod := range placed.Pods {
 					told := slices.Contains(c.want, pod.Name+" to "+placed.Node)
 					if reserved[pod.UID] == told {

@@ -14,7 +14,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
 )
 
@@ -36,10 +35,10 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 	for _, c := range first.Claims {
 		w.nodes = append(w.nodes, w.running(c))
 	}
-	seats := map[string]string{}
+	assignments := map[string]string{}
 	for name, pods := range nominate.TargetsOf(first) {
 		for _, p := range pods {
-			seats[p.UID] = name
+			assignments[p.UID] = name
 		}
 	}
 	if !carriedOut(w.snapshot(nil), first) {
@@ -47,12 +46,12 @@ func bindStepByStep(t *testing.T, seed uint64, kind uint8) {
 	}
 	last := first
 	for i, p := range first.Order {
-		w = w.bound(p.UID, seats[p.UID])
+		w = w.bound(p.UID, assignments[p.UID])
 		if chance.IntN(max(1, len(first.Order)/3)) > 0 {
 			continue
 		}
 		w = w.nominated(w.snapshot(nil), last)
-		snap := reserve.Reseated(w.snapshot(nil), last)
+		snap := keeping(w.snapshot(nil), last)
 		next := placement.Schedule(snap, placement.Options{})
 		check(t, snap, next)
 		if boughtAgain(first, next) > 0 {
@@ -130,6 +129,6 @@ func (w world) running(c plan.NewClaim) model.NodeSpec {
 	}
 	n.Labels[model.LabelZone], n.Labels[model.LabelCapacityType], n.Labels[model.LabelHostname] = option.Zone, option.CapacityType, n.Name
 	n.Capacity, n.Allocatable = kind.Capacity, kind.Allocatable
-	n.Stage, n.Ready, n.Promised, n.Requirements, n.Requests = model.Initialized, true, nil, nil, nil
+	n.Stage, n.Ready, n.LaunchedFor, n.Requirements, n.Requests = model.Initialized, true, nil, nil, nil
 	return n
 }

@@ -51,7 +51,7 @@ func (w *claimWriter) name(c *plan.NewClaim) string {
 	taken := func(name string) bool { return w.names[name] || w.snap.Claim(name) != nil }
 	first := plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(string) bool { return false })
 	name := first
-	switch earlier, had := w.snap.Renamed[first]; {
+	switch earlier, had := w.snap.ClaimNames[first]; {
 	case had && !taken(earlier):
 		name = earlier
 	case taken(first):

@@ -9,7 +9,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // TestNameIsKept: a claim keeps the name of the previous plan, also when a name that precedes it becomes free. A
@@ -30,7 +29,7 @@ func TestNameIsKept(t *testing.T) {
 		for _, name := range deleting {
 			b.UpsertNode(model.NodeSpec{Name: name, Claim: name, ClaimUID: "uid-" + name, Pool: "pool", Stage: model.Launching, Deleting: true})
 		}
-		p := placement.Schedule(reserve.Reseated(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
+		p := placement.Schedule(keeping(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
 		if len(p.Claims) != 1 {
 			t.Fatalf("%d claims, want 1: %+v", len(p.Claims), p)
 		}

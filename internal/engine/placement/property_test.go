@@ -14,7 +14,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
 )
 
@@ -102,7 +101,7 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 
 	next := w.launching(p.Claims)
 	next = next.nominated(next.snapshot(nil), p)
-	after := reserve.Reseated(next.snapshot(nil), p)
+	after := keeping(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
 	if n := boughtAgain(p, q); n > 0 {

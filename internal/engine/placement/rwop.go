@@ -54,22 +54,22 @@ func (w *rwopPods) hold(groups []*pendingGroup) {
 	if w.waiters == nil {
 		return
 	}
-	promised := map[string]bool{}
+	reserved := map[string]bool{}
 	for _, n := range w.nodes.list {
-		for _, uid := range n.node.Promised {
-			promised[uid] = true
+		for _, r := range n.node.Reservations {
+			reserved[r.Pod.UID] = true
 		}
 	}
-	unpromised := func(v *rwopWaiter) int {
+	rank := func(v *rwopWaiter) int {
 		if w.snap.EvictionBlocked[v.pod.UID] { // the pod uses the claim
 			return -1
 		}
-		if v.pod.Nominated != "" || promised[v.pod.UID] {
+		if v.pod.Nominated != "" || reserved[v.pod.UID] {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(w.waiters, func(a, b *rwopWaiter) int { return cmp.Compare(unpromised(a), unpromised(b)) })
+	slices.SortStableFunc(w.waiters, func(a, b *rwopWaiter) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, v := range w.waiters {
 		if v.held = w.holder(v) != ""; v.held {
 			v.pending.left = slices.DeleteFunc(slices.Clone(v.pending.left), func(p *model.Pod) bool { return p == v.pod })

@@ -62,7 +62,7 @@ func (s *scheduler) place(m mode) {
 		return
 	}
 	s.open()
-	s.reserved.keepPromises(s.queue.groups)
+	s.reserved.place(s.queue.groups)
 	s.holdDeferred()
 	s.solve()
 	s.solver.rwopWaiters()

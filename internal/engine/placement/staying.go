@@ -86,17 +86,17 @@ func podsLeft(groups []*pendingGroup) []*model.Pod {
 }
 
 // byNode groups the pods by the nodes that they run on.
-func byNode(pods []*model.Pod) []model.Seating {
-	var seats []model.Seating
+func byNode(pods []*model.Pod) []model.Assignment {
+	var assignments []model.Assignment
 	at := map[string]int{}
 	for _, p := range pods {
 		i, known := at[p.Node]
 		if !known {
-			i = len(seats)
+			i = len(assignments)
 			at[p.Node] = i
-			seats = append(seats, model.Seating{Node: p.Node})
+			assignments = append(assignments, model.Assignment{Node: p.Node})
 		}
-		seats[i].Pods = append(seats[i].Pods, p)
+		assignments[i].Pods = append(assignments[i].Pods, p)
 	}
-	return seats
+	return assignments
 }

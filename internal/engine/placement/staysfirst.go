@@ -135,7 +135,7 @@ func (s *scheduler) placeDeferred() {
 		}
 	}
 	s.solver.refused = nil
-	s.reserved.keepPromises(groups)
+	s.reserved.place(groups)
 	s.solver.byDepth(groups)
 	s.verifyBindOrder()
 }

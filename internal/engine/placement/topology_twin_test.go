@@ -331,7 +331,7 @@ func (w world) registered(claims []plan.NewClaim, settled map[string]map[string]
 	for i := range w.nodes {
 		n := &w.nodes[i]
 		if labels, new := settled[n.Name]; new {
-			n.Stage, n.Labels, n.Promised, n.Ready = model.Initialized, labels, nil, true
+			n.Stage, n.Labels, n.LaunchedFor, n.Ready = model.Initialized, labels, nil, true
 			n.Capacity, n.Allocatable = n.Requests, n.Requests
 		}
 	}

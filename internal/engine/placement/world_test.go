@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
 // world is the input of a builder, in lists that can be shuffled and extended.
@@ -88,16 +89,13 @@ func inFlight(c plan.NewClaim, pool model.PoolSpec) model.NodeSpec {
 	}
 	return model.NodeSpec{
 		Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Stage: model.Launching, Created: epoch,
-		Labels: labels, Taints: pool.Taints, Requirements: reqs, Requests: c.Requests, Promised: uids(c.Pods),
+		Labels: labels, Taints: pool.Taints, Requirements: reqs, Requests: c.Requests, LaunchedFor: c.PodRefs(),
 	}
 }
 
-func uids(pods []*model.Pod) []string {
-	list := make([]string, len(pods))
-	for i, p := range pods {
-		list[i] = p.UID
-	}
-	return list
+// keeping returns the snapshot with the reservations of the last plan.
+func keeping(snap *model.Snapshot, last *plan.Provision) *model.Snapshot {
+	return snap.WithReservations(reserve.Derive(snap, reserve.Sources{Last: last}))
 }
 
 // The labels of random worlds: the provider's own, and the users' own.
@@ -439,7 +437,7 @@ func (w world) later(d dice) world {
 	w.nodes = slices.Clone(w.nodes)
 	for i := range w.nodes {
 		if d.chance(50) {
-			w.nodes[i].Promised = nil
+			w.nodes[i].LaunchedFor = nil
 		}
 	}
 	c := *w.pools[0].Catalogue

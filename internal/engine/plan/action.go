@@ -58,17 +58,17 @@ type MarkConsolidated struct {
 	At         time.Time
 }
 
-// MarkExpecting records on a claim that its node has reservations for pods that are not bound to it yet.
-type MarkExpecting struct {
+// MarkPodsSent records on a claim that its node has reservations for pods that are not bound to it yet.
+type MarkPodsSent struct {
 	Claim, UID string
 	At         time.Time
 }
 
 // ReservePods records the pods that a plan placed on a claim's node in addition to those the claim was created for.
-// Each pod is in the format of model.Pod.Promise. Without pods, the record is removed.
+// Without pods, the record is removed.
 type ReservePods struct {
 	Claim, UID string
-	Pods       []string
+	Pods       []model.PodRef
 }
 
 // NominatePod sets status.nominatedNodeName of a pod.
@@ -87,7 +87,7 @@ func (ClearDisruptionReason) action() {}
 func (CreateClaim) action()           {}
 func (DeleteClaim) action()           {}
 func (MarkConsolidated) action()      {}
-func (MarkExpecting) action()         {}
+func (MarkPodsSent) action()          {}
 func (ReservePods) action()           {}
 func (NominatePod) action()           {}
 func (ClearNomination) action()       {}
@@ -109,7 +109,7 @@ func (a DeleteClaim) String() string { return "delete claim " + a.Claim }
 func (a MarkConsolidated) String() string {
 	return "note a consolidation on claim " + a.Claim
 }
-func (a MarkExpecting) String() string {
+func (a MarkPodsSent) String() string {
 	return "note on claim " + a.Claim + " that pods are sent to it"
 }
 func (a ReservePods) String() string {

@@ -97,16 +97,16 @@ type Command struct {
 	Method     string
 	Candidates []Candidate
 	// Replacements are created before the candidates are removed. Their Options are not stored with the command. Of
-	// their Pods, only the Promises are stored.
+	// their Pods, only the PodRefs are stored.
 	Replacements []NewClaim
-	// Landing lists the existing nodes that receive pods of the candidates.
-	Landing []Landing
-	// Seats are the target nodes of the pods that need no replacement. They are not stored.
-	Seats      []model.Seating
-	Worth      Worth
-	Phase      Phase
-	Created    time.Time
-	PhaseSince time.Time
+	// Destinations are the existing nodes that receive pods of the candidates.
+	Destinations []Destination
+	// Assignments are the target nodes of the pods that need no replacement. They are not stored.
+	Assignments []model.Assignment
+	Worth       Worth
+	Phase       Phase
+	Created     time.Time
+	PhaseSince  time.Time
 	// Deadline is when a command that has not reached draining is abandoned.
 	Deadline time.Time
 	// Vacated is when all candidates were first observed to be gone, zero before. It is not stored, because no object
@@ -116,36 +116,36 @@ type Command struct {
 	Why Verdict
 }
 
-// Landing is an existing node that receives pods of a command's candidates, identified by its claim.
-type Landing struct {
+// Destination is an existing node that receives pods of a command's candidates, identified by its claim.
+type Destination struct {
 	Claim    string `json:"claim"`
 	ClaimUID string `json:"claimUID"`
 	// Node and NodeUID identify a node that has no claim because Karpenter does not manage it.
 	Node    string `json:"node,omitempty"`
 	NodeUID string `json:"nodeUID,omitempty"`
-	// Pods identifies the pods in the format of model.Pod.Promise.
-	Pods []string `json:"pods,omitempty"`
+	// Pods are the pods that move to the node.
+	Pods []model.PodRef `json:"pods,omitempty"`
 }
 
-// LandingOn returns the Landing of a node of the snapshot that receives the pods.
-func LandingOn(n *model.Node, pods []*model.Pod) Landing {
-	l := Landing{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]string, len(pods))}
+// DestinationOf returns the Destination for a node of the snapshot that receives the pods.
+func DestinationOf(n *model.Node, pods []*model.Pod) Destination {
+	d := Destination{Claim: n.Claim, ClaimUID: n.ClaimUID, Pods: make([]model.PodRef, len(pods))}
 	if n.Claim == "" {
-		l.Node, l.NodeUID = n.Name, n.UID
+		d.Node, d.NodeUID = n.Name, n.UID
 	}
 	for i, p := range pods {
-		l.Pods[i] = p.Promise()
+		d.Pods[i] = p.Ref()
 	}
-	return l
+	return d
 }
 
-// On returns the node of the snapshot that the Landing identifies, or nil when it is gone.
-func (l *Landing) On(snap *model.Snapshot) *model.Node {
-	n := snap.Claim(l.Claim)
-	if l.Claim == "" {
-		n = snap.Node(l.Node)
+// On returns the node of the snapshot that the Destination identifies, or nil when it is gone.
+func (d *Destination) On(snap *model.Snapshot) *model.Node {
+	n := snap.Claim(d.Claim)
+	if d.Claim == "" {
+		n = snap.Node(d.Node)
 	}
-	if n == nil || n.ClaimUID != l.ClaimUID || l.Claim == "" && n.UID != l.NodeUID {
+	if n == nil || n.ClaimUID != d.ClaimUID || d.Claim == "" && n.UID != d.NodeUID {
 		return nil
 	}
 	return n
@@ -209,7 +209,7 @@ type wireCommand struct {
 	Deadline     time.Time         `json:"deadline"`
 	Candidates   []Candidate       `json:"candidates"`
 	Replacements []wireReplacement `json:"replacements,omitempty"`
-	Landing      []Landing         `json:"landing,omitempty"`
+	Destinations []Destination     `json:"landing,omitempty"`
 	Worth        Worth             `json:"worth,omitzero"`
 }
 
@@ -221,7 +221,7 @@ type wireReplacement struct {
 	Requirements   []wireRequirement `json:"requirements"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	Requests       map[string]int64  `json:"requests,omitempty"`
-	Pods           []string          `json:"pods,omitempty"`
+	Pods           []model.PodRef    `json:"pods,omitempty"`
 }
 
 type wireRequirement struct {
@@ -234,7 +234,7 @@ type wireRequirement struct {
 // Encode returns the text of the annotation. Equal commands have equal texts.
 func (c *Command) Encode() string {
 	wire := wireCommand{ID: c.ID, Reason: c.Reason, Method: c.Method, Phase: c.Phase, Created: c.Created.UTC(),
-		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Landing: c.Landing, Worth: c.Worth}
+		PhaseSince: c.PhaseSince.UTC(), Deadline: c.Deadline.UTC(), Candidates: c.Candidates, Destinations: c.Destinations, Worth: c.Worth}
 	for i := range c.Replacements {
 		wire.Replacements = append(wire.Replacements, wireFrom(&c.Replacements[i]))
 	}
@@ -247,7 +247,7 @@ func (c *Command) Encode() string {
 
 func wireFrom(n *NewClaim) wireReplacement {
 	w := wireReplacement{Name: n.Name, Pool: n.Pool, PoolUID: n.PoolUID, PoolGeneration: n.PoolGeneration, Labels: n.Labels,
-		Pods: n.Promises()}
+		Pods: n.PodRefs()}
 	for _, r := range n.Requirements {
 		w.Requirements = append(w.Requirements, wireRequirement{r.Key, r.Operator.String(), r.Values, r.MinValues})
 	}
@@ -276,7 +276,7 @@ func DecodeCommand(text string) (Command, error) {
 			wire.Phase)
 	}
 	c := Command{ID: wire.ID, Reason: wire.Reason, Method: wire.Method, Phase: wire.Phase, Created: wire.Created,
-		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Landing: wire.Landing, Worth: wire.Worth}
+		PhaseSince: wire.PhaseSince, Deadline: wire.Deadline, Candidates: wire.Candidates, Destinations: wire.Destinations, Worth: wire.Worth}
 	for _, w := range wire.Replacements {
 		n, err := w.claim()
 		if err != nil {
@@ -288,7 +288,7 @@ func DecodeCommand(text string) (Command, error) {
 }
 
 func (w wireReplacement) claim() (NewClaim, error) {
-	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, PoolGeneration: w.PoolGeneration, Labels: w.Labels, Promised: w.Pods}
+	n := NewClaim{Name: w.Name, Pool: w.Pool, PoolUID: w.PoolUID, PoolGeneration: w.PoolGeneration, Labels: w.Labels, Refs: w.Pods}
 	for _, r := range w.Requirements {
 		operator, ok := label.ParseOperator(r.Operator)
 		if !ok {

@@ -72,8 +72,8 @@ type NewClaim struct {
 	// Options are the types that can hold the pods, cheapest first; at most MaxTypes.
 	Options []Option
 	Pods    []*model.Pod
-	// Promised identifies the pods of a claim that was stored with a command, see model.Pod.Promise. Pods is nil then.
-	Promised []string
+	// Refs are the pods of a claim that was stored with a command. Pods is nil then.
+	Refs []model.PodRef
 	// MinValuesRelaxed reports that the types have fewer values of some label than the pool's minValues requires, and
 	// that the policy allows it.
 	MinValuesRelaxed bool
@@ -127,16 +127,16 @@ func (c *NewClaim) Types() []string {
 	return types
 }
 
-// Promises identifies the pods that the claim is launched for, see model.Pod.Promise.
-func (c *NewClaim) Promises() []string {
+// PodRefs returns references to the pods that the claim is launched for.
+func (c *NewClaim) PodRefs() []model.PodRef {
 	if c.Pods == nil {
-		return c.Promised
+		return c.Refs
 	}
-	words := make([]string, len(c.Pods))
+	refs := make([]model.PodRef, len(c.Pods))
 	for i, p := range c.Pods {
-		words[i] = p.Promise()
+		refs[i] = p.Ref()
 	}
-	return words
+	return refs
 }
 
 // Price returns the price of the cheapest option, in nano-USD per hour.

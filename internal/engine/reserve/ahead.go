@@ -6,7 +6,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Ahead returns the snapshot that provisioning plans on. Pods on nodes that are being removed are pending in it, so
+// Ahead returns the snapshot that provisioning plans on, with its reservations. last is the last plan, nil if there is
+// none. Pods on nodes that are being removed are pending in it, so
 // that capacity is launched before it is needed, and those nodes accept no pods.
 //
 // A pod appears in three forms, and has the same reservation in each, so that no node is launched twice:
@@ -23,9 +24,21 @@ import (
 // EvictionBlocked: a plan with no other node for it counts it where it runs. The PodDisruptionBudget may open only when
 // pending pods of the same app are healthy, and placing those requires a plan that agrees with kube-scheduler about
 // where the pods are.
-func Ahead(snap *model.Snapshot) *model.Snapshot {
-	pdbs := len(snap.PDBs) > 0
-	read, blocked := plan.CommandReader{}, map[string]bool{}
+func Ahead(snap *model.Snapshot, last *plan.Provision) *model.Snapshot {
+	read := plan.CommandReader{}
+	ahead := vacated(snap, read)
+	return ahead.WithReservations(Derive(ahead, Sources{Commands: snap, Leaving: read.Leaving, Last: last}))
+}
+
+// Pending returns the pods that a plan places, by UID: those that are pending, and those of nodes being removed (see
+// Ahead).
+func Pending(snap *model.Snapshot) map[string]*model.Pod {
+	return vacated(snap, plan.CommandReader{}).PendingPods()
+}
+
+// vacated returns the snapshot in which the pods of nodes being removed are pending, and these nodes are closed.
+func vacated(snap *model.Snapshot, read plan.CommandReader) *model.Snapshot {
+	pdbs, blocked := len(snap.PDBs) > 0, map[string]bool{}
 	ahead := snap.Vacated(read.Leaving, func(n *model.Node, p *model.Pod) bool {
 		switch {
 		case eviction.DrainEndsSoon(snap, n):
@@ -40,5 +53,5 @@ func Ahead(snap *model.Snapshot) *model.Snapshot {
 		blocked[p.UID] = true
 		return true
 	})
-	return Seated(ahead.BlockingEviction(blocked), snap, read.Leaving)
+	return ahead.BlockingEviction(blocked)
 }

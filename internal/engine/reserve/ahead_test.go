@@ -58,13 +58,7 @@ func buy(w *plantest.World, p *plan.Provision) {
 	for _, c := range p.Claims {
 		n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Stage: model.Launching,
 			Requirements: c.Requirements, Requests: c.Requests, Labels: map[string]string{model.LabelPool: c.Pool}}
-		for _, pod := range c.Pods {
-			owner := ""
-			if pod.Node != "" {
-				owner = pod.Controller.UID
-			}
-			n.Promised, n.Owners = append(n.Promised, pod.UID), append(n.Owners, owner)
-		}
+		n.LaunchedFor = c.PodRefs()
 		w.Nodes[c.Name] = n
 	}
 }
@@ -74,7 +68,7 @@ func buy(w *plantest.World, p *plan.Provision) {
 func planned(w *plantest.World) (*plan.Provision, string) {
 	w.T.Helper()
 	snap := w.Snapshot()
-	p := placement.Schedule(reserve.Ahead(snap), placement.Options{})
+	p := placement.Schedule(reserve.Ahead(snap, nil), placement.Options{})
 	kept, dropped := guard.CheckProvision(snap, p)
 	if len(dropped) > 0 || len(kept.Claims) != len(p.Claims) || len(kept.Placed) != len(p.Placed) {
 		w.T.Errorf("a fresh plan loses %+v", dropped)
@@ -119,7 +113,7 @@ func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
 	}
 	bought := len(p.Claims)
 	buy(w, p)
-	seats := func(what string) map[string]string {
+	places := func(what string) map[string]string {
 		t.Helper()
 		p, where := planned(w)
 		if len(p.Claims) > 0 || len(p.Refused) > 0 {
@@ -133,32 +127,32 @@ func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
 		}
 		return by
 	}
-	first := seats("while all still run")
+	first := places("while all still run")
 	for _, step := range []struct{ old, new string }{{"db-1", "db-2"}, {"web-1", "web-3"}, {"web-2", "web-4"}} {
 		replace(w, step.old, step.new)
-		if diff := cmp.Diff(first, seats(step.new+" came for "+step.old)); diff != "" {
+		if diff := cmp.Diff(first, places(step.new+" came for "+step.old)); diff != "" {
 			t.Errorf("%s replaced %s and the reservations changed (-before +after):\n%s", step.new, step.old, diff)
 		}
 	}
 	delete(w.Nodes, "c0")
-	if diff := cmp.Diff(first, seats("when the node is gone")); diff != "" {
+	if diff := cmp.Diff(first, places("when the node is gone")); diff != "" {
 		t.Errorf("the node is gone and the reservations changed (-before +after):\n%s", diff)
 	}
 }
 
-// TestSuccessorsTakeSeats: first fit would place the successors so that one is unschedulable; the reservations of their
+// TestSuccessorsInherit: first fit would place the successors so that one is unschedulable; the reservations of their
 // predecessors hold them all. A pod of the same owner with its own reservation takes no other.
-func TestSuccessorsTakeSeats(t *testing.T) {
+func TestSuccessorsInherit(t *testing.T) {
 	w := plantest.New(t, 0)
 	shop(w)
-	claim := func(name string, promised, owners []string) {
+	claim := func(name, launchedFor string) {
 		w.Nodes[name] = &model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "p", Stage: model.Launched,
-			Labels: map[string]string{model.LabelPool: "p"}, Promised: promised, Owners: owners,
+			Labels: map[string]string{model.LabelPool: "p"}, LaunchedFor: model.ParsePodRefs(launchedFor),
 			Capacity:    []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}},
 			Allocatable: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}}}
 	}
-	claim("a", []string{"gone-1", "gone-2"}, []string{"half", "half"})
-	claim("b", []string{"gone-3", "uid-own", "gone-4"}, []string{"most", "", "less"})
+	claim("a", "gone-1/half gone-2/half")
+	claim("b", "gone-3/most uid-own gone-4/less")
 	for _, p := range []struct {
 		name, owner string
 		cpu         int64
@@ -172,59 +166,66 @@ func TestSuccessorsTakeSeats(t *testing.T) {
 	}
 }
 
-// TestSuccessorsTakeTheNewestPlace: two claims were created for a pod that is replaced. Its capacity on the older node
+// TestSuccessorsInheritTheNewest: two claims were created for a pod that is replaced. Its capacity on the older node
 // may be in use by another pod, so the successor takes the reservation on the newer node, and no other pod takes the
 // old one. A reservation (ReservedFor) is newer than both claims. A claim that was created for the pod and is reserved
 // for it too has one place for it.
-func TestSuccessorsTakeTheNewestPlace(t *testing.T) {
+func TestSuccessorsInheritTheNewest(t *testing.T) {
 	for name, test := range map[string]struct {
-		reserved []string
+		reserved string
 		want     map[string][]string
 	}{
-		"created later":         {nil, map[string][]string{"n0": {"gone"}, "n1": {"gone", "uid-next"}}},
-		"reserved on the older": {[]string{"gone/web"}, map[string][]string{"n0": {"gone", "uid-next"}, "n1": {"gone"}}},
+		"created later":         {"", map[string][]string{"n0": {"gone"}, "n1": {"gone", "uid-next"}}},
+		"reserved on the older": {"gone/web", map[string][]string{"n0": {"gone", "uid-next"}, "n1": {"gone"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := plantest.New(t, 2)
 			for i, claim := range []string{"c0", "c1"} {
 				n := w.Nodes[claim]
 				n.Stage, n.Created = model.Launched, plantest.Noon.Add(time.Duration(i)*time.Second)
-				n.BoughtFor, n.Promised, n.Owners = []string{"gone"}, []string{"gone"}, []string{"web"}
+				n.LaunchedFor = model.ParsePodRefs("gone/web")
 			}
-			if n := w.Nodes["c0"]; test.reserved != nil {
-				n.ReservedFor, n.Promised, n.Owners = test.reserved, append(n.Promised, "gone"), append(n.Owners, "web")
-			}
+			w.Nodes["c0"].ReservedFor = model.ParsePodRefs(test.reserved)
 			for _, pod := range []string{"next", "other"} {
 				bindOwned(w, pod, "web", "nowhere", 100)
 				replace(w, pod, pod)
 			}
-			snap := reserve.Ahead(w.Snapshot())
-			got := map[string][]string{"n0": snap.Node("n0").Promised, "n1": snap.Node("n1").Promised}
+			snap := reserve.Ahead(w.Snapshot(), nil)
+			got := map[string][]string{"n0": podsOf(snap.Node("n0")), "n1": podsOf(snap.Node("n1"))}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("promised (-want +got):\n%s", diff)
+				t.Errorf("reserved (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestSeatsThatAreTaken: a bound successor has used its reservation; a predecessor that is still planned keeps its own.
-func TestSeatsThatAreTaken(t *testing.T) {
+// TestUsedReservations: a bound successor has used its reservation; a predecessor that is still planned keeps its own.
+func TestUsedReservations(t *testing.T) {
 	w := plantest.New(t, 2)
-	w.Nodes["c0"].Stage, w.Nodes["c0"].Promised, w.Nodes["c0"].Owners = model.Registered, []string{"gone", "uid-old", "bare"}, []string{"web", "web", ""}
+	w.Nodes["c0"].Stage, w.Nodes["c0"].LaunchedFor = model.Registered, model.ParsePodRefs("gone/web uid-old/web bare")
 	w.Nodes["c1"].Deleting = true
 	bindOwned(w, "old", "web", "n1", 100)
 	arrived := bindOwned(w, "arrived", "web", "n0", 100)
 	bindOwned(w, "next", "web", "n1", 100)
 	replace(w, "next", "next")
-	promised := func() []string { return reserve.Ahead(w.Snapshot()).Node("n0").Promised }
-	if diff := cmp.Diff([]string{"gone", "uid-old", "bare"}, promised()); diff != "" {
-		t.Errorf("both reservations are taken, promised (-want +got):\n%s", diff)
+	reserved := func() []string { return podsOf(reserve.Ahead(w.Snapshot(), nil).Node("n0")) }
+	if diff := cmp.Diff([]string{"gone", "uid-old", "bare"}, reserved()); diff != "" {
+		t.Errorf("both reservations are taken, reserved (-want +got):\n%s", diff)
 	}
 	arrived.Controller.UID = "another"
 	w.Pods[1] = *arrived
-	if diff := cmp.Diff([]string{"gone", "uid-old", "bare", "uid-next"}, promised()); diff != "" {
-		t.Errorf("one reservation is free, promised (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"gone", "uid-old", "bare", "uid-next"}, reserved()); diff != "" {
+		t.Errorf("one reservation is free, reserved (-want +got):\n%s", diff)
 	}
+}
+
+// podsOf returns the UIDs of the pods with a reservation on the node.
+func podsOf(n *model.Node) []string {
+	var uids []string
+	for _, r := range n.Reservations {
+		uids = append(uids, r.Pod.UID)
+	}
+	return uids
 }
 
 // TestWhoIsPlannedAhead: which nodes are being removed, and which of their pods are planned for.
@@ -299,7 +300,7 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 			bindOwned(w, "pod", "web", "n0", 100)
 			test.change(w)
 			snap := snapshotWith(w, test.pdbs)
-			ahead := reserve.Ahead(snap)
+			ahead := reserve.Ahead(snap, nil)
 			if got := len(ahead.Groups) == 1; got != test.want {
 				t.Errorf("planned for: %v, want %v", got, test.want)
 			}

@@ -1,19 +1,17 @@
 package reserve
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Reservations returns the writes that record on claims which pods the plan places on their nodes, unless another
+// Records returns the writes that record on claims which pods the plan places on their nodes, unless another
 // object in the API records it: a claim lists the pods it was created for, and a nomination names its node. Neither
 // exists for pods that join a claim in flight, whose node cannot be nominated yet; for pods whose nomination waits for
-// others (see MostPromises, crowd and outrank.go); and for pods that still run on a node that is being removed. With
+// others (see MostNominated, crowd and outrank.go); and for pods that still run on a node that is being removed. With
 // the reservations, a process without memory of this plan finds the same placements and launches no additional nodes.
 // They are written before the claims of the plan are created.
 //
@@ -22,13 +20,13 @@ import (
 // plan has claims, such pods are reserved too. Otherwise nothing would record those of them that lose their nomination.
 //
 // Of several claims in flight that were created for one pod, the newest determines where the pod goes
-// (CompareLaunches): a second claim was launched because the pod did not fit on the node of the first, so another pod
-// may use its capacity there. If the plan nevertheless places the pod on an older one, that is reserved.
+// (model.CompareLaunches): a second claim was launched because the pod did not fit on the node of the first, so another
+// pod may use its capacity there. If the plan nevertheless places the pod on an older one, that is reserved.
 //
 // A reservation is removed when its pod goes elsewhere, or runs on another node that is not being removed: if that node
 // is removed later, a later plan decides where the pod goes. A reservation whose pod runs on the node itself, or is
 // gone, is harmless and causes no write.
-func Reservations(snap *model.Snapshot, p *plan.Provision) []plan.Action {
+func Records(snap *model.Snapshot, p *plan.Provision) []plan.Action {
 	r := &reserver{snap: snap, nominations: nominate.Select(snap, p), goes: map[string]string{},
 		planned: map[string][]*model.Pod{}, named: launchedFor(snap)}
 	for _, placed := range p.Placed {
@@ -75,24 +73,13 @@ func launchedFor(snap *model.Snapshot) map[string]*model.Node {
 		if node.Deleting || node.Stage >= model.Initialized {
 			continue
 		}
-		for _, uid := range node.BoughtFor {
-			if other := newest[uid]; other == nil || CompareLaunches(node, other) < 0 {
-				newest[uid] = node
+		for _, ref := range node.LaunchedFor {
+			if other := newest[ref.UID]; other == nil || model.CompareLaunches(node, other) < 0 {
+				newest[ref.UID] = node
 			}
 		}
 	}
 	return newest
-}
-
-// LaunchedFor reports whether the node's claim is in flight and was created for the pod.
-func LaunchedFor(node *model.Node, pod *model.Pod) bool {
-	return node.Stage < model.Initialized && slices.Contains(node.BoughtFor, pod.UID)
-}
-
-// CompareLaunches orders nodes whose claims were created for one pod: the newest first. Creation timestamps have a
-// resolution of one second; plans that launch for the same pod are at least a second apart.
-func CompareLaunches(a, b *model.Node) int {
-	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Claim, b.Claim))
 }
 
 func (r *reserver) note(pods []*model.Pod, to string) {
@@ -105,10 +92,9 @@ func (r *reserver) note(pods []*model.Pod, to string) {
 func (r *reserver) noteSettled() {
 	reserved := map[string]bool{}
 	for _, node := range r.snap.Nodes {
-		for _, word := range node.ReservedFor {
-			uid, _, _ := strings.Cut(word, "/")
-			if _, planned := r.goes[uid]; !planned && !r.nominations.Pending(uid) {
-				reserved[uid] = true
+		for _, ref := range node.ReservedFor {
+			if _, planned := r.goes[ref.UID]; !planned && !r.nominations.Pending(ref.UID) {
+				reserved[ref.UID] = true
 			}
 		}
 	}
@@ -126,30 +112,29 @@ func (r *reserver) noteSettled() {
 	}
 }
 
-// wanted returns the pods that only a reservation records, in the format of model.Pod.Promise.
-func (r *reserver) wanted(node *model.Node) []string {
+// wanted returns the pods that only a record names.
+func (r *reserver) wanted(node *model.Node) []model.PodRef {
 	nominated := map[string]bool{}
 	if node.Stage >= model.Registered {
 		nominated = r.nominations.Nominated(r.planned[node.Name], node.Name)
 	}
-	var words []string
+	var refs []model.PodRef
 	for _, pod := range r.planned[node.Name] {
 		waits := pod.Node != "" || r.nominations.Pending(pod.UID) && !nominated[pod.UID]
 		if waits && r.named[pod.UID] != node {
-			words = append(words, pod.Promise())
+			refs = append(refs, pod.Ref())
 		}
 	}
-	return words
+	return refs
 }
 
-// outdated reports whether the reservations on the claim lack a pod, or contain one that now goes elsewhere.
-func (r *reserver) outdated(node *model.Node, wanted []string) bool {
-	if slices.ContainsFunc(wanted, func(word string) bool { return !slices.Contains(node.ReservedFor, word) }) {
+// outdated reports whether the record on the claim lacks a pod, or names one that now goes elsewhere.
+func (r *reserver) outdated(node *model.Node, wanted []model.PodRef) bool {
+	if slices.ContainsFunc(wanted, func(ref model.PodRef) bool { return !slices.Contains(node.ReservedFor, ref) }) {
 		return true
 	}
-	return slices.ContainsFunc(node.ReservedFor, func(word string) bool {
-		uid, _, _ := strings.Cut(word, "/")
-		to, planned := r.goes[uid]
+	return slices.ContainsFunc(node.ReservedFor, func(ref model.PodRef) bool {
+		to, planned := r.goes[ref.UID]
 		return planned && to != node.Name
 	})
 }

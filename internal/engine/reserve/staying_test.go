@@ -145,7 +145,7 @@ func TestPodsThatStayCountWhereTheyRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := plantest.New(t, 0)
 			test.make(w)
-			ahead := reserve.Ahead(w.Snapshot())
+			ahead := reserve.Ahead(w.Snapshot(), nil)
 			p := placement.Schedule(ahead, placement.Options{})
 			if diff := cmp.Diff(test.want, inZones(p)); diff != "" {
 				t.Errorf("the plan (-want +got):\n%s", diff)
@@ -168,7 +168,7 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 	}
 	inFlight := func(w *plantest.World, zone, pod string) {
 		n := w.Add("in-"+zone, "in-"+zone)
-		n.Stage, n.Labels[model.LabelZone], n.Promised = model.Registered, zone, []string{"uid-" + pod}
+		n.Stage, n.Labels[model.LabelZone], n.LaunchedFor = model.Registered, zone, model.ParsePodRefs("uid-"+pod)
 		n.Allocatable = []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "pods", Value: 1}}
 	}
 	for _, test := range []struct {
@@ -192,7 +192,7 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := plantest.New(t, 0)
 			test.make(w)
-			ahead := reserve.Ahead(w.Snapshot())
+			ahead := reserve.Ahead(w.Snapshot(), nil)
 			p := placement.Schedule(ahead, placement.Options{})
 			if diff := cmp.Diff(test.want, inZones(p)); diff != "" {
 				t.Errorf("the plan (-want +got):\n%s", diff)
@@ -217,7 +217,7 @@ func TestAuditCountsPodsThatStay(t *testing.T) {
 		leave(w, "a", "web", 5000)
 		await(w, "new", "other")
 		make(&w.Pods[0], &w.Pods[1])
-		ahead := reserve.Ahead(w.Snapshot())
+		ahead := reserve.Ahead(w.Snapshot(), nil)
 		gone := *ahead
 		gone.EvictionBlocked = nil
 		problems := audit.Provision(ahead, placement.Schedule(&gone, placement.Options{}))
@@ -255,7 +255,7 @@ func TestEvictionBlocked(t *testing.T) {
 			w := plantest.New(t, 0)
 			leave(w, "a", "web", 100)
 			test.change(w)
-			ahead := reserve.Ahead(w.Snapshot())
+			ahead := reserve.Ahead(w.Snapshot(), nil)
 			if got := ahead.EvictionBlocked["uid-web"]; got != test.blocked {
 				t.Errorf("eviction is blocked: %v, want %v", got, test.blocked)
 			}

@@ -94,7 +94,7 @@ func (c *Cluster) Snapshot() *model.Snapshot {
 func (c *Cluster) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
 	snap := newest()
 	kept, dropped := guard.CheckProvision(snap, p)
-	reserved := c.Do(ctx, reserve.Reservations(snap, kept))
+	reserved := c.Do(ctx, reserve.Records(snap, kept))
 	var actions []plan.Action
 	for _, claim := range kept.Claims {
 		actions = append(actions, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
@@ -149,8 +149,8 @@ func (c *Cluster) do(action plan.Action) {
 		c.Nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name, Pool: "p", Stage: model.Launching}
 	case plan.DeleteClaim:
 		c.Nodes[a.Claim].Deleting = true
-	case plan.MarkExpecting:
-		c.Nodes[a.Claim].ExpectingSince = a.At
+	case plan.MarkPodsSent:
+		c.Nodes[a.Claim].PodsSentAt = a.At
 	case plan.ReservePods:
 		c.Nodes[a.Claim].ReservedFor = a.Pods
 	case plan.HoldLaunches:

@@ -167,9 +167,9 @@ func (w *World) Do(action plan.Action) {
 		if n := w.Nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
 			n.ConsolidatedAt = a.At.Truncate(time.Second) // the resolution of times in the API
 		}
-	case plan.MarkExpecting:
+	case plan.MarkPodsSent:
 		if n := w.Nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
-			n.ExpectingSince = a.At.Truncate(time.Second)
+			n.PodsSentAt = a.At.Truncate(time.Second)
 		}
 	case plan.NoteBackoff:
 		for i := range w.Pools {

@@ -88,12 +88,8 @@ type claim struct {
 	capacity     []quantity.Amount
 	allocatable  []quantity.Amount
 	lastPodEvent time.Time
-	// promised holds the UIDs of the pods that it was launched for.
-	promised []string
-	// reserved holds the entries of the pods that later plans placed on it.
-	reserved []string
-	// owners holds, by index of promised, the apps of the pods that ran elsewhere.
-	owners []string
+	// launchedFor are the pods that it was launched for, reservedFor those that later plans placed on it.
+	launchedFor, reservedFor []model.PodRef
 	// replacement says that a consolidation launched it.
 	replacement bool
 	// consolidated is when a consolidation last moved pods to it.

@@ -25,7 +25,7 @@ type facts struct {
 }
 
 // factsOf returns the specs of pods, nodes and claims.
-func factsOf(s *setting, now time.Time, objects func(kind) []object, promised map[string]time.Time) facts {
+func factsOf(s *setting, now time.Time, objects func(kind) []object, nominated map[string]time.Time) facts {
 	f := facts{now: now, pools: s.pools, daemons: s.daemonsOn(list[*pod](objects(podKind)))}
 	for _, p := range list[*pod](objects(podKind)) {
 		if spec, relevant := podSpec(p); relevant {
@@ -45,8 +45,8 @@ func factsOf(s *setting, now time.Time, objects func(kind) []object, promised ma
 			n = byProvider[c.provider]
 		}
 		spec := nodeSpec(c, n)
-		spec.NominatedUntil = promised[spec.Name]
-		if until := promised[c.name]; until.After(spec.NominatedUntil) {
+		spec.NominatedUntil = nominated[spec.Name]
+		if until := nominated[c.name]; until.After(spec.NominatedUntil) {
 			spec.NominatedUntil = until
 		}
 		f.nodes = append(f.nodes, spec)
@@ -82,8 +82,8 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
-	spec.BoughtFor, spec.Replacement = c.promised, c.replacement
-	spec.ConsolidatedAt, spec.ExpectingSince = c.consolidated, c.expecting
+	spec.LaunchedFor, spec.ReservedFor, spec.Replacement = c.launchedFor, c.reservedFor, c.replacement
+	spec.ConsolidatedAt, spec.PodsSentAt = c.consolidated, c.expecting
 	spec.DrainBounded = c.grace > 0
 	if c.grace > 0 && !c.deleting.IsZero() {
 		spec.DrainEnds = c.deleting.Add(c.grace)
@@ -97,10 +97,6 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	if !c.drifted.IsZero() {
 		spec.Drifted, spec.DriftedSince = "NodePoolDrifted", c.drifted
 	}
-	if c.initialized.IsZero() && (n == nil || !n.initialized) {
-		spec.Promised, spec.Owners = c.promised, c.owners
-	}
-	addReserved(&spec, c.reserved)
 	switch {
 	case n == nil && c.launched.IsZero():
 		spec.Requirements = slices.Concat(c.requirements, exactly(c.labels))
@@ -132,21 +128,6 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 		spec.Taints = slices.DeleteFunc(slices.Clone(n.taints), func(t model.Taint) bool { return t == notReadyTaint || t == unreachableTaint })
 	}
 	return spec
-}
-
-// addReserved adds the reserved pods of a claim to its promised pods.
-func addReserved(spec *model.NodeSpec, words []string) {
-	if spec.ReservedFor = words; len(words) == 0 {
-		return
-	}
-	spec.Promised, spec.Owners = slices.Clip(spec.Promised), append(slices.Clip(spec.Owners), make([]string, len(spec.Promised)-len(spec.Owners))...)
-	for _, word := range words {
-		uid, owner, _ := strings.Cut(word, "/")
-		spec.Promised, spec.Owners = append(spec.Promised, uid), append(spec.Owners, owner)
-	}
-	if !slices.ContainsFunc(spec.Owners, func(owner string) bool { return owner != "" }) {
-		spec.Owners = nil
-	}
 }
 
 func exactly(labels map[string]string) []label.Requirement {
@@ -210,7 +191,7 @@ func newStore(s *setting) *store {
 }
 
 // snapshot updates the builder and freezes it.
-func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[string]time.Time) *model.Snapshot {
+func (st *store) snapshot(s *setting, now time.Time, v *view, nominated map[string]time.Time) *model.Snapshot {
 	for _, p := range s.pools {
 		if st.pools[p.Name] != p {
 			st.pools[p.Name] = p
@@ -220,7 +201,7 @@ func (st *store) snapshot(s *setting, now time.Time, v *view, promised map[strin
 	st.tellDaemons(s, list[*pod](v.sorted(podKind)))
 	st.tellPods(list[*pod](v.sorted(podKind)))
 	st.tellPDBs(list[*pdb](v.sorted(pdbKind)))
-	st.tellNodes(list[*node](v.sorted(nodeKind)), list[*claim](v.sorted(claimKind)), promised)
+	st.tellNodes(list[*node](v.sorted(nodeKind)), list[*claim](v.sorted(claimKind)), nominated)
 	return st.builder.Snapshot(now)
 }
 
@@ -256,7 +237,7 @@ func (st *store) tellPDBs(pdbs []*pdb) {
 	}
 }
 
-func (st *store) tellNodes(nodes []*node, claims []*claim, promised map[string]time.Time) {
+func (st *store) tellNodes(nodes []*node, claims []*claim, nominated map[string]time.Time) {
 	byProvider := map[string]*node{}
 	for _, n := range nodes {
 		byProvider[n.provider] = n
@@ -272,9 +253,9 @@ func (st *store) tellNodes(nodes []*node, claims []*claim, promised map[string]t
 		if n != nil {
 			told.node, name = n.version, n.name
 		}
-		told.until = promised[name]
-		if promised[c.name].After(told.until) {
-			told.until = promised[c.name]
+		told.until = nominated[name]
+		if nominated[c.name].After(told.until) {
+			told.until = nominated[c.name]
 		}
 		there[name] = true
 		if st.nodes[name] == told {
@@ -308,14 +289,7 @@ func claimOf(s *setting, planned *plan.NewClaim) *claim {
 	}
 	maps.Copy(c.labels, planned.Labels)
 	c.labels[model.LabelPool] = pool.Name
-	owned := false
-	for _, word := range planned.Promises() {
-		uid, owner, named := strings.Cut(word, "/")
-		c.promised, c.owners, owned = append(c.promised, uid), append(c.owners, owner), owned || named
-	}
-	if !owned {
-		c.owners = nil
-	}
+	c.launchedFor = planned.PodRefs()
 	return c
 }
 
@@ -343,9 +317,7 @@ func (f facts) with(actions []plan.Action) facts {
 		case plan.ReservePods:
 			for i := range f.nodes {
 				if n := &f.nodes[i]; n.ClaimUID == a.UID {
-					own := len(n.Promised) - len(n.ReservedFor)
-					n.Promised, n.Owners = n.Promised[:own:own], n.Owners[:min(own, len(n.Owners)):min(own, len(n.Owners))]
-					addReserved(n, a.Pods)
+					n.ReservedFor = a.Pods
 				}
 			}
 		case plan.NominatePod:

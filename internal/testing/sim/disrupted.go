@@ -151,8 +151,8 @@ func (c *checks) cost(of *claim) int64 {
 	return c.w.cloud.price(m) + c.w.setting.disruption.Placement.NodePriceOf(c.w.setting.pool(of.pool))
 }
 
-// seat is a node that is kept, and its free resources.
-type seat struct {
+// keptNode is a node that is kept, and its free resources.
+type keptNode struct {
 	labels map[string]string
 	taints []model.Taint
 	free   map[string]int64
@@ -174,22 +174,22 @@ func (c *checks) housed(departures []departure, all map[string]bool) {
 	if len(moving) == 0 {
 		return
 	}
-	seats := c.seats(departures[0], all)
+	kept := c.keptNodes(departures[0], all)
 	work := 20_000
 	slices.SortStableFunc(moving, func(a, b *pod) int { return cmp.Compare(amountOf(b.requests, "cpu"), amountOf(a.requests, "cpu")) })
-	if !housing(moving, seats, &work) {
+	if !housing(moving, kept, &work) {
 		c.fail(Housed, "%d pods of nodes that are removed, %s first, have no place on those that stay", len(moving), moving[0].name)
 	}
 }
 
-// seats returns the nodes that are kept; claims in flight hold what their plan states.
-func (c *checks) seats(d departure, all map[string]bool) []*seat {
-	var seats []*seat
+// keptNodes returns the nodes that are kept; claims in flight hold what their plan states.
+func (c *checks) keptNodes(d departure, all map[string]bool) []*keptNode {
+	var kept []*keptNode
 	for _, of := range list[*claim](d.listed) {
 		if all[of.uid] || !of.deleting.IsZero() || !of.terminating.IsZero() || of.launched.IsZero() {
 			continue
 		}
-		s := &seat{labels: of.labels, taints: of.taints, free: map[string]int64{}}
+		s := &keptNode{labels: of.labels, taints: of.taints, free: map[string]int64{}}
 		add(s.free, of.allocatable)
 		for _, q := range d.pods {
 			if q.node == of.node && of.node != "" {
@@ -198,18 +198,18 @@ func (c *checks) seats(d departure, all map[string]bool) []*seat {
 				}
 			}
 		}
-		seats = append(seats, s)
+		kept = append(kept, s)
 	}
-	return seats
+	return kept
 }
 
 // housing tries all ways to place the pods. It returns true if there are too many.
-func housing(pods []*pod, seats []*seat, work *int) bool {
+func housing(pods []*pod, kept []*keptNode, work *int) bool {
 	if len(pods) == 0 {
 		return true
 	}
 	p := pods[0]
-	for _, s := range seats {
+	for _, s := range kept {
 		if *work--; *work < 0 {
 			return true
 		}
@@ -220,7 +220,7 @@ func housing(pods []*pod, seats []*seat, work *int) bool {
 		for _, a := range p.requests {
 			s.free[a.Name] -= a.Value
 		}
-		if housing(pods[1:], seats, work) {
+		if housing(pods[1:], kept, work) {
 			return true
 		}
 		add(s.free, p.requests)
@@ -277,11 +277,11 @@ func typesOf(all []label.Requirement) []string {
 // possible returns the commands that are possible in a world at rest, from a fresh snapshot. It includes the leader's
 // nominations: a drain that a PodDisruptionBudget blocks has its place ready.
 func (c *checks) possible() []plan.Command {
-	var promised map[string]time.Time
+	var nominated map[string]time.Time
 	if p := c.w.leader(); p != nil {
-		promised = p.promised
+		nominated = p.nominated
 	}
-	known := factsOf(c.w.setting, c.w.now, c.w.api.sorted, promised)
+	known := factsOf(c.w.setting, c.w.now, c.w.api.sorted, nominated)
 	return c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands
 }
 

@@ -21,7 +21,7 @@
 //     lags independently, and may coalesce as a relist does. There is no admission, and priority preemption only in
 //     histories from the seed Preempting on (preempt.go).
 //   - The loops follow controller/provision, disrupt and static: batch, snapshot, schedule, check, write; resume,
-//     propose, step, write; static pools. A plan keeps the seats of the previous one, which is lost with the process.
+//     propose, step, write; static pools. A plan keeps the assignments of the previous one, which is lost with the process.
 //     The loops share one lock, so a process writes one plan action at a time. Claims and nodes are reconciled
 //     concurrently from the watch's objects, with optimistic locks, as in controller/nodeclaim and controller/node:
 //     launch, register, initialize, liveness, drift, expiry, drain, terminate, finalize, collect garbage. Startup

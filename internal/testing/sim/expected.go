@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -29,25 +29,24 @@ func (d departure) sends() {
 	for _, q := range d.pods {
 		apps[q.uid] = q.app
 	}
-	send := func(name string, words []string) {
+	send := func(name string, pods []model.PodRef) {
 		of, _ := d.claims[name].(*claim)
-		if of == nil || len(words) == 0 {
+		if of == nil || len(pods) == 0 {
 			return
 		}
 		s := sending{at: d.w.now, pods: map[string]string{}}
-		for _, word := range words {
-			uid, _, _ := strings.Cut(word, "/")
-			if app := apps[uid]; app != "" {
-				s.pods[uid] = app
+		for _, pod := range pods {
+			if app := apps[pod.UID]; app != "" {
+				s.pods[pod.UID] = app
 			}
 		}
 		d.sent[of.uid] = s
 	}
-	for _, l := range d.command.Landing {
+	for _, l := range d.command.Destinations {
 		send(l.Claim, l.Pods)
 	}
 	for i := range d.command.Replacements {
-		send(d.command.Replacements[i].Name, d.command.Replacements[i].Promises())
+		send(d.command.Replacements[i].Name, d.command.Replacements[i].PodRefs())
 	}
 }
 

@@ -162,7 +162,7 @@ func (p *process) join(c *claim, n *node) {
 
 // register nominates the pods to the node and then removes the unregistered taint.
 func (p *process) register(c *claim, n *node) {
-	for _, a := range p.promises(c, n) {
+	for _, a := range p.nominations(c, n) {
 		p.chores = append(p.chores, write{a.String(), func() bool { return p.perform(a) }})
 	}
 	p.chore("register node "+n.name, func() {

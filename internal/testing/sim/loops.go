@@ -90,7 +90,7 @@ func (p *process) plan() {
 		p.carryOut(actions, func() {
 			p.brake.Launched(p.snapshot().Now, kept.Claims)
 			for _, placed := range kept.Placed {
-				p.promised[placed.Node] = p.clock().Add(nomination)
+				p.nominated[placed.Node] = p.clock().Add(nomination)
 			}
 			nominations, _ := nominate.Nominations(p.snapshot(), kept)
 			p.carryOut(nominations, nil)
@@ -98,14 +98,14 @@ func (p *process) plan() {
 	}
 }
 
-// promises returns the nominations for a node that is about to open.
-func (p *process) promises(c *claim, n *node) []plan.Action {
+// nominations returns the nominations for a node that is about to open.
+func (p *process) nominations(c *claim, n *node) []plan.Action {
 	snap := p.snapshot()
 	if p.provision.targets == nil { // after a restart: with the claims in flight, planning gives the same plan
 		p.provision.plan = p.w.opts.Schedule(snap, nil)
 		p.provision.targets = nominate.TargetsOf(p.provision.plan)
 	}
-	return p.provision.targets.Promises(snap, c.name, n.name)
+	return p.provision.targets.Nominate(snap, c.name, n.name)
 }
 
 // tick is a pass of the disrupt loop: resume, propose, then step by step.

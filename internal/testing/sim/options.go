@@ -14,7 +14,7 @@ import (
 // Options holds the decision functions of the process. Production returns the production functions; tests replace one
 // by a broken one, to check that a property detects it.
 type Options struct {
-	// Schedule plans with the seats of the last plan of the process; nil before the first.
+	// Schedule plans with the reservations of the last plan of the process; nil before the first.
 	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []guard.Dropped)
 	// Reserve returns the reservations on claims for the parts of a plan that nothing else in the API records.
@@ -50,19 +50,19 @@ func Production() Options {
 	return Options{
 		Schedule:       schedule,
 		CheckProvision: guard.CheckProvision,
-		Reserve:        reserve.Reservations,
+		Reserve:        reserve.Records,
 		Propose:        disruption.Propose,
 		Resume:         guard.Resume,
 		Advance:        advance,
 		Static:         disruption.Static,
 		Orphans:        guard.Orphans,
-		Notices:        reserve.Notices,
+		Notices:        reserve.Arriving,
 		Audit:          problems,
 	}
 }
 
 func schedule(snap *model.Snapshot, last *plan.Provision) *plan.Provision {
-	return placement.Schedule(reserve.Reseated(reserve.Ahead(snap), last), placement.Options{})
+	return placement.Schedule(reserve.Ahead(snap, last), placement.Options{})
 }
 
 func advance(snap *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {
@@ -81,7 +81,7 @@ func stepAll(g *guard.Guard, commands []plan.Command) []Stepped {
 
 func problems(snap *model.Snapshot, p *plan.Provision) []string {
 	var texts []string
-	for _, problem := range audit.Provision(reserve.Ahead(snap), p) {
+	for _, problem := range audit.Provision(reserve.Ahead(snap, nil), p) {
 		texts = append(texts, problem.String())
 	}
 	return texts

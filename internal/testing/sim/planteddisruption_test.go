@@ -108,7 +108,7 @@ var plantedInDisruption = map[string]bug{
 			o.Advance = func(s *model.Snapshot, opts disruption.Options, commands []plan.Command) []Stepped {
 				steps := advance(s, opts, commands)
 				for i := range steps {
-					steps[i].Actions = slices.DeleteFunc(steps[i].Actions, func(a plan.Action) bool { _, notes := a.(plan.MarkExpecting); return notes })
+					steps[i].Actions = slices.DeleteFunc(steps[i].Actions, func(a plan.Action) bool { _, notes := a.(plan.MarkPodsSent); return notes })
 				}
 				return steps
 			}

@@ -35,8 +35,8 @@ type process struct {
 	provision provisionLoop
 	disrupt   disruptLoop
 	static    staticLoop
-	// promised holds the nodes that pods are nominated to, and until when that prevents their disruption.
-	promised map[string]time.Time
+	// nominated holds the nodes that pods are nominated to, and until when that prevents their disruption.
+	nominated map[string]time.Time
 	// calls to the cloud by the claim's UID; again is when an object may be examined next.
 	calls map[string]*call
 	again map[string]time.Time
@@ -72,7 +72,7 @@ func newProcess(w *world, id int) *process {
 	if w.setting.preemption != nil {
 		clear(w.setting.preemption.known)
 	}
-	p := &process{w: w, id: id, view: newView(w.api), store: newStore(w.setting), promised: map[string]time.Time{},
+	p := &process{w: w, id: id, view: newView(w.api), store: newStore(w.setting), nominated: map[string]time.Time{},
 		calls: map[string]*call{}, again: map[string]time.Time{}, collect: w.now.Add(2 * time.Minute)}
 	if w.witnessed {
 		var shown removals.World = witness{p}
@@ -175,17 +175,17 @@ func (p *process) watch() {
 // snapshot returns the newest snapshot that the process knows.
 func (p *process) snapshot() *model.Snapshot {
 	p.w.setting.roll(p.w.now)
-	for name, until := range p.promised {
+	for name, until := range p.nominated {
 		if !until.After(p.clock()) {
-			delete(p.promised, name)
+			delete(p.nominated, name)
 		}
 	}
-	return p.store.snapshot(p.w.setting, p.clock(), p.view, p.promised)
+	return p.store.snapshot(p.w.setting, p.clock(), p.view, p.nominated)
 }
 
 // facts returns the same as specs.
 func (p *process) facts() facts {
-	return factsOf(p.w.setting, p.clock(), p.view.sorted, p.promised)
+	return factsOf(p.w.setting, p.clock(), p.view.sorted, p.nominated)
 }
 
 // carryOut queues actions; then is called when they are done, successfully or not.
@@ -228,10 +228,10 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reason = "" })
 	case plan.MarkConsolidated:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).consolidated = a.At })
-	case plan.MarkExpecting:
+	case plan.MarkPodsSent:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).expecting = a.At.Truncate(time.Second) })
 	case plan.ReservePods:
-		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reserved = a.Pods })
+		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reservedFor = a.Pods })
 	case plan.NoteBackoff:
 		return p.noteBackoff(a.Pool, a.UID, a.Backoff.Reason, &a.Backoff)
 	case plan.ClearBackoff:

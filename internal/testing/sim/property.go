@@ -95,7 +95,7 @@ func (c *checks) fail(property, format string, args ...any) {
 	}
 }
 
-// judged is a plan, and the previous plan whose seats it was made with.
+// judged is a plan, and the previous plan whose reservations it was made with.
 type judged struct{ decided, last *plan.Provision }
 
 // planned checks a plan: Audited, Idempotent, Deterministic.

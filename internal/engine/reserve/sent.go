@@ -47,10 +47,10 @@ func ExpectingUntil(snap *model.Snapshot, n *model.Node) time.Time {
 // SentAt returns when pods were last sent to the node, zero for never. Clocks differ by seconds. A time further ahead
 // is a mistake and is ignored, because it would protect the node until then.
 func SentAt(snap *model.Snapshot, n *model.Node) time.Time {
-	if n.ExpectingSince.After(snap.Now.Add(aheadAtMost)) {
+	if n.PodsSentAt.After(snap.Now.Add(aheadAtMost)) {
 		return time.Time{}
 	}
-	return n.ExpectingSince
+	return n.PodsSentAt
 }
 
 // Expecting reports whether the node is empty and its capacity is reserved for pods that were sent to it.
@@ -58,10 +58,10 @@ func Expecting(snap *model.Snapshot, n *model.Node) bool {
 	return ExpectingUntil(snap, n).After(snap.Now) && n.Reschedulable() == 0
 }
 
-// Notices returns the writes for claims that were launched for pods of nodes that are removed without a command, by a
+// Arriving returns the writes for claims that were launched for pods of nodes that are removed without a command, by a
 // user or by the cloud. They record that these pods are still expected: once at first, and again while the pods may be
 // evicted at any moment.
-func Notices(snap *model.Snapshot) []plan.Action {
+func Arriving(snap *model.Snapshot) []plan.Action {
 	soon := map[string]bool{} // by UID of pods in transit: whether the pod may be evicted now
 	for _, n := range snap.Nodes {
 		if !n.Deleting || n.Command != "" {
@@ -80,12 +80,12 @@ func Notices(snap *model.Snapshot) []plan.Action {
 	late := snap.Now.Add(-RenewAfter(snap))
 	for _, n := range snap.Nodes {
 		since := SentAt(snap, n)
-		due := func(uid string) bool {
-			now, moving := soon[uid]
+		due := func(ref model.PodRef) bool {
+			now, moving := soon[ref.UID]
 			return moving && (now && since.Before(late) || since.IsZero())
 		}
-		if n.Ours() && !n.Deleting && slices.ContainsFunc(n.BoughtFor, due) {
-			actions = append(actions, plan.MarkExpecting{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})
+		if n.Ours() && !n.Deleting && slices.ContainsFunc(n.LaunchedFor, due) {
+			actions = append(actions, plan.MarkPodsSent{Claim: n.Claim, UID: n.ClaimUID, At: snap.Now})
 		}
 	}
 	return actions

@@ -13,9 +13,9 @@ import (
 
 // Pods that are still pending keep the reservations of the previous plan, on nodes and on claims regardless of the
 // names of their nodes, in addition to those of claims. No other pod has one.
-func TestReseated(t *testing.T) {
+func TestLastPlan(t *testing.T) {
 	w := plantest.New(t, 2)
-	w.Nodes["c1"].Promised = []string{"uid-bought"}
+	w.Nodes["c1"].ReservedFor = model.ParsePodRefs("uid-bought")
 	for _, pod := range []string{"bought", "joined", "placed", "new"} {
 		w.Pend(pod, "")
 	}
@@ -33,28 +33,28 @@ func TestReseated(t *testing.T) {
 		Order:   pods("gone", "joined", "placed", "bound-since", "bought"),
 		Renamed: map[string]string{"first": "second"},
 	}
-	seated := reserve.Reseated(snap, last)
-	want := map[string][]string{"n0": {"uid-placed"}, "n1": {"uid-bought", "uid-joined"}}
-	got := map[string][]string{}
-	for _, n := range seated.Nodes {
-		got[n.Name] = n.Promised
+	kept := snap.WithReservations(reserve.Derive(snap, reserve.Sources{Last: last}))
+	reservation := func(uid string) model.Reservation {
+		return model.Reservation{Pod: model.PodRef{UID: uid}, Source: model.FromLastPlan}
+	}
+	want := map[string][]model.Reservation{"n0": {reservation("uid-placed")}, "n1": {reservation("uid-bought"), reservation("uid-joined")}}
+	got := map[string][]model.Reservation{}
+	for _, n := range kept.Nodes {
+		got[n.Name] = n.Reservations
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("promised (-want +got):\n%s", diff)
+		t.Errorf("reservations (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]int{"uid-joined": 1, "uid-placed": 2, "uid-bought": 4}, seated.Turns); diff != "" {
+	if diff := cmp.Diff(map[string]int{"uid-joined": 1, "uid-placed": 2, "uid-bought": 4}, kept.Turns); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"uid-joined": "n1", "uid-placed": "n0", "uid-bought": "n1"}, seated.Planned); diff != "" {
-		t.Errorf("planned (-want +got):\n%s", diff)
+	if diff := cmp.Diff(last.Renamed, kept.ClaimNames); diff != "" {
+		t.Errorf("names of claims (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(last.Renamed, seated.Renamed); diff != "" {
-		t.Errorf("renamed (-want +got):\n%s", diff)
-	}
-	if snap.Node("n0").Promised != nil || snap.Renamed != nil {
+	if snap.Node("n0").Reservations != nil || snap.ClaimNames != nil {
 		t.Error("the original snapshot has changed")
 	}
-	if reserve.Reseated(snap, nil) != snap {
+	if snap.WithReservations(reserve.Derive(snap, reserve.Sources{})) != snap {
 		t.Error("without a previous plan, the snapshot differs")
 	}
 }

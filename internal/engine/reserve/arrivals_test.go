@@ -22,10 +22,10 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 	}
 	landing := func(w *plantest.World, phase plan.Phase, uid string) {
 		c := w.Command("c1")
-		c.Phase, c.Reason, c.Landing = phase, plan.Drifted, []plan.Landing{{Claim: "c0", ClaimUID: uid}}
+		c.Phase, c.Reason, c.Destinations = phase, plan.Drifted, []plan.Destination{{Claim: "c0", ClaimUID: uid}}
 		w.Nodes["c1"].Command = c.Encode()
 	}
-	bought := func(w *plantest.World) { w.Nodes["c0"].BoughtFor = []string{"uid-web"} }
+	bought := func(w *plantest.World) { w.Nodes["c0"].LaunchedFor = model.ParsePodRefs("uid-web") }
 	for _, test := range []struct {
 		name string
 		has  func(*plantest.World)
@@ -66,10 +66,11 @@ func TestForeignNodesAreNotAwaited(t *testing.T) {
 	w.Bind("web", "n1")
 	w.Nodes["c0"].Claim, w.Nodes["c0"].ClaimUID = "", ""
 	c := w.Command("c1")
-	c.Reason, c.Landing = plan.Underutilized, []plan.Landing{{Node: "other", NodeUID: "uid-other", Pods: []string{"uid-web"}}}
+	c.Reason, c.Destinations = plan.Underutilized, []plan.Destination{{Node: "other", NodeUID: "uid-other",
+		Pods: model.ParsePodRefs("uid-web")}}
 	w.Nodes["c1"].Command = c.Encode()
 	snap := w.Snapshot()
-	if reserve.ArrivalsOf(snap).Awaited(snap.Node("n0")) {
+	if reserve.ArrivalsOf(snap).Awaits(snap.Node("n0")) {
 		t.Error("pods that go to another node are awaited on n0")
 	}
 }
@@ -92,7 +93,7 @@ func TestPendingPodsAreAwaited(t *testing.T) {
 			w.Pend("web", "")
 			w.Nodes["c0"].InitializedAt = plantest.Noon.Add(-test.opened)
 			if test.launchedFor != "" {
-				w.Nodes["c0"].BoughtFor = []string{test.launchedFor}
+				w.Nodes["c0"].LaunchedFor = model.ParsePodRefs(test.launchedFor)
 			}
 			snap := w.Snapshot()
 			if got := guard.New(snap).Removable(snap.Node("n0"), plan.Empty); got.Code != test.want {

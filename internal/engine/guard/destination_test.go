@@ -16,7 +16,8 @@ import (
 // process that resumes the command. A claim with another UID is not changed.
 func TestLandingIsNoted(t *testing.T) {
 	w, cmd := underused(t)
-	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID}, {Claim: "c1", ClaimUID: "another"}, {Claim: "gone", ClaimUID: "gone"}}
+	cmd.Destinations = []plan.Destination{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID},
+		{Claim: "c1", ClaimUID: "another"}, {Claim: "gone", ClaimUID: "gone"}}
 	cmd, got := run(w, cmd)
 	if cmd.Phase != plan.Done || strings.Count(got, "note a consolidation") != 1 || !strings.Contains(got, "draining\ndelete claim c0\ndelete claim c1\nnote a consolidation on claim c2") {
 		t.Errorf("phase %s:\n%s", cmd.Phase, got)
@@ -34,12 +35,12 @@ func TestLandingIsNoted(t *testing.T) {
 // The write of the mark may be lost. A process that resumes the command repeats it.
 func TestLandingIsStored(t *testing.T) {
 	w, cmd := underused(t)
-	cmd.Landing = []plan.Landing{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID}}
+	cmd.Destinations = []plan.Destination{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID}}
 	again, err := plan.DecodeCommand(cmd.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(cmd.Landing, again.Landing); diff != "" {
+	if diff := cmp.Diff(cmd.Destinations, again.Destinations); diff != "" {
 		t.Errorf("landing (-want +got):\n%s", diff)
 	}
 	again.Phase = plan.Draining
@@ -60,7 +61,7 @@ func TestLandingOfRenewalsIsNotNoted(t *testing.T) {
 	w := plantest.New(t, 2)
 	w.Nodes["c0"].Drifted = "x"
 	cmd := w.Command("c0")
-	cmd.Reason, cmd.Method, cmd.Landing = plan.Drifted, "", []plan.Landing{{Claim: "c1", ClaimUID: "uid-c1"}}
+	cmd.Reason, cmd.Method, cmd.Destinations = plan.Drifted, "", []plan.Destination{{Claim: "c1", ClaimUID: "uid-c1"}}
 	if cmd, got := run(w, cmd); cmd.Phase != plan.Done || strings.Contains(got, "note a consolidation") {
 		t.Errorf("phase %s:\n%s", cmd.Phase, got)
 	}

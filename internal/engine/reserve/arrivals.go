@@ -26,14 +26,14 @@ type transit struct {
 	// claims are the names of the replacements of commands in progress. moving are the UIDs of pods that will be
 	// evicted.
 	claims, moving map[string]bool
-	// landing are the UIDs of the claims of managed nodes that commands in progress move pods to.
-	landing map[string]bool
+	// destinations are the UIDs of the claims of managed nodes that commands in progress move pods to.
+	destinations map[string]bool
 }
 
-// Awaited reports whether pods are expected on the node: pods that it was launched for (see Bought), or pods that a
-// command in progress moves to it. Removing it as unused would make those pods unschedulable.
-func (a *Arrivals) Awaited(n *model.Node) bool {
-	return a.Bought(n) || a.inTransit().landing[n.ClaimUID]
+// Awaits reports whether pods are expected on the node: pods that it was launched for (see AwaitsLaunchedFor), or pods
+// that a command in progress moves to it. Removing it as unused would make those pods unschedulable.
+func (a *Arrivals) Awaits(n *model.Node) bool {
+	return a.AwaitsLaunchedFor(n) || a.inTransit().destinations[n.ClaimUID]
 }
 
 func (a *Arrivals) inTransit() *transit {
@@ -43,11 +43,11 @@ func (a *Arrivals) inTransit() *transit {
 	return a.transit
 }
 
-// Bought reports whether some pods that the node was launched for have not been bound to it yet: they still run on a
-// node that is being removed. Placing other pods there would make them unschedulable.
-func (a *Arrivals) Bought(n *model.Node) bool {
+// AwaitsLaunchedFor reports whether some pods that the node was launched for have not been bound to it yet: they still
+// run on a node that is being removed. Placing other pods there would make them unschedulable.
+func (a *Arrivals) AwaitsLaunchedFor(n *model.Node) bool {
 	t := a.inTransit()
-	return t.claims[n.Claim] || slices.ContainsFunc(n.BoughtFor, func(uid string) bool { return t.moving[uid] })
+	return t.claims[n.Claim] || slices.ContainsFunc(n.LaunchedFor, func(ref model.PodRef) bool { return t.moving[ref.UID] })
 }
 
 // AwaitsPendingUntil returns until when an empty node is protected for pods that its claim was launched for and that
@@ -56,7 +56,7 @@ func (a *Arrivals) Bought(n *model.Node) bool {
 // result is the zero time where none of the pods is pending.
 func (a *Arrivals) AwaitsPendingUntil(n *model.Node) time.Time {
 	until := n.InitializedAt.Add(ArrivalOf(a.snap))
-	if n.InitializedAt.IsZero() || !until.After(a.snap.Now) || len(n.BoughtFor) == 0 {
+	if n.InitializedAt.IsZero() || !until.After(a.snap.Now) || len(n.LaunchedFor) == 0 {
 		return time.Time{}
 	}
 	if a.pending == nil {
@@ -65,14 +65,14 @@ func (a *Arrivals) AwaitsPendingUntil(n *model.Node) time.Time {
 			a.pending[uid] = true
 		}
 	}
-	if !slices.ContainsFunc(n.BoughtFor, func(uid string) bool { return a.pending[uid] }) {
+	if !slices.ContainsFunc(n.LaunchedFor, func(ref model.PodRef) bool { return a.pending[ref.UID] }) {
 		return time.Time{}
 	}
 	return until
 }
 
 func newTransit(snap *model.Snapshot) *transit {
-	t := &transit{claims: map[string]bool{}, moving: map[string]bool{}, landing: map[string]bool{}}
+	t := &transit{claims: map[string]bool{}, moving: map[string]bool{}, destinations: map[string]bool{}}
 	read := plan.CommandReader{}
 	for _, n := range snap.Nodes {
 		if n.Command != "" {
@@ -80,10 +80,10 @@ func newTransit(snap *model.Snapshot) *transit {
 				for i := range cmd.Replacements {
 					t.claims[cmd.Replacements[i].Name] = true
 				}
-				for _, l := range cmd.Landing {
+				for _, l := range cmd.Destinations {
 					// Other nodes have no claim, and are never removed as unused.
 					if l.Claim != "" {
-						t.landing[l.ClaimUID] = t.landing[l.ClaimUID] || !cmd.Phase.Over()
+						t.destinations[l.ClaimUID] = t.destinations[l.ClaimUID] || !cmd.Phase.Over()
 					}
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -30,7 +31,7 @@ func TestResumedReplacementNamesItsPods(t *testing.T) {
 	x := &execute.Executor{Client: c, Live: c, Store: &written{}, Metrics: telemetry.New(prometheus.NewRegistry()),
 		Recorder: telemetry.NewRecorder(events.NewFakeRecorder(10), clocktesting.NewFakePassiveClock(time.Unix(0, 0)))}
 	resumed := planned("p-1", pool)
-	resumed.Pods, resumed.Promised = nil, []string{"a/owner", "b"}
+	resumed.Pods, resumed.Refs = nil, model.ParsePodRefs("a/owner b")
 	if err := x.Do(t.Context(), []plan.Action{plan.CreateClaim{NewClaim: resumed, Reason: "drifted"}})[0].Err; err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package placement_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -12,13 +11,12 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
-// TestPromiseThatCannotBeKept: a pod that no longer fits on the node it is nominated to still has the claim launched
+// TestReservationThatCannotBeUsed: a pod that no longer fits on the node it is nominated to still has the claim launched
 // for it since, and no other pod gets that capacity. (After a crash between the creation of the claim and the removal
 // of the nomination, one node more was launched.)
-func TestPromiseThatCannotBeKept(t *testing.T) {
+func TestReservationThatCannotBeUsed(t *testing.T) {
 	cpu := func(n int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: n}, {Name: "memory", Value: n}, {Name: "pods", Value: 1}}
 	}
@@ -26,16 +24,16 @@ func TestPromiseThatCannotBeKept(t *testing.T) {
 	pending := func(uid string, amount int64) model.PodSpec {
 		return model.PodSpec{UID: uid, Namespace: "default", Name: uid, Requests: cpu(amount), Reschedulable: true}
 	}
-	node := func(name string, promised ...string) model.NodeSpec {
+	node := func(name, launchedFor string) model.NodeSpec {
 		return model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "pool", Stage: model.Registered, Ready: true,
-			Labels: map[string]string{model.LabelPool: "pool"}, Capacity: room, Allocatable: room, Promised: promised}
+			Labels: map[string]string{model.LabelPool: "pool"}, Capacity: room, Allocatable: room, LaunchedFor: model.ParsePodRefs(launchedFor)}
 	}
 	tests := map[string]struct {
 		nominated string
-		promised  string
+		launched  string
 	}{
-		"nominated to a full node":        {nominated: "full"},
-		"promised a full node by a claim": {promised: "pod"},
+		"nominated to a full node":       {nominated: "full"},
+		"launched for the pod, and full": {launched: "pod"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +42,7 @@ func TestPromiseThatCannotBeKept(t *testing.T) {
 			bound := pending("bound", 1000)
 			bound.State, bound.Node = model.Bound, "full"
 			b.UpsertPod(bound)
-			b.UpsertNode(node("full", test.promised))
+			b.UpsertNode(node("full", test.launched))
 			b.UpsertNode(node("bought", "pod"))
 			pod := pending("pod", 500)
 			pod.Nominated = test.nominated
@@ -87,7 +85,7 @@ func TestPlannedBeforeNominated(t *testing.T) {
 	b.UpsertPod(only)
 	last := &plan.Provision{Placed: []plan.Placement{{Node: "a", Pods: []*model.Pod{{UID: "moved"}}}, {Node: "b", Pods: []*model.Pod{{UID: "only"}}}}}
 
-	p := placement.Schedule(reserve.Reseated(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
+	p := placement.Schedule(keeping(b.Snapshot(time.Unix(0, 0)), last), placement.Options{})
 
 	got := map[string]string{}
 	for _, placed := range p.Placed {
@@ -100,22 +98,22 @@ func TestPlannedBeforeNominated(t *testing.T) {
 	}
 }
 
-// TestNewestPromiseHolds: of several reservations of a pod the newest applies. Claims that were created for the pod
+// TestNewestReservationHolds: of several reservations of a pod the newest applies. Claims that were created for the pod
 // keep their reservation while they are in flight, also after a newer claim was created or reserved for it. A plan made
 // after a restart used the older one, where another pod had the capacity, and launched one node more. An older
 // reservation is used only where it takes no capacity from a pod with a current one.
-func TestNewestPromiseHolds(t *testing.T) {
+func TestNewestReservationHolds(t *testing.T) {
 	amounts := func(cpu int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "memory", Value: cpu}, {Name: "pods", Value: 1}}
 	}
 	room := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "memory", Value: 1000}, {Name: "pods", Value: 10}}
 	noon := time.Unix(0, 0).Add(12 * time.Hour)
-	node := func(name string, created time.Time, launchedFor, reservedFor []string) model.NodeSpec {
+	node := func(name string, created time.Time, launchedFor, reservedFor []model.PodRef) model.NodeSpec {
 		return model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "pool", Stage: model.Registered, Ready: true, Created: created,
 			Labels: map[string]string{model.LabelPool: "pool"}, Capacity: room, Allocatable: room,
-			BoughtFor: launchedFor, ReservedFor: reservedFor, Promised: slices.Concat(launchedFor, reservedFor)}
+			LaunchedFor: launchedFor, ReservedFor: reservedFor}
 	}
-	moved, other := []string{"moved"}, []string{"other"}
+	moved, other := model.ParsePodRefs("moved"), model.ParsePodRefs("other")
 	tests := map[string]struct {
 		nodes     []model.NodeSpec
 		full      string
@@ -137,7 +135,7 @@ func TestNewestPromiseHolds(t *testing.T) {
 		"the newest node is full": {
 			nodes: []model.NodeSpec{node("a", noon, moved, nil), node("b", noon.Add(time.Second), moved, nil)}, full: "b",
 			want: map[string]string{"moved": "a"}},
-		"the newest node is full, and the other promised to another pod": {
+		"the newest node is full, and the other reserved for another pod": {
 			nodes: []model.NodeSpec{node("a", noon, moved, other), node("b", noon.Add(time.Second), moved, nil)}, full: "b",
 			want: map[string]string{"other": "a"}},
 	}
