@@ -19,36 +19,36 @@ import (
 // such launches: every pod of the launch lost its node in this way, and fits on it otherwise. Every other launch beyond
 // the plan is a failure.
 
-// seat is the place of a pod in the plan. nominated reports whether kube-scheduler knows it.
-type seat struct {
+// assignment is the place of a pod in the plan. nominated reports whether kube-scheduler knows it.
+type assignment struct {
 	node      string
 	nominated bool
 }
 
 // seating is the plan of a wave, and where the pods of the world are after kube-scheduler has bound them.
 type seating struct {
-	planned map[types.UID]seat
+	planned map[types.UID]assignment
 	pods    []*corev1.Pod
 	nodes   []*corev1.Node
 }
 
-// seats returns the places of the planned pods that are not bound yet.
-func (a *agreement) seats() map[types.UID]seat {
+// assignments returns the places of the planned pods that are not bound yet.
+func (a *agreement) assignments() map[types.UID]assignment {
 	nodes := map[string]string{}
 	for _, claim := range a.ledger.claimsOf(a.name) {
 		nodes[claim.object.Name] = claim.object.Status.NodeName
 	}
-	seats := map[types.UID]seat{}
+	assigned := map[types.UID]assignment{}
 	for _, pod := range a.waiting() {
 		node, nominated := pod.Status.NominatedNodeName, true
 		if node == "" {
 			node, nominated = nodes[plannedClaim(a.ledger.saidOf(pod.UID))], false
 		}
 		if node != "" {
-			seats[pod.UID] = seat{node, nominated}
+			assigned[pod.UID] = assignment{node, nominated}
 		}
 	}
-	return seats
+	return assigned
 }
 
 // plannedClaim returns the claim that is named by the last event about a pod that is placed.
@@ -74,7 +74,7 @@ func (a *agreement) claimsEver() map[types.UID]bool {
 
 // checkSecondRound fails if claims were created since there were these, except for pods that were crowded out of their
 // places in the plan. It counts the latter claims.
-func (a *agreement) checkSecondRound(before map[types.UID]bool, planned map[types.UID]seat) {
+func (a *agreement) checkSecondRound(before map[types.UID]bool, planned map[types.UID]assignment) {
 	a.t.Helper()
 	s := seating{planned: planned, pods: a.ledger.podsOf(a.name), nodes: a.ledger.nodesOf(a.name)}
 	for _, claim := range a.ledger.claimsOf(a.name) {

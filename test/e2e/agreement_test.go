@@ -122,7 +122,7 @@ func (a *agreement) playWave(i int) {
 	claims := a.claimsEver()
 	away := a.sendAway()
 	a.planned, a.refused = a.planned+len(pods)-len(away), a.refused+len(away)
-	seats := a.seats()
+	assigned := a.assignments()
 	a.scheduler.start()
 	await(a.t, patience, "every planned pod to run", a.allRunning)
 	a.scheduler.stop()
@@ -132,7 +132,7 @@ func (a *agreement) playWave(i int) {
 		}
 	}
 	a.checkClaimsUsed()
-	a.checkSecondRound(claims, seats)
+	a.checkSecondRound(claims, assigned)
 	bound := len(a.claimsEver())
 	a.try(away)
 	if now := len(a.claimsEver()); now != bound {

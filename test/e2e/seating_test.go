@@ -16,13 +16,13 @@ type sat struct {
 	gib      int64
 	priority int32
 	spread   bool
-	plan     seat
+	plan     assignment
 	node     string // where it is
 }
 
 // seatingOf returns the seating of the pods, on nodes of 8 and 32 GiB.
 func seatingOf(pods []sat) seating {
-	s := seating{planned: map[types.UID]seat{}}
+	s := seating{planned: map[types.UID]assignment{}}
 	for name, gib := range map[string]int64{"small": 8, "other": 8, "spot": 32, "on-demand": 32, "second": 8} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		node.Status.Allocatable = corev1.ResourceList{
@@ -48,8 +48,8 @@ func seatingOf(pods []sat) seating {
 	return s
 }
 
-func told(node string) seat   { return seat{node, true} }
-func untold(node string) seat { return seat{node, false} }
+func told(node string) assignment   { return assignment{node, true} }
+func untold(node string) assignment { return assignment{node, false} }
 
 // secondLaunch is a launch for pods that were planned onto other nodes before, and why it is not due to crowding.
 type secondLaunch struct {
@@ -105,7 +105,7 @@ func TestSeatingOfOtherLaunches(t *testing.T) {
 		"no such pod":           {launch: "db-1", want: "its pod db-1 is gone"},
 		"one of two pods stays": {launch: "db-0 app-0", want: "its pod app-0 fits on spot, where it was planned"},
 		"no place in the plan": {
-			change: func(pods []sat) []sat { pods[0].plan = seat{}; return pods },
+			change: func(pods []sat) []sat { pods[0].plan = assignment{}; return pods },
 			launch: "db-0", want: "its pod db-0 had no place in the plan",
 		},
 		"not nominated": {

@@ -85,8 +85,8 @@ func (p *Loop) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	return p.opens(ctx, claim, node)
 }
 
-// promiseNode writes the missing nominations when the node is about to accept pods.
-func (p *Loop) promiseNode(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
+// nominateTo writes the missing nominations when the node is about to accept pods.
+func (p *Loop) nominateTo(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
 	var errs []error
 	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {
 		errs = append(errs, o.Err)

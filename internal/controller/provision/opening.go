@@ -64,7 +64,7 @@ func (p *Loop) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	order, opening := p.opening(claim, node)
 	if opening == nil {
 		p.openings.forget(claim.UID)
-		return p.promiseNode(ctx, node, targets.Nominate(p.Snapshot(), claim.Name, node.Name))
+		return p.nominateTo(ctx, node, targets.Nominate(p.Snapshot(), claim.Name, node.Name))
 	}
 	if wait := p.turn(claim, node, order, opening); wait != nil {
 		p.promiseMeanwhile(ctx, claim, node, order)
@@ -74,10 +74,10 @@ func (p *Loop) opens(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	defer p.openings.writing.Unlock()
 	p.openings.outdate(order)
 	if order, opening = p.opening(claim, node); opening == nil {
-		return p.promiseNode(ctx, node, targets.Nominate(p.Snapshot(), claim.Name, node.Name))
+		return p.nominateTo(ctx, node, targets.Nominate(p.Snapshot(), claim.Name, node.Name))
 	}
 	defer p.openings.outdate(order)
-	return p.promiseNode(ctx, node, p.openings.actions(func() []plan.Action { return order.MissingBefore(claim.Name, node.Name) }))
+	return p.nominateTo(ctx, node, p.openings.actions(func() []plan.Action { return order.MissingBefore(claim.Name, node.Name) }))
 }
 
 // opening returns the order of the nodes of the plan and the state of the claim's node in it. It returns nil if the

@@ -16,7 +16,7 @@ import (
 
 // A node has at most MostNominated nominated pods. A pod beyond that has no nomination, and loses an existing one to
 // another node.
-func TestPromisesAreLimited(t *testing.T) {
+func TestNominationsAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		here, elsewhere, nowhere int // pods in this order, by where they are nominated
 		nominated, cleared       int
@@ -128,7 +128,7 @@ func TestNominationsCountWhatIsBeyond(t *testing.T) {
 
 // Of pods that a spread constraint counts together, only as many are nominated to a node as can each be bound beside
 // the others: more would exclude each other in kube-scheduler.
-func TestPromisesOfSpreadPods(t *testing.T) {
+func TestNominationsOfSpreadPods(t *testing.T) {
 	in := func(app string) model.Selector {
 		return model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{app}}}}
 	}

@@ -144,7 +144,7 @@ func TestOpeningOfOutrankedNodes(t *testing.T) {
 }
 
 // Before a node opens, nominations are written to the nodes of its plan that are open or open next, and last to itself.
-func TestPromisesBefore(t *testing.T) {
+func TestMissingBefore(t *testing.T) {
 	w, targets := opening(t, map[string]opened{
 		"a": {pods: []string{"db"}, stage: model.Registered}, "b": {pods: []string{"db", "web"}, stage: model.Launched},
 		"d": {pods: []string{"db"}, stage: model.Launched}, "e": {pods: []string{"job"}, stage: model.Launched, nominated: true},

@@ -20,13 +20,13 @@ func Order(snap *model.Snapshot, p *plan.Provision) []*model.Pod {
 		whole.Order = append(whole.Order, p.Claims[i].Pods...)
 	}
 	j := &judge{snap: snap, words: vocabularyOf(snap, &whole), remembered: map[*plan.NewClaim][]outcome{}, fits: map[string]bool{}}
-	r, seats := j.furnish(&whole, nil)
+	r, spotOf := j.furnish(&whole, nil)
 	var order []*model.Pod
 	waiting := whole.Order
 	for len(waiting) > 0 {
 		var late []*model.Pod
 		for _, pod := range waiting {
-			s := seats[pod.UID]
+			s := spotOf[pod.UID]
 			if s == nil || !j.admissible(r, pod, s) {
 				late = append(late, pod)
 				continue

@@ -24,8 +24,8 @@ type spot struct {
 
 // spots returns the nodes of the snapshot, all nodes including those of the plan, and the node of each placed pod by
 // UID.
-func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*spot) {
-	seats = map[string]*spot{}
+func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, spotOf map[string]*spot) {
+	spotOf = map[string]*spot{}
 	byName := map[string]*spot{}
 	for _, n := range j.snap.Nodes {
 		s := &spot{name: n.Name, taints: n.NodeSpec.Taints, futures: j.futuresOf(n)}
@@ -34,7 +34,7 @@ func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*
 	}
 	for _, placed := range p.Placed {
 		for _, pod := range placed.Pods {
-			seats[pod.UID] = byName[placed.Node]
+			spotOf[pod.UID] = byName[placed.Node]
 		}
 	}
 	all = slices.Clone(nodes)
@@ -49,11 +49,11 @@ func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, seats map[string]*
 			s.futures = append(s.futures, o.values)
 		}
 		for _, pod := range c.Pods {
-			seats[pod.UID] = s
+			spotOf[pod.UID] = s
 		}
 		all = append(all, s)
 	}
-	return nodes, all, seats
+	return nodes, all, spotOf
 }
 
 // hostOf returns the hostname of a node: its label, absent for a node that registered without one, or the name of a

@@ -8,17 +8,17 @@ import (
 // together checks pods that share a volume that is not yet provisioned (WaitForFirstConsumer). The zone of the first
 // pod becomes the zone of the volume, so all these pods must go to one zone, whichever of them is first.
 func (j *judge) together(p *plan.Provision) {
-	var seats map[string]*spot
+	var spotOf map[string]*spot
 	zones, first := map[string]value{}, map[string]string{}
 	for _, pod := range p.Order {
 		for _, v := range pod.Shared {
 			if !v.Waits {
 				continue
 			}
-			if seats == nil {
-				_, _, seats = j.spots(p)
+			if spotOf == nil {
+				_, _, spotOf = j.spots(p)
 			}
-			s := seats[pod.UID]
+			s := spotOf[pod.UID]
 			if s == nil {
 				continue
 			}

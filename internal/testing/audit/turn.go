@@ -12,15 +12,15 @@ import (
 // kube-scheduler that depend on bound pods: PodTopologySpread, InterPodAffinity and NodePorts.
 func (j *judge) turns(p *plan.Provision) {
 	leavers := j.leavers(p)
-	r, seats := j.furnish(p, leavers)
+	r, spotOf := j.furnish(p, leavers)
 	seen := map[string]bool{}
 	for i, pod := range p.Order {
-		if len(leavers) > 0 && j.haveLeft(r, pod, seats[pod.UID]) {
+		if len(leavers) > 0 && j.haveLeft(r, pod, spotOf[pod.UID]) {
 			leavers = nil
-			r, seats = j.furnish(p, nil)
-			j.bindAgain(r, p.Order[:i], seats)
+			r, spotOf = j.furnish(p, nil)
+			j.bindAgain(r, p.Order[:i], spotOf)
 		}
-		s := seats[pod.UID]
+		s := spotOf[pod.UID]
 		switch {
 		case seen[pod.UID]:
 			j.blame("order", pod.Key(), "is bound twice")
@@ -33,7 +33,7 @@ func (j *judge) turns(p *plan.Provision) {
 		j.turn(r, pod, s)
 		r.bind(pod, s, true)
 	}
-	for _, uid := range slices.Sorted(maps.Keys(seats)) {
+	for _, uid := range slices.Sorted(maps.Keys(spotOf)) {
 		if !seen[uid] {
 			j.blame("order", uid, "has a place and is never bound")
 		}
@@ -71,9 +71,9 @@ func (j *judge) haveLeft(r *room, pod *model.Pod, s *spot) bool {
 	return problem
 }
 
-func (j *judge) bindAgain(r *room, pods []*model.Pod, seats map[string]*spot) {
+func (j *judge) bindAgain(r *room, pods []*model.Pod, spotOf map[string]*spot) {
 	for _, pod := range pods {
-		if s := seats[pod.UID]; s != nil {
+		if s := spotOf[pod.UID]; s != nil {
 			s.ports = append(s.ports, pod.HostPorts...)
 			r.bind(pod, s, true)
 		}
@@ -83,7 +83,7 @@ func (j *judge) bindAgain(r *room, pods []*model.Pod, seats map[string]*spot) {
 // furnish returns a room that contains the pods that are bound before the first pod of the plan, and the node of each
 // placed pod. It includes the leavers.
 func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[string]*spot) {
-	nodes, all, seats := j.spots(p)
+	nodes, all, spotOf := j.spots(p)
 	r := newRoom(all)
 	for i, n := range j.snap.Nodes {
 		for _, pod := range n.Pods {
@@ -113,7 +113,7 @@ func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[str
 		}
 	}
 	j.daemonsCome(r, nodes, all)
-	return r, seats
+	return r, spotOf
 }
 
 // staying returns the pods that run on nodes being removed, cannot be evicted at present and are refused by the plan.

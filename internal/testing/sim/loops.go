@@ -202,5 +202,5 @@ func (p *process) rest() {
 		p.disrupt.at = next
 	}
 	snap := p.snapshot()
-	p.carryOut(append(p.w.opts.Orphans(snap), p.w.opts.Notices(snap)...), nil)
+	p.carryOut(append(p.w.opts.Orphans(snap), p.w.opts.Arriving(snap)...), nil)
 }

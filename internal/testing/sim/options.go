@@ -26,8 +26,8 @@ type Options struct {
 	// Static returns the missing and surplus nodes of static pools.
 	Static  func(*model.Snapshot) disruption.Standing
 	Orphans func(*model.Snapshot) []plan.Action
-	// Notices returns the annotations for claims that await pods of nodes being removed without a command.
-	Notices func(*model.Snapshot) []plan.Action
+	// Arriving returns the annotations for claims that await pods of nodes being removed without a command.
+	Arriving func(*model.Snapshot) []plan.Action
 	// Audit returns the problems of a plan.
 	Audit func(*model.Snapshot, *plan.Provision) []string
 	// Forget reports whether the own write to the object is dropped: the process then knows only what the watch has
@@ -56,7 +56,7 @@ func Production() Options {
 		Advance:        advance,
 		Static:         disruption.Static,
 		Orphans:        guard.Orphans,
-		Notices:        reserve.Arriving,
+		Arriving:       reserve.Arriving,
 		Audit:          problems,
 	}
 }
