@@ -32,13 +32,7 @@ func (w *world) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bo
 // tight. Equal pods may change places between the two what-ifs: only more launches in a pool count.
 func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded {
 	gone := slices.Concat(w.leaving, o.nodes)
-	more := map[string]int{}
-	for _, n := range gone {
-		if w.tight(n.Pool, o.claims) {
-			more[n.Pool] = 0
-		}
-	}
-	if len(more) == 0 {
+	if !w.frees(gone, o.claims) {
 		return nil
 	}
 	names := make([]string, len(o.nodes))
@@ -48,6 +42,7 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 	what := w.snap.Without(names...)
 	what.Pools = w.snap.PoolsWithout(gone)
 	p := w.schedule(what, closed)
+	more := map[string]int{} // launches by pool
 	for i := range p.Claims {
 		more[p.Claims[i].Pool]++
 	}
@@ -74,6 +69,20 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 		}
 	}
 	return again
+}
+
+// frees reports whether the limits of the pool of some of the nodes are tight.
+func (w *world) frees(gone []*model.Node, claims []plan.NewClaim) bool {
+	seen := map[string]bool{}
+	for _, n := range gone {
+		if seen[n.Pool] {
+			continue
+		}
+		if seen[n.Pool] = true; w.tight(n.Pool, claims) {
+			return true
+		}
+	}
+	return false
 }
 
 // tight reports whether the limits of a pool, with the usage of the claims, do not suffice for another node of each
