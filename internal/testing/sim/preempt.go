@@ -114,6 +114,7 @@ func (w *world) place(p *pod, n *node) {
 		return
 	}
 	victims, ok := w.victims(p, n)
+	delete(w.placing, n.name)
 	if ok && len(victims) > 0 {
 		w.preempt(p, n, victims)
 		w.placing[n.name] = p
@@ -122,7 +123,6 @@ func (w *world) place(p *pod, n *node) {
 		w.after(time.Second, func() { w.place(p, n) })
 		return
 	}
-	delete(w.placing, n.name)
 	w.api.create(p)
 	w.say("%s is bound to %s", p.name, n.name)
 }
