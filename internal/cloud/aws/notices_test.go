@@ -11,8 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -77,6 +79,43 @@ func TestAct(t *testing.T) {
 	claim.Finalizers = nil
 	check(t, w.api.Update(t.Context(), claim))
 	check(t, p.act(t.Context(), d)) // a repeated decision that arrives late
+}
+
+// replacedClaim is a client for which each claim is replaced by one of the same name between its read and its patch.
+type replacedClaim struct {
+	client.Client
+	patches []string
+}
+
+func (r *replacedClaim) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	data, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	r.patches = append(r.patches, string(data))
+	return apierrors.NewConflict(schema.GroupResource{Resource: "nodeclaims"}, o.GetName(), errors.New("precondition failed: UID"))
+}
+
+// TestDeadlineOfAnotherClaim checks that the end of a drain is written to the claim that the notice is about: the patch
+// contains its UID, and a claim that was created under the same name meanwhile stays.
+func TestDeadlineOfAnotherClaim(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	claim := w.launched(t, w.provider(t), "taken")
+	api := &replacedClaim{}
+	p := w.provider(t, func(o *Options) {
+		api.Client = o.Client
+		o.Client = api
+	})
+	id, _ := instanceOf(claim.Status.ProviderID)
+	check(t, p.act(t.Context(), interruption.Decision{Claim: noticed(claim), Instance: id, Kind: interruption.SpotInterrupted,
+		Replace: true, Deadline: time.Date(2026, 11, 20, 12, 2, 0, 0, time.UTC)}))
+	if len(api.patches) != 1 || !strings.Contains(api.patches[0], `"uid":"`+string(claim.UID)+`"`) {
+		t.Errorf("the patches are %q, want one with the UID %s", api.patches, claim.UID)
+	}
+	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+	if claim.DeletionTimestamp != nil {
+		t.Error("the other claim is deleted")
+	}
 }
 
 // If the account may not launch spot instances, this is reported once per claim, and claims launch on demand meanwhile.
