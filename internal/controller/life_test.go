@@ -62,6 +62,7 @@ func TestControllers(t *testing.T) {
 		{"machines that both witnesses call gone", testBothWitnessesAgree},
 		{"a lease is a witness", testLeaseIsAWitness},
 		{"repairs one after the other", testRepairsAddUp},
+		{"nodes that disappear", testNodesVanish},
 		{"many claims at once", testManyClaims},
 		{"a budget holds the drain, and the drain the machine", testBudgetHoldsDrain},
 		{"a drain that goes well is quiet", testQuietDrain},

@@ -252,6 +252,43 @@ func testRepairsAddUp(t *testing.T, s *apiServer) {
 	w.allStay(claims[3:])
 }
 
+// testNodesVanish covers Node objects that disappear, finalizers included, while the cloud shows their machines. No more
+// machines are terminated than the limit on removals allows. The others are kept until the operator allows it, except
+// one that the cloud reports as gone too.
+func testNodesVanish(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	w.collect = true
+	w.timers.NodeGone = time.Millisecond
+	w.start()
+	pool, claims, nodes := w.herd(6)
+	for _, node := range nodes {
+		w.force(node)
+	}
+	w.until("the NodePool says so", func() bool { return w.read(pool) && pool.Annotations[karpv1.AnnotationRemovalsPaused] == "nodepool" })
+	w.rounds(3)
+	kept := claims[:0:0]
+	for _, claim := range claims {
+		if w.read(claim) && claim.DeletionTimestamp.IsZero() {
+			kept = append(kept, claim)
+		}
+	}
+	if len(kept) < 3 { // how many disappear before the limit is reached depends on when the collector looks
+		t.Fatalf("%d of 6 claims are kept, want 3 or more", len(kept))
+	}
+	w.cloud.lose(kept[0].Status.ProviderID)
+	w.gone(kept[0])
+	w.rounds(2)
+	w.allStay(kept[1:])
+	w.until("the operator allows it", func() bool {
+		w.read(pool)
+		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.AnnotationRemovalsAllowedUntil, time.Now().Add(time.Hour).Format(time.RFC3339))
+		return w.client.Update(t.Context(), pool) == nil
+	})
+	for _, claim := range kept[1:] {
+		w.gone(claim)
+	}
+}
+
 // testEditedProviderID covers a claim whose provider ID is changed to that of a younger claim, or removed. The claim
 // keeps its machine and its node, and the change is reported. The younger claim keeps its own machine, which ends
 // with it.

@@ -165,8 +165,8 @@ const (
 	AnnotationRemovalsPaused = OwnAnnotationPrefix + "removals-paused"
 )
 
-// AnnotationRemovalsAllowedUntil, on a pool, is a time (RFC 3339) that the operator sets. Until then, removals
-// that neither a user nor a plan requested are not paused.
+// AnnotationRemovalsAllowedUntil, on a pool, is a time (RFC 3339) that the operator sets, at most 24 hours ahead. Until
+// then, removals that neither a user nor a plan requested are not paused.
 const AnnotationRemovalsAllowedUntil = OwnAnnotationPrefix + "removals-allowed-until"
 
 // AnnotationMadeFrom, on a pool or a node class, is the kind and name of the older object that it is generated

@@ -122,7 +122,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 		return !c.classes.Owns(claim.Spec.NodeClassRef)
 	})
 	// 3. Act. Missing machines are handled first: they show how far the list can be trusted.
-	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items))
+	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items, running(machines)))
 }
 
 // withoutList runs the steps that do not depend on the list of machines. Disputed machines are queried one by one, so
@@ -134,13 +134,16 @@ func (c *Collector) withoutList(ctx context.Context, claims []karpv1.NodeClaim) 
 			disputed = append(disputed, claim)
 		}
 	}
-	return errors.Join(c.removeMachineless(ctx, disputed), c.removeNodeless(ctx, claims))
+	return errors.Join(c.removeMachineless(ctx, disputed), c.removeNodeless(ctx, claims, nil))
 }
 
-// removeNodeless deletes the registered claims whose node has been gone for Timers.NodeGone.
-func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClaim) error {
+// removeNodeless deletes the registered claims whose node has been gone for Timers.NodeGone, as far as the limit on
+// removals allows: the cloud still shows most of their machines. listed holds the machines that the cloud lists; it is
+// nil if there is no list.
+func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClaim, listed map[string]bool) error {
 	now, still := c.Clock.Now(), map[types.UID]time.Time{}
 	var errs []error
+	var due []*karpv1.NodeClaim
 	for i := range claims {
 		claim := &claims[i]
 		if !claim.DeletionTimestamp.IsZero() || !c.classes.Owns(claim.Spec.NodeClassRef) ||
@@ -158,10 +161,47 @@ func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClai
 		case gone && now.Sub(since) < c.Timers.NodeGone, err != nil && known:
 			still[claim.UID] = since
 		case gone:
-			errs = append(errs, c.giveBack(ctx, claim))
+			still[claim.UID] = since
+			due = append(due, claim)
 		}
 	}
 	c.nodeless = still
+	return errors.Join(append(errs, c.giveBackDue(ctx, due, listed))...)
+}
+
+// giveBackDue deletes those of the claims whose removal the Brake allows.
+func (c *Collector) giveBackDue(ctx context.Context, due []*karpv1.NodeClaim, listed map[string]bool) error {
+	var errs []error
+	var cases []removal.Case
+	var claims []*karpv1.NodeClaim
+	for _, claim := range due {
+		found := removal.Case{Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cloud: removal.Alive}
+		if !listed[found.Machine] {
+			var err error
+			if found, err = c.check(ctx, claim); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		found.Cause, found.Node = removal.CauseNodeGone, removal.Gone
+		cases, claims = append(cases, found), append(claims, claim)
+	}
+	if len(cases) == 0 {
+		return errors.Join(errs...)
+	}
+	verdicts, err := c.Brake.Ask(ctx, cases...)
+	errs = append(errs, err)
+	held := 0
+	for i, verdict := range verdicts {
+		if verdict != removal.Remove {
+			held++
+			continue
+		}
+		errs = append(errs, c.giveBack(ctx, claims[i]))
+	}
+	if held > 0 {
+		ctrl.LoggerFrom(ctx).Info("kept claims whose node is gone: involuntary removals are paused", "nodeClaims", held)
+	}
 	return errors.Join(errs...)
 }
 
@@ -223,14 +263,20 @@ func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []c
 	return leaked
 }
 
-// machineless returns the registered claims whose machine is not in the list, or is being terminated.
-func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
-	alive := map[string]bool{}
+// running returns the IDs of the machines that are not being terminated.
+func running(machines []cloud.Machine) map[string]bool {
+	ids := map[string]bool{}
 	for _, m := range machines {
 		if !m.Terminating {
-			alive[m.ProviderID] = true
+			ids[m.ProviderID] = true
 		}
 	}
+	return ids
+}
+
+// machineless returns the registered claims whose machine is not in the list, or is being terminated.
+func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.NodeClaim {
+	alive := running(machines)
 	var missing []*karpv1.NodeClaim
 	for i := range claims {
 		claim := &claims[i]

@@ -237,7 +237,7 @@ func (b *Brake) facts(pools *fleet) Facts {
 	at := b.serverTime()
 	f := Facts{Machines: pools.machines, Allowed: map[string]bool{}, Removed: map[string]int{}, Latched: b.latched}
 	for name, pool := range pools.byName {
-		f.Allowed[name] = allowedUntil(pool).After(at)
+		f.Allowed[name] = allows(pool, at)
 	}
 	for name, record := range b.records {
 		if n := record.within(at, b.Timers.RemovalWindow); n > 0 {
@@ -293,12 +293,13 @@ func (b *Brake) pools(ctx context.Context) (*fleet, error) {
 	return f, nil
 }
 
-// allowedUntil returns until when the operator allows the removals of a NodePool. It returns zero if the annotation
-// is absent or not a time.
-func allowedUntil(pool *karpv1.NodePool) time.Time {
+// longestAllowed is how far in the future the operator's annotation may be. A time beyond that has no effect: a wrong
+// year would turn the Brake off permanently.
+const longestAllowed = 24 * time.Hour
+
+// allows reports whether the operator allows the removals of a NodePool at a time. An annotation that is not a time, or
+// too far in the future, does not allow them.
+func allows(pool *karpv1.NodePool, at time.Time) bool {
 	until, err := time.Parse(time.RFC3339, pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil])
-	if err != nil {
-		return time.Time{}
-	}
-	return until
+	return err == nil && until.After(at) && !until.After(at.Add(longestAllowed))
 }

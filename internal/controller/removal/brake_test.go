@@ -439,6 +439,10 @@ func TestOperatorAllows(t *testing.T) {
 	if n := b.ill("a", 11, 50); n != 0 {
 		t.Errorf("%d were removed because of an annotation that is not a time", n)
 	}
+	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, b.clock.Now().AddDate(1, 0, 0).Format(time.RFC3339))
+	if n := b.ill("a", 11, 50); n != 0 {
+		t.Errorf("%d were removed because of an annotation a year ahead", n)
+	}
 	b.annotate("a", karpv1.AnnotationRemovalsAllowedUntil, b.clock.Now().Add(time.Minute).Format(time.RFC3339))
 	if n := b.ill("a", 11, 50); n != 39 {
 		t.Errorf("%d of 39 were removed with the operator's permission", n)

@@ -3,9 +3,9 @@
 // kube-node-lease. A node reports whether it is ready or not. Either can be wrong: an API endpoint that drops a filter,
 // credentials of another account, or the wrong region return "not found" for running machines.
 //
-//	collector (missing machines, strays) --+                        +--> Remove
-//	node repair (conditions) --------------+--> Brake.Ask --> Rule -+--> Keep  the node still reports
-//	provider (health, stopped) ------------+                        +--> Hold  the Brake holds
+//	collector (missing machines and nodes, strays) --+                        +--> Remove
+//	node repair (conditions) ------------------------+--> Brake.Ask --> Rule -+--> Keep  the node still reports
+//	provider (health, stopped) ----------------------+                        +--> Hold  the Brake holds
 //
 //	cloud     node      verdict
 //	gone      silent    Remove, at once; never counts

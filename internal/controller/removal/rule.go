@@ -28,6 +28,8 @@ const (
 	CauseStray Cause = "Stray"
 	// CauseUnhealthy means that a condition of the node requires repair.
 	CauseUnhealthy Cause = "NodeUnhealthy"
+	// CauseNodeGone means that the Node object of a claim is gone.
+	CauseNodeGone Cause = "NodeGone"
 )
 
 // Case is a machine that is to be removed.

@@ -121,9 +121,7 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 	// Strays and removed machines are counted and have no claim.
 	text := fmt.Sprintf("Involuntary removals are paused: %d machines %s were removed, are to be removed, or are in dispute, within %s (%s). "+
 		"The limit is %d; NodeClaims show %d machines now", count.Wanted, of, b.Timers.RemovalWindow, strings.Join(items, ", "), count.Limit, count.Machines)
-	if given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]; given != "" && allowedUntil(pool).IsZero() {
-		text += fmt.Sprintf("; the annotation %s=%q is not a time", karpv1.AnnotationRemovalsAllowedUntil, given)
-	}
+	text += b.noPermission(pool)
 	if ruling.paces(pool.Name) {
 		text += fmt.Sprintf("; of those that fail the cloud's checks %d are replaced every %s", step(count.Machines), b.Timers.RemovalWindow)
 	}
@@ -131,6 +129,23 @@ func (b *Brake) why(pool *karpv1.NodePool, ruling Ruling) string {
 		text += fmt.Sprintf("; %d machines in dispute could not be checked again, for %s at most", n, longest.Truncate(time.Minute))
 	}
 	return text + b.remedies(pool, b.waiting(pool.Name, ruling))
+}
+
+// noPermission describes why the operator's annotation does not allow removals, if it exists and is not in the past.
+func (b *Brake) noPermission(pool *karpv1.NodePool) string {
+	given := pool.Annotations[karpv1.AnnotationRemovalsAllowedUntil]
+	if given == "" {
+		return ""
+	}
+	until, err := time.Parse(time.RFC3339, given)
+	if err != nil {
+		return fmt.Sprintf("; the annotation %s=%q is not a time", karpv1.AnnotationRemovalsAllowedUntil, given)
+	}
+	if ahead := until.Sub(b.serverTime()); ahead > longestAllowed {
+		return fmt.Sprintf("; the annotation %s=%s is %s ahead: more than %s has no effect", karpv1.AnnotationRemovalsAllowedUntil, given,
+			ahead.Truncate(time.Hour), longestAllowed)
+	}
+	return ""
 }
 
 // remedies describes what an operator can do about each cause. The annotation of one NodePool applies neither to
@@ -145,6 +160,10 @@ func (b *Brake) remedies(pool *karpv1.NodePool, counts map[Cause]int) string {
 	}
 	if counts[CauseStray] > 0 {
 		text += ". Stray: no NodeClaim shows the machine. To remove these: kubectl annotate nodepools --all " + allow
+	}
+	if counts[CauseNodeGone] > 0 {
+		text += fmt.Sprintf(". NodeGone: the Node object is gone, and the cloud shows the machine. If its kubelet runs, it creates the Node again when it restarts. "+
+			"To remove these machines: kubectl annotate nodepool %s %s", pool.Name, allow)
 	}
 	if counts[CauseUnhealthy] > 0 || text == "" {
 		text += fmt.Sprintf(". To remove unhealthy machines of the NodePool all the same: kubectl annotate nodepool %s %s", pool.Name, allow)
