@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write docs/reference/annotations.md aga
 
 const page = "../docs/reference/annotations.md"
 
-const head = `# Annotations, labels, taints and finalisers
+const head = `# Annotations, labels, taints and finalizers
 
 Generated from the constants of the API types and of the providers (` + "`make reference`" + `; a test compares). Karpenter's own
 meaning of its keys is unchanged; what begins with ` + "`karpenter-go.github.io/`" + ` is ours.
@@ -31,7 +31,7 @@ meaning of its keys is unchanged; what begins with ` + "`karpenter-go.github.io/
 
 // sections lists the sections of the page: a title, and the name prefix of the constants in it.
 var sections = []struct{ title, prefix string }{
-	{"Annotations", "Annotation"}, {"Labels", "Label"}, {"Taints", "TaintKey"}, {"Finalisers", "Finalizer"},
+	{"Annotations", "Annotation"}, {"Labels", "Label"}, {"Taints", "TaintKey"}, {"Finalizers", "Finalizer"},
 }
 
 // key is one constant with its value and its description.

@@ -52,7 +52,7 @@ spec:
   consolidation: {enabled: true}
   kubeletConfiguration: {maxPods: 20, kubeReserved: {cpu: 1}}
   weight: 10
-  requirments: misspelt
+  requirments: misspelled
   ttlSecondsAfterEmpty: 1.5
 status: {lastScaleTime: "2023-01-01T00:00:00Z", unknown: 1, resources: {cpu: "1"}}`},
 	{"without a spec", `

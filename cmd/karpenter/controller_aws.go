@@ -175,8 +175,8 @@ func (w *wiring) followStock(ctx context.Context) error {
 			return nil
 		case <-w.stock:
 		}
-		reading, cancel := context.WithTimeout(ctx, w.o.timers.CatalogueRead)
-		w.store.RefreshCatalogues(reading)
+		reading, cancel := context.WithTimeout(ctx, w.o.timers.CatalogRead)
+		w.store.RefreshCatalogs(reading)
 		cancel()
 	}
 }

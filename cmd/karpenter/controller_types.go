@@ -39,17 +39,17 @@ func newTypeless(provider cloud.Provider, vocabulary *convert.Vocabulary) *typel
 
 // why returns "" for a pool that has types, and if the provider does not list types.
 func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
-	catalogue, err := t.provider.Catalogue(ctx, pool)
-	if err != nil || len(catalogue) == 0 {
+	catalog, err := t.provider.Catalog(ctx, pool)
+	if err != nil || len(catalog) == 0 {
 		return ""
 	}
 	var names maphash.Hash
 	names.SetSeed(t.seed)
-	for i := range catalogue {
-		names.WriteString(catalogue[i].Name)
+	for i := range catalog {
+		names.WriteString(catalog[i].Name)
 		names.WriteByte(0)
-		for k := range catalogue[i].Offerings { // the answer depends on zones too
-			names.WriteString(catalogue[i].Offerings[k].Zone)
+		for k := range catalog[i].Offerings { // the answer depends on zones too
+			names.WriteString(catalog[i].Offerings[k].Zone)
 			names.WriteByte(1)
 		}
 	}
@@ -62,7 +62,7 @@ func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
 	if len(t.answers) >= mostAnswers {
 		clear(t.answers)
 	}
-	snap := convert.Alone(pool, catalogue, t.vocabulary)
+	snap := convert.Alone(pool, catalog, t.vocabulary)
 	answer = typelessAnswer{pool.Generation, names.Sum64(), explain.PoolBarren(snap, snap.Pools[0])}
 	t.answers[pool.UID] = answer
 	return answer.why

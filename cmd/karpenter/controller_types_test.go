@@ -21,7 +21,7 @@ type counted struct {
 	types []cloud.InstanceType
 }
 
-func (c *counted) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+func (c *counted) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	return c.types, nil
 }
 

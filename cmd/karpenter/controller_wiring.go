@@ -267,8 +267,8 @@ func (w *wiring) addStore(ctx context.Context) error {
 		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(),
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
-			WriteVisible: w.o.timers.WriteVisible, Catalogue: w.o.timers.Catalogue,
-			CatalogueTimeout: w.o.timers.CatalogueRead, CatalogueRetry: w.o.timers.CatalogueRetry,
+			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
+			CatalogTimeout: w.o.timers.CatalogRead, CatalogRetry: w.o.timers.CatalogRetry,
 			Refusal: w.o.timers.Refusal, Arrival: w.o.timers.Arrival,
 		},
 	})
@@ -412,7 +412,7 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provisioner.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
-			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogues(ctx) },
+			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },
 			Price:   w.price,
 		},
 		&nodeclaim.Collector{

@@ -73,7 +73,7 @@ func TestExplainNames(t *testing.T) {
 		{"nodepol x", `"nodepol" is not known, want pod, node, pool or a workload; did you mean nodepool?`},
 		{"daemonset/web", `"daemonset" is not known, want pod, node, pool or a workload`},
 		{"--output json", "nothing to explain: want pod, node, pool or a workload"},
-		{"pod/cart --colour", "unknown flag: --colour (see `kubectl karpenter explain pod --help`)"},
+		{"pod/cart --color", "unknown flag: --color (see `kubectl karpenter explain pod --help`)"},
 		{"pod cart --context none", `context "none" does not exist`},
 	} {
 		arguments := append([]string{"explain"}, strings.Fields(c.arguments)...)

@@ -281,7 +281,7 @@ func TestLiveAWS(t *testing.T) {
 	var document struct {
 		Input struct {
 			Sale struct {
-				Catalogues []struct{ Types []cloud.InstanceType }
+				Catalogs []struct{ Types []cloud.InstanceType } `json:"catalogues"`
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func TestLiveAWS(t *testing.T) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		t.Fatal(err)
 	}
-	for _, sold := range document.Input.Sale.Catalogues[0].Types {
+	for _, sold := range document.Input.Sale.Catalogs[0].Types {
 		if want := map[string]int64{"m6g.xlarge": 16_000_000_000, "m6g.8xlarge": 130_000_000_000}[sold.Name]; want > 0 && sold.Capacity["memory"] != want {
 			t.Errorf("%s has %d bytes of memory, want %d", sold.Name, sold.Capacity["memory"], want)
 		}

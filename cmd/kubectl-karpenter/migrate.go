@@ -30,7 +30,7 @@ type migrateOptions struct {
 	report, values  string
 	cloudProvider   string
 	kubernetes      string
-	honour          bool
+	honor           bool
 	clusterName     string
 	instanceProfile string
 }
@@ -89,7 +89,7 @@ func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.instanceProfile, "instance-profile", "",
 		"the instance profile of objects without one, if it is not in the input")
 	flags.StringVar(&o.kubernetes, "kubernetes-version", "", "the Kubernetes version of the cluster, such as 1.34; images of Amazon Linux 2 exist up to 1.32")
-	flags.BoolVar(&o.honour, "honor-safe-to-evict", false,
+	flags.BoolVar(&o.honor, "honor-safe-to-evict", false,
 		"add karpenter.sh/do-not-disrupt: \"true\" to pods with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"; "+
 			"always set if a Cluster Autoscaler is in the input")
 }
@@ -131,7 +131,7 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 	}
 	options := migrate.Options{
 		ClusterName: o.clusterName, InstanceProfile: o.instanceProfile, KubernetesMinor: minor, Kwok: o.cloudProvider == "kwok",
-		HonourSafeToEvict: o.honour, Workloads: o.workloads, InstanceTypes: migratedTypes, Check: faultsBy(server),
+		HonorSafeToEvict: o.honor, Workloads: o.workloads, InstanceTypes: migratedTypes, Check: faultsBy(server),
 	}
 	files, unread, err := o.read(in)
 	if err != nil {

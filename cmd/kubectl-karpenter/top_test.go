@@ -183,7 +183,7 @@ func TestTopJSON(t *testing.T) {
 
 func TestTopRefusesFlags(t *testing.T) {
 	for want, arguments := range map[string][]string{
-		"--interval is 10ms, want 1s or more": {"--interval", "10ms"}, `--sort is "colour", want name, cpu`: {"--sort", "colour"},
+		"--interval is 10ms, want 1s or more": {"--interval", "10ms"}, `--sort is "color", want name, cpu`: {"--sort", "color"},
 		"--output is \"yml\", want text, wide, name, json or yaml; did you mean yaml?": {"-o", "yml"},
 	} {
 		if _, err := runTop(t, arguments...); err == nil || !strings.Contains(err.Error(), want) {

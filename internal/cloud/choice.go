@@ -127,8 +127,8 @@ func compareOfferings(a, b *Offering) int {
 	)
 }
 
-// SortCatalogue sorts types by name, and the offerings of each type by zone, capacity type and reservation.
-func SortCatalogue(types []InstanceType) {
+// SortCatalog sorts types by name, and the offerings of each type by zone, capacity type and reservation.
+func SortCatalog(types []InstanceType) {
 	slices.SortFunc(types, func(a, b InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for i := range types {
 		slices.SortFunc(types[i].Offerings, func(a, b Offering) int { return compareOfferings(&a, &b) })

@@ -11,7 +11,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-func smallCatalogue() []InstanceType {
+func smallCatalog() []InstanceType {
 	made := func(name, arch string, cpu int64, prices ...float64) InstanceType {
 		t := InstanceType{
 			Name: name,
@@ -69,7 +69,7 @@ func TestChoices(t *testing.T) {
 		"requests too large": {tooBig, nil},
 		"unknown resource":   {unknown, nil},
 	} {
-		types := smallCatalogue()
+		types := smallCatalog()
 		for range 5 {
 			if diff := cmp.Diff(test.want, chosen(NeedOf(test.claim).Choices(types))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -86,7 +86,7 @@ func TestMachineLabels(t *testing.T) {
 		karpv1.Requirement{Key: "kubernetes.io/os", Operator: "NotIn", Values: []string{"linux"}},
 		karpv1.Requirement{Key: "rack", Operator: "Exists"},
 	))
-	types := smallCatalogue()
+	types := smallCatalog()
 	types[0].Offerings[0].Requirements = []Requirement{in("rack", "7")}
 	got := need.MachineLabels(Choice{Type: &types[0], Offering: &types[0].Offerings[0]})
 	want := map[string]string{

@@ -2,7 +2,7 @@
 // errors, and no types of the engine, so that a provider can be written without knowledge of the engine.
 //
 //	     nodeclaim controller            cluster.Store (refresh)
-//	Launch | Terminate | Machines            | Catalogue
+//	Launch | Terminate | Machines            | Catalog
 //	       v                                 v
 //	  +---------------- Provider ----------------+
 //	  |  kwok (simulated)      aws (EC2)         |
@@ -46,9 +46,9 @@ type Provider interface {
 	// Ready reports whether machines can be launched with the node class. It returns nil, or an error with the reason:
 	// a *NodeClassNotReadyError, or ErrNotFound if the class does not exist.
 	Ready(ctx context.Context, class ClassRef) error
-	// Catalogue returns all instance types that the pool can ever launch, including those without an available
+	// Catalog returns all instance types that the pool can ever launch, including those without an available
 	// offering, in a deterministic order.
-	Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]InstanceType, error)
+	Catalog(ctx context.Context, pool *karpv1.NodePool) ([]InstanceType, error)
 	// Launch launches a machine for the claim: the cheapest available offering of the types, zones and capacity types
 	// that the claim's requirements allow. It is idempotent per claim UID. Errors: *InsufficientCapacityError,
 	// *NodeClassNotReadyError, *CreateError, or any other error (retried).

@@ -35,7 +35,7 @@ func TestAgainstTheAPI(t *testing.T) {
 	})
 	eventually(t, "the pool and the daemon are there", func() bool {
 		snap := w.store.Snapshot(start)
-		return snap.Pool("pool") != nil && snap.Pool("pool").Catalogue != nil && len(snap.Daemons) == 1
+		return snap.Pool("pool") != nil && snap.Pool("pool").Catalog != nil && len(snap.Daemons) == 1
 	})
 
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}, Spec: small("web")}

@@ -71,7 +71,7 @@ func toldFleet(b *testing.B, objects []client.Object) *Store {
 	for _, obj := range objects {
 		s.Saw(obj)
 	}
-	s.stock(s.Pool("pool"), s.catalogues.catalogue("pool", oneType("small", 1)), "")
+	s.setTypes(s.Pool("pool"), s.catalogs.catalog("pool", oneType("small", 1)), "")
 	return s
 }
 

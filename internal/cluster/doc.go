@@ -3,7 +3,7 @@
 //
 //	informers --Saw, Gone--> mirror --+
 //	executor --Wrote, Deleted--> own writes --+--> convert --> model.Builder --> Snapshot(now)
-//	provider --Catalogue (per pool, a goroutine each)--+                     \-> Subscribe: signals changes
+//	provider --Catalog (per pool, a goroutine each)--+                     \-> Subscribe: signals changes
 //
 // One mutex guards all state. An event costs O(1): it changes one entry, converts one object (a node together with
 // its claim) and updates the builder. Nothing is rebuilt.

@@ -52,7 +52,7 @@ func (s *shop) Name() string                 { return "shop" }
 func (s *shop) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
 func (s *shop) Declared() cloud.Declared     { return cloud.Declared{} }
 
-func (s *shop) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+func (s *shop) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	s.mutex.Lock()
 	blocked := s.blocked[pool.Name]
 	if s.visits == nil {

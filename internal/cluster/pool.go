@@ -13,10 +13,10 @@ type pool struct {
 	object *karpv1.NodePool
 	// scheduled says that a budget changes with time.
 	scheduled bool
-	// catalogue is the last catalog that was read, nil if there is none; why is the reason.
-	catalogue *model.Catalogue
-	why       string
-	refusal   refusal
+	// catalog is the last catalog that was read, nil if there is none; why is the reason.
+	catalog *model.Catalog
+	why     string
+	refusal refusal
 	// synced is the spec in the builder, nil if there is none.
 	synced *model.PoolSpec
 }
@@ -28,7 +28,7 @@ func (s *Store) applyPool(name string, e *entry) {
 		if p != nil {
 			delete(s.pools, name)
 			s.builder.DeletePool(name)
-			s.catalogues.drop(name)
+			s.catalogs.drop(name)
 			s.notify(PoolsChanged)
 		}
 		return
@@ -46,7 +46,7 @@ func (s *Store) applyPool(name string, e *entry) {
 	}
 	class := object.Spec.Template.Spec.NodeClassRef
 	if news && s.vocabulary.Owns(class.Group, class.Kind) {
-		s.catalogues.want(name)
+		s.catalogs.want(name)
 	}
 	s.syncPool(name)
 }
@@ -57,7 +57,7 @@ func (s *Store) syncPool(name string) {
 	spec := convert.Pool(p.object, s.vocabulary)
 	spec.Budgets, spec.BudgetError = convert.Budgets(p.object, s.at)
 	p.refusal.block(&spec, s.at)
-	convert.AddCatalogue(&spec, p.catalogue, p.why)
+	convert.AddCatalog(&spec, p.catalog, p.why)
 	if p.synced != nil && samePool(*p.synced, spec) {
 		return
 	}
@@ -68,16 +68,16 @@ func (s *Store) syncPool(name string) {
 
 // samePool compares catalogs by identity: the same pointer means the same content.
 func samePool(a, b model.PoolSpec) bool {
-	if a.Catalogue != b.Catalogue {
+	if a.Catalog != b.Catalog {
 		return false
 	}
-	a.Catalogue, b.Catalogue = nil, nil
+	a.Catalog, b.Catalog = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 
-// stock records the result of reading a pool's catalog: the catalog, or the reason why there is none. A failure does
+// setTypes records the result of reading a pool's catalog: the catalog, or the reason why there is none. A failure does
 // not replace an earlier catalog.
-func (s *Store) stock(object *karpv1.NodePool, catalogue *model.Catalogue, why string) {
+func (s *Store) setTypes(object *karpv1.NodePool, catalog *model.Catalog, why string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	p := s.pools[object.Name]
@@ -85,8 +85,8 @@ func (s *Store) stock(object *karpv1.NodePool, catalogue *model.Catalogue, why s
 		return
 	}
 	p.why = why
-	if catalogue != nil {
-		p.catalogue = catalogue
+	if catalog != nil {
+		p.catalog = catalog
 	}
 	s.syncPool(object.Name)
 }

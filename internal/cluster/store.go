@@ -26,12 +26,12 @@ import (
 type Options struct {
 	// WriteVisible is the time after which a live read decides about an own write that the watch has not shown (5 s).
 	WriteVisible time.Duration
-	// Catalogue is the period in which each pool's catalog is read again (5 min).
-	Catalogue time.Duration
-	// CatalogueTimeout limits the duration of one reading (30 s).
-	CatalogueTimeout time.Duration
-	// CatalogueRetry is the pause after a failed reading; it doubles up to Catalogue (1 s).
-	CatalogueRetry time.Duration
+	// Catalog is the period in which each pool's catalog is read again (5 min).
+	Catalog time.Duration
+	// CatalogTimeout limits the duration of one reading (30 s).
+	CatalogTimeout time.Duration
+	// CatalogRetry is the pause after a failed reading; it doubles up to Catalog (1 s).
+	CatalogRetry time.Duration
 	// Refusal is the pause of a pool after the API server refused one of its claims (1 min).
 	Refusal time.Duration
 	// Arrival sets Snapshot.Arrival: how long an empty node is kept for pods that were moved to it; 0 leaves the
@@ -44,8 +44,8 @@ func (o Options) withDefaults() Options {
 		at    *time.Duration
 		value time.Duration
 	}{
-		{&o.WriteVisible, 5 * time.Second}, {&o.Catalogue, 5 * time.Minute},
-		{&o.CatalogueTimeout, 30 * time.Second}, {&o.CatalogueRetry, time.Second},
+		{&o.WriteVisible, 5 * time.Second}, {&o.Catalog, 5 * time.Minute},
+		{&o.CatalogTimeout, 30 * time.Second}, {&o.CatalogRetry, time.Second},
 		{&o.Refusal, time.Minute},
 	} {
 		if *d.at <= 0 {
@@ -83,7 +83,7 @@ type Store struct {
 	log        logr.Logger
 	options    Options
 	vocabulary *convert.Vocabulary
-	catalogues *catalogues
+	catalogs   *catalogs
 	// recheck triggers the live reads at once.
 	recheck chan struct{}
 
@@ -143,7 +143,7 @@ func NewStore(config Config) (*Store, error) {
 		}
 	}
 	s.newDependencies(config.DefaultSpread)
-	s.catalogues = newCatalogues(config.Provider, s)
+	s.catalogs = newCatalogs(config.Provider, s)
 	return s, nil
 }
 

@@ -386,10 +386,10 @@ spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]
 // the pool is changed.
 func TestRefuse(t *testing.T) {
 	s := newStore(t, Config{Options: Options{Refusal: time.Minute}})
-	catalogue := &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}
+	catalog := &model.Catalog{Types: []model.InstanceType{{Name: "a"}}}
 	for _, name := range []string{"p", "other"} {
 		s.Saw(poolAt(t, name, "uid-"+name, "1"))
-		s.stock(s.Pool(name), catalogue, "")
+		s.setTypes(s.Pool(name), catalog, "")
 	}
 	blocked := func(after time.Duration) string {
 		pool := s.Snapshot(start.Add(after)).Pool("p")

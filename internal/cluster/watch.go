@@ -97,7 +97,7 @@ func (s *Store) WaitForSync(ctx context.Context) bool {
 
 // Start reads catalogs and checks own writes until the context ends. It is a manager.Runnable.
 func (s *Store) Start(ctx context.Context) error {
-	s.catalogues.start(ctx)
+	s.catalogs.start(ctx)
 	s.settle(ctx)
 	return nil
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// TestAgeing runs all scenarios of aging claims on one API server. Each has its own controllers and cloud.
-func TestAgeing(t *testing.T) {
+// TestAging runs all scenarios of aging claims on one API server. Each has its own controllers and cloud.
+func TestAging(t *testing.T) {
 	s := startServer(t)
 	for _, test := range []struct {
 		name string
@@ -50,7 +50,7 @@ func small() cloud.InstanceType {
 func aging(t *testing.T, s *apiServer) (*world, *karpv1.NodePool) {
 	w := in(t, s)
 	w.drift = true
-	w.timers.Drift, w.timers.Catalogue, w.timers.CatalogueRetry = 30*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
+	w.timers.Drift, w.timers.Catalog, w.timers.CatalogRetry = 30*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
 	w.cloud.types = []cloud.InstanceType{small()}
 	pool := newPool("general")
 	w.create(pool)

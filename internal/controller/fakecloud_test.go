@@ -63,7 +63,7 @@ func (c *memoryCloud) Ready(context.Context, cloud.ClassRef) error {
 	return c.ready
 }
 
-func (c *memoryCloud) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+func (c *memoryCloud) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.types, nil
@@ -86,7 +86,7 @@ func (c *memoryCloud) sell(outdated func(claim *karpv1.NodeClaim) (string, error
 }
 
 func (c *memoryCloud) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
-	machine, hold, err := c.buy(claim)
+	machine, hold, err := c.launch(claim)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (c *memoryCloud) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*clo
 	return machine, nil
 }
 
-func (c *memoryCloud) buy(claim *karpv1.NodeClaim) (*cloud.Machine, chan struct{}, error) {
+func (c *memoryCloud) launch(claim *karpv1.NodeClaim) (*cloud.Machine, chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.launches++

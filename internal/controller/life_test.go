@@ -771,7 +771,7 @@ func testPoolLabel(t *testing.T, s *apiServer) {
 	w.start()
 	pool := newPool("owner")
 	w.create(pool)
-	claim := newClaim("unlabelled")
+	claim := newClaim("unlabeled")
 	claim.Labels[karpv1.LabelNodePool] = pool.Name
 	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool",
 		Name: pool.Name, UID: pool.UID}}

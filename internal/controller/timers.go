@@ -37,11 +37,11 @@ type Timers struct {
 	// WriteVisible is how long the controller's own write may be missing from the watch before a live read decides.
 	// See docs/architecture.md, section Decisions.
 	WriteVisible time.Duration
-	// Catalogue is the period in which a pool's instance types and prices are read again. CatalogueRead bounds one
-	// read. CatalogueRetry is the pause after a failed read. It doubles up to Catalogue.
-	Catalogue      time.Duration
-	CatalogueRead  time.Duration
-	CatalogueRetry time.Duration
+	// Catalog is the period in which a pool's instance types and prices are read again. CatalogRead bounds one
+	// read. CatalogRetry is the pause after a failed read. It doubles up to Catalog.
+	Catalog      time.Duration
+	CatalogRead  time.Duration
+	CatalogRetry time.Duration
 	// Refusal is how long no node is launched from a pool after the API server rejected one of its claims.
 	Refusal time.Duration
 
@@ -154,11 +154,11 @@ func Production() Timers {
 		PodRetrigger: 10 * time.Second,
 		Nomination:   20 * time.Second,
 		WriteVisible: 5 * time.Second,
-		Catalogue:    5 * time.Minute,
+		Catalog:      5 * time.Minute,
 
-		CatalogueRead:  30 * time.Second,
-		CatalogueRetry: time.Second,
-		Refusal:        time.Minute,
+		CatalogRead:  30 * time.Second,
+		CatalogRetry: time.Second,
+		Refusal:      time.Minute,
 
 		DisruptionPoll: 10 * time.Second,
 		CommandRetry:   time.Second,
@@ -227,8 +227,8 @@ type timer struct {
 func (t *Timers) all() []timer {
 	return []timer{
 		{"batch-idle", &t.BatchIdle}, {"batch-max", &t.BatchMax}, {"pod-retrigger", &t.PodRetrigger},
-		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalogue},
-		{"catalogue-read", &t.CatalogueRead}, {"catalogue-retry", &t.CatalogueRetry},
+		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalog},
+		{"catalogue-read", &t.CatalogRead}, {"catalogue-retry", &t.CatalogRetry},
 		{"refusal", &t.Refusal},
 		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout}, {"validation", &t.Validation}, {"arrival", &t.Arrival},
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},

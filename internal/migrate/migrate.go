@@ -23,9 +23,9 @@ type Options struct {
 	KubernetesMinor int
 	// Kwok means that machines are simulated.
 	Kwok bool
-	// HonourSafeToEvict means that the annotation with which pods prevent the Cluster Autoscaler from removing their
+	// HonorSafeToEvict means that the annotation with which pods prevent the Cluster Autoscaler from removing their
 	// node is kept effective. This is always the case if the Cluster Autoscaler is in the input.
-	HonourSafeToEvict bool
+	HonorSafeToEvict bool
 	// Workloads means that objects of other kinds in a cluster (File.Live) are printed too, if they change.
 	Workloads bool
 	// InstanceTypes returns the known EC2 types. Nil means none. It is called if a node group names types.
@@ -253,7 +253,7 @@ func (m *migration) other(i *item) {
 		r.bare(i.kind)
 	}
 	scaler := m.scaler != nil && m.scaler.item == i // it keeps its node until its removal
-	p := pods{document: i.document, Entry: i.Entry, honour: (m.options.HonourSafeToEvict || m.scaler != nil) && !scaler}
+	p := pods{document: i.document, Entry: i.Entry, honor: (m.options.HonorSafeToEvict || m.scaler != nil) && !scaler}
 	p.walk(i.root, "")
 	p.workload(i.kind)
 	if len(i.edits) > 0 || strings.HasPrefix(i.apiVersion, "apps/") || i.apiVersion == "v1" && i.kind == "Pod" {

@@ -19,7 +19,7 @@ const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 type pods struct {
 	*document
 	*Entry
-	honour bool // keep the meaning of safe-to-evict: "false"
+	honor bool // keep the meaning of safe-to-evict: "false"
 }
 
 // walk visits every value of a document.
@@ -137,7 +137,7 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 		p.note(Changed, path, "the annotation %s is renamed to %s", name, today)
 	}
 	value := at(annotations, safeToEvict)
-	if p.honour && text(value) == "false" && at(annotations, karpv1.AnnotationDoNotDisrupt) == nil {
+	if p.honor && text(value) == "false" && at(annotations, karpv1.AnnotationDoNotDisrupt) == nil {
 		p.insert(annotations, safeToEvict, karpv1.AnnotationDoNotDisrupt+`: "true"`)
 		added := scalar("true")
 		set(annotations, added, karpv1.AnnotationDoNotDisrupt)

@@ -325,9 +325,9 @@ func (r *repair) capacityTypes(requirement *yaml.Node, path string) {
 		return
 	}
 	for _, value := range members(at(requirement, "values")) {
-		spelt := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(value.Value))
+		written := strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(value.Value))
 		today := map[string]string{"ondemand": karpv1.CapacityTypeOnDemand, "spot": karpv1.CapacityTypeSpot,
-			"reserved": karpv1.CapacityTypeReserved}[spelt]
+			"reserved": karpv1.CapacityTypeReserved}[written]
 		if today != "" && today != value.Value {
 			r.repaired(path+".values", "contains %s, want %s", value.Value, today)
 			value.Value = today

@@ -353,7 +353,7 @@ func TestSafeToEvict(t *testing.T) {
 		options        Options
 	}{
 		{"not requested", in, in, Options{}},
-		{"asked for", in, want, Options{HonourSafeToEvict: true}},
+		{"asked for", in, want, Options{HonorSafeToEvict: true}},
 		{"with a Cluster Autoscaler", in + scaler, want + scaler, Options{}},
 	} {
 		got := string(Run([]File{{Name: "in", Text: []byte(test.in)}}, test.options).Manifests)

@@ -235,12 +235,12 @@ func (d *Decision) newNode(c *plan.NewClaim, shelves priceTables) NewNode {
 	for _, a := range c.Requests {
 		n.Requests[a.Name] = explain.Quantity(a.Name, a.Value)
 	}
-	for _, a := range index.Catalogue.Types[shelf.byName[first.Type]].Allocatable {
+	for _, a := range index.Catalog.Types[shelf.byName[first.Type]].Allocatable {
 		if !model.IsVolumeResource(a.Name) {
 			n.Allocatable[a.Name] = explain.Quantity(a.Name, a.Value)
 		}
 	}
-	n.used = usageOf(c.Requests, index.Catalogue.Types[shelf.byName[first.Type]].Allocatable)
+	n.used = usageOf(c.Requests, index.Catalog.Types[shelf.byName[first.Type]].Allocatable)
 	return n
 }
 
@@ -266,7 +266,7 @@ func (d *Decision) chosenLabels(c *plan.NewClaim) map[string]string {
 type priceTables map[priceTableKey]*priceTable
 
 type priceTableKey struct {
-	catalogue          *model.Catalogue
+	catalog            *model.Catalog
 	zone, capacityType string
 }
 
@@ -279,13 +279,13 @@ type priceTable struct {
 }
 
 func (s priceTables) table(index *model.TypeIndex, o plan.Option) *priceTable {
-	at := priceTableKey{index.Catalogue, o.Zone, o.CapacityType}
+	at := priceTableKey{index.Catalog, o.Zone, o.CapacityType}
 	if s[at] != nil {
 		return s[at]
 	}
 	fresh := &priceTable{byName: make(map[string]int, index.Len()), price: make([]int64, index.Len()), lists: map[*plan.Option][]string{}}
-	for t := range index.Catalogue.Types {
-		fresh.byName[index.Catalogue.Types[t].Name] = t
+	for t := range index.Catalog.Types {
+		fresh.byName[index.Catalog.Types[t].Name] = t
 		fresh.price[t] = model.NoPrice
 	}
 	for i := range index.Classes {

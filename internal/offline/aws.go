@@ -41,17 +41,17 @@ func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*Price
 		return nil, err
 	}
 	o.observeMemory(showcase)
-	sold := newSaleOfAWS(showcase.Source())
+	list := newSaleOfAWS(showcase.Source())
 	for _, name := range o.classNamesOfAWS() {
-		sold.Catalogues = append(sold.Catalogues, o.stockOf(showcase, name, live))
+		list.Catalogs = append(list.Catalogs, o.stockOf(showcase, name, live))
 	}
 	for _, p := range o.pools {
 		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind != awsv1.Kind {
-			sold.Catalogues = append(sold.Catalogues, priceListEntry{Pools: []string{p.object.Name},
+			list.Catalogs = append(list.Catalogs, priceListEntry{Pools: []string{p.object.Name},
 				Reason: fmt.Sprintf("spec.template.spec.nodeClassRef: is of the kind %s, want %s", ref.Kind, awsv1.Kind)})
 		}
 	}
-	return sold, nil
+	return list, nil
 }
 
 func newSaleOfAWS(source string) *PriceList {
@@ -62,7 +62,7 @@ func newSaleOfAWS(source string) *PriceList {
 func (o *Manifests) unknownOfAWS(why string) *PriceList {
 	unknown := newSaleOfAWS("those of pools of the kind " + awsv1.Kind + " are not known: " + why)
 	for _, name := range o.classNamesOfAWS() {
-		unknown.Catalogues = append(unknown.Catalogues, priceListEntry{Class: name, Reason: "what the pool can launch is not known: " + why})
+		unknown.Catalogs = append(unknown.Catalogs, priceListEntry{Class: name, Reason: "what the pool can launch is not known: " + why})
 	}
 	return unknown
 }
@@ -107,7 +107,7 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 		stock.Types, assumed, err = showcase.Assumed(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: awsv1.EC2NodeClassSpec{AMIFamily: &family}}, o.zonesNamed())
 		o.assume(fmt.Sprintf("%s %s is not among the files: taken as one of AL2023 with %s", awsv1.Kind, name, assumed))
 	case found.live:
-		stock.Types, err = showcase.Catalogue(found.object)
+		stock.Types, err = showcase.Catalog(found.object)
 	default:
 		stock.Types, assumed, err = showcase.Assumed(found.object, o.zonesNamed())
 		if assumed != "" {

@@ -69,7 +69,7 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 	if err := o.required(); err != nil {
 		return err
 	}
-	return l.stock(ctx, c, o, instanceTypes)
+	return l.readCatalogs(ctx, c, o, instanceTypes)
 }
 
 // liveLists returns the kinds that a decision depends on.

@@ -75,7 +75,7 @@ func (o *Manifests) typesOn(path string) error {
 			types[i].Requirements = append(slices.Clip(types[i].Requirements), cloud.Requirement{Key: label, Operator: "DoesNotExist"})
 		}
 	}
-	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels}, Catalogues: []priceListEntry{{Types: types}}}
+	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels}, Catalogs: []priceListEntry{{Types: types}}}
 	return nil
 }
 
@@ -197,24 +197,24 @@ func (w *InputSet) convert() *converted {
 
 func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 	type stock struct {
-		*model.Catalogue
+		*model.Catalog
 		why string
 	}
 	var common stock
 	named, classes := map[string]stock{}, map[string]stock{}
-	for i := range w.sale.Catalogues {
-		c := &w.sale.Catalogues[i]
+	for i := range w.sale.Catalogs {
+		c := &w.sale.Catalogs[i]
 		s := stock{why: cmp.Or(c.Reason, "there are no instance types")}
 		if c.Reason == "" {
 			own := v
 			if c.Declared != nil {
 				own = convert.NewVocabulary(*c.Declared, w.classes...)
 			}
-			catalogue, wrong := convert.Catalogue(c.Types, own)
+			catalog, wrong := convert.Catalog(c.Types, own)
 			for _, r := range wrong {
 				t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
 			}
-			s.Catalogue = catalogue
+			s.Catalog = catalog
 		}
 		for _, pool := range c.Pools {
 			named[pool] = s
@@ -239,7 +239,7 @@ func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 		if !known {
 			s = common
 		}
-		convert.AddCatalogue(&spec, s.Catalogue, s.why)
+		convert.AddCatalog(&spec, s.Catalog, s.why)
 		t.builder.UpsertPool(spec)
 	}
 	for _, r := range w.refused {

@@ -91,7 +91,7 @@ type PriceList struct {
 	Declared cloud.Declared `json:"declared"`
 	// NodeClasses are the provider's kinds; none means that all kinds are accepted.
 	NodeClasses []schema.GroupKind `json:"nodeClasses,omitempty"`
-	Catalogues  []priceListEntry   `json:"catalogues"`
+	Catalogs    []priceListEntry   `json:"catalogues"`
 	// Source is the source and the date of types and prices of a real cloud; empty for invented ones.
 	Source string `json:"source,omitempty"`
 }

@@ -69,15 +69,15 @@ func (s *Step) writeMoves(b *strings.Builder, number int) {
 		index[key].pods = append(index[key].pods, m.Pod)
 	}
 	slices.SortStableFunc(ways, func(x, y *way) int { return cmp.Compare(len(y.pods), len(x.pods)) })
-	bought := map[string]string{}
+	launched := map[string]string{}
 	for _, n := range s.Add {
-		bought[n.Name] = fmt.Sprintf("new %s (%s)", n.Name, n.InstanceType)
+		launched[n.Name] = fmt.Sprintf("new %s (%s)", n.Name, n.InstanceType)
 	}
 	for i, w := range ways {
 		if i == fewWays {
 			fmt.Fprintf(b, "STEP %d between %s of nodes more: -o json names them\n", number, plural(len(ways)-fewWays, "pair"))
 			return
 		}
-		fmt.Fprintf(b, "STEP %d from %s to %s: %s\n", number, w.from, cmp.Or(bought[w.to], w.to), names(w.pods))
+		fmt.Fprintf(b, "STEP %d from %s to %s: %s\n", number, w.from, cmp.Or(launched[w.to], w.to), names(w.pods))
 	}
 }

@@ -19,26 +19,26 @@ import (
 // Each pool gets its offerings from the provider of its own node class. If a provider cannot be queried, only its own
 // pools have no instance types, with the reason.
 
-// stock sets what each pool of a cluster can launch.
-func (l *Cluster) stock(ctx context.Context, c client.Client, o *Manifests, instanceTypes string) error {
+// readCatalogs sets what each pool of a cluster can launch.
+func (l *Cluster) readCatalogs(ctx context.Context, c client.Client, o *Manifests, instanceTypes string) error {
 	if instanceTypes != "" && o.ofAWS() {
 		return o.typesOn(instanceTypes)
 	}
 	o.sale = nil
 	if o.ofAWS() {
-		sold, err := l.saleOfAWS(ctx, c, o)
+		list, err := l.saleOfAWS(ctx, c, o)
 		if err != nil {
 			return err
 		}
-		o.sale = sold
+		o.sale = list
 	}
 	if o.sale == nil || slices.ContainsFunc(o.pools,
 		func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group == kwokv1alpha1.Group }) {
-		sold, err := l.saleOfKwok(ctx, c, o, instanceTypes)
+		list, err := l.saleOfKwok(ctx, c, o, instanceTypes)
 		if err != nil {
 			return err
 		}
-		o.sale = o.sale.with(sold)
+		o.sale = o.sale.with(list)
 	}
 	return nil
 }
@@ -54,9 +54,9 @@ func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) 
 		return o.unknownOfAWS("the user may not list objects of the kind " + awsv1.Kind), nil
 	}
 	if err == nil {
-		var sold *PriceList
-		if sold, err = l.stockAWS(ctx, o, true); err == nil {
-			return sold, nil
+		var list *PriceList
+		if list, err = l.stockAWS(ctx, o, true); err == nil {
+			return list, nil
 		}
 	}
 	if !slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }) {
@@ -85,7 +85,7 @@ func (l *Cluster) stockFiles(ctx context.Context, o *Manifests, instanceTypes st
 		return nil
 	}
 	types, labels := kwok.EmbeddedTypes()
-	others.Declared, others.Catalogues = cloud.Declared{WellKnown: labels}, []priceListEntry{{Types: types}}
+	others.Declared, others.Catalogs = cloud.Declared{WellKnown: labels}, []priceListEntry{{Types: types}}
 	o.sale = ofAWS.with(others)
 	return nil
 }
@@ -96,27 +96,27 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 	if err != nil {
 		return nil, err
 	}
-	sold := &PriceList{Declared: provider.Declared()}
+	list := &PriceList{Declared: provider.Declared()}
 	for _, class := range provider.NodeClasses() {
 		kind, err := c.GroupVersionKindFor(class)
 		if err != nil {
 			return nil, fmt.Errorf("reading the cluster: %w", err)
 		}
-		sold.add(kind.GroupKind())
+		list.add(kind.GroupKind())
 	}
 	for _, p := range o.pools {
 		if classOf(p.object).Group == awsv1.Group {
 			continue
 		}
-		types, err := provider.Catalogue(ctx, p.object)
+		types, err := provider.Catalog(ctx, p.object)
 		stock := priceListEntry{Pools: []string{p.object.Name}, Types: types}
 		if err != nil {
 			o.deny("get", kwokClasses, err)
 			stock = priceListEntry{Pools: stock.Pools, Reason: OneLine(err)}
 		}
-		sold.Catalogues = append(sold.Catalogues, stock)
+		list.Catalogs = append(list.Catalogs, stock)
 	}
-	return sold, nil
+	return list, nil
 }
 
 func classOf(pool *karpv1.NodePool) karpv1.NodeClassReference {
@@ -141,9 +141,9 @@ func (s *PriceList) with(other *PriceList) *PriceList {
 		for _, kind := range part.NodeClasses {
 			together.add(kind)
 		}
-		for _, c := range part.Catalogues {
+		for _, c := range part.Catalogs {
 			c.Declared = &part.Declared
-			together.Catalogues = append(together.Catalogues, c)
+			together.Catalogs = append(together.Catalogs, c)
 		}
 	}
 	return together

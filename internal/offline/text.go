@@ -102,9 +102,9 @@ func (a *LaunchAnswer) WriteText(out io.Writer) error {
 
 // writeNodes lists the new nodes. Labels have a column only if some were chosen.
 func (a *LaunchAnswer) writeNodes(w io.Writer) {
-	labelled := slices.ContainsFunc(a.Nodes, func(n NewNode) bool { return len(n.Labels) > 0 })
+	labeled := slices.ContainsFunc(a.Nodes, func(n NewNode) bool { return len(n.Labels) > 0 })
 	heading := "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tCPU\tMEMORY\tOTHER TYPES"
-	if labelled {
+	if labeled {
 		heading += "\tLABELS CHOSEN"
 	}
 	fmt.Fprintln(w, heading)
@@ -115,7 +115,7 @@ func (a *LaunchAnswer) writeNodes(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.4f\t%d\t%s\t%s\t%d", name, l.NodePool, l.InstanceType, l.Zone, l.CapacityType, l.PricePerHour,
 			l.pods, bar(l.used.cpu/n), bar(l.used.memory/n), l.flexible-1)
-		if labelled {
+		if labeled {
 			fmt.Fprintf(w, "\t%s", chosen(l.Labels))
 		}
 		fmt.Fprintln(w)

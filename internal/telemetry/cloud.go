@@ -73,9 +73,9 @@ func (p *instrumented) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	return machines, err
 }
 
-func (p *instrumented) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+func (p *instrumented) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	began := time.Now()
-	types, err := p.Provider.Catalogue(ctx, pool)
+	types, err := p.Provider.Catalog(ctx, pool)
 	p.observe("GetInstanceTypes", began, err)
 	return types, err
 }

@@ -44,7 +44,7 @@ type Metrics struct {
 	// Labels: condition (snake case), nodepool, capacity_type, image_id.
 	NodeClaimsUnhealthyDisrupted *prometheus.CounterVec
 	// NodeClaimsUnjudged is the number of claims for which drift cannot be evaluated. Labels: nodepool, cause
-	// (nodepool_missing, nodeclass_missing, catalogue, provider, or hash, which ends by itself). Not upstream.
+	// (nodepool_missing, nodeclass_missing, catalog, provider, or hash, which ends by itself). Not upstream.
 	NodeClaimsUnjudged *prometheus.GaugeVec
 	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, including those in
 	// dispute while removals are paused. NodeClaimsDisputed is the number of machines that the cloud cannot find

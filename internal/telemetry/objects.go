@@ -186,7 +186,7 @@ func newKindSeries(f factory, o *Objects, kind Kind) *KindSeries {
 	s, prefix := &KindSeries{Kind: kind}, "operator_"+kind.Name
 	var extra []string
 	for _, key := range kind.Labels {
-		extra = append(extra, sanitised(key))
+		extra = append(extra, sanitized(key))
 	}
 	with := func(labels ...string) []string { return append(labels, extra...) }
 	always, detail := describer{f, o, false}, describer{f, o, !kind.Bounded}
@@ -215,8 +215,8 @@ func LabelOf(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }
 
-// sanitised returns a whole label key as a name in metrics.
-func sanitised(key string) string {
+// sanitized returns a whole label key as a name in metrics.
+func sanitized(key string) string {
 	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(key)
 }
 

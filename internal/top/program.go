@@ -30,7 +30,7 @@ type Program struct {
 func (p *Program) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	screen := &Screen{paint: colours(), reverse: p.Reverse, filter: p.Filter}
+	screen := &Screen{paint: colors(), reverse: p.Reverse, filter: p.Filter}
 	screen.order = max(0, slices.Index(Orders(), p.Sort))
 	w := &watcher{ctx: ctx, program: p, screen: screen}
 	_, err := tea.NewProgram(w, tea.WithContext(ctx), tea.WithInput(p.In), tea.WithOutput(p.Out)).Run()
@@ -93,8 +93,8 @@ func (w *watcher) View() tea.View {
 	return view
 }
 
-// colours returns a paint with the terminal's own palette, so that the text is readable on any background.
-func colours() paint {
+// colors returns a paint with the terminal's own palette, so that the text is readable on any background.
+func colors() paint {
 	style := lipgloss.NewStyle
 	styles := map[role]lipgloss.Style{
 		title: style().Bold(true), faint: style().Faint(true), chosen: style().Reverse(true),

@@ -190,7 +190,7 @@ func TestRenderCostsWhatIsShown(t *testing.T) {
 }
 
 func BenchmarkRender(b *testing.B) {
-	s := &Screen{paint: colours()}
+	s := &Screen{paint: colors()}
 	s.Resize(140, 50)
 	s.Show(large(5000))
 	for b.Loop() {

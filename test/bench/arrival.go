@@ -136,7 +136,7 @@ type shelf struct {
 func (*shelf) Name() string                 { return "shelf" }
 func (*shelf) NodeClasses() []client.Object { return []client.Object{&kwokv1alpha1.KWOKNodeClass{}} }
 func (s *shelf) Declared() cloud.Declared   { return cloud.Declared{WellKnown: s.labels} }
-func (s *shelf) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+func (s *shelf) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	return s.types, nil
 }
 
@@ -163,14 +163,14 @@ func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.St
 	go func() { _ = store.Start(ctx) }() // ends with the context
 	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		for _, p := range store.Snapshot(time.Now()).Pools {
-			if p.Catalogue != nil && len(p.Catalogue.Types) > 0 {
+			if p.Catalog != nil && len(p.Catalog.Types) > 0 {
 				return true, nil
 			}
 		}
 		return false, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for the catalogue: %w", err)
+		return nil, fmt.Errorf("waiting for the catalog: %w", err)
 	}
 	return store, nil
 }

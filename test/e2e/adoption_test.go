@@ -139,7 +139,7 @@ func TestAdoption(t *testing.T) {
 	s.remove(going.claim)
 	s.leavesClaim("adopted-zz5rd", pool)
 
-	c.runController(t, filepath.Join(artefacts, "adoption.log"), adoptionTimers...)
+	c.runController(t, filepath.Join(artifacts, "adoption.log"), adoptionTimers...)
 	await(t, patience, "the hashes to be stamped, the mark to be gone and the claim in flight to be a node", func(ctx context.Context) error {
 		return s.takenOver(busy.claim.Name, marked.claim.Name, "adopted-zz5rd")
 	})

@@ -54,8 +54,8 @@ func (k kind) labels() map[string]string {
 	return map[string]string{kwok.LabelFamily: k.family, kwok.LabelCPU: strconv.FormatInt(k.cpus, 10)}
 }
 
-// catalogueFile writes the kinds in the format of --instance-types-file-path.
-func catalogueFile(t *testing.T) string {
+// catalogFile writes the kinds in the format of --instance-types-file-path.
+func catalogFile(t *testing.T) string {
 	type offering struct {
 		Zone         string  `json:"zone"`
 		CapacityType string  `json:"capacityType"`

@@ -51,9 +51,9 @@ const attachLimit = 3
 func TestAgreementWithKubeScheduler(t *testing.T) {
 	c := ownCluster(t)
 	file := filepath.Join(t.TempDir(), "types.json")
-	write(t, file, catalogueFile(t))
+	write(t, file, catalogFile(t))
 	startCSI(t, c, attachLimit)
-	c.runController(t, filepath.Join(artefacts, "agreement.log"), append([]string{"--disable-leader-election", "--pod-placement=nominate", "--instance-types-file-path=" + file}, quickTimers...)...)
+	c.runController(t, filepath.Join(artifacts, "agreement.log"), append([]string{"--disable-leader-election", "--pod-placement=nominate", "--instance-types-file-path=" + file}, quickTimers...)...)
 	(&stage{cluster: c, t: t, name: "agreement"}).apply(filepath.Join("testdata", "agreement.yaml"))
 	worlds := *someWorlds
 	if worlds == 0 {

@@ -66,7 +66,7 @@ func startOf(ctx context.Context, options sandbox.Options, provider string) (*cl
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.MkdirTemp(artefacts, "audit-")
+	log, err := os.MkdirTemp(artifacts, "audit-")
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func ownCluster(t *testing.T) *cluster {
 // ownClusterOf is like ownCluster, for another provider, or with more flags of the controller manager.
 func ownClusterOf(t *testing.T, provider string, manager ...string) *cluster {
 	t.Helper()
-	directory, err := os.MkdirTemp(artefacts, "own-")
+	directory, err := os.MkdirTemp(artifacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestKilledController(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
-	log := filepath.Join(artefacts, "crash.log")
+	log := filepath.Join(artifacts, "crash.log")
 	const pods, nodes = 12, 4 // three pods on each node
 	for round := range effort(1, 2, 10) {
 		for i := range growing {
@@ -87,7 +87,7 @@ func TestKilledControllerAndPodsComeBack(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
-	log := filepath.Join(artefacts, "comeback.log")
+	log := filepath.Join(artifacts, "comeback.log")
 	c.runController(t, log, crashFlags...)
 	for round := range effort(1, 3, 10) {
 		s.scale("app", 12)

@@ -38,7 +38,7 @@ const leastRoom = 1 << 30
 // would. A whole control plane is slower than the measured effects.
 func apiOnly(t *testing.T) *loaded {
 	t.Helper()
-	directory, err := os.MkdirTemp(artefacts, "api-")
+	directory, err := os.MkdirTemp(artifacts, "api-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestCrowd(t *testing.T) {
 	const pods, limit = 1500, 200
 	l := apiOnly(t)
 	quiet, crowd := l.stage("bystander"), l.stage("crowd")
-	l.runController(t, filepath.Join(artefacts, "crowd.log"))
+	l.runController(t, filepath.Join(artifacts, "crowd.log"))
 	alone := quiet.pace(l, 0)
 	t.Logf("alone: %s", alone)
 	begun, before := time.Now(), l.controller.takes(t)
@@ -257,7 +257,7 @@ func TestFlood(t *testing.T) {
 	}
 	l := apiOnly(t)
 	s := l.stage("bystander")
-	l.runController(t, filepath.Join(artefacts, "flood.log"), "--karpenter-service=karpenter", "--webhook-port="+strconv.Itoa(ports[0]))
+	l.runController(t, filepath.Join(artifacts, "flood.log"), "--karpenter-service=karpenter", "--webhook-port="+strconv.Itoa(ports[0]))
 	f := newFlood(fmt.Sprintf("https://127.0.0.1:%d%s", ports[0], webhook.Path))
 	await(t, patience, "the webhook to answer", f.answers)
 	alone := s.pace(l, 0)

@@ -104,7 +104,7 @@ type runningDemo struct {
 
 func startDemo(t *testing.T, flags ...string) *runningDemo {
 	t.Helper()
-	directory, err := os.MkdirTemp(artefacts, "demo-")
+	directory, err := os.MkdirTemp(artifacts, "demo-")
 	if err != nil {
 		t.Fatal(err)
 	}

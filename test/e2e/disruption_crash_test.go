@@ -59,7 +59,7 @@ var replaceFlags = []string{"--leader-election-lease=2s", "--timers=disruption-p
 func TestKilledWhileReplacing(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
-	log := filepath.Join(artefacts, "replace.log")
+	log := filepath.Join(artifacts, "replace.log")
 	c.runController(t, log, replaceFlags...)
 	t.Run("phases", func(t *testing.T) {
 		s := newStage(t, c, "phases")

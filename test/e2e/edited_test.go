@@ -31,7 +31,7 @@ func TestEditedByHand(t *testing.T) {
 	const fleet, rounds, edits = 8, 5, 60
 	l := apiOnly(t)
 	s := l.stage("bystander")
-	log := filepath.Join(artefacts, "edited.log")
+	log := filepath.Join(artifacts, "edited.log")
 	l.runController(t, log, quickTimers...)
 	h := &hand{loaded: l, stage: s, random: rand.New(rand.NewPCG(1, 12))}
 	for i := range fleet {

@@ -17,7 +17,7 @@ func TestSlowEtcd(t *testing.T) {
 	only(t)
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
-	c.runController(t, filepath.Join(artefacts, "slow-etcd.log"))
+	c.runController(t, filepath.Join(artifacts, "slow-etcd.log"))
 	before := s.ledger.count(s.name)
 	s.scale("app", 12)
 	await(t, patience, "the pods to run", s.running("app", 12))

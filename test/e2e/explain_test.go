@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 			[]string{"memory at least 4Ti", " would fit for at most 2Ti of memory"}},
 		{"kept-out", []string{ofPool + "taint dedicated=explained:NoSchedule is not tolerated"},
 			[]string{" would fit if taint dedicated=explained:NoSchedule were tolerated"}},
-		{"misspelt", []string{ofPool + "label topology.kubernetes.io/zones is required, and the pool does not define it",
+		{"misspelled", []string{ofPool + "label topology.kubernetes.io/zones is required, and the pool does not define it",
 			"did you mean label topology.kubernetes.io/zone?"},
 			[]string{" would fit if label topology.kubernetes.io/zones were not required"}},
 		{"elsewhere", []string{ofPool, "none of ", "matching types has an available offering", "the zones are test-zone-a, test-zone-b, test-zone-c and test-zone-d"}, nil},

@@ -117,12 +117,12 @@ func TestStoppedLeader(t *testing.T) {
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
 	const lease = "--leader-election-lease=10s"
-	c.runController(t, filepath.Join(artefacts, "stopped.log"), lease)
+	c.runController(t, filepath.Join(artifacts, "stopped.log"), lease)
 	before := s.ledger.count(s.name)
 	s.scale("app", 3) // when this pod runs, the controller leads
 	await(t, patience, "the leader to be at work", s.running("app", 3))
 	old, holder := c.controller, *c.lease(t).Spec.HolderIdentity
-	standby, err := startController(c, filepath.Join(artefacts, "stopped-standby.log"), lease, "--kubeconfig="+c.ownToken(t))
+	standby, err := startController(c, filepath.Join(artifacts, "stopped-standby.log"), lease, "--kubeconfig="+c.ownToken(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,12 +63,12 @@ func TestKilledLeader(t *testing.T) {
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
 	const lease = "--leader-election-lease=6s"
-	c.runController(t, filepath.Join(artefacts, "leader.log"), lease)
+	c.runController(t, filepath.Join(artifacts, "leader.log"), lease)
 	before := s.ledger.count(s.name)
 	s.scale("app", 3) // when this pod runs, the controller leads
 	await(t, patience, "the leader to be at work", s.running("app", 3))
 	leader := c.lease(t)
-	standby, err := startController(c, filepath.Join(artefacts, "standby.log"), lease)
+	standby, err := startController(c, filepath.Join(artifacts, "standby.log"), lease)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestRollingUpgrade(t *testing.T) {
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
 	start := func(name string) *controller {
-		p, err := startController(c, filepath.Join(artefacts, name+".log"), "--leader-election-lease=6s")
+		p, err := startController(c, filepath.Join(artifacts, name+".log"), "--leader-election-lease=6s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestAPIServerAway(t *testing.T) {
 	c := ownCluster(t)
 	s := newStage(t, c, "crash")
 	road := newRoad(t, c)
-	c.runController(t, filepath.Join(artefacts, "away.log"), "--kubeconfig="+road.kubeconfig)
+	c.runController(t, filepath.Join(artifacts, "away.log"), "--kubeconfig="+road.kubeconfig)
 	before := s.ledger.count(s.name)
 	s.scale("app", 12)
 	await(t, patience, "the pods to run", s.running("app", 12))

@@ -30,7 +30,7 @@ func TestHorizontalPodAutoscaler(t *testing.T) {
 		"--horizontal-pod-autoscaler-initial-readiness-delay=0s", "--horizontal-pod-autoscaler-downscale-stabilization=0s")
 	s := newStage(t, c, "crash")
 	load := startMetrics(t, s)
-	c.runController(t, filepath.Join(artefacts, "hpa.log"), quickTimers...)
+	c.runController(t, filepath.Join(artifacts, "hpa.log"), quickTimers...)
 	s.scale("app", 1)
 	await(t, patience, "the first pod to run", s.running("app", 1))
 	s.create(&autoscalingv2.HorizontalPodAutoscaler{

@@ -175,7 +175,7 @@ type loaded struct {
 // load starts an API server and writes the cluster into its etcd.
 func load(t *testing.T, w *sample, nodes int) *loaded {
 	t.Helper()
-	directory, err := os.MkdirTemp(artefacts, "loaded-")
+	directory, err := os.MkdirTemp(artifacts, "loaded-")
 	if err != nil {
 		t.Fatal(err)
 	}

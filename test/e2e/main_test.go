@@ -17,7 +17,7 @@ import (
 
 // These are set by TestMain.
 var (
-	artefacts string   // folder of this run: the binary, logs, clusters
+	artifacts string   // folder of this run: the binary, logs, clusters
 	binary    string   // path of the karpenter under test
 	plugin    string   // path of the kubectl-karpenter under test, beside it
 	sandboxed string   // path of karpenter-sandbox, beside it
@@ -47,11 +47,11 @@ func runTests(m *testing.M) int {
 	if err != nil {
 		return complain(err)
 	}
-	artefacts = folder.Path
+	artifacts = folder.Path
 	code := runTogether(m)
 	leave := folder.Remove
 	if code != 0 {
-		fmt.Fprintf(os.Stderr, "logs are in %s\n", artefacts)
+		fmt.Fprintf(os.Stderr, "logs are in %s\n", artifacts)
 		leave = folder.Keep
 	}
 	if err := leave(); err != nil {
@@ -71,7 +71,7 @@ func runTogether(m *testing.M) int {
 		{&plugin, "kubectl-karpenter", ".", "./cmd/kubectl-karpenter"},
 		{&sandboxed, "karpenter-sandbox", "sandbox", "."},
 	} {
-		*program.path = filepath.Join(artefacts, program.name)
+		*program.path = filepath.Join(artifacts, program.name)
 		build := exec.Command("go", "build", "-o", *program.path, program.pkg)
 		build.Dir = filepath.Join("..", "..", program.module)
 		if output, err := build.CombinedOutput(); err != nil {
@@ -82,12 +82,12 @@ func runTogether(m *testing.M) int {
 		return m.Run()
 	}
 	var err error
-	common, err = startCluster(ctx, filepath.Join(artefacts, "shared"), "kwok")
+	common, err = startCluster(ctx, filepath.Join(artifacts, "shared"), "kwok")
 	if err != nil {
 		return complain(err)
 	}
 	defer common.stop()
-	shared, err := startController(common, filepath.Join(artefacts, "shared", "logs", "karpenter.log"),
+	shared, err := startController(common, filepath.Join(artifacts, "shared", "logs", "karpenter.log"),
 		append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true,SpotToSpotConsolidation=true"}, quickTimers...)...)
 	if err != nil {
 		return complain(err)

@@ -14,7 +14,7 @@ import (
 // default before 1.35). Pods get nodes, no surplus node is launched, and empty nodes are removed.
 func TestOlderServer(t *testing.T) {
 	t.Parallel()
-	directory, err := os.MkdirTemp(artefacts, "own-")
+	directory, err := os.MkdirTemp(artifacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestOlderServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newStage(t, c, "observed")
-	s.runController(t, filepath.Join(artefacts, "observed.log"), append([]string{"--pod-placement=observe"}, quickTimers...)...)
+	s.runController(t, filepath.Join(artifacts, "observed.log"), append([]string{"--pod-placement=observe"}, quickTimers...)...)
 	for _, replicas := range []int{40, 90} {
 		s.scale("app", replicas)
 		await(t, patience, "the pods to run", s.running("app", replicas))

@@ -298,7 +298,7 @@ func TestMachineThatNeverRegisters(t *testing.T) {
 	t.Parallel()
 	c := ownCluster(t)
 	s := newStage(t, c, "silent")
-	c.runController(t, artefacts+"/silent.log", "--timers=registration=3s,drain-min=1s")
+	c.runController(t, artifacts+"/silent.log", "--timers=registration=3s,drain-min=1s")
 	s.scale("app", 1)
 	await(t, patience, "a machine to be given up", func(context.Context) error {
 		claims := s.ledger.claimsOf("silent")

@@ -201,7 +201,7 @@ func (r *replicas) start(name string) *replica {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p, err := startController(r.cluster, filepath.Join(artefacts, name+".log"), "--leader-election-lease=6s",
+	p, err := startController(r.cluster, filepath.Join(artifacts, name+".log"), "--leader-election-lease=6s",
 		"--karpenter-service=karpenter:"+port, "--webhook-port="+strconv.Itoa(ports[0]))
 	if err != nil {
 		r.t.Fatal(err)

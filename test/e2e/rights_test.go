@@ -60,7 +60,7 @@ func (p *controller) measured(name string, texts ...string) func(context.Context
 // missing, and recovers by itself.
 func TestRightsTakenAway(t *testing.T) {
 	only(t)
-	directory, err := os.MkdirTemp(artefacts, "own-")
+	directory, err := os.MkdirTemp(artifacts, "own-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestRightsTakenAway(t *testing.T) {
 		giveBack(t, directory, filepath.Dir(c.audit))
 	})
 	s := newStage(t, c, "crash")
-	c.runController(t, filepath.Join(artefacts, "rights.log"), "--leader-election-lease=10s")
+	c.runController(t, filepath.Join(artifacts, "rights.log"), "--leader-election-lease=10s")
 	before := s.ledger.count(s.name)
 	s.scale("app", 3)
 	await(t, patience, "the controller to be at work", s.running("app", 3))

@@ -44,7 +44,7 @@ leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: "`+s.cluster.sandbox.Kubeconfig()+`", qps: 500, burst: 1000}
 profiles: [{schedulerName: `+s.name+`}]
 `)
-	log, err := os.OpenFile(filepath.Join(artefacts, s.name+"-scheduler.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(artifacts, s.name+"-scheduler.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestPodsMadeAgainLate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, ownCluster(t), "slow")
 	// The last flag --timers takes effect.
-	s.runController(t, filepath.Join(artefacts, "slow.log"), quickTimers[0]+",arrival=1h")
+	s.runController(t, filepath.Join(artifacts, "slow.log"), quickTimers[0]+",arrival=1h")
 	s.bare("first", 7)
 	await(t, patience, "the pods to run", s.running("app", 7))
 	for _, pod := range s.pods("app")[:4] {

@@ -51,7 +51,7 @@ func (s *stage) nodesReady(n int) func(context.Context) error {
 		nodes := s.ledger.nodesOf(s.name)
 		for _, node := range nodes {
 			if node.Labels[karpv1.LabelInitialized] != "true" {
-				return fmt.Errorf("node %s is not initialised", node.Name)
+				return fmt.Errorf("node %s is not initialized", node.Name)
 			}
 		}
 		if c := s.ledger.count(s.name); len(nodes) != n || c.claims != n {

@@ -29,7 +29,7 @@ func TestVolumes(t *testing.T) {
 	types := filepath.Join(t.TempDir(), "types.json")
 	write(t, types, volumeTypes)
 	driver := startCSI(t, c, 3)
-	c.runController(t, filepath.Join(artefacts, "volumes.log"), append([]string{"--instance-types-file-path=" + types}, quickTimers...)...)
+	c.runController(t, filepath.Join(artifacts, "volumes.log"), append([]string{"--instance-types-file-path=" + types}, quickTimers...)...)
 	for _, play := range []struct {
 		name string
 		test func(*stage)

@@ -33,7 +33,7 @@ type part struct {
 	Name        string      `json:"name"`
 	Version     string      `json:"versionInfo"`
 	Download    string      `json:"downloadLocation"`
-	Analysed    bool        `json:"filesAnalyzed"`
+	Analyzed    bool        `json:"filesAnalyzed"`
 	Checksums   []checksum  `json:"checksums,omitempty"`
 	Identifiers []reference `json:"externalRefs,omitempty"`
 }

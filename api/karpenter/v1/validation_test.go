@@ -187,11 +187,11 @@ func TestValidatePoolAsAWhole(t *testing.T) {
 func TestValidateMessage(t *testing.T) {
 	pool := &NodePool{}
 	pool.Spec.Template.Spec.Requirements = []Requirement{
-		{Key: "cloud.example.com/colour", Operator: OperatorExists},
+		{Key: "cloud.example.com/color", Operator: OperatorExists},
 		{Key: LabelCapacityType, Operator: OperatorIn, Values: []string{"cheap"}},
 	}
 	got := Validate(pool, testRules()).ToAggregate().Error()
-	want := `[spec.template.spec.requirements[0].key: Invalid value: "cloud.example.com/colour": labels of the domain cloud.example.com are set by karpenter; use a domain of your own or one of cloud.example.com/size, ` +
+	want := `[spec.template.spec.requirements[0].key: Invalid value: "cloud.example.com/color": labels of the domain cloud.example.com are set by karpenter; use a domain of your own or one of cloud.example.com/size, ` +
 		`spec.template.spec.requirements[1].values: Invalid value: ["cheap"]: must include at least one of on-demand, reserved, spot]`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)

@@ -45,7 +45,7 @@ type cacheEntry struct {
 	key       string
 	typeSet   *instance.TypeSet
 	offerings offeringsVersion
-	catalogue []cloud.InstanceType
+	catalog   []cloud.InstanceType
 }
 
 // offeringsVersion identifies the versions of prices and refusals that a catalog was built from.
@@ -135,14 +135,14 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 		if err != nil {
 			return classTypes{}, err
 		}
-		p.key, p.typeSet, p.catalogue = key, typeSet, nil
+		p.key, p.typeSet, p.catalog = key, typeSet, nil
 	}
-	if state := s.state(); p.catalogue == nil || !p.offerings.holds(state, s.now()) {
-		p.catalogue = p.typeSet.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
+	if state := s.state(); p.catalog == nil || !p.offerings.holds(state, s.now()) {
+		p.catalog = p.typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
 			Unavailable: s.unavailable.Has})
 		p.offerings = state
 	}
-	return classTypes{p.typeSet, p.catalogue}, nil
+	return classTypes{p.typeSet, p.catalog}, nil
 }
 
 // state is read before a catalog is built, so that a concurrent change causes another build.

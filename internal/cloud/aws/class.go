@@ -116,8 +116,8 @@ func (p *Provider) typesOf(ctx context.Context, class *awsv1.EC2NodeClass) (clas
 	return p.catalogs.typesFor(class, facts.IPv6)
 }
 
-// Catalogue implements cloud.Provider. The contents of the types are shared and must not be modified.
-func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+// Catalog implements cloud.Provider. The contents of the types are shared and must not be modified.
+func (p *Provider) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
 	if err != nil {
 		return nil, fmt.Errorf("listing the instance types of pool %q: %w", pool.Name, err)

@@ -31,7 +31,7 @@ func TestAllSubnetsExhausted(t *testing.T) {
 		t.Helper()
 		pool := &karpv1.NodePool{}
 		pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
-		types, err := p.Catalogue(t.Context(), pool)
+		types, err := p.Catalog(t.Context(), pool)
 		check(t, err)
 		for _, o := range types[0].Offerings {
 			if o.Zone == zone && o.Available {

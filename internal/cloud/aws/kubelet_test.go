@@ -24,7 +24,7 @@ func TestKubeletOfAPool(t *testing.T) {
 	pods := func(annotations map[string]string) int64 {
 		t.Helper()
 		pool.Annotations = annotations
-		types, err := p.Catalogue(t.Context(), pool)
+		types, err := p.Catalog(t.Context(), pool)
 		check(t, err)
 		if len(types) != 1 {
 			t.Fatalf("%d types", len(types))
@@ -45,7 +45,7 @@ func TestKubeletOfAPool(t *testing.T) {
 		`[]`: "want a JSON object", `{`: "reading the annotation", `{"clusterDNS":["a"]}`: "is not an IP address",
 	} {
 		pool.Annotations = map[string]string{karpv1.AnnotationKubelet: text}
-		if _, err := p.Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Catalog(t.Context(), pool); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want one with %q", text, err, want)
 		}
 	}

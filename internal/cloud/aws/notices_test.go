@@ -176,7 +176,7 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 }
 
 // The memory of a node replaces the estimate for its type and image, and survives a restart.
-func TestMemoryIsLearnt(t *testing.T) {
+func TestMemoryIsLearned(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	claim := w.launched(t, p, "first")
@@ -250,7 +250,7 @@ func memoryOf(t *testing.T, p *Provider) int64 {
 	t.Helper()
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
-	types, err := p.Catalogue(t.Context(), pool)
+	types, err := p.Catalog(t.Context(), pool)
 	check(t, err)
 	for i := range types {
 		if types[i].Name == "m5.large" {
@@ -262,11 +262,11 @@ func memoryOf(t *testing.T, p *Provider) int64 {
 }
 
 // A class that has not been reconciled yet has no instance types, and the error says so.
-func TestCatalogueOfAnUnreadyClass(t *testing.T) {
+func TestCatalogOfAnUnreadyClass(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "unready"}
-	if _, err := w.provider(t).Catalogue(t.Context(), pool); err == nil || !strings.Contains(err.Error(),
+	if _, err := w.provider(t).Catalog(t.Context(), pool); err == nil || !strings.Contains(err.Error(),
 		`EC2NodeClass "unready" is not ready`) {
 		t.Errorf("%v, want an error that the class is not ready", err)
 	}

@@ -38,7 +38,7 @@ type OfflineOptions struct {
 // it. It is safe for concurrent use.
 //
 //	embedded catalog    \
-//	memory of nodes seen -> Catalogue(class) -> []cloud.InstanceType
+//	memory of nodes seen -> Catalog(class) -> []cloud.InstanceType
 //	Refresh(clients)    /
 type OfflineCatalog struct {
 	opts   OfflineOptions
@@ -84,9 +84,9 @@ func (s *OfflineCatalog) Observe(typeName, imageID string, bytes int64) {
 // are skipped and named in the error.
 func (s *OfflineCatalog) Restore(data map[string]string) error { return s.memory.Restore(data) }
 
-// Catalogue returns the instance types of the class, based on the subnets and images in its status. If the status has
+// Catalog returns the instance types of the class, based on the subnets and images in its status. If the status has
 // none, it returns a *cloud.NodeClassNotReadyError, as the provider does. An invalid setting is another error.
-func (s *OfflineCatalog) Catalogue(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
+func (s *OfflineCatalog) Catalog(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	if len(class.Status.Subnets) == 0 || len(class.Status.AMIs) == 0 {
 		return nil, unresolved(class)
 	}
@@ -145,7 +145,7 @@ func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceTyp
 	if err != nil {
 		return nil, err
 	}
-	return typeSet.Catalogue(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
+	return typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
 		Unavailable: func(instance.Offer) bool { return false }}), nil
 }
 

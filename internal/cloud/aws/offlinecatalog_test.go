@@ -60,9 +60,9 @@ func TestOfflineCatalogEqualsProvider(t *testing.T) {
 	}
 	pool := &karpv1.NodePool{}
 	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "default"}
-	want, err := p.Catalogue(t.Context(), pool)
+	want, err := p.Catalog(t.Context(), pool)
 	check(t, err)
-	got, err := s.Catalogue(class)
+	got, err := s.Catalog(class)
 	check(t, err)
 	wantPlain, _ := plain(want)
 	gotPlain, spot := plain(got)
@@ -93,7 +93,7 @@ func TestOfflineCatalogRefreshed(t *testing.T) {
 		t.Errorf("embedded: %q", source)
 	}
 	check(t, s.Refresh(t.Context(), w.patient()))
-	types, err := s.Catalogue(w.class(t, "default"))
+	types, err := s.Catalog(w.class(t, "default"))
 	check(t, err)
 	_, spot := plain(types)
 	prices := map[string]float64{}
@@ -145,7 +145,7 @@ func TestOfflineCatalogCannotAsk(t *testing.T) {
 func TestOfflineCatalogAssumes(t *testing.T) {
 	class := testClass("fresh")
 	var unready *cloud.NodeClassNotReadyError
-	if _, err := newOfflineCatalog("us-east-1").Catalogue(class); !errors.As(err, &unready) {
+	if _, err := newOfflineCatalog("us-east-1").Catalog(class); !errors.As(err, &unready) {
 		t.Errorf("a class without status: %v", err)
 	}
 	for _, c := range []struct {

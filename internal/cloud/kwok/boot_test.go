@@ -296,8 +296,8 @@ func testForeignNodes(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	other := w.provider(t, func(o *Options) { o.Namespace = "default" })
-	neighbour := w.launch(t, other, w.claim())
-	advance(t, other, neighbour)
+	neighbor := w.launch(t, other, w.claim())
+	advance(t, other, neighbor)
 	foreign := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "kwok-" + w.namespace, Labels: map[string]string{fakeNode: "fake"}},
 		Spec:       corev1.NodeSpec{ProviderID: providerScheme + "kwok-" + w.namespace},
@@ -308,10 +308,10 @@ func testForeignNodes(t *testing.T, w *world) {
 	if err := p.Terminate(t.Context(), foreign.Spec.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("Terminate of a foreign machine: %v, want ErrNotFound", err)
 	}
-	if w.node(t, neighbour) == nil || w.node(t, &cloud.Machine{ProviderID: foreign.Spec.ProviderID}) == nil {
+	if w.node(t, neighbor) == nil || w.node(t, &cloud.Machine{ProviderID: foreign.Spec.ProviderID}) == nil {
 		t.Error("a node of another provider was deleted")
 	}
-	wantGone(t, other, neighbour)
+	wantGone(t, other, neighbor)
 }
 
 func testTerminationDelay(t *testing.T, w *world) {

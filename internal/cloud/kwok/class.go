@@ -38,8 +38,8 @@ const (
 	AnnotationImage = karpv1.OwnAnnotationPrefix + "kwok-image"
 )
 
-// behaviour is how the cloud treats the machines of a node class.
-type behaviour struct {
+// behavior is how the cloud treats the machines of a node class.
+type behavior struct {
 	unavailable       []pattern
 	launchDelay       time.Duration
 	registrationDelay time.Duration
@@ -58,9 +58,9 @@ func (p *Provider) Ready(ctx context.Context, ref cloud.ClassRef) error {
 
 // class returns the behavior of a node class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError, or an API
 // error.
-func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behaviour, error) {
-	notReady := func(reason, message string) (behaviour, error) {
-		return behaviour{}, &cloud.NodeClassNotReadyError{Class: ref, Reason: reason, Message: message}
+func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behavior, error) {
+	notReady := func(reason, message string) (behavior, error) {
+		return behavior{}, &cloud.NodeClassNotReadyError{Class: ref, Reason: reason, Message: message}
 	}
 	if ref.Group != kwokv1alpha1.Group || ref.Kind != kwokv1alpha1.Kind {
 		return notReady("NodeClassNotSupported", fmt.Sprintf("it is a %s.%s, want a %s.%s", ref.Kind, ref.Group,
@@ -71,10 +71,10 @@ func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behaviour, er
 		return p.opts.Client.Get(ctx, types.NamespacedName{Name: ref.Name}, class)
 	})
 	if apierrors.IsNotFound(err) {
-		return behaviour{}, fmt.Errorf("KWOKNodeClass %q: %w", ref.Name, cloud.ErrNotFound)
+		return behavior{}, fmt.Errorf("KWOKNodeClass %q: %w", ref.Name, cloud.ErrNotFound)
 	}
 	if err != nil {
-		return behaviour{}, err
+		return behavior{}, err
 	}
 	if class.DeletionTimestamp != nil {
 		return notReady(karpv1.ReasonNodeClassTerminating, "it is being deleted")
@@ -86,7 +86,7 @@ func (p *Provider) class(ctx context.Context, ref cloud.ClassRef) (behaviour, er
 	if c := class.Status.Conditions[at]; c.Status != metav1.ConditionTrue {
 		return notReady(c.Reason, fmt.Sprintf("its condition Ready is %s: %s", c.Status, c.Message))
 	}
-	b, err := p.behaviourOf(class)
+	b, err := p.behaviorOf(class)
 	if err != nil {
 		return notReady("InvalidAnnotation", err.Error())
 	}
@@ -99,8 +99,8 @@ func isAPIFailure(err error) bool {
 	return err != nil && !errors.Is(err, cloud.ErrNotFound) && !errors.As(err, &notReady)
 }
 
-func (p *Provider) behaviourOf(class *kwokv1alpha1.KWOKNodeClass) (behaviour, error) {
-	b := behaviour{
+func (p *Provider) behaviorOf(class *kwokv1alpha1.KWOKNodeClass) (behavior, error) {
+	b := behavior{
 		launchDelay: p.opts.LaunchDelay, registrationDelay: p.opts.RegistrationDelay, terminationDelay: p.opts.TerminationDelay,
 		image: class.Annotations[AnnotationImage],
 	}

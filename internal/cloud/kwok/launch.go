@@ -39,7 +39,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	if err != nil {
 		return p.launchedBefore(ctx, claim, err)
 	}
-	machine, err := p.buy(ctx, p.newRecord(claim, need.MachineLabels(choice), choice, b))
+	machine, err := p.start(ctx, p.newRecord(claim, need.MachineLabels(choice), choice, b))
 	if err != nil {
 		return nil, fmt.Errorf("launching a machine for claim %q: %w", claim.Name, err)
 	}
@@ -62,7 +62,7 @@ func (p *Provider) launchedBefore(ctx context.Context, claim *karpv1.NodeClaim, 
 }
 
 // choose returns the cheapest available offering, and remembers the unavailable ones that it finds.
-func (p *Provider) choose(need cloud.Need, b behaviour) (cloud.Choice, error) {
+func (p *Provider) choose(need cloud.Need, b behavior) (cloud.Choice, error) {
 	choices := need.Choices(p.types)
 	if len(choices) == 0 {
 		return cloud.Choice{}, &cloud.InsufficientCapacityError{
@@ -111,7 +111,7 @@ func soldOutMessage(choices []cloud.Choice) string {
 	return message
 }
 
-func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, c cloud.Choice, b behaviour) *record {
+func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, c cloud.Choice, b behavior) *record {
 	now := p.opts.Clock.Now().UTC()
 	name := machineName(claim.Name, claim.UID)
 	hostname := claim.Name
@@ -137,8 +137,8 @@ func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, 
 	}
 }
 
-// buy creates the machine by writing its record, or returns the machine that the claim already has.
-func (p *Provider) buy(ctx context.Context, r *record) (*cloud.Machine, error) {
+// start creates the machine by writing its record, or returns the machine that the claim already has.
+func (p *Provider) start(ctx context.Context, r *record) (*cloud.Machine, error) {
 	object, err := p.configMap(r)
 	if err != nil {
 		return nil, err

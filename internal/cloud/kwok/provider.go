@@ -123,12 +123,12 @@ func New(opts Options) (*Provider, error) {
 	}
 	labels := append(declaredLabels(), opts.ProviderLabels...)
 	slices.Sort(labels)
-	catalogue := withSizeLabels(opts.Types)
-	cloud.SortCatalogue(catalogue)
+	catalog := withSizeLabels(opts.Types)
+	cloud.SortCatalog(catalog)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](opts.RetryBackoff, 30*time.Second)
 	p := &Provider{
 		opts:        opts,
-		types:       catalogue,
+		types:       catalog,
 		labels:      slices.Compact(labels),
 		unavailable: unavailable,
 		soldOut:     soldOut{until: map[offeringKey]time.Time{}},
@@ -167,13 +167,13 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 	}
 }
 
-// Catalogue implements cloud.Provider. All pools get the same types. An offering that a launch found unavailable is
+// Catalog implements cloud.Provider. All pools get the same types. An offering that a launch found unavailable is
 // unavailable to pools of those classes for which it is still unavailable. The contents of the types are shared and
 // must not be modified.
-func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
-	catalogue := slices.Clone(p.types)
+func (p *Provider) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	catalog := slices.Clone(p.types)
 	if p.soldOut.empty() {
-		return catalogue, nil
+		return catalog, nil
 	}
 	patterns := p.unavailable
 	if pool != nil {
@@ -186,10 +186,10 @@ func (p *Provider) Catalogue(ctx context.Context, pool *karpv1.NodePool) ([]clou
 		}
 	}
 	now := p.opts.Clock.Now()
-	for i := range catalogue {
-		p.markSoldOut(&catalogue[i], patterns, now)
+	for i := range catalog {
+		p.markSoldOut(&catalog[i], patterns, now)
 	}
-	return catalogue, nil
+	return catalog, nil
 }
 
 func (p *Provider) markSoldOut(t *cloud.InstanceType, patterns []pattern, now time.Time) {

@@ -31,7 +31,7 @@ import (
 //
 // providerLabels are the keys, sorted, that the file adds to the well-known labels: a NodePool does not have to define
 // them. A type without one of them has the requirement DoesNotExist for it. The types are sorted as by
-// cloud.SortCatalogue.
+// cloud.SortCatalog.
 func ReadInstanceTypes(r io.Reader, name string) (types []cloud.InstanceType, providerLabels []string, err error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -61,7 +61,7 @@ func ReadInstanceTypes(r io.Reader, name string) (types []cloud.InstanceType, pr
 		first[e.name] = i
 		entries = append(entries, e)
 	}
-	types, providerLabels = catalogueOf(entries)
+	types, providerLabels = catalogOf(entries)
 	return types, providerLabels, nil
 }
 
@@ -102,7 +102,7 @@ func entriesOf(data []byte) ([]json.RawMessage, func(json.RawMessage) (entry, er
 		if file.InstanceTypes == nil {
 			return nil, nil, errors.New("is an object without the key instanceTypes, " + want)
 		}
-		return *file.InstanceTypes, readLabelled, nil
+		return *file.InstanceTypes, readLabeled, nil
 	}
 	return nil, nil, fmt.Errorf("begins with %q and is no JSON list or object, %s", data[0], want)
 }
@@ -179,8 +179,8 @@ func addRequirement(o *cloud.Offering, r cloud.Requirement) error {
 	return nil
 }
 
-// labelledType is an instance type in the format with labels.
-type labelledType struct {
+// labeledType is an instance type in the format with labels.
+type labeledType struct {
 	Name      string            `json:"name"`
 	Arch      string            `json:"arch"`
 	OS        []string          `json:"os"`
@@ -196,8 +196,8 @@ type labelledType struct {
 	AttachLimits map[string]int `json:"attachLimits"`
 }
 
-func readLabelled(text json.RawMessage) (entry, error) {
-	var t labelledType
+func readLabeled(text json.RawMessage) (entry, error) {
+	var t labeledType
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&t); err != nil {

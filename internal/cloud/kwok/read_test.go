@@ -72,7 +72,7 @@ func TestReadListedFormat(t *testing.T) {
 	}
 }
 
-const labelled = `{"instanceTypes": [
+const labeled = `{"instanceTypes": [
   {"name": "p4.large", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "8Gi", "pods": "29", "nvidia.com/gpu": "8"},
    "overhead": {"cpu": "75m", "memory": "674Mi"}, "labels": {"perf.example.com/family": "p4", "perf.example.com/gpu": "p4-gpu"},
    "offerings": [{"zone": "a", "capacityType": "spot", "price": 2.5, "available": true}]},
@@ -81,8 +81,8 @@ const labelled = `{"instanceTypes": [
    "offerings": [{"zone": "a", "capacityType": "on-demand", "price": 0.1, "available": false}]}
 ]}`
 
-func TestReadLabelledFormat(t *testing.T) {
-	types, labels, err := ReadInstanceTypes(strings.NewReader(labelled), "types.json")
+func TestReadLabeledFormat(t *testing.T) {
+	types, labels, err := ReadInstanceTypes(strings.NewReader(labeled), "types.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +119,10 @@ func TestReadLabelledFormat(t *testing.T) {
 // Every error names the file, the entry, the field, the mistake and a valid value.
 func TestReadErrors(t *testing.T) {
 	replaced := func(old, by string) string {
-		if !strings.Contains(labelled, old) {
+		if !strings.Contains(labeled, old) {
 			t.Fatalf("%q is not in the file to be corrupted", old)
 		}
-		return strings.Replace(labelled, old, by, 1)
+		return strings.Replace(labeled, old, by, 1)
 	}
 	listed := func(offering string) string {
 		return `[{"name": "x", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "1", "memory": "1Gi", "pods": "9"}, "offerings": [` + offering + `]}]`
@@ -198,7 +198,7 @@ func TestReadErrors(t *testing.T) {
 
 // A file with its own labels gets the labels that the provider declares in addition, and its own are declared too.
 func TestDeclaredLabelsOfAFile(t *testing.T) {
-	types, labels, err := ReadInstanceTypes(strings.NewReader(labelled), "types.json")
+	types, labels, err := ReadInstanceTypes(strings.NewReader(labeled), "types.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestDeclaredLabelsOfAFile(t *testing.T) {
 	if diff := cmp.Diff(want, p.Declared().WellKnown); diff != "" {
 		t.Errorf("well-known labels (-want +got):\n%s", diff)
 	}
-	completed, err := p.Catalogue(t.Context(), nil)
+	completed, err := p.Catalog(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

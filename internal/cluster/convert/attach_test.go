@@ -34,17 +34,17 @@ spec:
 }
 
 func TestAttachLimitsOfType(t *testing.T) {
-	catalogue, refused := Catalogue([]cloud.InstanceType{{
+	catalog, refused := Catalog([]cloud.InstanceType{{
 		Name: "small", Capacity: map[string]int64{"cpu": 2000}, AttachLimits: map[string]int{"b.example": 25, "none.example": 0},
 	}}, words())
 	if len(refused) > 0 {
 		t.Fatal(refused)
 	}
 	want := []quantity.Amount{{Name: "attachable-volumes-csi-b.example", Value: 25}, {Name: "attachable-volumes-csi-none.example"}, {Name: "cpu", Value: 2000}}
-	if diff := cmp.Diff(want, catalogue.Types[0].Allocatable); diff != "" {
+	if diff := cmp.Diff(want, catalog.Types[0].Allocatable); diff != "" {
 		t.Errorf("allocatable (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]quantity.Amount{{Name: "cpu", Value: 2000}}, catalogue.Types[0].Capacity); diff != "" {
+	if diff := cmp.Diff([]quantity.Amount{{Name: "cpu", Value: 2000}}, catalog.Types[0].Capacity); diff != "" {
 		t.Errorf("volumes must not be part of the capacity that limits count (-want +got):\n%s", diff)
 	}
 }

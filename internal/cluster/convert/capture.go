@@ -82,20 +82,20 @@ const captureVersion = 1
 // captureFile is the encoded form of a Capture: it contains each catalog once, and pools refer to it by index, -1 for
 // none.
 type captureFile struct {
-	Version    int
-	Now        time.Time
-	Catalogues []*model.Catalogue
-	Pools      []capturedPool
-	Nodes      []model.NodeSpec
-	Daemons    []model.DaemonSpec
-	PDBs       []model.PDBSpec
-	Pods       []model.PodSpec
+	Version  int
+	Now      time.Time
+	Catalogs []*model.Catalog
+	Pools    []capturedPool
+	Nodes    []model.NodeSpec
+	Daemons  []model.DaemonSpec
+	PDBs     []model.PDBSpec
+	Pods     []model.PodSpec
 }
 
 type capturedPool struct {
 	model.PoolSpec
-	// Catalogue shadows that of the spec.
-	Catalogue int
+	// Catalog shadows that of the spec.
+	Catalog int
 }
 
 // Sort sorts the capture, so that equal captures have equal encodings.
@@ -119,14 +119,14 @@ func (c *Capture) Bytes() ([]byte, error) {
 	file := captureFile{Version: captureVersion, Now: c.Now, Nodes: c.Nodes, Daemons: c.Daemons, PDBs: c.PDBs, Pods: c.Pods}
 	for _, pool := range c.Pools {
 		place := -1
-		if pool.Catalogue != nil {
-			if place = slices.Index(file.Catalogues, pool.Catalogue); place < 0 {
-				place = len(file.Catalogues)
-				file.Catalogues = append(file.Catalogues, pool.Catalogue)
+		if pool.Catalog != nil {
+			if place = slices.Index(file.Catalogs, pool.Catalog); place < 0 {
+				place = len(file.Catalogs)
+				file.Catalogs = append(file.Catalogs, pool.Catalog)
 			}
 		}
-		pool.Catalogue = nil
-		file.Pools = append(file.Pools, capturedPool{PoolSpec: pool, Catalogue: place})
+		pool.Catalog = nil
+		file.Pools = append(file.Pools, capturedPool{PoolSpec: pool, Catalog: place})
 	}
 	data, err := json.Marshal(file)
 	if err != nil {
@@ -149,10 +149,10 @@ func Load(data []byte) (*Capture, error) {
 	c := &Capture{Now: file.Now, Nodes: file.Nodes, Daemons: file.Daemons, PDBs: file.PDBs, Pods: file.Pods}
 	for _, pool := range file.Pools {
 		switch {
-		case pool.Catalogue >= len(file.Catalogues) || pool.Catalogue < -1:
-			return nil, fmt.Errorf("reading a capture: pool %q has catalog %d, want -1 to %d", pool.Name, pool.Catalogue, len(file.Catalogues)-1)
-		case pool.Catalogue >= 0:
-			pool.PoolSpec.Catalogue = file.Catalogues[pool.Catalogue]
+		case pool.Catalog >= len(file.Catalogs) || pool.Catalog < -1:
+			return nil, fmt.Errorf("reading a capture: pool %q has catalog %d, want -1 to %d", pool.Name, pool.Catalog, len(file.Catalogs)-1)
+		case pool.Catalog >= 0:
+			pool.PoolSpec.Catalog = file.Catalogs[pool.Catalog]
 		}
 		c.Pools = append(c.Pools, pool.PoolSpec)
 	}

@@ -22,7 +22,7 @@ import (
 func world(t testing.TB) *Capture {
 	v := words()
 	c := &Capture{Now: time.Date(2026, 11, 20, 9, 30, 0, 123, time.UTC)}
-	shared, _ := Catalogue([]cloud.InstanceType{{
+	shared, _ := Catalog([]cloud.InstanceType{{
 		Name: "small", Capacity: map[string]int64{"cpu": 2000, "memory": 4 << 30, "pods": 10},
 		Offerings: []cloud.Offering{{Zone: "z", CapacityType: "spot", Price: 0.01, Available: true}},
 	}}, v)
@@ -33,11 +33,11 @@ func world(t testing.TB) *Capture {
 		pool.Spec.Replicas = new(int64(3))
 		spec := Pool(pool, v)
 		spec.Budgets, spec.BudgetError = Budgets(pool, c.Now)
-		AddCatalogue(&spec, shared, "")
+		AddCatalog(&spec, shared, "")
 		c.Pools = append(c.Pools, spec)
 	}
 	blocked := model.PoolSpec{Name: "empty"}
-	AddCatalogue(&blocked, nil, "nothing to buy")
+	AddCatalog(&blocked, nil, "nothing to buy")
 	c.Pools = append(c.Pools, blocked)
 	launching, _ := Node(nil, decode[karpv1.NodeClaim](t, claimText), v)
 	node, _ := Node(decode[corev1.Node](t, strings.Replace(nodeText, "LABELS", "a: b", 1)), nil, v)
@@ -91,13 +91,13 @@ func TestCaptureRoundTrip(t *testing.T) {
 		t.Errorf("capture (-written +read):\n%s", diff)
 	}
 	switch {
-	case loaded.Pools[1].Catalogue != loaded.Pools[2].Catalogue:
-		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[1].Catalogue is %v, want %v",
-			loaded.Pools[1].Catalogue, loaded.Pools[2].Catalogue)
-	case loaded.Pools[1].Catalogue == nil:
-		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[1].Catalogue is nil")
-	case loaded.Pools[0].Catalogue != nil:
-		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[0].Catalogue is %v, want nil", loaded.Pools[0].Catalogue)
+	case loaded.Pools[1].Catalog != loaded.Pools[2].Catalog:
+		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[1].Catalog is %v, want %v",
+			loaded.Pools[1].Catalog, loaded.Pools[2].Catalog)
+	case loaded.Pools[1].Catalog == nil:
+		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[1].Catalog is nil")
+	case loaded.Pools[0].Catalog != nil:
+		t.Errorf("pools that shared a catalog no longer share it: loaded.Pools[0].Catalog is %v, want nil", loaded.Pools[0].Catalog)
 	}
 	again, err := loaded.Bytes()
 	if err != nil {
@@ -142,8 +142,8 @@ func TestLoadRefuses(t *testing.T) {
 	for _, test := range []struct{ name, data, want string }{
 		{"nothing", "", "EOF"},
 		{"another version", `{"Version":99}`, "its version is 99, want 1"},
-		{"an unknown field", `{"Version":1,"Nodes":[{"Colour":"red"}]}`, "Colour"},
-		{"a catalogue that is not there", `{"Version":1,"Pools":[{"Name":"a","Catalogue":3}]}`, `pool "a" has catalog 3`},
+		{"an unknown field", `{"Version":1,"Nodes":[{"Color":"red"}]}`, "Color"},
+		{"a catalog that is not there", `{"Version":1,"Pools":[{"Name":"a","Catalog":3}]}`, `pool "a" has catalog 3`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := Load([]byte(test.data)); err == nil || !strings.Contains(err.Error(), test.want) {

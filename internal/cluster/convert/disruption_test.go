@@ -249,19 +249,19 @@ func TestStaticPool(t *testing.T) {
 		t.Errorf("static %t with %d replicas", spec.Static, spec.Replicas)
 	}
 	for _, test := range []struct {
-		name      string
-		catalogue *model.Catalogue
-		blocked   *model.Rejection
-		field     string
-		standing  bool
+		name     string
+		catalog  *model.Catalog
+		blocked  *model.Rejection
+		field    string
+		standing bool
 	}{
-		{"in order", &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}, nil, "spec.replicas", true},
+		{"in order", &model.Catalog{Types: []model.InstanceType{{Name: "a"}}}, nil, "spec.replicas", true},
 		{"nothing to buy", nil, nil, "spec.template", false},
-		{"not ready", &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}, &model.Rejection{Field: "status"}, "status", false},
+		{"not ready", &model.Catalog{Types: []model.InstanceType{{Name: "a"}}}, &model.Rejection{Field: "status"}, "status", false},
 	} {
 		spec := spec
 		spec.Blocked = test.blocked
-		AddCatalogue(&spec, test.catalogue, "why")
+		AddCatalog(&spec, test.catalog, "why")
 		switch {
 		case spec.Blocked == nil:
 			t.Errorf("%s: spec.Blocked is nil", test.name)

@@ -6,7 +6,7 @@
 //	NodePool ---> model.PoolSpec                 the nodes that may be launched, or why none may
 //	DaemonSet --> model.DaemonSpec               the pod that it creates on every node that it admits
 //	CSINode ----> amounts of a model.NodeSpec    how many volumes of each driver the node can attach
-//	[]cloud.InstanceType -> *model.Catalogue     float USD become nano-USD, labels become requirements
+//	[]cloud.InstanceType -> *model.Catalog     float USD become nano-USD, labels become requirements
 //	Capture <---> []byte                         the complete input, for replay
 //
 // An object that cannot be used is a value, not an error: a Rejection contains the field, the problem and the

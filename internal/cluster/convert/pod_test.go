@@ -303,7 +303,7 @@ func TestProtectedUntil(t *testing.T) {
 		{name: "unset", pod: "spec: {}"},
 		{name: "the old name", pod: "metadata: {annotations: {karpenter.sh/do-not-evict: 'true'}}", want: model.Forever},
 		{name: "not safe to evict", pod: "metadata: {annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}}"},
-		{name: "not safe to evict, honoured", pod: "metadata: {annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}}",
+		{name: "not safe to evict, honored", pod: "metadata: {annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: 'false'}}",
 			rules: karpv1.ProtectionRules{SafeToEvict: true}, want: model.Forever},
 		{name: "true", pod: at("true") + started, want: model.Forever},
 		{name: "false", pod: at("false") + started},

@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Pool converts a pool, except for the fields that depend on the time and on the provider: AddCatalogue and Budgets
-// set Catalogue and the budgets' Inactive.
+// Pool converts a pool, except for the fields that depend on the time and on the provider: AddCatalog and Budgets
+// set Catalog and the budgets' Inactive.
 func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	template := &pool.Spec.Template
 	spec := model.PoolSpec{
@@ -98,11 +98,11 @@ func culprits(pool *karpv1.NodePool) string {
 	return strings.Join(parts, "; ")
 }
 
-// AddCatalogue sets the catalog of the pool. A nil catalog blocks the pool with the reason why. A static pool that is
+// AddCatalog sets the catalog of the pool. A nil catalog blocks the pool with the reason why. A static pool that is
 // not blocked otherwise is blocked for pods.
-func AddCatalogue(spec *model.PoolSpec, catalogue *model.Catalogue, why string) {
-	spec.Catalogue = catalogue
-	if spec.Blocked == nil && (catalogue == nil || len(catalogue.Types) == 0) {
+func AddCatalog(spec *model.PoolSpec, catalog *model.Catalog, why string) {
+	spec.Catalog = catalog
+	if spec.Blocked == nil && (catalog == nil || len(catalog.Types) == 0) {
 		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: why}
 	}
 	if spec.Blocked == nil && spec.Static {

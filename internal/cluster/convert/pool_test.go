@@ -139,7 +139,7 @@ func TestNodePriceOfPool(t *testing.T) {
 
 // TestReservations checks that an offering determines which nodes carry the ID of a reservation.
 func TestReservations(t *testing.T) {
-	catalogue, refused := Catalogue([]cloud.InstanceType{{Name: "small", Offerings: []cloud.Offering{
+	catalog, refused := Catalog([]cloud.InstanceType{{Name: "small", Offerings: []cloud.Offering{
 		{Zone: "a", CapacityType: "reserved", ReservationID: "r-1", ReservationCount: 3}, {Zone: "a", CapacityType: "spot"},
 	}}}, words())
 	if len(refused) > 0 {
@@ -148,7 +148,7 @@ func TestReservations(t *testing.T) {
 	const key = "example.com/reservation"
 	want := [][]label.Requirement{{{Key: key, Operator: label.In, Values: []string{"r-1"}}}, {{Key: key, Operator: label.DoesNotExist}}}
 	var got [][]label.Requirement
-	for _, o := range catalogue.Types[0].Offerings {
+	for _, o := range catalog.Types[0].Offerings {
 		got = append(got, o.Requirements)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -156,19 +156,19 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-func TestAddCatalogue(t *testing.T) {
-	full := &model.Catalogue{Types: []model.InstanceType{{Name: "a"}}}
+func TestAddCatalog(t *testing.T) {
+	full := &model.Catalog{Types: []model.InstanceType{{Name: "a"}}}
 	for _, test := range []struct {
-		name      string
-		catalogue *model.Catalogue
-		blocked   bool
-	}{{"types", full, false}, {"no types", &model.Catalogue{}, true}, {"none", nil, true}} {
+		name    string
+		catalog *model.Catalog
+		blocked bool
+	}{{"types", full, false}, {"no types", &model.Catalog{}, true}, {"none", nil, true}} {
 		t.Run(test.name, func(t *testing.T) {
 			var spec model.PoolSpec
-			AddCatalogue(&spec, test.catalogue, "why")
+			AddCatalog(&spec, test.catalog, "why")
 			switch {
-			case spec.Catalogue != test.catalogue:
-				t.Errorf("blocked: spec.Catalogue is %v, want %v", spec.Catalogue, test.catalogue)
+			case spec.Catalog != test.catalog:
+				t.Errorf("blocked: spec.Catalog is %v, want %v", spec.Catalog, test.catalog)
 			case (spec.Blocked != nil) != test.blocked:
 				t.Errorf("blocked: (spec.Blocked != nil) is %v, want %v, %+v", (spec.Blocked != nil), test.blocked, spec.Blocked)
 			case test.blocked && spec.Blocked.Reason != "why":
@@ -259,7 +259,7 @@ spec:
 	}
 }
 
-func TestCatalogue(t *testing.T) {
+func TestCatalog(t *testing.T) {
 	types := []cloud.InstanceType{
 		{
 			Name: "small",
@@ -277,7 +277,7 @@ func TestCatalogue(t *testing.T) {
 		{Name: "odd", Requirements: []cloud.Requirement{{Key: "a", Operator: "Near"}}},
 		{Name: "negative", Offerings: []cloud.Offering{{Price: -1}}},
 	}
-	got, refused := Catalogue(types, words())
+	got, refused := Catalog(types, words())
 	want := []model.InstanceType{{
 		Name: "small",
 		Requirements: []label.Requirement{

@@ -155,7 +155,7 @@ func TestStatusIsNoChange(t *testing.T) {
 func TestForgedNotes(t *testing.T) {
 	for name, forged := range map[string]string{
 		"a name":      `{"of":"DIGEST","edits":[{"path":["metadata","name"],"value":"other"}]}`,
-		"a finaliser": `{"of":"DIGEST","edits":[{"path":["metadata","finalizers"],"value":["a/b"]}]}`,
+		"a finalizer": `{"of":"DIGEST","edits":[{"path":["metadata","finalizers"],"value":["a/b"]}]}`,
 		"a number":    `{"of":"DIGEST","edits":[{"path":["metadata","annotations","a"],"value":1}]}`,
 		"annotations": `{"of":"DIGEST","edits":[{"path":["metadata","annotations"],"value":1}]}`,
 		"a kind":      `{"of":"DIGEST","edits":[{"path":["kind"],"value":"Pod"}]}`,

@@ -203,16 +203,16 @@ func (m *meter) close() {
 	m.room.give(m.held)
 }
 
-// crowd is a listener that bounds the open connections. Connections beyond the limit are closed at once, and not
-// queued: a client that holds connections open must not delay those of the API server.
-type crowd struct {
+// limitedListener is a listener that bounds the open connections. Connections beyond the limit are closed at once, and
+// not queued: a client that holds connections open must not delay those of the API server.
+type limitedListener struct {
 	net.Listener
 	lock sync.Mutex
 	all  int
 	of   map[string]int // by address
 }
 
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
@@ -226,7 +226,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 }
 
-func (c *crowd) enter(host string) bool {
+func (c *limitedListener) enter(host string) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if c.all >= mostConnections || c.of[host] >= connectionsOfOne {
@@ -240,7 +240,7 @@ func (c *crowd) enter(host string) bool {
 	return true
 }
 
-func (c *crowd) leave(host string) {
+func (c *limitedListener) leave(host string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	c.all--

@@ -325,11 +325,11 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inner.Close()
-	crowd := &crowd{Listener: inner}
+	limitedListener := &limitedListener{Listener: inner}
 	accepted := make(chan net.Conn)
 	go func() {
 		for {
-			conn, err := crowd.Accept()
+			conn, err := limitedListener.Accept()
 			if err != nil {
 				close(accepted)
 				return
@@ -359,8 +359,8 @@ func TestConnections(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if crowd.all != 0 || len(crowd.of) != 0 {
-		t.Errorf("%d connections are counted after all were closed: %v", crowd.all, crowd.of)
+	if limitedListener.all != 0 || len(limitedListener.of) != 0 {
+		t.Errorf("%d connections are counted after all were closed: %v", limitedListener.all, limitedListener.of)
 	}
 	conn, err = net.Dial("tcp", inner.Addr().String())
 	if err != nil {

@@ -179,7 +179,7 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 		_ = server.Shutdown(brief)
 	})
 	defer stop()
-	if err := server.ServeTLS(&crowd{Listener: listener}, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.ServeTLS(&limitedListener{Listener: listener}, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	<-ended

@@ -103,7 +103,7 @@ func asServed(t *testing.T, handler http.Handler) string {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(&crowd{Listener: listener}, "", "") }()
+	go func() { ended <- server.ServeTLS(&limitedListener{Listener: listener}, "", "") }()
 	t.Cleanup(func() {
 		_ = server.Close()
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {

@@ -67,7 +67,7 @@ func (p *place) Get(context.Context, client.ObjectKey, client.Object, ...client.
 
 func (p *place) snapshot() *model.Snapshot {
 	b := model.NewBuilder()
-	catalogue := &model.Catalogue{Types: []model.InstanceType{{
+	catalog := &model.Catalog{Types: []model.InstanceType{{
 		Name:     "large",
 		Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "memory", Value: 16 << 30}, {Name: "pods", Value: 110}},
 		Offerings: []model.Offering{
@@ -76,7 +76,7 @@ func (p *place) snapshot() *model.Snapshot {
 		},
 	}}}
 	for i := range p.pools {
-		b.UpsertPool(model.PoolSpec{Name: p.pools[i].Name, UID: p.pools[i].Name, Catalogue: catalogue})
+		b.UpsertPool(model.PoolSpec{Name: p.pools[i].Name, UID: p.pools[i].Name, Catalog: catalog})
 	}
 	for _, spec := range p.specs {
 		b.UpsertNode(spec)

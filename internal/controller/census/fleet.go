@@ -106,14 +106,14 @@ func (s sending) offerings(snap *model.Snapshot) {
 		price     int64
 		available bool
 	}
-	sale, seen, types := map[offer]terms{}, map[*model.Catalogue]bool{}, map[string]bool{}
+	sale, seen, types := map[offer]terms{}, map[*model.Catalog]bool{}, map[string]bool{}
 	for _, pool := range snap.Pools {
-		if pool.Catalogue == nil || seen[pool.Catalogue] {
+		if pool.Catalog == nil || seen[pool.Catalog] {
 			continue
 		}
-		seen[pool.Catalogue] = true
-		for i := range pool.Catalogue.Types {
-			t := &pool.Catalogue.Types[i]
+		seen[pool.Catalog] = true
+		for i := range pool.Catalog.Types {
+			t := &pool.Catalog.Types[i]
 			if !types[t.Name] {
 				types[t.Name] = true
 				s.size(t)

@@ -22,14 +22,14 @@ import (
 )
 
 // shop is the catalog with the offerings of the nodes a and b.
-var shop = &model.Catalogue{Types: []model.InstanceType{{Name: "t",
+var shop = &model.Catalog{Types: []model.InstanceType{{Name: "t",
 	Offerings: []model.Offering{{Zone: "z", CapacityType: "spot", Price: model.Nano, Available: true}}}},
 	WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 
 // consolidating returns a loop over the nodes a and b of a Balanced pool, each with a pod. It proposes once to
 // replace a.
 func consolidating(w *loopcluster.Cluster) *loopAndEvents {
-	w.Pool.Policy, w.Pool.ConsolidateAfter, w.Pool.Catalogue = "Balanced", 0, shop
+	w.Pool.Policy, w.Pool.ConsolidateAfter, w.Pool.Catalog = "Balanced", 0, shop
 	for _, name := range []string{"a", "b"} {
 		w.Node(name, model.Initialized).Labels = map[string]string{model.LabelPool: "p", model.LabelType: "t",
 			model.LabelZone: "z", model.LabelCapacityType: "spot"}

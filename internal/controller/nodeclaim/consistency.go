@@ -54,7 +54,7 @@ func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 	c.classes = classes
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(ConsistencyName).
-		For(&karpv1.NodeClaim{}, builder.WithPredicates(initialising())).
+		For(&karpv1.NodeClaim{}, builder.WithPredicates(initializing())).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: consistencyWorkers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.Timers.Retry, c.Timers.RetryMax),
@@ -66,9 +66,9 @@ func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// initialising returns a predicate for claims that are first seen or that become initialized. Later comparisons run
+// initializing returns a predicate for claims that are first seen or that become initialized. Later comparisons run
 // periodically.
-func initialising() predicate.Predicate {
+func initializing() predicate.Predicate {
 	is := func(o client.Object) bool {
 		claim, ok := o.(*karpv1.NodeClaim)
 		return ok && claim.Condition(karpv1.ConditionInitialized).IsTrue()

@@ -48,10 +48,10 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestInitialising verifies that a claim is compared when it is first seen and when it becomes initialized. Other
+// TestInitializing verifies that a claim is compared when it is first seen and when it becomes initialized. Other
 // changes do not trigger a comparison.
-func TestInitialising(t *testing.T) {
-	p, before, after := initialising(), claimWith("c"), claimWith("c", karpv1.ConditionInitialized)
+func TestInitializing(t *testing.T) {
+	p, before, after := initializing(), claimWith("c"), claimWith("c", karpv1.ConditionInitialized)
 	if p.Create(event.CreateEvent{Object: before}) || !p.Create(event.CreateEvent{Object: after}) {
 		t.Error("first seen: want only the initialized claim to pass")
 	}

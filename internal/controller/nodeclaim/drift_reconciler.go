@@ -275,7 +275,7 @@ func (a *DriftReconciler) drift(ctx context.Context, claim *karpv1.NodeClaim, po
 	case a.detector == nil && claim.Spec.NodeClassRef != pool.Spec.Template.Spec.NodeClassRef:
 		return karpv1.ReasonNodePoolDrifted, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.Timers.CatalogueRead)
+	ctx, cancel := context.WithTimeout(ctx, a.Timers.CatalogRead)
 	defer cancel()
 	var unsure *driftUnknown
 	switch {
@@ -290,7 +290,7 @@ func (a *DriftReconciler) drift(ctx context.Context, claim *karpv1.NodeClaim, po
 			return karpv1.ReasonInstanceTypeNotFound, nil
 		}
 		if err != nil {
-			unsure = &driftUnknown{cause: causeCatalogue, why: err}
+			unsure = &driftUnknown{cause: causeCatalog, why: err}
 		}
 	}
 	if a.detector == nil {
@@ -310,7 +310,7 @@ func (a *DriftReconciler) drift(ctx context.Context, claim *karpv1.NodeClaim, po
 
 func (a *DriftReconciler) typeGone(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (bool, error) {
 	list, err := a.catalogs.types(pool, a.Clock.Now(), a.Timers,
-		func() ([]cloud.InstanceType, error) { return a.Provider.Catalogue(ctx, pool) })
+		func() ([]cloud.InstanceType, error) { return a.Provider.Catalog(ctx, pool) })
 	if err != nil {
 		return false, fmt.Errorf("reading the catalog of instance types: %w", err)
 	}

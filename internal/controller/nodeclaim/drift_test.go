@@ -105,7 +105,7 @@ func TestDriftOutlivesAnUpgrade(t *testing.T) {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.reason, test.reason)
 		}
 		a := &DriftReconciler{Clock: clocktesting.NewFakePassiveClock(born.Time),
-			Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: test.detector}
+			Timers: controller.Timers{TypeDrift: time.Hour, CatalogRead: time.Minute}, detector: test.detector}
 		cause := ""
 		if d := a.markDrift(t.Context(), claim, pool); d != nil {
 			cause = d.cause
@@ -157,7 +157,7 @@ func TestAnotherClass(t *testing.T) {
 		claim.Annotations = hashed(pool.Hash(), karpv1.HashVersion)
 		for detector, want := range map[cloud.DriftDetector]string{nil: want, unconcerned{}: ""} {
 			a := &DriftReconciler{Clock: clocktesting.NewFakePassiveClock(born.Time),
-				Timers: controller.Timers{TypeDrift: time.Hour, CatalogueRead: time.Minute}, detector: detector}
+				Timers: controller.Timers{TypeDrift: time.Hour, CatalogRead: time.Minute}, detector: detector}
 			if reason, unsure := a.drift(t.Context(), claim, pool); reason != want || unsure != nil {
 				t.Errorf("class %s, detector %v: %q, %v, want %q", name, detector, reason, unsure, want)
 			}
@@ -265,9 +265,9 @@ func TestTypeDrift(t *testing.T) {
 	}
 }
 
-// TestTypeDriftWithoutCatalogue verifies that a provider that returns an empty catalog does not cause the replacement
+// TestTypeDriftWithoutCatalog verifies that a provider that returns an empty catalog does not cause the replacement
 // of all nodes.
-func TestTypeDriftWithoutCatalogue(t *testing.T) {
+func TestTypeDriftWithoutCatalog(t *testing.T) {
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelInstanceTypeStable: "small"}}}
 	if got, err := typeDrift(claim, catalog{}); got || !errors.Is(err, errNoTypes) {
 		t.Errorf("%t, %v, want an error", got, err)
@@ -292,9 +292,9 @@ func TestQuietUntil(t *testing.T) {
 		pool  *karpv1.NodePool
 		want  time.Duration // after born; -1 for never
 	}{
-		{"since it was initialised", initialized, pool, 5 * time.Minute},
+		{"since it was initialized", initialized, pool, 5 * time.Minute},
 		{"since the last pod event", busy, pool, 65 * time.Minute},
-		{"not initialised", claimWith("b", karpv1.ConditionLaunched), pool, -1},
+		{"not initialized", claimWith("b", karpv1.ConditionLaunched), pool, -1},
 		{"static", busy, static, -1},
 		{"never", busy, never, -1},
 	} {

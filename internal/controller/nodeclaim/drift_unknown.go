@@ -23,11 +23,11 @@ type driftUnknown struct {
 
 // These are the causes.
 const (
-	causePool      = "nodepool_missing"
-	causeClass     = "nodeclass_missing"
-	causeCatalogue = "catalogue"
-	causeProvider  = "provider"
-	causeHash      = "hash" // ends by itself; the controller that writes the hash reports what prevents it
+	causePool     = "nodepool_missing"
+	causeClass    = "nodeclass_missing"
+	causeCatalog  = "catalogue"
+	causeProvider = "provider"
+	causeHash     = "hash" // ends by itself; the controller that writes the hash reports what prevents it
 )
 
 // unknownCause is the common problem of claims that cannot be evaluated.
@@ -115,8 +115,8 @@ type poolCatalog struct {
 	err        error
 }
 
-// types returns the pool's instance types, at most Timers.Catalogue old. An error is cached for
-// Timers.CatalogueRetry.
+// types returns the pool's instance types, at most Timers.Catalog old. An error is cached for
+// Timers.CatalogRetry.
 func (s *catalogCache) types(pool *karpv1.NodePool, now time.Time, timers controller.Timers,
 	read func() ([]cloud.InstanceType, error)) ([]cloud.InstanceType, error) {
 	s.mutex.Lock()
@@ -133,9 +133,9 @@ func (s *catalogCache) types(pool *karpv1.NodePool, now time.Time, timers contro
 	defer own.mutex.Unlock()
 	if own.generation != pool.Generation || !now.Before(own.until) {
 		own.types, own.err = read()
-		own.generation, own.until = pool.Generation, now.Add(timers.Catalogue)
+		own.generation, own.until = pool.Generation, now.Add(timers.Catalog)
 		if own.err != nil {
-			own.until = now.Add(timers.CatalogueRetry)
+			own.until = now.Add(timers.CatalogRetry)
 		}
 	}
 	return own.types, own.err

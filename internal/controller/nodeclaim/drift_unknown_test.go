@@ -95,15 +95,15 @@ func TestShelves(t *testing.T) {
 	pool, other := &karpv1.NodePool{}, &karpv1.NodePool{}
 	pool.UID, other.UID = "1", "2"
 	ask(pool, now, 1)
-	ask(pool, now.Add(timers.Catalogue-1), 1)
+	ask(pool, now.Add(timers.Catalog-1), 1)
 	ask(other, now, 2)
-	ask(pool, now.Add(timers.Catalogue), 3)
+	ask(pool, now.Add(timers.Catalog), 3)
 	pool.Generation = 7
-	ask(pool, now.Add(timers.Catalogue), 4)
+	ask(pool, now.Add(timers.Catalog), 4)
 	fails, pool.Generation = errors.New("the cloud is silent"), 8
 	ask(pool, now, 5)
-	ask(pool, now.Add(timers.CatalogueRetry-1), 5)
-	ask(pool, now.Add(timers.CatalogueRetry), 6)
+	ask(pool, now.Add(timers.CatalogRetry-1), 5)
+	ask(pool, now.Add(timers.CatalogRetry), 6)
 }
 
 // TestUnstampedIsQuiet verifies that a hash that is not updated yet is counted and not reported: after each upgrade,

@@ -46,7 +46,7 @@ func TestOverdue(t *testing.T) {
 		{"launch limit", nil, 5 * time.Minute, telemetry.DisruptedLaunchTimeout, 0},
 		{"registering", []string{karpv1.ConditionLaunched}, 14 * time.Minute, "", time.Minute},
 		{"registration limit", []string{karpv1.ConditionLaunched}, 15 * time.Minute, telemetry.DisruptedRegistrationTimeout, 0},
-		{"initialising has no limit", []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered}, 24 * time.Hour, "", 0},
+		{"initializing has no limit", []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered}, 24 * time.Hour, "", 0},
 	} {
 		claim := claimWith("a", test.conditions...)
 		for i := range claim.Status.Conditions {

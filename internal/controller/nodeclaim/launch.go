@@ -74,7 +74,7 @@ func (r *Reconciler) ask(ctx context.Context, claim *karpv1.NodeClaim) (*launchR
 		}
 		said.err = err
 		if said.refusal == telemetry.DisruptedInsufficientCapacity && r.SoldOut != nil {
-			waiting, cancel := context.WithTimeout(ctx, r.Timers.CatalogueRead)
+			waiting, cancel := context.WithTimeout(ctx, r.Timers.CatalogRead)
 			defer cancel()
 			r.SoldOut(waiting, claim)
 		}

@@ -37,7 +37,7 @@ func onNode(pod *corev1.Pod) {
 }
 func leaving(pod *corev1.Pod)   { pod.DeletionTimestamp = &metav1.Time{Time: may} }
 func succeeded(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }
-func labelled(pod *corev1.Pod)  { pod.Labels = map[string]string{"a": "b"} }
+func labeled(pod *corev1.Pod)   { pod.Labels = map[string]string{"a": "b"} }
 func ofDaemonSet(pod *corev1.Pod) {
 	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet"}}
 }
@@ -54,10 +54,10 @@ func TestPodEventsThatCount(t *testing.T) {
 		"bound":                         {somePod(), somePod(onNode), []moment{{Node: "n"}}},
 		"begins to leave":               {somePod(onNode), somePod(onNode, leaving), []moment{{Node: "n"}}},
 		"ends":                          {somePod(onNode), somePod(onNode, succeeded), []moment{{Node: "n"}}},
-		"was leaving before":            {somePod(onNode, leaving), somePod(onNode, leaving, labelled), nil},
-		"had ended before":              {somePod(onNode, succeeded), somePod(onNode, succeeded, labelled), nil},
-		"something else":                {somePod(onNode), somePod(onNode, labelled), nil},
-		"not bound":                     {somePod(), somePod(labelled), nil},
+		"was leaving before":            {somePod(onNode, leaving), somePod(onNode, leaving, labeled), nil},
+		"had ended before":              {somePod(onNode, succeeded), somePod(onNode, succeeded, labeled), nil},
+		"something else":                {somePod(onNode), somePod(onNode, labeled), nil},
+		"not bound":                     {somePod(), somePod(labeled), nil},
 		"leaves without a node":         {somePod(), somePod(leaving), nil},
 		"a daemon":                      {somePod(ofDaemonSet), somePod(onNode, ofDaemonSet), nil},
 		"a mirror pod":                  {somePod(mirror), somePod(onNode, mirror), nil},
@@ -102,8 +102,8 @@ func TestPodEventIsDue(t *testing.T) {
 		due                   time.Time
 	}{
 		"the first":                              {never, never, may, may},
-		"before the node was initialised":        {never, may, may.Add(-time.Second), never},
-		"after the node was initialised":         {never, may, may.Add(time.Second), may.Add(time.Second)},
+		"before the node was initialized":        {never, may, may.Add(-time.Second), never},
+		"after the node was initialized":         {never, may, may.Add(time.Second), may.Add(time.Second)},
 		"soon after the last":                    {may, never, may.Add(9 * time.Second), may.Add(10 * time.Second)},
 		"in the second that is shown":            {may, never, may.Add(900 * time.Millisecond), never},
 		"later":                                  {may, never, may.Add(time.Minute), may.Add(10 * time.Second)},

@@ -57,7 +57,7 @@ type Reconciler struct {
 	// for it. An empty text means that it has been launched.
 	Failed func(claim *karpv1.NodeClaim, why string)
 	// SoldOut, optional, is called when the provider had no capacity for a claim. The claim is deleted when it
-	// returns, or after Timers.CatalogueRead, so that the next plan for its pods uses current availability.
+	// returns, or after Timers.CatalogRead, so that the next plan for its pods uses current availability.
 	SoldOut func(ctx context.Context, claim *karpv1.NodeClaim)
 	// Price, optional, returns the price of the claim's machine by its labels, in USD per hour, or 0 if it is
 	// unknown.

@@ -320,7 +320,7 @@ func TestProvisionTellsOfBarrenPools(t *testing.T) {
 	} {
 		w := loopcluster.New()
 		w.Pending("a", "")
-		w.Pool.Catalogue = &model.Catalogue{Types: []model.InstanceType{{Name: "there", Requirements: oneOf(model.LabelType, "there")}}}
+		w.Pool.Catalog = &model.Catalog{Types: []model.InstanceType{{Name: "there", Requirements: oneOf(model.LabelType, "there")}}}
 		w.Pool.Requirements = oneOf(model.LabelType, requirement)
 		p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
 			return &plan.Provision{Refused: []plan.Refusal{{Verdict: plan.Verdict{Code: plan.NoPools}}}}

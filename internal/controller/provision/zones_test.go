@@ -20,7 +20,7 @@ func TestPendingByZone(t *testing.T) {
 		return []label.Requirement{{Key: model.LabelZone, Operator: label.In, Values: zones}}
 	}
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalogue: &model.Catalogue{Types: []model.InstanceType{{
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: &model.Catalog{Types: []model.InstanceType{{
 		Name: "t", Offerings: []model.Offering{{Zone: "a", CapacityType: "spot", Available: true}, {Zone: "b", CapacityType: "spot"}},
 	}}}})
 	b.UpsertNode(model.NodeSpec{Name: "n", UID: "n", Stage: model.Initialized, Labels: map[string]string{model.LabelZone: "c"}})

@@ -12,7 +12,7 @@ import (
 //	cost * sum over resources of weight * need / room
 //
 // so that the charges on a node never exceed its cost, whatever pods it holds. An item is worth its cheapest charge.
-// The weights follow the gradient of the total worth: towards the resource that the pods that select the class need
+// The weights follow the gradient of the total worth: toward the resource that the pods that select the class need
 // most.
 //
 // Where a rule limits how many pods of some items a node holds, a part of the cost of each node is rent. These pods

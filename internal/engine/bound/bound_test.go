@@ -236,13 +236,13 @@ func (s *exhaustive) put(m *machine, pod int, cost int64) {
 
 // TestWorked covers small clusters with a known optimum.
 func TestWorked(t *testing.T) {
-	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, arch: true, model.LabelPool: true}}
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, arch: true, model.LabelPool: true}}
 	for i, size := range []int64{1, 4} {
 		c.Types = append(c.Types, model.InstanceType{Name: fmt.Sprint("type-", i), Capacity: amounts(size*1000, size*4*gi, 100, 0),
 			Allocatable: amounts(size*1000, size*4*gi, 100, 0), Requirements: []label.Requirement{in(model.LabelType, fmt.Sprint("type-", i)), in(arch, "amd64")},
 			Offerings: []model.Offering{{Zone: "a", CapacityType: "spot", Price: size * 100_000_000, Available: true}}})
 	}
-	pool := model.PoolSpec{Name: "p", UID: "p", Catalogue: c, Requirements: []label.Requirement{in(model.LabelPool, "p")}}
+	pool := model.PoolSpec{Name: "p", UID: "p", Catalog: c, Requirements: []label.Requirement{in(model.LabelPool, "p")}}
 	pods := func(n int, change func(*model.PodSpec)) []model.PodSpec {
 		var list []model.PodSpec
 		for i := range n {

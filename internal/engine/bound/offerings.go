@@ -74,7 +74,7 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 			}
 			k := &kind{price: x.Classes[i].Price[t], free: pool.Net[t], specs: accepted[i][t]}
 			if id := x.Classes[i].ReservationID; id != "" {
-				p.reserve(k, id, reservationCount(&x.Catalogue.Types[t], id), reserved)
+				p.reserve(k, id, reservationCount(&x.Catalog.Types[t], id), reserved)
 				continue
 			}
 			at := slices.IndexFunc(p.kinds[first:], func(q *kind) bool { return q.specs.Equal(k.specs) })

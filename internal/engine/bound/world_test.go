@@ -74,8 +74,8 @@ func (d dice) chance(n int) bool { return d.IntN(100) < n }
 
 func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
 
-func (d dice) catalogue(n int) *model.Catalogue {
-	c := &model.Catalogue{WellKnown: map[string]bool{}}
+func (d dice) catalog(n int) *model.Catalog {
+	c := &model.Catalog{WellKnown: map[string]bool{}}
 	for _, key := range []string{model.LabelPool, model.LabelCapacityType, model.LabelType, model.LabelZone, arch, reservation} {
 		c.WellKnown[key] = true
 	}
@@ -113,8 +113,8 @@ func (d dice) catalogue(n int) *model.Catalogue {
 	return c
 }
 
-func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
-	p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), UID: fmt.Sprintf("pool-%d", i), Weight: int32(d.IntN(2)), Catalogue: c}
+func (d dice) pool(i int, c *model.Catalog) model.PoolSpec {
+	p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), UID: fmt.Sprintf("pool-%d", i), Weight: int32(d.IntN(2)), Catalog: c}
 	p.Requirements = []label.Requirement{in(model.LabelPool, p.Name)}
 	if d.chance(30) {
 		p.Requirements = append(p.Requirements, in(arch, d.one("amd64", "arm64")))
@@ -170,7 +170,7 @@ func (w *world) deployment(d dice, i, count int) {
 }
 
 func (w *world) node(d dice, i int) {
-	c := w.pools[0].Catalogue
+	c := w.pools[0].Catalog
 	t := c.Types[d.IntN(len(c.Types))]
 	w.nodes = append(w.nodes, model.NodeSpec{Name: fmt.Sprintf("node-%d", i), UID: fmt.Sprint(i), Stage: model.Initialized, Created: epoch, Ready: true,
 		Capacity: t.Capacity, Allocatable: t.Allocatable, Deleting: d.chance(10),
@@ -181,7 +181,7 @@ func (w *world) node(d dice, i int) {
 // randomWorld returns a world with the given number of deployments, each with at most the given number of pods.
 func randomWorld(seed uint64, deployments, pods, types int) world {
 	d := newDice(seed)
-	c := d.catalogue(types)
+	c := d.catalog(types)
 	var w world
 	for i := range 1 + d.IntN(3) {
 		w.pools = append(w.pools, d.pool(i, c))
@@ -221,7 +221,7 @@ func vectorOf(list []quantity.Amount) map[string]int64 {
 // machines returns the available and the existing machines.
 func (w world) machines(nodePrice int64) (sale, exist []machine) {
 	for _, p := range w.pools {
-		for _, t := range p.Catalogue.Types {
+		for _, t := range p.Catalog.Types {
 			for _, o := range t.Offerings {
 				labels := map[string]string{model.LabelZone: o.Zone, model.LabelCapacityType: o.CapacityType, model.LabelType: t.Name}
 				labels[arch] = t.Requirements[1].Values[0]

@@ -110,7 +110,7 @@ func (a *appraiser) lower(slope []float64, i int32, count float64) {
 	}
 }
 
-// descend improves the weights of a kind by Polyak steps towards the worth of the best pattern found.
+// descend improves the weights of a kind by Polyak steps toward the worth of the best pattern found.
 func (a *appraiser) descend(k *kind, steps int) pattern {
 	best, at := a.relaxed(k, k.weights, a.slope), slices.Clone(k.weights)
 	found := a.greedy(k, k.weights)
@@ -226,7 +226,7 @@ type deepening struct {
 
 // prove bounds the worth of a kind by a search over at most the given number of patterns. The result is an upper
 // bound and at least goal. The weights are those of the kind. A search with a high goal ends soon, so the goal is
-// halved towards the given one as long as searches end.
+// halved toward the given one as long as searches end.
 func (a *appraiser) prove(k *kind, goal float64, nodes int) float64 {
 	a.rank(k, k.weights)
 	a.look()

@@ -35,7 +35,7 @@ type braked struct {
 
 func newBraked() *braked {
 	return &braked{now: plantest.Noon, nodes: map[string]model.NodeSpec{}, pods: map[string]model.PodSpec{},
-		pool: model.PoolSpec{Name: "p", UID: "pool-uid", Catalogue: &model.Catalogue{}}}
+		pool: model.PoolSpec{Name: "p", UID: "pool-uid", Catalog: &model.Catalog{}}}
 }
 
 func (w *braked) snapshot() *model.Snapshot {

@@ -182,7 +182,7 @@ func TestBrakeLiftedBesideAnOlderPause(t *testing.T) {
 	w.pass(time.Second)
 	older := w.pool.Holds[0]
 	older.Until = w.now.Add(-time.Minute)
-	w.other = model.PoolSpec{Name: "older", UID: "older-uid", Catalogue: &model.Catalogue{}, Holds: []model.LaunchHold{older}}
+	w.other = model.PoolSpec{Name: "older", UID: "older-uid", Catalog: &model.Catalog{}, Holds: []model.LaunchHold{older}}
 	w.pass(time.Second)
 	w.pool.Holds = nil
 	w.pass(time.Second)

@@ -14,7 +14,7 @@ import (
 // correct in both cases.
 
 // movingOf returns the uncertainty that the change introduces for later what-ifs once it is decided.
-func (w *world) movingOf(c *change) placement.Moving {
+func (w *projection) movingOf(c *change) placement.Moving {
 	var m placement.Moving
 	for _, n := range c.nodes {
 		if len(n.Counts) > 0 {
@@ -84,7 +84,7 @@ type ties struct{ reads, writes map[int]bool }
 
 // tiesOf returns the ties of a change. It ignores what cannot tie commands together: preferences, and limits per
 // host, because no pod is bound to a node that is being removed.
-func (w *world) tiesOf(c *change) ties {
+func (w *projection) tiesOf(c *change) ties {
 	t := ties{map[int]bool{}, map[int]bool{}}
 	for _, n := range c.nodes {
 		for _, p := range n.Pods {
@@ -134,7 +134,7 @@ func meet(a, b map[int]bool) bool {
 
 // untie splits the changes of one outcome into those that hold independently of the others, and those that must be
 // evaluated again alone: each of two tied changes was decided under the assumption that the other is made.
-func (w *world) untie(changes []*change) (free, tied []*change) {
+func (w *projection) untie(changes []*change) (free, tied []*change) {
 	all := make([]ties, len(changes))
 	for i, c := range changes {
 		all[i] = w.tiesOf(c)
@@ -162,9 +162,9 @@ func (s *search) again(changes []*change) (rest []*model.Node) {
 		o := s.withoutRelaunch(c.nodes, s.closed)
 		parts := s.changes(o)
 		switch {
-		case len(o.homeless) == 0 && len(parts) > 1:
+		case len(o.unplaced) == 0 && len(parts) > 1:
 			changes = append(parts, changes...)
-		case len(o.homeless) == 0 && s.decide(parts[0]).OK():
+		case len(o.unplaced) == 0 && s.decide(parts[0]).OK():
 			s.accept(parts)
 		default:
 			for _, n := range c.nodes {

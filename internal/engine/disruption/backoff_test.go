@@ -124,7 +124,7 @@ func (w *renewing) run(length time.Duration) {
 			case n.Stage == model.Initialized:
 			case w.initialized > 0 && age >= w.initialized:
 				n.Stage, n.Ready, n.InitializedAt, n.Labels = model.Initialized, true, w.now, map[string]string{model.LabelType: "small", model.LabelZone: "z", model.LabelCapacityType: "spot"}
-				n.Allocatable, n.Capacity = catalogue.Types[0].Allocatable, catalogue.Types[0].Capacity
+				n.Allocatable, n.Capacity = catalog.Types[0].Allocatable, catalog.Types[0].Capacity
 				w.nodes[claim] = n
 			case age > 15*time.Minute:
 				delete(w.nodes, claim)

@@ -29,7 +29,7 @@ type scale struct {
 }
 
 // scales returns the sums of cost and eviction cost of the nodes by pool, and their total cost, nano-USD per hour.
-func (w *world) scales(nodes []*model.Node) (byPool map[string]scale, total int64) {
+func (w *projection) scales(nodes []*model.Node) (byPool map[string]scale, total int64) {
 	byPool = map[string]scale{}
 	for _, n := range nodes {
 		s := byPool[n.Pool]
@@ -41,7 +41,7 @@ func (w *world) scales(nodes []*model.Node) (byPool map[string]scale, total int6
 	return byPool, total
 }
 
-func (w *world) balanced(c *change) plan.Verdict {
+func (w *projection) balanced(c *change) plan.Verdict {
 	parts, total := w.scales(c.nodes)
 	for _, pool := range w.snap.Pools {
 		part, concerned := parts[pool.Name]
@@ -68,7 +68,7 @@ func score(saving float64, part, whole scale) int64 {
 }
 
 // whole returns the totals of the pool at the beginning of the run.
-func (w *world) whole(pool string) scale {
+func (w *projection) whole(pool string) scale {
 	if w.wholes == nil {
 		w.wholes, _ = w.scales(slices.DeleteFunc(slices.Clone(w.began.Nodes), func(n *model.Node) bool { return !n.Ours() }))
 	}

@@ -21,7 +21,7 @@ type change struct {
 }
 
 // changes splits an outcome into its independent parts, ordered by the name of their first node.
-func (w *world) changes(o *outcome) []*change {
+func (w *projection) changes(o *outcome) []*change {
 	origin := w.origins(o.nodes)
 	root, first := together(o, origin)
 	byRoot := map[*model.Node]*change{}
@@ -46,7 +46,7 @@ func (w *world) changes(o *outcome) []*change {
 	groups := groupsOf(o)
 	for _, c := range list {
 		c.groups = groups
-		w.reckon(c)
+		w.computeWorth(c)
 	}
 	return list
 }
@@ -102,8 +102,8 @@ func share(assignments []model.Assignment, of func(*model.Pod) *change) {
 	}
 }
 
-// reckon computes the worth of the change.
-func (w *world) reckon(c *change) {
+// computeWorth computes the worth of the change.
+func (w *projection) computeWorth(c *change) {
 	c.worth = plan.Worth{}
 	for _, n := range c.nodes {
 		c.worth.Saving += w.cost(n)
@@ -117,7 +117,7 @@ func (w *world) reckon(c *change) {
 
 // least returns the minimum saving at which the change pays, nano-USD per hour: more than the price of moving spread
 // over the payback time, and more than the minimum saving of the pools.
-func (w *world) least(c *change) int64 {
+func (w *projection) least(c *change) int64 {
 	var least int64
 	var spread float64
 	for _, n := range c.nodes {
@@ -133,7 +133,7 @@ func (w *world) least(c *change) int64 {
 
 // decide returns whether the change may be made. It restricts the options of the new nodes to types at which the
 // change pays, whichever of them the provider selects.
-func (w *world) decide(c *change) plan.Verdict {
+func (w *projection) decide(c *change) plan.Verdict {
 	name := c.nodes[0].Name
 	least := w.least(c)
 	if c.worth.Saving < least {
@@ -156,7 +156,7 @@ func (w *world) decide(c *change) plan.Verdict {
 				return v
 			}
 		}
-		w.reckon(c)
+		w.computeWorth(c)
 	}
 	return w.balanced(c)
 }
@@ -164,13 +164,13 @@ func (w *world) decide(c *change) plan.Verdict {
 // spotRules refuses changes that replace only spot nodes by spot nodes, unless the feature gate
 // SpotToSpotConsolidation is enabled and enough cheaper types exist. See
 // https://karpenter.sh/docs/concepts/disruption/#consolidation.
-func (w *world) spotRules(c *change) plan.Verdict {
+func (w *projection) spotRules(c *change) plan.Verdict {
 	onDemand := func(n *model.Node) bool { return n.Labels[model.LabelCapacityType] != spot }
 	if len(c.claims) == 0 || slices.ContainsFunc(c.nodes, onDemand) {
 		return plan.Verdict{}
 	}
-	buysSpot := slices.ContainsFunc(c.claims, func(n plan.NewClaim) bool { return n.Options[0].CapacityType == spot })
-	if buysSpot && !w.opts.SpotToSpot {
+	launchesSpot := slices.ContainsFunc(c.claims, func(n plan.NewClaim) bool { return n.Options[0].CapacityType == spot })
+	if launchesSpot && !w.opts.SpotToSpot {
 		return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
 	}
 	return plan.Verdict{}
@@ -179,7 +179,7 @@ func (w *world) spotRules(c *change) plan.Verdict {
 const spot = "spot"
 
 // command converts the change to a command, and shortens it if it is too large to store.
-func (w *world) command(c *change, reason plan.Reason) plan.Command {
+func (w *projection) command(c *change, reason plan.Reason) plan.Command {
 	candidates := make([]plan.Candidate, len(c.nodes))
 	for i, n := range c.nodes {
 		candidates[i] = plan.CandidateOf(n)
@@ -200,7 +200,7 @@ func (w *world) command(c *change, reason plan.Reason) plan.Command {
 // rename gives new names to claims with the same name as a node that is being removed. A what-if does not contain
 // these nodes, and a node that was launched for the same pods has the same name. A candidate would otherwise count as
 // its own replacement.
-func (w *world) rename(claims []plan.NewClaim) {
+func (w *projection) rename(claims []plan.NewClaim) {
 	for i := range claims {
 		r := &claims[i]
 		r.Name = plan.ClaimName(r.Pool, r.PoolUID, r.Pods, func(name string) bool { return w.began.Claim(name) != nil })

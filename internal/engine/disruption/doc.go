@@ -8,7 +8,7 @@
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
 //	                     +-- spare.go      simulates kube-scheduler: which pods find no room, and at what cost
-//	                     |                 (rehearse.go, stage.go)
+//	                     |                 (rehearse.go, schedulersim.go)
 //	                     +-- apart.go      separates commands by the rules between pods
 //	                     +-- balanced.go   the policy Balanced evaluates a change, pool by pool
 //	Snapshot, Node --> IfAlone --> the effect of removing only this node                (whatif.go)

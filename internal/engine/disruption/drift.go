@@ -49,13 +49,13 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 	if a := run.guard.Allowance(n.Pool, reason); !a.Verdict.OK() || a.Remaining() < 1 {
 		return exhausted(n, a)
 	}
-	w := run.world()
+	w := run.projection()
 	if w.taken[n.Name] {
 		return plan.Verdict{Code: plan.NodeNominated, Node: n.Name}
 	}
 	o := w.without([]*model.Node{w.snap.Node(n.Name)}, run.shut)
-	if len(o.homeless) > 0 {
-		return homelessVerdict(n, o)
+	if len(o.unplaced) > 0 {
+		return unplacedVerdict(n, o)
 	}
 	c := w.changes(o)[0]
 	command := w.command(c, reason)
@@ -94,9 +94,9 @@ func exhausted(n *model.Node, a guard.Allowance) plan.Verdict {
 	return plan.Verdict{Code: plan.BudgetExhausted, Node: n.Name, Have: a.Allowed}
 }
 
-// homelessVerdict returns a verdict with the first pod that cannot run elsewhere.
-func homelessVerdict(n *model.Node, o *outcome) plan.Verdict {
-	v := o.homeless[0].verdict(len(o.homeless))
+// unplacedVerdict returns a verdict with the first pod that cannot run elsewhere.
+func unplacedVerdict(n *model.Node, o *outcome) plan.Verdict {
+	v := o.unplaced[0].verdict(len(o.unplaced))
 	v.Node = n.Name
 	return v
 }

@@ -26,7 +26,7 @@ func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(ratio(b), ratio(a)), strings.Compare(a.Name, b.Name))
 	})
-	w := settle(snap, opts, departing)
+	w := project(snap, opts, departing)
 	var best *change
 	for low, high := 2, min(len(nodes), naiveMost); low <= high; {
 		middle := (low + high) / 2
@@ -45,13 +45,13 @@ func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
 	return w.command(best, plan.Underutilized), true
 }
 
-func (w *world) naiveChange(nodes []*model.Node) *change {
+func (w *projection) naiveChange(nodes []*model.Node) *change {
 	o := w.without(nodes, w.unsettled)
-	if len(o.homeless) > 0 || len(o.claims) > 1 {
+	if len(o.unplaced) > 0 || len(o.claims) > 1 {
 		return nil
 	}
 	c := &change{nodes: nodes, claims: o.claims, assignments: o.assignments}
-	w.reckon(c)
+	w.computeWorth(c)
 	if c.worth.Saving <= 0 || len(c.claims) > 0 && !w.trim(c, &c.claims[0], c.worth.Saving-1).OK() {
 		return nil
 	}
@@ -61,19 +61,19 @@ func (w *world) naiveChange(nodes []*model.Node) *change {
 // FitsAlone returns a function that reports whether the pods of the i-th node of the snapshot fit onto the other
 // nodes.
 func FitsAlone(snap *model.Snapshot, opts Options) func(i int) bool {
-	w := settle(snap, opts, departing)
+	w := project(snap, opts, departing)
 	return func(i int) bool {
 		o := w.without(w.snap.Nodes[i:i+1], w.unsettled)
-		return len(o.homeless) == 0 && len(o.claims) == 0
+		return len(o.unplaced) == 0 && len(o.claims) == 0
 	}
 }
 
 // Single returns the verdict of the search on the removal of this one node, and the saving, nano-USD per hour.
 func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int64) {
-	w := settle(snap, opts, departing)
+	w := project(snap, opts, departing)
 	o := w.without([]*model.Node{w.snap.Node(name)}, w.unsettled)
-	if len(o.homeless) > 0 {
-		return homelessVerdict(w.snap.Node(name), o), 0
+	if len(o.unplaced) > 0 {
+		return unplacedVerdict(w.snap.Node(name), o), 0
 	}
 	c := w.changes(o)[0]
 	return w.decide(c), c.worth.Saving
@@ -81,13 +81,13 @@ func Single(snap *model.Snapshot, opts Options, name string) (plan.Verdict, int6
 
 // CommandOf returns the command of a change that replaces the nodes by the claims.
 func CommandOf(snap *model.Snapshot, claims []plan.NewClaim, names ...string) plan.Command {
-	w := settle(snap, Options{}, departing)
+	w := project(snap, Options{}, departing)
 	return w.command(w.changeOf(claims, names), plan.Underutilized)
 }
 
 // Moving returns the command of a change that moves the pods of a node to others, the given number to each.
 func Moving(snap *model.Snapshot, from string, to map[string]int) plan.Command {
-	w := settle(snap, Options{}, departing)
+	w := project(snap, Options{}, departing)
 	c := w.changeOf(nil, []string{from})
 	pods := c.nodes[0].Pods
 	for name, n := range to {
@@ -98,13 +98,13 @@ func Moving(snap *model.Snapshot, from string, to map[string]int) plan.Command {
 
 // Accepted returns the commands that the search creates from one change.
 func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []plan.Command {
-	w := settle(snap, Options{}, departing)
+	w := project(snap, Options{}, departing)
 	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	s.accept([]*change{w.changeOf(claims, names)})
 	return s.commands()
 }
 
-func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
+func (w *projection) changeOf(claims []plan.NewClaim, names []string) *change {
 	c := &change{claims: claims}
 	for _, name := range names {
 		c.nodes = append(c.nodes, w.snap.Node(name))
@@ -116,7 +116,7 @@ func (w *world) changeOf(claims []plan.NewClaim, names []string) *change {
 // given nodes, the others to a claim. The result is the command, or the verdict that keeps the node.
 func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClaim, to map[string]string) ([]plan.Command, plan.Verdict) {
 	var kept plan.Verdict
-	s := newSearch(settle(snap, opts, departing), guard.New(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
+	s := newSearch(project(snap, opts, departing), guard.New(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
 	c := s.changeOf(nil, []string{from})
 	for _, p := range c.nodes[0].Pods {
 		if name := to[p.Name]; name != "" {
@@ -126,9 +126,9 @@ func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClai
 		claim.Pods = append(claim.Pods, p)
 	}
 	c.claims = []plan.NewClaim{claim}
-	s.reckon(c)
+	s.computeWorth(c)
 	s.accept([]*change{c})
-	s.cover()
+	s.rehearse()
 	return s.commands(), kept
 }
 
@@ -151,35 +151,35 @@ func Pick(trials ...Trial) int {
 // DecidedTwice returns the verdict of the search on a change, and on the same change as a replacement of the first,
 // which is a command by then.
 func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (first, again plan.Verdict) {
-	w := settle(snap, Options{SpotToSpot: true}, departing)
+	w := project(snap, Options{SpotToSpot: true}, departing)
 	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	c := w.changeOf(claims, names)
 	same := *c
-	w.reckon(c)
+	w.computeWorth(c)
 	first = s.decide(c)
 	s.accept([]*change{c})
-	w.reckon(&same)
-	return first, s.decideAnew(s.found[0], &same)
+	w.computeWorth(&same)
+	return first, s.decideReplacing(s.found[0], &same)
 }
 
 // Left returns the pools and the number of claims that still count as launched after a change was accepted and
 // dropped.
-func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools []*model.Pool, bought int) {
-	w := settle(snap, Options{}, departing)
+func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools []*model.Pool, launched int) {
+	w := project(snap, Options{}, departing)
 	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	s.accept([]*change{w.changeOf(claims, names)})
 	s.drop(s.found[0], plan.Verdict{Code: plan.RoomTooTight})
-	return s.snap.Pools, len(s.bought)
+	return s.snap.Pools, len(s.decidedClaims)
 }
 
 // Spares returns the claims that would be launched for all pods of a node if they found no room, after other claims
 // were decided.
-func Spares(snap *model.Snapshot, bought []plan.NewClaim, name string) []plan.NewClaim {
-	w := settle(snap, Options{}, departing)
-	w.bought = bought
+func Spares(snap *model.Snapshot, decided []plan.NewClaim, name string) []plan.NewClaim {
+	w := project(snap, Options{}, departing)
+	w.decidedClaims = decided
 	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodSingle, []plan.Candidate{plan.CandidateOf(snap.Node(name))})
 	r := rehearse(snap, []plan.Command{cmd}, w.unsettled)
-	claims, _ := w.spares(r, r.cast)
+	claims, _ := w.spares(r, r.pods)
 	return claims
 }
 
@@ -191,10 +191,10 @@ func DrainOrder(snap *model.Snapshot, name string, others ...string) []string {
 	}
 	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodMulti, candidates)
 	r := rehearse(snap, []plan.Command{cmd}, func(*model.Node) bool { return true })
-	cast := slices.DeleteFunc(slices.Clone(r.cast), func(q *player) bool { return q.pod.Node != name })
-	slices.SortFunc(cast, func(a, b *player) int { return cmp.Compare(a.turn, b.turn) })
+	pods := slices.DeleteFunc(slices.Clone(r.pods), func(q *movingPod) bool { return q.pod.Node != name })
+	slices.SortFunc(pods, func(a, b *movingPod) int { return cmp.Compare(a.turn, b.turn) })
 	var keys []string
-	for _, q := range cast {
+	for _, q := range pods {
 		keys = append(keys, q.pod.Key())
 	}
 	return keys

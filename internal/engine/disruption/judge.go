@@ -15,7 +15,7 @@ import (
 //
 // The returned function is not safe for concurrent use.
 func Judge(snap *model.Snapshot, opts Options) func(plan.Command) plan.Verdict {
-	var j *judgement
+	var j *judgment
 	return func(cmd plan.Command) plan.Verdict {
 		if j == nil {
 			j = judgeAll(snap, opts)
@@ -24,33 +24,33 @@ func Judge(snap *model.Snapshot, opts Options) func(plan.Command) plan.Verdict {
 	}
 }
 
-// judgement holds the results for all commands of a snapshot.
-type judgement struct {
-	*world
+// judgment holds the results for all commands of a snapshot.
+type judgment struct {
+	*projection
 	// against holds the commands, by ID, that are no longer correct, and the reason.
 	against map[string]plan.Verdict
 	// future holds the replacements that do not exist yet, by claim.
 	future map[string]*model.Node
-	// nodes are the candidates of all commands. command is the command of a candidate, by node. bought holds the
+	// nodes are the candidates of all commands. command is the command of a candidate, by node. replacements holds the
 	// replacements of all commands, by claim.
-	nodes   []*model.Node
-	command map[string]string
-	bought  map[string]bool
-	// buyer is the command that launches a claim, by claim.
-	buyer map[string]string
+	nodes        []*model.Node
+	command      map[string]string
+	replacements map[string]bool
+	// launcher is the command that launches a claim, by claim.
+	launcher map[string]string
 	// destinations holds the UIDs of the claims of nodes to which commands in progress move pods. These nodes are open
 	// although pods of one command have just been bound to them; otherwise every command would wait until the pods of
 	// the others settle.
 	destinations map[string]bool
-	// stage is the rehearsal of all commands, left the pods without room, by command; nil until first used.
-	stage *rehearsal
-	left  map[string][]*player
+	// rehearsal is the rehearsal of all commands, left the pods without room, by command; nil until first used.
+	rehearsal *rehearsal
+	left      map[string][]*movingPod
 }
 
-func judgeAll(snap *model.Snapshot, opts Options) *judgement {
-	j := &judgement{
+func judgeAll(snap *model.Snapshot, opts Options) *judgment {
+	j := &judgment{
 		against: map[string]plan.Verdict{}, future: map[string]*model.Node{},
-		command: map[string]string{}, bought: map[string]bool{}, buyer: map[string]string{}, destinations: map[string]bool{},
+		command: map[string]string{}, replacements: map[string]bool{}, launcher: map[string]string{}, destinations: map[string]bool{},
 	}
 	// 1. Collect the nodes to remove and the claims to launch for them.
 	commands := guard.Resume(snap)
@@ -59,7 +59,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 	// launched for other pods.
 	settled := opts
 	settled.Placement.Closed = func(n *model.Node) bool { return awaiting[n.Claim] }
-	j.world = settle(snap, settled, func(n *model.Node) bool { return n.Deleting })
+	j.projection = project(snap, settled, func(n *model.Node) bool { return n.Deleting })
 	j.opts = opts
 	// 3. Add the claims that are not launched yet as nodes.
 	var futures []*model.Node
@@ -97,7 +97,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgement {
 // collect records the candidates, replacements and destinations of the commands. It returns the replacements whose pods
 // are still on nodes that are not being deleted. Once all candidates are, the replacements are the places of pods that
 // are pending or about to be: these would otherwise be placed on the room of the pods of other commands.
-func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awaiting map[string]bool) {
+func (j *judgment) collect(snap *model.Snapshot, commands []plan.Command) (awaiting map[string]bool) {
 	awaiting = map[string]bool{}
 	for i := range commands {
 		cmd := &commands[i]
@@ -116,7 +116,7 @@ func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awai
 		}
 		for k := range cmd.Replacements {
 			name := cmd.Replacements[k].Name
-			j.bought[name], j.buyer[name] = true, cmd.ID
+			j.replacements[name], j.launcher[name] = true, cmd.ID
 			awaiting[name] = !leaving
 		}
 	}
@@ -126,7 +126,7 @@ func (j *judgement) collect(snap *model.Snapshot, commands []plan.Command) (awai
 // fewest returns the commands whose pods have no room. It evaluates them with the planned assignments and, if that
 // fails because other pods have taken some assignments, without. Without the assignments, pods that fit anywhere might
 // take the room of pods that do not, and proposed commands would be reverted again and again.
-func (j *judgement) fewest() map[string]plan.Verdict {
+func (j *judgment) fewest() map[string]plan.Verdict {
 	free := j.snap
 	j.snap = free.WithReservations(reserve.Derive(free, reserve.Sources{Commands: j.began, Leaving: departing}))
 	against := j.move()
@@ -143,18 +143,18 @@ func (j *judgement) fewest() map[string]plan.Verdict {
 }
 
 // closed reports whether no pod may be moved to the node.
-func (j *judgement) closed(n *model.Node) bool {
-	return j.unsettled(n) && !j.bought[n.Claim] && !(j.destinations[n.ClaimUID] && reached(n))
+func (j *judgment) closed(n *model.Node) bool {
+	return j.unsettled(n) && !j.replacements[n.Claim] && !(j.destinations[n.ClaimUID] && reached(n))
 }
 
 // move places the pods of all candidates, and returns the commands whose pods have no room.
-func (j *judgement) move() map[string]plan.Verdict {
+func (j *judgment) move() map[string]plan.Verdict {
 	against := map[string]plan.Verdict{}
 	if len(j.nodes) == 0 {
 		return against
 	}
 	o := j.without(j.nodes, j.closed)
-	blame := func(h stranded) {
+	blame := func(h unplacedPod) {
 		id := j.command[h.node.Name]
 		v, known := against[id]
 		if !known {
@@ -163,33 +163,33 @@ func (j *judgement) move() map[string]plan.Verdict {
 		v.Have++
 		against[id] = v
 	}
-	for _, h := range o.homeless {
+	for _, h := range o.unplaced {
 		blame(h)
 	}
 	origin := j.origins(j.nodes)
 	for i := range o.claims {
 		for _, p := range o.claims[i].Pods {
 			if n := origin[p]; n != nil {
-				blame(stranded{pod: p, node: n})
+				blame(unplacedPod{pod: p, node: n})
 			}
 		}
 	}
 	// The claim of another command may never become a node.
 	for _, s := range o.assignments {
 		n := j.snap.Node(s.Node)
-		if n == nil || n.Stage == model.Initialized || j.buyer[n.Claim] == "" {
+		if n == nil || n.Stage == model.Initialized || j.launcher[n.Claim] == "" {
 			continue
 		}
 		for _, p := range s.Pods {
-			if from := origin[p]; from != nil && j.command[from.Name] != j.buyer[n.Claim] {
-				blame(stranded{pod: p, node: from})
+			if from := origin[p]; from != nil && j.command[from.Name] != j.launcher[n.Claim] {
+				blame(unplacedPod{pod: p, node: from})
 			}
 		}
 	}
 	return against
 }
 
-func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
+func (j *judgment) verdict(cmd plan.Command) plan.Verdict {
 	if v := j.against[cmd.ID]; !v.OK() {
 		return v
 	}
@@ -205,7 +205,7 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 	if len(c.nodes) == 0 {
 		return plan.Verdict{}
 	}
-	j.reckon(c)
+	j.computeWorth(c)
 	saving, paid := c.worth.Saving, len(cmd.Replacements) > 0
 	for i := range cmd.Replacements {
 		r := &cmd.Replacements[i]
@@ -240,17 +240,17 @@ func (j *judgement) verdict(cmd plan.Command) plan.Verdict {
 
 // atRisk reports whether the nodes that may have to be launched for pods that kube-scheduler leaves without room
 // would consume the whole saving.
-func (j *judgement) atRisk(id string, first *model.Node, saving int64) plan.Verdict {
-	if j.stage == nil {
-		j.stage = rehearse(j.began, j.underWay(), j.closed)
-		j.left = j.stage.leftOver(asDrainsAsk)
+func (j *judgment) atRisk(id string, first *model.Node, saving int64) plan.Verdict {
+	if j.rehearsal == nil {
+		j.rehearsal = rehearse(j.began, j.underWay(), j.closed)
+		j.left = j.rehearsal.unplaced(asDrainsAsk)
 	}
 	if len(j.left[id]) == 0 {
 		return plan.Verdict{}
 	}
-	claims, homeless := j.spares(j.stage, j.left[id])
-	if homeless != nil {
-		return stranding(first, homeless)
+	claims, unplaced := j.spares(j.rehearsal, j.left[id])
+	if unplaced != nil {
+		return unplacedPodVerdict(first, unplaced)
 	}
 	if have := saving - j.priceOf(claims); have < 1 {
 		return plan.Verdict{Code: plan.RoomTooTight, Node: first.Name, Need: 1, Have: have}

@@ -25,8 +25,8 @@ func (r replaced) snapshot() (snap *model.Snapshot, replaces, moves plan.Command
 		Offerings: []model.Offering{{Zone: "b", CapacityType: "on-demand", Price: model.Nano, Available: true}}}
 	b := model.NewBuilder()
 	b.UpsertPool(model.PoolSpec{Name: "p", UID: "uid-p", Policy: "WhenEmptyOrUnderutilized",
-		Catalogue: &model.Catalogue{Types: []model.InstanceType{small}, WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true}},
-		Budgets:   []model.Budget{{IsPercent: true, Percent: 100}}})
+		Catalog: &model.Catalog{Types: []model.InstanceType{small}, WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true}},
+		Budgets: []model.Budget{{IsPercent: true, Percent: 100}}})
 	node := func(name, zone string, milli int64) model.NodeSpec {
 		return model.NodeSpec{Name: name, UID: "uid-" + name, Claim: "claim-" + name, ClaimUID: "uid-claim-" + name, Pool: "p", Stage: model.Initialized,
 			Ready: true, Created: noon.Add(-2 * time.Hour), InitializedAt: noon.Add(-2 * time.Hour), Capacity: cpu(milli), Allocatable: cpu(milli),

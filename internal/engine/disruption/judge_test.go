@@ -26,11 +26,11 @@ func split() (snapshot func(command string) *model.Snapshot, command func(*model
 		}
 		return t
 	}
-	kinds := &model.Catalogue{Types: []model.InstanceType{sold("small", 1000, model.Nano/10), sold("large", 8000, model.Nano)},
+	kinds := &model.Catalog{Types: []model.InstanceType{sold("small", 1000, model.Nano/10), sold("large", 8000, model.Nano)},
 		WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true}}
 	snapshot = func(command string) *model.Snapshot {
 		b := model.NewBuilder()
-		b.UpsertPool(model.PoolSpec{Name: "p", UID: "uid-p", Catalogue: kinds, Policy: "WhenEmptyOrUnderutilized",
+		b.UpsertPool(model.PoolSpec{Name: "p", UID: "uid-p", Catalog: kinds, Policy: "WhenEmptyOrUnderutilized",
 			Budgets: []model.Budget{{IsPercent: true, Percent: 100}}, Requirements: []label.Requirement{in(model.LabelPool, "p")}})
 		b.UpsertNode(model.NodeSpec{Name: "n", UID: "uid-n", Claim: "claim", ClaimUID: "uid-claim", Pool: "p", Stage: model.Initialized,
 			Ready: true, Created: noon.Add(-2 * time.Hour), InitializedAt: noon.Add(-2 * time.Hour), Capacity: cpu(8000), Allocatable: cpu(8000), Command: command,

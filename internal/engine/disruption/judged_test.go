@@ -96,25 +96,25 @@ func dearRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 	t.Helper()
 	dear := *f
 	dear.pools, dear.nodes = slices.Clone(f.pools), f.nodes
-	catalogue := *f.pools[0].Catalogue
-	catalogue.Types = slices.Clone(catalogue.Types)
+	catalog := *f.pools[0].Catalog
+	catalog.Types = slices.Clone(catalog.Types)
 	leaves := map[string]bool{}
 	for _, n := range f.nodes {
 		if n.Command != "" {
 			leaves[n.Labels[model.LabelType]+n.Labels[model.LabelZone]+n.Labels[model.LabelCapacityType]] = true
 		}
 	}
-	for i := range catalogue.Types {
-		offerings := slices.Clone(catalogue.Types[i].Offerings)
+	for i := range catalog.Types {
+		offerings := slices.Clone(catalog.Types[i].Offerings)
 		for k, o := range offerings {
-			if !leaves[catalogue.Types[i].Name+o.Zone+o.CapacityType] {
+			if !leaves[catalog.Types[i].Name+o.Zone+o.CapacityType] {
 				offerings[k].Price *= 100
 			}
 		}
-		catalogue.Types[i].Offerings = offerings
+		catalog.Types[i].Offerings = offerings
 	}
 	for i := range dear.pools {
-		dear.pools[i].Catalogue = &catalogue
+		dear.pools[i].Catalog = &catalog
 	}
 	judge := disruption.Judge(dear.snapshot(nil), usual)
 	for _, c := range p.Commands {

@@ -225,7 +225,7 @@ func (l *live) do(action plan.Action) {
 		l.edit(a.Claim, func(n *model.NodeSpec) { n.Deleting, n.Disrupted = true, true })
 	case plan.CreateClaim:
 		l.tally.replaced++
-		l.buy(&a.NewClaim, a.Reason)
+		l.launch(&a.NewClaim, a.Reason)
 	case plan.NominatePod:
 		l.nominate(a.UID, a.Node)
 	case plan.ClearNomination:
@@ -242,8 +242,8 @@ func (l *live) nominate(uid, node string) {
 	}
 }
 
-// buy creates a claim. It will be of the cheapest of its types.
-func (l *live) buy(c *plan.NewClaim, reason string) {
+// launch creates a claim. It will be of the cheapest of its types.
+func (l *live) launch(c *plan.NewClaim, reason string) {
 	pool := l.pools[c.Pool]
 	n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Created: l.now, Labels: maps.Clone(c.Labels),
 		Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized"}
@@ -288,15 +288,15 @@ func (l *live) join() bool {
 func (l *live) machine(n *model.NodeSpec) (*model.InstanceType, *model.Offering) {
 	var kind *model.InstanceType
 	var best *model.Offering
-	catalogue := l.pools[n.Pool].Catalogue
-	for i := range catalogue.Types {
-		t := &catalogue.Types[i]
+	catalog := l.pools[n.Pool].Catalog
+	for i := range catalog.Types {
+		t := &catalog.Types[i]
 		if slices.ContainsFunc(n.Requests, func(a quantity.Amount) bool { return amount(t.Allocatable, a.Name) < a.Value }) {
 			continue
 		}
 		for k := range t.Offerings {
 			o := &t.Offerings[k]
-			if o.Available && (best == nil || o.Price < best.Price) && sells(n.Requirements, t, o) {
+			if o.Available && (best == nil || o.Price < best.Price) && offers(n.Requirements, t, o) {
 				kind, best = t, o
 			}
 		}
@@ -307,7 +307,7 @@ func (l *live) machine(n *model.NodeSpec) (*model.InstanceType, *model.Offering)
 	return kind, best
 }
 
-func sells(reqs []label.Requirement, t *model.InstanceType, o *model.Offering) bool {
+func offers(reqs []label.Requirement, t *model.InstanceType, o *model.Offering) bool {
 	labels := map[string]string{model.LabelZone: o.Zone, model.LabelCapacityType: o.CapacityType}
 	for _, r := range t.Requirements {
 		if r.Operator == label.In && len(r.Values) == 1 {
@@ -422,7 +422,7 @@ func (l *live) provision() bool {
 	kept, _ := guard.CheckProvision(snap, p)
 	for i := range kept.Claims {
 		c := &kept.Claims[i]
-		l.buy(c, "provisioned")
+		l.launch(c, "provisioned")
 		l.charge(c)
 	}
 	nominations, _ := nominate.Nominations(l.snapshot(), kept)

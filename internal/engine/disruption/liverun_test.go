@@ -18,13 +18,13 @@ import (
 // over zones, some have anti-affinity to their own kind.
 func halfUsed(seed uint64, nodes int) *fleet {
 	d := dice{rand.New(rand.NewPCG(seed, 11))}
-	p := model.PoolSpec{Name: "pool", UID: "uid-pool", Catalogue: d.catalogue(), Policy: "WhenEmptyOrUnderutilized", Budgets: []model.Budget{{IsPercent: true, Percent: 100}},
+	p := model.PoolSpec{Name: "pool", UID: "uid-pool", Catalog: d.catalog(), Policy: "WhenEmptyOrUnderutilized", Budgets: []model.Budget{{IsPercent: true, Percent: 100}},
 		Requirements: []label.Requirement{in(model.LabelPool, "pool"), in(model.LabelCapacityType, "on-demand")}}
 	f := &fleet{pools: []model.PoolSpec{p}}
 	for i := range nodes {
-		t := &p.Catalogue.Types[d.IntN(len(p.Catalogue.Types))]
+		t := &p.Catalog.Types[d.IntN(len(p.Catalog.Types))]
 		for t.Capacity[0].Value < 4000 {
-			t = &p.Catalogue.Types[d.IntN(len(p.Catalogue.Types))]
+			t = &p.Catalog.Types[d.IntN(len(p.Catalog.Types))]
 		}
 		name, zone := fmt.Sprintf("node-%03d", i), d.one(zones...)
 		f.nodes = append(f.nodes, model.NodeSpec{Name: name, UID: "uid-" + name, Claim: "claim-" + name, ClaimUID: "uid-claim-" + name, Pool: "pool", Stage: model.Initialized,

@@ -241,7 +241,7 @@ func limitsHold(t *testing.T, snap *model.Snapshot, p disruption.Proposal) {
 				bought[model.ResourceNodes]++
 				largest := map[string]int64{}
 				for _, o := range c.Replacements[i].Options {
-					for _, a := range pool.Catalogue.Types[slices.IndexFunc(pool.Catalogue.Types, func(k model.InstanceType) bool { return k.Name == o.Type })].Capacity {
+					for _, a := range pool.Catalog.Types[slices.IndexFunc(pool.Catalog.Types, func(k model.InstanceType) bool { return k.Name == o.Type })].Capacity {
 						largest[a.Name] = max(largest[a.Name], a.Value)
 					}
 				}
@@ -315,7 +315,7 @@ func economicsOf(pool *model.Pool) disruption.Economics {
 func dearest(t *testing.T, snap *model.Snapshot, r *plan.NewClaim) int64 {
 	t.Helper()
 	var worst int64
-	for _, kind := range snap.Pool(r.Pool).Catalogue.Types {
+	for _, kind := range snap.Pool(r.Pool).Catalog.Types {
 		if !slices.ContainsFunc(r.Options, func(o plan.Option) bool { return o.Type == kind.Name }) {
 			continue
 		}

@@ -49,7 +49,7 @@ type run struct {
 	guard *guard.Guard
 	p     *Proposal
 	// ahead is the projected state from which what-ifs start, nil until first used.
-	ahead *world
+	ahead *projection
 }
 
 // Propose decides which nodes to remove. It does not propose commands again that are already in progress; their nodes
@@ -112,12 +112,12 @@ func (r *run) static(n *model.Node) bool {
 	return pool != nil && pool.Static
 }
 
-// world returns the state from which what-ifs start: all commands in progress and all proposed so far are carried
+// projection returns the state from which what-ifs start: all commands in progress and all proposed so far are carried
 // out.
-func (r *run) world() *world {
+func (r *run) projection() *projection {
 	if r.ahead == nil {
 		taken := r.taken()
-		r.ahead = settle(r.snap, r.opts, func(n *model.Node) bool { return departing(n) || taken[n.Name] })
+		r.ahead = project(r.snap, r.opts, func(n *model.Node) bool { return departing(n) || taken[n.Name] })
 	}
 	return r.ahead
 }
@@ -139,7 +139,7 @@ func (p *Proposal) empty(r *run) {
 	}
 	p.Eligible[plan.Empty] = len(eligible)
 	if len(eligible) > 0 && len(r.snap.Groups) > 0 {
-		ahead := settle(r.snap, r.opts, departing)
+		ahead := project(r.snap, r.opts, departing)
 		eligible = slices.DeleteFunc(eligible, func(n *model.Node) bool {
 			if ahead.taken[n.Name] {
 				p.stays(r, n, plan.Empty, plan.Verdict{Code: plan.NodeNominated, Node: n.Name})
@@ -183,7 +183,7 @@ func (p *Proposal) underutilized(r *run) {
 	keep := func(n *model.Node, v plan.Verdict) {
 		p.stays(r, n, plan.Underutilized, v)
 	}
-	w := r.world()
+	w := r.projection()
 	w.proposed = p.Commands
 	found := w.consolidate(r.guard, nodes, keep)
 	byWorth(r.snap, r.opts, found)

@@ -49,8 +49,8 @@ func tell(t *testing.T, lines []string) *model.Snapshot {
 	return b.Snapshot(noon)
 }
 
-// catalogue is shared by all pools, as the builder requires.
-var catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 1), kind("large", 4)},
+// catalog is shared by all pools, as the builder requires.
+var catalog = &model.Catalog{Types: []model.InstanceType{kind("small", 1), kind("large", 4)},
 	WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true}}
 
 func kind(name string, price int64) model.InstanceType {
@@ -60,7 +60,7 @@ func kind(name string, price int64) model.InstanceType {
 }
 
 func pool(t *testing.T, name string, has map[string]string) model.PoolSpec {
-	p := model.PoolSpec{Name: name, UID: "uid-" + name, ConsolidateAfter: -1, Catalogue: catalogue, Policy: first(has["policy"])}
+	p := model.PoolSpec{Name: name, UID: "uid-" + name, ConsolidateAfter: -1, Catalog: catalog, Policy: first(has["policy"])}
 	if after := first(has["after"]); after != "Never" {
 		p.ConsolidateAfter = duration(t, after)
 	}
@@ -152,7 +152,7 @@ func duration(t *testing.T, text string) time.Duration {
 }
 
 var codes = map[plan.Code]string{plan.NodeBusy: "busy", plan.NodeProtected: "protected", plan.NodeNominated: "nominated", plan.NoSaving: "no saving", plan.NodeTooYoung: "too young",
-	plan.NodeNotReady: "not initialised", plan.NodeTaken: "taken", plan.NodeLeaving: "leaving", plan.BudgetExhausted: "budget",
+	plan.NodeNotReady: "not initialized", plan.NodeTaken: "taken", plan.NodeLeaving: "leaving", plan.BudgetExhausted: "budget",
 	plan.BudgetUnreadable: "budget unreadable", plan.PolicyForbids: "policy", plan.PoolGone: "pool gone", plan.NodeExpecting: "expecting"}
 
 // say returns a proposal as text.
@@ -199,7 +199,7 @@ func TestPropose(t *testing.T) {
 			node a pool=p
 			pod batch node=a cheap`, `
 			keep a: no saving`},
-		{"consolidateAfter counts from the last pod that came or went, else from initialisation; the earliest end is told.", `
+		{"consolidateAfter counts from the last pod that came or went, else from initialization; the earliest end is told.", `
 			pool p after=30s
 			node a pool=p age=20s
 			node b pool=p quiet=10s
@@ -229,7 +229,7 @@ func TestPropose(t *testing.T) {
 			keep d: budget
 			keep e: leaving
 			keep f: budget`},
-		{"A budget in percent of the initialised nodes is rounded up.", `
+		{"A budget in percent of the initialized nodes is rounded up.", `
 			pool p after=0s budget=10%
 			node a pool=p
 			node b pool=p
@@ -240,7 +240,7 @@ func TestPropose(t *testing.T) {
 			keep b: budget
 			keep c: budget
 			keep d: budget
-			keep e: not initialised`},
+			keep e: not initialized`},
 		{"The strictest budget counts, if it is about the reason and its window is open.", `
 			pool p after=0s budget=100% budget=0:Drifted budget=0:inactive budget=1:Empty
 			node a pool=p
@@ -282,8 +282,8 @@ func TestPropose(t *testing.T) {
 			node b pool=p stage=launched
 			node c unmanaged
 			node d pool=gone`, `
-			keep a: not initialised
-			keep b: not initialised
+			keep a: not initialized
+			keep b: not initialized
 			keep d: pool gone`},
 	} {
 		t.Run(c.intent, func(t *testing.T) {

@@ -74,7 +74,7 @@ func (d dice) chance(n int) bool { return d.IntN(100) < n }
 // fleetOf returns the fleet of a seed.
 func fleetOf(seed uint64) *fleet {
 	d := dice{rand.New(rand.NewPCG(seed, 7))}
-	f, c := &fleet{}, d.catalogue()
+	f, c := &fleet{}, d.catalog()
 	for i := range 1 + d.IntN(3) {
 		f.pools = append(f.pools, d.pool(i, c))
 	}
@@ -92,10 +92,10 @@ func fleetOf(seed uint64) *fleet {
 	return f
 }
 
-// catalogue returns a catalog of sizes from 1 to 16 CPUs in three families; spot is cheaper, and a zone may have its
+// catalog returns a catalog of sizes from 1 to 16 CPUs in three families; spot is cheaper, and a zone may have its
 // own price.
-func (d dice) catalogue() *model.Catalogue {
-	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true, keyFamily: true}}
+func (d dice) catalog() *model.Catalog {
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true, keyFamily: true}}
 	for i, family := range []string{"c", "m", "r"} {
 		for cpus := int64(1); cpus <= 16; cpus *= 2 {
 			memory := cpus * gi << (i + 1)
@@ -116,8 +116,8 @@ func (d dice) catalogue() *model.Catalogue {
 	return c
 }
 
-func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
-	p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), Weight: int32(d.IntN(2) * 10), Catalogue: c}
+func (d dice) pool(i int, c *model.Catalog) model.PoolSpec {
+	p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), Weight: int32(d.IntN(2) * 10), Catalog: c}
 	p.UID, p.Requirements = "uid-"+p.Name, []label.Requirement{in(model.LabelPool, p.Name)}
 	p.Policy = d.one("WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced", "WhenEmpty")
 	p.ConsolidateAfter = []time.Duration{0, 0, 0, 30 * time.Second, -1}[d.IntN(5)]
@@ -155,7 +155,7 @@ func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
 // node adds a node of a type that its pool offers, or offered before it changed.
 func (d dice) node(f *fleet, i int) {
 	p := &f.pools[d.IntN(len(f.pools))]
-	t := &p.Catalogue.Types[d.IntN(len(p.Catalogue.Types))]
+	t := &p.Catalog.Types[d.IntN(len(p.Catalog.Types))]
 	o := t.Offerings[d.IntN(len(t.Offerings))]
 	for _, r := range p.Requirements {
 		if r.Key == model.LabelCapacityType {

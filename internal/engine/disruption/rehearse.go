@@ -21,11 +21,11 @@ import (
 // kube-scheduler's rule in the order in which drains evict them, and in a second order, and the pods without room are
 // recorded. The resulting cost of the commands is computed in spare.go.
 //
-// Representation: nodes of the same size are kept in a shelf, the emptiest first, so that examining a few nodes of
-// each shelf finds the best node, or nearly the best: the rule also prefers even use of cpu and memory. The
+// Representation: nodes of the same size are kept in a size class, the emptiest first, so that examining a few nodes of
+// each size class finds the best node, or nearly the best: the rule also prefers even use of cpu and memory. The
 // constraints of the node itself are checked exactly (resources, taints, labels). Constraints between pods are
 // approximated: by host, pods that exclude each other are kept apart; by zone and other keys, a pod stays in the
-// domain that the plan has for it. Cost: pods times shelves, for each order.
+// domain that the plan has for it. Cost: pods times sizes, for each order.
 
 // rehearsal holds the nodes and the pods to place.
 type rehearsal struct {
@@ -35,35 +35,35 @@ type rehearsal struct {
 	later map[string]bool
 	// assigned is the planned node of each pod, by UID.
 	assigned map[string]*model.Node
-	cast     []*player
+	pods     []*movingPod
 }
 
-// player is a pod to place.
-type player struct {
+// movingPod is a pod to place.
+type movingPod struct {
 	pod   *model.Pod
 	group *model.Group
 	// command is the ID of the command that moves the pod, "" for a pod that is pending or is on a node that is being
 	// deleted.
 	command string
-	// second pods move when the replacements of their command exist.
-	second bool
+	// afterLaunch pods move when the replacements of their command exist.
+	afterLaunch bool
 	// part is the larger of the pod's shares of its node's cpu and memory, by which the drain of the node orders the
 	// pods; turn is its position there. For a pod without a node, part is its size. The rule that drains evict
 	// critical pods last is ignored: they are few.
 	part float64
 	turn int
-	// size is the larger of its shares of the total cpu and memory requests, ticket a pseudorandom number.
-	size   float64
-	ticket uint64
-	bonds  *bonds
+	// size is the larger of its shares of the total cpu and memory requests, tieBreak a pseudorandom number.
+	size     float64
+	tieBreak uint64
+	podRules *podRules
 }
 
-// bonds holds the constraints of the rules between pods on the node of a group's pods.
-type bonds struct {
+// podRules holds the constraints of the rules between pods on the node of a group's pods.
+type podRules struct {
 	// keys are the labels whose values must equal those of the planned node.
 	keys []int
-	// shut holds the marks by host that must not be on the node.
-	shut []int
+	// excluded holds the marks by host that must not be on the node.
+	excluded []int
 	// fixed means that only the planned node is acceptable.
 	fixed bool
 	// own holds the marks of the group's pods.
@@ -71,34 +71,34 @@ type bonds struct {
 }
 
 // free reports whether the group has no rules between pods.
-func (d *bonds) free() bool { return len(d.keys) == 0 && len(d.shut) == 0 && !d.fixed }
+func (d *podRules) free() bool { return len(d.keys) == 0 && len(d.excluded) == 0 && !d.fixed }
 
 // rehearse returns the rehearsal of commands that begin together, including those in progress, and of all other pods
 // that need a place. No pod is placed on closed nodes.
 func rehearse(snap *model.Snapshot, commands []plan.Command, closed func(*model.Node) bool) *rehearsal {
 	r := &rehearsal{later: map[string]bool{}, assigned: map[string]*model.Node{}}
-	mover := map[string]*plan.Command{}
+	commandOf := map[string]*plan.Command{}
 	var leaving []string
 	for i := range commands {
 		for _, c := range commands[i].Candidates {
-			mover[c.Node] = &commands[i]
+			commandOf[c.Node] = &commands[i]
 		}
 	}
 	for _, n := range snap.Nodes {
-		if n.Deleting || mover[n.Name] != nil {
+		if n.Deleting || commandOf[n.Name] != nil {
 			leaving = append(leaving, n.Name)
 		}
 	}
 	r.snap = snap.Without(leaving...)
 	r.snap.Pools = snap.Pools
-	bought := map[string]bool{}
+	replacements := map[string]bool{}
 	for i := range commands {
 		for k := range commands[i].Replacements {
-			bought[commands[i].Replacements[k].Name] = true
+			replacements[commands[i].Replacements[k].Name] = true
 		}
 	}
 	for _, n := range r.snap.Nodes {
-		if !n.Disrupted && (bought[n.Claim] || !closed(n)) {
+		if !n.Disrupted && (replacements[n.Claim] || !closed(n)) {
 			r.open = append(r.open, n)
 			if n.Stage < model.Initialized {
 				r.later[n.Name] = true
@@ -106,14 +106,14 @@ func rehearse(snap *model.Snapshot, commands []plan.Command, closed func(*model.
 		}
 	}
 	for i := range commands {
-		r.furnish(snap, &commands[i])
+		r.addReplacements(snap, &commands[i])
 	}
-	r.enter(snap, mover)
+	r.addPods(snap, commandOf)
 	return r
 }
 
-// furnish adds the replacements of the command, and records its assignments.
-func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
+// addReplacements adds the replacements of the command, and records its assignments.
+func (r *rehearsal) addReplacements(snap *model.Snapshot, cmd *plan.Command) {
 	assign := func(n *model.Node, pods []model.PodRef) {
 		for _, pod := range pods {
 			r.assigned[pod.UID] = n
@@ -148,39 +148,39 @@ func (r *rehearsal) furnish(snap *model.Snapshot, cmd *plan.Command) {
 	}
 }
 
-// enter collects all pods that need a place.
-func (r *rehearsal) enter(snap *model.Snapshot, mover map[string]*plan.Command) {
+// addPods collects all pods that need a place.
+func (r *rehearsal) addPods(snap *model.Snapshot, commandOf map[string]*plan.Command) {
 	var all [2]float64
 	for _, g := range r.snap.Groups {
-		d := bondsOf(r.snap, g)
+		d := podRulesOf(r.snap, g)
 		for _, p := range g.Pods {
-			q := &player{pod: p, group: g, bonds: d}
-			if cmd := mover[p.Node]; cmd != nil && p.Node != "" && snap.Node(p.Node) != nil {
-				q.command, q.second = cmd.ID, len(cmd.Replacements) > 0
+			q := &movingPod{pod: p, group: g, podRules: d}
+			if cmd := commandOf[p.Node]; cmd != nil && p.Node != "" && snap.Node(p.Node) != nil {
+				q.command, q.afterLaunch = cmd.ID, len(cmd.Replacements) > 0
 			}
 			if n := snap.Node(p.Node); n != nil && p.Node != "" {
 				q.part = largestPart(p.Requests, n.Usable)
 			}
 			h := fnv.New64a()
 			_, _ = h.Write([]byte(p.UID))
-			q.ticket = h.Sum64()
-			r.cast = append(r.cast, q)
+			q.tieBreak = h.Sum64()
+			r.pods = append(r.pods, q)
 			all[0] += float64(p.Requests.At(quantity.CPU))
 			all[1] += float64(p.Requests.At(quantity.Memory))
 		}
 	}
-	for _, q := range r.cast {
+	for _, q := range r.pods {
 		q.size = max(float64(q.pod.Requests.At(quantity.CPU))/max(1, all[0]), float64(q.pod.Requests.At(quantity.Memory))/max(1, all[1]))
 		if q.pod.Node == "" {
 			q.part = q.size
 		}
 	}
-	slices.SortFunc(r.cast, func(a, b *player) int {
+	slices.SortFunc(r.pods, func(a, b *movingPod) int {
 		return cmp.Or(strings.Compare(a.pod.Node, b.pod.Node), cmp.Compare(b.part, a.part), strings.Compare(a.pod.Key(), b.pod.Key()))
 	})
-	for i, q := range r.cast {
-		if i > 0 && r.cast[i-1].pod.Node == q.pod.Node {
-			q.turn = r.cast[i-1].turn + 1
+	for i, q := range r.pods {
+		if i > 0 && r.pods[i-1].pod.Node == q.pod.Node {
+			q.turn = r.pods[i-1].turn + 1
 		}
 	}
 }
@@ -196,12 +196,12 @@ func largestPart(requests, of quantity.Vector) float64 {
 	return part
 }
 
-func bondsOf(snap *model.Snapshot, g *model.Group) *bonds {
-	d := &bonds{fixed: len(g.HostPorts) > 0 || len(g.Shared) > 0, own: slices.Clone(g.Matches)}
+func podRulesOf(snap *model.Snapshot, g *model.Group) *podRules {
+	d := &podRules{fixed: len(g.HostPorts) > 0 || len(g.Shared) > 0, own: slices.Clone(g.Matches)}
 	ask := func(key string, mark int, anti bool) {
 		switch k, known := snap.Space.Lookup(key); {
 		case key == model.LabelHostname && anti:
-			d.shut = append(d.shut, mark)
+			d.excluded = append(d.excluded, mark)
 		case key == model.LabelHostname:
 			d.fixed = true
 		case known && !slices.Contains(d.keys, int(k)):
@@ -230,20 +230,20 @@ func bondsOf(snap *model.Snapshot, g *model.Group) *bonds {
 }
 
 // order compares pods by when they are recreated.
-type order func(a, b *player) int
+type order func(a, b *movingPod) int
 
 // asDrainsAsk is the order in which drains evict pods: one of each node in turn, the largest first.
-func asDrainsAsk(a, b *player) int {
+func asDrainsAsk(a, b *movingPod) int {
 	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(b.size, a.size))
 }
 
 // atRandom is a pseudorandom but reproducible order.
-func atRandom(a, b *player) int { return cmp.Compare(a.ticket, b.ticket) }
+func atRandom(a, b *movingPod) int { return cmp.Compare(a.tieBreak, b.tieBreak) }
 
-// leftOver returns the pods without room in the order, by command.
-func (r *rehearsal) leftOver(o order) map[string][]*player {
-	left := map[string][]*player{}
-	for _, q := range r.play(o) {
+// unplaced returns the pods without room in the order, by command.
+func (r *rehearsal) unplaced(o order) map[string][]*movingPod {
+	left := map[string][]*movingPod{}
+	for _, q := range r.placeAll(o) {
 		if q.command != "" {
 			left[q.command] = append(left[q.command], q)
 		}
@@ -251,16 +251,16 @@ func (r *rehearsal) leftOver(o order) map[string][]*player {
 	return left
 }
 
-// play places all pods in the order and returns those without room. The pods that do not wait for replacements are
+// placeAll places all pods in the order and returns those without room. The pods that do not wait for replacements are
 // first, while the replacements do not exist yet.
-func (r *rehearsal) play(o order) []*player {
-	cast := slices.Clone(r.cast)
-	slices.SortFunc(cast, func(a, b *player) int {
-		return cmp.Or(compareBools(a.second, b.second), o(a, b), strings.Compare(a.pod.Key(), b.pod.Key()))
+func (r *rehearsal) placeAll(o order) []*movingPod {
+	pods := slices.Clone(r.pods)
+	slices.SortFunc(pods, func(a, b *movingPod) int {
+		return cmp.Or(compareBools(a.afterLaunch, b.afterLaunch), o(a, b), strings.Compare(a.pod.Key(), b.pod.Key()))
 	})
-	s := newStage(r)
-	var left []*player
-	for _, q := range cast {
+	s := newSchedulerSim(r)
+	var left []*movingPod
+	for _, q := range pods {
 		if !s.place(q) {
 			left = append(left, q)
 		}

@@ -19,10 +19,10 @@ import (
 
 // withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits cannot run
 // elsewhere.
-func (w *world) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
+func (w *projection) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
 	o := w.without(nodes, closed)
-	if len(o.homeless) == 0 {
-		o.homeless = w.relaunched(o, closed)
+	if len(o.unplaced) == 0 {
+		o.unplaced = w.relaunched(o, closed)
 	}
 	return o
 }
@@ -30,7 +30,7 @@ func (w *world) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bo
 // relaunched returns the pods that the outcome places on existing nodes, and for which provisioning would launch a node
 // within the limits that its nodes, and those of other changes of this run, free. It runs a what-if if the limits are
 // tight. Equal pods may change places between the two what-ifs: only more launches in a pool count.
-func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded {
+func (w *projection) relaunched(o *outcome, closed func(*model.Node) bool) []unplacedPod {
 	gone := slices.Concat(w.leaving, o.nodes)
 	if !w.frees(gone, o.claims) {
 		return nil
@@ -56,7 +56,7 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 		}
 	}
 	origin := w.origins(o.nodes)
-	var again []stranded
+	var again []unplacedPod
 	for i := range p.Claims {
 		pool := p.Claims[i].Pool
 		if more[pool] <= 0 {
@@ -64,7 +64,7 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 		}
 		for _, pod := range p.Claims[i].Pods {
 			if n := origin[pod]; n != nil && assigned[pod] {
-				again = append(again, stranded{pod: pod, node: n, pool: pool})
+				again = append(again, unplacedPod{pod: pod, node: n, pool: pool})
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (w *world) relaunched(o *outcome, closed func(*model.Node) bool) []stranded
 }
 
 // frees reports whether the limits of the pool of some of the nodes are tight.
-func (w *world) frees(gone []*model.Node, claims []plan.NewClaim) bool {
+func (w *projection) frees(gone []*model.Node, claims []plan.NewClaim) bool {
 	seen := map[string]bool{}
 	for _, n := range gone {
 		if seen[n.Pool] {
@@ -87,7 +87,7 @@ func (w *world) frees(gone []*model.Node, claims []plan.NewClaim) bool {
 
 // tight reports whether the limits of a pool, with the usage of the claims, do not suffice for another node of each
 // of its types.
-func (w *world) tight(name string, claims []plan.NewClaim) bool {
+func (w *projection) tight(name string, claims []plan.NewClaim) bool {
 	at := slices.IndexFunc(w.snap.Pools, func(p *model.Pool) bool { return p.Name == name })
 	if at < 0 || w.snap.Pools[at].Types == nil {
 		return false

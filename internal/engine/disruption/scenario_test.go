@@ -147,7 +147,7 @@ func (s said) span(t *testing.T, key string) time.Duration {
 }
 
 func worldOf(t *testing.T, text string) *fleet {
-	f, c := &fleet{}, &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true}}
+	f, c := &fleet{}, &model.Catalog{WellKnown: map[string]bool{model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true}}
 	for _, line := range linesOf(text) {
 		words := strings.Fields(line)
 		name, has := words[1], wordsOf(words[2:])
@@ -168,7 +168,7 @@ func worldOf(t *testing.T, text string) *fleet {
 		}
 	}
 	for i := range f.pools {
-		f.pools[i].Catalogue = c
+		f.pools[i].Catalog = c
 	}
 	return f
 }
@@ -228,7 +228,7 @@ func joined(values []string) string {
 	return text
 }
 
-func nodeOf(t *testing.T, name string, has said, c *model.Catalogue) model.NodeSpec {
+func nodeOf(t *testing.T, name string, has said, c *model.Catalog) model.NodeSpec {
 	n := node(t, name, map[string]string{"pool": has.text("pool"), "type": has.text("type")})
 	n.Ready, n.Created = !has.has("notready"), n.InitializedAt
 	n.Labels[model.LabelCapacityType] = "on-demand"

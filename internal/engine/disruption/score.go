@@ -78,7 +78,7 @@ type Share struct {
 
 // Shares returns the shares of each command of the snapshot, by pool name.
 func (o Options) Shares(snap *model.Snapshot, commands []plan.Command) [][]Share {
-	w := &world{began: snap, snap: snap, opts: o}
+	w := &projection{began: snap, snap: snap, opts: o}
 	list := make([][]Share, len(commands))
 	for i := range commands {
 		list[i] = w.shares(&commands[i])
@@ -86,7 +86,7 @@ func (o Options) Shares(snap *model.Snapshot, commands []plan.Command) [][]Share
 	return list
 }
 
-func (w *world) shares(cmd *plan.Command) []Share {
+func (w *projection) shares(cmd *plan.Command) []Share {
 	var nodes []*model.Node
 	for _, c := range cmd.Candidates {
 		if n := w.snap.Node(c.Node); n != nil {

@@ -43,31 +43,31 @@ const batchSize = 24
 
 // search is one run of the consolidation.
 type search struct {
-	*world
+	*projection
 	guard *guard.Guard
 	// waste holds the nodes that are selected for removal and not evaluated yet.
 	waste map[string]bool
 	keep  func(*model.Node, plan.Verdict)
-	found []*finding
+	found []*acceptedChange
 	// start is the state before the search changed it.
 	start struct {
-		snap   *model.Snapshot
-		bought []plan.NewClaim
+		snap          *model.Snapshot
+		decidedClaims []plan.NewClaim
 	}
 }
 
 // newSearch returns a search that starts from the given state.
-func newSearch(w *world, g *guard.Guard, keep func(*model.Node, plan.Verdict)) *search {
-	s := &search{world: w, guard: g, waste: map[string]bool{}, keep: keep}
-	s.start.snap, s.start.bought = w.snap, w.bought
+func newSearch(w *projection, g *guard.Guard, keep func(*model.Node, plan.Verdict)) *search {
+	s := &search{projection: w, guard: g, waste: map[string]bool{}, keep: keep}
+	s.start.snap, s.start.decidedClaims = w.snap, w.decidedClaims
 	return s
 }
 
 // consolidate proposes the commands that make the fleet cheaper. nodes are those that may be removed. keep is called
 // for each node that is kept, with the reason.
-func (w *world) consolidate(g *guard.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
+func (w *projection) consolidate(g *guard.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
 	s := newSearch(w, g, keep)
-	nodes = s.worthAsking(s.affordable(nodes))
+	nodes = s.payable(s.affordable(nodes))
 	if len(nodes) == 0 {
 		return nil
 	}
@@ -77,7 +77,7 @@ func (w *world) consolidate(g *guard.Guard, nodes []*model.Node, keep func(*mode
 	}
 	for len(wasted) > 0 && !s.spent() {
 		var batch []*model.Node
-		batch, wasted = s.handful(wasted)
+		batch, wasted = s.nextBatch(wasted)
 		rest = append(rest, s.batch(s.free(batch))...)
 	}
 	for _, n := range wasted {
@@ -85,7 +85,7 @@ func (w *world) consolidate(g *guard.Guard, nodes []*model.Node, keep func(*mode
 		s.keep(n, plan.Verdict{Code: plan.NotReached, Node: n.Name})
 	}
 	s.singles(rest)
-	s.cover()
+	s.rehearse()
 	return s.commands()
 }
 
@@ -101,9 +101,9 @@ func (s *search) commands() []plan.Command {
 	return commands
 }
 
-// worthAsking returns the nodes that some saving could justify moving. The others are excluded so that they do not
+// payable returns the nodes that some saving could justify moving. The others are excluded so that they do not
 // spoil the trials, which evaluate many nodes together.
-func (s *search) worthAsking(nodes []*model.Node) []*model.Node {
+func (s *search) payable(nodes []*model.Node) []*model.Node {
 	return slices.DeleteFunc(nodes, func(n *model.Node) bool {
 		hopeless := s.economics(n).spread(n) >= float64(plan.Unpayable)
 		if hopeless {
@@ -113,9 +113,9 @@ func (s *search) worthAsking(nodes []*model.Node) []*model.Node {
 	})
 }
 
-// handful returns the nodes of the next batch: as many of each pool as its budget allows at once. Nodes of pools
+// nextBatch returns the nodes of the next batch: as many of each pool as its budget allows at once. Nodes of pools
 // whose budget allows none are dropped.
-func (s *search) handful(nodes []*model.Node) (batch, later []*model.Node) {
+func (s *search) nextBatch(nodes []*model.Node) (batch, later []*model.Node) {
 	taken := map[string]int64{}
 	for _, n := range s.affordable(nodes) {
 		if len(batch) < batchSize && taken[n.Pool] < s.guard.Allowance(n.Pool, plan.Underutilized).Remaining() {
@@ -164,8 +164,8 @@ func (s *search) free(nodes []*model.Node) []*model.Node {
 	return list
 }
 
-// prospect is the expected gain of removing a node.
-type prospect struct {
+// gain is the expected gain of removing a node.
+type gain struct {
 	node *model.Node
 	// ratio is the cost of the node beyond the value of its capacity, per eviction cost of its pods.
 	ratio float64
@@ -180,7 +180,7 @@ const trials = 4
 
 // assess divides the nodes into those to remove, highest saving per disruption first, and the rest in the same order.
 func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
-	order := s.prospects(nodes)
+	order := s.byGain(nodes)
 	tried := map[int]trial{}
 	try := func(n int) {
 		if _, done := tried[n]; n > 0 && n <= len(order) && !done && !s.spent() {
@@ -236,7 +236,7 @@ func pick(tried map[int]trial) trial {
 func (s *search) tryFirst(order []*model.Node, n int) trial {
 	o := s.without(order[:n], s.unsettled)
 	stuck := map[*model.Node]bool{}
-	for _, h := range o.homeless {
+	for _, h := range o.unplaced {
 		stuck[h.node] = true
 	}
 	t := trial{n: n}
@@ -253,18 +253,18 @@ func (s *search) tryFirst(order []*model.Node, n int) trial {
 	return t
 }
 
-// prospects orders the nodes by the gain of removing them.
-func (s *search) prospects(nodes []*model.Node) []*model.Node {
+// byGain orders the nodes by the gain of removing them.
+func (s *search) byGain(nodes []*model.Node) []*model.Node {
 	units := s.unitWorth(nodes)
-	list := make([]prospect, len(nodes))
+	list := make([]gain, len(nodes))
 	for i, n := range nodes {
 		capacity := 0.0
 		for r, worth := range units {
 			capacity += float64(worth * float64(n.Usable.At(quantity.Resource(r))))
 		}
-		list[i] = prospect{n, (float64(s.cost(n)) - float64(roomWorth*capacity)) / float64(1000+evictionCost(n))}
+		list[i] = gain{n, (float64(s.cost(n)) - float64(roomWorth*capacity)) / float64(1000+evictionCost(n))}
 	}
-	slices.SortFunc(list, func(a, b prospect) int {
+	slices.SortFunc(list, func(a, b gain) int {
 		return cmp.Or(cmp.Compare(b.ratio, a.ratio), strings.Compare(a.node.Name, b.node.Name))
 	})
 	order := make([]*model.Node, len(list))
@@ -328,8 +328,8 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 			break
 		}
 		o := s.withoutRelaunch(nodes, s.closed)
-		if len(o.homeless) > 0 {
-			drop(nodesOf(o.homeless))
+		if len(o.unplaced) > 0 {
+			drop(nodesOf(o.unplaced))
 			continue
 		}
 		var good []*change
@@ -338,7 +338,7 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 			if v := s.decide(c); v.OK() {
 				good = append(good, c)
 			} else {
-				bad = append(bad, s.spoiler(c)...)
+				bad = append(bad, s.leastWasteful(c)...)
 			}
 		}
 		if len(bad) > 0 {
@@ -353,8 +353,8 @@ func (s *search) batch(nodes []*model.Node) []*model.Node {
 	return rest
 }
 
-// spoiler returns the nodes to keep of a change that does not pay: the half that wastes least.
-func (s *search) spoiler(c *change) []*model.Node {
+// leastWasteful returns the nodes to keep of a change that does not pay: the half that wastes least.
+func (s *search) leastWasteful(c *change) []*model.Node {
 	nodes := slices.Clone(c.nodes)
 	slices.SortFunc(nodes, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(s.cost(a)*1000/(1000+evictionCost(a)), s.cost(b)*1000/(1000+evictionCost(b))), strings.Compare(a.Name, b.Name))
@@ -362,9 +362,9 @@ func (s *search) spoiler(c *change) []*model.Node {
 	return nodes[:(len(nodes)+1)/2]
 }
 
-func nodesOf(homeless []stranded) []*model.Node {
+func nodesOf(unplaced []unplacedPod) []*model.Node {
 	var nodes []*model.Node
-	for _, h := range homeless {
+	for _, h := range unplaced {
 		if !slices.Contains(nodes, h.node) {
 			nodes = append(nodes, h.node)
 		}
@@ -395,7 +395,7 @@ func (s *search) accept(changes []*change) {
 			}
 			continue
 		}
-		s.found = append(s.found, &finding{c, command})
+		s.found = append(s.found, &acceptedChange{c, command})
 		s.apply(c)
 	}
 	if len(large) > 0 {
@@ -415,8 +415,8 @@ func (s *search) singles(nodes []*model.Node) {
 			continue
 		}
 		o := s.withoutRelaunch(now, s.closed)
-		if len(o.homeless) > 0 {
-			s.keep(n, homelessVerdict(n, o))
+		if len(o.unplaced) > 0 {
+			s.keep(n, unplacedVerdict(n, o))
 			continue
 		}
 		c := s.changes(o)[0]
@@ -430,7 +430,7 @@ func (s *search) singles(nodes []*model.Node) {
 
 // unsettled reports whether no pod may be moved to the node: it is not initialized, or pods were bound or removed
 // within its pool's consolidateAfter, or pods that were moved to it have not been bound yet.
-func (w *world) unsettled(n *model.Node) bool {
+func (w *projection) unsettled(n *model.Node) bool {
 	if w.young == nil {
 		w.young = map[string]bool{}
 		for _, n := range w.began.Nodes {
@@ -442,7 +442,7 @@ func (w *world) unsettled(n *model.Node) bool {
 	return len(w.young) > 0 && w.young[n.Name]
 }
 
-func (w *world) isYoung(n *model.Node) bool {
+func (w *projection) isYoung(n *model.Node) bool {
 	if n.Stage != model.Initialized || !n.Ready || reserve.Expecting(w.snap, n) {
 		return true
 	}

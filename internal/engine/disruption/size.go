@@ -18,7 +18,7 @@ func oversized(cmd *plan.Command) bool { return len(cmd.Encode()) >= mostBytes }
 // another process to continue the command. Then it reduces the lists of types of the replacements, the longest first.
 // It keeps the cheapest types, as many as minValues require and never fewer than make a spot launch likely to
 // succeed. The command may still be oversized afterwards.
-func (w *world) shorten(cmd *plan.Command) {
+func (w *projection) shorten(cmd *plan.Command) {
 	if oversized(cmd) {
 		cmd.Destinations = slices.DeleteFunc(cmd.Destinations, func(l plan.Destination) bool { return l.Claim == "" })
 	}

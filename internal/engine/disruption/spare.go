@@ -10,30 +10,30 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// finding is a change and its command.
-type finding struct {
+// acceptedChange is a change and its command.
+type acceptedChange struct {
 	change  *change
 	command plan.Command
 }
 
-// cover rehearses the found commands together with those in progress. For pods without room in the order of drains, a
-// command launches an additional node beforehand, as provisioning would have to afterwards; if it then does not pay,
+// rehearse rehearses the found commands together with those in progress. For pods without room in the order of drains,
+// a command launches an additional node beforehand, as provisioning would have to afterwards; if it then does not pay,
 // it is dropped. A command is also dropped if it would not pay for the pods without room in another order.
-func (s *search) cover() {
+func (s *search) rehearse() {
 	if len(s.found) == 0 {
 		return
 	}
-	s.rehearsed(asDrainsAsk, s.insure)
-	s.rehearsed(atRandom, s.weigh)
-	for s.rehearsed(asDrainsAsk, s.weigh) { // until the remaining commands hold unchanged
+	s.checkUnplaced(asDrainsAsk, s.addSpareNode)
+	s.checkUnplaced(atRandom, s.stillPays)
+	for s.checkUnplaced(asDrainsAsk, s.stillPays) { // until the remaining commands hold unchanged
 	}
 }
 
-// rehearsed calls bear for each command with pods without room in the order, and reports whether any command changed
-// or was dropped.
-func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) plan.Verdict) bool {
+// checkUnplaced calls bear for each command with pods without room in the order, and reports whether any command
+// changed or was dropped.
+func (s *search) checkUnplaced(o order, bear func(*acceptedChange, *rehearsal, []*movingPod) plan.Verdict) bool {
 	r := rehearse(s.began, append(s.underWay(), s.commands()...), s.unsettled)
-	left, changed := r.leftOver(o), false
+	left, changed := r.unplaced(o), false
 	for _, f := range slices.Clone(s.found) {
 		if len(left[f.command.ID]) == 0 {
 			continue
@@ -48,31 +48,31 @@ func (s *search) rehearsed(o order, bear func(*finding, *rehearsal, []*player) p
 	return changed
 }
 
-// drop removes the finding: its nodes are kept, and its replacements no longer count anywhere.
-func (s *search) drop(f *finding, why plan.Verdict) {
-	s.found = slices.DeleteFunc(s.found, func(other *finding) bool { return other == f })
+// drop removes the accepted change: its nodes are kept, and its replacements no longer count anywhere.
+func (s *search) drop(f *acceptedChange, why plan.Verdict) {
+	s.found = slices.DeleteFunc(s.found, func(other *acceptedChange) bool { return other == f })
 	s.snap.Pools = discharged(s.snap.Pools, f.change.claims)
-	s.bought = s.boughtBut(nil)
+	s.decidedClaims = s.claimsExcept(nil)
 	s.guard.Release(f.command)
 	for _, n := range f.change.nodes {
 		s.keep(n, why)
 	}
 }
 
-// boughtBut returns the claims that were decided before the search and those of its findings, except one.
-func (s *search) boughtBut(but *finding) []plan.NewClaim {
-	bought := slices.Clone(s.start.bought)
+// claimsExcept returns the claims that were decided before the search and those of its accepted changes, except one.
+func (s *search) claimsExcept(but *acceptedChange) []plan.NewClaim {
+	decidedClaims := slices.Clone(s.start.decidedClaims)
 	for _, f := range s.found {
 		if f != but {
-			bought = append(bought, f.change.claims...)
+			decidedClaims = append(decidedClaims, f.change.claims...)
 		}
 	}
-	return bought
+	return decidedClaims
 }
 
-// decideAnew returns the verdict on a change that would replace the finding, evaluated in the state without the
-// finding.
-func (s *search) decideAnew(f *finding, instead *change) plan.Verdict {
+// decideReplacing returns the verdict on a change that would replace the accepted change, evaluated in the state
+// without the accepted change.
+func (s *search) decideReplacing(f *acceptedChange, instead *change) plan.Verdict {
 	var others []string
 	for _, other := range s.found {
 		for _, n := range other.change.nodes {
@@ -81,53 +81,53 @@ func (s *search) decideAnew(f *finding, instead *change) plan.Verdict {
 			}
 		}
 	}
-	snap, bought := s.snap, s.bought
-	s.snap, s.bought = s.start.snap.Without(others...), s.boughtBut(f)
+	snap, decidedClaims := s.snap, s.decidedClaims
+	s.snap, s.decidedClaims = s.start.snap.Without(others...), s.claimsExcept(f)
 	v := s.decide(instead)
-	s.snap, s.bought = snap, bought
+	s.snap, s.decidedClaims = snap, decidedClaims
 	return v
 }
 
 // underWay returns the commands in progress at the beginning of the run and those proposed since.
-func (w *world) underWay() []plan.Command {
+func (w *projection) underWay() []plan.Command {
 	return append(slices.DeleteFunc(guard.Resume(w.began), func(c plan.Command) bool { return c.Phase == plan.Abandoned }), w.proposed...)
 }
 
-// insure adds claims to the command for its pods without room.
-func (s *search) insure(f *finding, r *rehearsal, left []*player) plan.Verdict {
-	claims, homeless := s.spares(r, left)
-	if homeless != nil {
-		return stranding(f.change.nodes[0], homeless)
+// addSpareNode adds claims to the command for its pods without room.
+func (s *search) addSpareNode(f *acceptedChange, r *rehearsal, left []*movingPod) plan.Verdict {
+	claims, unplaced := s.spares(r, left)
+	if unplaced != nil {
+		return unplacedPodVerdict(f.change.nodes[0], unplaced)
 	}
-	if slices.ContainsFunc(left, func(q *player) bool { return !q.bonds.free() }) {
-		return s.weigh(f, r, left) // their possible nodes depend on where other pods are
+	if slices.ContainsFunc(left, func(q *movingPod) bool { return !q.podRules.free() }) {
+		return s.stillPays(f, r, left) // their possible nodes depend on where other pods are
 	}
 	wider := f.change.with(s.snap.Resources, claims)
-	s.reckon(wider)
-	if !s.decideAnew(f, wider).OK() {
-		return s.weigh(f, r, left)
+	s.computeWorth(wider)
+	if !s.decideReplacing(f, wider).OK() {
+		return s.stillPays(f, r, left)
 	}
 	command := s.command(wider, plan.Underutilized)
 	if oversized(&command) {
-		return s.weigh(f, r, left)
+		return s.stillPays(f, r, left)
 	}
 	s.replace(f, wider, command)
 	return plan.Verdict{}
 }
 
-// replace replaces the change of the finding.
-func (s *search) replace(f *finding, instead *change, command plan.Command) {
+// replace replaces the change of the accepted change.
+func (s *search) replace(f *acceptedChange, instead *change, command plan.Command) {
 	s.snap.Pools = charged(discharged(s.snap.Pools, f.change.claims), instead.claims)
 	f.change, f.command = instead, command
-	s.bought = s.boughtBut(nil)
+	s.decidedClaims = s.claimsExcept(nil)
 }
 
-// weigh checks whether the command still pays if nodes must be launched for its pods without room, whichever instance
-// types its replacements become.
-func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
-	claims, homeless := s.spares(r, left)
-	if homeless != nil {
-		return stranding(f.change.nodes[0], homeless)
+// stillPays checks whether the command still pays if nodes must be launched for its pods without room, whichever
+// instance types its replacements become.
+func (s *search) stillPays(f *acceptedChange, r *rehearsal, left []*movingPod) plan.Verdict {
+	claims, unplaced := s.spares(r, left)
+	if unplaced != nil {
+		return unplacedPodVerdict(f.change.nodes[0], unplaced)
 	}
 	least, have := s.least(f.change), f.change.worth.Saving-s.priceOf(claims)
 	if have < least {
@@ -136,10 +136,10 @@ func (s *search) weigh(f *finding, r *rehearsal, left []*player) plan.Verdict {
 	return s.narrow(f, least, have)
 }
 
-// narrow makes the command of a finding pay at the highest prices of its replacements, which are the ones that the
-// judge counts. have is the saving that the rehearsal leaves at the lowest prices. If the highest prices leave less
+// narrow makes the command of an accepted change pay at the highest prices of its replacements, which are the ones that
+// the judge counts. have is the saving that the rehearsal leaves at the lowest prices. If the highest prices leave less
 // than the minimum saving, the lists of instance types are reduced as in decide, with the remainder as the slack.
-func (s *search) narrow(f *finding, least, have int64) plan.Verdict {
+func (s *search) narrow(f *acceptedChange, least, have int64) plan.Verdict {
 	worst := have - s.premium(f.change.claims)
 	if worst >= least {
 		return plan.Verdict{}
@@ -156,13 +156,13 @@ func (s *search) narrow(f *finding, least, have int64) plan.Verdict {
 	if have-s.premium(narrower.claims) < least {
 		return no
 	}
-	s.reckon(&narrower)
+	s.computeWorth(&narrower)
 	s.replace(f, &narrower, s.command(&narrower, plan.Underutilized))
 	return plan.Verdict{}
 }
 
 // premium returns how much the highest prices of the claims exceed the lowest, nano-USD per hour.
-func (w *world) premium(claims []plan.NewClaim) int64 {
+func (w *projection) premium(claims []plan.NewClaim) int64 {
 	var premium int64
 	for i := range claims {
 		if n := w.snap.Future(replacementSpec(w.snap, &claims[i]), claims[i].Types()); n != nil {
@@ -216,11 +216,11 @@ func lessened(c *plan.NewClaim, resources []string, moved map[*model.Pod]bool) [
 
 // spares returns the claims that would have to be launched for pods without room in a rehearsal, or one of these pods
 // for which no node can be launched.
-func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Pod) {
+func (w *projection) spares(r *rehearsal, left []*movingPod) ([]plan.NewClaim, *model.Pod) {
 	what := *r.snap
 	what.Groups, what.Rejected, what.Pools = groupsFor(left), nil, w.snap.Pools
 	opts := w.opts.Placement
-	opts.Closed, opts.DecidedClaims = func(*model.Node) bool { return true }, w.bought
+	opts.Closed, opts.DecidedClaims = func(*model.Node) bool { return true }, w.decidedClaims
 	p := placement.Schedule(&what, opts)
 	w.work += p.Work
 	if len(p.Refused) > 0 {
@@ -230,7 +230,7 @@ func (w *world) spares(r *rehearsal, left []*player) ([]plan.NewClaim, *model.Po
 }
 
 // priceOf returns the cost of the claims, nano-USD per hour, including the price per node.
-func (w *world) priceOf(claims []plan.NewClaim) int64 {
+func (w *projection) priceOf(claims []plan.NewClaim) int64 {
 	var price int64
 	for i := range claims {
 		price += claims[i].Price() + w.nodePrice(claims[i].Pool)
@@ -238,12 +238,12 @@ func (w *world) priceOf(claims []plan.NewClaim) int64 {
 	return price
 }
 
-func stranding(n *model.Node, pod *model.Pod) plan.Verdict {
+func unplacedPodVerdict(n *model.Node, pod *model.Pod) plan.Verdict {
 	return plan.Verdict{Code: plan.RoomTooTight, Node: n.Name, Holder: &plan.Holder{Pod: pod.Key()}}
 }
 
-// groupsFor returns the groups of the players, containing only these pods, in the order of the players.
-func groupsFor(left []*player) []*model.Group {
+// groupsFor returns the groups of the pods, containing only these pods, in the order of the pods.
+func groupsFor(left []*movingPod) []*model.Group {
 	at := map[*model.Group]*model.Group{}
 	var groups []*model.Group
 	for _, q := range left {

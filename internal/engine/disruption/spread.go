@@ -12,32 +12,34 @@ import (
 // zone, which a single wave of interruptions may take (PoolSpec.MaxSpotShare). Replacements respect the share by
 // themselves; this check is about the remaining nodes. If the excess is already more than one node, it must not
 // increase.
-func (w *world) keepsSpread(c *change) plan.Verdict {
-	bought := append(w.bought[:len(w.bought):len(w.bought)], c.claims...)
-	return crowding(c, w.snap,
-		func(pool string) int64 { return placement.CrowdedSpot(w.snap, pool, w.bought) },
-		func(after *model.Snapshot, pool string) int64 { return placement.CrowdedSpot(after, pool, bought) })
+func (w *projection) keepsSpread(c *change) plan.Verdict {
+	decidedClaims := append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
+	return spotShareVerdict(c, w.snap,
+		func(pool string) int64 { return placement.ExceededSpotShare(w.snap, pool, w.decidedClaims) },
+		func(after *model.Snapshot, pool string) int64 {
+			return placement.ExceededSpotShare(after, pool, decidedClaims)
+		})
 }
 
 // keepsShare does the same check for a command in progress with replacements that are not launched yet, on the
 // current nodes: others may have been removed since it was proposed.
-func (j *judgement) keepsShare(c *change, cmd plan.Command) plan.Verdict {
+func (j *judgment) keepsShare(c *change, cmd plan.Command) plan.Verdict {
 	var futures []*model.Node
 	for i := range cmd.Replacements {
 		if n := j.future[cmd.Replacements[i].Name]; n != nil {
 			futures = append(futures, n)
 		}
 	}
-	return crowding(c, j.began,
-		func(pool string) int64 { return placement.CrowdedSpot(j.began, pool, nil) },
+	return spotShareVerdict(c, j.began,
+		func(pool string) int64 { return placement.ExceededSpotShare(j.began, pool, nil) },
 		func(after *model.Snapshot, pool string) int64 {
-			return placement.CrowdedSpot(after.With(futures...), pool, nil)
+			return placement.ExceededSpotShare(after.With(futures...), pool, nil)
 		})
 }
 
-// crowding returns the verdict on the removal of spot nodes, from how crowded their pools are now, and then, without
-// the nodes.
-func crowding(c *change, snap *model.Snapshot, now func(pool string) int64, then func(after *model.Snapshot, pool string) int64) plan.Verdict {
+// spotShareVerdict returns the verdict on the removal of spot nodes, from how concentrated their pools are now, and
+// then, without the nodes.
+func spotShareVerdict(c *change, snap *model.Snapshot, now func(pool string) int64, then func(after *model.Snapshot, pool string) int64) plan.Verdict {
 	var names, pools []string
 	for _, n := range c.nodes {
 		names = append(names, n.Name)

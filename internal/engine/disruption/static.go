@@ -118,7 +118,7 @@ func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]boo
 	sharing, names := placement.NewSharing(snap, p, nodes), map[string]bool{}
 	var claims []plan.NewClaim
 	for range nodes {
-		c := plan.BareClaim(snap, p, "", func(name string) bool { return taken[name] || names[name] || snap.Claim(name) != nil })
+		c := plan.StaticClaim(snap, p, "", func(name string) bool { return taken[name] || names[name] || snap.Claim(name) != nil })
 		if v := sharing.Narrow(&c); !v.OK() {
 			return claims, v
 		}
@@ -135,7 +135,7 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 		return 0, plan.Verdict{Code: plan.PoolBlocked, Rejection: p.Blocked}
 	case !p.Valid:
 		return 0, plan.Verdict{Code: plan.PoolContradiction, Key: p.Contradiction}
-	case !onSale(p):
+	case !hasOffering(p):
 		if v := plan.Barren(snap, p); !v.OK() {
 			return 0, v
 		}
@@ -146,8 +146,8 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
 }
 
-// onSale reports whether one of the pool's types has an available offering.
-func onSale(p *model.Pool) bool {
+// hasOffering reports whether one of the pool's types has an available offering.
+func hasOffering(p *model.Pool) bool {
 	if p.Types == nil {
 		return false
 	}
@@ -272,7 +272,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	}
 	command := plan.NewCommand(w.snap.Now, n.reason, "", []plan.Candidate{plan.CandidateOf(n.Node)})
 	command.Worth.Pods = n.Node.Reschedulable()
-	claim := plan.BareClaim(w.snap, p, n.ClaimUID, func(name string) bool { return w.taken[name] || w.snap.Claim(name) != nil })
+	claim := plan.StaticClaim(w.snap, p, n.ClaimUID, func(name string) bool { return w.taken[name] || w.snap.Claim(name) != nil })
 	sharing := w.sharing.Clone()
 	if v := sharing.Narrow(&claim); !v.OK() {
 		v.Node = n.Name

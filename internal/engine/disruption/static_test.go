@@ -33,7 +33,7 @@ func newStaticWorld(replicas int64, nodes int) *staticWorld {
 	amounts := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 110}}
 	w := &staticWorld{pool: model.PoolSpec{Name: "s", UID: "uid-s", Generation: 3, Static: true, Replicas: replicas, Blocked: model.StaticBlock(), ConsolidateAfter: -1,
 		Requirements: []label.Requirement{in(model.LabelPool, "s"), {Key: "team", Operator: label.In, Values: []string{"b", "a"}}, in(model.LabelType, "m", "l")},
-		Catalogue: &model.Catalogue{Types: []model.InstanceType{{Name: "m", Capacity: amounts, Allocatable: amounts,
+		Catalog: &model.Catalog{Types: []model.InstanceType{{Name: "m", Capacity: amounts, Allocatable: amounts,
 			Requirements: []label.Requirement{in(model.LabelType, "m"), in(model.LabelZone, "z"), in(model.LabelCapacityType, "on-demand")},
 			Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true}}}},
 			WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}}}
@@ -67,7 +67,7 @@ func (w *staticWorld) limit(nodes int64) {
 	w.pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: nodes}}
 }
 
-func (w *staticWorld) soldOut() { w.pool.Catalogue.Types[0].Offerings[0].Available = false }
+func (w *staticWorld) unavailable() { w.pool.Catalog.Types[0].Offerings[0].Available = false }
 
 // expiring gives the nodes a lifetime of a day that ends in the given number of minutes.
 func (w *staticWorld) expiring(minutes int, nodes ...int) {
@@ -116,7 +116,7 @@ func TestStatic(t *testing.T) {
 		{"no type is right", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"y"}})
 		}, 0, 0, plan.PoolBarren},
-		{"everything is sold out", 3, 2, func(w *staticWorld) { w.soldOut() }, 0, 0, plan.NoOffering},
+		{"no offering is available", 3, 2, func(w *staticWorld) { w.unavailable() }, 0, 0, plan.NoOffering},
 		{"requirements exclude each other", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: "team", Operator: label.DoesNotExist})
 		}, 0, 0, plan.PoolContradiction},
@@ -232,7 +232,7 @@ func TestStaticDrift(t *testing.T) {
 			w.add(model.Initialized)
 		}, "n1", nil},
 		{"not static", func(w *staticWorld) { drift(w, 1); w.pool.Static = false }, "", nil},
-		{"nothing is for sale", func(w *staticWorld) { drift(w, 1); w.soldOut() }, "", map[string]plan.Code{"n1": plan.NoOffering}},
+		{"no offering is available", func(w *staticWorld) { drift(w, 1); w.unavailable() }, "", map[string]plan.Code{"n1": plan.NoOffering}},
 		{"near the end of their lives, the first to end first", func(w *staticWorld) { w.expiring(2, 1); w.expiring(1, 2); w.expiring(150, 3) }, "n2 n1", nil},
 		{"drifted before old", func(w *staticWorld) { w.expiring(1, 1, 3); drift(w, 3) }, "n3 n1", nil},
 		{"budgets without reasons are about the old ones too", func(w *staticWorld) { w.expiring(1, 1, 2); w.pool.Budgets = []model.Budget{{Count: 1}} }, "n1",

@@ -19,7 +19,7 @@ func sharing(replicas, share int64, onDemand bool) *staticWorld {
 	w := newStaticWorld(replicas, 0)
 	w.pool.MaxSpotShare = share
 	w.pool.Requirements = w.pool.Requirements[:1]
-	w.pool.Catalogue.Types = nil
+	w.pool.Catalog.Types = nil
 	for i := range 6 {
 		cpu, price := int64(4000), model.Nano+int64(i)
 		if i >= 4 {
@@ -35,7 +35,7 @@ func sharing(replicas, share int64, onDemand bool) *staticWorld {
 		if onDemand && i < 4 {
 			t.Offerings = append(t.Offerings, model.Offering{Zone: "a", CapacityType: "on-demand", Price: 4 * model.Nano, Available: true})
 		}
-		w.pool.Catalogue.Types = append(w.pool.Catalogue.Types, t)
+		w.pool.Catalog.Types = append(w.pool.Catalog.Types, t)
 	}
 	return w
 }

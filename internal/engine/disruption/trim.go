@@ -19,17 +19,17 @@ import (
 // Source: https://karpenter.sh/docs/concepts/disruption/#consolidation
 const spotFlexibility = 15
 
-// shop holds the offerings for a new node: those that its claim admits, of one capacity type.
-type shop struct {
+// claimOfferings holds the offerings for a new node: those that its claim admits, of one capacity type.
+type claimOfferings struct {
 	pool    *model.Pool
 	classes []*model.OfferClass
 }
 
 // trim reduces the claim's list to types that cost at most slack more than its cheapest type.
-func (w *world) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict {
+func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict {
 	first := claim.Options[0]
 	most := first.Price + slack
-	s := w.shopOf(claim, first.CapacityType)
+	s := w.offeringsFor(claim, first.CapacityType)
 	no := plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name}
 	if s.pool == nil {
 		return no
@@ -37,7 +37,7 @@ func (w *world) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict 
 	s.keepZones(first.Type, most)
 	kept := make([]plan.Option, 0, len(claim.Options))
 	for _, o := range claim.Options {
-		best, worst := s.sale(o.Type)
+		best, worst := s.priceRange(o.Type)
 		if best != nil && o.CapacityType == first.CapacityType && worst <= most && !c.hasLike(o, worst) {
 			t, _ := s.pool.Types.Lookup(o.Type)
 			o.Zone, o.Price = best.Zone, best.Price[t]
@@ -62,19 +62,19 @@ func (w *world) trim(c *change, claim *plan.NewClaim, slack int64) plan.Verdict 
 	return plan.Verdict{}
 }
 
-func (w *world) shopOf(claim *plan.NewClaim, capacityType string) shop {
+func (w *projection) offeringsFor(claim *plan.NewClaim, capacityType string) claimOfferings {
 	pool := w.snap.Pool(claim.Pool)
 	if pool == nil || pool.Types == nil {
-		return shop{}
+		return claimOfferings{}
 	}
 	// The list of types is not in the row: the space does not contain their names.
 	row, _, ok := w.snap.Space.Encode(slices.DeleteFunc(slices.Clone(claim.Requirements), func(r label.Requirement) bool {
 		return r.Key == model.LabelType
 	}))
 	if !ok {
-		return shop{}
+		return claimOfferings{}
 	}
-	s := shop{pool: pool}
+	s := claimOfferings{pool: pool}
 	for i := range pool.Types.Classes {
 		if c := &pool.Types.Classes[i]; c.CapacityType == capacityType && c.Admits(w.snap.Space, row) {
 			s.classes = append(s.classes, c)
@@ -84,14 +84,14 @@ func (w *world) shopOf(claim *plan.NewClaim, capacityType string) shop {
 }
 
 // keepZones removes the zones where the type costs more than most.
-func (s *shop) keepZones(name string, most int64) {
+func (s *claimOfferings) keepZones(name string, most int64) {
 	t, _ := s.pool.Types.Lookup(name)
 	s.classes = slices.DeleteFunc(s.classes, func(c *model.OfferClass) bool { return !c.Types.Has(t) || c.Price[t] > most })
 }
 
-// sale returns the cheapest available offering of the type, nil if there is none, and the highest price at which it
-// may be delivered: an unavailable offering may become available again.
-func (s *shop) sale(name string) (best *model.OfferClass, worst int64) {
+// priceRange returns the cheapest available offering of the type, nil if there is none, and the highest price at which
+// it may be delivered: an unavailable offering may become available again.
+func (s *claimOfferings) priceRange(name string) (best *model.OfferClass, worst int64) {
 	t, known := s.pool.Types.Lookup(name)
 	if !known {
 		return nil, 0
@@ -116,7 +116,7 @@ func (c *change) hasLike(o plan.Option, worst int64) bool {
 }
 
 // requirements returns the claim's requirements with the reduced lists.
-func (s *shop) requirements(reqs []label.Requirement, kept []plan.Option) []label.Requirement {
+func (s *claimOfferings) requirements(reqs []label.Requirement, kept []plan.Option) []label.Requirement {
 	reqs = slices.Clone(reqs)
 	types := make([]string, len(kept))
 	for i, o := range kept {
@@ -173,7 +173,7 @@ func valuesOf(pool *model.Pool, key string, options []plan.Option) int {
 			continue
 		}
 		t, _ := pool.Types.Lookup(o.Type)
-		for _, r := range pool.Types.Catalogue.Types[t].Requirements {
+		for _, r := range pool.Types.Catalog.Types[t].Requirements {
 			if r.Key == key && r.Operator == label.In {
 				for _, v := range r.Values {
 					seen[v] = true

@@ -14,7 +14,7 @@ import (
 // worth, and a verdict that speaks against it (PodsHomeless, NoSaving, SavingTooSmall, ScoreTooLow, SpotForbidden).
 // If pods cannot run elsewhere, the command has no worth. It runs one what-if.
 func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, plan.Verdict) {
-	w := settle(snap, opts, func(n *model.Node) bool { return n.Name != name && departing(n) })
+	w := project(snap, opts, func(n *model.Node) bool { return n.Name != name && departing(n) })
 	n := w.snap.Node(name)
 	if n == nil {
 		return plan.Command{}, plan.Verdict{Code: plan.NodeGone, Node: name}
@@ -23,8 +23,8 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 		return plan.Command{}, plan.Verdict{Code: plan.PriceUnknown, Node: name}
 	}
 	o := w.withoutRelaunch([]*model.Node{n}, w.unsettled)
-	if len(o.homeless) > 0 {
-		return plan.Command{}, homelessVerdict(n, o)
+	if len(o.unplaced) > 0 {
+		return plan.Command{}, unplacedVerdict(n, o)
 	}
 	c := w.changes(o)[0]
 	v := w.decide(c)

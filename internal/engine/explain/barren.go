@@ -58,11 +58,11 @@ const fewValues = 8
 // strangeValue returns a hint for required values that no type has: a similar existing value, the families that do
 // not exist, or, if they are few, the existing values.
 func strangeValue(snap *model.Snapshot, pool *model.Pool, v plan.Verdict) string {
-	if pool == nil || pool.Catalogue == nil || int64(v.Types) < v.Have || int(v.Key) >= snap.Space.Len() {
+	if pool == nil || pool.Catalog == nil || int64(v.Types) < v.Have || int(v.Key) >= snap.Space.Len() {
 		return ""
 	}
 	key := snap.Space.Name(v.Key)
-	known := valuesOfTypes(pool.Catalogue, key)
+	known := valuesOfTypes(pool.Catalog, key)
 	var asked []string
 	for _, r := range pool.PoolSpec.Requirements {
 		if label.Canonical(r.Key) == key && r.Operator == label.In {
@@ -111,18 +111,18 @@ func family(instanceType string) string {
 }
 
 // valuesOfTypes returns the values of a label that instance types or their offerings have, sorted.
-func valuesOfTypes(catalogue *model.Catalogue, key string) []string {
+func valuesOfTypes(catalog *model.Catalog, key string) []string {
 	values := map[string]bool{}
-	for i := range catalogue.Types {
-		for _, r := range catalogue.Types[i].Requirements {
+	for i := range catalog.Types {
+		for _, r := range catalog.Types[i].Requirements {
 			if label.Canonical(r.Key) == key && r.Operator == label.In {
 				for _, value := range r.Values {
 					values[value] = true
 				}
 			}
 		}
-		for k := range catalogue.Types[i].Offerings {
-			if zone := catalogue.Types[i].Offerings[k].Zone; key == model.LabelZone && zone != "" {
+		for k := range catalog.Types[i].Offerings {
+			if zone := catalog.Types[i].Offerings[k].Zone; key == model.LabelZone && zone != "" {
 				values[zone] = true
 			}
 		}

@@ -20,7 +20,7 @@ func TestPoolBarren(t *testing.T) {
 			{Zone: "us-east-1b", CapacityType: "spot"}}, Requirements: []label.Requirement{in(model.LabelType, name),
 			in(family, of), in(arch, processor)}}
 	}
-	catalogue := &model.Catalogue{WellKnown: map[string]bool{model.LabelType: true, family: true, arch: true},
+	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, family: true, arch: true},
 		Types: []model.InstanceType{one("m5.large", "m5", "amd64"), one("m6g.large", "m6g", "arm64"),
 			one("g3.8xlarge", "g3", "amd64"), one("c5.xlarge", "c5", "amd64")}}
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestPoolBarren(t *testing.T) {
 			"the pool's own requirement kubernetes.io/arch DoesNotExist matches none of 4 instance types"},
 	} {
 		b := model.NewBuilder()
-		b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalogue: catalogue, Requirements: c.asks})
+		b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: catalog, Requirements: c.asks})
 		snap := b.Snapshot(time.Time{})
 		if got := PoolBarren(snap, snap.Pools[0]); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)

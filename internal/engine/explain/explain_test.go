@@ -161,7 +161,7 @@ func TestQuantity(t *testing.T) {
 // snapshot returns a snapshot with one pool and three pods of two kinds.
 func snapshot() *model.Snapshot {
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "default", UID: "pool-uid", Catalogue: &model.Catalogue{},
+	b.UpsertPool(model.PoolSpec{Name: "default", UID: "pool-uid", Catalog: &model.Catalog{},
 		Requirements: []label.Requirement{{Key: "team", Operator: label.In, Values: []string{"a", "b", "c", "d", "e", "f", "g"}}}})
 	for i, name := range []string{"web-1", "web-2", "job"} {
 		p := model.PodSpec{UID: name, Namespace: "default", Name: name, Created: time.Unix(int64(i), 0).UTC(),
@@ -347,7 +347,7 @@ func TestClosestPoolComesFirst(t *testing.T) {
 func TestManyPoolsShareAClause(t *testing.T) {
 	b := model.NewBuilder()
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
-		b.UpsertPool(model.PoolSpec{Name: "team-" + name, UID: name, Catalogue: &model.Catalogue{},
+		b.UpsertPool(model.PoolSpec{Name: "team-" + name, UID: name, Catalog: &model.Catalog{},
 			Requirements: []label.Requirement{{Key: "team", Operator: label.In, Values: []string{name}}}})
 	}
 	b.UpsertPod(model.PodSpec{UID: "p", Namespace: "default", Name: "p", Alternatives: [][]label.Requirement{{{Key: "team", Operator: label.In, Values: []string{"x"}}}}})

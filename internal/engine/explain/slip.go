@@ -98,8 +98,8 @@ func knownKeys(snap *model.Snapshot) []string {
 		for _, r := range p.PoolSpec.Requirements {
 			known[r.Key] = true
 		}
-		if p.Catalogue != nil {
-			maps.Copy(known, p.Catalogue.WellKnown)
+		if p.Catalog != nil {
+			maps.Copy(known, p.Catalog.WellKnown)
 		}
 	}
 	for _, n := range snap.Nodes {

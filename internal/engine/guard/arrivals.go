@@ -16,10 +16,10 @@ func (g *Guard) AwaitsArrivals(n *model.Node) bool { return g.arrivals.AwaitsLau
 // are still pending, see reserve.Arrivals.
 func (g *Guard) AwaitsPendingUntil(n *model.Node) time.Time { return g.arrivals.AwaitsPendingUntil(n) }
 
-// notices returns the writes that record on claims that pods are sent to their nodes: when the first candidate is
+// arrivalNotes returns the writes that record on claims that pods are sent to their nodes: when the first candidate is
 // deleted, and again when more pods have been evicted and the record is old, as in a slow drain. A drain without
 // progress writes nothing.
-func (g *Guard) notices(cmd plan.Command) []plan.Action {
+func (g *Guard) arrivalNotes(cmd plan.Command) []plan.Action {
 	// Times on claims have a resolution of one second.
 	began, late, left := cmd.PhaseSince.Truncate(time.Second), g.snap.Now.Add(-reserve.RenewAfter(g.snap)), g.lastLeft(cmd)
 	var actions []plan.Action
@@ -32,13 +32,13 @@ func (g *Guard) notices(cmd plan.Command) []plan.Action {
 	return actions
 }
 
-// noted reports whether a command whose candidates are gone has nothing left to record. A write that fails is retried
-// only for as long as its record would be valid; nothing else would end the command.
-func (g *Guard) noted(cmd *plan.Command, notices []plan.Action) bool {
+// arrivalsRecorded reports whether a command whose candidates are gone has nothing left to record. A write that fails
+// is retried only for as long as its record would be valid; nothing else would end the command.
+func (g *Guard) arrivalsRecorded(cmd *plan.Command, arrivalNotes []plan.Action) bool {
 	if cmd.Vacated.IsZero() {
 		cmd.Vacated = g.snap.Now
 	}
-	return len(notices) == 0 || g.snap.Now.After(cmd.Vacated.Add(reserve.ArrivalOf(g.snap)))
+	return len(arrivalNotes) == 0 || g.snap.Now.After(cmd.Vacated.Add(reserve.ArrivalOf(g.snap)))
 }
 
 // lastLeft returns when a pod was last observed to leave a candidate. It is now when all candidates are gone and the

@@ -25,7 +25,7 @@ func (g *Guard) Backoff(cmd plan.Command) plan.Verdict {
 		if failing && until.After(g.snap.Now) {
 			return plan.Verdict{Code: plan.ReplacementsFailed, Node: cmd.Candidates[0].Node, Have: int64(b.Failures), Need: plan.SecondAfter(until)}
 		}
-		if failing && g.tried(name, cmd.Reason) {
+		if failing && g.underTrial(name, cmd.Reason) {
 			return plan.Verdict{Code: plan.ReplacementsFailed, Node: cmd.Candidates[0].Node, Have: int64(b.Failures)}
 		}
 	}
@@ -44,8 +44,8 @@ type trial struct {
 	reason plan.Reason
 }
 
-// tried reports whether a command with replacements is in progress in the pool for the reason.
-func (g *Guard) tried(pool string, reason plan.Reason) bool {
+// underTrial reports whether a command with replacements is in progress in the pool for the reason.
+func (g *Guard) underTrial(pool string, reason plan.Reason) bool {
 	if g.trials[trial{pool, reason}] {
 		return true
 	}
@@ -60,8 +60,8 @@ func (g *Guard) tried(pool string, reason plan.Reason) bool {
 	return false
 }
 
-// overtaken reports whether a failure was recorded since the command was decided, so that it must not launch anything.
-func (g *Guard) overtaken(cmd plan.Command) bool {
+// superseded reports whether a failure was recorded since the command was decided, so that it must not launch anything.
+func (g *Guard) superseded(cmd plan.Command) bool {
 	return slices.ContainsFunc(poolsOf(cmd), func(name string) bool {
 		pool := g.snap.Pool(name)
 		if pool == nil || pool.Static {
@@ -79,7 +79,7 @@ func (g *Guard) failures(cmd plan.Command) []plan.Action {
 		return nil
 	}
 	var actions []plan.Action
-	why := g.fates(cmd)
+	why := g.outcomes(cmd)
 	for _, name := range poolsOf(cmd) {
 		pool := g.snap.Pool(name)
 		if pool == nil || pool.Static || g.backedOff[trial{name, cmd.Reason}] {
@@ -99,11 +99,11 @@ func (g *Guard) failures(cmd plan.Command) []plan.Action {
 	return actions
 }
 
-// mostFates is how many replacements of a command are named. longestFate is how many bytes of a cause are kept.
-const mostFates, longestFate = 2, 300
+// mostOutcomes is how many replacements of a command are named. longestOutcome is how many bytes of a cause are kept.
+const mostOutcomes, longestOutcome = 2, 300
 
-// fates describes the outcome of those replacements of an abandoned command that are not initialized.
-func (g *Guard) fates(cmd plan.Command) string {
+// outcomes describes the outcome of those replacements of an abandoned command that are not initialized.
+func (g *Guard) outcomes(cmd plan.Command) string {
 	var list []string
 	more := 0
 	for i := range cmd.Replacements {
@@ -122,10 +122,10 @@ func (g *Guard) fates(cmd plan.Command) string {
 		}
 		if g.Cause != nil {
 			if cause := g.Cause(name); cause != "" {
-				is += ": " + strings.ToValidUTF8(cause[:min(len(cause), longestFate)], "")
+				is += ": " + strings.ToValidUTF8(cause[:min(len(cause), longestOutcome)], "")
 			}
 		}
-		if len(list) == mostFates {
+		if len(list) == mostOutcomes {
 			more++
 			continue
 		}

@@ -40,9 +40,9 @@ type Guard struct {
 	fleets    map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// purchases is nil until first used.
-	purchases *provisionCheck
-	arrivals  *reserve.Arrivals
+	// launchCheck is nil until first used.
+	launchCheck *provisionCheck
+	arrivals    *reserve.Arrivals
 	// trials are the pools and reasons in which admitted commands launch nodes. backedOff are the backoffs this guard
 	// has written.
 	trials, backedOff map[trial]bool
@@ -93,14 +93,14 @@ func (g *Guard) fleet(pool string) *fleet {
 // delete, or has its replacements, only its remaining candidates are checked.
 func (g *Guard) Admit(cmd plan.Command) plan.Verdict {
 	if cmd.Phase == plan.Launching || cmd.Phase == plan.Draining || g.begun(cmd) {
-		cmd = g.rest(cmd)
+		cmd = g.remaining(cmd)
 	}
 	for _, c := range cmd.Candidates {
 		n := g.candidate(c)
 		if n == nil || n.Name != c.Node || n.UID != c.NodeUID {
 			return plan.Verdict{Code: plan.NodeGone, Node: c.Node}
 		}
-		if by, taken := g.taken[c.Node]; taken && by != cmd.ID || n.Command != "" && !mine(n, cmd) {
+		if by, taken := g.taken[c.Node]; taken && by != cmd.ID || n.Command != "" && !carries(n, cmd) {
 			return plan.Verdict{Code: plan.NodeTaken, Node: c.Node}
 		}
 		if v := g.Removable(n, cmd.Reason); !v.OK() {
@@ -122,12 +122,12 @@ func (g *Guard) Admit(cmd plan.Command) plan.Verdict {
 func (g *Guard) begun(cmd plan.Command) bool {
 	return slices.ContainsFunc(cmd.Candidates, func(c plan.Candidate) bool {
 		n := g.candidate(c)
-		return n != nil && n.Deleting && n.Disrupted && mine(n, cmd)
+		return n != nil && n.Deleting && n.Disrupted && carries(n, cmd)
 	})
 }
 
-// rest returns the command without the candidates that are gone or being deleted.
-func (g *Guard) rest(cmd plan.Command) plan.Command {
+// remaining returns the command without the candidates that are gone or being deleted.
+func (g *Guard) remaining(cmd plan.Command) plan.Command {
 	cmd.Candidates = slices.DeleteFunc(slices.Clone(cmd.Candidates), func(c plan.Candidate) bool {
 		n := g.candidate(c)
 		return n == nil || n.Deleting
@@ -142,7 +142,7 @@ func (g *Guard) Release(cmd plan.Command) {
 		if by, taken := g.taken[c.Node]; taken && by != cmd.ID {
 			continue
 		}
-		if n := g.candidate(c); n != nil && n.Ready && !n.Deleting && (n.Command == "" || mine(n, cmd)) {
+		if n := g.candidate(c); n != nil && n.Ready && !n.Deleting && (n.Command == "" || carries(n, cmd)) {
 			delete(g.fleet(c.Pool).absent, c.Node)
 		}
 	}

@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 		"another node":     {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].UID = "x" }, plan.NodeGone},
 		"another claim":    {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].ClaimUID = "x" }, plan.NodeGone},
 		"deleting":         {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].Deleting = true }, plan.NodeLeaving},
-		"not initialised":  {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].Stage = model.Registered }, plan.NodeNotReady},
+		"not initialized":  {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].Stage = model.Registered }, plan.NodeNotReady},
 		"other command":    {plan.Empty, func(w *plantest.World) { o := w.Command("c0", "c1"); w.Nodes["c0"].Command = o.Encode() }, plan.NodeTaken},
 		"protected node":   {plan.Empty, func(w *plantest.World) { w.Nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
 		"protected daemon": {plan.Empty, func(w *plantest.World) { w.Bind("daemon", "n0"); w.Pods[0].ProtectedUntil = model.Forever }, plan.NodeProtected},
@@ -137,7 +137,7 @@ func TestAllowanceWithoutTerminatingNodes(t *testing.T) {
 
 func TestCheckProvision(t *testing.T) {
 	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
-	catalogue := &model.Catalogue{Types: []model.InstanceType{
+	catalog := &model.Catalog{Types: []model.InstanceType{
 		{Name: "small", Capacity: cpu(2000), Allocatable: cpu(2000)},
 		{Name: "large", Capacity: cpu(4000), Allocatable: cpu(4000)},
 	}}
@@ -177,7 +177,7 @@ func TestCheckProvision(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := plantest.New(t, 1)
-			w.Pools[0].Catalogue = catalogue
+			w.Pools[0].Catalog = catalog
 			for _, pod := range []string{"a", "b", "c"} {
 				w.Pend(pod, "")
 			}

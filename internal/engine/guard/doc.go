@@ -5,7 +5,7 @@
 //	Check(snap, command)       --> whether the command is allowed: candidates, reason, pods, budgets
 //	Step(snap, command)        --> the command's phase on this snapshot, and the writes that continue from there
 //	Resume(snap)               --> the commands in progress, read from the claims
-//	Orphans(snap)              --> writes that clean nodes with the taint or the reason of a command, but no command
+//	StaleTaintActions(snap)    --> writes that clean nodes with traces of a command that is gone
 //
 // A Guard shares budgets and limits between the commands that are checked with it.
 //

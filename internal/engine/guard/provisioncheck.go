@@ -171,9 +171,9 @@ func (c *provisionCheck) room(pool *model.Pool) *room {
 	r := c.rooms[pool.Name]
 	if r == nil {
 		r = &room{used: pool.Used, nodes: int64(pool.Nodes), types: map[string]*model.InstanceType{}}
-		if pool.Catalogue != nil {
-			for i := range pool.Catalogue.Types {
-				r.types[pool.Catalogue.Types[i].Name] = &pool.Catalogue.Types[i]
+		if pool.Catalog != nil {
+			for i := range pool.Catalog.Types {
+				r.types[pool.Catalog.Types[i].Name] = &pool.Catalog.Types[i]
 			}
 		}
 		c.rooms[pool.Name] = r

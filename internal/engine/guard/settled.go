@@ -32,11 +32,11 @@ func (g *Guard) SettledFrom(n *model.Node) time.Time {
 	if since.IsZero() {
 		return since
 	}
-	return since.Add(max(0, g.stayOf(n)))
+	return since.Add(max(0, g.minStayOf(n)))
 }
 
-// stayOf returns the pool's minimum stay, else the pool's payback, else the guard's MinStay.
-func (g *Guard) stayOf(n *model.Node) time.Duration {
+// minStayOf returns the pool's minimum stay, else the pool's payback, else the guard's MinStay.
+func (g *Guard) minStayOf(n *model.Node) time.Duration {
 	stay := g.MinStay
 	if pool := g.snap.Pool(n.Pool); pool != nil {
 		switch {
@@ -61,7 +61,7 @@ func launchedAt(n *model.Node) time.Time {
 
 func (g *Guard) settled(n *model.Node) plan.Verdict {
 	if g.SettledFrom(n).After(g.snap.Now) {
-		return plan.Verdict{Code: plan.NodeUnsettled, Node: n.Name, Need: int64(g.stayOf(n) / time.Second)}
+		return plan.Verdict{Code: plan.NodeUnsettled, Node: n.Name, Need: int64(g.minStayOf(n) / time.Second)}
 	}
 	return plan.Verdict{}
 }

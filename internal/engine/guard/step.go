@@ -35,7 +35,7 @@ func (g *Guard) Step(cmd plan.Command) (plan.Command, []plan.Action) {
 	case plan.Launching:
 		return g.stepLaunching(cmd)
 	case plan.Draining:
-		if len(g.rest(cmd).Candidates) > 0 { // a deletion failed
+		if len(g.remaining(cmd).Candidates) > 0 { // a deletion failed
 			return g.drainIfRight(cmd)
 		}
 		return g.stepDraining(cmd)
@@ -48,7 +48,7 @@ func (g *Guard) Step(cmd plan.Command) (plan.Command, []plan.Action) {
 func (g *Guard) stepProposed(cmd plan.Command) (plan.Command, []plan.Action) {
 	now := g.snap.Now
 	if g.allLeaving(cmd) {
-		return g.stepDraining(enter(cmd, plan.Draining, now))
+		return g.stepDraining(inPhase(cmd, plan.Draining, now))
 	}
 	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
@@ -68,12 +68,12 @@ func (g *Guard) stepProposed(cmd plan.Command) (plan.Command, []plan.Action) {
 		}
 		return cmd, actions
 	}
-	return g.proceed(enter(cmd, plan.Cordoned, now))
+	return g.proceed(inPhase(cmd, plan.Cordoned, now))
 }
 
 func (g *Guard) stepCordoned(cmd plan.Command) (plan.Command, []plan.Action) {
 	if g.allLeaving(cmd) {
-		return g.stepDraining(enter(cmd, plan.Draining, g.snap.Now))
+		return g.stepDraining(inPhase(cmd, plan.Draining, g.snap.Now))
 	}
 	if v := g.stillSafe(cmd); !v.OK() {
 		return g.abandon(cmd, v)
@@ -104,17 +104,17 @@ func (g *Guard) proceed(cmd plan.Command) (plan.Command, []plan.Action) {
 		if v := g.judge(cmd); !v.OK() {
 			return g.abandon(cmd, v)
 		}
-		return g.stepDraining(enter(cmd, plan.Draining, now))
+		return g.stepDraining(inPhase(cmd, plan.Draining, now))
 	}
 	missing := slices.DeleteFunc(slices.Clone(cmd.Replacements), func(r plan.NewClaim) bool { return g.snap.Claim(r.Name) != nil })
 	if len(missing) == 0 {
-		return g.stepLaunching(enter(cmd, plan.Launching, now))
+		return g.stepLaunching(inPhase(cmd, plan.Launching, now))
 	}
-	if len(missing) == len(cmd.Replacements) && g.overtaken(cmd) {
+	if len(missing) == len(cmd.Replacements) && g.superseded(cmd) {
 		return g.abandon(cmd, plan.Verdict{Code: plan.ReplacementsFailed, Node: cmd.Candidates[0].Node})
 	}
 	// An older proposal may no longer be valid: other launches have used the limits, or the pool has changed.
-	if v := g.purchase(missing); !v.OK() {
+	if v := g.takeLimits(missing); !v.OK() {
 		return g.abandon(cmd, v)
 	}
 	actions := make([]plan.Action, len(missing))
@@ -124,19 +124,19 @@ func (g *Guard) proceed(cmd plan.Command) (plan.Command, []plan.Action) {
 	return cmd, actions
 }
 
-// purchase reports whether the claims may be launched. If so, it subtracts them from the limits that the commands
+// takeLimits reports whether the claims may be launched. If so, it subtracts them from the limits that the commands
 // stepped with this guard share.
-func (g *Guard) purchase(claims []plan.NewClaim) plan.Verdict {
-	if g.purchases == nil {
-		g.purchases = &provisionCheck{snap: g.snap, rooms: map[string]*room{}}
+func (g *Guard) takeLimits(claims []plan.NewClaim) plan.Verdict {
+	if g.launchCheck == nil {
+		g.launchCheck = &provisionCheck{snap: g.snap, rooms: map[string]*room{}}
 	}
-	return g.purchases.replacements(claims)
+	return g.launchCheck.replacements(claims)
 }
 
 func (g *Guard) stepLaunching(cmd plan.Command) (plan.Command, []plan.Action) {
 	now := g.snap.Now
 	if g.allLeaving(cmd) {
-		return g.stepDraining(enter(cmd, plan.Draining, now))
+		return g.stepDraining(inPhase(cmd, plan.Draining, now))
 	}
 	if actions := g.writes(cmd); len(actions) > 0 {
 		return cmd, actions
@@ -176,7 +176,7 @@ func (g *Guard) drainIfRight(cmd plan.Command) (plan.Command, []plan.Action) {
 	passing := v.Code == plan.PDBBlocks || v.Code == plan.BudgetExhausted || v.Code == plan.PodsHomeless && !judged(cmd)
 	switch {
 	case v.OK():
-		return g.stepDraining(enter(cmd, plan.Draining, g.snap.Now))
+		return g.stepDraining(inPhase(cmd, plan.Draining, g.snap.Now))
 	case passing && !g.snap.Now.After(cmd.Deadline):
 		return cmd, nil
 	}
@@ -195,7 +195,7 @@ func (g *Guard) roomForRenewal(cmd plan.Command) plan.Verdict {
 	if g.Judge == nil || judged(cmd) || len(cmd.Replacements) == 0 || pool == nil || pool.Static {
 		return plan.Verdict{}
 	}
-	if v := g.Judge(g.rest(cmd)); v.Code == plan.PodsHomeless {
+	if v := g.Judge(g.remaining(cmd)); v.Code == plan.PodsHomeless {
 		return v
 	}
 	return plan.Verdict{}
@@ -205,7 +205,7 @@ func (g *Guard) judge(cmd plan.Command) plan.Verdict {
 	if g.Judge == nil || !judged(cmd) {
 		return plan.Verdict{}
 	}
-	return g.Judge(g.rest(cmd))
+	return g.Judge(g.remaining(cmd))
 }
 
 func (g *Guard) stepDraining(cmd plan.Command) (plan.Command, []plan.Action) {
@@ -221,15 +221,16 @@ func (g *Guard) stepDraining(cmd plan.Command) (plan.Command, []plan.Action) {
 			actions = append(actions, plan.DeleteClaim{Claim: c.Claim, UID: c.ClaimUID, Reason: cmd.Reason})
 		}
 	}
-	notices := g.notices(cmd)
-	if !left && g.noted(&cmd, notices) {
-		return enter(cmd, plan.Done, g.snap.Now), nil
+	arrivalNotes := g.arrivalNotes(cmd)
+	if !left && g.arrivalsRecorded(&cmd, arrivalNotes) {
+		return inPhase(cmd, plan.Done, g.snap.Now), nil
 	}
-	return cmd, slices.Concat(actions, g.marks(cmd), notices, g.recovered(cmd))
+	return cmd, slices.Concat(actions, g.settleNotes(cmd), arrivalNotes, g.recovered(cmd))
 }
 
-// marks returns the writes that record where the pods of a consolidation go, so that they are not moved again at once.
-func (g *Guard) marks(cmd plan.Command) []plan.Action {
+// settleNotes returns the writes that record where the pods of a consolidation go, so that they are not moved again at
+// once.
+func (g *Guard) settleNotes(cmd plan.Command) []plan.Action {
 	if cmd.Reason != plan.Underutilized {
 		return nil
 	}
@@ -243,8 +244,8 @@ func (g *Guard) marks(cmd plan.Command) []plan.Action {
 	return actions
 }
 
-// enter returns the command in another phase.
-func enter(c plan.Command, phase plan.Phase, now time.Time) plan.Command {
+// inPhase returns the command in another phase.
+func inPhase(c plan.Command, phase plan.Phase, now time.Time) plan.Command {
 	if c.Phase != phase {
 		c.Phase, c.PhaseSince = phase, now
 	}
@@ -253,7 +254,7 @@ func enter(c plan.Command, phase plan.Phase, now time.Time) plan.Command {
 
 // abandoned returns the command in its last phase, with the reason.
 func abandoned(c plan.Command, why plan.Verdict, now time.Time) plan.Command {
-	c = enter(c, plan.Abandoned, now)
+	c = inPhase(c, plan.Abandoned, now)
 	c.Why = why
 	return c
 }
@@ -272,11 +273,11 @@ func (g *Guard) rollback(cmd plan.Command) []plan.Action {
 	var untaint, clear []plan.Action
 	for _, c := range cmd.Candidates {
 		n := g.candidate(c)
-		if n == nil || !mine(n, cmd) {
+		if n == nil || !carries(n, cmd) {
 			continue
 		}
 		if !n.Deleting {
-			untaint = append(untaint, unmark(n)...)
+			untaint = append(untaint, clearMarks(n)...)
 		}
 		clear = append(clear, plan.ClearCommand{Claim: n.Claim, UID: n.ClaimUID})
 	}
@@ -287,9 +288,9 @@ func (g *Guard) rollback(cmd plan.Command) []plan.Action {
 	return append(failures, clear...)
 }
 
-// unmark returns the writes that remove the visible effects of a command from a node. The taint may already be gone,
-// removed by a user, while the reason is still set.
-func unmark(n *model.Node) []plan.Action {
+// clearMarks returns the writes that remove the visible effects of a command from a node. The taint may already be
+// gone, removed by a user, while the reason is still set.
+func clearMarks(n *model.Node) []plan.Action {
 	switch {
 	case n.Disrupted:
 		return []plan.Action{plan.UntaintNode{Node: n.Name, UID: n.UID}, plan.ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID}}
@@ -299,9 +300,9 @@ func unmark(n *model.Node) []plan.Action {
 	return nil
 }
 
-// mine reports whether the node's annotation contains this command. For the command without an ID, which represents
+// carries reports whether the node's annotation contains this command. For the command without an ID, which represents
 // unreadable annotations, it reports whether there is any annotation.
-func mine(n *model.Node, cmd plan.Command) bool {
+func carries(n *model.Node, cmd plan.Command) bool {
 	if n.Command == "" {
 		return false
 	}
@@ -382,8 +383,8 @@ func Resume(snap *model.Snapshot, known ...plan.Command) []plan.Command {
 		}
 	}
 	for id, cmd := range byID {
-		if takenBack(snap, read, &cmd) {
-			byID[id] = enter(cmd, plan.Abandoned, snap.Now)
+		if withdrawn(snap, read, &cmd) {
+			byID[id] = inPhase(cmd, plan.Abandoned, snap.Now)
 		}
 	}
 	for _, cmd := range known {
@@ -395,7 +396,7 @@ func Resume(snap *model.Snapshot, known ...plan.Command) []plan.Command {
 	for _, cmd := range byID {
 		commands = append(commands, cmd)
 	}
-	slices.SortFunc(commands, inTurn)
+	slices.SortFunc(commands, byPrecedence)
 	if len(broken) > 0 {
 		commands = append(commands, plan.Command{Phase: plan.Abandoned, Candidates: broken, Created: snap.Now, PhaseSince: snap.Now,
 			Why: plan.Verdict{Code: plan.CommandUnreadable, Node: broken[0].Node}})
@@ -403,8 +404,8 @@ func Resume(snap *model.Snapshot, known ...plan.Command) []plan.Command {
 	return commands
 }
 
-// takenBack reports whether candidates of the command remain, and none of them has its annotation.
-func takenBack(snap *model.Snapshot, read plan.CommandReader, cmd *plan.Command) bool {
+// withdrawn reports whether candidates of the command remain, and none of them has its annotation.
+func withdrawn(snap *model.Snapshot, read plan.CommandReader, cmd *plan.Command) bool {
 	stays := false
 	for _, c := range cmd.Candidates {
 		n := snap.Claim(c.Claim)
@@ -419,9 +420,9 @@ func takenBack(snap *model.Snapshot, read plan.CommandReader, cmd *plan.Command)
 	return stays
 }
 
-// inTurn orders the commands in progress for shared budgets and limits: by creation, then by the ratio of saving to
-// price, highest first.
-func inTurn(a, b plan.Command) int {
+// byPrecedence orders the commands in progress for shared budgets and limits: by creation, then by the ratio of saving
+// to price, highest first.
+func byPrecedence(a, b plan.Command) int {
 	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(ratio(b.Worth), ratio(a.Worth)), strings.Compare(a.ID, b.ID))
 }
 
@@ -433,13 +434,13 @@ func ratio(w plan.Worth) float64 {
 	return float64(w.Saving) / float64(w.Price)
 }
 
-// Orphans returns the writes that clean managed nodes with the disruption taint or reason but no command: the trace of
-// a crash during a rollback, or of another implementation that kept its commands in memory.
-func Orphans(snap *model.Snapshot) []plan.Action {
+// StaleTaintActions returns the writes that clean managed nodes with the disruption taint or reason but no command: the
+// trace of a crash during a rollback, or of another implementation that kept its commands in memory.
+func StaleTaintActions(snap *model.Snapshot) []plan.Action {
 	var actions []plan.Action
 	for _, n := range snap.Nodes {
 		if n.Ours() && !n.Deleting && n.Command == "" {
-			actions = append(actions, unmark(n)...)
+			actions = append(actions, clearMarks(n)...)
 		}
 	}
 	return actions

@@ -169,7 +169,7 @@ func TestStepRollsBack(t *testing.T) {
 				t.Errorf("phase %s because %d, want abandoned because %d", cmd.Phase, cmd.Why.Code, c.why)
 			}
 			for _, n := range w.Nodes {
-				if n.ClaimUID == "other" || n.UID == "other" { // marks on another object are left to Orphans and Resume
+				if n.ClaimUID == "other" || n.UID == "other" { // marks on another object are left to StaleTaintActions and Resume
 					n.Disrupted, n.Command = false, ""
 				}
 			}
@@ -186,7 +186,7 @@ func TestCrashAnywhere(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		w := plantest.New(t, 3)
-		w.Pools[0].Catalogue = nil // prices are not needed here, and computing them is slow
+		w.Pools[0].Catalog = nil // prices are not needed here, and computing them is slow
 		commands := []plan.Command{w.Command("c0"), w.Command("c1", "c2")}
 		if seed%2 == 0 {
 			w.Nodes["c2"].LastPodEvent = plantest.Noon.Add(-time.Minute)
@@ -238,7 +238,7 @@ func TestCrashAnywhere(t *testing.T) {
 				known = nil
 			}
 			snap := w.Snapshot()
-			for _, a := range guard.Orphans(snap) {
+			for _, a := range guard.StaleTaintActions(snap) {
 				w.Do(a)
 			}
 			commands = guard.Resume(snap, known...)
@@ -418,7 +418,7 @@ func TestOrphans(t *testing.T) {
 	w.Nodes["c0"].Disrupted = true
 	w.Nodes["c1"].Disrupted, w.Nodes["c1"].Deleting = true, true
 	w.Nodes["c2"].Disrupted, w.Nodes["c2"].Command = true, "something"
-	got := plantest.Texts(guard.Orphans(w.Snapshot()))
+	got := plantest.Texts(guard.StaleTaintActions(w.Snapshot()))
 	if want := "clear the disruption reason on claim c0\nuntaint node n0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -64,7 +64,7 @@ func TestReasonWithoutTaint(t *testing.T) {
 		t.Errorf("then: %q", plantest.Texts(actions))
 	}
 	n.DisruptionReason, n.Command = true, ""
-	if got := plantest.Texts(guard.Orphans(w.Snapshot())); got != "clear the disruption reason on claim c0" {
+	if got := plantest.Texts(guard.StaleTaintActions(w.Snapshot())); got != "clear the disruption reason on claim c0" {
 		t.Errorf("orphans: %q", got)
 	}
 }

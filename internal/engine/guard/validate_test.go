@@ -387,7 +387,7 @@ func TestUnderusedHistories(t *testing.T) {
 				next = nil
 			}
 			snap = w.Snapshot()
-			for _, a := range guard.Orphans(snap) {
+			for _, a := range guard.StaleTaintActions(snap) {
 				w.Do(a)
 			}
 			known = guard.Resume(snap, next...)

@@ -51,7 +51,7 @@ func (m *Mentions) Carry(key string) {
 	}
 	m.carried[key] = struct{}{}
 	if mentioned := m.keys[key]; mentioned != nil {
-		if m.crowded() {
+		if m.sharesAbsent() {
 			m.renew() // the key gets words of its own, and perhaps all others do
 		}
 		mentioned.carried = true
@@ -59,8 +59,8 @@ func (m *Mentions) Carry(key string) {
 	}
 }
 
-// crowded reports whether the keys that no node may have share one.
-func (m *Mentions) crowded() bool { return m.absent > fewAbsent }
+// sharesAbsent reports whether the keys that no node may have share one.
+func (m *Mentions) sharesAbsent() bool { return m.absent > fewAbsent }
 
 // Requirement mentions everything that is needed to encode r.
 func (m *Mentions) Requirement(r Requirement) {
@@ -124,7 +124,7 @@ func (m *Mentions) Space() *Space {
 		}
 		slices.Sort(names)
 		dims := make([]*dimension, 0, len(names)+1)
-		if m.crowded() {
+		if m.sharesAbsent() {
 			dims = append(dims, newDimension(Unknown, &mentioned{}))
 		}
 		for _, name := range names {
@@ -134,13 +134,13 @@ func (m *Mentions) Space() *Space {
 			}
 			dims = append(dims, key.dim)
 		}
-		m.space = newSpace(dims, m.crowded())
+		m.space = newSpace(dims, m.sharesAbsent())
 	}
 	return m.space
 }
 
 // numbers reports whether the key is one of the space, with words of its own.
-func (m *Mentions) numbers(key *mentioned) bool { return key.carried || !m.crowded() }
+func (m *Mentions) numbers(key *mentioned) bool { return key.carried || !m.sharesAbsent() }
 
 func (m *Mentions) key(name string) *mentioned {
 	name = Canonical(name)
@@ -149,9 +149,9 @@ func (m *Mentions) key(name string) *mentioned {
 		_, carried := m.carried[name]
 		key = &mentioned{carried: carried}
 		m.keys[name] = key
-		if crowded := m.crowded(); !carried {
+		if sharesAbsent := m.sharesAbsent(); !carried {
 			m.absent++
-			if m.crowded() != crowded {
+			if m.sharesAbsent() != sharesAbsent {
 				m.renew()
 			}
 		}

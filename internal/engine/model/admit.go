@@ -196,9 +196,9 @@ func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 		record = b.pods[uid] // its index may have changed
 		pod := *record.pod
 		pod.Shape = s.Shape
-		own := pod.Rejected != nil && !pod.crowded
+		own := pod.Rejected != nil && !pod.rejectedByBuilder
 		if !own {
-			pod.Rejected, pod.crowded = s.aside, s.aside != nil
+			pod.Rejected, pod.rejectedByBuilder = s.aside, s.aside != nil
 		}
 		switch {
 		case pod.state == Bound && b.nodes[pod.Node] != nil:

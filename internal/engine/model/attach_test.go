@@ -13,7 +13,7 @@ import (
 // initialized node whose drivers report no limit holds any number, as for kube-scheduler.
 func TestVolumesOfYoungNodes(t *testing.T) {
 	volumes := model.VolumeResource("csi.example")
-	catalogue := &model.Catalogue{Types: []model.InstanceType{{
+	catalog := &model.Catalog{Types: []model.InstanceType{{
 		Name: "small", Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}},
 		Allocatable: []quantity.Amount{{Name: volumes, Value: 3}, {Name: "cpu", Value: 4000}},
 		Offerings:   []model.Offering{{Zone: "a", CapacityType: "spot", Price: 1, Available: true}},
@@ -30,13 +30,13 @@ func TestVolumesOfYoungNodes(t *testing.T) {
 		{"registered, silent", model.Registered, "small", -1, 3},
 		{"registered, says so", model.Registered, "small", 5, 5},
 		{"registered, holds none", model.Registered, "small", 0, 0},
-		{"initialised, silent", model.Initialized, "small", -1, many},
-		{"initialised, says so", model.Initialized, "small", 5, 5},
+		{"initialized, silent", model.Initialized, "small", -1, many},
+		{"initialized, says so", model.Initialized, "small", 5, 5},
 		{"of a type that is not sold any more", model.Registered, "large", -1, many},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := model.NewBuilder()
-			b.UpsertPool(model.PoolSpec{Name: "pool", Catalogue: catalogue})
+			b.UpsertPool(model.PoolSpec{Name: "pool", Catalog: catalog})
 			node := model.NodeSpec{Name: "n", Pool: "pool", Stage: test.stage, Labels: map[string]string{model.LabelType: test.kind},
 				Allocatable: []quantity.Amount{{Name: "cpu", Value: 4000}}}
 			if test.says >= 0 {

@@ -32,7 +32,7 @@ type Builder struct {
 	pools   map[string]*poolRecord
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
-	types   map[*Catalogue]*TypeIndex
+	types   map[*Catalog]*TypeIndex
 
 	// marks, how often shapes use each of them, their numbers by canonical form, and how many of them the frozen
 	// lists include. topology holds how often shapes use a label key as topology key.
@@ -134,7 +134,7 @@ func NewBuilder() *Builder {
 		pods: map[string]podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
 		pdbs:  map[string]*PDBSpec{},
-		types: map[*Catalogue]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
+		types: map[*Catalog]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
 	}
 	return b
@@ -215,8 +215,8 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.poolsDirty = true
 	b.offer(spec.Requirements)
 	b.uses.offer(1, limitedResources(&spec))
-	if spec.Catalogue != nil {
-		b.mentionCatalogue(spec.Catalogue)
+	if spec.Catalog != nil {
+		b.mentionCatalog(spec.Catalog)
 	}
 	p := b.pools[spec.Name]
 	if p == nil {
@@ -225,7 +225,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	} else {
 		b.uses.offer(-1, limitedResources(p.spec))
 	}
-	if p.spec == nil || p.spec.Catalogue != spec.Catalogue {
+	if p.spec == nil || p.spec.Catalog != spec.Catalog {
 		b.dirtyNodesOf(spec.Name)
 	}
 	p.spec, p.dirty = &spec, true
@@ -237,9 +237,9 @@ func limitedResources(spec *PoolSpec) []quantity.Amount {
 	return slices.DeleteFunc(slices.Clone(spec.Limits), isNodes)
 }
 
-// mentionCatalogue gives every zone, capacity type and reservation in the catalog its own atom: bins are pinned to
+// mentionCatalog gives every zone, capacity type and reservation in the catalog its own atom: bins are pinned to
 // them.
-func (b *Builder) mentionCatalogue(c *Catalogue) {
+func (b *Builder) mentionCatalog(c *Catalog) {
 	if _, known := b.types[c]; known {
 		return
 	}
@@ -252,7 +252,7 @@ func (b *Builder) mentionCatalogue(c *Catalogue) {
 }
 
 // offerTypes counts the resources of a catalog, once more or once less.
-func (b *Builder) offerTypes(c *Catalogue, by int) {
+func (b *Builder) offerTypes(c *Catalog, by int) {
 	if c == nil {
 		return
 	}
@@ -261,7 +261,7 @@ func (b *Builder) offerTypes(c *Catalogue, by int) {
 	}
 }
 
-func (b *Builder) mentionOffers(c *Catalogue) {
+func (b *Builder) mentionOffers(c *Catalog) {
 	if c == nil {
 		return
 	}

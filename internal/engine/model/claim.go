@@ -14,7 +14,7 @@ import (
 func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	wellKnown := func(string) bool { return false }
 	if types != nil {
-		wellKnown = func(key string) bool { return types.Catalogue.WellKnown[key] }
+		wellKnown = func(key string) bool { return types.Catalog.WellKnown[key] }
 	}
 	n.Row, _, _ = b.space.Template(wellKnown, n.Requirements)
 	nameHost(b.space, n.Row)
@@ -41,7 +41,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	n.Row = types.Hull(n.Row, set)
 	n.Usable = b.leastUsable(n, types, set, daemons, requests)
 	for t := range set.All() {
-		n.Types = append(n.Types, types.Catalogue.Types[t].Name)
+		n.Types = append(n.Types, types.Catalog.Types[t].Name)
 		b.reservePorts(n, daemons, types.Rows[t])
 		n.Total = n.Total.Max(types.Total[t])
 	}
@@ -106,7 +106,7 @@ func (b *Builder) keepNamed(set bitset.Set, types *TypeIndex, reqs []label.Requi
 			named[v] = true
 		}
 		for t := range set.Clone().All() {
-			if !named[types.Catalogue.Types[t].Name] {
+			if !named[types.Catalog.Types[t].Name] {
 				set.Remove(t)
 			}
 		}

@@ -24,7 +24,7 @@ func apart(name, app, key string) model.PodSpec {
 
 func forgetting(nodes int) *model.Builder {
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalogue: catalogue(1), Requirements: []label.Requirement{in(model.LabelPool, "p")}})
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: catalog(1), Requirements: []label.Requirement{in(model.LabelPool, "p")}})
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i)
 		amounts := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "pods", Value: 20}}

@@ -17,13 +17,13 @@ func (b *Builder) freezePools() {
 	if !b.poolsDirty {
 		return
 	}
-	b.dropCatalogues()
+	b.dropCatalogs()
 	for _, p := range b.pools {
-		if p.frozen != nil && !p.dirty && p.frozen.Types == b.types[p.spec.Catalogue] && p.frozen.space() == b.space {
+		if p.frozen != nil && !p.dirty && p.frozen.Types == b.types[p.spec.Catalog] && p.frozen.space() == b.space {
 			continue
 		}
 		p.dirty = true
-		p.frozen = encodePool(b, p.spec, b.typesOf(p.spec.Catalogue), b.daemonList())
+		p.frozen = encodePool(b, p.spec, b.typesOf(p.spec.Catalog), b.daemonList())
 	}
 }
 
@@ -46,7 +46,7 @@ func (b *Builder) daemonList() []*Daemon {
 }
 
 // typesOf returns the index of the catalog, built once per catalog and label space.
-func (b *Builder) typesOf(c *Catalogue) *TypeIndex {
+func (b *Builder) typesOf(c *Catalog) *TypeIndex {
 	if c == nil {
 		return nil
 	}
@@ -56,11 +56,11 @@ func (b *Builder) typesOf(c *Catalogue) *TypeIndex {
 	return b.types[c]
 }
 
-// dropCatalogues removes the catalogs that no pool references any more.
-func (b *Builder) dropCatalogues() {
-	used := map[*Catalogue]bool{}
+// dropCatalogs removes the catalogs that no pool references any more.
+func (b *Builder) dropCatalogs() {
+	used := map[*Catalog]bool{}
 	for _, p := range b.pools {
-		used[p.spec.Catalogue] = true
+		used[p.spec.Catalog] = true
 	}
 	for c := range b.types {
 		if !used[c] {
@@ -181,7 +181,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	n.Used = b.withShared(n.Used, n.Pods)
 	var types *TypeIndex
 	if pool := b.pools[n.Pool]; pool != nil {
-		types = b.typesOf(pool.spec.Catalogue)
+		types = b.typesOf(pool.spec.Catalog)
 	}
 	switch n.Stage {
 	case Launching:

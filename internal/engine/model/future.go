@@ -31,7 +31,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 		return nil
 	}
 	n := &Node{NodeSpec: &spec}
-	n.Row, _, _ = s.Space.Template(func(key string) bool { return x.Catalogue.WellKnown[key] }, reqs)
+	n.Row, _, _ = s.Space.Template(func(key string) bool { return x.Catalog.WellKnown[key] }, reqs)
 	nameHost(s.Space, n.Row)
 	for key, value := range spec.Labels {
 		if k, known := s.Space.Lookup(key); known {
@@ -56,7 +56,7 @@ func (n *Node) size(pool *Pool, set bitset.Set) {
 		}
 		n.Usable = n.Usable.Min(pool.Net[t])
 		n.Total = n.Total.Max(pool.Types.Total[t])
-		n.Types = append(n.Types, pool.Types.Catalogue.Types[t].Name)
+		n.Types = append(n.Types, pool.Types.Catalog.Types[t].Name)
 	}
 }
 
@@ -67,7 +67,7 @@ func (n *Node) price(x *TypeIndex, set bitset.Set) {
 	_, classes := x.Offered(n.Row)
 	available := false
 	for t := range set.All() {
-		name := x.Catalogue.Types[t].Name
+		name := x.Catalog.Types[t].Name
 		for _, i := range classes {
 			c := &x.Classes[i]
 			p := c.Price[t]

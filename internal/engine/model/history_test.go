@@ -23,12 +23,12 @@ var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // history is a sequence of changes and the resulting objects.
 type history struct {
 	*rand.Rand
-	builder    *model.Builder
-	catalogues []*model.Catalogue
-	pods       map[string]model.PodSpec
-	nodes      map[string]model.NodeSpec
-	pools      map[string]model.PoolSpec
-	daemons    map[string]model.DaemonSpec
+	builder  *model.Builder
+	catalogs []*model.Catalog
+	pods     map[string]model.PodSpec
+	nodes    map[string]model.NodeSpec
+	pools    map[string]model.PoolSpec
+	daemons  map[string]model.DaemonSpec
 	// settled: nodes have no resource that only they have, and no volumes are shared.
 	settled bool
 }
@@ -37,7 +37,7 @@ func newHistory(seed uint64) *history {
 	h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), builder: model.NewBuilder(), pods: map[string]model.PodSpec{},
 		nodes: map[string]model.NodeSpec{}, pools: map[string]model.PoolSpec{}, daemons: map[string]model.DaemonSpec{}}
 	for i := range 3 {
-		h.catalogues = append(h.catalogues, catalogue(int64(i+1)))
+		h.catalogs = append(h.catalogs, catalog(int64(i+1)))
 	}
 	return h
 }
@@ -46,9 +46,9 @@ func in(key string, values ...string) label.Requirement {
 	return label.Requirement{Key: key, Operator: label.In, Values: values}
 }
 
-// catalogue returns a catalog of four sizes. The third catalog has a resource of its own, whose name sorts first.
-func catalogue(n int64) *model.Catalogue {
-	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, "arch": true}}
+// catalog returns a catalog of four sizes. The third catalog has a resource of its own, whose name sorts first.
+func catalog(n int64) *model.Catalog {
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, "arch": true}}
 	for cpus := int64(2); cpus <= 16; cpus *= 2 {
 		amounts := []quantity.Amount{{Name: "cpu", Value: cpus * 1000}, {Name: "memory", Value: cpus * n << 30}, {Name: "pods", Value: 20}}
 		if n == 3 {
@@ -144,13 +144,13 @@ func (h *history) pod() {
 
 func (h *history) node() {
 	name := h.name("node", 8)
-	t := h.catalogues[h.IntN(3)].Types[h.IntN(4)]
+	t := h.catalogs[h.IntN(3)].Types[h.IntN(4)]
 	n := model.NodeSpec{Name: name, UID: name, Stage: model.Stage(h.IntN(4)), Created: epoch, Deleting: h.IntN(6) == 0}
 	if h.IntN(5) > 0 {
 		n.Claim, n.ClaimUID, n.Pool = "claim-"+name, "claim-uid-"+name, h.name("pool", 3)
 	}
 	if n.Stage == model.Launching {
-		n.Requirements = append(h.requirements(), in(model.LabelType, t.Name, h.catalogues[0].Types[0].Name))
+		n.Requirements = append(h.requirements(), in(model.LabelType, t.Name, h.catalogs[0].Types[0].Name))
 		n.Requests = []quantity.Amount{{Name: "cpu", Value: 1500}, {Name: "pods", Value: 2}}
 	} else {
 		n.Capacity, n.Allocatable = t.Capacity, t.Allocatable
@@ -172,12 +172,12 @@ func (h *history) node() {
 
 func (h *history) pool() {
 	name := h.name("pool", 3)
-	p := model.PoolSpec{Name: name, UID: name, Weight: int32(h.IntN(3)), Catalogue: h.catalogues[h.IntN(3)], Requirements: append(h.requirements(), in(model.LabelPool, name))}
+	p := model.PoolSpec{Name: name, UID: name, Weight: int32(h.IntN(3)), Catalog: h.catalogs[h.IntN(3)], Requirements: append(h.requirements(), in(model.LabelPool, name))}
 	if h.IntN(3) == 0 {
 		p.Limits = []quantity.Amount{{Name: "cpu", Value: int64(h.IntN(64)) * 1000}, {Name: model.ResourceNodes, Value: int64(h.IntN(9))}}
 	}
 	if h.IntN(8) == 0 {
-		p.Catalogue = nil
+		p.Catalog = nil
 	}
 	h.pools[name] = p
 	h.builder.UpsertPool(p)
@@ -266,7 +266,7 @@ func describePool(s *model.Snapshot, p *model.Pool) string {
 		}
 	}
 	for t := range p.Eligible.All() {
-		fmt.Fprintf(&b, " %s %s daemons %s", p.Catalogue.Types[t].Name, amounts(s, p.Net[t]), amounts(s, p.Daemons[t]))
+		fmt.Fprintf(&b, " %s %s daemons %s", p.Catalog.Types[t].Name, amounts(s, p.Net[t]), amounts(s, p.Daemons[t]))
 	}
 	return b.String()
 }

@@ -274,7 +274,7 @@ func (b *Builder) mentionDomain(key string, labels map[string]string) {
 	}
 }
 
-func (b *Builder) mentionTypes(key string, c *Catalogue) {
+func (b *Builder) mentionTypes(key string, c *Catalog) {
 	if c == nil {
 		return
 	}

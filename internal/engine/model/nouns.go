@@ -281,8 +281,8 @@ type PoolSpec struct {
 	// MaxSpotShare is the largest part of the pool's spot cpu, in percent, that may be of one instance type in one
 	// zone; 0 for no limit.
 	MaxSpotShare int64
-	// Catalogue holds the instance types and offerings. Pools share one if the provider returns the same for both.
-	Catalogue *Catalogue
+	// Catalog holds the instance types and offerings. Pools share one if the provider returns the same for both.
+	Catalog *Catalog
 
 	// ConsolidateAfter is negative for Never.
 	ConsolidateAfter time.Duration
@@ -424,8 +424,8 @@ type Offering struct {
 	Requirements     []label.Requirement
 }
 
-// Catalogue is a list of instance types, shared by identity: the same pointer always means the same content.
-type Catalogue struct {
+// Catalog is a list of instance types, shared by identity: the same pointer always means the same content.
+type Catalog struct {
 	Types []InstanceType
 	// WellKnown are the labels that are unconstrained unless a pool mentions them.
 	WellKnown map[string]bool

@@ -89,8 +89,8 @@ func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon)
 	p := &Pool{PoolSpec: spec, Types: types, NodeLimit: NoLimit}
 	p.setLimits(b.resources)
 	wellKnown := func(string) bool { return false }
-	if spec.Catalogue != nil {
-		wellKnown = func(key string) bool { return spec.Catalogue.WellKnown[key] }
+	if spec.Catalog != nil {
+		wellKnown = func(key string) bool { return spec.Catalog.WellKnown[key] }
 	}
 	p.Start, p.Contradiction, p.Valid = b.space.Template(wellKnown, spec.Requirements)
 	nameHost(b.space, p.Start)

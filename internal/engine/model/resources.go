@@ -46,8 +46,8 @@ func newResourceUse() resourceUse {
 	return resourceUse{offered: map[string]int{}, asked: map[string]int{}}
 }
 
-// crowded reports whether the resources that are only asked for share a number.
-func (u *resourceUse) crowded() bool { return u.absent > fewAbsent }
+// sharesAbsent reports whether the resources that are only asked for share a number.
+func (u *resourceUse) sharesAbsent() bool { return u.absent > fewAbsent }
 
 // offer counts the names in the lists, once more or once less.
 func (u *resourceUse) offer(by int, lists ...[]quantity.Amount) {
@@ -88,7 +88,7 @@ func (u *resourceUse) wanted() []string {
 	for name := range u.offered {
 		names = append(names, name)
 	}
-	if u.crowded() {
+	if u.sharesAbsent() {
 		names = append(names, Unknown)
 	} else {
 		for name := range u.asked {
@@ -141,7 +141,7 @@ func (b *Builder) sized(q *request) (quantity.Vector, []quantity.Amount) {
 	if len(q.rare) == 0 {
 		return grow(q.fixed.Clone(), b.resources.Len()), nil
 	}
-	shared, crowded := b.resources.Lookup(Unknown)
+	shared, sharesAbsent := b.resources.Lookup(Unknown)
 	amounts := make([]quantity.Amount, 0, len(q.rare))
 	var unknown []quantity.Amount
 	for _, a := range q.rare {
@@ -150,7 +150,7 @@ func (b *Builder) sized(q *request) (quantity.Vector, []quantity.Amount) {
 			continue
 		}
 		unknown = append(unknown, a)
-		if crowded && !IsVolumeResource(a.Name) {
+		if sharesAbsent && !IsVolumeResource(a.Name) {
 			amounts = append(amounts, quantity.Amount{Name: b.resources.Name(shared), Value: a.Value})
 		}
 	}

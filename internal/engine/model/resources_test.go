@@ -136,12 +136,12 @@ func TestNamesBecomeKnown(t *testing.T) {
 			b.UpsertNode(node)
 			expect("the node has lost it", missing)
 
-			special := catalogue(1)
+			special := catalog(1)
 			for i := range special.Types {
 				special.Types[i].Capacity = append(slices.Clone(special.Types[i].Capacity), amounts[2])
 				special.Types[i].Allocatable = special.Types[i].Capacity
 			}
-			b.UpsertPool(model.PoolSpec{Name: "q", UID: "q", Catalogue: special,
+			b.UpsertPool(model.PoolSpec{Name: "q", UID: "q", Catalog: special,
 				Requirements: []label.Requirement{in(model.LabelPool, "q"), in("z.io/label", "x", "y")}})
 			expect("a pool has it", all)
 			b.DeletePool("q")

@@ -155,17 +155,17 @@ type Pod struct {
 	Node      string
 	Nominated string
 	Rejected  *Rejection
-	// crowded says that the builder set Rejected (admit.go).
-	crowded        bool
-	Controller     Owner
-	Daemon         bool
-	Reschedulable  bool
-	Terminating    bool
-	Ready          bool
-	state          PodState
-	EvictionCost   int64
-	ProtectedUntil time.Time
-	class          *class
+	// rejectedByBuilder says that the builder set Rejected (admit.go).
+	rejectedByBuilder bool
+	Controller        Owner
+	Daemon            bool
+	Reschedulable     bool
+	Terminating       bool
+	Ready             bool
+	state             PodState
+	EvictionCost      int64
+	ProtectedUntil    time.Time
+	class             *class
 }
 
 // Key returns namespace/name.

@@ -18,11 +18,11 @@ import (
 // are one class, with the set of types that have it available and their prices. A row admits a handful of classes;
 // the available types are the OR of their sets. Cost: words of the type set times atoms of the narrowed key.
 type TypeIndex struct {
-	Catalogue *Catalogue
-	Rows      []label.Row
-	Usable    []quantity.Vector
-	Total     []quantity.Vector
-	Classes   []OfferClass
+	Catalog *Catalog
+	Rows    []label.Row
+	Usable  []quantity.Vector
+	Total   []quantity.Vector
+	Classes []OfferClass
 	// postings[key][atom]; nil for a key that no type constrains.
 	postings [][]bitset.Set
 	space    *label.Space
@@ -83,7 +83,7 @@ func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
 	classes := 0
 	for i := range x.Classes {
 		c := &x.Classes[i]
-		if !c.Admits(x.space, row) || !c.sells(set) {
+		if !c.Admits(x.space, row) || !c.offers(set) {
 			continue
 		}
 		classes++
@@ -105,8 +105,8 @@ func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
 	return hull
 }
 
-// sells reports whether one of the types has an offering of the class, available or not.
-func (c *OfferClass) sells(set bitset.Set) bool {
+// offers reports whether one of the types has an offering of the class, available or not.
+func (c *OfferClass) offers(set bitset.Set) bool {
 	for t := range set.All() {
 		if c.Price[t] != NoPrice {
 			return true
@@ -223,11 +223,11 @@ func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
 	return 0
 }
 
-func newTypeIndex(b *Builder, catalogue *Catalogue) *TypeIndex {
+func newTypeIndex(b *Builder, catalog *Catalog) *TypeIndex {
 	space := b.space
-	x := &TypeIndex{Catalogue: catalogue, space: space, postings: make([][]bitset.Set, space.Len()), byName: map[string]int{}}
-	for i := range catalogue.Types {
-		t := &catalogue.Types[i]
+	x := &TypeIndex{Catalog: catalog, space: space, postings: make([][]bitset.Set, space.Len()), byName: map[string]int{}}
+	for i := range catalog.Types {
+		t := &catalog.Types[i]
 		if _, known := x.byName[t.Name]; !known {
 			x.byName[t.Name] = i
 		}
@@ -300,8 +300,8 @@ func (x *TypeIndex) postKey(k label.Key) {
 
 func (x *TypeIndex) classify() {
 	byIdentity := map[string]int{}
-	for t := range x.Catalogue.Types {
-		for _, o := range x.Catalogue.Types[t].Offerings {
+	for t := range x.Catalog.Types {
+		for _, o := range x.Catalog.Types[t].Offerings {
 			identity := o.Zone + "\x00" + o.CapacityType + "\x00" + o.ReservationID
 			for _, r := range o.Requirements {
 				identity += "\x00" + r.String()

@@ -14,7 +14,7 @@ import (
 // treats all other pods of the same or a higher priority that are nominated to the node as if they ran on it. Pods that
 // are admissible only one after the other, because of topology spread, would exclude each other forever on every node
 // with too many of them. So of pods that a spread constraint counts together, only some are nominated to a node at a
-// time, and the next when those are bound. See crowd.
+// time, and the next when those are bound. See spreadLimit.
 
 // MostNominated is how many pods are nominated to one node at a time: the kubelet's default of maxPods. For each pod
 // that it schedules, kube-scheduler evaluates every other nominated pod, so its time grows with the square of their
@@ -154,7 +154,7 @@ func (n *nominator) nominate(planned []*model.Pod, node string) []plan.Action {
 	with := nominatedPods{nominator: n}
 	keeps := make(map[*model.Pod]bool, len(pods))
 	for _, pod := range pods {
-		if pod.Nominated == node && !n.withheld[pod.Shape] && !with.keepOut(pod) {
+		if pod.Nominated == node && !n.withheld[pod.Shape] && !with.exceeds(pod) {
 			with.add(pod)
 			keeps[pod] = true
 		}
@@ -163,7 +163,7 @@ func (n *nominator) nominate(planned []*model.Pod, node string) []plan.Action {
 	for _, pod := range pods {
 		switch {
 		case keeps[pod]:
-		case !n.withheld[pod.Shape] && len(with.all) < MostNominated && !with.keepOut(pod):
+		case !n.withheld[pod.Shape] && len(with.all) < MostNominated && !with.exceeds(pod):
 			with.add(pod)
 			actions = append(actions, nomination(pod, node))
 		default:

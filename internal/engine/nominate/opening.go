@@ -14,10 +14,10 @@ import (
 //
 // When the first node opens, kube-scheduler tries all pending pods on the nodes that are open by then. Two things go
 // wrong. A pod whose own node is still closed takes capacity meant for others: of pods that a spread constraint counts
-// together, only some may be nominated to a node at a time (see crowd), so no nomination reserves capacity for the
-// rest. And a pod that is tried without success loses its nomination, because kube-scheduler clears it when preemption
-// does not help. Other pods without a nomination then take the reserved capacity. In both cases the spread constraint
-// excludes the displaced pods from the capacity left elsewhere, and one more node is launched.
+// together, only some may be nominated to a node at a time (see spreadLimit), so no nomination reserves capacity for
+// the rest. And a pod that is tried without success loses its nomination, because kube-scheduler clears it when
+// preemption does not help. Other pods without a nomination then take the reserved capacity. In both cases the spread
+// constraint excludes the displaced pods from the capacity left elsewhere, and one more node is launched.
 //
 // Pods of a shape of which some cannot be nominated yet are called limited here, all others unlimited. Nodes with
 // unlimited pods open first, one after the other. Each opens when kube-scheduler has tried its pods on the earlier

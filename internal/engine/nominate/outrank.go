@@ -10,7 +10,7 @@ import (
 //
 // kube-scheduler tries pods in the order of their priorities, and reserves the capacity of a nominated pod for no pod
 // of a higher priority. Of pods that a spread constraint counts together, only some may be nominated to a node at a
-// time (see crowd). Until these are bound, they exclude the others from the node that is planned for them. If
+// time (see spreadLimit). Until these are bound, they exclude the others from the node that is planned for them. If
 // kube-scheduler tries the others first, they take the capacity planned for pods of lower priority, one more node is
 // launched for the latter, and the planned capacity of the former stays free.
 //
@@ -63,7 +63,7 @@ func (n *nominator) exclude(pods []*model.Pod, excluded map[*model.Shape]*model.
 	with := nominatedPods{nominator: n}
 	for _, pod := range pods {
 		switch {
-		case with.keepOut(pod):
+		case with.exceeds(pod):
 			excluded[pod.Shape] = pod
 		case len(with.all) < MostNominated:
 			with.add(pod)

@@ -269,16 +269,16 @@ func (ad *admission) unopened(rs *rules, c *choices, s *spreadRule) int {
 	for _, d := range c.domains {
 		atom := rs.atom(d, s.counter.key)
 		if (d.launchable || d.joinable) && s.counter.counts[atom] == 0 && !s.counter.domains.Has(atom) && !c.exhausted[d.id] &&
-			atom != ad.space.Absent(s.counter.key) && ad.neighboursAdmit(rs, d) {
+			atom != ad.space.Absent(s.counter.key) && ad.neighborsAdmit(rs, d) {
 			return atom
 		}
 	}
 	return -1
 }
 
-// neighboursAdmit reports whether the pod's affinity and the anti-affinity of other pods permit the domain. A domain in
+// neighborsAdmit reports whether the pod's affinity and the anti-affinity of other pods permit the domain. A domain in
 // which the pod could never open a node does not count for the skew.
-func (ad *admission) neighboursAdmit(rs *rules, d *domain) bool {
+func (ad *admission) neighborsAdmit(rs *rules, d *domain) bool {
 	return ad.affinityAdmits(rs, d).OK() && !slices.ContainsFunc(rs.apart, func(c *counter) bool { return ad.keptApart(rs, d, c) })
 }
 

@@ -54,7 +54,7 @@ func TestApartGrowth(t *testing.T) {
 // mutuallyApart has pods with a label of their own each. Each has a required anti-affinity to all others by hostname,
 // and is spread over hosts, zones and, where possible, capacity types.
 func mutuallyApart(pods int) world {
-	w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalogue: wideCatalogue(150),
+	w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalog: wideCatalog(150),
 		Requirements: []label.Requirement{in(model.LabelPool, "default")}}}}
 	names := make([]string, pods)
 	for i := range names {

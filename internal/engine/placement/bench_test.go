@@ -24,7 +24,7 @@ import (
 func BenchmarkInflate(b *testing.B) {
 	for _, pods := range []int{1_000, 10_000, 100_000} {
 		b.Run(strconv.Itoa(pods), func(b *testing.B) {
-			w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalogue: wideCatalogue(400),
+			w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalog: wideCatalog(400),
 				Requirements: []label.Requirement{in(model.LabelPool, "default")}}}}
 			for i := range pods {
 				w.pods = append(w.pods, model.PodSpec{UID: strconv.Itoa(i), Namespace: "default", Name: fmt.Sprintf("inflate-%d", i), Created: epoch,
@@ -132,10 +132,10 @@ func bound(snap *model.Snapshot) float64 {
 	return best
 }
 
-// wideCatalogue has types of many families, generations and sizes, in three zones, similar to a cloud.
-func wideCatalogue(n int) *model.Catalogue {
+// wideCatalog has types of many families, generations and sizes, in three zones, similar to a cloud.
+func wideCatalog(n int) *model.Catalog {
 	d := newDice(7)
-	c := &model.Catalogue{WellKnown: wellKnown()}
+	c := &model.Catalog{WellKnown: wellKnown()}
 	for i := 0; len(c.Types) < n; i++ {
 		family := []string{"c", "m", "r"}[i%3]
 		arch := []string{"amd64", "amd64", "arm64"}[i/3%3]
@@ -153,10 +153,10 @@ func wideCatalogue(n int) *model.Catalogue {
 
 func heterogeneous(pods int) world {
 	d := newDice(11)
-	c := wideCatalogue(800)
+	c := wideCatalog(800)
 	var w world
 	for i := range 10 {
-		p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), UID: fmt.Sprintf("pool-%d", i), Weight: int32(10 * (10 - i)), Catalogue: c}
+		p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), UID: fmt.Sprintf("pool-%d", i), Weight: int32(10 * (10 - i)), Catalog: c}
 		p.Requirements = []label.Requirement{in(model.LabelPool, p.Name)}
 		switch i % 4 {
 		case 0:

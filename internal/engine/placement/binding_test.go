@@ -87,7 +87,7 @@ func (w world) running(c plan.NewClaim) model.NodeSpec {
 	pool := w.pools[slices.IndexFunc(w.pools, func(p model.PoolSpec) bool { return p.Name == c.Pool })]
 	n := inFlight(c, pool)
 	option := c.Options[0]
-	types := pool.Catalogue.Types
+	types := pool.Catalog.Types
 	kind := types[slices.IndexFunc(types, func(k model.InstanceType) bool { return k.Name == option.Type })]
 	n.Labels = maps.Clone(n.Labels)
 	wanted := map[string][]string{}

@@ -99,10 +99,10 @@ func crowd(impossible int) world {
 	amounts := func(cpu, pods int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: cpu}, {Name: "pods", Value: pods}}
 	}
-	c := &model.Catalogue{WellKnown: wellKnown(), Types: []model.InstanceType{{Name: "only", Capacity: amounts(4000, 50), Allocatable: amounts(4000, 50),
+	c := &model.Catalog{WellKnown: wellKnown(), Types: []model.InstanceType{{Name: "only", Capacity: amounts(4000, 50), Allocatable: amounts(4000, 50),
 		Requirements: []label.Requirement{in(model.LabelType, "only")},
 		Offerings:    []model.Offering{{Zone: "a", CapacityType: "spot", Price: 1, Available: true}}}}}
-	w := world{pools: []model.PoolSpec{{Name: "pool", UID: "pool", Catalogue: c, Requirements: []label.Requirement{in(model.LabelPool, "pool")}}}}
+	w := world{pools: []model.PoolSpec{{Name: "pool", UID: "pool", Catalog: c, Requirements: []label.Requirement{in(model.LabelPool, "pool")}}}}
 	for i := range 50 {
 		name := fmt.Sprintf("full-%d", i)
 		w.nodes = append(w.nodes, model.NodeSpec{Name: name, UID: name, Stage: model.Initialized, Ready: true, Labels: map[string]string{model.LabelHostname: name},

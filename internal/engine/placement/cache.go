@@ -32,8 +32,8 @@ func newOfferingCache(p *model.Pool) *offeringCache {
 		return g
 	}
 	g.special = bitset.New(p.Types.Len())
-	for t := range p.Types.Catalogue.Types {
-		kind := &p.Types.Catalogue.Types[t]
+	for t := range p.Types.Catalog.Types {
+		kind := &p.Types.Catalog.Types[t]
 		if kind.Special {
 			g.special.Add(t)
 		}

@@ -88,7 +88,7 @@ func (w *claimWriter) partsOf(b *bin) *claimParts {
 	s.options = make([]plan.Option, 0, b.kinds.Count())
 	for p := range ps.cheapestFirst(b.kinds, b.row) {
 		class := &ps.spec.Types.Classes[p.class]
-		s.options = append(s.options, plan.Option{Type: ps.spec.Types.Catalogue.Types[p.kind].Name, Zone: class.Zone,
+		s.options = append(s.options, plan.Option{Type: ps.spec.Types.Catalog.Types[p.kind].Name, Zone: class.Zone,
 			CapacityType: class.CapacityType, Price: p.price})
 	}
 	s.requirements = w.requirements(ps, b, s.options)
@@ -143,7 +143,7 @@ func (w *claimWriter) capacityTypes(ps *poolState, b *bin) []string {
 
 // emptyRow returns the row of a pool without requirements. Keys with equal values need no requirement.
 func (w *claimWriter) emptyRow(ps *poolState) label.Row {
-	row, _, _ := w.snap.Space.Template(func(key string) bool { return ps.spec.Catalogue.WellKnown[key] }, nil)
+	row, _, _ := w.snap.Space.Template(func(key string) bool { return ps.spec.Catalog.WellKnown[key] }, nil)
 	return row
 }
 
@@ -152,7 +152,7 @@ func (w *claimWriter) openLabels(ps *poolState, row label.Row) map[string]string
 	labels := map[string]string{}
 	for k := label.Key(0); int(k) < w.snap.Space.Len(); k++ {
 		key := w.snap.Space.Name(k)
-		if ps.spec.Catalogue.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || w.snap.Space.AllowsAbsent(row, k) {
+		if ps.spec.Catalog.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || w.snap.Space.AllowsAbsent(row, k) {
 			continue
 		}
 		if value, ok := w.snap.Space.Pick(row, k); ok {
@@ -179,7 +179,7 @@ func (w *claimWriter) resolved(b *bin) label.Row {
 	space, ps, row := w.snap.Space, w.fleet.poolOf(b), slices.Clone(b.row)
 	w.nameCapacityTypes(ps, b, row)
 	for k := label.Key(0); int(k) < space.Len(); k++ {
-		if ps.spec.Catalogue.WellKnown[space.Name(k)] || domainOf(space, row, k) >= 0 {
+		if ps.spec.Catalog.WellKnown[space.Name(k)] || domainOf(space, row, k) >= 0 {
 			continue
 		}
 		atom := space.Absent(k)

@@ -37,7 +37,7 @@ var catalogKeys = []string{"example.com/line", "example.com/memory", "example.co
 // labeled is a world with one pool, whose 800 types have the catalog keys. The pool leaves the labels rack and row
 // open. The pods are of one tenant, and kinds of pods of others.
 func labeled(others int, tenant ...model.PodSpec) world {
-	c := wideCatalogue(800)
+	c := wideCatalog(800)
 	for _, key := range catalogKeys {
 		c.WellKnown[key] = true
 	}
@@ -46,7 +46,7 @@ func labeled(others int, tenant ...model.PodSpec) world {
 			c.Types[i].Requirements = append(c.Types[i].Requirements, in(key, fmt.Sprint((i*(2*k+1)+i/100*k)%100)))
 		}
 	}
-	w := world{pods: tenant, pools: []model.PoolSpec{{Name: "default", UID: "default", Catalogue: c, Requirements: []label.Requirement{
+	w := world{pods: tenant, pools: []model.PoolSpec{{Name: "default", UID: "default", Catalog: c, Requirements: []label.Requirement{
 		in(model.LabelPool, "default"), {Key: "rack", Operator: label.Exists}, {Key: "row", Operator: label.Exists}}}}}
 	for i := range others {
 		p := small(fmt.Sprintf("other-%d", i))

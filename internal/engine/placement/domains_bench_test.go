@@ -23,7 +23,7 @@ func BenchmarkDomains(b *testing.B) {
 
 // racks is a world of nodes, each with its own value of rack and hostname, and of pods with one rule by a key.
 func racks(nodes, pods int, key, rule string) world {
-	w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalogue: wideCatalogue(50),
+	w := world{pools: []model.PoolSpec{{Name: "default", UID: "default", Catalog: wideCatalog(50),
 		Requirements: []label.Requirement{in(model.LabelPool, "default")}}}}
 	amounts := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "memory", Value: 16384 * mi}, {Name: "pods", Value: 1000}}
 	for i := range nodes {

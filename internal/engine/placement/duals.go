@@ -21,7 +21,7 @@ func (k *packing) duals(demand []float64) []float64 {
 			k.rows[i], k.prices[i] = floats(k.pool.spec.Net[b.kind], len(demand)), float64(b.price+k.pool.nodePrice)
 		}
 	}
-	value := k.tableau.maximise(demand, k.rows, k.prices)
+	value := k.tableau.maximize(demand, k.rows, k.prices)
 	for i := range value {
 		// A resource in abundance has no value for the whole, but of two bins the fuller one is better.
 		if value[i] == 0 && demand[i] > 0 {
@@ -51,13 +51,13 @@ func offeringsFor(ps *poolState, cands []*packCandidate) []typeOffering {
 		}
 	}
 	sortOfferings(all)
-	buys := make([]typeOffering, 0, len(all))
+	undominated := make([]typeOffering, 0, len(all))
 	for _, p := range all {
-		if !slices.ContainsFunc(buys, func(q typeOffering) bool { return covers(ps.spec.Net[q.kind], ps.spec.Net[p.kind]) }) {
-			buys = append(buys, p)
+		if !slices.ContainsFunc(undominated, func(q typeOffering) bool { return covers(ps.spec.Net[q.kind], ps.spec.Net[p.kind]) }) {
+			undominated = append(undominated, p)
 		}
 	}
-	return buys
+	return undominated
 }
 
 func floats(v quantity.Vector, n int) []float64 {
@@ -68,10 +68,10 @@ func floats(v quantity.Vector, n int) []float64 {
 	return out
 }
 
-// maximise solves max c.x subject to rows.x <= limit, x >= 0, all limits >= 0, by the simplex method on the condensed
+// maximize solves max c.x subject to rows.x <= limit, x >= 0, all limits >= 0, by the simplex method on the condensed
 // tableau with Bland's rule, which cannot cycle. There are few variables (resources) and few rows (offerings). Every
 // product is rounded before it is added (by explicit conversions), so that all processors compute the same bits.
-func (t *tableau) maximise(c []float64, rows [][]float64, limit []float64) []float64 {
+func (t *tableau) maximize(c []float64, rows [][]float64, limit []float64) []float64 {
 	t.begin(c, rows, limit)
 	for range 50 * (len(c) + 1) {
 		column, found := t.entering()

@@ -85,7 +85,7 @@ func (q *inquiry) askLabels() {
 		case space.EqualKey(q.row, all, k):
 		case bitset.Set(q.both[from:to]).Empty():
 			code := plan.LabelExcluded
-			if q.of.undefined(q.pool, k) && !q.pool.spec.Catalogue.WellKnown[space.Name(k)] {
+			if q.of.undefined(q.pool, k) && !q.pool.spec.Catalog.WellKnown[space.Name(k)] {
 				code = plan.LabelUndefined
 			}
 			q.add(plan.Verdict{Code: code, Key: k}, q.none())

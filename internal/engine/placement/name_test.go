@@ -16,7 +16,7 @@ import (
 func TestNameIsKept(t *testing.T) {
 	room := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "memory", Value: 1000}, {Name: "pods", Value: 10}}
 	pool := model.PoolSpec{Name: "pool", UID: "pool", Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"pool"}}},
-		Catalogue: &model.Catalogue{Types: []model.InstanceType{{Name: "m", Capacity: room, Allocatable: room,
+		Catalog: &model.Catalog{Types: []model.InstanceType{{Name: "m", Capacity: room, Allocatable: room,
 			Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"m"}}},
 			Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true}}}},
 			WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}}

@@ -61,8 +61,8 @@ func newPoolState(p *model.Pool, g *offeringCache, reservations *reservations) *
 	if !g.reserved {
 		return ps
 	}
-	for t := range p.Types.Catalogue.Types {
-		for _, o := range p.Types.Catalogue.Types[t].Offerings {
+	for t := range p.Types.Catalog.Types {
+		for _, o := range p.Types.Catalog.Types[t].Offerings {
 			ps.reserve(o)
 		}
 	}
@@ -136,8 +136,8 @@ func minimumsOf(p *model.Pool) []minimum {
 		}
 		n := minimum{key: req.Key, need: req.MinValues, values: make([][]int, p.Types.Len())}
 		numbers := map[string]int{}
-		for t := range p.Types.Catalogue.Types {
-			for _, v := range valuesOf(&p.Types.Catalogue.Types[t], req.Key) {
+		for t := range p.Types.Catalog.Types {
+			for _, v := range valuesOf(&p.Types.Catalog.Types[t], req.Key) {
 				if _, known := numbers[v]; !known {
 					numbers[v] = len(numbers)
 				}

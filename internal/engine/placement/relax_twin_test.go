@@ -210,10 +210,10 @@ func relaxWorld(seed uint64) (world, *model.PodSpec) {
 	d := newDice(seed)
 	w := d.world()
 	w.daemons = nil // the twin has no rules between pods and daemons
-	c := *w.pools[0].Catalogue
+	c := *w.pools[0].Catalog
 	c.Types = slices.DeleteFunc(slices.Clone(c.Types), func(t model.InstanceType) bool { return t.Special })
 	for i := range w.pools {
-		w.pools[i].Catalogue, w.pools[i].Limits = &c, nil
+		w.pools[i].Catalog, w.pools[i].Limits = &c, nil
 	}
 	roomy := []quantity.Amount{{Name: "cpu", Value: 1e9}, {Name: "memory", Value: 1 << 50}, {Name: "pods", Value: 1000}}
 	for i := range w.nodes {

@@ -18,7 +18,7 @@ const (
 )
 
 // enrichTypes gives most types a volume limit, and some a reserved offering.
-func (d dice) enrichTypes(c *model.Catalogue) {
+func (d dice) enrichTypes(c *model.Catalog) {
 	count := map[string]int{"r-1": d.IntN(3), "r-2": 1 + d.IntN(2)}
 	for i := range c.Types {
 		t := &c.Types[i]

@@ -110,11 +110,11 @@ func readWorld(t *testing.T, lines, objects []byte) world {
 	t.Helper()
 	kinds, labels := readTypes(t, lines)
 	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels, ReservationKey: keyReservation}, schema.GroupKind{Group: "example.com", Kind: "Class"})
-	catalogue, refused := convert.Catalogue(kinds, v)
+	catalog, refused := convert.Catalog(kinds, v)
 	if len(refused) > 0 {
 		t.Fatal(refused)
 	}
-	w := world{catalogue: catalogue, storage: &storage{}, attach: map[string]*storagev1.CSINode{}}
+	w := world{catalog: catalog, storage: &storage{}, attach: map[string]*storagev1.CSINode{}}
 	documents := bytes.Split(objects, []byte("\n---\n"))
 	for _, first := range []bool{true, false} {
 		for i, document := range documents {
@@ -235,7 +235,7 @@ func (w *world) read(document []byte, v *convert.Vocabulary) error {
 			pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
 		}
 		spec := convert.Pool(&pool, v)
-		convert.AddCatalogue(&spec, w.catalogue, "nothing is for sale")
+		convert.AddCatalog(&spec, w.catalog, "nothing is for sale")
 		w.pools = append(w.pools, spec)
 	case "Node":
 		var node corev1.Node
@@ -369,6 +369,6 @@ func readType(t *testing.T, values map[string]string, known []string) cloud.Inst
 			kind.Offerings = append(kind.Offerings, cloud.Offering{Zone: zone, CapacityType: capacityType, Price: price, Available: !out})
 		}
 	}
-	cloud.SortCatalogue([]cloud.InstanceType{kind})
+	cloud.SortCatalog([]cloud.InstanceType{kind})
 	return kind
 }

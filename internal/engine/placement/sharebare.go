@@ -59,7 +59,7 @@ func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
 	zone := s.pool.Types.Classes[one.class].Zone
 	var names []string
 	for kind := range one.kinds.All() {
-		names = append(names, s.pool.Types.Catalogue.Types[kind].Name)
+		names = append(names, s.pool.Types.Catalog.Types[kind].Name)
 	}
 	slices.Sort(names)
 	c.Requirements = exactly(c.Requirements, map[string][]string{model.LabelZone: {zone}, model.LabelCapacityType: {spotCapacity},

@@ -228,10 +228,10 @@ func (s *spotShare) open(ps *poolState, row label.Row) bitset.Set {
 	return set
 }
 
-// CrowdedSpot returns the greatest part of the pool's spot capacity, in percent rounded up, that one type in one zone
-// has, among those that exceed their share by a whole node; 0 when there is none. A share that was met at launch can be
-// exceeded when other nodes are removed. decided are claims that are not in the snapshot.
-func CrowdedSpot(snap *model.Snapshot, pool string, decided []plan.NewClaim) int64 {
+// ExceededSpotShare returns the greatest part of the pool's spot capacity, in percent rounded up, that one type in one
+// zone has, among those that exceed their share by a whole node; 0 when there is none. A share that was met at launch
+// can be exceeded when other nodes are removed. decided are claims that are not in the snapshot.
+func ExceededSpotShare(snap *model.Snapshot, pool string, decided []plan.NewClaim) int64 {
 	p := snap.Pool(pool)
 	if p == nil {
 		return 0
@@ -273,7 +273,7 @@ func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim)
 	}
 	var worst Largest
 	for at, load := range s.load {
-		one := Largest{p.Types.Catalogue.Types[at.kind].Name, at.zone, min(100, (load*100+s.whole-1)/s.whole)}
+		one := Largest{p.Types.Catalog.Types[at.kind].Name, at.zone, min(100, (load*100+s.whole-1)/s.whole)}
 		if one.Percent > worst.Percent || one.Percent == worst.Percent && cmp.Or(cmp.Compare(one.Type, worst.Type),
 			cmp.Compare(one.Zone, worst.Zone)) < 0 {
 			worst = one

@@ -35,9 +35,9 @@ func TestUncertainSpot(t *testing.T) {
 		return label.Requirement{Key: key, Operator: label.In, Values: values}
 	}
 	size := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "memory", Value: 1 << 34}, {Name: "pods", Value: 10}}
-	catalogue := &model.Catalogue{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true}}
+	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true}}
 	for _, name := range []string{"one", "two"} {
-		catalogue.Types = append(catalogue.Types, model.InstanceType{Name: name, Capacity: size, Allocatable: size,
+		catalog.Types = append(catalog.Types, model.InstanceType{Name: name, Capacity: size, Allocatable: size,
 			Requirements: []label.Requirement{in(model.LabelType, name)}, Offerings: []model.Offering{
 				{Zone: "a", CapacityType: "spot", Price: 1, Available: true}, {Zone: "a", CapacityType: "on-demand", Price: 2, Available: true}}})
 	}
@@ -47,20 +47,20 @@ func TestUncertainSpot(t *testing.T) {
 	}
 	spot, demand := plan.Option{Type: "two", Zone: "a", CapacityType: "spot"}, plan.Option{Type: "one", Zone: "a", CapacityType: "on-demand"}
 	for name, test := range map[string]struct {
-		nodes  []model.NodeSpec
-		bought []plan.Option
-		want   int64
+		nodes   []model.NodeSpec
+		options []plan.Option
+		want    int64
 	}{
-		"nothing":                          {want: 100},
-		"spot in flight":                   {nodes: flight("spot"), want: 0},
-		"perhaps spot in flight":           {nodes: flight("spot", "on-demand"), want: 100},
-		"spot to be bought":                {bought: []plan.Option{spot}, want: 0},
-		"perhaps spot to be bought":        {bought: []plan.Option{spot, demand}, want: 100},
-		"on demand, which is to be bought": {bought: []plan.Option{demand}, want: 100},
+		"nothing":                     {want: 100},
+		"spot in flight":              {nodes: flight("spot"), want: 0},
+		"perhaps spot in flight":      {nodes: flight("spot", "on-demand"), want: 100},
+		"spot to be launched":         {options: []plan.Option{spot}, want: 0},
+		"perhaps spot to be launched": {options: []plan.Option{spot, demand}, want: 100},
+		"on demand, to be launched":   {options: []plan.Option{demand}, want: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := model.NewBuilder()
-			b.UpsertPool(model.PoolSpec{Name: "pool", UID: "pool", Catalogue: catalogue, MaxSpotShare: 50, Requirements: []label.Requirement{in(model.LabelPool, "pool")}})
+			b.UpsertPool(model.PoolSpec{Name: "pool", UID: "pool", Catalog: catalog, MaxSpotShare: 50, Requirements: []label.Requirement{in(model.LabelPool, "pool")}})
 			for i := range 2 {
 				test.nodes = append(test.nodes, model.NodeSpec{Name: fmt.Sprint("node-", i), Claim: fmt.Sprint("node-", i), Pool: "pool", Stage: model.Initialized, Capacity: size, Allocatable: size,
 					Labels: map[string]string{model.LabelPool: "pool", model.LabelType: "one", model.LabelZone: "a", model.LabelCapacityType: "spot"}})
@@ -68,7 +68,8 @@ func TestUncertainSpot(t *testing.T) {
 			for _, n := range test.nodes {
 				b.UpsertNode(n)
 			}
-			got := placement.CrowdedSpot(b.Snapshot(time.Unix(0, 0)), "pool", []plan.NewClaim{{Name: "new", Pool: "pool", Options: test.bought}})
+			decided := []plan.NewClaim{{Name: "new", Pool: "pool", Options: test.options}}
+			got := placement.ExceededSpotShare(b.Snapshot(time.Unix(0, 0)), "pool", decided)
 			if got != test.want {
 				t.Errorf("one type in one zone has %d%%, want %d%%", got, test.want)
 			}

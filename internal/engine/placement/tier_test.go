@@ -24,8 +24,8 @@ func TestEqualWeights(t *testing.T) {
 			w.pools[i].Weight = int32(1 + i) // pool-3 before pool-2
 		}
 		n := placement.Schedule(w.snapshot(nil), placement.Options{})
-		lost, lostByName = lost+homeless(e), lostByName+homeless(n)
-		if homeless(e) != homeless(n) {
+		lost, lostByName = lost+refusedPods(e), lostByName+refusedPods(n)
+		if refusedPods(e) != refusedPods(n) {
 			continue
 		}
 		equal, named = equal+cost(e), named+cost(n)
@@ -52,7 +52,7 @@ func TestEqualWeights(t *testing.T) {
 	}
 }
 
-func homeless(p *plan.Provision) int {
+func refusedPods(p *plan.Provision) int {
 	n := 0
 	for _, r := range p.Refused {
 		n += len(r.Pods)

@@ -253,8 +253,8 @@ func (w world) settle(d dice, c plan.NewClaim) map[string]string {
 	}
 	o := c.Options[d.IntN(len(c.Options))]
 	labels := maps.Clone(inFlight(c, pool).Labels)
-	for i := range pool.Catalogue.Types {
-		if kind := &pool.Catalogue.Types[i]; kind.Name == o.Type {
+	for i := range pool.Catalog.Types {
+		if kind := &pool.Catalog.Types[i]; kind.Name == o.Type {
 			for _, r := range kind.Requirements {
 				if r.Operator == label.In {
 					labels[r.Key] = allowed(r, c.Requirements)

@@ -76,7 +76,7 @@ func (p place) hasValue(key string, all []label.Requirement) bool {
 		}
 	}
 	mine := slices.ContainsFunc(p.pool.Requirements, func(r label.Requirement) bool { return r.Key == key })
-	if !mine && !p.pool.Catalogue.WellKnown[key] {
+	if !mine && !p.pool.Catalog.WellKnown[key] {
 		return good("", false)
 	}
 	if good("", false) || good("some-word", true) {
@@ -142,8 +142,8 @@ func may(w world, pool *model.PoolSpec, pod model.PodSpec) []place {
 	for _, reqs := range alternatives {
 		plain := false
 		var some []place
-		for i := range pool.Catalogue.Types {
-			t := &pool.Catalogue.Types[i]
+		for i := range pool.Catalog.Types {
+			t := &pool.Catalog.Types[i]
 			plain = plain || !t.Special && (place{pool: pool, kind: t}).anyZone([][]label.Requirement{reqs})
 			for k := range t.Offerings {
 				if p := (place{pool, t, &t.Offerings[k]}); p.offering.Available && p.suits(reqs) && fits(pod.Requests, p.room(w.daemons)) {
@@ -186,7 +186,7 @@ func left(snap *model.Snapshot, p *plan.Provision, pool *model.PoolSpec) map[str
 		most := map[string]int64{model.ResourceNodes: 1}
 		for _, o := range c.Options {
 			at, _ := frozen.Types.Lookup(o.Type)
-			for _, a := range pool.Catalogue.Types[at].Capacity {
+			for _, a := range pool.Catalog.Types[at].Capacity {
 				most[a.Name] = max(most[a.Name], a.Value)
 			}
 		}

@@ -25,9 +25,9 @@ type world struct {
 	daemons []model.DaemonSpec
 
 	// What scenarios read in addition.
-	catalogue *model.Catalogue
-	storage   *storage
-	attach    map[string]*storagev1.CSINode
+	catalog *model.Catalog
+	storage *storage
+	attach  map[string]*storagev1.CSINode
 }
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -77,7 +77,7 @@ func (w world) launching(claims []plan.NewClaim) world {
 func inFlight(c plan.NewClaim, pool model.PoolSpec) model.NodeSpec {
 	labels := map[string]string{}
 	for _, r := range c.Requirements {
-		if r.Operator == label.In && !pool.Catalogue.WellKnown[r.Key] {
+		if r.Operator == label.In && !pool.Catalog.WellKnown[r.Key] {
 			labels[r.Key] = slices.Min(r.Values)
 		}
 	}
@@ -155,9 +155,9 @@ func (d dice) some(of ...string) []string {
 	return words
 }
 
-// catalogue has sizes from 1 to 16 CPUs in three families, two architectures, with and without devices.
-func (d dice) catalogue() *model.Catalogue {
-	c := &model.Catalogue{WellKnown: wellKnown()}
+// catalog has sizes from 1 to 16 CPUs in three families, two architectures, with and without devices.
+func (d dice) catalog() *model.Catalog {
+	c := &model.Catalog{WellKnown: wellKnown()}
 	for _, family := range []string{"c", "m", "r"} {
 		for cpus := int64(1); cpus <= 16; cpus *= 2 {
 			for _, arch := range []string{"amd64", "arm64"} {
@@ -216,8 +216,8 @@ func (d dice) kind(family, arch string, cpus, devices int64) model.InstanceType 
 	return t
 }
 
-func (d dice) pool(i int, c *model.Catalogue) model.PoolSpec {
-	p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), UID: fmt.Sprintf("pool-uid-%d", i), Weight: int32(d.IntN(3) * 10), Catalogue: c}
+func (d dice) pool(i int, c *model.Catalog) model.PoolSpec {
+	p := model.PoolSpec{Name: fmt.Sprintf("pool-%d", i), UID: fmt.Sprintf("pool-uid-%d", i), Weight: int32(d.IntN(3) * 10), Catalog: c}
 	p.Requirements = []label.Requirement{in(model.LabelPool, p.Name), in("example.com/class", "default")}
 	add := func(chance int, r label.Requirement) {
 		if d.chance(chance) {
@@ -363,7 +363,7 @@ func (w *world) daemonSet(d dice, i int) {
 
 // node adds an existing node, with pods on it.
 func (w *world) node(d dice, i int) {
-	c := w.pools[0].Catalogue
+	c := w.pools[0].Catalog
 	t := c.Types[d.IntN(len(c.Types))]
 	pool := w.pools[d.IntN(len(w.pools))]
 	n := model.NodeSpec{
@@ -410,7 +410,7 @@ func (w *world) node(d dice, i int) {
 func randomWorld(seed uint64) world { return newDice(seed).world() }
 
 func (d dice) world() world {
-	c := d.catalogue()
+	c := d.catalog()
 	var w world
 	for i := range 1 + d.IntN(4) {
 		w.pools = append(w.pools, d.pool(i, c))
@@ -440,7 +440,7 @@ func (w world) later(d dice) world {
 			w.nodes[i].LaunchedFor = nil
 		}
 	}
-	c := *w.pools[0].Catalogue
+	c := *w.pools[0].Catalog
 	c.Types = slices.Clone(c.Types)
 	for i := range c.Types {
 		c.Types[i].Offerings = slices.Clone(c.Types[i].Offerings)
@@ -450,7 +450,7 @@ func (w world) later(d dice) world {
 	}
 	w.pools = slices.Clone(w.pools)
 	for i := range w.pools {
-		w.pools[i].Catalogue = &c
+		w.pools[i].Catalog = &c
 	}
 	for i := range 1 + d.IntN(4) {
 		w.deployment(d, fmt.Sprintf("later-%d", i), 10)

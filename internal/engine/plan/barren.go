@@ -48,13 +48,13 @@ func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 func zoneless(snap *model.Snapshot, pool *model.Pool) Verdict {
 	key, known := snap.Space.Lookup(model.LabelZone)
 	zonal := func(r label.Requirement) bool { return label.Canonical(r.Key) == model.LabelZone }
-	if !known || pool.Catalogue == nil || !slices.ContainsFunc(pool.Requirements, zonal) {
+	if !known || pool.Catalog == nil || !slices.ContainsFunc(pool.Requirements, zonal) {
 		return Verdict{}
 	}
 	none := true
-	for i := range pool.Catalogue.Types {
-		for k := range pool.Catalogue.Types[i].Offerings {
-			zone := pool.Catalogue.Types[i].Offerings[k].Zone
+	for i := range pool.Catalog.Types {
+		for k := range pool.Catalog.Types[i].Offerings {
+			zone := pool.Catalog.Types[i].Offerings[k].Zone
 			if snap.Space.HasAtom(pool.Start, key, snap.Space.Atom(key, zone)) {
 				return Verdict{}
 			}

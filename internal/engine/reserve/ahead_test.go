@@ -32,7 +32,7 @@ func shop(w *plantest.World) {
 			Requirements: []label.Requirement{in(model.LabelType, name), in(model.LabelZone, "z"), in(model.LabelCapacityType, "on-demand")},
 			Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: price * model.Nano / 100, Available: true}}}
 	}
-	w.Pools[0].Catalogue = &model.Catalogue{Types: []model.InstanceType{kind("small", 2000, 10), kind("large", 4000, 20)},
+	w.Pools[0].Catalog = &model.Catalog{Types: []model.InstanceType{kind("small", 2000, 10), kind("large", 4000, 20)},
 		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 }
 
@@ -53,8 +53,8 @@ func replace(w *plantest.World, pod, by string) {
 	w.Pods = append(w.Pods, p)
 }
 
-// buy creates the claims of a plan, as the executor and the watch would show them.
-func buy(w *plantest.World, p *plan.Provision) {
+// launch creates the claims of a plan, as the executor and the watch would show them.
+func launch(w *plantest.World, p *plan.Provision) {
 	for _, c := range p.Claims {
 		n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Stage: model.Launching,
 			Requirements: c.Requirements, Requests: c.Requests, Labels: map[string]string{model.LabelPool: c.Pool}}
@@ -112,7 +112,7 @@ func TestPodsOfLeavingNodesArePlanned(t *testing.T) {
 		t.Fatalf("for the pods of a node that is being deleted the plan is %q", where)
 	}
 	bought := len(p.Claims)
-	buy(w, p)
+	launch(w, p)
 	places := func(what string) map[string]string {
 		t.Helper()
 		p, where := planned(w)
@@ -403,7 +403,7 @@ func TestNothingIsBoughtTwice(t *testing.T) {
 			}
 		}
 		p, _ := planned(w)
-		buy(w, p)
+		launch(w, p)
 		for step := 0; ; step++ {
 			p, where := planned(w)
 			if len(p.Claims)+len(p.Refused) > 0 {
@@ -434,10 +434,10 @@ func open(w *plantest.World, p *plan.Provision, at int) {
 	placed := p.Placed[at%len(p.Placed)]
 	n := w.Node(placed.Node)
 	if n.Stage != model.Initialized {
-		kind := w.Pools[0].Catalogue.Types[0]
+		kind := w.Pools[0].Catalog.Types[0]
 		for _, r := range n.Requirements {
 			if r.Key == model.LabelType && !slices.Contains(r.Values, kind.Name) {
-				kind = w.Pools[0].Catalogue.Types[1]
+				kind = w.Pools[0].Catalog.Types[1]
 			}
 		}
 		n.Stage, n.Capacity, n.Allocatable, n.Ready = model.Registered, kind.Capacity, kind.Allocatable, true

@@ -25,18 +25,18 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 		c.Phase, c.Reason, c.Destinations = phase, plan.Drifted, []plan.Destination{{Claim: "c0", ClaimUID: uid}}
 		w.Nodes["c1"].Command = c.Encode()
 	}
-	bought := func(w *plantest.World) { w.Nodes["c0"].LaunchedFor = model.ParsePodRefs("uid-web") }
+	launchedFor := func(w *plantest.World) { w.Nodes["c0"].LaunchedFor = model.ParsePodRefs("uid-web") }
 	for _, test := range []struct {
 		name string
 		has  func(*plantest.World)
 		want plan.Code
 	}{
-		{"launched for no pod that moves", func(w *plantest.World) { bought(w) }, plan.OK},
-		{"the node of its pod is deleted", func(w *plantest.World) { bought(w); w.Nodes["c1"].Deleting = true }, plan.NodeNominated},
-		{"the node of its pod is in a command that may come to nothing", func(w *plantest.World) { bought(w); command(w, plan.Proposed, "other") }, plan.OK},
-		{"the node of its pod is in a command that buys", func(w *plantest.World) { bought(w); command(w, plan.Launching, "other") }, plan.NodeNominated},
+		{"launched for no pod that moves", func(w *plantest.World) { launchedFor(w) }, plan.OK},
+		{"the node of its pod is deleted", func(w *plantest.World) { launchedFor(w); w.Nodes["c1"].Deleting = true }, plan.NodeNominated},
+		{"the node of its pod is in a command that may come to nothing", func(w *plantest.World) { launchedFor(w); command(w, plan.Proposed, "other") }, plan.OK},
+		{"the node of its pod is in a command with replacements", func(w *plantest.World) { launchedFor(w); command(w, plan.Launching, "other") }, plan.NodeNominated},
 		{"its pod may not be evicted", func(w *plantest.World) {
-			bought(w)
+			launchedFor(w)
 			w.Nodes["c1"].Deleting = true
 			w.Pods[0].ProtectedUntil = model.Forever
 		}, plan.OK},
@@ -46,7 +46,7 @@ func TestBoughtNodesAreAwaited(t *testing.T) {
 		{"a command sends pods there", func(w *plantest.World) { landing(w, plan.Proposed, "uid-c0") }, plan.NodeNominated},
 		{"a command sends pods elsewhere", func(w *plantest.World) { landing(w, plan.Proposed, "uid-c2") }, plan.OK},
 		{"a command that was taken back sent pods there", func(w *plantest.World) { landing(w, plan.Abandoned, "uid-c0") }, plan.OK},
-		{"an annotation cannot be read", func(w *plantest.World) { bought(w); w.Nodes["c1"].Command = "{" }, plan.OK},
+		{"an annotation cannot be read", func(w *plantest.World) { launchedFor(w); w.Nodes["c1"].Command = "{" }, plan.OK},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := plantest.New(t, 2)

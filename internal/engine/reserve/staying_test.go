@@ -26,7 +26,7 @@ func offer(w *plantest.World, zones ...string) {
 	for i, zone := range zones {
 		kind.Offerings = append(kind.Offerings, model.Offering{Zone: zone, CapacityType: "on-demand", Price: model.Nano + int64(i), Available: true})
 	}
-	w.Pools[0].Catalogue = &model.Catalogue{Types: []model.InstanceType{kind},
+	w.Pools[0].Catalog = &model.Catalog{Types: []model.InstanceType{kind},
 		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 }
 

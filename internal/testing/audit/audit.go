@@ -202,7 +202,7 @@ func volumes(pods []*model.Pod) amounts {
 }
 
 // lives reports whether the pod and its volumes accept a node with the labels.
-func lives(pod *model.Pod, labels labelling) bool {
+func lives(pod *model.Pod, labels labeling) bool {
 	return accepts(pod.Alternatives, labels) && accepts(pod.VolumeAlternatives, labels)
 }
 
@@ -240,12 +240,12 @@ func shapes(pods []*model.Pod) []*model.Pod {
 	return different
 }
 
-// labelling returns the values that a label of a node may have. The result is never empty: a missing label is a value
+// labeling returns the values that a label of a node may have. The result is never empty: a missing label is a value
 // too.
-type labelling func(key string) []value
+type labeling func(key string) []value
 
 // accepts reports whether one alternative is satisfied whatever values the labels of the node take.
-func accepts(alternatives [][]label.Requirement, labels labelling) bool {
+func accepts(alternatives [][]label.Requirement, labels labeling) bool {
 	if len(alternatives) == 0 {
 		return true
 	}
@@ -257,7 +257,7 @@ func accepts(alternatives [][]label.Requirement, labels labelling) bool {
 	return false
 }
 
-func everyValue(reqs []label.Requirement, labels labelling) bool {
+func everyValue(reqs []label.Requirement, labels labeling) bool {
 	for _, r := range reqs {
 		for _, v := range labels(canonical(r.Key)) {
 			if !allows(r, v) {
@@ -270,7 +270,7 @@ func everyValue(reqs []label.Requirement, labels labelling) bool {
 
 // mayAdmit reports whether the labels of the node can take values that satisfy one of the alternatives. Several
 // requirements with the same key must be met by one value.
-func mayAdmit(alternatives [][]label.Requirement, labels labelling) bool {
+func mayAdmit(alternatives [][]label.Requirement, labels labeling) bool {
 	if len(alternatives) == 0 {
 		return true
 	}
@@ -282,7 +282,7 @@ func mayAdmit(alternatives [][]label.Requirement, labels labelling) bool {
 	return false
 }
 
-func meets(reqs []label.Requirement, labels labelling) bool {
+func meets(reqs []label.Requirement, labels labeling) bool {
 	for _, r := range reqs {
 		if len(allowed(reqs, canonical(r.Key), labels(canonical(r.Key)))) == 0 {
 			return false
@@ -293,7 +293,7 @@ func meets(reqs []label.Requirement, labels labelling) bool {
 
 // daemonsFor returns the sum of the requests of the daemons that may run on a node with the taints and labels. It
 // skips daemons that already run there; there holds their UIDs.
-func (j *judge) daemonsFor(taints []model.Taint, labels labelling, there map[string]bool) amounts {
+func (j *judge) daemonsFor(taints []model.Taint, labels labeling, there map[string]bool) amounts {
 	sum := amounts{}
 	for _, d := range j.snap.Daemons {
 		if there[d.UID] {

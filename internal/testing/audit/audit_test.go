@@ -46,12 +46,12 @@ func world() *model.Snapshot {
 	gpu := kind("gpu-8", "amd64", 8)
 	gpu.Special = true
 	gpu.Capacity, gpu.Allocatable = append(gpu.Capacity, quantity.Amount{Name: device, Value: 1}), append(gpu.Allocatable, quantity.Amount{Name: device, Value: 1})
-	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true, keyArch: true},
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true, keyArch: true},
 		Types: []model.InstanceType{kind("amd-2", "amd64", 2), kind("amd-4", "amd64", 4), kind("amd-16", "amd64", 16), kind("arm-4", "arm64", 4), gpu}}
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "plain", UID: "uid-plain", Weight: 1, Catalogue: c,
+	b.UpsertPool(model.PoolSpec{Name: "plain", UID: "uid-plain", Weight: 1, Catalog: c,
 		Requirements: []label.Requirement{in(model.LabelPool, "plain"), in("team", "red", "blue"), in(model.LabelZone, "a")}})
-	b.UpsertPool(model.PoolSpec{Name: "tainted", UID: "uid-tainted", Catalogue: c, Requirements: []label.Requirement{in(model.LabelPool, "tainted")},
+	b.UpsertPool(model.PoolSpec{Name: "tainted", UID: "uid-tainted", Catalog: c, Requirements: []label.Requirement{in(model.LabelPool, "tainted")},
 		Taints: []model.Taint{{Key: "dedicated", Effect: model.NoSchedule}},
 		Limits: []quantity.Amount{{Name: "cpu", Value: 20_000}, {Name: model.ResourceNodes, Value: 3}}})
 	b.UpsertDaemon(model.DaemonSpec{UID: "agent", Name: "agent", Requests: amounts(200, gi/4, 1), Tolerations: []model.Toleration{{Exists: true}}})
@@ -262,11 +262,11 @@ func TestBlockedPool(t *testing.T) {
 // TestTenThousandPods audits a plan of the largest size that audits are meant for.
 func TestTenThousandPods(t *testing.T) {
 	b := model.NewBuilder()
-	c := &model.Catalogue{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true, keyArch: true}}
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true, keyArch: true}}
 	for i := range 200 {
 		c.Types = append(c.Types, kind(fmt.Sprintf("t-%d", i), "amd64", int64(2+i%30)))
 	}
-	b.UpsertPool(model.PoolSpec{Name: "plain", UID: "uid", Catalogue: c, Requirements: []label.Requirement{in(model.LabelPool, "plain")}})
+	b.UpsertPool(model.PoolSpec{Name: "plain", UID: "uid", Catalog: c, Requirements: []label.Requirement{in(model.LabelPool, "plain")}})
 	for i := range 10_000 {
 		b.UpsertPod(model.PodSpec{UID: fmt.Sprint(i), Name: fmt.Sprint(i), Requests: amounts(int64(100+i%50*10), gi/2, 1)})
 	}

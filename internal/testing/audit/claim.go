@@ -40,7 +40,7 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 	case pool.Blocked != nil:
 		j.blame("blocked", c.Name, "pool %s may not buy: %s", pool.Name, pool.Blocked.Reason)
 		return
-	case pool.Catalogue == nil || len(c.Options) == 0 || len(c.Options) > plan.MaxTypes:
+	case pool.Catalog == nil || len(c.Options) == 0 || len(c.Options) > plan.MaxTypes:
 		j.blame("options", c.Name, "has %d options, want 1 to %d", len(c.Options), plan.MaxTypes)
 		return
 	case len(c.Pods) == 0:
@@ -51,7 +51,7 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 			j.blame("taint", c.Name, "pod %s does not tolerate %s=%s:%s", pod.Key(), taint.Key, taint.Value, taint.Effect)
 		}
 	}
-	outcomes := j.outcomesOf(c, pool.Catalogue)
+	outcomes := j.outcomesOf(c, pool.Catalog)
 	j.options(c, outcomes)
 	j.minValues(pool, c)
 	j.special(pool, c)
@@ -59,10 +59,10 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 }
 
 // outcomesOf returns the outcomes of the claim: the machines that the cloud may launch for it.
-func (j *judge) outcomesOf(c *plan.NewClaim, catalogue *model.Catalogue) []outcome {
+func (j *judge) outcomesOf(c *plan.NewClaim, catalog *model.Catalog) []outcome {
 	known, ok := j.remembered[c]
 	if !ok {
-		known = j.promise(c.Requirements, c.Labels, c.Requests, catalogue).outcomes()
+		known = j.promise(c.Requirements, c.Labels, c.Requests, catalog).outcomes()
 		j.remembered[c] = known
 	}
 	return known
@@ -167,8 +167,8 @@ func (j *judge) sum(pool *model.PoolSpec, c *plan.NewClaim, asked amounts) {
 // such a type.
 func (j *judge) special(pool *model.PoolSpec, c *plan.NewClaim) {
 	special := map[string]bool{}
-	for i := range pool.Catalogue.Types {
-		special[pool.Catalogue.Types[i].Name] = pool.Catalogue.Types[i].Special
+	for i := range pool.Catalog.Types {
+		special[pool.Catalog.Types[i].Name] = pool.Catalog.Types[i].Special
 	}
 	at := slices.IndexFunc(c.Options, func(o plan.Option) bool { return special[o.Type] })
 	if at < 0 {
@@ -196,7 +196,7 @@ func (j *judge) asksSpecial(pool *model.PoolSpec, pod *model.Pod) bool {
 		for _, volume := range orNone(pod.VolumeAlternatives) {
 			for _, wish := range preferred {
 				all := slices.Concat(pool.Requirements, reqs, volume, wish)
-				p := j.promise(all, nil, nil, pool.Catalogue)
+				p := j.promise(all, nil, nil, pool.Catalog)
 				if !p.allowsPlain() && !excludeEachOther(all) {
 					return true
 				}
@@ -224,8 +224,8 @@ func excludeEachOther(reqs []label.Requirement) bool {
 
 // allowsPlain reports whether some type without devices has the labels. It ignores offerings.
 func (p *promise) allowsPlain() bool {
-	for i := range p.catalogue.Types {
-		t := &p.catalogue.Types[i]
+	for i := range p.catalog.Types {
+		t := &p.catalog.Types[i]
 		if t.Special || p.named != nil && !p.named[t.Name] {
 			continue
 		}

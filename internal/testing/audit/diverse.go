@@ -23,8 +23,8 @@ func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim) {
 			continue
 		}
 		values := map[string]bool{}
-		for i := range pool.Catalogue.Types {
-			if t := &pool.Catalogue.Types[i]; listed[t.Name] {
+		for i := range pool.Catalog.Types {
+			if t := &pool.Catalog.Types[i]; listed[t.Name] {
 				for _, v := range typeValues(t, canonical(r.Key)) {
 					values[v] = true
 				}
@@ -63,11 +63,11 @@ func typeValues(t *model.InstanceType, key string) []string {
 func (j *judge) reservations(claims []plan.NewClaim) {
 	left := map[string]int{}
 	for _, pool := range j.snap.Pools {
-		if pool.PoolSpec.Catalogue == nil {
+		if pool.PoolSpec.Catalog == nil {
 			continue
 		}
-		for i := range pool.PoolSpec.Catalogue.Types {
-			for _, o := range pool.PoolSpec.Catalogue.Types[i].Offerings {
+		for i := range pool.PoolSpec.Catalog.Types {
+			for _, o := range pool.PoolSpec.Catalog.Types[i].Offerings {
 				if n, known := left[o.ReservationID]; o.ReservationID != "" && (!known || o.ReservationCount < n) {
 					left[o.ReservationID] = o.ReservationCount
 				}
@@ -92,7 +92,7 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 		if pool == nil {
 			continue
 		}
-		ids := reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalogue))
+		ids := reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog))
 		if len(ids) == 0 {
 			continue
 		}

@@ -24,8 +24,8 @@ func (j *judge) account(pool *model.Pool) *account {
 			continue
 		}
 		most := amountsOf(n.NodeSpec.Requests)
-		if pool.Catalogue != nil {
-			p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, pool.Catalogue)
+		if pool.Catalog != nil {
+			p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, pool.Catalog)
 			for _, o := range p.outcomes() {
 				most.raise(amountsOf(o.kind.Capacity))
 			}
@@ -45,13 +45,13 @@ func (a amounts) raise(b amounts) {
 func (j *judge) limits(pool *model.PoolSpec, c *plan.NewClaim, a *account) {
 	a.nodes++
 	most := amounts{}
-	if pool.Catalogue != nil {
+	if pool.Catalog != nil {
 		listed := map[string]bool{}
 		for _, o := range c.Options {
 			listed[o.Type] = true
 		}
-		for i := range pool.Catalogue.Types {
-			if t := &pool.Catalogue.Types[i]; listed[t.Name] {
+		for i := range pool.Catalog.Types {
+			if t := &pool.Catalog.Types[i]; listed[t.Name] {
 				most.raise(amountsOf(t.Capacity))
 			}
 		}

@@ -29,8 +29,8 @@ func (j *judge) placement(p plan.Placement) {
 	j.holds(n, p.Pods, amountsOf(n.NodeSpec.Allocatable), named(n), p.Node)
 }
 
-// named is the labelling of a node that has a machine: its labels and, once it is registered, its name.
-func named(n *model.Node) labelling {
+// named is the labeling of a node that has a machine: its labels and, once it is registered, its name.
+func named(n *model.Node) labeling {
 	labels := exact(n.NodeSpec.Labels)
 	return func(key string) []value {
 		if key == model.FieldName && n.Stage >= model.Registered {
@@ -40,8 +40,8 @@ func named(n *model.Node) labelling {
 	}
 }
 
-// exact is the labelling of a node with fixed labels.
-func exact(labels map[string]string) labelling {
+// exact is the labeling of a node with fixed labels.
+func exact(labels map[string]string) labeling {
 	return func(key string) []value {
 		if text, ok := labels[key]; ok {
 			return just(text)
@@ -72,18 +72,18 @@ func (j *judge) inFlight(n *model.Node, pods []*model.Pod) {
 
 // inFlightOutcomes returns the promise of a claim in flight and its outcomes.
 func (j *judge) inFlightOutcomes(n *model.Node) (*promise, []outcome) {
-	var catalogue *model.Catalogue
+	var catalog *model.Catalog
 	if pool := j.snap.Pool(n.Pool); pool != nil {
-		catalogue = pool.PoolSpec.Catalogue
+		catalog = pool.PoolSpec.Catalog
 	}
-	if catalogue == nil {
-		catalogue = &model.Catalogue{}
+	if catalog == nil {
+		catalog = &model.Catalog{}
 	}
-	p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, catalogue)
+	p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, catalog)
 	return p, p.outcomes()
 }
 
-// withoutType is the labelling of a claim without a known type.
+// withoutType is the labeling of a claim without a known type.
 func (o outcome) withoutType(key string) []value {
 	if key == model.LabelHostname {
 		return o.words.unknown(key)
@@ -98,7 +98,7 @@ func (o outcome) withoutType(key string) []value {
 }
 
 // holds checks labels and resources. It stops at the first problem, because the outcomes of a claim fail alike.
-func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, labels labelling, as string) bool {
+func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, labels labeling, as string) bool {
 	for _, pod := range shapes(pods) {
 		if !lives(pod, labels) {
 			j.blame("labels", as, "pod %s requires %v, its volumes %v", pod.Key(), pod.Alternatives, pod.VolumeAlternatives)

@@ -11,7 +11,7 @@ type promise struct {
 	requirements []label.Requirement
 	labels       map[string]string
 	requests     []quantity.Amount
-	catalogue    *model.Catalogue
+	catalog      *model.Catalog
 	words        vocabulary
 	// named holds the types that the requirements allow by name. It is a map because the lists are long.
 	named map[string]bool
@@ -23,8 +23,8 @@ type promise struct {
 	defined map[string]bool
 }
 
-func (j *judge) promise(reqs []label.Requirement, labels map[string]string, requests []quantity.Amount, c *model.Catalogue) *promise {
-	p := &promise{requirements: reqs, labels: labels, requests: requests, catalogue: c, words: j.words, open: map[string][]value{}}
+func (j *judge) promise(reqs []label.Requirement, labels map[string]string, requests []quantity.Amount, c *model.Catalog) *promise {
+	p := &promise{requirements: reqs, labels: labels, requests: requests, catalog: c, words: j.words, open: map[string][]value{}}
 	for _, r := range reqs {
 		if r.Key != model.LabelType || r.Operator != label.In {
 			p.other = append(p.other, r)
@@ -52,12 +52,12 @@ type outcome struct {
 // that together have a value for every required label. Unavailable offerings are included: they may be available
 // again at launch.
 func (p *promise) outcomes() []outcome {
-	if p.catalogue == nil {
+	if p.catalog == nil {
 		return nil
 	}
 	var all []outcome
-	for i := range p.catalogue.Types {
-		t := &p.catalogue.Types[i]
+	for i := range p.catalog.Types {
+		t := &p.catalog.Types[i]
 		if p.named != nil && !p.named[t.Name] {
 			continue
 		}
@@ -123,7 +123,7 @@ func (p *promise) undecided(key string) []value {
 	if text, ok := p.labels[key]; ok {
 		return just(text)
 	}
-	if !p.catalogue.WellKnown[key] && !p.defined[key] {
+	if !p.catalog.WellKnown[key] && !p.defined[key] {
 		return absent
 	}
 	if p.open[key] == nil {
@@ -132,7 +132,7 @@ func (p *promise) undecided(key string) []value {
 	return p.open[key]
 }
 
-// values is the labelling of the planned node.
+// values is the labeling of the planned node.
 func (o outcome) values(key string) []value {
 	return allowed(o.other, key, o.decided(key))
 }

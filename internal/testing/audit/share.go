@@ -27,7 +27,7 @@ func (j *judge) spotShares(claims []plan.NewClaim) {
 		var names []string
 		for i := range claims {
 			if claims[i].Pool == pool.Name {
-				bought = append(bought, s.add(j.outcomesOf(&claims[i], pool.PoolSpec.Catalogue)))
+				bought = append(bought, s.add(j.outcomesOf(&claims[i], pool.PoolSpec.Catalog)))
 				names = append(names, claims[i].Name)
 			}
 		}

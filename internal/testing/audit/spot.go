@@ -15,7 +15,7 @@ import (
 type spot struct {
 	name    string
 	taints  []model.Taint
-	futures []labelling
+	futures []labeling
 	// domains caches the values that a label may have in any future.
 	domains map[string][]value
 	// ports holds the host ports of the pods on the node.
@@ -45,7 +45,7 @@ func (j *judge) spots(p *plan.Provision) (nodes, all []*spot, spotOf map[string]
 			continue
 		}
 		s := &spot{name: c.Name, taints: pool.PoolSpec.Taints, domains: map[string][]value{model.LabelHostname: just(c.Name)}}
-		for _, o := range j.outcomesOf(c, pool.PoolSpec.Catalogue) {
+		for _, o := range j.outcomesOf(c, pool.PoolSpec.Catalog) {
 			s.futures = append(s.futures, o.values)
 		}
 		for _, pod := range c.Pods {
@@ -68,12 +68,12 @@ func hostOf(n *model.Node) []value {
 	return just(n.Name)
 }
 
-func (j *judge) futuresOf(n *model.Node) []labelling {
+func (j *judge) futuresOf(n *model.Node) []labeling {
 	if n.Stage != model.Launching {
-		return []labelling{named(n)}
+		return []labeling{named(n)}
 	}
 	p, outcomes := j.inFlightOutcomes(n)
-	futures := make([]labelling, 0, len(outcomes))
+	futures := make([]labeling, 0, len(outcomes))
 	for _, o := range outcomes {
 		futures = append(futures, o.values)
 	}
@@ -118,8 +118,8 @@ func (s *spot) domainIf(alternatives [][]label.Requirement, key string) []value 
 	return slices.Collect(maps.Keys(possible))
 }
 
-// labels is the labelling of one future, with the hostname of the node.
-func (s *spot) labels(future labelling) labelling {
+// labels is the labeling of one future, with the hostname of the node.
+func (s *spot) labels(future labeling) labeling {
 	return func(key string) []value {
 		if key == model.LabelHostname {
 			return s.domains[key]

@@ -147,7 +147,7 @@ func (j *judge) daemonPorts(nodes, all []*spot) {
 			if _, no := untolerated(s.taints, d.DaemonSpec.Tolerations); no || there[d.UID] {
 				continue
 			}
-			if slices.ContainsFunc(s.futures, func(l labelling) bool { return mayAdmit(d.DaemonSpec.Alternatives, l) }) {
+			if slices.ContainsFunc(s.futures, func(l labeling) bool { return mayAdmit(d.DaemonSpec.Alternatives, l) }) {
 				s.ports = append(s.ports, d.HostPorts...)
 			}
 		}

@@ -162,7 +162,7 @@ func TestTurns(t *testing.T) {
 			pod("0", "a", "web", requires("team", "x"), spread(zone, 1, "web", func(s *model.Spread) { s.IgnoreAffinity = true })), "spread default/0"},
 		{"a tainted zone is a domain", newStage().node("a", za).node("b", zb, "taint=t").bound("x", "a", "web").
 			pod("0", "a", "web", spread(zone, 1, "web")), "spread default/0"},
-		{"unless taints are honoured", newStage().node("a", za).node("b", zb, "taint=t").bound("x", "a", "web").
+		{"unless taints are honored", newStage().node("a", za).node("b", zb, "taint=t").bound("x", "a", "web").
 			pod("0", "a", "web", spread(zone, 1, "web", func(s *model.Spread) { s.HonorTaints = true })), ""},
 		{"a node without another topology key does not count", newStage().node("a", za, "rack=1").node("b", zb).bound("x", "a", "web").
 			pod("0", "a", "web", spread(zone, 1, "web"), spread("rack", 5, "web")), ""},
@@ -315,9 +315,9 @@ func TestNewNodes(t *testing.T) {
 				}
 			}
 			b := model.NewBuilder()
-			catalogue := &model.Catalogue{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, zone: true, model.LabelType: true, keyArch: true}, Types: kinds}
+			catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, zone: true, model.LabelType: true, keyArch: true}, Types: kinds}
 			for pool, weight := range map[string]int32{"light": 0, "other": c.weight} {
-				b.UpsertPool(model.PoolSpec{Name: pool, UID: pool, Weight: weight, Catalogue: catalogue, Requirements: []label.Requirement{in(model.LabelPool, pool),
+				b.UpsertPool(model.PoolSpec{Name: pool, UID: pool, Weight: weight, Catalog: catalog, Requirements: []label.Requirement{in(model.LabelPool, pool),
 					{Key: model.LabelType, Operator: label.Exists, MinValues: map[string]int{"light": c.minimum}[pool]}}})
 			}
 			for _, uid := range []string{"0", "1"} {

@@ -14,7 +14,7 @@ func (j *judge) weights(claims []plan.NewClaim, accounts map[string]*account) {
 	for i := range claims {
 		c := &claims[i]
 		pool := j.snap.Pool(c.Pool)
-		if pool == nil || pool.PoolSpec.Catalogue == nil {
+		if pool == nil || pool.PoolSpec.Catalog == nil {
 			continue
 		}
 		for _, heavier := range j.snap.Pools {
@@ -77,7 +77,7 @@ func (j *judge) pins(pool *model.PoolSpec, c *plan.NewClaim) []label.Requirement
 		}
 		seen[key] = true
 		var values []string
-		for _, o := range j.outcomesOf(c, pool.Catalogue) {
+		for _, o := range j.outcomesOf(c, pool.Catalog) {
 			for _, v := range o.values(key) {
 				if v.present {
 					values = append(values, v.text)
@@ -120,7 +120,7 @@ func (j *judge) topologyKeys() []string {
 // takes reports whether a new node of the pool can hold the pod alone. It ignores pools with minValues, reserved
 // offerings, and spot capacity under a share limit: their availability depends on the rest of the plan.
 func (j *judge) takes(pool *model.PoolSpec, pod *model.Pod, pins []label.Requirement, a *account) bool {
-	if pool.Blocked != nil || pool.Catalogue == nil || a.full(pool) {
+	if pool.Blocked != nil || pool.Catalog == nil || a.full(pool) {
 		return false
 	}
 	for _, r := range pool.Requirements {
@@ -148,7 +148,7 @@ func (j *judge) takesNow(pool *model.PoolSpec, pod *model.Pod, pins []label.Requ
 	for _, affinity := range orNone(pod.Alternatives) {
 		for _, volume := range orNone(pod.VolumeAlternatives) {
 			reqs := append(append(append([]label.Requirement{}, pool.Requirements...), affinity...), volume...)
-			p := j.promise(append(reqs, pins...), nil, nil, pool.Catalogue)
+			p := j.promise(append(reqs, pins...), nil, nil, pool.Catalog)
 			p.defined = map[string]bool{}
 			for _, r := range pool.Requirements {
 				p.defined[canonical(r.Key)] = true

@@ -190,8 +190,8 @@ func (c *Cloud) checkPlacement(spec *launchSpec, t *machineType, s *subnet) erro
 	return nil
 }
 
-// buy launches up to n instances from an override. If there are fewer, the error says why.
-func (c *Cloud) buy(o *override, f *fleetRequest, n int, now time.Time) ([]string, error) {
+// launchMany launches up to n instances from an override. If there are fewer, the error says why.
+func (c *Cloud) launchMany(o *override, f *fleetRequest, n int, now time.Time) ([]string, error) {
 	if o.permanent != nil {
 		return nil, o.permanent
 	}

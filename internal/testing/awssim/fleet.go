@@ -53,7 +53,7 @@ func createFleet(c *Cloud, r *request, now time.Time) (any, error) {
 			return nil, dryRunError()
 		}
 		fleet.id = "fleet-" + c.uuid()
-		return c.fulfil(fleet, now), nil
+		return c.fulfill(fleet, now), nil
 	})
 }
 
@@ -223,8 +223,8 @@ func (o *override) xml() xmlOverride {
 	return out
 }
 
-// fulfil launches in the order of the strategy until the target is met or nothing is left to try.
-func (c *Cloud) fulfil(f *fleetRequest, now time.Time) xmlFleet {
+// fulfill launches in the order of the strategy until the target is met or nothing is left to try.
+func (c *Cloud) fulfill(f *fleetRequest, now time.Time) xmlFleet {
 	out := xmlFleet{ID: f.id}
 	missing := f.total
 	for _, o := range c.rank(f, now) {
@@ -239,7 +239,7 @@ func (c *Cloud) fulfil(f *fleetRequest, now time.Time) xmlFleet {
 			}
 			share = min(share, missing)
 		}
-		ids, err := c.buy(o, f, share, now)
+		ids, err := c.launchMany(o, f, share, now)
 		if len(ids) > 0 {
 			out.Instances = append(out.Instances, xmlFleetInstances{o.xml(), f.lifecycle, ids, o.name})
 			missing -= len(ids)

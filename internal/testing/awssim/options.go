@@ -102,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Limits = PublishedLimits()
 	}
 	if regions[o.Region] == "" {
-		return o, fmt.Errorf("region %q: the catalogue knows the zones of us-east-1, us-west-2 and eu-west-1 only", o.Region)
+		return o, fmt.Errorf("region %q: the catalog knows the zones of us-east-1, us-west-2 and eu-west-1 only", o.Region)
 	}
 	if o.SubnetBits < 19 || o.SubnetBits > 28 {
 		return o, fmt.Errorf("subnet prefix /%d: must be 19 to 28", o.SubnetBits)

@@ -111,7 +111,7 @@ func TestNetwork(t *testing.T) {
 		}
 		_, err := w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0"}})
 		w.refused(err, "InvalidSubnetID.NotFound")
-		_, err = w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters("colour", "blue")})
+		_, err = w.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: filters("color", "blue")})
 		w.refused(err, "InvalidParameterValue")
 		groups, err := w.ec2.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: filters("group-name", "eks-cluster-sg-*")})
 		w.must(err)

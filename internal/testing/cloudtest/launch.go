@@ -21,7 +21,7 @@ import (
 
 func testLaunch(t *testing.T, w World) {
 	p := w.Provider(t)
-	types := catalogue(t, w, p)
+	types := catalog(t, w, p)
 	lists := requirementLists(types, p.Declared().WellKnown)
 	var ids []string
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
@@ -30,7 +30,7 @@ func testLaunch(t *testing.T, w World) {
 			want := cheapest(t, types, c)
 			machine := launch(t, p, c)
 			ids = append(ids, machine.ProviderID)
-			want = w.right(t, cloud.NeedOf(c).Choices(types), want, bought(machine))
+			want = w.right(t, cloud.NeedOf(c).Choices(types), want, machineOffering(machine))
 			checkLabels(t, machine, c)
 			checkMachine(t, p, machine, want, c)
 		})
@@ -86,7 +86,7 @@ func checkRead(t *testing.T, machine, read *cloud.Machine) {
 			t.Errorf("annotation %s is read as %q, and was %q at the launch", key, value, machine.Annotations[key])
 		}
 	}
-	if got, want := bought(read), bought(machine); got != want {
+	if got, want := machineOffering(read), machineOffering(machine); got != want {
 		t.Errorf("read as %+v, bought as %+v", got, want)
 	}
 	if read.Claim != "" && read.Claim != machine.Claim {
@@ -103,7 +103,7 @@ func checkRead(t *testing.T, machine, read *cloud.Machine) {
 
 func testRequests(t *testing.T, w World) {
 	p := w.Provider(t)
-	types := catalogue(t, w, p)
+	types := catalog(t, w, p)
 	largest := slices.MaxFunc(types, func(a, b cloud.InstanceType) int {
 		return int(a.Allocatable()["cpu"] - b.Allocatable()["cpu"])
 	})
@@ -134,7 +134,7 @@ func testLaunchTwice(t *testing.T, w World) {
 	if third := launch(t, again, c); third.ProviderID != first.ProviderID {
 		t.Errorf("the launch by a new process made %s, want %s again", third.ProviderID, first.ProviderID)
 	}
-	w.SellOut(t, bought(first))
+	w.SellOut(t, machineOffering(first))
 	if fourth := launch(t, w.Provider(t), c); !cmp.Equal(fourth.Labels, first.Labels) {
 		t.Errorf("once its offering is sold out the machine changed:\n%s", cmp.Diff(first.Labels, fourth.Labels))
 	}
@@ -243,7 +243,7 @@ func testSlow(t *testing.T, w World) {
 				t.Errorf("%s of a cloud that does not answer: %v, want the context's error", name, err)
 			}
 		case <-time.After(20 * time.Second):
-			t.Errorf("%s does not honour its deadline", name)
+			t.Errorf("%s does not honor its deadline", name)
 		}
 		cancel()
 	}

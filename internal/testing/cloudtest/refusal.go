@@ -23,7 +23,7 @@ func wantInsufficient(t *testing.T, err error) {
 
 func testNextOffering(t *testing.T, w World) {
 	p := w.Provider(t)
-	types := catalogue(t, w, p)
+	types := catalog(t, w, p)
 	c := claim(w.Class)
 	choices := cloud.NeedOf(c).Choices(types)
 	gone := 2
@@ -36,10 +36,10 @@ func testNextOffering(t *testing.T, w World) {
 	}
 	w.SellOut(t, sold...)
 	machine := launch(t, p, c)
-	w.right(t, choices[gone:], choices[gone], bought(machine))
-	after := catalogue(t, w, p)
+	w.right(t, choices[gone:], choices[gone], machineOffering(machine))
+	after := catalog(t, w, p)
 	if len(after) != len(types) {
-		t.Fatalf("the catalogue has %d types once an offering is sold out, want %d as before", len(after), len(types))
+		t.Fatalf("the catalog has %d types once an offering is sold out, want %d as before", len(after), len(types))
 	}
 	if w.Chooses == AmongAll {
 		return // the provider may not have tried the exhausted offering
@@ -51,14 +51,14 @@ func testNextOffering(t *testing.T, w World) {
 	}
 	for _, choice := range choices[:gone] {
 		if !choice.Offering.Available {
-			t.Errorf("the catalogue that was handed out earlier has changed: %+v", offeringOf(choice))
+			t.Errorf("the catalog that was handed out earlier has changed: %+v", offeringOf(choice))
 		}
 	}
 }
 
 func testInsufficientCapacity(t *testing.T, w World) {
 	p := w.Provider(t)
-	types := catalogue(t, w, p)
+	types := catalog(t, w, p)
 	c := claim(w.Class, requirement(corev1.LabelInstanceTypeStable, karpv1.OperatorIn, types[0].Name))
 	var all []Offering
 	for _, choice := range cloud.NeedOf(c).Choices(types) {

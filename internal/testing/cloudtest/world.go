@@ -67,7 +67,7 @@ func Run(t *testing.T, harness Harness) {
 		name string
 		run  func(*testing.T, World)
 	}{
-		{"catalogue is complete and always the same", testCatalogue},
+		{"catalog is complete and always the same", testCatalog},
 		{"declared labels are well-formed", testDeclared},
 		{"launch keeps what the claim asks for", testLaunch},
 		{"launch respects requests", testRequests},
@@ -115,14 +115,14 @@ func pool(class cloud.ClassRef) *karpv1.NodePool {
 	return p
 }
 
-func catalogue(t *testing.T, w World, p cloud.Provider) []cloud.InstanceType {
+func catalog(t *testing.T, w World, p cloud.Provider) []cloud.InstanceType {
 	t.Helper()
-	types, err := p.Catalogue(t.Context(), pool(w.Class))
+	types, err := p.Catalog(t.Context(), pool(w.Class))
 	if err != nil {
-		t.Fatalf("Catalogue: %v", err)
+		t.Fatalf("Catalog: %v", err)
 	}
 	if len(types) < 2 {
-		t.Fatalf("Catalogue has %d types, want two at least", len(types))
+		t.Fatalf("Catalog has %d types, want two at least", len(types))
 	}
 	return types
 }
@@ -187,7 +187,7 @@ func cheapest(t *testing.T, types []cloud.InstanceType, c *karpv1.NodeClaim) clo
 			return choice
 		}
 	}
-	t.Fatalf("the catalogue has nothing available for claim %s", c.Name)
+	t.Fatalf("the catalog has nothing available for claim %s", c.Name)
 	return cloud.Choice{}
 }
 
@@ -206,7 +206,7 @@ func (w World) right(t *testing.T, choices []cloud.Choice, want cloud.Choice, go
 	return want
 }
 
-func bought(m *cloud.Machine) Offering {
+func machineOffering(m *cloud.Machine) Offering {
 	return Offering{
 		InstanceType: m.Labels[corev1.LabelInstanceTypeStable],
 		Zone:         m.Labels[corev1.LabelTopologyZone],

@@ -122,7 +122,7 @@ func poolsOf(tb testing.TB, folder string) ([]model.PoolSpec, *convert.Vocabular
 	}
 	class := pools[0].Spec.Template.Spec.NodeClassRef
 	v := convert.NewVocabulary(cloud.Declared{WellKnown: labels}, schema.GroupKind{Group: class.Group, Kind: class.Kind})
-	catalogue, refused := convert.Catalogue(kinds, v)
+	catalog, refused := convert.Catalog(kinds, v)
 	if len(refused) > 0 {
 		tb.Fatal(refused)
 	}
@@ -131,7 +131,7 @@ func poolsOf(tb testing.TB, folder string) ([]model.PoolSpec, *convert.Vocabular
 		pools[i].StatusConditions().SetTrue(karpv1.ConditionValidationSucceeded)
 		pools[i].StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
 		specs[i] = convert.Pool(&pools[i], v)
-		convert.AddCatalogue(&specs[i], catalogue, "nothing is for sale")
+		convert.AddCatalog(&specs[i], catalog, "nothing is for sale")
 	}
 	return specs, v
 }

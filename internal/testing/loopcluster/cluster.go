@@ -183,7 +183,7 @@ func (c *Cluster) Act(ctx context.Context, newest func() *model.Snapshot, decide
 func (c *Cluster) Static(replicas int64) {
 	amounts := []quantity.Amount{{Name: "pods", Value: 10}}
 	c.Pool.Static, c.Pool.Replicas, c.Pool.Blocked = true, replicas, model.StaticBlock()
-	c.Pool.Catalogue = &model.Catalogue{Types: []model.InstanceType{{Name: "m", Capacity: amounts, Allocatable: amounts,
+	c.Pool.Catalog = &model.Catalog{Types: []model.InstanceType{{Name: "m", Capacity: amounts, Allocatable: amounts,
 		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"m"}}},
 		Offerings:    []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: 1, Available: true}}}},
 		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}

@@ -32,8 +32,8 @@ type World struct {
 	Reasons, Held map[string]bool
 }
 
-// onSale is the catalog: the one type of all nodes, for a dollar an hour.
-var onSale = model.Catalogue{Types: []model.InstanceType{{
+// catalog has the one type of all nodes, for a dollar an hour.
+var catalog = model.Catalog{Types: []model.InstanceType{{
 	Name: "t", Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}}, Allocatable: []quantity.Amount{{Name: "cpu", Value: 4000}},
 	Offerings: []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true}},
 }}}
@@ -42,7 +42,7 @@ var onSale = model.Catalogue{Types: []model.InstanceType{{
 // c0, c1, ...
 func New(t testing.TB, nodes int) *World {
 	w := &World{T: t, Now: Noon, Nodes: map[string]*model.NodeSpec{}, Reasons: map[string]bool{}, Held: map[string]bool{},
-		Pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty", Catalogue: &onSale}}}
+		Pools: []model.PoolSpec{{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second, Policy: "WhenEmpty", Catalog: &catalog}}}
 	for i := range nodes {
 		w.Add(fmt.Sprint("n", i), fmt.Sprint("c", i))
 	}

@@ -103,9 +103,9 @@ func givenAssets(folder string) (string, error) {
 	} else if !content.IsDir() {
 		return "", fmt.Errorf("sandbox assets %s: is a file, want a folder with one executable per component", folder)
 	}
-	if missing := missingComponents(folder, catalogue); len(missing) > 0 {
+	if missing := missingComponents(folder, catalog); len(missing) > 0 {
 		return "", fmt.Errorf("sandbox assets %s: no %s; want executables %s, or %s", folder, strings.Join(missing, ", "),
-			strings.Join(componentNames(catalogue), ", "), multicall)
+			strings.Join(componentNames(catalog), ", "), multicall)
 	}
 	return folder, nil
 }

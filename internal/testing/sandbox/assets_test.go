@@ -85,7 +85,7 @@ func TestBuild(t *testing.T) {
 	if builds.Load() != 1 {
 		t.Errorf("%d builds, want 1", builds.Load())
 	}
-	for _, name := range append(componentNames(catalogue), kubectl, multicall) {
+	for _, name := range append(componentNames(catalog), kubectl, multicall) {
 		if !isExecutable(filepath.Join(results[0], name)) {
 			t.Errorf("no executable %s", name)
 		}
@@ -103,8 +103,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildCancelled checks that a canceled build leaves nothing that looks finished.
-func TestBuildCancelled(t *testing.T) {
+// TestBuildCanceled checks that a canceled build leaves nothing that looks finished.
+func TestBuildCanceled(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(cacheVariable, cache)
 	module := smallModule(t)
@@ -158,7 +158,7 @@ func TestSourcesAbove(t *testing.T) {
 func TestGivenAssets(t *testing.T) {
 	const program = "#!/bin/sh\n"
 	each := map[string]string{}
-	for _, name := range componentNames(catalogue) {
+	for _, name := range componentNames(catalog) {
 		each[name] = program
 	}
 	separate := writeFiles(t, t.TempDir(), each)

@@ -185,7 +185,7 @@ func buildInto(ctx context.Context, from source, finished string, progress func(
 		}
 		return err
 	}
-	for _, name := range append(componentNames(catalogue), kubectl) {
+	for _, name := range append(componentNames(catalog), kubectl) {
 		if err := os.Symlink(multicall, filepath.Join(unfinished, name)); err != nil {
 			return err
 		}

@@ -47,8 +47,8 @@ func (p plan) has(name string) bool {
 
 func (p plan) server() string { return "https://" + address(p.ports[apiserver]) }
 
-// catalogue lists the components in the order in which they start. They stop in the opposite order.
-var catalogue = []component{
+// catalog lists the components in the order in which they start. They stop in the opposite order.
+var catalog = []component{
 	{name: etcd, wave: 0, grace: 5 * time.Second, args: etcdArgs, ready: func(p plan) probe {
 		return probe{url: "https://" + address(p.ports[etcd]) + "/health", authority: p.pki("etcd-ca.crt"), client: p.pki("etcd-client")}
 	}},
@@ -69,17 +69,17 @@ var catalogue = []component{
 // choose returns the components with the given names, or all of them if there are no names.
 func choose(names []string) ([]component, error) {
 	if len(names) == 0 {
-		return catalogue, nil
+		return catalog, nil
 	}
 	var chosen []component
-	for i := range catalogue {
-		if slices.Contains(names, catalogue[i].name) {
-			chosen = append(chosen, catalogue[i])
+	for i := range catalog {
+		if slices.Contains(names, catalog[i].name) {
+			chosen = append(chosen, catalog[i])
 		}
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(catalogue, func(c component) bool { return c.name == name }) {
-			return nil, fmt.Errorf("component %q: want one of %s", name, strings.Join(componentNames(catalogue), ", "))
+		if !slices.ContainsFunc(catalog, func(c component) bool { return c.name == name }) {
+			return nil, fmt.Errorf("component %q: want one of %s", name, strings.Join(componentNames(catalog), ", "))
 		}
 	}
 	return chosen, nil

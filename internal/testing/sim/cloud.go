@@ -142,13 +142,13 @@ func (c *cloud) publish() {
 			o.Available = !c.refused[place{types[i].Name, o.Zone, o.CapacityType}].After(c.w.now)
 		}
 	}
-	catalogue := &model.Catalogue{Types: types, WellKnown: wellKnown}
+	catalog := &model.Catalog{Types: types, WellKnown: wellKnown}
 	for i, p := range c.w.setting.pools {
 		fresh := *p
-		fresh.Catalogue = catalogue
+		fresh.Catalog = catalog
 		c.w.setting.pools[i] = &fresh
 	}
-	c.w.catalogues++
+	c.w.catalogs++
 }
 
 // reprice changes the prices of a zone and capacity type by up to a third.

@@ -304,7 +304,7 @@ func (c *checks) static() {
 				count++
 			}
 		}
-		short := count < pool.Replicas && !c.limited(pool, count) && c.sells(pool)
+		short := count < pool.Replicas && !c.limited(pool, count) && c.offers(pool)
 		if count > pool.Replicas || short {
 			c.fail(StaticStands, "%s has %d nodes, wants %d", pool.Name, count, pool.Replicas)
 		}
@@ -316,11 +316,11 @@ func (c *checks) limited(pool *model.PoolSpec, count int64) bool {
 	return slices.ContainsFunc(pool.Limits, func(l quantity.Amount) bool { return l.Name == model.ResourceNodes && count >= l.Value })
 }
 
-// sells reports whether any node can be launched from the pool now.
-func (c *checks) sells(pool *model.PoolSpec) bool {
-	for i := range pool.Catalogue.Types {
-		for _, o := range pool.Catalogue.Types[i].Offerings {
-			if o.Available && c.suits(pool, labelsAt(&pool.Catalogue.Types[i], o), &pod{}) {
+// offers reports whether any node can be launched from the pool now.
+func (c *checks) offers(pool *model.PoolSpec) bool {
+	for i := range pool.Catalog.Types {
+		for _, o := range pool.Catalog.Types[i].Offerings {
+			if o.Available && c.suits(pool, labelsAt(&pool.Catalog.Types[i], o), &pod{}) {
 				return true
 			}
 		}

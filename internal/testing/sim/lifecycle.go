@@ -154,9 +154,9 @@ func (p *process) join(c *claim, n *node) {
 			p.edit(c, func(o object) { o.(*claim).registered, o.(*claim).node = p.clock(), n.name })
 		})
 	case n.ready && !n.initialized:
-		p.chore("node "+n.name+" is initialised", func() { p.edit(n, func(o object) { o.(*node).initialized = true }) })
+		p.chore("node "+n.name+" is initialized", func() { p.edit(n, func(o object) { o.(*node).initialized = true }) })
 	case n.ready:
-		p.chore("claim "+c.name+" is initialised", func() { p.edit(c, func(o object) { o.(*claim).initialized = p.clock() }) })
+		p.chore("claim "+c.name+" is initialized", func() { p.edit(c, func(o object) { o.(*claim).initialized = p.clock() }) })
 	}
 }
 

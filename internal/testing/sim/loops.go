@@ -25,8 +25,8 @@ const (
 
 type provisionLoop struct {
 	last time.Time
-	// version and catalogues identify the input of the last plan.
-	version, catalogues int
+	// version and catalogs identify the input of the last plan.
+	version, catalogs int
 	// plan is the latest plan, nil before the first.
 	plan *plan.Provision
 	// targets holds the nodes of the pods in the latest plan; nil before the first.
@@ -36,11 +36,11 @@ type provisionLoop struct {
 type disruptLoop struct {
 	at    time.Time
 	known []plan.Command
-	// next is when time alone may allow a removal; version and catalogues identify the input of the last decision.
-	next       time.Time
-	decided    bool
-	version    uint64
-	catalogues int
+	// next is when time alone may allow a removal; version and catalogs identify the input of the last decision.
+	next     time.Time
+	decided  bool
+	version  uint64
+	catalogs int
 }
 
 type staticLoop struct {
@@ -51,7 +51,7 @@ type staticLoop struct {
 // loops begins a pass of a loop that is due.
 func (p *process) loops() {
 	since := p.w.now.Sub(p.provision.last)
-	news := p.provision.version != p.view.version || p.provision.catalogues != p.w.catalogues
+	news := p.provision.version != p.view.version || p.provision.catalogs != p.w.catalogs
 	switch {
 	case (news && since > batchIdle || since > podRetrigger) && (p.pending() > 0 || p.leaving()):
 		p.plan()
@@ -64,7 +64,7 @@ func (p *process) loops() {
 
 // plan is a pass of the provision loop: decide on a snapshot, check on a later one, write, nominate.
 func (p *process) plan() {
-	p.provision.last, p.provision.version, p.provision.catalogues = p.w.now, p.view.version, p.w.catalogues
+	p.provision.last, p.provision.version, p.provision.catalogs = p.w.now, p.view.version, p.w.catalogs
 	snap := p.snapshot()
 	last := p.provision.plan
 	decided := p.w.opts.Schedule(snap, last)
@@ -123,11 +123,11 @@ func (p *process) tick() {
 // decide proposes commands if anything has changed since the last time, or a time has been reached.
 func (p *process) decide(snap *model.Snapshot) []plan.Command {
 	d := &p.disrupt
-	if d.decided && d.version == snap.Version && d.catalogues == p.w.catalogues && (d.next.IsZero() || snap.Now.Before(d.next)) {
+	if d.decided && d.version == snap.Version && d.catalogs == p.w.catalogs && (d.next.IsZero() || snap.Now.Before(d.next)) {
 		return nil
 	}
 	proposal := p.w.opts.Propose(snap, p.w.setting.disruption)
-	d.decided, d.version, d.catalogues, d.next = true, snap.Version, p.w.catalogues, proposal.Next
+	d.decided, d.version, d.catalogs, d.next = true, snap.Version, p.w.catalogs, proposal.Next
 	p.w.check.proposed(p, proposal.Commands)
 	for _, c := range proposal.Commands {
 		p.w.say("process %d proposes %s: %s %s, %d replacements, worth %v", p.id, c.ID, c.Reason, candidates(c), len(c.Replacements), c.Worth)
@@ -202,5 +202,5 @@ func (p *process) rest() {
 		p.disrupt.at = next
 	}
 	snap := p.snapshot()
-	p.carryOut(append(p.w.opts.Orphans(snap), p.w.opts.Arriving(snap)...), nil)
+	p.carryOut(append(p.w.opts.StaleTaintActions(snap), p.w.opts.Arriving(snap)...), nil)
 }

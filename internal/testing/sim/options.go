@@ -24,8 +24,8 @@ type Options struct {
 	// Advance takes one step of every command, in order, with shared budgets.
 	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
 	// Static returns the missing and surplus nodes of static pools.
-	Static  func(*model.Snapshot) disruption.Standing
-	Orphans func(*model.Snapshot) []plan.Action
+	Static            func(*model.Snapshot) disruption.Standing
+	StaleTaintActions func(*model.Snapshot) []plan.Action
 	// Arriving returns the annotations for claims that await pods of nodes being removed without a command.
 	Arriving func(*model.Snapshot) []plan.Action
 	// Audit returns the problems of a plan.
@@ -48,16 +48,16 @@ type Stepped struct {
 // Production returns the functions that the controller runs.
 func Production() Options {
 	return Options{
-		Schedule:       schedule,
-		CheckProvision: guard.CheckProvision,
-		Reserve:        reserve.Records,
-		Propose:        disruption.Propose,
-		Resume:         guard.Resume,
-		Advance:        advance,
-		Static:         disruption.Static,
-		Orphans:        guard.Orphans,
-		Arriving:       reserve.Arriving,
-		Audit:          problems,
+		Schedule:          schedule,
+		CheckProvision:    guard.CheckProvision,
+		Reserve:           reserve.Records,
+		Propose:           disruption.Propose,
+		Resume:            guard.Resume,
+		Advance:           advance,
+		Static:            disruption.Static,
+		StaleTaintActions: guard.StaleTaintActions,
+		Arriving:          reserve.Arriving,
+		Audit:             problems,
 	}
 }
 

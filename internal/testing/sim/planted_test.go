@@ -172,7 +172,7 @@ var planted = map[string]bug{
 	},
 	"something is always left to clean": {
 		plant: func(o *Options) {
-			o.Orphans = func(s *model.Snapshot) []plan.Action {
+			o.StaleTaintActions = func(s *model.Snapshot) []plan.Action {
 				for _, n := range s.Nodes {
 					return []plan.Action{plan.ClearDisruptionReason{Claim: n.Claim, UID: n.ClaimUID}}
 				}

@@ -169,8 +169,8 @@ func dearest(pool *model.Pool, all []label.Requirement) []label.Requirement {
 	var most int64
 	name := ""
 	others := slices.DeleteFunc(slices.Clone(all), func(r label.Requirement) bool { return r.Key == model.LabelType })
-	for i := range pool.Catalogue.Types {
-		t := &pool.Catalogue.Types[i]
+	for i := range pool.Catalog.Types {
+		t := &pool.Catalog.Types[i]
 		for _, o := range t.Offerings {
 			if o.Price > most && compatible(others, labelsAt(t, o)) {
 				most, name = o.Price, t.Name

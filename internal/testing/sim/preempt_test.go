@@ -48,7 +48,7 @@ func loopOfLaunches(seed uint64, unseen bool) *world {
 	s.pools = s.pools[:1]
 	pool := *s.pools[0]
 	pool.Limits, pool.Taints, pool.Static, pool.Requirements, pool.ConsolidateAfter = nil, nil, false, exactly(map[string]string{model.LabelPool: pool.Name}), 0
-	pool.Catalogue = &model.Catalogue{Types: s.types, WellKnown: wellKnown}
+	pool.Catalog = &model.Catalog{Types: s.types, WellKnown: wellKnown}
 	s.pools[0] = &pool
 	s.templates[pool.Name].expireAfter = 0
 	s.daemons = s.daemons[:1]

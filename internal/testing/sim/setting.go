@@ -87,9 +87,9 @@ func newSetting(seed uint64, rng *rand.Rand) *setting {
 	}
 	s.disruption = disruption.Options{Static: true, SpotToSpot: rng.IntN(2) == 0}
 	s.templates = map[string]*template{}
-	catalogue := &model.Catalogue{Types: s.types, WellKnown: wellKnown}
+	catalog := &model.Catalog{Types: s.types, WellKnown: wellKnown}
 	for i := range 1 + rng.IntN(3) {
-		p := somePool(rng, i, catalogue)
+		p := somePool(rng, i, catalog)
 		s.pools = append(s.pools, p)
 		s.templates[p.Name] = someTemplate(rng, p)
 	}
@@ -162,9 +162,9 @@ func someType(rng *rand.Rand, family string, size int64) model.InstanceType {
 	return t
 }
 
-func somePool(rng *rand.Rand, i int, catalogue *model.Catalogue) *model.PoolSpec {
+func somePool(rng *rand.Rand, i int, catalog *model.Catalog) *model.PoolSpec {
 	name := fmt.Sprintf("pool-%d", i)
-	p := &model.PoolSpec{Name: name, UID: "uid-of-" + name, Weight: int32(rng.IntN(3) * 10), Catalogue: catalogue,
+	p := &model.PoolSpec{Name: name, UID: "uid-of-" + name, Weight: int32(rng.IntN(3) * 10), Catalog: catalog,
 		Policy: "WhenEmptyOrUnderutilized", Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{name}}}}
 	p.ConsolidateAfter = []time.Duration{0, 0, 5 * time.Second, 5 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second, -1}[rng.IntN(8)]
 	require := func(key string, values ...string) {

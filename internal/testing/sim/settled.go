@@ -156,8 +156,8 @@ func (c *checks) holds(pool *model.PoolSpec, p *pod) string {
 	if !tolerates(p, pool.Taints) {
 		return ""
 	}
-	for i := range pool.Catalogue.Types {
-		t := &pool.Catalogue.Types[i]
+	for i := range pool.Catalog.Types {
+		t := &pool.Catalog.Types[i]
 		if t.Special != asks(p) || !c.room(pool, t) || !c.carries(t, p) {
 			continue
 		}

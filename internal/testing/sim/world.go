@@ -21,8 +21,8 @@ type world struct {
 	check   *checks
 	// processes holds all processes; the last one leads.
 	processes []*process
-	// catalogues counts the published catalogs.
-	catalogues int
+	// catalogs counts the published catalogs.
+	catalogs int
 
 	// flaky is until when some writes fail, starved until when owners do nothing, crash how many more actions the
 	// leader performs before it dies (0: no crash), calm says that there are no more disturbances.

@@ -44,7 +44,7 @@ type placement struct {
 // judge is the state of one check.
 type judge struct {
 	*Report
-	*catalogue
+	*catalog
 	answer   *Answer
 	existing []*node
 	added    []*node
@@ -62,7 +62,7 @@ func Of(w *workload.World, a *Answer) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checking the answer to %s: %w", w.Name, err)
 	}
-	j.buy()
+	j.launch()
 	nodes := slices.Concat(j.existing, j.added)
 	for i, n := range nodes {
 		n.index = i
@@ -84,13 +84,13 @@ func Of(w *workload.World, a *Answer) (*Report, error) {
 }
 
 func newJudge(w *workload.World, a *Answer) (*judge, error) {
-	c, err := newCatalogue(w)
+	c, err := newCatalog(w)
 	if err != nil {
 		return nil, err
 	}
 	j := &judge{
-		Report:    &Report{Warnings: map[string]int{}, Problems: map[string]int{}, texts: map[string][]string{}},
-		catalogue: c, answer: a, byName: map[string]*node{}, byKey: map[string]*pod{}, at: map[string]*node{},
+		Report:  &Report{Warnings: map[string]int{}, Problems: map[string]int{}, texts: map[string][]string{}},
+		catalog: c, answer: a, byName: map[string]*node{}, byKey: map[string]*pod{}, at: map[string]*node{},
 	}
 	for i := range w.Nodes {
 		n := existingNode(&w.Nodes[i])
@@ -135,8 +135,8 @@ func (j *judge) addPod(p *pod) {
 	}
 }
 
-// buy creates the answer's new nodes, and judges each as an offering of its pool.
-func (j *judge) buy() {
+// launch creates the answer's new nodes, and judges each as an offering of its pool.
+func (j *judge) launch() {
 	names := map[string]bool{}
 	for name := range j.byName {
 		names[name] = true

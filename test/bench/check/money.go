@@ -73,7 +73,7 @@ func (j *judge) judgeTotals() {
 	if said := j.answer.PricePerHour; said != nil {
 		claimed = *said
 		if math.Abs(claimed-j.Price) > tolerance*j.Price {
-			j.problem("total price", fmt.Sprintf("pricePerHour says %g, the catalogue %.5f", claimed, j.Price))
+			j.problem("total price", fmt.Sprintf("pricePerHour says %g, the catalog %.5f", claimed, j.Price))
 		}
 	}
 	if cost := j.answer.CostPerHour; cost != nil && math.Abs(*cost-claimed-extra) > 0.01*extra+1e-6*claimed {

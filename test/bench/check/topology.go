@@ -148,13 +148,14 @@ func (t *topology) spread(p *pod, c corev1.TopologySpreadConstraint) *spreadCoun
 // view counts the nodes that have all topology keys of the pod, and that the pod's own rules admit if the
 // constraint's nodeAffinityPolicy and nodeTaintsPolicy are Honor.
 func (t *topology) view(p *pod, c corev1.TopologySpreadConstraint) (*view, string) {
-	honour := func(policy *corev1.NodeInclusionPolicy, otherwise corev1.NodeInclusionPolicy) bool {
+	honor := func(policy *corev1.NodeInclusionPolicy, otherwise corev1.NodeInclusionPolicy) bool {
 		if policy != nil {
 			otherwise = *policy
 		}
 		return otherwise == corev1.NodeInclusionPolicyHonor
 	}
-	byNode, byTaint := honour(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor), honour(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore)
+	byNode := honor(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor)
+	byTaint := honor(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore)
 	keys := make([]string, len(p.spreads))
 	for i, other := range p.spreads {
 		keys[i] = other.TopologyKey

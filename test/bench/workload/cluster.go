@@ -28,7 +28,7 @@ func crowded(s spec) *Set { return nodesInUse(s, 20) }
 func nodesInUse(s spec, podsPerNode float64) *Set {
 	r := newRandom("cluster", s.count, s.seed)
 	var some []InstanceType
-	for _, t := range catalogue(400, 1, false) {
+	for _, t := range catalog(400, 1, false) {
 		if slices.Contains([]string{"4", "8", "16"}, t.Capacity["cpu"]) && t.Arch == "amd64" && strings.ContainsAny(t.Name[:1], "cmr") {
 			some = append(some, t)
 		}
@@ -48,7 +48,7 @@ func nodesInUse(s spec, podsPerNode float64) *Set {
 		pending.add(podShape{cpu: cpu, memory: memory, labels: object{"app": owner}, owner: owner})
 	}
 	return &Set{
-		types: catalogue(s.typesOr(400), 1, false), pods: pending.items, nodes: c.nodes, bound: c.pods.items, existing: true,
+		types: catalog(s.typesOr(400), 1, false), pods: pending.items, nodes: c.nodes, bound: c.pods.items, existing: true,
 		pools: []poolShape{{name: "default", requirements: []object{requirement(LabelCapacity, "In", onDemand)}}},
 	}
 }

@@ -7,7 +7,7 @@ func inflate(s spec) *Set {
 	for range s.count {
 		pods.add(podShape{cpu: 100, memory: 256, labels: object{"app": "inflate"}, owner: "inflate-rs"})
 	}
-	return &Set{types: catalogue(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
+	return &Set{types: catalog(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
 }
 
 // diverse has five classes of equal size. The label that a pod's constraint selects is drawn independently of the
@@ -36,7 +36,7 @@ func diverse(s spec) *Set {
 		cpu, memory := someSize(r)
 		pods.add(podShape{cpu: cpu, memory: memory, labels: own, spec: podAffinity("podAntiAffinity", LabelHost, own)})
 	}
-	return &Set{types: catalogue(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
+	return &Set{types: catalog(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
 }
 
 func spreads(s spec) *Set {
@@ -62,5 +62,5 @@ func deployments(s spec, name string, count int, constraint func(own object) obj
 			pods.add(podShape{cpu: cpu, memory: memory, labels: own, owner: deployment, spec: constraint(own)})
 		}
 	}
-	return &Set{types: catalogue(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
+	return &Set{types: catalog(s.typesOr(400), 1, false), pools: openPool, pods: pods.items}
 }

@@ -152,7 +152,7 @@ func heterogeneous(s spec) *Set {
 	return &Set{types: shapedTypes(s), pools: manyPools, pods: shapedPods(s, "het", s.partsOr(500))}
 }
 
-func shapedTypes(s spec) []InstanceType { return catalogue(s.typesOr(800), 2, true) }
+func shapedTypes(s spec) []InstanceType { return catalog(s.typesOr(800), 2, true) }
 
 // shapedPods returns pending pods of s.parts shapes.
 func shapedPods(s spec, name string, count int) []object {

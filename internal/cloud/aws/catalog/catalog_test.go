@@ -12,8 +12,8 @@ import (
 
 // The embedded file has the contents that the package comment describes.
 func TestEmbedded(t *testing.T) {
-	catalogue := Load()
-	if n := len(catalogue.Types); n != 1373 {
+	catalog := Load()
+	if n := len(catalog.Types); n != 1373 {
 		t.Errorf("%d types, want 1373", n)
 	}
 	want := Meta{
@@ -24,22 +24,22 @@ func TestEmbedded(t *testing.T) {
 		},
 		ZoneRegions: []string{"us-east-1", "us-west-2", "eu-west-1"},
 	}
-	got := catalogue.Meta
+	got := catalog.Meta
 	got.Sources, got.Note = nil, ""
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("meta -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"us-east-1", "us-gov-east-1", "us-gov-west-1"}, catalogue.PriceRegions()); diff != "" {
+	if diff := cmp.Diff([]string{"us-east-1", "us-gov-east-1", "us-gov-west-1"}, catalog.PriceRegions()); diff != "" {
 		t.Errorf("regions with prices -want +got:\n%s", diff)
 	}
 	for _, source := range []string{"getmoto/moto 0af643a5d 2026-08-22 (Apache-2.0)",
 		"aws/karpenter-provider-aws 1d927085d 2026-08-21 (Apache-2.0)"} {
 		found := false
-		for _, s := range catalogue.Meta.Sources {
+		for _, s := range catalog.Meta.Sources {
 			found = found || s == source
 		}
 		if !found {
-			t.Errorf("the sources %v do not include %s", catalogue.Meta.Sources, source)
+			t.Errorf("the sources %v do not include %s", catalog.Meta.Sources, source)
 		}
 	}
 }
@@ -71,11 +71,11 @@ func TestUnpriced(t *testing.T) {
 }
 
 func TestType(t *testing.T) {
-	catalogue := Load()
-	if _, found := catalogue.Type("m5.nonsense"); found {
+	catalog := Load()
+	if _, found := catalog.Type("m5.nonsense"); found {
 		t.Error("m5.nonsense is found")
 	}
-	m5, found := catalogue.Type("m5.large")
+	m5, found := catalog.Type("m5.large")
 	if !found {
 		t.Fatal("m5.large is not found")
 	}
@@ -177,7 +177,7 @@ func TestPackRefuses(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ in, want string }{
 		"no JSON":               {"types", "decoding the catalog"},
-		"unknown key":           {file(good + `,"colour":"red"}`), "colour"},
+		"unknown key":           {file(good + `,"color":"red"}`), "color"},
 		"more behind":           {file(good+"}") + "{}", "something follows"},
 		"twice":                 {file(good + "}," + good + "}"), "is a duplicate"},
 		"no size":               {file(strings.Replace(good, "a1.large", "a1", 1) + "}"), `type "a1": name`},

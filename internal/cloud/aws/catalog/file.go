@@ -20,18 +20,18 @@ import (
 var embedded []byte
 
 // Load returns the embedded catalog, the same one on every call.
-func Load() *Catalogue { return load() }
+func Load() *Catalog { return load() }
 
-var load = sync.OnceValue(func() *Catalogue {
-	catalogue, err := Read(bytes.NewReader(embedded))
+var load = sync.OnceValue(func() *Catalog {
+	catalog, err := Read(bytes.NewReader(embedded))
 	if err != nil {
 		panic(err) // the file is embedded in the binary and tested
 	}
-	return catalogue
+	return catalog
 })
 
 // Read reads a compressed catalog and validates it.
-func Read(compressed io.Reader) (*Catalogue, error) {
+func Read(compressed io.Reader) (*Catalog, error) {
 	text, err := gzip.NewReader(compressed)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing the catalog of instance types: %w", err)
@@ -39,27 +39,27 @@ func Read(compressed io.Reader) (*Catalogue, error) {
 	return parse(text)
 }
 
-func parse(text io.Reader) (*Catalogue, error) {
+func parse(text io.Reader) (*Catalog, error) {
 	decoder := json.NewDecoder(text)
 	decoder.DisallowUnknownFields()
-	catalogue := &Catalogue{}
-	if err := decoder.Decode(catalogue); err != nil {
+	catalog := &Catalog{}
+	if err := decoder.Decode(catalog); err != nil {
 		return nil, fmt.Errorf("decoding the catalog of instance types: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("decoding the catalog of instance types: something follows the object, want one object")
 	}
-	slices.SortFunc(catalogue.Types, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
-	if err := catalogue.check(); err != nil {
+	slices.SortFunc(catalog.Types, func(a, b Type) int { return strings.Compare(a.Name, b.Name) })
+	if err := catalog.check(); err != nil {
 		return nil, fmt.Errorf("checking the catalog of instance types: %w", err)
 	}
-	return catalogue, nil
+	return catalog, nil
 }
 
 // Pack reads a catalog as JSON, validates it, and writes it in the compressed form that Read reads. Equal input results
 // in equal output.
 func Pack(text io.Reader, compressed io.Writer) error {
-	catalogue, err := parse(text)
+	catalog, err := parse(text)
 	if err != nil {
 		return err
 	}
@@ -67,14 +67,14 @@ func Pack(text io.Reader, compressed io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("compressing the catalog of instance types: %w", err)
 	}
-	if err := errors.Join(json.NewEncoder(packed).Encode(catalogue), packed.Close()); err != nil {
+	if err := errors.Join(json.NewEncoder(packed).Encode(catalog), packed.Close()); err != nil {
 		return fmt.Errorf("compressing the catalog of instance types: %w", err)
 	}
 	return nil
 }
 
 // check returns an error for data that would silently make a type useless or wrong.
-func (c *Catalogue) check() error {
+func (c *Catalog) check() error {
 	for region, stamp := range c.Meta.PriceStamps {
 		if _, err := time.Parse(time.RFC3339, stamp); err != nil {
 			return fmt.Errorf("meta.priceStamps[%q]: is %q, want a time such as 2026-07-20T13:44:30Z", region, stamp)
@@ -114,7 +114,7 @@ func (t *Type) checkSize() error {
 	return nil
 }
 
-func (t *Type) checkMarket(c *Catalogue) error {
+func (t *Type) checkMarket(c *Catalog) error {
 	for region, letters := range t.ZoneLetters {
 		if !slices.Contains(c.Meta.ZoneRegions, region) || letters == "" {
 			return fmt.Errorf("zones[%q]: is %q, want letters of a region that meta.zoneRegions lists", region, letters)

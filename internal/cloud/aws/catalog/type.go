@@ -168,8 +168,8 @@ func (t *Type) SupportsENA() bool { return t.ENA || t.Hypervisor != HypervisorXe
 // SupportsUsage reports whether the type has the usage class.
 func (t *Type) SupportsUsage(usage string) bool { return slices.Contains(t.Usage, usage) }
 
-// Catalogue is the content of the embedded file.
-type Catalogue struct {
+// Catalog is the content of the embedded file.
+type Catalog struct {
 	Meta Meta `json:"meta"`
 	// Types are sorted by name. They are shared and must not be modified.
 	Types []Type `json:"types"`
@@ -187,7 +187,7 @@ type Meta struct {
 }
 
 // Type returns the type of the given name, or false. It must not be modified.
-func (c *Catalogue) Type(name string) (*Type, bool) {
+func (c *Catalog) Type(name string) (*Type, bool) {
 	at, found := slices.BinarySearchFunc(c.Types, name, func(t Type, name string) int { return strings.Compare(t.Name, name) })
 	if !found {
 		return nil, false
@@ -196,10 +196,10 @@ func (c *Catalogue) Type(name string) (*Type, bool) {
 }
 
 // PriceRegions lists the regions with prices, sorted.
-func (c *Catalogue) PriceRegions() []string { return slices.Sorted(maps.Keys(c.Meta.PriceStamps)) }
+func (c *Catalog) PriceRegions() []string { return slices.Sorted(maps.Keys(c.Meta.PriceStamps)) }
 
 // Unpriced lists the names of the types without an on-demand price in the region, sorted.
-func (c *Catalogue) Unpriced(region string) []string {
+func (c *Catalog) Unpriced(region string) []string {
 	var names []string
 	for i := range c.Types {
 		if c.Types[i].Prices[region] <= 0 {

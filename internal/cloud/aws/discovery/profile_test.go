@@ -190,12 +190,12 @@ func TestProfilesGo(t *testing.T) {
 		foreign := "foreign"
 		_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &foreign})
 		w.Must(err)
-		class, neighbour := classOf(nil), withUID(classOf(nil), "uid-2")
+		class, neighbor := classOf(nil), withUID(classOf(nil), "uid-2")
 		first := w.ensured(ctx, class)
 		class.Spec.Role = "Other"
 		w.ensured(ctx, class)
 		class.Status.InstanceProfile = foreign // must not be treated as created for the class
-		kept := w.ensured(ctx, neighbour)
+		kept := w.ensured(ctx, neighbor)
 		w.Must(w.Profiles.Remove(ctx, class))
 		if got, want := w.profiles(ctx), []string{foreign + ":", kept + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
 			t.Errorf("after the class was removed %v, want %v", got, want)

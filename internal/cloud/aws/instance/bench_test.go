@@ -7,8 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 
-// BenchmarkCatalogue measures the refresh of a pool's catalog: all types, six zones, one mark.
-func BenchmarkCatalogue(b *testing.B) {
+// BenchmarkCatalog measures the refresh of a pool's catalog: all types, six zones, one mark.
+func BenchmarkCatalog(b *testing.B) {
 	class := al2023("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f")
 	typeSet, err := NewTypeSet(catalog.Load().Types, class, defaults(), nil)
 	if err != nil {
@@ -19,7 +19,7 @@ func BenchmarkCatalogue(b *testing.B) {
 	market := &Market{OnDemand: prices.OnDemand, Spot: prices.Spot, Unavailable: unavailable.Has}
 	b.ReportAllocs()
 	for b.Loop() {
-		if len(typeSet.Catalogue(market)) < 1000 {
+		if len(typeSet.Catalog(market)) < 1000 {
 			b.Fatal("types are missing")
 		}
 	}

@@ -270,15 +270,15 @@ func TestAllTypesAllClasses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		catalogue := typeSet.Catalogue(freeMarket())
-		if n := len(catalogue) + len(typeSet.Excluded()); n != len(types) || len(catalogue) < 500 {
-			t.Errorf("%s: %d types are included, of %d that are accounted for", name, len(catalogue), n)
+		catalog := typeSet.Catalog(freeMarket())
+		if n := len(catalog) + len(typeSet.Excluded()); n != len(types) || len(catalog) < 500 {
+			t.Errorf("%s: %d types are included, of %d that are accounted for", name, len(catalog), n)
 		}
-		if !slices.IsSortedFunc(catalogue, func(a, b cloud.InstanceType) int { return strings.Compare(a.Name, b.Name) }) {
+		if !slices.IsSortedFunc(catalog, func(a, b cloud.InstanceType) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Errorf("%s: the catalog is not sorted", name)
 		}
-		for i := range catalogue {
-			checkAmounts(t, name, &catalogue[i])
+		for i := range catalog {
+			checkAmounts(t, name, &catalog[i])
 		}
 	}
 }

@@ -3,9 +3,9 @@
 //	catalog.Type ----+
 //	Class, Settings -+--> NewTypeSet --> TypeSet (labels, capacity, overhead, volume limits, exclusions)
 //	Memory (seen) ---+                           |
-//	Prices, Unavailable ------ Market -----------+--> Catalogue: []cloud.InstanceType with current offerings
+//	Prices, Unavailable ------ Market -----------+--> Catalog: []cloud.InstanceType with current offerings
 //
-// An TypeSet is built when the class, its images or the types change. Catalogue is cheap, and is called whenever
+// An TypeSet is built when the class, its images or the types change. Catalog is cheap, and is called whenever
 // prices or availability may have changed, so that no class uses the outdated data of another one. Prices, Unavailable
 // and Memory hold what the provider learns while it runs. They are shared by all classes and safe for concurrent use.
 //

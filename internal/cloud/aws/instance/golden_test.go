@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-const goldenHeader = `# Every EC2 instance type of the embedded catalogue as a node of an AL2023 class with default settings, one per line:
+const goldenHeader = `# Every EC2 instance type of the embedded catalog as a node of an AL2023 class with default settings, one per line:
 # image, digest of its labels, capacity | allocatable | volumes of ebs.csi.aws.com, and whether it is special; or why the
 # class does not sell it. cpu in millicores, memory in MiB, storage in bytes. Zones and prices are not part of it: each
 # type is taken to be sold in one zone.
@@ -34,9 +34,9 @@ func TestGolden(t *testing.T) {
 	typeSet := typeSetOf(t, types, al2023("us-east-1a"), nil)
 	excluded := typeSet.Excluded()
 	byName := map[string]*cloud.InstanceType{}
-	catalogue := typeSet.Catalogue(freeMarket())
-	for i := range catalogue {
-		byName[catalogue[i].Name] = &catalogue[i]
+	catalog := typeSet.Catalog(freeMarket())
+	for i := range catalog {
+		byName[catalog[i].Name] = &catalog[i]
 	}
 	var text strings.Builder
 	text.WriteString(goldenHeader)

@@ -97,7 +97,7 @@ func TestLabelRules(t *testing.T) {
 			awsv1.LabelInstanceNetworkBandwidth: absent, awsv1.LabelInstanceCPUClockSpeed: "[2500]", awsv1.LabelInstanceLocalNVMe: absent,
 		}},
 		{"clock speed not told", known(t, "m1.small"), awsv1.FamilyAL2, map[string]string{awsv1.LabelInstanceCPUClockSpeed: absent}},
-		{"EBS optimisation only on demand", known(t, "c3.xlarge"), awsv1.FamilyAL2, map[string]string{
+		{"EBS optimization only on demand", known(t, "c3.xlarge"), awsv1.FamilyAL2, map[string]string{
 			awsv1.LabelInstanceEBSBandwidth: absent, awsv1.LabelInstanceLocalNVMe: absent,
 		}},
 		{"bare metal", known(t, "m5.metal"), awsv1.FamilyAL2, map[string]string{
@@ -154,7 +154,7 @@ func TestLabelRules(t *testing.T) {
 
 // Every type has a requirement for every well-known label, with values that a node can have.
 func TestLabelsOfAllTypes(t *testing.T) {
-	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), nil).Catalogue(freeMarket()) {
+	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"), nil).Catalog(freeMarket()) {
 		all := labelsOf(t, append(it.Requirements[:len(it.Requirements):len(it.Requirements)], it.Offerings[0].Requirements...))
 		for _, key := range awsv1.WellKnownLabels() {
 			if all[key] == "" {

@@ -27,9 +27,9 @@ type Offer struct {
 	Partition int
 }
 
-// Catalogue returns the types with their current offerings, in the order of cloud.SortCatalogue. An offering without a
+// Catalog returns the types with their current offerings, in the order of cloud.SortCatalog. An offering without a
 // known price is not available.
-func (a *TypeSet) Catalogue(m *Market) []cloud.InstanceType {
+func (a *TypeSet) Catalog(m *Market) []cloud.InstanceType {
 	types := make([]cloud.InstanceType, len(a.entries))
 	for i := range a.entries {
 		types[i] = a.entries[i].instanceType

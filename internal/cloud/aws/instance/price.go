@@ -89,18 +89,18 @@ func (m *Merged) count(changed bool) {
 
 // NewPrices returns the prices of the catalog for the region, or those of us-east-1 if it has none. In China they are
 // converted to CNY at a fixed rate.
-func NewPrices(region string, catalogue *catalog.Catalogue) *Prices {
+func NewPrices(region string, catalog *catalog.Catalog) *Prices {
 	p := &Prices{region: region, embedded: map[string]float64{}, onDemand: map[string]float64{}, spot: map[pool]spotPrice{}}
 	source, rate := region, 1.0
-	if _, known := catalogue.Meta.PriceStamps[region]; !known {
+	if _, known := catalog.Meta.PriceStamps[region]; !known {
 		source = fallbackRegion
 		if InChina(region) {
 			rate = YuanPerDollar
 		}
 	}
-	for i := range catalogue.Types {
-		if price, known := catalogue.Types[i].Prices[source]; known {
-			p.embedded[catalogue.Types[i].Name] = math.Round(price*rate*1e9) / 1e9
+	for i := range catalog.Types {
+		if price, known := catalog.Types[i].Prices[source]; known {
+			p.embedded[catalog.Types[i].Name] = math.Round(price*rate*1e9) / 1e9
 		}
 	}
 	return p

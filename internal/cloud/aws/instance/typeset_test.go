@@ -70,8 +70,8 @@ func TestExcluded(t *testing.T) {
 			test.change(class)
 			typeSet := typeSetOf(t, sold([]catalog.Type{test.it}, zone), class, nil)
 			why, excluded := typeSet.Excluded()[test.it.Name]
-			if catalogue := typeSet.Catalogue(freeMarket()); excluded == (len(catalogue) == 1) {
-				t.Errorf("excluded %t, and %d types in the catalog", excluded, len(catalogue))
+			if catalog := typeSet.Catalog(freeMarket()); excluded == (len(catalog) == 1) {
+				t.Errorf("excluded %t, and %d types in the catalog", excluded, len(catalog))
 			}
 			if excluded != (test.want != "") || !strings.Contains(why, test.want) {
 				t.Errorf("exclusion reason %q, want %q", why, test.want)
@@ -109,7 +109,7 @@ func TestSeenMemory(t *testing.T) {
 	memories.Observe(known(t, "m5.xlarge"), "ami-old", 15000*miB)
 	got := map[string]int64{}
 	for _, it := range typeSetOf(t, sold(catalog.Load().Types, "us-east-1a"), al2023("us-east-1a"),
-		memories.Least).Catalogue(freeMarket()) {
+		memories.Least).Catalog(freeMarket()) {
 		if it.Name == "m5.large" || it.Name == "m5.xlarge" {
 			got[it.Name] = it.Capacity[memory] / miB
 			if want := it.Capacity[memory] - it.Overhead[memory]; it.Allocatable()[memory] != want {
@@ -136,7 +136,7 @@ func TestOfferings(t *testing.T) {
 	}
 	types := []catalog.Type{*known(t, "m5.large"), *known(t, "p5e.48xlarge"), *known(t, "hpc7a.12xlarge")}
 	types[1].Zones, types[2].Zones = []string{"us-east-1a"}, []string{"us-east-1a"}
-	catalogue := typeSetOf(t, types, class, nil).Catalogue(market)
+	catalog := typeSetOf(t, types, class, nil).Catalog(market)
 	withID := []cloud.Requirement{{Key: "topology.k8s.aws/zone-id", Operator: "In", Values: []string{"use1-az1"}}}
 	without := []cloud.Requirement{{Key: "topology.k8s.aws/zone-id", Operator: "DoesNotExist"}}
 	want := map[string][]cloud.Offering{
@@ -153,7 +153,7 @@ func TestOfferings(t *testing.T) {
 		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}}, // no spot usage
 	}
 	got := map[string][]cloud.Offering{}
-	for _, it := range catalogue {
+	for _, it := range catalog {
 		got[it.Name] = it.Offerings
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(cloud.Offering{}, "Price"), cmpopts.EquateEmpty()); diff != "" {
@@ -171,20 +171,20 @@ func TestOfferings(t *testing.T) {
 }
 
 // A catalog is in the order that all providers use.
-func TestCatalogueOrder(t *testing.T) {
+func TestCatalogOrder(t *testing.T) {
 	shuffled := slices.Clone(catalog.Load().Types)
 	slices.Reverse(shuffled)
 	class := al2023("us-east-1f", "us-east-1a", "us-east-1c")
-	got := typeSetOf(t, shuffled, class, nil).Catalogue(freeMarket())
+	got := typeSetOf(t, shuffled, class, nil).Catalog(freeMarket())
 	want := slices.Clone(got)
 	for i := range want {
 		want[i].Offerings = slices.Clone(want[i].Offerings)
 	}
-	cloud.SortCatalogue(want)
+	cloud.SortCatalog(want)
 	if !reflect.DeepEqual(want, got) { // cmp takes seconds for this amount of data
 		t.Errorf("the catalog is not in order:\n%s", cmp.Diff(want, got))
 	}
-	if ordered := typeSetOf(t, catalog.Load().Types, class, nil).Catalogue(freeMarket()); !reflect.DeepEqual(ordered, got) {
+	if ordered := typeSetOf(t, catalog.Load().Types, class, nil).Catalog(freeMarket()); !reflect.DeepEqual(ordered, got) {
 		t.Errorf("another order of types results in another catalog:\n%s", cmp.Diff(ordered, got))
 	}
 }

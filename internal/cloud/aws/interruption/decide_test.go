@@ -176,6 +176,6 @@ func TestChecks(t *testing.T) {
 	}
 	want("events", sweep(CategoryEvent, 0, stop, over("[Completed]"), over("[Canceled]"), stop), "event_status "+idA+" instance-stop new")
 	reboot := Status{Instance: idA, Code: "system-reboot"}
-	want("one is over, one is planned again", sweep(CategoryEvent, 0, stop, reboot, over("[Cancelled]"), over("Soon:")),
+	want("one is over, one is planned again", sweep(CategoryEvent, 0, stop, reboot, over("[Canceled]"), over("Soon:")),
 		"event_status "+idA+" instance-stop", "event_status "+idA+" system-reboot new", "event_status "+idB+" system-reboot new")
 }

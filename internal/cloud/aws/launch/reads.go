@@ -215,15 +215,15 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 // ownersOf assigns the instances of each fleet launch, which are sorted by ID, to the claims that have it on record, in
 // the same way as the fleet launch itself.
 func ownersOf(instances []ec2types.Instance, records map[string]Record) map[string]string {
-	purchases := map[string][]launched{}
+	byToken := map[string][]launched{}
 	for i := range instances {
 		if token := tagMap(instances[i].Tags)[TagFleetLaunch]; token != "" {
-			purchases[token] = append(purchases[token], launchedFrom(&instances[i]))
+			byToken[token] = append(byToken[token], launchedFrom(&instances[i]))
 		}
 	}
 	owners := map[string]string{}
 	for claim, rec := range records {
-		if b := searchOutcome(purchases[rec.Token()]).instanceFor(rec.Index, claim); b != nil {
+		if b := searchOutcome(byToken[rec.Token()]).instanceFor(rec.Index, claim); b != nil {
 			owners[b.id] = claim
 		}
 	}

@@ -218,14 +218,14 @@ func (p *Prices) RefreshSpot(ctx context.Context) error {
 
 // Embedded describes, for the log at startup, the prices in use until the first refresh: their region and date, and the
 // types without a price.
-func Embedded(catalogue *catalog.Catalogue, region string) string {
-	stamp, known := catalogue.Meta.PriceStamps[region]
+func Embedded(catalog *catalog.Catalog, region string) string {
+	stamp, known := catalog.Meta.PriceStamps[region]
 	from := region
 	if !known {
 		from = "us-east-1"
-		stamp = catalogue.Meta.PriceStamps[from]
+		stamp = catalog.Meta.PriceStamps[from]
 	}
-	unpriced := catalogue.Unpriced(from)
+	unpriced := catalog.Unpriced(from)
 	text := fmt.Sprintf("prices on demand of %s as of %s (Linux, shared tenancy, USD)", from, stamp)
 	if !known {
 		text += ", used as estimates for " + region

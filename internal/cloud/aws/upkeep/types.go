@@ -29,14 +29,14 @@ type EC2API interface {
 type Types struct {
 	api      EC2API
 	calls    *discovery.Caller
-	embedded *catalog.Catalogue
+	embedded *catalog.Catalog
 
 	mu      sync.RWMutex
 	current []catalog.Type
 }
 
 // NewTypes returns the types of the embedded catalog.
-func NewTypes(api EC2API, calls *discovery.Caller, embedded *catalog.Catalogue) *Types {
+func NewTypes(api EC2API, calls *discovery.Caller, embedded *catalog.Catalog) *Types {
 	return &Types{api: api, calls: calls, embedded: embedded, current: embedded.Types}
 }
 

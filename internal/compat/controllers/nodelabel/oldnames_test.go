@@ -271,12 +271,12 @@ func TestEvents(t *testing.T) {
 	for len(sink.Events) > 0 {
 		got = append(got, <-sink.Events)
 	}
-	const honoured = "Normal OldName Old names are honored, use the new ones: "
+	const honored = "Normal OldName Old names are honored, use the new ones: "
 	want := []string{
-		honoured + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
-		honoured + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
+		honored + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
+		honored + "spec.nodeSelector uses karpenter.sh/provisioner-name, which is now karpenter.sh/nodepool",
 		"Warning OldName Names from before v1: spec.nodeSelector uses node.k8s.aws/subnet-name, which nodes no longer have: use spec.subnetSelectorTerms of an EC2NodeClass",
-		honoured + "metadata.annotations uses karpenter.sh/do-not-evict, which is now karpenter.sh/do-not-disrupt",
+		honored + "metadata.annotations uses karpenter.sh/do-not-evict, which is now karpenter.sh/do-not-disrupt",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

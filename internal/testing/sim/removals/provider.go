@@ -27,7 +27,7 @@ func (p *provider) Declared() cloud.Declared { return cloud.Declared{} }
 
 func (p *provider) Ready(context.Context, cloud.ClassRef) error { return nil }
 
-func (p *provider) Catalogue(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+func (p *provider) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	return nil, nil
 }
 

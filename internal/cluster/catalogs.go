@@ -14,10 +14,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// catalogues reads the catalog of every pool from the provider: when the pool is created or its spec changes, on
+// catalogs reads the catalog of every pool from the provider: when the pool is created or its spec changes, on
 // request, and periodically. Each pool has its own goroutine, so that a slow reply does not delay other pools. Equal
-// catalogs become one *model.Catalogue, for the same pool and across pools.
-type catalogues struct {
+// catalogs become one *model.Catalog, for the same pool and across pools.
+type catalogs struct {
 	provider cloud.Provider
 	store    *Store
 
@@ -34,22 +34,22 @@ type feed struct {
 	again chan struct{}
 	stop  context.CancelFunc
 	// waiting channels are closed when a reading that began after they were added has ended; guarded by the lock of
-	// catalogues.
+	// catalogs.
 	waiting []chan struct{}
 }
 
-// stock is a provider's reply and its conversion.
+// setTypes is a provider's reply and its conversion.
 type stock struct {
-	types     []cloud.InstanceType
-	catalogue *model.Catalogue
+	types   []cloud.InstanceType
+	catalog *model.Catalog
 }
 
-func newCatalogues(provider cloud.Provider, store *Store) *catalogues {
-	return &catalogues{provider: provider, store: store, feeds: map[string]*feed{}, stocks: map[string]stock{}}
+func newCatalogs(provider cloud.Provider, store *Store) *catalogs {
+	return &catalogs{provider: provider, store: store, feeds: map[string]*feed{}, stocks: map[string]stock{}}
 }
 
 // start begins to read.
-func (c *catalogues) start(ctx context.Context) {
+func (c *catalogs) start(ctx context.Context) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.ctx = ctx
@@ -59,7 +59,7 @@ func (c *catalogues) start(ctx context.Context) {
 }
 
 // want requests that the catalog of a pool is read now and periodically.
-func (c *catalogues) want(pool string) {
+func (c *catalogs) want(pool string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	f := c.feeds[pool]
@@ -82,7 +82,7 @@ func (f *feed) ask() {
 }
 
 // drop stops reading the catalog of a pool.
-func (c *catalogues) drop(pool string) {
+func (c *catalogs) drop(pool string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if f := c.feeds[pool]; f != nil {
@@ -96,27 +96,27 @@ func (c *catalogues) drop(pool string) {
 	}
 }
 
-func (c *catalogues) run(pool string, f *feed) {
+func (c *catalogs) run(pool string, f *feed) {
 	ctx, stop := context.WithCancel(c.ctx)
 	f.stop = stop
 	go c.follow(ctx, pool, f)
 }
 
 // follow reads the catalog periodically until the context ends.
-func (c *catalogues) follow(ctx context.Context, name string, f *feed) {
+func (c *catalogs) follow(ctx context.Context, name string, f *feed) {
 	options := c.store.options
-	retry := options.CatalogueRetry
+	retry := options.CatalogRetry
 	for ctx.Err() == nil {
-		pause := options.Catalogue
+		pause := options.Catalog
 		waiting := c.taken(f)
 		err := c.read(ctx, name)
 		for _, done := range waiting {
 			close(done)
 		}
 		if err != nil {
-			pause, retry = retry, min(2*retry, options.Catalogue)
+			pause, retry = retry, min(2*retry, options.Catalog)
 		} else {
-			retry = options.CatalogueRetry
+			retry = options.CatalogRetry
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -129,7 +129,7 @@ func (c *catalogues) follow(ctx context.Context, name string, f *feed) {
 }
 
 // taken returns the channels that wait for the reading that is about to begin.
-func (c *catalogues) taken(f *feed) []chan struct{} {
+func (c *catalogs) taken(f *feed) []chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	waiting := f.waiting
@@ -138,27 +138,27 @@ func (c *catalogues) taken(f *feed) []chan struct{} {
 }
 
 // read reads the catalog once and passes it to the store.
-func (c *catalogues) read(ctx context.Context, name string) error {
+func (c *catalogs) read(ctx context.Context, name string) error {
 	pool := c.store.Pool(name)
 	if pool == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.store.options.CatalogueTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.store.options.CatalogTimeout)
 	defer cancel()
-	types, err := c.provider.Catalogue(ctx, pool.DeepCopy())
+	types, err := c.provider.Catalog(ctx, pool.DeepCopy())
 	if err != nil {
 		c.complain(name, err)
-		c.store.stock(pool, nil, "reading the catalog of instance types: "+err.Error())
+		c.store.setTypes(pool, nil, "reading the catalog of instance types: "+err.Error())
 		return err
 	}
-	c.store.stock(pool, c.catalogue(name, types), "the cloud provider has no instance type for the pool")
+	c.store.setTypes(pool, c.catalog(name, types), "the cloud provider has no instance type for the pool")
 	return nil
 }
 
 // complain logs why a catalog cannot be read. A node class that is not ready is not an error, because each class is
 // not ready for a moment after its creation or the start of the controller. Its condition and that of the NodePool
 // state the reason, and the catalog is read again.
-func (c *catalogues) complain(pool string, err error) {
+func (c *catalogs) complain(pool string, err error) {
 	if unready := new(cloud.NodeClassNotReadyError); errors.As(err, &unready) {
 		c.store.log.Info("no instance types until the node class is ready", "nodepool", pool, "reason", unready.Error())
 		return
@@ -166,25 +166,25 @@ func (c *catalogues) complain(pool string, err error) {
 	c.store.log.Error(err, "reading the catalog of instance types", "nodepool", pool)
 }
 
-// catalogue converts a reply, or returns the conversion of an equal one.
-func (c *catalogues) catalogue(pool string, types []cloud.InstanceType) *model.Catalogue {
+// catalog converts a reply, or returns the conversion of an equal one.
+func (c *catalogs) catalog(pool string, types []cloud.InstanceType) *model.Catalog {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	found := stock{types: types}
-	if same := c.stocks[pool]; same.catalogue != nil && reflect.DeepEqual(same.types, types) {
-		found.catalogue = same.catalogue
+	if same := c.stocks[pool]; same.catalog != nil && reflect.DeepEqual(same.types, types) {
+		found.catalog = same.catalog
 	}
 	for _, other := range c.stocks {
-		if found.catalogue != nil {
+		if found.catalog != nil {
 			break
 		}
 		if reflect.DeepEqual(other.types, types) {
-			found.catalogue = other.catalogue
+			found.catalog = other.catalog
 		}
 	}
-	if found.catalogue == nil {
+	if found.catalog == nil {
 		var refused []model.Rejection
-		found.catalogue, refused = convert.Catalogue(types, c.store.vocabulary)
+		found.catalog, refused = convert.Catalog(types, c.store.vocabulary)
 		for _, r := range refused {
 			c.store.log.Info("an instance type is left out", "nodepool", pool, "field", r.Field, "reason", r.Reason)
 		}
@@ -192,14 +192,14 @@ func (c *catalogues) catalogue(pool string, types []cloud.InstanceType) *model.C
 	if _, followed := c.feeds[pool]; followed {
 		c.stocks[pool] = found
 	}
-	return found.catalogue
+	return found.catalog
 }
 
-// RefreshCatalogues reads the catalogs of the named pools again at once, or of all pools without names. It returns
+// RefreshCatalogs reads the catalogs of the named pools again at once, or of all pools without names. It returns
 // when all readings have ended, successfully or not, or when the context ends. Concurrent callers share the next
 // reading. It is used when a launch found no capacity.
-func (s *Store) RefreshCatalogues(ctx context.Context, names ...string) {
-	for _, done := range s.catalogues.ask(names) {
+func (s *Store) RefreshCatalogs(ctx context.Context, names ...string) {
+	for _, done := range s.catalogs.ask(names) {
 		select {
 		case <-done:
 		case <-ctx.Done():
@@ -210,7 +210,7 @@ func (s *Store) RefreshCatalogues(ctx context.Context, names ...string) {
 
 // ask requests readings and returns channels that are closed when each has ended. It returns nil before the store is
 // started.
-func (c *catalogues) ask(names []string) []<-chan struct{} {
+func (c *catalogs) ask(names []string) []<-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.ctx == nil {

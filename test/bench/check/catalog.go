@@ -51,8 +51,8 @@ func newPool(p *karpv1.NodePool, providerKeys map[string]bool) *pool {
 	return n
 }
 
-// catalogue holds the offers, and which pools may launch them.
-type catalogue struct {
+// catalog holds the offers, and which pools may launch them.
+type catalog struct {
 	types       map[string]*workload.InstanceType
 	capacity    map[string]amounts
 	allocatable map[string]amounts
@@ -75,8 +75,8 @@ type offerGroup struct {
 	types  []string
 }
 
-func newCatalogue(w *workload.World) (*catalogue, error) {
-	c := &catalogue{
+func newCatalog(w *workload.World) (*catalog, error) {
+	c := &catalog{
 		types: map[string]*workload.InstanceType{}, capacity: map[string]amounts{}, allocatable: map[string]amounts{},
 		prices: map[offering]float64{}, pools: map[string]*pool{}, offers: map[string][]offer{}, groups: map[string][]offerGroup{},
 	}
@@ -102,7 +102,7 @@ func newCatalogue(w *workload.World) (*catalogue, error) {
 	return c, nil
 }
 
-func (c *catalogue) addType(t *workload.InstanceType) error {
+func (c *catalog) addType(t *workload.InstanceType) error {
 	capacity, err := parse(t.Capacity)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func parse(texts map[string]string) (amounts, error) {
 	return a, nil
 }
 
-func (c *catalogue) addOffers(p *pool, t *workload.InstanceType) {
+func (c *catalog) addOffers(p *pool, t *workload.InstanceType) {
 	for _, o := range t.Offerings {
 		if labels := c.labels(p, offering{t.Name, o.Zone, o.CapacityType}); o.Available && allHold(p.requirements, labels) {
 			c.offers[p.name] = append(c.offers[p.name], offer{t.Name, labels})
@@ -145,7 +145,7 @@ func (c *catalogue) addOffers(p *pool, t *workload.InstanceType) {
 }
 
 // labels returns the labels of a node that the pool would launch as an offering.
-func (c *catalogue) labels(p *pool, o offering) map[string]string {
+func (c *catalog) labels(p *pool, o offering) map[string]string {
 	t := c.types[o.instanceType]
 	labels := maps.Clone(t.Labels)
 	if labels == nil {
@@ -158,7 +158,7 @@ func (c *catalogue) labels(p *pool, o offering) map[string]string {
 }
 
 // groupedBy groups the pool's offers by their values of the given labels, the only ones that matter.
-func (c *catalogue) groupedBy(p *pool, keys []string) []offerGroup {
+func (c *catalog) groupedBy(p *pool, keys []string) []offerGroup {
 	at := p.name + fmt.Sprintf("%q", keys)
 	if known, ok := c.groups[at]; ok {
 		return known
@@ -189,7 +189,7 @@ func (c *catalogue) groupedBy(p *pool, keys []string) []offerGroup {
 
 // couldHold reports whether an offer of the pool holds the pod alone. room is the remainder of the pool's limits; nil
 // means no limit.
-func (c *catalogue) couldHold(p *pool, of *pod, room amounts, effects []corev1.TaintEffect) bool {
+func (c *catalog) couldHold(p *pool, of *pod, room amounts, effects []corev1.TaintEffect) bool {
 	if !of.rule.tolerates(p.taints, effects) {
 		return false
 	}

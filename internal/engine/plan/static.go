@@ -6,10 +6,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// BareClaim returns a claim made from the pool's template alone, for static pools. It is for no particular pod and
+// StaticClaim returns a claim made from the pool's template alone, for static pools. It is for no particular pod and
 // lists no types, so the provider chooses one. Its name is computed from the pool and from instead, the UID of the
 // claim it replaces (empty for none). Names for which taken returns true are skipped, as in ClaimName.
-func BareClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken func(string) bool) NewClaim {
+func StaticClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken func(string) bool) NewClaim {
 	return NewClaim{
 		Name: claimName(pool.Name, []byte(pool.UID+"\nstatic\n"+instead), taken), Pool: pool.Name,
 		PoolUID: pool.UID, PoolGeneration: pool.Generation,
@@ -23,7 +23,7 @@ func openLabels(snap *model.Snapshot, pool *model.Pool) map[string]string {
 	for _, r := range pool.Requirements {
 		k, known := snap.Space.Lookup(r.Key)
 		if !known || r.Key == model.LabelPool || r.Key == model.LabelHostname || snap.Space.AllowsAbsent(pool.Start, k) ||
-			pool.Catalogue != nil && pool.Catalogue.WellKnown[r.Key] {
+			pool.Catalog != nil && pool.Catalog.WellKnown[r.Key] {
 			continue
 		}
 		if value, ok := snap.Space.Pick(pool.Start, k); ok {

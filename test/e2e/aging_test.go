@@ -16,17 +16,17 @@ import (
 // budget is 0. When they expire they are removed nevertheless, not before their time, and their pods get other nodes,
 // which run the new image.
 func TestClaimsAge(t *testing.T) {
-	s := onShared(t, "ageing")
+	s := onShared(t, "aging")
 	s.scale("app", 2)
 	await(t, patience, "the pods to run", s.running("app", 2))
 	old := map[types.UID]bool{}
-	for _, e := range s.ledger.claimsOf("ageing") {
+	for _, e := range s.ledger.claimsOf("aging") {
 		old[e.object.UID] = true
 	}
-	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "ageing"}}
+	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "aging"}}
 	s.patch(class, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-image":"image-2"}}}`)
 	await(t, patience, "the claims to say that they have drifted", func(context.Context) error {
-		for _, e := range s.ledger.claimsOf("ageing") {
+		for _, e := range s.ledger.claimsOf("aging") {
 			drifted := e.object.DeepCopy().Condition(karpv1.ConditionDrifted)
 			if old[e.object.UID] && (!drifted.IsTrue() || drifted.Reason != "ImageDrift") {
 				return fmt.Errorf("claim %s: %v", e.object.Name, drifted)
@@ -38,14 +38,14 @@ func TestClaimsAge(t *testing.T) {
 		if err := s.running("app", 2)(ctx); err != nil {
 			return err
 		}
-		for _, e := range s.ledger.claimsOf("ageing") {
+		for _, e := range s.ledger.claimsOf("aging") {
 			if old[e.object.UID] && !e.gone {
 				return fmt.Errorf("claim %s is still there", e.object.Name)
 			}
 		}
 		return nil
 	})
-	for _, e := range s.ledger.claimsOf("ageing") {
+	for _, e := range s.ledger.claimsOf("aging") {
 		if !old[e.object.UID] {
 			c := e.object.DeepCopy().Condition(karpv1.ConditionDrifted)
 			if e.object.Status.ProviderID != "" {

@@ -16,9 +16,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-func catalogueOf(s *Store, pool string) *model.Catalogue {
+func catalogOf(s *Store, pool string) *model.Catalog {
 	if p := s.Snapshot(start).Pool(pool); p != nil {
-		return p.Catalogue
+		return p.Catalog
 	}
 	return nil
 }
@@ -30,11 +30,11 @@ func blockedBy(s *Store, pool string) string {
 	return ""
 }
 
-// TestCataloguesAreShared checks that pools with equal catalogs share one, and that reading an equal catalog again
+// TestCatalogsAreShared checks that pools with equal catalogs share one, and that reading an equal catalog again
 // changes nothing.
-func TestCataloguesAreShared(t *testing.T) {
+func TestCatalogsAreShared(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1), "other": oneType("small", 2)}}
-	s := newStore(t, Config{Provider: provider, Options: Options{Catalogue: time.Hour}})
+	s := newStore(t, Config{Provider: provider, Options: Options{Catalog: time.Hour}})
 	for i, name := range []string{"a", "b", "other"} {
 		s.Saw(poolAt(t, name, "uid-"+name, string(rune('1'+i))))
 	}
@@ -42,11 +42,11 @@ func TestCataloguesAreShared(t *testing.T) {
 		t.Errorf("before it is read the pool is blocked by %q", got)
 	}
 	run(t, s)
-	eventually(t, "all catalogues are read", func() bool {
-		return catalogueOf(s, "a") != nil && catalogueOf(s, "b") != nil && catalogueOf(s, "other") != nil
+	eventually(t, "all catalogs are read", func() bool {
+		return catalogOf(s, "a") != nil && catalogOf(s, "b") != nil && catalogOf(s, "other") != nil
 	})
-	first := catalogueOf(s, "a")
-	if first != catalogueOf(s, "b") || first == catalogueOf(s, "other") {
+	first := catalogOf(s, "a")
+	if first != catalogOf(s, "b") || first == catalogOf(s, "other") {
 		t.Error("equal catalogs must be shared, others must not")
 	}
 	if got := blockedBy(s, "a"); got != "" {
@@ -54,13 +54,13 @@ func TestCataloguesAreShared(t *testing.T) {
 	}
 	visits := func() (n int) { provider.change(func() { n = provider.visits["a"] }); return n }
 	before := visits()
-	s.RefreshCatalogues(t.Context(), "a")
+	s.RefreshCatalogs(t.Context(), "a")
 	if visits() == before {
 		t.Error("it was not read again")
 	}
 	provider.change(func() { provider.types[""] = oneType("large", 1) })
-	s.RefreshCatalogues(t.Context())
-	if got := catalogueOf(s, "a").Types[0].Name; got != "large" {
+	s.RefreshCatalogs(t.Context())
+	if got := catalogOf(s, "a").Types[0].Name; got != "large" {
 		t.Errorf("type %s after the catalogs were read again, want large", got)
 	}
 	if first.Types[0].Name != "small" {
@@ -73,12 +73,12 @@ func TestCataloguesAreShared(t *testing.T) {
 func TestSlowCatalogDelaysNoCaller(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}, blocked: map[string]bool{"slow": true}, errs: map[string]error{}}
 	s := newStore(t, Config{Provider: provider, Options: Options{
-		Catalogue: 10 * time.Millisecond, CatalogueTimeout: 50 * time.Millisecond, CatalogueRetry: time.Millisecond,
+		Catalog: 10 * time.Millisecond, CatalogTimeout: 50 * time.Millisecond, CatalogRetry: time.Millisecond,
 	}})
 	run(t, s)
 	s.Saw(poolAt(t, "slow", "1", "1"))
 	s.Saw(poolAt(t, "good", "2", "2"))
-	eventually(t, "the good pool is served", func() bool { return catalogueOf(s, "good") != nil })
+	eventually(t, "the good pool is served", func() bool { return catalogOf(s, "good") != nil })
 	eventually(t, "the slow pool says why not", func() bool { return strings.Contains(blockedBy(s, "slow"), "deadline") })
 	provider.change(func() { provider.errs["good"] = errors.New("throttled") })
 	var visits int
@@ -88,18 +88,18 @@ func TestSlowCatalogDelaysNoCaller(t *testing.T) {
 		provider.change(func() { now = provider.visits["good"] })
 		return now > visits+2
 	})
-	if catalogueOf(s, "good") == nil || blockedBy(s, "good") != "" {
+	if catalogOf(s, "good") == nil || blockedBy(s, "good") != "" {
 		t.Errorf("an error removed the catalog: %q", blockedBy(s, "good"))
 	}
 	short, end := context.WithCancel(t.Context())
 	end()
-	s.RefreshCatalogues(short) // does not wait for the slow one
+	s.RefreshCatalogs(short) // does not wait for the slow one
 	provider.change(func() { provider.blocked["slow"] = false })
-	eventually(t, "the slow pool is served", func() bool { return catalogueOf(s, "slow") != nil && blockedBy(s, "slow") == "" })
+	eventually(t, "the slow pool is served", func() bool { return catalogOf(s, "slow") != nil && blockedBy(s, "slow") == "" })
 	s.Gone(poolAt(t, "slow", "1", "1"))
-	s.catalogues.mutex.Lock()
-	defer s.catalogues.mutex.Unlock()
-	if n := len(s.catalogues.feeds); n != 1 {
+	s.catalogs.mutex.Lock()
+	defer s.catalogs.mutex.Unlock()
+	if n := len(s.catalogs.feeds); n != 1 {
 		t.Errorf("%d feeds, want one of the remaining pool", n)
 	}
 }

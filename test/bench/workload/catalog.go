@@ -139,9 +139,9 @@ func families(r *random, count int, gpu bool) []family {
 	return all
 }
 
-// catalogue generates count types, ten sizes to a family. The price of an hour is (processors*0.035 + GiB*0.004)
+// catalog generates count types, ten sizes to a family. The price of an hour is (processors*0.035 + GiB*0.004)
 // times a factor of the family, and for spot 25 to 60% of that.
-func catalogue(count, seed int, gpu bool) []InstanceType {
+func catalog(count, seed int, gpu bool) []InstanceType {
 	r := newRandom("catalogue", seed)
 	var types []InstanceType
 	for _, f := range families(r, (count+9)/10, gpu) {

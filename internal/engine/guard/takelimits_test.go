@@ -12,9 +12,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/plantest"
 )
 
-// buying steps a command for two drifted nodes, with one replacement of type t, to the launch. Then change modifies the
-// world.
-func buying(t *testing.T, change func(*plantest.World, *plan.NewClaim)) (plan.Command, []plan.Action) {
+// launching steps a command for two drifted nodes, with one replacement of type t, to the launch. Then change modifies
+// the world.
+func launching(t *testing.T, change func(*plantest.World, *plan.NewClaim)) (plan.Command, []plan.Action) {
 	t.Helper()
 	w := plantest.New(t, 2)
 	w.Pools[0].Generation = 1
@@ -67,7 +67,7 @@ func TestReplacementsKeepToTheirPool(t *testing.T) {
 		"the pool is another one": {func(w *plantest.World, _ *plan.NewClaim) { w.Pools[0].UID = "other" }, plan.PoolGone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd, actions := buying(t, c.change)
+			cmd, actions := launching(t, c.change)
 			if cmd.Why.Code != c.want || (cmd.Phase == plan.Abandoned) != (c.want != plan.OK) {
 				t.Errorf("phase %s because %d, want %d", cmd.Phase, cmd.Why.Code, c.want)
 			}

@@ -37,21 +37,21 @@ var embedded []byte
 // EmbeddedTypes returns the catalog that is used without --instance-types-file-path: 144 types in four zones. Callers
 // get their own slices. The contents of the types are shared and must not be modified.
 func EmbeddedTypes() (types []cloud.InstanceType, providerLabels []string) {
-	catalogue := readEmbedded()
-	return slices.Clone(catalogue.types), slices.Clone(catalogue.labels)
+	catalog := readEmbedded()
+	return slices.Clone(catalog.types), slices.Clone(catalog.labels)
 }
 
-type embeddedCatalogue struct {
+type embeddedCatalog struct {
 	types  []cloud.InstanceType
 	labels []string
 }
 
-var readEmbedded = sync.OnceValue(func() embeddedCatalogue {
+var readEmbedded = sync.OnceValue(func() embeddedCatalog {
 	types, labels, err := ReadInstanceTypes(bytes.NewReader(embedded), "the embedded instance types")
 	if err != nil {
 		panic(err) // the file is embedded in the binary and tested
 	}
-	return embeddedCatalogue{types: types, labels: labels}
+	return embeddedCatalog{types: types, labels: labels}
 })
 
 // check returns an error for mistakes that both formats permit.
@@ -131,8 +131,8 @@ func (e *entry) checkOfferings() error {
 	return nil
 }
 
-// catalogueOf converts checked entries to types. If one type has a label, all types have a requirement for its key.
-func catalogueOf(entries []entry) (types []cloud.InstanceType, providerLabels []string) {
+// catalogOf converts checked entries to types. If one type has a label, all types have a requirement for its key.
+func catalogOf(entries []entry) (types []cloud.InstanceType, providerLabels []string) {
 	known := map[string]bool{}
 	for i := range entries {
 		for key := range entries[i].labels {
@@ -148,7 +148,7 @@ func catalogueOf(entries []entry) (types []cloud.InstanceType, providerLabels []
 	for i := range entries {
 		types = append(types, entries[i].instanceType(providerLabels))
 	}
-	cloud.SortCatalogue(types)
+	cloud.SortCatalog(types)
 	return types, providerLabels
 }
 

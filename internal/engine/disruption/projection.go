@@ -10,11 +10,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
-// world is the projected state of the cluster after all commands in progress are carried out: nodes that are being
+// projection is the projected state of the cluster after all commands in progress are carried out: nodes that are being
 // removed are gone, and their pods and the pending ones are on existing nodes or claims in flight where they fit. New
 // nodes for the remaining pods are the task of provisioning. Every what-if starts from this state, so that no two
 // changes use the same room.
-type world struct {
+type projection struct {
 	snap *model.Snapshot
 	opts Options
 	// taken holds nodes to which changes of this run move pods: they are kept for now.
@@ -32,15 +32,15 @@ type world struct {
 	moving []placement.Moving
 	// cache is that of the last what-if.
 	cache placement.Cache
-	// bought holds the claims that this run decided on, and those that provisioning will launch for pending pods.
-	bought []plan.NewClaim
+	// decidedClaims holds the claims that this run decided on, and those that provisioning will launch for pending pods.
+	decidedClaims []plan.NewClaim
 	// work is the number of evaluations of the what-ifs.
 	work int
 }
 
-// settle returns the world of a snapshot without the nodes that are gone.
-func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *world {
-	w := &world{began: snap, opts: opts, taken: map[string]bool{}}
+// project returns the projection of a snapshot without the nodes that are gone.
+func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *projection {
+	w := &projection{began: snap, opts: opts, taken: map[string]bool{}}
 	var names []string
 	for _, n := range snap.Nodes {
 		if gone(n) {
@@ -57,7 +57,7 @@ func settle(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *wo
 		p = placement.Schedule(after.WithReservations(reserve.Derive(after, reserve.Sources{Commands: snap, Leaving: gone})), opts.Placement)
 	}
 	w.work = p.Work
-	w.bought = p.Claims
+	w.decidedClaims = p.Claims
 	for _, placed := range p.Placed {
 		w.taken[placed.Node] = true
 	}
@@ -90,19 +90,19 @@ type outcome struct {
 	assignments []model.Assignment
 	// groups of the pods that would move.
 	groups []*model.Group
-	// homeless holds the pods that cannot run elsewhere, and their nodes.
-	homeless []stranded
+	// unplaced holds the pods that cannot run elsewhere, and their nodes.
+	unplaced []unplacedPod
 }
 
-// stranded is a pod that can run only on its current node, or for which pool would launch another one.
-type stranded struct {
+// unplacedPod is a pod that can run only on its current node, or for which pool would launch another one.
+type unplacedPod struct {
 	pod  *model.Pod
 	node *model.Node
 	pool string
 }
 
 // verdict returns the verdict against moving the pod, which is one of several.
-func (s stranded) verdict(pods int) plan.Verdict {
+func (s unplacedPod) verdict(pods int) plan.Verdict {
 	v := plan.Verdict{Code: plan.PodsHomeless, Node: s.node.Name, Have: int64(pods), Holder: &plan.Holder{Pod: s.pod.Key()}}
 	if s.pool != "" {
 		v.Code, v.Pool = plan.LaunchedAgain, s.pool
@@ -111,7 +111,7 @@ func (s stranded) verdict(pods int) plan.Verdict {
 }
 
 // without returns the effect of removing the nodes, without moving pods to the closed ones.
-func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
+func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name
@@ -122,14 +122,14 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
 		if n := origin[p]; n != nil {
-			o.homeless = append(o.homeless, stranded{pod: p, node: n})
+			o.unplaced = append(o.unplaced, unplacedPod{pod: p, node: n})
 		}
 	}
 	p := w.schedule(what, closed)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
 			if n := origin[pod]; n != nil && pod.Rejected == nil {
-				o.homeless = append(o.homeless, stranded{pod: pod, node: n})
+				o.unplaced = append(o.unplaced, unplacedPod{pod: pod, node: n})
 			}
 		}
 	}
@@ -138,9 +138,9 @@ func (w *world) without(nodes []*model.Node, closed func(*model.Node) bool) *out
 }
 
 // schedule places the pods of a what-if, without moving pods to the closed nodes.
-func (w *world) schedule(what *model.Snapshot, closed func(*model.Node) bool) *plan.Provision {
+func (w *projection) schedule(what *model.Snapshot, closed func(*model.Node) bool) *plan.Provision {
 	opts := w.opts.Placement
-	opts.Closed, opts.Moving, opts.DecidedClaims = closed, w.moving, w.bought
+	opts.Closed, opts.Moving, opts.DecidedClaims = closed, w.moving, w.decidedClaims
 	p, cache := placement.ScheduleCached(what, opts, w.cache)
 	w.cache = cache
 	w.work += p.Work
@@ -148,7 +148,7 @@ func (w *world) schedule(what *model.Snapshot, closed func(*model.Node) bool) *p
 }
 
 // origins returns the current node of each pod that would have to move.
-func (w *world) origins(nodes []*model.Node) map[*model.Pod]*model.Node {
+func (w *projection) origins(nodes []*model.Node) map[*model.Pod]*model.Node {
 	origin := make(map[*model.Pod]*model.Node, 16*len(nodes))
 	for _, n := range nodes {
 		for _, p := range n.Pods {
@@ -162,7 +162,7 @@ func (w *world) origins(nodes []*model.Node) map[*model.Pod]*model.Node {
 
 // apply applies the change: its nodes are gone, and its pods are on their planned nodes. Its replacements do not
 // exist yet: they count against the limits and receive no pods.
-func (w *world) apply(c *change) {
+func (w *projection) apply(c *change) {
 	names := make([]string, len(c.nodes))
 	for i, n := range c.nodes {
 		names[i] = n.Name
@@ -173,7 +173,7 @@ func (w *world) apply(c *change) {
 	w.snap = w.snap.Without(names...).Bound(c.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	w.snap.Pools = charged(pools, c.claims)
-	w.bought = append(w.bought[:len(w.bought):len(w.bought)], c.claims...)
+	w.decidedClaims = append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
 	for _, s := range c.assignments {
 		w.taken[s.Node] = true
 	}
@@ -221,9 +221,9 @@ func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Po
 
 // cost returns the cost of an existing node, nano-USD per hour: its price and the price per node of its pool. A
 // launching claim counts at the most expensive machine that it may become.
-func (w *world) cost(n *model.Node) int64 { return n.Price + w.opts.beyond(w.snap, n) }
+func (w *projection) cost(n *model.Node) int64 { return n.Price + w.opts.beyond(w.snap, n) }
 
-func (w *world) nodePrice(name string) int64 {
+func (w *projection) nodePrice(name string) int64 {
 	if pool := w.snap.Pool(name); pool != nil {
 		return w.opts.Placement.NodePriceOf(pool.PoolSpec)
 	}
@@ -231,4 +231,4 @@ func (w *world) nodePrice(name string) int64 {
 }
 
 // economics returns the economics of the pool of a node.
-func (w *world) economics(n *model.Node) Economics { return w.opts.economics(w.snap, n) }
+func (w *projection) economics(n *model.Node) Economics { return w.opts.economics(w.snap, n) }

@@ -11,9 +11,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Catalogue converts a provider's instance types. It omits invalid types and returns a rejection for each.
-func Catalogue(types []cloud.InstanceType, v *Vocabulary) (*model.Catalogue, []model.Rejection) {
-	catalogue := &model.Catalogue{Types: make([]model.InstanceType, 0, len(types)), WellKnown: v.wellKnown}
+// Catalog converts a provider's instance types. It omits invalid types and returns a rejection for each.
+func Catalog(types []cloud.InstanceType, v *Vocabulary) (*model.Catalog, []model.Rejection) {
+	catalog := &model.Catalog{Types: make([]model.InstanceType, 0, len(types)), WellKnown: v.wellKnown}
 	var refused []model.Rejection
 	for i := range types {
 		t, why := instanceType(&types[i], v)
@@ -21,9 +21,9 @@ func Catalogue(types []cloud.InstanceType, v *Vocabulary) (*model.Catalogue, []m
 			refused = append(refused, *why)
 			continue
 		}
-		catalogue.Types = append(catalogue.Types, t)
+		catalog.Types = append(catalog.Types, t)
 	}
-	return catalogue, refused
+	return catalog, refused
 }
 
 // Alone returns a snapshot of a single pool, ready or not, and the instance types of its provider, restricted to the
@@ -47,7 +47,7 @@ func Alone(pool *karpv1.NodePool, types []cloud.InstanceType, v *Vocabulary) *mo
 			bare[i].Offerings = types[i].Offerings
 		}
 	}
-	spec.Catalogue, _ = Catalogue(bare, v)
+	spec.Catalog, _ = Catalog(bare, v)
 	b := model.NewBuilder()
 	b.UpsertPool(spec)
 	return b.Snapshot(time.Time{})

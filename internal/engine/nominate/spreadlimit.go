@@ -22,12 +22,12 @@ import (
 type nominatedPods struct {
 	*nominator
 	all    []*model.Pod
-	crowds []*crowd
+	limits []*spreadLimit
 	known  map[*model.Shape]bool
 }
 
-// crowd is the nominated pods that one hard spread constraint counts.
-type crowd struct {
+// spreadLimit is the nominated pods that one hard spread constraint counts.
+type spreadLimit struct {
 	shape  *model.Shape
 	spread *model.Spread
 	size   int
@@ -37,9 +37,9 @@ type crowd struct {
 }
 
 func (p *nominatedPods) add(pod *model.Pod) {
-	for _, c := range p.crowdsOf(pod) {
+	for _, c := range p.spreadLimitsOf(pod) {
 		if !p.known[pod.Shape] {
-			p.crowds = append(p.crowds, c)
+			p.limits = append(p.limits, c)
 		}
 	}
 	if p.known == nil {
@@ -47,44 +47,44 @@ func (p *nominatedPods) add(pod *model.Pod) {
 	}
 	p.known[pod.Shape] = true
 	p.all = append(p.all, pod)
-	for _, c := range p.crowds {
+	for _, c := range p.limits {
 		c.add(pod)
 	}
 }
 
-// keepOut reports whether a spread constraint, of the pod or of a pod already nominated, would count too many of them.
-func (p *nominatedPods) keepOut(pod *model.Pod) bool {
-	full := func(c *crowd) bool {
+// exceeds reports whether a spread constraint, of the pod or of a pod already nominated, would count too many of them.
+func (p *nominatedPods) exceeds(pod *model.Pod) bool {
+	full := func(c *spreadLimit) bool {
 		with := *c
 		with.add(pod)
 		return with.size > with.most
 	}
-	if slices.ContainsFunc(p.crowds, full) {
+	if slices.ContainsFunc(p.limits, full) {
 		return true
 	}
-	return !p.known[pod.Shape] && slices.ContainsFunc(p.crowdsOf(pod), full)
+	return !p.known[pod.Shape] && slices.ContainsFunc(p.spreadLimitsOf(pod), full)
 }
 
-// crowdsOf returns, for each constraint of the pod, the nominated pods that it counts.
-func (p *nominatedPods) crowdsOf(pod *model.Pod) []*crowd {
-	var crowds []*crowd
+// spreadLimitsOf returns, for each constraint of the pod, the nominated pods that it counts.
+func (p *nominatedPods) spreadLimitsOf(pod *model.Pod) []*spreadLimit {
+	var limits []*spreadLimit
 	for i := range pod.Spread {
 		if s := &pod.Spread[i]; !s.Soft && len(s.Selector.Requirements) > 0 && !p.oneDomain(pod, s) {
-			crowds = append(crowds, &crowd{shape: pod.Shape, spread: s, most: s.MaxSkew})
+			limits = append(limits, &spreadLimit{shape: pod.Shape, spread: s, most: s.MaxSkew})
 		}
 	}
-	for _, c := range crowds {
-		if len(crowds) > 1 {
+	for _, c := range limits {
+		if len(limits) > 1 {
 			c.most = 1
 		}
 		for _, other := range p.all {
 			c.add(other)
 		}
 	}
-	return crowds
+	return limits
 }
 
-func (c *crowd) add(pod *model.Pod) {
+func (c *spreadLimit) add(pod *model.Pod) {
 	switch counts := c.spread.Selector.Selects(pod.Namespace, pod.Labels); {
 	case counts && pod.Shape == c.shape:
 		c.size++

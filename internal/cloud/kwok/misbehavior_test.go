@@ -145,8 +145,8 @@ func testBadAnnotations(t *testing.T, w *world) {
 		if err := p.Ready(t.Context(), w.class(w.namespace)); !errors.As(err, &notReady) {
 			t.Errorf("%s=%q: Ready is %v, want a NodeClassNotReadyError", annotation, value, err)
 		}
-		if _, err := p.Catalogue(t.Context(), nil); err != nil {
-			t.Errorf("%s=%q: Catalogue: %v", annotation, value, err)
+		if _, err := p.Catalog(t.Context(), nil); err != nil {
+			t.Errorf("%s=%q: Catalog: %v", annotation, value, err)
 		}
 	}
 }
@@ -156,9 +156,9 @@ func (w *world) available(t *testing.T, p *Provider) bool {
 	t.Helper()
 	pool := &karpv1.NodePool{}
 	pool.Spec.Template.Spec.NodeClassRef = w.claim().Spec.NodeClassRef
-	types, err := p.Catalogue(t.Context(), pool)
+	types, err := p.Catalog(t.Context(), pool)
 	if err != nil {
-		t.Fatalf("Catalogue: %v", err)
+		t.Fatalf("Catalog: %v", err)
 	}
 	choices := cloud.NeedOf(w.claim()).Choices(types)
 	if len(choices) != 1 {

@@ -14,10 +14,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-func testCatalogue(t *testing.T, w World) {
-	types := catalogue(t, w, w.Provider(t))
-	if diff := cmp.Diff(types, catalogue(t, w, w.Provider(t))); diff != "" {
-		t.Errorf("the catalogue of a new process differs:\n%s", diff)
+func testCatalog(t *testing.T, w World) {
+	types := catalog(t, w, w.Provider(t))
+	if diff := cmp.Diff(types, catalog(t, w, w.Provider(t))); diff != "" {
+		t.Errorf("the catalog of a new process differs:\n%s", diff)
 	}
 	names := map[string]bool{}
 	for i := range types {
@@ -79,7 +79,7 @@ func testDeclared(t *testing.T, w World) {
 			t.Errorf("well-known label %q: %v", key, problems)
 		}
 	}
-	for _, it := range catalogue(t, w, p) {
+	for _, it := range catalog(t, w, p) {
 		for _, key := range declared.WellKnown {
 			if !speaksOf(it, key) {
 				t.Errorf("type %s says nothing about the declared label %s", it.Name, key)
