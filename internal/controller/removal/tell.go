@@ -162,7 +162,8 @@ func (b *Brake) remedies(pool *karpv1.NodePool, counts map[Cause]int) string {
 		text += ". Stray: no NodeClaim shows the machine. To remove these: kubectl annotate nodepools --all " + allow
 	}
 	if counts[CauseNodeGone] > 0 {
-		text += fmt.Sprintf(". NodeGone: the Node object is gone, and the cloud shows the machine. If its kubelet runs, it creates the Node again when it restarts. "+
+		text += fmt.Sprintf(". NodeGone: the Node object is gone, and the cloud shows the machine. "+
+			"If its kubelet runs, it creates the Node again when it restarts. "+
 			"To remove these machines: kubectl annotate nodepool %s %s", pool.Name, allow)
 	}
 	if counts[CauseUnhealthy] > 0 || text == "" {

@@ -81,7 +81,7 @@ func (w wrong) Pools() []removals.Pool {
 	pools := w.World.Pools()
 	for i := range pools {
 		if w.unlimited {
-			pools[i].Annotations[karpv1.AnnotationRemovalsAllowedUntil] = "2999-01-01T00:00:00Z"
+			pools[i].Annotations[karpv1.AnnotationRemovalsAllowedUntil] = w.Clock().Add(-w.Ahead()).Add(time.Hour).Format(time.RFC3339)
 		}
 	}
 	return pools
