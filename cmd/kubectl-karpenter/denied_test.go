@@ -173,6 +173,23 @@ status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reas
 `, name, more)
 }
 
+// TestDeniedJobs checks that the pods of a CronJob are found by the names of its Jobs.
+func TestDeniedJobs(t *testing.T) {
+	owned := func(job string) string {
+		return "{ownerReferences: [{apiVersion: batch/v1, kind: Job, name: " + job + ", uid: u, controller: true}]}"
+	}
+	kubeconfig := refusing(t, served(t, map[string]string{
+		"/api/v1/pods": pendingYAML("nightly-1", owned("nightly-29384756")) + pendingYAML("other-1", owned("nightly-manual")),
+	}), "jobs.batch")
+	out, err := runProgram(t, "", "explain", "cj/nightly", "-o", "name", "--kubeconfig", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out != "pod/nightly-1\n" {
+		t.Errorf("pods %q, want pod/nightly-1", out)
+	}
+}
+
 // TestDeniedReplicaSets checks that the pods of a Deployment are found by the names of its ReplicaSets.
 func TestDeniedReplicaSets(t *testing.T) {
 	owned := func(set string) string {

@@ -157,6 +157,7 @@ var workloads = []struct {
 	{"StatefulSet", []string{"statefulsets", "sts"}},
 	{"ReplicaSet", []string{"replicasets", "rs"}},
 	{"Job", []string{"jobs"}},
+	{"CronJob", []string{"cronjobs", "cj"}},
 }
 
 // newExplainWorkloadCommand returns the command that explains the pending pods of a workload.
@@ -219,6 +220,7 @@ func (e *explanation) runPods(ctx context.Context, kind, name string, out io.Wri
 	case !e.everywhere:
 		of.Namespace = e.live.Home()
 	}
+	e.live.Jobs = kind == "CronJob"
 	w, err := e.read(ctx, time.Now())
 	if err != nil {
 		return err

@@ -35,6 +35,9 @@ status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", 
 		"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default": `{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`,
 		"/apis/apps/v1/replicasets": "metadata: {name: web-5d9, namespace: default, uid: u, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: d, controller: true}]}\n" +
 			"spec: {selector: {matchLabels: {app: web}}}\n",
+		"/apis/batch/v1/jobs": "metadata: {name: batch, namespace: default, uid: u, ownerReferences: " +
+			"[{apiVersion: batch/v1, kind: CronJob, name: nightly, uid: c, controller: true}]}\n" +
+			"spec: {template: {spec: {containers: [{name: c, image: i}]}}}\n",
 		"/api/v1/pods": pod("default", "web-1", web, "1k", "") + pod("default", "web-2", web, "1k", "") + pod("default",
 			"web-3", web, "1", "n1") +
 			pod("default", "batch-1", batch, "2", "") + pod("shop", "cart-1", batch, "2k", ""),
@@ -64,6 +67,8 @@ func TestExplainPods(t *testing.T) {
 		{"deployment.apps/web", []string{"\n2 pending pods: 2 unschedulable\n"}},
 		{"rs/web-5d9", []string{"\n2 pending pods: 2 unschedulable\n"}},
 		{"job batch", []string{"\n1 pending pod: 1 for new nodes\n"}},
+		{"cj/nightly", []string{"\n1 pending pod: 1 for new nodes\n"}},
+		{"cronjob nightly", []string{"\n1 pending pod: 1 for new nodes\n"}},
 		{"pods -A -o name", []string{"pod/cart-1\npod/web-1\npod/web-2\npod/batch-1\n"}},
 	} {
 		out, err := askWorkloads(t, strings.Fields(c.arguments)...)
@@ -78,6 +83,7 @@ func TestExplainPods(t *testing.T) {
 	}
 	for want, arguments := range map[string]string{
 		"there is no pod of Deployment default/wbe; did you mean web?":                    "deploy/wbe",
+		"there is no pod of CronJob default/nightyl; did you mean nightly?":               "cj/nightyl",
 		"there is no pod of StatefulSet default/web":                                      "sts/web",
 		"--all-namespaces and pod web-1: give one of them":                                "pod web-1 -A",
 		"--all-namespaces and --namespace shop: give one of them":                         "pods -A -n shop",

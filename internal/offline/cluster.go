@@ -35,7 +35,9 @@ type Cluster struct {
 	// MemoryOverhead and ReservedENIs are settings of the AWS provider.
 	MemoryOverhead float64
 	ReservedENIs   int64
-	aws            awsPrices
+	// Jobs also reads Jobs, which no decision depends on: they show which CronJob a pod belongs to.
+	Jobs bool
+	aws  awsPrices
 }
 
 // Check rejects an unknown cloud, and settings that no provider uses.
@@ -61,7 +63,11 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 	if err != nil {
 		return err
 	}
-	for _, list := range liveLists() {
+	lists := liveLists()
+	if l.Jobs {
+		lists = append(lists, &batchv1.JobList{})
+	}
+	for _, list := range lists {
 		if err := l.list(ctx, c, o, list); err != nil {
 			return err
 		}

@@ -36,6 +36,7 @@ var effects = map[string]string{
 	"services":                          "default topology spread does not follow Services",
 	"replicationcontrollers":            "default topology spread does not follow ReplicationControllers",
 	"replicasets.apps":                  "default topology spread does not follow ReplicaSets; pods belong to the Deployment that the ReplicaSet's name indicates",
+	"jobs.batch":                        "pods belong to the CronJob that the Job's name indicates",
 	"statefulsets.apps":                 "default topology spread does not follow StatefulSets",
 	"limitranges":                       "expected DaemonSet pods have no defaults of LimitRanges",
 	"runtimeclasses.node.k8s.io":        "expected DaemonSet pods have no overhead of RuntimeClasses",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +14,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Selection selects pods of a namespace, "" for all, and of a workload: a Deployment, StatefulSet, ReplicaSet or Job.
+// Selection selects pods of a namespace, "" for all, and of a workload: a Deployment, StatefulSet,
+// ReplicaSet, Job or CronJob.
 type Selection struct {
 	Namespace string
 	// Kind and Name are empty for the pods of all workloads, and of none.
@@ -43,10 +45,7 @@ type PodGroup struct {
 
 // ExplainPods decides, and returns the results for the pending pods of the selection.
 func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
-	replicaSets := w.deploymentsOf()
-	if of.Kind == "Deployment" && w.lacks("replicasets.apps") {
-		replicaSets = w.deploymentsNamed()
-	}
+	tops := w.topsOf(of.Kind)
 	o := &PodsOutcome{Groups: []*PodGroup{}, Incomplete: w.denied, of: of}
 	pending := map[string]bool{}
 	var others []string
@@ -55,7 +54,7 @@ func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
 		if of.Namespace != "" && pod.Namespace != of.Namespace {
 			continue
 		}
-		if kind, name := workloadOfPod(pod, of.Kind, replicaSets); of.Kind != "" && (kind != of.Kind || name != of.Name) {
+		if kind, name := workloadOfPod(pod, of.Kind, tops); of.Kind != "" && (kind != of.Kind || name != of.Name) {
 			if kind == of.Kind {
 				others = append(others, name)
 			}
@@ -74,18 +73,28 @@ func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
 	return o, nil
 }
 
-// deploymentsOf returns the Deployments that control ReplicaSets, by the ReplicaSets' namespaces and names.
-func (o *Manifests) deploymentsOf() map[string]string {
+// middles are the kinds between a workload and its pods: a Deployment controls ReplicaSets, a CronJob Jobs.
+var middles = map[string]string{"Deployment": "ReplicaSet", "CronJob": "Job"}
+
+// topsOf returns the workloads of a kind that control ReplicaSets or Jobs, by the namespaces and names of those. Without
+// the permission to list them, it derives the names of the workloads from theirs.
+func (o *Manifests) topsOf(kind string) map[string]string {
+	switch {
+	case kind == "Deployment" && o.lacks("replicasets.apps"):
+		return o.deploymentsNamed()
+	case kind == "CronJob" && o.lacks("jobs.batch"):
+		return o.cronJobsNamed()
+	}
 	of := map[string]string{}
 	for _, w := range o.workloads {
-		if owner := metav1.GetControllerOfNoCopy(&w.meta); w.kind == "ReplicaSet" && owner != nil && owner.Kind == "Deployment" {
+		if owner := metav1.GetControllerOfNoCopy(&w.meta); owner != nil && owner.Kind == kind && w.kind == middles[kind] {
 			of[w.meta.Namespace+"/"+w.meta.Name] = owner.Name
 		}
 	}
 	return of
 }
 
-// deploymentsNamed returns what deploymentsOf does without ReplicaSets: the name of a Deployment's ReplicaSet is that
+// deploymentsNamed returns what topsOf does without ReplicaSets: the name of a Deployment's ReplicaSet is that
 // of the Deployment and the hash of its template, which is a label of its pods.
 func (o *Manifests) deploymentsNamed() map[string]string {
 	of := map[string]string{}
@@ -101,13 +110,30 @@ func (o *Manifests) deploymentsNamed() map[string]string {
 	return of
 }
 
-// workloadOfPod returns the workload that controls the pod: of a ReplicaSet its Deployment, if that is the kind.
-func workloadOfPod(pod *corev1.Pod, want string, deployments map[string]string) (kind, name string) {
+// cronJobsNamed returns what topsOf does without Jobs: the name of a scheduled Job is that of its CronJob and the
+// minute of the schedule. Jobs that were created manually from a CronJob are not found.
+func (o *Manifests) cronJobsNamed() map[string]string {
+	of := map[string]string{}
+	for _, p := range o.pods {
+		owner := metav1.GetControllerOfNoCopy(p.object)
+		if owner == nil || owner.Kind != "Job" {
+			continue
+		}
+		at := strings.LastIndexByte(owner.Name, '-')
+		if _, err := strconv.ParseUint(owner.Name[at+1:], 10, 64); at > 0 && err == nil {
+			of[p.object.Namespace+"/"+owner.Name] = owner.Name[:at]
+		}
+	}
+	return of
+}
+
+// workloadOfPod returns the workload that controls the pod, or the one of the kind that controls that.
+func workloadOfPod(pod *corev1.Pod, want string, tops map[string]string) (kind, name string) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return "", ""
 	}
-	if of := deployments[pod.Namespace+"/"+owner.Name]; owner.Kind == "ReplicaSet" && want == "Deployment" && of != "" {
+	if of := tops[pod.Namespace+"/"+owner.Name]; owner.Kind == middles[want] && of != "" {
 		return want, of
 	}
 	return owner.Kind, owner.Name
