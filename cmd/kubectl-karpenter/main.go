@@ -54,6 +54,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newDoctorCommand(),
 		newExplainCommand(),
+		newManCommand(),
 		newMigrateCommand(),
 		newOptionsCommand(),
 		newReplayCommand(),
