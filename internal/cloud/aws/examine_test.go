@@ -206,7 +206,7 @@ func (w *ward) sicknesses() []sickness {
 			deny("eks", "DescribeCluster")},
 		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"},
 			"tested versions are 1.26 to 1.36", func() func() {
-				w.sim.SetCluster(awssim.Cluster{Version: "1.37"})
+				w.sim.SetCluster(awssim.Cluster{Version: "1.38"})
 				return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
 			}},
 		{"no subnets", []string{"SubnetsMissing ec2nodeclass/default"}, "the tags karpenter.sh/discovery=elsewhere", func() func() {

@@ -49,7 +49,7 @@ type Cloud struct {
 
 // New returns a cloud with one VPC (a private and a public subnet per zone, tagged karpenter.sh/discovery=<cluster>, a
 // security group of the cluster with the same tag, and a second VPC whose group has the same name), the EKS images of
-// Kubernetes 1.30 to 1.36 with their SSM parameters, and no instances.
+// Kubernetes 1.30 to 1.37 with their SSM parameters, and no instances.
 func New(opts Options) (*Cloud, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {

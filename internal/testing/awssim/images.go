@@ -43,7 +43,7 @@ const amazon = "602401143452"
 var families = []string{"al2", "al2023", "bottlerocket", "windows2019", "windows2022", "windows2025"}
 
 // kubernetesVersions are the versions with images.
-var kubernetesVersions = []string{"1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36"}
+var kubernetesVersions = []string{"1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37"}
 
 // variantsOf returns the images of a release of a family for a version. EKS has AL2 up to 1.32.
 func variantsOf(family, kubernetes string) []variant {
