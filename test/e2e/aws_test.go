@@ -53,8 +53,9 @@ func startAWSFor(t *testing.T, name string, roles ...string) *awsWorld {
 		Log:     func(text string) { fmt.Fprintln(os.Stderr, "kubelets:", text) },
 	}
 	w.sim, err = awssim.New(awssim.Options{
-		Roles: roles, Cluster: awssim.Cluster{Name: name, Endpoint: config.Host, CA: string(config.CAData)}, Queue: "interruptions", Seed: 7, Lag: 500 * time.Millisecond, Hook: w.kubelets,
-		Timing: awssim.Timing{Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, ShuttingDown: 300 * time.Millisecond},
+		Roles: roles, Queue: "interruptions", Seed: 7, Lag: 500 * time.Millisecond, Hook: w.kubelets,
+		Cluster: awssim.Cluster{Name: name, Endpoint: config.Host, CA: string(config.CAData), Version: fmt.Sprintf("1.%d", w.minor(t))},
+		Timing:  awssim.Timing{Pending: 200 * time.Millisecond, Boot: 300 * time.Millisecond, ShuttingDown: 300 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -202,6 +205,28 @@ func await(t *testing.T, patience time.Duration, what string, check func(context
 	if err != nil {
 		t.Fatalf("waited %s for %s: %v", patience, what, missing)
 	}
+}
+
+// minor returns the minor version of the cluster's Kubernetes: X of 1.X.
+func (c *cluster) minor(t *testing.T) int {
+	t.Helper()
+	config, err := c.sandbox.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := client.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor, err := strconv.Atoi(strings.TrimSuffix(running.Minor, "+"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return minor
 }
 
 // patience is the deadline of waits whose duration is not tested.

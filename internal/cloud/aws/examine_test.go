@@ -205,7 +205,7 @@ func (w *ward) sicknesses() []sickness {
 		{"no permission to ask EKS", []string{"CloudPermissionDenied eks:DescribeCluster"}, "is not allowed to call eks:DescribeCluster",
 			deny("eks", "DescribeCluster")},
 		{"a version of tomorrow", []string{"ImagesMissing ec2nodeclass/default", "VersionUntried cluster/sandbox"},
-			"tested versions are 1.26 to 1.36", func() func() {
+			"tested versions are 1.26 to 1.37", func() func() {
 				w.sim.SetCluster(awssim.Cluster{Version: "1.38"})
 				return func() { w.sim.SetCluster(awssim.Cluster{Version: "1.36"}) }
 			}},

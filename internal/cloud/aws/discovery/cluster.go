@@ -96,7 +96,7 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 // nodes are known, as text.
 var SupportedVersions = fmt.Sprintf("1.%d to 1.%d", oldestMinor, newestMinor)
 
-const oldestMinor, newestMinor = 26, 36
+const oldestMinor, newestMinor = 26, 37
 
 // Supported reports whether a version, such as 1.33, is one of SupportedVersions.
 func Supported(version string) bool {

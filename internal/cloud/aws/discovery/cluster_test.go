@@ -139,7 +139,7 @@ func TestStalledCluster(t *testing.T) {
 // TestUnsupportedVersion checks that an unsupported version is reported once, and used.
 func TestUnsupportedVersion(t *testing.T) {
 	within(t, simCluster, Kubernetes{FromEKS: true}, func(ctx context.Context, w *world) {
-		for _, version := range []string{"1.26", "1.36", "1.37", "1.37", "1.25", "1.30"} {
+		for _, version := range []string{"1.26", "1.36", "1.38", "1.38", "1.25", "1.30"} {
 			w.AWS.SetCluster(awssim.Cluster{Version: version})
 			w.Pass(5 * time.Minute)
 			facts, err := w.Cluster.Facts(ctx)
@@ -148,7 +148,7 @@ func TestUnsupportedVersion(t *testing.T) {
 				t.Errorf("version %s, want %s", facts.Version, version)
 			}
 		}
-		if want := []string{"1.37", "1.25"}; !slices.Equal(w.unsupported, want) {
+		if want := []string{"1.38", "1.25"}; !slices.Equal(w.unsupported, want) {
 			t.Errorf("reported %v, want %v", w.unsupported, want)
 		}
 	})
