@@ -36,7 +36,7 @@ func (g *Guard) Step(cmd plan.Command) (plan.Command, []plan.Action) {
 		return g.stepLaunching(cmd)
 	case plan.Draining:
 		if len(g.remaining(cmd).Candidates) > 0 { // a deletion failed
-			return g.drainIfRight(cmd)
+			return g.drainAgain(cmd)
 		}
 		return g.stepDraining(cmd)
 	case plan.Abandoned:
@@ -181,6 +181,17 @@ func (g *Guard) drainIfRight(cmd plan.Command) (plan.Command, []plan.Action) {
 		return cmd, nil
 	}
 	return g.abandon(cmd, v)
+}
+
+// drainAgain continues a command of which some deletions failed. It may have waited since, and another command may have
+// removed a replacement meanwhile. The nodes that remain are then kept. That is no failure of the replacement.
+func (g *Guard) drainAgain(cmd plan.Command) (plan.Command, []plan.Action) {
+	for _, r := range cmd.Replacements {
+		if n := g.snap.Claim(r.Name); n == nil || n.Deleting {
+			return g.abandon(cmd, plan.Verdict{Code: plan.NodeGone, Node: r.Name})
+		}
+	}
+	return g.drainIfRight(cmd)
 }
 
 // judged reports whether Guard.Judge checks the command. Drifted and expired nodes are removed at any cost, and

@@ -1,7 +1,9 @@
 package guard_test
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,47 @@ done
 		t.Errorf("phase %s, nodes %v", cmd.Phase, w.Nodes)
 	}
 	w.Clean()
+}
+
+// A command of which a deletion failed keeps the remaining node if its replacement is gone, or is being deleted,
+// meanwhile. It deletes that node if the replacement exists.
+func TestStepDrainsAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*plantest.World)
+		phase     plan.Phase
+		left      []string
+	}{
+		"replacement exists":        {func(*plantest.World) {}, plan.Done, []string{"r"}},
+		"replacement gone":          {func(w *plantest.World) { delete(w.Nodes, "r") }, plan.Abandoned, []string{"c1"}},
+		"replacement being deleted": {func(w *plantest.World) { w.End("r") }, plan.Abandoned, []string{"c1", "r"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := plantest.New(t, 2)
+			cmd := replacing(w)
+			for cmd.Phase != plan.Draining {
+				var actions []plan.Action
+				cmd, actions = guard.Step(w.Snapshot(), cmd)
+				for _, a := range actions {
+					if d, deletes := a.(plan.DeleteClaim); !deletes || d.Claim != "c1" { // the deletion of c1 fails
+						w.Do(a)
+					}
+				}
+				w.Settle()
+			}
+			if w.Nodes["c0"] != nil || w.Nodes["c1"].Deleting {
+				t.Fatalf("nodes %v, want c1 alone to remain", w.Nodes)
+			}
+			c.meanwhile(w)
+			cmd, _ = run(w, cmd)
+			if cmd.Phase != c.phase {
+				t.Errorf("phase %s, want %s", cmd.Phase, c.phase)
+			}
+			if left := slices.Sorted(maps.Keys(w.Nodes)); !slices.Equal(left, c.left) {
+				t.Errorf("nodes %v are left, want %v", left, c.left)
+			}
+			w.Clean()
+		})
+	}
 }
 
 // A failure during the command ends in a rollback without leftovers, or does not affect the command.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -63,10 +62,7 @@ func podSpec(p *pod) (model.PodSpec, bool) {
 		spec.Controller = model.Owner{Kind: "DaemonSet", Name: p.app, UID: p.app}
 	case p.app != "":
 		spec.Labels = map[string]string{labelApp: p.app}
-		spec.Controller = model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
-		if p.revision > 0 {
-			spec.Controller.UID = fmt.Sprintf("%s-%d", p.app, p.revision)
-		}
+		spec.Controller = p.replicaSet()
 	}
 	p.relate(&spec)
 	if p.node != "" {

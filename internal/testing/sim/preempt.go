@@ -173,7 +173,7 @@ func (w *world) preempt(p *pod, n *node, victims []*pod) {
 			continue
 		}
 		w.say("%s preempts %s on %s", p.name, v.name, n.name)
-		d := model.Departure{UID: v.uid, Namespace: "default", Name: v.name, Controller: model.Owner{Kind: "ReplicaSet", Name: v.app, UID: v.app},
+		d := model.Departure{UID: v.uid, Namespace: "default", Name: v.name, Controller: v.replicaSet(),
 			Node: n.name, Ran: w.now.Sub(v.bound), Priority: v.priority, Preempted: true}
 		for _, process := range w.processes {
 			process.left = append(process.left, d)
@@ -209,7 +209,7 @@ func (w *world) preemptFor(p *pod, nodes []*node) {
 // heldBack reports whether launches for the pod are on hold.
 func (w *world) heldBack(p *pod) bool {
 	return slices.ContainsFunc(w.setting.pools, func(pool *model.PoolSpec) bool {
-		return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == p.app && h.Until.After(w.now) })
+		return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == p.replicaSet().UID && h.Until.After(w.now) })
 	})
 }
 

@@ -1,10 +1,24 @@
 package sim
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
 
 // Rollouts of apps, like those of a Deployment: a new ReplicaSet takes over, with one additional pod at a time, and a
 // pod of the old one is deleted when all pods of the new one are ready. The controller of the pods then has another
 // UID.
+
+// replicaSet returns the controller of a pod of an app: each revision has its own.
+func (p *pod) replicaSet() model.Owner {
+	owner := model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
+	if p.revision > 0 {
+		owner.UID = fmt.Sprintf("%s-%d", p.app, p.revision)
+	}
+	return owner
+}
 
 // rollOut begins a new revision. Apps with disks are StatefulSets, whose UID does not change.
 func (w *world) rollOut(a *app) {
