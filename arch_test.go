@@ -48,7 +48,8 @@ var pureStandard = []string{
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
-	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top", "./internal/viewer",
+	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/table", "./internal/top",
+	"./internal/viewer",
 	"./internal/compat/admission", // the API server's validation, for migrate
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
@@ -449,8 +450,14 @@ var importRules = []importRule{
 		because: "which feature gates there are does not depend on what they switch",
 	},
 	{
+		from:    "./internal/table",
+		only:    pureStandard,
+		because: "how a table fits a width does not depend on what its rows are, or on a terminal",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		except:  []string{"./internal/table"},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // role is the meaning of a piece of text, which determines its color.
@@ -35,43 +35,33 @@ func (p paint) of(r role, text string) string {
 
 // column is a column of a table of rows of type T.
 type column[T any] struct {
-	title string
+	table.Column[T]
 	// order is the name by which Sort sorts by the column.
 	order string
-	// right means right-aligned, for numbers.
-	right bool
-	cell  func(*T) string
-	// narrow is the cell where the whole one leaves no space for other columns; nil for none.
-	narrow func(*T) string
-	role   func(*T) role
+	role  func(*T) role
 }
 
 // columns are those of nodes, the most important ones first. The last ones are omitted first if there is not enough
 // space.
 var columns = []column[Node]{
-	{title: "NODE", order: "name", cell: func(n *Node) string { return n.Name }},
-	{title: "STATE", order: "state", cell: func(n *Node) string { return n.State }, role: func(n *Node) role { return stateRole(n.State) }},
-	{title: "CPU", order: "cpu", cell: func(n *Node) string { return bar(n.CPU) }, narrow: func(n *Node) string { return percent(n.CPU) },
-		role: func(n *Node) role { return level(n.CPU) }},
-	{title: "MEMORY", order: "memory", cell: func(n *Node) string { return bar(n.Memory) },
-		narrow: func(n *Node) string { return percent(n.Memory) }, role: func(n *Node) role { return level(n.Memory) }},
-	{title: "USD/H", order: "price", right: true, cell: func(n *Node) string { return price(n.PricePerHour) }},
-	{title: "TYPE", order: "type", cell: func(n *Node) string { return n.InstanceType }},
-	{title: "POOL", order: "pool", cell: func(n *Node) string { return n.NodePool },
-		narrow: func(n *Node) string { return cutMiddle(n.NodePool, narrowPool) }},
-	{title: "PODS", order: "pods", right: true, cell: func(n *Node) string { return places(n) }},
-	{title: "CAPACITY", cell: func(n *Node) string { return n.CapacityType }},
-	{title: "ZONE", order: "zone", cell: func(n *Node) string { return n.Zone }},
-	{title: "AGE", order: "age", right: true, cell: func(n *Node) string { return age(n.Age) }},
+	{Column: nodeColumn{Title: "NODE", Cell: func(n *Node) string { return n.Name }}, order: "name"},
+	{Column: nodeColumn{Title: "STATE", Cell: func(n *Node) string { return n.State }}, order: "state",
+		role: func(n *Node) role { return stateRole(n.State) }},
+	{Column: nodeColumn{Title: "CPU", Cell: func(n *Node) string { return table.Bar(n.CPU) },
+		Narrow: func(n *Node) string { return table.Percent(n.CPU) }}, order: "cpu", role: func(n *Node) role { return level(n.CPU) }},
+	{Column: nodeColumn{Title: "MEMORY", Cell: func(n *Node) string { return table.Bar(n.Memory) },
+		Narrow: func(n *Node) string { return table.Percent(n.Memory) }}, order: "memory", role: func(n *Node) role { return level(n.Memory) }},
+	{Column: nodeColumn{Title: "USD/H", Right: true, Cell: func(n *Node) string { return price(n.PricePerHour) }}, order: "price"},
+	{Column: nodeColumn{Title: "TYPE", Cell: func(n *Node) string { return n.InstanceType }}, order: "type"},
+	{Column: nodeColumn{Title: "POOL", Cell: func(n *Node) string { return n.NodePool },
+		Narrow: func(n *Node) string { return table.CutMiddle(n.NodePool, narrowPool) }}, order: "pool"},
+	{Column: nodeColumn{Title: "PODS", Right: true, Cell: places}, order: "pods"},
+	{Column: nodeColumn{Title: "CAPACITY", Cell: func(n *Node) string { return n.CapacityType }}},
+	{Column: nodeColumn{Title: "ZONE", Cell: func(n *Node) string { return n.Zone }}, order: "zone"},
+	{Column: nodeColumn{Title: "AGE", Right: true, Cell: func(n *Node) string { return age(n.Age) }}, order: "age"},
 }
 
-// bar returns a share as ten blocks and a percentage.
-func bar(share float64) string {
-	blocks := min(10, max(0, int(share*10+0.5)))
-	return strings.Repeat("█", blocks) + strings.Repeat("░", 10-blocks) + " " + percent(share)
-}
-
-func percent(share float64) string { return fmt.Sprintf("%3.0f%%", share*100) }
+type nodeColumn = table.Column[Node]
 
 // level returns the role of a share: low use, good use, nearly full, or overcommitted.
 func level(share float64) role {
@@ -139,144 +129,37 @@ func age(seconds float64) string {
 // narrowPool is the length to which names of pools are shortened in the table of nodes.
 const narrowPool = 16
 
-// layout holds the columns of a table and their widths. The first column holds names, which may be shortened.
+// layout is that of a table with colors.
 type layout[T any] struct {
+	table.Layout[T]
 	columns []column[T]
-	widths  []int
 }
-
-// longestName is the length to which names are shortened before columns are omitted, and shortestName the length to
-// which they are shortened while there are other columns.
-const longestName, shortestName = 24, 4
 
 // arrange computes the layout of rows for a width in characters, 0 for unlimited.
-func arrange[T any](columns []column[T], rows []T, room int) layout[T] {
-	l := layout[T]{columns: slices.Clone(columns)}
-	l.measure(rows)
-	if room > 0 {
-		l.squeeze(rows, room)
+func arrange[T any](columns []column[T], rows []T, width int) layout[T] {
+	plain := make([]table.Column[T], len(columns))
+	for i := range columns {
+		plain[i] = columns[i].Column
 	}
-	return l
-}
-
-// measure sets each width to that of the longest cell.
-func (l *layout[T]) measure(rows []T) {
-	l.widths = make([]int, len(l.columns))
-	for c := range l.columns {
-		l.widths[c] = utf8.RuneCountInString(l.columns[c].title)
-		for i := range rows {
-			l.widths[c] = max(l.widths[c], utf8.RuneCountInString(l.columns[c].cell(&rows[i])))
-		}
-	}
-}
-
-// squeeze shortens names, then narrows columns, then omits some, then shortens names further, until the rest fits.
-// Names get what is left.
-func (l *layout[T]) squeeze(rows []T, room int) {
-	name := l.widths[0]
-	shorten := func(least int) bool {
-		l.widths[0] = min(name, max(least, room-(l.width()-l.widths[0])))
-		return l.width() <= room
-	}
-	if shorten(longestName) {
-		return
-	}
-	for c := range l.columns {
-		if narrow := l.columns[c].narrow; narrow != nil {
-			l.columns[c].cell = narrow
-		}
-	}
-	l.measure(rows)
-	for !shorten(longestName) && len(l.columns) > most {
-		l.drop()
-	}
-	for !shorten(shortestName) && len(l.columns) > 1 {
-		l.drop()
-	}
-	if len(l.columns) == 1 {
-		l.widths[0] = min(l.widths[0], room)
-	}
-}
-
-// most is the number of columns beside which names are shortened below longestName.
-const most = 3
-
-// drop omits the last column.
-func (l *layout[T]) drop() {
-	last := len(l.columns) - 1
-	l.columns, l.widths = l.columns[:last], l.widths[:last]
-}
-
-func (l *layout[T]) width() int {
-	sum := 2 * (len(l.widths) - 1)
-	for _, w := range l.widths {
-		sum += w
-	}
-	return sum
+	return layout[T]{table.Arrange(plain, rows, width), columns}
 }
 
 // shows reports whether the column by which the order sorts has a place.
 func (l *layout[T]) shows(order string) bool {
-	return slices.ContainsFunc(l.columns, func(c column[T]) bool { return c.order == order })
+	return slices.ContainsFunc(l.columns[:l.Columns()], func(c column[T]) bool { return c.order == order })
 }
 
 // header returns the line of titles.
 func (l *layout[T]) header(p paint) string {
-	var b strings.Builder
-	for c := range l.columns {
-		l.write(&b, c, l.columns[c].title, title, p)
-	}
-	return strings.TrimRight(b.String(), " ")
+	return l.Header(func(_ int, text string) string { return p.of(title, text) })
 }
 
 // row returns the line of a row.
 func (l *layout[T]) row(of *T, p paint) string {
-	var b strings.Builder
-	for c := range l.columns {
-		col, r := &l.columns[c], plain
-		if col.role != nil {
-			r = col.role(of)
+	return l.Row(of, func(c int, text string) string {
+		if l.columns[c].role == nil {
+			return text
 		}
-		l.write(&b, c, col.cell(of), r, p)
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-func (l *layout[T]) write(b *strings.Builder, c int, text string, r role, p paint) {
-	if c > 0 {
-		b.WriteString("  ")
-	}
-	text = cutMiddle(text, l.widths[c])
-	blank := strings.Repeat(" ", l.widths[c]-utf8.RuneCountInString(text))
-	if l.columns[c].right {
-		b.WriteString(blank)
-	}
-	b.WriteString(p.of(r, text))
-	if !l.columns[c].right {
-		b.WriteString(blank)
-	}
-}
-
-// cutMiddle returns a name shortened to the width. Generated names differ at their ends, so the middle is left out.
-func cutMiddle(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	if width < 3 {
-		return cut(text, width)
-	}
-	end := width / 2
-	return string(runes[:width-end-1]) + "…" + string(runes[len(runes)-end:])
-}
-
-// cut returns a text truncated to the width, with a sign that marks the truncation.
-func cut(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	if width < 1 {
-		return ""
-	}
-	return string([]rune(text)[:width-1]) + "…"
+		return p.of(l.columns[c].role(of), text)
+	})
 }

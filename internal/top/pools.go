@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // hoursPerMonth is that of AWS's price examples: 8,760 hours per year.
@@ -19,16 +21,18 @@ type poolTotal struct {
 }
 
 var poolColumns = []column[poolTotal]{
-	{title: "POOL", cell: func(p *poolTotal) string { return cmp.Or(p.name, "(none)") }},
-	{title: "NODES", right: true, cell: func(p *poolTotal) string { return strconv.Itoa(p.nodes) }},
-	{title: "PODS", right: true, cell: func(p *poolTotal) string { return strconv.Itoa(p.pods) }},
-	{title: "USD/H", right: true, cell: func(p *poolTotal) string { return price(p.pricePerHour) }},
-	{title: "USD/MONTH", right: true, cell: func(p *poolTotal) string { return perMonth(p.pricePerHour) }},
-	{title: "CPU", cell: func(p *poolTotal) string { return bar(p.cpu()) }, narrow: func(p *poolTotal) string { return percent(p.cpu()) },
-		role: func(p *poolTotal) role { return level(p.cpu()) }},
-	{title: "MEMORY", cell: func(p *poolTotal) string { return bar(p.memory()) },
-		narrow: func(p *poolTotal) string { return percent(p.memory()) }, role: func(p *poolTotal) role { return level(p.memory()) }},
+	{Column: poolColumn{Title: "POOL", Cell: func(p *poolTotal) string { return cmp.Or(p.name, "(none)") }}},
+	{Column: poolColumn{Title: "NODES", Right: true, Cell: func(p *poolTotal) string { return strconv.Itoa(p.nodes) }}},
+	{Column: poolColumn{Title: "PODS", Right: true, Cell: func(p *poolTotal) string { return strconv.Itoa(p.pods) }}},
+	{Column: poolColumn{Title: "USD/H", Right: true, Cell: func(p *poolTotal) string { return price(p.pricePerHour) }}},
+	{Column: poolColumn{Title: "USD/MONTH", Right: true, Cell: func(p *poolTotal) string { return perMonth(p.pricePerHour) }}},
+	{Column: poolColumn{Title: "CPU", Cell: func(p *poolTotal) string { return table.Bar(p.cpu()) },
+		Narrow: func(p *poolTotal) string { return table.Percent(p.cpu()) }}, role: func(p *poolTotal) role { return level(p.cpu()) }},
+	{Column: poolColumn{Title: "MEMORY", Cell: func(p *poolTotal) string { return table.Bar(p.memory()) },
+		Narrow: func(p *poolTotal) string { return table.Percent(p.memory()) }}, role: func(p *poolTotal) role { return level(p.memory()) }},
 }
+
+type poolColumn = table.Column[poolTotal]
 
 func (p *poolTotal) cpu() float64 { return part(p.amounts.UsedCPU, p.amounts.UsableCPU) }
 

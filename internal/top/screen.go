@@ -3,6 +3,8 @@ package top
 import (
 	"fmt"
 	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // view is what the table of the screen shows. The key tab goes from one to the next.
@@ -199,13 +201,13 @@ func (s *Screen) write(key string) {
 func (s *Screen) Render() string {
 	if s.fleet == nil {
 		if s.problem != "" {
-			return cut(s.problem, max(s.width, 1))
+			return table.Cut(s.problem, max(s.width, 1))
 		}
-		return cut("reading the cluster ...", max(s.width, 1))
+		return table.Cut("reading the cluster ...", max(s.width, 1))
 	}
 	var lines []string
 	for _, line := range summary(s.all, nil) {
-		lines = append(lines, cut(line, s.width))
+		lines = append(lines, table.Cut(line, s.width))
 	}
 	lines = append(lines, "", s.header())
 	for i := s.first; i < min(s.first+s.page(), s.lines()); i++ {
@@ -222,7 +224,7 @@ func (s *Screen) Render() string {
 func (s *Screen) header() string {
 	switch s.view {
 	case waitingView:
-		return s.paint.of(title, cut(waitingHeader(s.width, nil), s.width))
+		return s.paint.of(title, table.Cut(waitingHeader(s.width, nil), s.width))
 	case poolsView:
 		return s.poolLayout.header(s.paint)
 	}
@@ -251,9 +253,9 @@ func (s *Screen) row(i int, p paint) string {
 func (s *Screen) footer() string {
 	switch {
 	case s.problem != "":
-		return s.paint.of(bad, cut("not fresh: "+s.problem, s.width))
+		return s.paint.of(bad, table.Cut("not fresh: "+s.problem, s.width))
 	case s.typing:
-		return cut("filter: "+s.filter+"▏ enter keeps it, esc drops it", s.width)
+		return table.Cut("filter: "+s.filter+"▏ enter keeps it, esc drops it", s.width)
 	}
 	arrow := "↑"
 	if s.reverse {
@@ -266,5 +268,5 @@ func (s *Screen) footer() string {
 	if s.filter != "" {
 		text += "  filter " + s.filter
 	}
-	return s.paint.of(faint, cut(text+"  tab view  s sort  r reverse  / filter  q quit", s.width))
+	return s.paint.of(faint, table.Cut(text+"  tab view  s sort  r reverse  / filter  q quit", s.width))
 }

@@ -3,6 +3,8 @@ package top
 import (
 	"fmt"
 	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // Text returns the whole fleet as plain text, without colors, for scripts, documents and dumb terminals. Tables fit a
@@ -62,7 +64,7 @@ func summary(f *Fleet, p paint) []string {
 	}
 	lines := []string{
 		first,
-		"cpu " + p.of(level(f.CPU), bar(f.CPU)) + "   memory " + p.of(level(f.Memory), bar(f.Memory)),
+		"cpu " + p.of(level(f.CPU), table.Bar(f.CPU)) + "   memory " + p.of(level(f.Memory), table.Bar(f.Memory)),
 		cost(f),
 	}
 	if f.PriceSource != "" {
@@ -111,7 +113,7 @@ func podColumn(width int) int {
 // waitingColumns joins the columns of pending pods.
 func waitingColumns(width int, pod, count, outcome, why string) string {
 	n := podColumn(width)
-	return fmt.Sprintf("%-*s  %5s  %-12s  %s", n, cutMiddle(pod, n), count, outcome, why)
+	return fmt.Sprintf("%-*s  %5s  %-12s  %s", n, table.CutMiddle(pod, n), count, outcome, why)
 }
 
 func waitingHeader(width int, p paint) string {
@@ -125,7 +127,7 @@ func waitingLine(w *Waiting, width int) string {
 
 // waitingRow returns the line of pending pods, cut to the width.
 func waitingRow(w *Waiting, width int, p paint) string {
-	line := cut(waitingLine(w, width), width)
+	line := table.Cut(waitingLine(w, width), width)
 	if w.Outcome == noPlace {
 		return p.of(bad, line)
 	}
