@@ -87,7 +87,7 @@ func TestCompleteFlags(t *testing.T) {
 	for line, want := range map[string]string{
 		"top -o ":                           "text wide name json yaml",
 		"explain node -o ":                  "text wide name json yaml",
-		"simulate --output ":                "text json yaml",
+		"simulate --output ":                "text wide json yaml",
 		"top --sort p":                      "pods price pool",
 		"simulate --preference-policy ":     "Ignore Respect",
 		"explain pool --min-values-policy ": "BestEffort Strict",

@@ -480,7 +480,7 @@ func TestDoctor(t *testing.T) {
 // TestDoctorRefusesFlags checks that invalid values of flags are errors that name the flag.
 func TestDoctorRefusesFlags(t *testing.T) {
 	for want, arguments := range map[string][]string{
-		"--output is": {"-o", "wide"}, "--cloud-provider is": {"--cloud-provider=gcp"}, "NAMESPACE/NAME": {"--service-account=karpenter"},
+		"--output is": {"-o", "name"}, "--cloud-provider is": {"--cloud-provider=gcp"}, "NAMESPACE/NAME": {"--service-account=karpenter"},
 		"--patience is": {"--patience=-1s"}, "kubeconfig": {"--kubeconfig=" + t.TempDir() + "/none"},
 	} {
 		command := doctorCommandAt(time.Now)

@@ -26,9 +26,10 @@ const (
 	formatName = "name"
 )
 
-// documents are the formats of verbs whose text has no columns, and formats those of all others.
+// documents are the formats of simulate and doctor, whose answers are about more than objects with names. formats are
+// those of all other verbs.
 var (
-	documents = []string{formatText, formatJSON, formatYAML}
+	documents = []string{formatText, formatWide, formatJSON, formatYAML}
 	formats   = []string{formatText, formatWide, formatName, formatJSON, formatYAML}
 )
 
@@ -64,14 +65,23 @@ func printOutcome(o outcome, format string, out io.Writer) error {
 		for _, name := range o.Names() {
 			text += name + "\n"
 		}
-	case formatWide:
-		text = o.Text()
 	default:
-		text = cli.Wrap(o.Text(), columnsOf(out), 2)
+		text = wrapped(o.Text(), widthOf(format, out))
 	}
 	_, err := io.WriteString(out, text)
 	return err
 }
+
+// widthOf returns the width that text has to fit, 0 for unlimited.
+func widthOf(format string, out io.Writer) int {
+	if format == formatWide {
+		return 0
+	}
+	return columnsOf(out)
+}
+
+// wrapped breaks lines that are wider than the width. What continues a line is indented.
+func wrapped(text string, width int) string { return cli.Wrap(text, width, 2) }
 
 func writeJSON(value any, out io.Writer) error {
 	encoder := json.NewEncoder(out)

@@ -47,6 +47,9 @@ files take the place of those of the cluster.
 With --disrupt it prints which nodes would be removed and which would be launched to replace them: the steps with their
 savings, and for each node that is kept, why. Nodes that belong to a pool count as initialized.
 
+On a terminal, the text fits its width: long names are shortened, and the last columns may be missing. -o wide prints
+all of them, as for a file.
+
 Input that cannot be read is reported on standard error; the rest is decided and printed, and the exit code is 2.`,
 		Example: "  kubectl karpenter simulate -f pools.yaml -f app/ --instance-types types.json\n" +
 			"  kubectl get nodepools,pods,nodes -A -o json | kubectl karpenter simulate -f - -o json\n" +
@@ -169,14 +172,17 @@ func (s *simulation) decide(w *offline.InputSet) offline.Answer {
 }
 
 func (s *simulation) print(a offline.Answer, out io.Writer) error {
-	write := a.WriteText
+	var err error
 	switch s.output {
 	case formatJSON:
-		write = a.WriteJSON
+		err = a.WriteJSON(out)
 	case formatYAML:
-		write = func(out io.Writer) error { return asYAML(out, a.WriteJSON) }
+		err = asYAML(out, a.WriteJSON)
+	default:
+		width := widthOf(s.output, out)
+		_, err = io.WriteString(out, wrapped(a.Text(width), width))
 	}
-	if err := write(out); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return nil

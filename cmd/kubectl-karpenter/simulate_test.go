@@ -716,7 +716,7 @@ func TestSimulateBadFlags(t *testing.T) {
 	good := filepath.Join(files(t, map[string]string{"good.yaml": poolYAML}), "good.yaml")
 	for _, c := range []badInput{
 		{nil, []string{"-f"}},
-		{[]string{"-f", good, "-o", "xml"}, []string{"--output", `"xml"`, "text, json or yaml"}},
+		{[]string{"-f", good, "-o", "xml"}, []string{"--output", `"xml"`, "text, wide, json or yaml"}},
 		{[]string{"-f", good, "--bogus"}, []string{"--bogus"}},
 		{[]string{"-f", good, "--repeat", "0"}, []string{"--repeat is 0"}},
 		{[]string{"-f", good, "--repeat", "often"}, []string{`--repeat is "often", want a whole number`}},

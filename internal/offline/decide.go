@@ -13,9 +13,10 @@ import (
 
 // Answer is an answer of either kind.
 type Answer interface {
-	WriteText(io.Writer) error
+	// Text returns the answer for readers. Tables fit a width in characters, 0 for unlimited.
+	Text(width int) string
 	WriteJSON(io.Writer) error
-	// brief returns the answer in one clause.
+	// Brief returns the answer in one clause.
 	Brief() string
 }
 

@@ -3,45 +3,86 @@ package offline
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // This file prints the answer of --disrupt as text: the steps in their order, the kept nodes by their reasons, and
 // the figures.
 
-// WriteText writes the steps as a table, and the nodes and the cost before and after them.
-func (a *DisruptAnswer) WriteText(out io.Writer) error {
+// Text returns the steps as a table, and the nodes and the cost before and after them. The table fits a width in
+// characters, 0 for unlimited; other lines have any width.
+func (a *DisruptAnswer) Text(width int) string {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(a.Steps) > 0 {
-		fmt.Fprintln(w, "STEP\tREASON\tMETHOD\tNODES OUT\tNODES IN\tPODS MOVED\tSAVES USD/HOUR\tSCORE\tCOST AFTER")
-	}
-	for i := range a.Steps {
-		s := &a.Steps[i]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%.4f\t%s\t%.4f\n", i+1, s.Reason, cmp.Or(s.Method, "-"), names(s.Remove),
-			additions(s.Add), s.Moved, s.Saving,
-			scoreText(s.Score), s.After.CostPerHour)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if len(a.Steps) > 0 {
-		b.WriteByte('\n')
+		rows := make([]stepRow, len(a.Steps))
+		for i := range a.Steps {
+			rows[i] = stepRow{&a.Steps[i], i + 1}
+		}
+		b.WriteString(table.Text(stepColumns, rows, width) + "\n")
 	}
 	moved, _ := a.moves()
 	for i := range a.Steps {
-		a.Steps[i].writeMoves(&b, i+1)
+		a.Steps[i].writeMoves(&b, i+1, separator(width))
 	}
 	if moved > 0 {
 		b.WriteByte('\n')
 	}
 	a.writeKept(&b)
 	a.writeSummary(&b)
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
+}
+
+// separator returns what separates names in lines of a width. A terminal's line is broken after a blank.
+func separator(width int) string {
+	if width > 0 {
+		return ", "
+	}
+	return ","
+}
+
+// stepRow is a step with its number.
+type stepRow struct {
+	*Step
+	number int
+}
+
+// stepColumns are those of steps. On a narrow terminal, lines below the table still name nodes and pods.
+var stepColumns = []table.Column[stepRow]{
+	{Title: "STEP", Cell: func(s *stepRow) string { return strconv.Itoa(s.number) }},
+	{Title: "REASON", Cell: func(s *stepRow) string { return s.Reason }},
+	{Title: "METHOD", Cell: func(s *stepRow) string { return cmp.Or(s.Method, "-") }},
+	{Title: "NODES OUT", Least: 16, Cell: func(s *stepRow) string { return names(s.Remove, ",") },
+		Narrow: func(s *stepRow) string { return firstOf(s.Remove) }},
+	{Title: "NODES IN", Cell: func(s *stepRow) string { return additions(s.Add) },
+		Narrow: func(s *stepRow) string { return table.CutMiddle(typesOf(s.Add), narrowTypes) }},
+	{Title: "PODS MOVED", NarrowTitle: "PODS", Cell: func(s *stepRow) string { return strconv.Itoa(s.Moved) }},
+	{Title: "SAVES USD/HOUR", NarrowTitle: "SAVES", Cell: func(s *stepRow) string { return fmt.Sprintf("%.4f", s.Saving) }},
+	{Title: "SCORE", Cell: func(s *stepRow) string { return scoreText(s.Score) }},
+	{Title: "COST AFTER", NarrowTitle: "COST", Cell: func(s *stepRow) string { return fmt.Sprintf("%.4f", s.After.CostPerHour) }},
+}
+
+// narrowTypes is the length to which the types of new nodes are shortened on a narrow terminal.
+const narrowTypes = 16
+
+// firstOf returns the first name and the number of others.
+func firstOf(nodes []string) string {
+	if len(nodes) < 2 {
+		return strings.Join(nodes, "")
+	}
+	return fmt.Sprintf("%s +%d", nodes[0], len(nodes)-1)
+}
+
+// typesOf returns the additions without zones and capacity types.
+func typesOf(list []AddedNode) string {
+	short := make([]AddedNode, len(list))
+	for i := range list {
+		short[i].InstanceType = list[i].InstanceType
+	}
+	return additions(short)
 }
 
 func scoreText(score *float64) string {
@@ -54,11 +95,12 @@ func scoreText(score *float64) string {
 // fewNodes is the maximum number of nodes that a line names.
 const fewNodes = 3
 
-func names(nodes []string) string {
+// names returns the first names, and the number of others.
+func names(nodes []string, separator string) string {
 	if len(nodes) <= fewNodes {
-		return strings.Join(nodes, ",")
+		return strings.Join(nodes, separator)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:fewNodes], ","), len(nodes)-fewNodes)
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:fewNodes], separator), len(nodes)-fewNodes)
 }
 
 // additions counts the new nodes by type, zone and capacity type.

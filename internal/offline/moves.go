@@ -53,7 +53,7 @@ func movesOf(snap *model.Snapshot, c *plan.Command) []PodMove {
 const fewWays = 5
 
 // writeMoves prints where the pods of a step move: a line for each pair of nodes, those with most pods first.
-func (s *Step) writeMoves(b *strings.Builder, number int) {
+func (s *Step) writeMoves(b *strings.Builder, number int, separator string) {
 	type way struct {
 		from, to string
 		pods     []string
@@ -78,6 +78,6 @@ func (s *Step) writeMoves(b *strings.Builder, number int) {
 			fmt.Fprintf(b, "STEP %d between %s of nodes more: -o json names them\n", number, plural(len(ways)-fewWays, "pair"))
 			return
 		}
-		fmt.Fprintf(b, "STEP %d from %s to %s: %s\n", number, w.from, cmp.Or(launched[w.to], w.to), names(w.pods))
+		fmt.Fprintf(b, "STEP %d from %s to %s: %s\n", number, w.from, cmp.Or(launched[w.to], w.to), names(w.pods, separator))
 	}
 }

@@ -320,7 +320,7 @@ func (o *NodeOutcome) writeStep(b *strings.Builder) {
 		launched = additions(s.Add)
 	}
 	fmt.Fprintf(b, ": %s, remove %s, launch %s, %s moved, %s\n",
-		s.Reason, names(s.Remove), launched, plural(s.Moved, "pod"), savingPerHour(s.Saving))
+		s.Reason, names(s.Remove, ","), launched, plural(s.Moved, "pod"), savingPerHour(s.Saving))
 }
 
 func (o *NodeOutcome) writeAlone(b *strings.Builder) {

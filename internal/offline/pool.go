@@ -338,7 +338,7 @@ func (o *PoolOutcome) writeRollout(b *strings.Builder) {
 		fmt.Fprintf(b, "  up to date: %d of %s\n", r.Current, plural(o.Nodes, "node"))
 	}
 	for _, c := range r.Drifted {
-		fmt.Fprintf(b, "    %s drifted, %s: %s", plural(len(c.Nodes), "node"), c.Reason, names(c.Nodes))
+		fmt.Fprintf(b, "    %s drifted, %s: %s", plural(len(c.Nodes), "node"), c.Reason, names(c.Nodes, ","))
 		if c.Since != nil {
 			fmt.Fprintf(b, ", the first at %s", c.Since.UTC().Format(time.RFC3339))
 		}

@@ -3,13 +3,13 @@ package offline
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // This file prints the answer as text. Equal nodes share a line, pods with the same reasons a paragraph.
@@ -37,12 +37,6 @@ func amountOf(list []quantity.Amount, name string) int64 {
 	return 0
 }
 
-// bar draws a share as ten blocks and a percentage.
-func bar(share float64) string {
-	full := min(10, max(0, int(share*10+0.5)))
-	return fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", 10-full), share*100)
-}
-
 // singleNodes is the maximum number of new nodes that are printed on a line each.
 const singleNodes = 40
 
@@ -51,6 +45,16 @@ type nodeLine struct {
 	NewNode
 	count, pods, flexible int
 }
+
+func (l *nodeLine) title() string {
+	if l.count > 1 {
+		return fmt.Sprintf("%d nodes", l.count)
+	}
+	return l.Name
+}
+
+// mean returns the mean of a sum over the nodes of the line.
+func (l *nodeLine) mean(sum float64) float64 { return sum / float64(l.count) }
 
 func (a *LaunchAnswer) lines() []nodeLine {
 	var lines []nodeLine
@@ -77,50 +81,55 @@ func (a *LaunchAnswer) lines() []nodeLine {
 	return lines
 }
 
-// WriteText writes the new nodes as a table, and the pods that no node takes with their reasons.
-func (a *LaunchAnswer) WriteText(out io.Writer) error {
+// Text returns the new nodes as a table, and the pods that no node takes with their reasons. Tables fit a width in
+// characters, 0 for unlimited; other lines have any width.
+func (a *LaunchAnswer) Text(width int) string {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(a.Nodes) > 0 {
-		a.writeNodes(w)
+		b.WriteString(table.Text(a.nodeColumns(), a.lines(), width) + "\n")
 	}
 	if len(a.ExistingNodes) > 0 {
-		fmt.Fprintln(w, "NODE\tPODS")
-		for _, n := range a.ExistingNodes {
-			fmt.Fprintf(w, "%s\t%d%s\n", n.Name, len(n.Pods), onItsWay(n.InFlight))
-		}
-		fmt.Fprintln(w)
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		b.WriteString(table.Text(existingColumns, a.ExistingNodes, width) + "\n")
 	}
 	a.writeUnschedulable(&b)
 	a.writeSummary(&b)
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }
 
-// writeNodes lists the new nodes. Labels have a column only if some were chosen.
-func (a *LaunchAnswer) writeNodes(w io.Writer) {
-	labeled := slices.ContainsFunc(a.Nodes, func(n NewNode) bool { return len(n.Labels) > 0 })
-	heading := "NEW NODE\tPOOL\tTYPE\tZONE\tCAPACITY\tUSD/HOUR\tPODS\tCPU\tMEMORY\tOTHER TYPES"
-	if labeled {
-		heading += "\tLABELS CHOSEN"
+type nodeColumn = table.Column[nodeLine]
+
+// newColumns are those of new nodes, the most important ones first.
+var newColumns = []nodeColumn{
+	{Title: "NEW NODE", Least: 16, Cell: (*nodeLine).title},
+	{Title: "POOL", Cell: func(l *nodeLine) string { return l.NodePool },
+		Narrow: func(l *nodeLine) string { return table.CutMiddle(l.NodePool, narrowPool) }},
+	{Title: "TYPE", Cell: func(l *nodeLine) string { return l.InstanceType }},
+	{Title: "ZONE", Cell: func(l *nodeLine) string { return l.Zone }},
+	{Title: "CAPACITY", Cell: func(l *nodeLine) string { return l.CapacityType }},
+	{Title: "USD/HOUR", NarrowTitle: "USD/H", Cell: func(l *nodeLine) string { return fmt.Sprintf("%.4f", l.PricePerHour) }},
+	{Title: "PODS", Cell: func(l *nodeLine) string { return strconv.Itoa(l.pods) }},
+	{Title: "CPU", Cell: func(l *nodeLine) string { return table.Bar(l.mean(l.used.cpu)) },
+		Narrow: func(l *nodeLine) string { return table.Percent(l.mean(l.used.cpu)) }},
+	{Title: "MEMORY", Cell: func(l *nodeLine) string { return table.Bar(l.mean(l.used.memory)) },
+		Narrow: func(l *nodeLine) string { return table.Percent(l.mean(l.used.memory)) }},
+	{Title: "OTHER TYPES", NarrowTitle: "OTHER", Cell: func(l *nodeLine) string { return strconv.Itoa(l.flexible - 1) }},
+}
+
+// narrowPool is the length to which names of pools are shortened on a narrow terminal. Names of new nodes contain them.
+const narrowPool = 10
+
+// nodeColumns returns the columns of new nodes. Labels have one only if some were chosen.
+func (a *LaunchAnswer) nodeColumns() []nodeColumn {
+	if !slices.ContainsFunc(a.Nodes, func(n NewNode) bool { return len(n.Labels) > 0 }) {
+		return newColumns
 	}
-	fmt.Fprintln(w, heading)
-	for _, l := range a.lines() {
-		name, n := l.Name, float64(l.count)
-		if l.count > 1 {
-			name = fmt.Sprintf("%d nodes", l.count)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.4f\t%d\t%s\t%s\t%d", name, l.NodePool, l.InstanceType, l.Zone, l.CapacityType, l.PricePerHour,
-			l.pods, bar(l.used.cpu/n), bar(l.used.memory/n), l.flexible-1)
-		if labeled {
-			fmt.Fprintf(w, "\t%s", chosen(l.Labels))
-		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintln(w)
+	labels := nodeColumn{Title: "LABELS CHOSEN", Cell: func(l *nodeLine) string { return chosen(l.Labels) }}
+	return append(slices.Clone(newColumns), labels)
+}
+
+var existingColumns = []table.Column[ExistingNode]{
+	{Title: "NODE", Cell: func(n *ExistingNode) string { return n.Name }},
+	{Title: "PODS", Cell: func(n *ExistingNode) string { return strconv.Itoa(len(n.Pods)) + onItsWay(n.InFlight) }},
 }
 
 // writeUnschedulable lists pods, grouped by their reasons.
