@@ -156,7 +156,7 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 	case formatYAML:
 		err = asYAML(out, func(out io.Writer) error { return writeJSON(report, out) })
 	default:
-		_, err = io.WriteString(out, report.Text())
+		_, err = io.WriteString(out, wrappedProse(report.Text(), widthOf(c.output, out)))
 	}
 	if err == nil && len(report.Findings) > 0 {
 		err = fmt.Errorf("found %s", cli.Plural(len(report.Findings), "problem"))

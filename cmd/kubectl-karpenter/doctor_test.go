@@ -450,6 +450,7 @@ func TestDoctor(t *testing.T) {
 		return err == nil && len(codes) == 0 && report.Looked["permissions"] > 50 && report.Looked["nodePools"] == 1
 	})
 	t.Log(told)
+	c.fitsTerminal()
 	remove := c.role("")
 	if codes, report, err := c.consult(time.Now, "--service-account=default/karpenter"); err != nil {
 		t.Errorf("with a role of all permissions: %v: %v %+v", err, codes, report.Findings)
@@ -468,12 +469,44 @@ func TestDoctor(t *testing.T) {
 				told = got
 				t.Log(got)
 			}
+			checkReport(t, &report)
 			return err != nil && strings.Join(codes, " ") == ill.codes && strings.Contains(string(text), ill.about)
 		})
 		heal()
 	}
 	if n := len(c.illnesses()); n < 10 {
 		t.Errorf("only %d illnesses", n)
+	}
+}
+
+// fitsTerminal checks that the text of the verb fits a terminal, unless -o wide is given.
+func (c *clinic) fitsTerminal() {
+	c.t.Helper()
+	for format, fits := range map[string]bool{formatText: true, formatWide: false} {
+		command, out := doctorCommandAt(time.Now), &terminal{columns: 80}
+		command.SilenceErrors, command.SilenceUsage = true, true
+		command.SetOut(out)
+		command.SetArgs([]string{"--kubeconfig", c.kubeconfig, "--patience=0s", "-o", format})
+		c.must(command.ExecuteContext(c.t.Context()))
+		if n := widest(out.String()); (n <= 80) != fits {
+			c.t.Errorf("-o %s prints up to %d characters on 80:\n%s", format, n, out.String())
+		}
+	}
+}
+
+// checkReport checks that the text of a report fits terminals, except for lines that consist of one command.
+func checkReport(t *testing.T, report *doctor.Report) {
+	t.Helper()
+	for _, columns := range []int{80, 120} {
+		for line := range strings.Lines(wrappedProse(report.Text(), columns)) {
+			command := strings.HasPrefix(strings.TrimLeft(line, " "), "kubectl ")
+			if n := widest(line); n > columns && !command {
+				t.Errorf("%d characters on %d: %s", n, columns, line)
+			}
+		}
+	}
+	if text := report.Text(); wrappedProse(text, 0) != text {
+		t.Errorf("text for a file is changed:\n%s", text)
 	}
 }
 

@@ -83,6 +83,43 @@ func widthOf(format string, out io.Writer) int {
 // wrapped breaks lines that are wider than the width. What continues a line is indented.
 func wrapped(text string, width int) string { return cli.Wrap(text, width, 2) }
 
+// glue stands for a blank at which no line is broken. It occurs in no text.
+const glue = "\x00"
+
+// wrappedProse is wrapped for text with commands that are copied from it: no line is broken within a command, even if
+// it is wider than the width. A command begins with the word kubectl or aws. It ends with its line, or with a word that
+// ends in a semicolon, a comma, a closing parenthesis or a backquote. Prose that follows a command without one of these
+// stays on its line.
+func wrappedProse(text string, width int) string {
+	if width == 0 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = glued(lines[i])
+	}
+	return strings.ReplaceAll(wrapped(strings.Join(lines, "\n"), width), glue, " ")
+}
+
+// glued replaces the blanks within the commands of a line.
+func glued(line string) string {
+	words := strings.SplitAfter(line, " ")
+	command := false
+	for i, word := range words {
+		bare := strings.TrimRight(word, " .:")
+		if command {
+			command = strings.TrimRight(bare, ";,)`") == bare
+		} else {
+			name := strings.TrimLeft(bare, "(`")
+			command = name == "kubectl" || name == "aws"
+		}
+		if command {
+			words[i] = strings.ReplaceAll(word, " ", glue)
+		}
+	}
+	return strings.Join(words, "")
+}
+
 func writeJSON(value any, out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", " ")

@@ -74,3 +74,28 @@ func TestSimulateFits(t *testing.T) {
 		}
 	}
 }
+
+// TestWrappedProse checks that lines are broken between words, and not within commands.
+func TestWrappedProse(t *testing.T) {
+	const patch = `kubectl patch node n --type=json -p '[{"op":"remove","path":"/metadata/finalizers/0"}]'`
+	for text, want := range map[string]string{
+		"  fix: short\n": "  fix: short\n",
+		"  fix: verify that its instance does not exist, then run " + patch + "\n": "" +
+			"  fix: verify that its instance does not\n    exist, then run\n    " + patch + "\n",
+		"  fix: kubectl -n NAMESPACE get deployment NAME; kubectl -n NAMESPACE logs deployment/NAME; see the log": "  fix:\n" +
+			"    kubectl -n NAMESPACE get deployment NAME;\n    kubectl -n NAMESPACE logs deployment/NAME;\n    see the log",
+		"a list of its pods (kubectl get pods -A -o wide), or the log of kube-scheduler": "a list of its pods\n" +
+			"  (kubectl get pods -A -o wide), or the\n  log of kube-scheduler",
+		"set a name that `aws eks list-clusters` lists in this region": "" +
+			"set a name that `aws eks list-clusters`\n  lists in this region",
+		"it is created from provisioner/old: kubectl edit provisioner old, which is kept": "" +
+			"it is created from provisioner/old:\n  kubectl edit provisioner old, which is\n  kept",
+	} {
+		if diff := cmp.Diff(want, wrappedProse(text, 40)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if got := wrappedProse(text, 0); got != text {
+			t.Errorf("without a width, %q becomes %q", text, got)
+		}
+	}
+}
