@@ -434,7 +434,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cli",
 		never:   []string{"./..."},
-		except:  []string{"./internal/engine/explain", "./internal/telemetry"},
+		except:  []string{"./internal/engine/explain", "./internal/telemetry", "./internal/wrap"},
 		because: "usage, exit codes and versions are the same for every program, whatever its commands do",
 	},
 	{
@@ -455,9 +455,14 @@ var importRules = []importRule{
 		because: "how a table fits a width does not depend on what its rows are, or on a terminal",
 	},
 	{
+		from:    "./internal/wrap",
+		only:    pureStandard,
+		because: "how lines are broken does not depend on what they say",
+	},
+	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
-		except:  []string{"./internal/table"},
+		except:  []string{"./internal/table", "./internal/wrap"},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{

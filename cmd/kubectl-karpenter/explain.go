@@ -108,8 +108,15 @@ type explanation struct {
 	output        string
 	everywhere    bool
 	policy        offline.Policy
+	watch         watch
 	// progress is where the kinds are named that the user may not read; nil for nowhere.
 	progress io.Writer
+}
+
+// print prints the answer once, or with --watch whenever it changes.
+func (e *explanation) print(command *cobra.Command, answer func(context.Context, io.Writer) error) error {
+	e.progress = command.ErrOrStderr()
+	return e.watch.run(command.Context(), command.OutOrStdout(), e.progress, answer)
 }
 
 func newExplainPodCommand() *cobra.Command {
@@ -135,14 +142,16 @@ with the same result share a paragraph.`,
 			return oneName("the pod as NAMESPACE/NAME, or NAME and --namespace; or none, for all pending pods")(command, arguments)
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
-			e.progress = command.ErrOrStderr()
-			if len(arguments) == 0 {
-				return e.runPods(command.Context(), "", "", command.OutOrStdout())
-			}
-			return e.run(command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
+			return e.print(command, func(ctx context.Context, out io.Writer) error {
+				if len(arguments) == 0 {
+					return e.runPods(ctx, "", "", out)
+				}
+				return e.run(ctx, bareName(command, arguments[0]), out)
+			})
 		},
 	}
 	e.addFlags(command.Flags())
+	e.watch.addFlags(command.Flags())
 	addNamespaceFlag(command.Flags(), &e.live.Connection, "namespace of the pod (default: that of the kubeconfig's context)")
 	command.Flags().BoolVarP(&e.everywhere, "all-namespaces", "A", false, "explain the pending pods of all namespaces")
 	return command
@@ -174,11 +183,13 @@ func newExplainWorkloadCommand(kind string, aliases []string) *cobra.Command {
 
 		ValidArgsFunction: completeName(kind),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			e.progress = command.ErrOrStderr()
-			return e.runPods(command.Context(), kind, bareName(command, arguments[0]), command.OutOrStdout())
+			return e.print(command, func(ctx context.Context, out io.Writer) error {
+				return e.runPods(ctx, kind, bareName(command, arguments[0]), out)
+			})
 		},
 	}
 	e.addFlags(command.Flags())
+	e.watch.addFlags(command.Flags())
 	addNamespaceFlag(command.Flags(), &e.live.Connection, "namespace of the "+kind+" (default: that of the kubeconfig's context)")
 	return command
 }
@@ -270,10 +281,12 @@ func newDisruptExplanation(what string, run func(*explanation, context.Context, 
 	var e explanation
 	command.Args = oneName("the name of " + what)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		e.progress = command.ErrOrStderr()
-		return run(&e, command.Context(), bareName(command, arguments[0]), command.OutOrStdout())
+		return e.print(command, func(ctx context.Context, out io.Writer) error {
+			return run(&e, ctx, bareName(command, arguments[0]), out)
+		})
 	}
 	e.addFlags(command.Flags())
+	e.watch.addFlags(command.Flags())
 	addDisruptFlags(command.Flags(), &e.policy)
 	return command
 }
@@ -283,14 +296,20 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	if err != nil {
 		return err
 	}
-	outcome, err := w.ExplainNode(&e.policy, name)
+	outcome, err := e.explainNode(ctx, w, name)
 	if err != nil {
 		return err
 	}
-	if outcome.NodeClaim != "" {
+	return printOutcome(outcome, e.output, out)
+}
+
+// explainNode returns the result for a node, with what only the live cluster says.
+func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name string) (*offline.NodeOutcome, error) {
+	outcome, err := w.ExplainNode(&e.policy, name)
+	if err == nil && outcome.NodeClaim != "" {
 		outcome.Disputed = e.live.Dispute(ctx, outcome.NodeClaim, time.Now())
 	}
-	return printOutcome(outcome, e.output, out)
+	return outcome, err
 }
 
 func newExplainPoolCommand() *cobra.Command {

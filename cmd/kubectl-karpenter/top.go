@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/charmbracelet/x/term"
@@ -22,6 +23,8 @@ const leastInterval = time.Second
 // view holds the flags of the verb.
 type view struct {
 	explanation
+	// reading is held while the cluster is read: the screen reads it periodically, and for each explanation.
+	reading  sync.Mutex
 	once     bool
 	interval time.Duration
 	sort     string
@@ -44,8 +47,9 @@ func topCommandAt(now func() time.Time) *cobra.Command {
 pods and state; the pending pods and why they are pending; and the total cost beside its lower bound. Nothing is
 changed.
 
-Keys: up, down, page up, page down, home, end (or j, k, space, g, G) move; tab goes from nodes to waiting pods, to the
-totals of pools and back; s sorts by the next visible column, r reverses; / filters, escape drops the filter; q quits.
+Keys: up, down, page up, page down, home, end (or j, k, space, g, G) move; enter explains the row, as "explain" does; tab
+goes from nodes to waiting pods, to the totals of pools and back; s sorts by the next visible column, r reverses; /
+filters, escape drops the filter; ? shows the keys; q quits.
 
 With --once, or where standard output is no terminal, the whole is printed once, as plain text.`,
 		Example: "  kubectl karpenter top\n  kubectl karpenter top --once --sort price\n  kubectl karpenter top -o json",
@@ -79,7 +83,8 @@ func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) e
 		return cli.UsageErrorf("--sort is %q, want %s", v.sort, strings.Join(top.Orders(), ", "))
 	}
 	if v.output == formatText && !v.once && isTerminal(out) {
-		program := top.Program{Read: v.fleet, Interval: v.interval, In: in, Out: out, Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
+		program := top.Program{Read: v.fleet, Explain: v.explain, Interval: v.interval, In: in, Out: out,
+			Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
 		return program.Run(ctx)
 	}
 	v.progress = progress
@@ -111,9 +116,34 @@ func isTerminal(out io.Writer) bool {
 
 // fleet reads the cluster and decides as the controller would.
 func (v *view) fleet(ctx context.Context) (*top.Fleet, error) {
+	v.reading.Lock()
+	defer v.reading.Unlock()
 	w, err := v.read(ctx, v.now())
 	if err != nil {
 		return nil, err
 	}
 	return w.Fleet(&v.policy, v.live.Namespace), nil
+}
+
+// explain reads the cluster, and returns what the verb explain prints about a row.
+func (v *view) explain(ctx context.Context, of top.Subject) (string, error) {
+	v.reading.Lock()
+	defer v.reading.Unlock()
+	w, err := v.read(ctx, v.now())
+	if err != nil {
+		return "", err
+	}
+	var answer outcome
+	switch of.Kind {
+	case "pod":
+		answer, err = w.ExplainPod(&v.policy, of.Name)
+	case "pool":
+		answer, err = w.ExplainPool(&v.policy, of.Name)
+	default:
+		answer, err = v.explainNode(ctx, w, of.Name)
+	}
+	if err != nil {
+		return "", err
+	}
+	return answer.Text(), nil
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
 	"github.com/karpenter-go/karpenter/internal/offline"
 	"github.com/karpenter-go/karpenter/internal/testing/clitest"
 	"github.com/karpenter-go/karpenter/internal/top"
@@ -132,6 +134,29 @@ func TestTopOnce(t *testing.T) {
 	}
 	if shown != out {
 		t.Errorf("%s shows (make reference)\n%s\nthe verb prints\n%s", page, shown, out)
+	}
+}
+
+// TestTopExplains checks what enter shows about a node, a claim without a node, a pending pod and a pool.
+func TestTopExplains(t *testing.T) {
+	v := view{now: atSix}
+	v.addFlags(pflag.NewFlagSet("top", pflag.ContinueOnError))
+	v.live.Kubeconfig, v.instanceTypes = shop(t), filepath.Join(files(t, map[string]string{"types.json": shopJSON}), "types.json")
+	for of, want := range map[top.Subject]string{
+		{Kind: "node", Name: "default-b"}:     "default-b",
+		{Kind: "node", Name: "default-e"}:     "default-e",
+		{Kind: "pod", Name: "shop/train-0"}:   "needs 16 of cpu",
+		{Kind: "pool", Name: "default"}:       "USD per hour",
+		{Kind: "node", Name: "default-bb"}:    "there is no node default-bb",
+		{Kind: "pod", Name: "shop/no-such-0"}: "no-such-0",
+	} {
+		text, err := v.explain(t.Context(), of)
+		if err != nil {
+			text = err.Error()
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("enter on %s shows\n%s\nwant %q", of, text, want)
+		}
 	}
 }
 

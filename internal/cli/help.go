@@ -2,10 +2,11 @@ package cli
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/karpenter-go/karpenter/internal/wrap"
 )
 
 // HelpColumns is the width that help texts fit.
@@ -57,7 +58,7 @@ func addHelp(root *cobra.Command) {
 		flags.VisitAll(func(f *pflag.Flag) { found = found || Shared(f) })
 		return found
 	})
-	cobra.AddTemplateFunc("wrapped", func(text string) string { return Wrap(unwrapped(text), HelpColumns, 0) })
+	cobra.AddTemplateFunc("wrapped", func(text string) string { return wrap.Lines(unwrapped(text), HelpColumns, 0) })
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | trimTrailingWhitespaces | wrapped}}", 1))
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .LocalFlags}}{{if hasShared .LocalFlags}}\n\n"+
@@ -80,42 +81,6 @@ func unwrapped(text string) string {
 		} else {
 			b.WriteByte(' ')
 		}
-	}
-	return b.String()
-}
-
-// Wrap breaks lines between words so that they fit the width in characters; a width of 0 changes nothing. What
-// continues a line is indented by so many characters more than the line. A word that is longer than the width stays
-// whole.
-func Wrap(text string, width, hang int) string {
-	if width <= 0 {
-		return text
-	}
-	lines := strings.SplitAfter(text, "\n")
-	for i, line := range lines {
-		body := strings.TrimSuffix(line, "\n")
-		if utf8.RuneCountInString(body) > width {
-			lines[i] = wrapLine(body, width, hang) + line[len(body):]
-		}
-	}
-	return strings.Join(lines, "")
-}
-
-func wrapLine(line string, width, hang int) string {
-	indent := len(line) - len(strings.TrimLeft(line, " "))
-	begin := strings.Repeat(" ", min(indent+hang, width/2))
-	var b strings.Builder
-	used := 0
-	for _, word := range strings.SplitAfter(line, " ") {
-		n := utf8.RuneCountInString(strings.TrimRight(word, " "))
-		if used > max(indent, len(begin)) && used+n > width && n > 0 {
-			text := strings.TrimRight(b.String(), " ")
-			b.Reset()
-			b.WriteString(text + "\n" + begin)
-			used = len(begin)
-		}
-		b.WriteString(word)
-		used += utf8.RuneCountInString(word)
 	}
 	return b.String()
 }

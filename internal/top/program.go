@@ -15,6 +15,8 @@ import (
 type Program struct {
 	// Read reads the cluster.
 	Read func(context.Context) (*Fleet, error)
+	// Explain returns the explanation of a row. It may be called while Read runs.
+	Explain func(context.Context, Subject) (string, error)
 	// Interval is the pause between two reads.
 	Interval time.Duration
 	// Sort, Reverse and Filter are the initial settings of the screen.
@@ -53,6 +55,12 @@ type reading struct {
 	err   error
 }
 
+// explained is the explanation of a row.
+type explained struct {
+	of   Subject
+	text string
+}
+
 // due means that the cluster is to be read again.
 type due struct{}
 
@@ -64,15 +72,31 @@ func (w *watcher) read() tea.Msg {
 	return reading{fleet, err}
 }
 
+// explain returns the command that explains a row. An error is the explanation.
+func (w *watcher) explain(of Subject) tea.Cmd {
+	return func() tea.Msg {
+		text, err := w.program.Explain(w.ctx, of)
+		if err != nil {
+			text = err.Error()
+		}
+		return explained{of, text}
+	}
+}
+
 // Update implements tea.Model.
 func (w *watcher) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := message.(type) {
 	case tea.WindowSizeMsg:
 		w.screen.Resize(m.Width, m.Height)
 	case tea.KeyPressMsg:
-		if w.screen.Press(m.String()) {
+		switch request := w.screen.Press(m.String()); {
+		case request.Quit:
 			return w, tea.Quit
+		case request.Explain != nil:
+			return w, w.explain(*request.Explain)
 		}
+	case explained:
+		w.screen.Explain(m.of, m.text)
 	case reading:
 		if m.err != nil {
 			w.screen.Fail(m.err)

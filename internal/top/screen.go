@@ -39,13 +39,23 @@ type Screen struct {
 	view   view
 	// cursor is the selected line, and first the first visible line.
 	cursor, first int
-	paint         paint
+	// page is shown in place of the table; nil for none.
+	page  *page
+	paint paint
+}
+
+// Request is what a key asks of the program.
+type Request struct {
+	Quit bool
+	// Explain is the row to explain; nil for none.
+	Explain *Subject
 }
 
 // Resize sets the size of the terminal, in characters.
 func (s *Screen) Resize(width, height int) {
 	s.width, s.height = width, height
 	s.refresh()
+	s.fold()
 }
 
 // Show sets a new fleet. The selection stays on its node, if the node still exists.
@@ -105,7 +115,7 @@ func (s *Screen) lines() int {
 // chrome is the number of fixed lines: one empty, the header, one for keys. The summary is above them.
 const chrome = 3
 
-func (s *Screen) page() int {
+func (s *Screen) rows() int {
 	lines := chrome
 	if s.all != nil {
 		lines += len(summary(s.all, nil))
@@ -116,19 +126,26 @@ func (s *Screen) page() int {
 // move moves the selection, and scrolls if necessary.
 func (s *Screen) move(by int) {
 	s.cursor = max(0, min(s.cursor+by, s.lines()-1))
-	s.first = max(0, min(s.first, s.lines()-s.page()))
-	s.first = max(min(s.first, s.cursor), s.cursor-s.page()+1)
+	s.first = max(0, min(s.first, s.lines()-s.rows()))
+	s.first = max(min(s.first, s.cursor), s.cursor-s.rows()+1)
 }
 
-// Press handles a key. It reports whether the user quits.
-func (s *Screen) Press(key string) (quit bool) {
-	if s.typing {
+// Press handles a key, and returns what the program has to do.
+func (s *Screen) Press(key string) Request {
+	switch {
+	case s.typing:
 		s.write(key)
-		return key == "ctrl+c"
+		return Request{Quit: key == "ctrl+c"}
+	case s.page != nil:
+		return s.pressOnPage(key)
 	}
 	switch key {
 	case "q", "ctrl+c":
-		return true
+		return Request{Quit: true}
+	case "enter":
+		return s.request()
+	case "?":
+		s.open(page{title: "Help", text: helpText})
 	case "esc":
 		s.filter = ""
 		s.refresh()
@@ -143,9 +160,19 @@ func (s *Screen) Press(key string) (quit bool) {
 	case "tab":
 		s.view, s.cursor, s.first = (s.view+1)%views, 0, 0
 	default:
-		s.move(s.steps(key))
+		s.move(s.steps(key, s.rows(), s.lines()))
 	}
-	return false
+	return Request{}
+}
+
+// request opens the page of the selected row, and asks for its text.
+func (s *Screen) request() Request {
+	of, ok := s.subject()
+	if !ok {
+		return Request{}
+	}
+	s.open(page{title: of.String(), subject: of, text: "reading the cluster ..."})
+	return Request{Explain: &of}
 }
 
 // nextOrder returns the next order whose column is displayed.
@@ -158,21 +185,21 @@ func (s *Screen) nextOrder() int {
 	return s.order
 }
 
-// steps returns how far a key moves the selection.
-func (s *Screen) steps(key string) int {
+// steps returns how far a key moves in a list of lines, of which the rows are visible.
+func (s *Screen) steps(key string, rows, lines int) int {
 	switch key {
 	case "up", "k":
 		return -1
 	case "down", "j":
 		return 1
 	case "pgup", "ctrl+b":
-		return -s.page()
+		return -rows
 	case "pgdown", "space", " ", "ctrl+f":
-		return s.page()
+		return rows
 	case "home", "g":
-		return -s.lines()
+		return -lines
 	case "end", "G":
-		return s.lines()
+		return lines
 	}
 	return 0
 }
@@ -199,6 +226,9 @@ func (s *Screen) write(key string) {
 // Render returns the screen as lines that fit its width and height. If only few lines fit, they are the last ones,
 // which show the position.
 func (s *Screen) Render() string {
+	if s.page != nil {
+		return s.renderPage()
+	}
 	if s.fleet == nil {
 		if s.problem != "" {
 			return table.Cut(s.problem, max(s.width, 1))
@@ -210,7 +240,7 @@ func (s *Screen) Render() string {
 		lines = append(lines, table.Cut(line, s.width))
 	}
 	lines = append(lines, "", s.header())
-	for i := s.first; i < min(s.first+s.page(), s.lines()); i++ {
+	for i := s.first; i < min(s.first+s.rows(), s.lines()); i++ {
 		lines = append(lines, s.line(i))
 	}
 	for len(lines) < s.height-1 {
@@ -261,12 +291,12 @@ func (s *Screen) footer() string {
 	if s.reverse {
 		arrow = "↓"
 	}
-	text := fmt.Sprintf("%s %d-%d of %d", s.view, min(s.first+1, s.lines()), min(s.first+s.page(), s.lines()), s.lines())
+	text := fmt.Sprintf("%s %d-%d of %d", s.view, min(s.first+1, s.lines()), min(s.first+s.rows(), s.lines()), s.lines())
 	if s.view == nodesView {
 		text += "  by " + orders[s.order].name + " " + arrow
 	}
 	if s.filter != "" {
 		text += "  filter " + s.filter
 	}
-	return s.paint.of(faint, table.Cut(text+"  tab view  s sort  r reverse  / filter  q quit", s.width))
+	return s.paint.of(faint, table.Cut(text+"  enter explain  tab view  s sort  / filter  ? help  q quit", s.width))
 }

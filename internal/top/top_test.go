@@ -69,7 +69,7 @@ func TestScreenPages(t *testing.T) {
 		{"/ Z O N E - 1 enter", []string{"node-00199", "node-00499", "node-00799"}, 0},
 	} {
 		for _, key := range strings.Fields(step.keys) {
-			if s.Press(key) {
+			if s.Press(key).Quit {
 				t.Fatalf("%s is not on the screen", key)
 			}
 		}
@@ -78,7 +78,7 @@ func TestScreenPages(t *testing.T) {
 			t.Errorf("after %s: line %d, want %d; -want +got:\n%s", step.keys, s.cursor, step.cursor, diff)
 		}
 	}
-	if !s.Press("q") || !s.Press("ctrl+c") {
+	if !s.Press("q").Quit || !s.Press("ctrl+c").Quit {
 		t.Error("q and ctrl+c do not quit")
 	}
 }
@@ -344,6 +344,119 @@ func TestProgram(t *testing.T) {
 	}
 	if _, leave := w.Update(tea.KeyPressMsg{Text: "q", Code: 'q'}); leave == nil || leave() != tea.Quit() {
 		t.Error("q does not quit")
+	}
+}
+
+// TestScreenExplains verifies which row enter asks to explain, and how its page is shown, scrolled and left.
+func TestScreenExplains(t *testing.T) {
+	s := &Screen{}
+	s.Resize(60, 10)
+	s.Show(large(20))
+	for _, step := range []struct {
+		keys string
+		want Subject
+	}{
+		{"down down enter", Subject{"node", "node-00002"}},
+		{"tab down enter", Subject{"pod", "default/pod-1"}},
+		{"tab enter", Subject{"pool", "default"}},
+	} {
+		request := press(s, step.keys)
+		if request.Explain == nil {
+			t.Fatalf("%s asks for %+v, want an explanation of %s", step.keys, request, step.want)
+		}
+		if diff := cmp.Diff(step.want, *request.Explain); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", step.keys, diff)
+		}
+		if got := s.Render(); !strings.HasPrefix(got, step.want.String()+"\n\nreading the cluster ...\n") {
+			t.Errorf("after %s the screen is\n%s", step.keys, got)
+		}
+		press(s, "esc")
+	}
+	s.Show(&Fleet{})
+	if request := s.Press("enter"); request != (Request{}) {
+		t.Errorf("without rows, enter asks for %+v", request)
+	}
+	s.Show(large(3))
+	press(s, "tab enter")
+	s.Explain(Subject{"node", "another"}, "of a page that is not open")
+	s.Explain(Subject{"node", "node-00000"}, strings.Repeat("kept because a word and another word are here\x1b[31m\n", 20))
+	if got, want := s.Render(), "node node-00000\n\nkept because a word and another word are here [31m\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("the page is\n%s\nwant it to begin with\n%s", got, want)
+	}
+	for keys, want := range map[string]string{
+		"G": "lines 14-20 of 20", "g": "lines 1-7 of 20", "space": "lines 8-14 of 20", "down": "lines 2-8 of 20",
+	} {
+		if press(s, keys); !strings.Contains(s.Render(), want) {
+			t.Errorf("after %s the page lacks %q:\n%s", keys, want, s.Render())
+		}
+		press(s, "g")
+	}
+	s.Resize(24, 10)
+	if !strings.Contains(s.Render(), "of 60") {
+		t.Errorf("on 24 characters the lines are not broken again:\n%s", s.Render())
+	}
+	if press(s, "q"); !strings.Contains(s.Render(), "nodes 1-3 of 3") {
+		t.Errorf("q does not return to the table:\n%s", s.Render())
+	}
+}
+
+// TestScreenHelp verifies that the help names every key of the footer, and that pages fit any terminal.
+func TestScreenHelp(t *testing.T) {
+	for _, width := range []int{1, 10, 40, 80, 200} {
+		for _, height := range []int{1, 2, 3, 10, 30} {
+			s := &Screen{}
+			s.Resize(width, height)
+			s.Show(large(3))
+			press(s, "?")
+			lines := strings.Split(s.Render(), "\n")
+			if len(lines) > height {
+				t.Errorf("%d lines on %dx%d", len(lines), width, height)
+			}
+			for _, line := range lines {
+				if n := utf8.RuneCountInString(line); n > width {
+					t.Errorf("%d characters on %dx%d: %s", n, width, height, line)
+				}
+			}
+			if request := press(s, "enter ctrl+c"); !request.Quit {
+				t.Errorf("enter and ctrl+c do not quit: %+v", request)
+			}
+		}
+	}
+	for _, key := range []string{"enter", "tab", "s", "r", "/", "esc", "?", "q"} {
+		if !strings.Contains(helpText, "\n  "+key+" ") {
+			t.Errorf("the help does not name %s", key)
+		}
+	}
+}
+
+// press presses keys, and returns the request of the last.
+func press(s *Screen, keys string) (last Request) {
+	for key := range strings.FieldsSeq(keys) {
+		last = s.Press(key)
+	}
+	return last
+}
+
+// TestProgramExplains verifies that enter runs Explain, and that an error is shown as its answer.
+func TestProgramExplains(t *testing.T) {
+	p := &Program{Interval: time.Minute, Read: func(context.Context) (*Fleet, error) { return large(3), nil },
+		Explain: func(_ context.Context, of Subject) (string, error) {
+			if of.Name == "node-00001" {
+				return "", errors.New("there is no node node-00001")
+			}
+			return "kept: " + of.String(), nil
+		}}
+	w := &watcher{ctx: t.Context(), program: p, screen: &Screen{}}
+	w.Update(tea.WindowSizeMsg{Width: 120, Height: 20})
+	w.Update(w.Init()())
+	for _, want := range []string{"kept: node node-00000", "there is no node node-00001"} {
+		_, work := w.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+		w.Update(work())
+		if got := w.View().Content; !strings.Contains(got, want) {
+			t.Errorf("the page lacks %q:\n%s", want, got)
+		}
+		w.Update(tea.KeyPressMsg{Code: tea.KeyEscape})
+		w.Update(tea.KeyPressMsg{Code: tea.KeyDown})
 	}
 }
 

@@ -1,0 +1,45 @@
+package wrap
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLines(t *testing.T) {
+	const text = "a pod and a node\n  indented words continue here\naWordThatIsLongerThanTheWidth and more\n"
+	for _, test := range []struct {
+		width, hang int
+		want        string
+	}{
+		{0, 2, text},
+		{16, 2, "a pod and a node\n  indented words\n    continue\n    here\naWordThatIsLongerThanTheWidth\n  and more\n"},
+		{16, 0, "a pod and a node\n  indented words\n  continue here\naWordThatIsLongerThanTheWidth\nand more\n"},
+	} {
+		if diff := cmp.Diff(test.want, Lines(text, test.width, test.hang)); diff != "" {
+			t.Errorf("width %d, hang %d, -want +got:\n%s", test.width, test.hang, diff)
+		}
+	}
+}
+
+// FuzzLines checks that lines fit unless a single word does not, and that no word is lost.
+func FuzzLines(f *testing.F) {
+	f.Add("one two  three\n  four", 8, 2)
+	f.Add("", 0, 0)
+	f.Fuzz(func(t *testing.T, text string, width, hang int) {
+		if width < 1 || width > 200 || hang < 0 || hang > 200 || !utf8.ValidString(text) {
+			t.Skip()
+		}
+		got := Lines(text, width, hang)
+		if diff := cmp.Diff(strings.Fields(text), strings.Fields(got)); diff != "" {
+			t.Errorf("words, -want +got:\n%s", diff)
+		}
+		for line := range strings.SplitSeq(got, "\n") {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, " ")); n > width && strings.Contains(strings.Trim(line, " "), " ") {
+				t.Errorf("%d characters on %d: %q", n, width, line)
+			}
+		}
+	})
+}
