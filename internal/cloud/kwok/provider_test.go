@@ -53,7 +53,7 @@ func TestProvider(t *testing.T) {
 		{"image that is out of date", testImage},
 		{"slow launch loses the answer only", testLaunchDelay},
 		{"annotations that cannot be read", testBadAnnotations},
-		{"sold-out offerings are forgotten", testSoldOutForgotten},
+		{"unavailable offerings are available again", testSoldOutForgotten},
 		{"options make offerings sold out", testUnavailableOption},
 		{"busy API server", testBusyServer},
 		{"refused requests are not repeated", testForbidden},

@@ -111,7 +111,7 @@ func TestBoundedDrainDoesNotForceEverything(t *testing.T) {
 		want   plan.Code
 	}{
 		"protected node": {func(w *plantest.World) { w.Nodes["c0"].DoNotDisrupt = true }, plan.NodeProtected},
-		"promised":       {func(w *plantest.World) { w.Pend("web", "n0") }, plan.NodeNominated},
+		"nominated":      {func(w *plantest.World) { w.Pend("web", "n0") }, plan.NodeNominated},
 		"not drifted":    {func(w *plantest.World) { w.Nodes["c0"].Drifted = "" }, plan.NodeNotDrifted},
 	} {
 		w := plantest.New(t, 1)

@@ -170,7 +170,7 @@ func TestStepRollsBack(t *testing.T) {
 		"budget closed":      {plan.Cordoned, func(w *plantest.World) { w.Pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
 		"budget unreadable":  {plan.Cordoned, func(w *plantest.World) { w.Pools[0].BudgetError = "x" }, plan.BudgetUnreadable},
 		"pool gone":          {plan.Cordoned, func(w *plantest.World) { w.Pools = nil }, plan.PoolGone},
-		"promised":           {plan.Cordoned, func(w *plantest.World) { w.Pend("web", "n0") }, plan.NodeNominated},
+		"nominated":          {plan.Cordoned, func(w *plantest.World) { w.Pend("web", "n0") }, plan.NodeNominated},
 		"never cordoned":     {plan.Cordoned, func(w *plantest.World) { w.Now = w.Now.Add(time.Hour) }, plan.DeadlinePassed},
 		"replacement lost":   {plan.Launching, func(w *plantest.World) { delete(w.Nodes, "r") }, plan.ReplacementLost},
 		"replacement leaves": {plan.Launching, func(w *plantest.World) { w.Nodes["r"].Stage, w.Nodes["r"].Deleting = model.Initialized, true }, plan.ReplacementLost},

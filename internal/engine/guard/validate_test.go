@@ -206,7 +206,7 @@ func TestEndsWhileItStands(t *testing.T) {
 		"protected pod": {func(w *plantest.World) { w.Pods[0].ProtectedUntil = model.Forever }, plan.NodeProtected},
 		"blocked":       {func(w *plantest.World) { w.Protect("web-1", 0) }, plan.PDBBlocks},
 		"a pod came":    {func(w *plantest.World) { w.Nodes["c1"].LastPodEvent = w.Now }, plan.NodeTooYoung},
-		"promised":      {func(w *plantest.World) { w.Pend("new", "n0") }, plan.NodeNominated},
+		"nominated":     {func(w *plantest.World) { w.Pend("new", "n0") }, plan.NodeNominated},
 		"budget closed": {func(w *plantest.World) { w.Pools[0].Budgets = []model.Budget{{Count: 1}} }, plan.BudgetExhausted},
 		"pool static":   {func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
 	} {
