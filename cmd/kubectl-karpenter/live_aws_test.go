@@ -311,9 +311,9 @@ func TestLiveAWSNotReady(t *testing.T) {
 	}
 }
 
-// TestLiveAWSAsked checks that types and prices come from AWS if requested, and that the error about an unreachable
+// TestLiveAWSQueried checks that types and prices come from AWS if requested, and that the error about an unreachable
 // AWS names the alternative.
-func TestLiveAWSAsked(t *testing.T) {
+func TestLiveAWSQueried(t *testing.T) {
 	simulatedAWS(t)
 	class := awsClassYAML[strings.Index(awsClassYAML, "metadata:"):] + awsStatusYAML
 	kubeconfig := awsCluster(t, class)

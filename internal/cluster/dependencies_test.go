@@ -207,8 +207,8 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoAskedIsConvertedAgain checks that an event of a claim converts only its own pods again.
-func TestOnlyWhoAskedIsConvertedAgain(t *testing.T) {
+// TestOnlyDependentPodsAreConvertedAgain checks that an event of a claim converts only its own pods again.
+func TestOnlyDependentPodsAreConvertedAgain(t *testing.T) {
 	s := newStore(t, Config{})
 	for i := range 50 {
 		s.Saw(uses(podAt(t, fmt.Sprint("p", i), fmt.Sprint("u", i), "1", ""), fmt.Sprint("data-", i)))

@@ -324,7 +324,7 @@ func TestSubscribe(t *testing.T) {
 			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
 		{"claim's command begins", func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }, NodesChanged,
 			func(s *Store) { s.Saw(claimAt(t, "c", "1", "1", "id", "")) }},
-		{"claim's command buys replacements", func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) },
+		{"claim's command launches replacements", func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) },
 			NodesChanged | NodesLost, func(s *Store) { s.Saw(commandedAt(t, "2", plan.Proposed)) }},
 		{"claim's command still stands", func(s *Store) { s.Saw(commandedAt(t, "4", plan.Launching)) }, 0,
 			func(s *Store) { s.Saw(commandedAt(t, "3", plan.Launching)) }},

@@ -29,7 +29,7 @@ func TestDrain(t *testing.T) {
 		{"a deadline that is already written down", testDeadlineOfRepair},
 		{"an unreadable deadline", testUnreadableDeadline},
 		{"two budgets", testTwoBudgets},
-		{"a pod told before with too much time", testToldBefore},
+		{"a pod already terminating with too long a grace period", testAlreadyTerminating},
 		{"protection that ends", testProtectionEnds},
 		{"volumes are waited for", testVolumesHoldMachine},
 		{"volumes are not waited for past the deadline", testVolumesAtDeadline},
@@ -222,9 +222,9 @@ func testTwoBudgets(t *testing.T, s *apiServer) {
 	w.gone(node)
 }
 
-// testToldBefore verifies that a pod that a user deleted with more time than the node has left gets the remaining
+// testAlreadyTerminating verifies that a pod that a user deleted with more time than the node has left gets the remaining
 // time, and is not deleted again.
-func testToldBefore(t *testing.T, s *apiServer) {
+func testAlreadyTerminating(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.timers.WriteVisible = 10 * time.Millisecond
 	w.start()

@@ -468,9 +468,9 @@ func TestExamineOlderObjectsThatAreNotReady(t *testing.T) {
 	}
 }
 
-// TestReviewAsksInTheNamespace verifies that rights in one namespace are checked in that of the controller, and not
+// TestReviewsInTheNamespace verifies that rights in one namespace are checked in that of the controller, and not
 // at all if it is unknown.
-func TestReviewAsksInTheNamespace(t *testing.T) {
+func TestReviewsInTheNamespace(t *testing.T) {
 	leases := []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Namespace: "led"}}}
 	for _, c := range []struct {
 		name   string

@@ -604,9 +604,9 @@ func testLoops(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// TestProvisionChecksWhatBuysNothing verifies that a plan without new claims is checked too: its target nodes may be
+// TestProvisionChecksPlansWithoutClaims verifies that a plan without new claims is checked too: its target nodes may be
 // gone.
-func TestProvisionChecksWhatBuysNothing(t *testing.T) {
+func TestProvisionChecksPlansWithoutClaims(t *testing.T) {
 	builder := model.NewBuilder()
 	builder.UpsertNode(model.NodeSpec{Name: "leaving", Claim: "c", ClaimUID: "u", Deleting: true})
 	builder.UpsertPod(model.PodSpec{UID: "p", Namespace: "default", Name: "p"})

@@ -349,9 +349,9 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestRefusedEvictionsAreToldOncePerBudget verifies that a PodDisruptionBudget that blocks a node causes one event
+// TestRefusedEvictionsAreReportedOncePerBudget verifies that a PodDisruptionBudget that blocks a node causes one event
 // for all of its pods. Another budget, and a pod that no budget selects, have their own events.
-func TestRefusedEvictionsAreToldOncePerBudget(t *testing.T) {
+func TestRefusedEvictionsAreReportedOncePerBudget(t *testing.T) {
 	sink := events.NewFakeRecorder(10)
 	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}

@@ -167,9 +167,9 @@ func TestBadPool(t *testing.T) {
 	await(t, patience, "the pod to run", s.running("app", 1))
 }
 
-// TestSoldOutOffering checks that, if the cheapest offerings are unavailable, the next cheapest is launched at once,
+// TestUnavailableOffering checks that, if the cheapest offerings are unavailable, the next cheapest is launched at once,
 // for the same claim.
-func TestSoldOutOffering(t *testing.T) {
+func TestUnavailableOffering(t *testing.T) {
 	s := onShared(t, "soldout")
 	s.scale("app", 1)
 	await(t, patience, "the pod to run", s.running("app", 1))
@@ -181,9 +181,9 @@ func TestSoldOutOffering(t *testing.T) {
 	}
 }
 
-// TestSoldOutPool checks that a claim without any available offering is deleted, and that its pods get a node of the
+// TestPoolWithoutOffering checks that a claim without any available offering is deleted, and that its pods get a node of the
 // next pool without being planned on the unavailable one again.
-func TestSoldOutPool(t *testing.T) {
+func TestPoolWithoutOffering(t *testing.T) {
 	s := onShared(t, "fallback")
 	s.scale("app", 1)
 	await(t, patience, "the pod to run", s.running("app", 1))

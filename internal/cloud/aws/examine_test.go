@@ -349,7 +349,7 @@ func TestExamineLeavesMessages(t *testing.T) {
 	}
 }
 
-func TestMayBuySpot(t *testing.T) {
+func TestMayLaunchSpot(t *testing.T) {
 	for _, c := range []struct {
 		operator karpv1.Operator
 		values   []string

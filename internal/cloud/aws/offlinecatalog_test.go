@@ -121,7 +121,7 @@ func TestOfflineCatalogRefreshed(t *testing.T) {
 }
 
 // Without permission to read the price list, and without AWS, the offline catalog reports it.
-func TestOfflineCatalogCannotAsk(t *testing.T) {
+func TestOfflineCatalogSendsNoRequest(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.sim.Inject(awssim.Fault{Action: "GetProducts", Kind: awssim.FaultDeny})
 	check(t, err)

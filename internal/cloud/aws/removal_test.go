@@ -27,7 +27,7 @@ func (u unread) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 }
 
 // A claim that cannot be read is not removed, and does not prevent the decision about other claims.
-func TestAskWithoutOneClaim(t *testing.T) {
+func TestQueryWithoutOneClaim(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	var failing []interruption.Decision
@@ -48,7 +48,7 @@ func TestAskWithoutOneClaim(t *testing.T) {
 
 // Claims whose status checks fail are passed to ask together. A result is valid even beside an error. A claim that is
 // gone, or replaced by another of the same name, is not passed.
-func TestAskBeforeRemoval(t *testing.T) {
+func TestQueryBeforeRemoval(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	p := w.provider(t)
 	var failing []interruption.Decision

@@ -54,7 +54,7 @@ func TestProvider(t *testing.T) {
 		{"slow launch loses the answer only", testLaunchDelay},
 		{"annotations that cannot be read", testBadAnnotations},
 		{"unavailable offerings are available again", testSoldOutForgotten},
-		{"options make offerings sold out", testUnavailableOption},
+		{"options make offerings unavailable", testUnavailableOption},
 		{"busy API server", testBusyServer},
 		{"refused requests are not repeated", testForbidden},
 		{"busy machine", testBusyMachine},

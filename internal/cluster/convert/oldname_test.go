@@ -53,8 +53,8 @@ spec:
   - {maxSkew: 1, topologyKey: node.k8s.aws/capacity-type, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: a}}}
 `
 
-// TestOldNamesMeanTodays checks that a pod with deprecated names is converted like one with the current names.
-func TestOldNamesMeanTodays(t *testing.T) {
+// TestOldNamesMeanCurrentOnes checks that a pod with deprecated names is converted like one with the current names.
+func TestOldNamesMeanCurrentOnes(t *testing.T) {
 	v := NewVocabulary(cloud.Declared{WellKnown: awsv1.WellKnownLabels(), Restricted: []string{awsv1.Group}})
 	spec := func(text string) model.PodSpec {
 		spec, disposition := Pod(decode[corev1.Pod](t, text+unschedulableStatus), v, nil)
@@ -68,9 +68,9 @@ func TestOldNamesMeanTodays(t *testing.T) {
 	}
 }
 
-// TestOldNamesThatKeepAway checks that a pod can opt out with the deprecated name too, and that a removed label is
+// TestOldNamesOfOptOut checks that a pod can opt out with the deprecated name too, and that a removed label is
 // rejected by name.
-func TestOldNamesThatKeepAway(t *testing.T) {
+func TestOldNamesOfOptOut(t *testing.T) {
 	v := NewVocabulary(cloud.Declared{WellKnown: awsv1.WellKnownLabels(), Restricted: []string{awsv1.Group}})
 	for name, test := range map[string]struct {
 		pod    string

@@ -52,10 +52,10 @@ func TestNext(t *testing.T) {
 		{"no grace period of its own", pod("p", grace(0)), in(10 * time.Second), step{action: evict}},
 		{"nor at the deadline", pod("p", grace(0)), in(0), step{force, 1}},
 
-		{"told, and in time", pod("p", leavingIn(20*time.Second, 30)), in(20 * time.Second), step{action: settled}},
-		{"told, and too late", pod("p", grace(30), leavingIn(time.Hour, 3600)), in(100 * time.Second), step{force, 100}},
-		{"told after the deadline", pod("p", leavingIn(time.Second, 1)), in(-time.Minute), step{action: settled}},
-		{"told, and made shorter", pod("p", grace(3600), leavingIn(90*time.Second, 100)), in(90 * time.Second), step{action: settled}},
+		{"terminating, in time", pod("p", leavingIn(20*time.Second, 30)), in(20 * time.Second), step{action: settled}},
+		{"terminating, too late", pod("p", grace(30), leavingIn(time.Hour, 3600)), in(100 * time.Second), step{force, 100}},
+		{"terminating after the deadline", pod("p", leavingIn(time.Second, 1)), in(-time.Minute), step{action: settled}},
+		{"terminating, shortened", pod("p", grace(3600), leavingIn(90*time.Second, 100)), in(90 * time.Second), step{action: settled}},
 	} {
 		if got := next(&test.pod, until(test.deadline)); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)

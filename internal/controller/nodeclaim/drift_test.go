@@ -233,7 +233,7 @@ func TestTypeDrift(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		{"sold out is not gone", map[string]string{"type": "small", "zone": "a", "capacity": "spot"}, false},
+		{"unavailable is not gone", map[string]string{"type": "small", "zone": "a", "capacity": "spot"}, false},
 		{"another zone", map[string]string{"type": "small", "zone": "b", "capacity": "spot"}, true},
 		{"no such type", map[string]string{"type": "large", "zone": "a", "capacity": "spot"}, true},
 		{"no offering", map[string]string{"type": "nowhere", "zone": "a", "capacity": "spot"}, true},

@@ -38,9 +38,9 @@ func TestClassReadiness(t *testing.T) {
 	}
 }
 
-// TestUnreadableBudgetIsTold verifies that budgets that cannot be parsed are reported, and that the pool stays ready:
+// TestUnreadableBudgetIsReported verifies that budgets that cannot be parsed are reported, and that the pool stays ready:
 // nodes may still be launched from it.
-func TestUnreadableBudgetIsTold(t *testing.T) {
+func TestUnreadableBudgetIsReported(t *testing.T) {
 	pool := &karpv1.NodePool{}
 	pool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%"}, {Nodes: "0", Schedule: new("0 25 * * *"), Duration: &metav1.Duration{}}}
 	for _, test := range []struct {
@@ -57,9 +57,9 @@ func TestUnreadableBudgetIsTold(t *testing.T) {
 	}
 }
 
-// TestShortExpireAfterIsTold verifies that an expireAfter that ends nodes before pods run is reported, and that the
+// TestShortExpireAfterIsReported verifies that an expireAfter that ends nodes before pods run is reported, and that the
 // pool stays ready.
-func TestShortExpireAfterIsTold(t *testing.T) {
+func TestShortExpireAfterIsReported(t *testing.T) {
 	for _, test := range []struct {
 		age  karpv1.NillableDuration
 		told bool

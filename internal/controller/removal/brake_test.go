@@ -489,7 +489,7 @@ func TestDisputes(t *testing.T) {
 	}
 }
 
-func TestAskFor(t *testing.T) {
+func TestRequestFor(t *testing.T) {
 	node := func(status corev1.ConditionStatus) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: machine("a", 0)}}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}

@@ -77,9 +77,9 @@ func TestPauseOfDisputes(t *testing.T) {
 	}
 }
 
-// TestSecondPauseIsTold verifies that the event of a second pause is written however soon it begins, and so is one of
+// TestSecondPauseIsReported verifies that the event of a second pause is written however soon it begins, and so is one of
 // another cause during a pause.
-func TestSecondPauseIsTold(t *testing.T) {
+func TestSecondPauseIsReported(t *testing.T) {
 	b := newBench(t, map[string]int{"a": 10})
 	for pause := range 3 {
 		b.disputes("a", 5)

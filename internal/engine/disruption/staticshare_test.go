@@ -114,9 +114,9 @@ func TestStaticPoolsShare(t *testing.T) {
 	})
 }
 
-// TestJudgeAsksForTheShareAgain checks that a command that was within the share when it was proposed is reverted if
+// TestJudgeComputesTheShareAgain checks that a command that was within the share when it was proposed is reverted if
 // it no longer is, because another node was removed.
-func TestJudgeAsksForTheShareAgain(t *testing.T) {
+func TestJudgeComputesTheShareAgain(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		others bool

@@ -268,7 +268,7 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 			deleting(w)
 			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Hour)
 		}, nil, false},
-		{"protected, the drain of a command that only buys would end", func(w *plantest.World) {
+		{"protected, the drain of a command that only launches would end", func(w *plantest.World) {
 			as(plan.Launching)(w)
 			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Minute)
 		}, nil, false},
@@ -380,9 +380,9 @@ func TestWhoCameBackIsNoLongerPlanned(t *testing.T) {
 	}
 }
 
-// TestNothingIsBoughtTwice: on random fleets, nodes are removed in any order, pods are evicted one by one and recreated
+// TestNothingIsLaunchedTwice: on random fleets, nodes are removed in any order, pods are evicted one by one and recreated
 // under other names, claims become nodes and receive their pods. At every step the launched capacity is enough.
-func TestNothingIsBoughtTwice(t *testing.T) {
+func TestNothingIsLaunchedTwice(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		w := plantest.New(t, 4)

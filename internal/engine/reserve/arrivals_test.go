@@ -13,7 +13,7 @@ import (
 
 // A node that was launched to replace another is not removed as unused before its pods are bound. n0 is empty. A pod
 // runs on n1, and is protected where the case says so.
-func TestBoughtNodesAreAwaited(t *testing.T) {
+func TestLaunchedNodesAreAwaited(t *testing.T) {
 	command := func(w *plantest.World, phase plan.Phase, buys string) {
 		c := w.Command("c1")
 		c.Phase, c.Reason = phase, plan.Underutilized

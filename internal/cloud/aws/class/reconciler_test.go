@@ -194,9 +194,9 @@ func TestRefusalIsQuiet(t *testing.T) {
 	}
 }
 
-// TestTrialSoldOut checks that a lack of capacity for the type or the subnet of the dry runs does not make the class
+// TestDryRunWithoutCapacity checks that a lack of capacity for the type or the subnet of the dry runs does not make the class
 // unready.
-func TestTrialSoldOut(t *testing.T) {
+func TestDryRunWithoutCapacity(t *testing.T) {
 	for code, want := range map[string]string{
 		"Unsupported": "True ValidationSucceeded", "InsufficientFreeAddressesInSubnet": "True ValidationSucceeded",
 		"InsufficientInstanceCapacity": "True ValidationSucceeded", "VcpuLimitExceeded": "True ValidationSucceeded",

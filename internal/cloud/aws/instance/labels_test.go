@@ -96,7 +96,7 @@ func TestLabelRules(t *testing.T) {
 			"kubernetes.io/arch": "[amd64]", awsv1.LabelInstanceHypervisor: "[xen]", awsv1.LabelInstanceEBSBandwidth: absent,
 			awsv1.LabelInstanceNetworkBandwidth: absent, awsv1.LabelInstanceCPUClockSpeed: "[2500]", awsv1.LabelInstanceLocalNVMe: absent,
 		}},
-		{"clock speed not told", known(t, "m1.small"), awsv1.FamilyAL2, map[string]string{awsv1.LabelInstanceCPUClockSpeed: absent}},
+		{"clock speed unknown", known(t, "m1.small"), awsv1.FamilyAL2, map[string]string{awsv1.LabelInstanceCPUClockSpeed: absent}},
 		{"EBS optimization only on demand", known(t, "c3.xlarge"), awsv1.FamilyAL2, map[string]string{
 			awsv1.LabelInstanceEBSBandwidth: absent, awsv1.LabelInstanceLocalNVMe: absent,
 		}},

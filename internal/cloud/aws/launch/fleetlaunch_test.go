@@ -406,7 +406,7 @@ func (s *slowRecords) Replace(ctx context.Context, claim *karpv1.NodeClaim, befo
 }
 
 // An unavailable offering is remembered and reported. The next try launches elsewhere.
-func TestSoldOut(t *testing.T) {
+func TestUnavailable(t *testing.T) {
 	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 1))
 		l := w.launcher()

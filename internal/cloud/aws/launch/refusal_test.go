@@ -37,7 +37,7 @@ func TestFateOf(t *testing.T) {
 		{"no error", nil, executed},
 		{"no answer", errors.New("connection reset"), lost},
 		{"no code of theirs", apiError("UnknownError", smithy.FaultUnknown), lost},
-		{"sold out, with a status of 500", answered(500, "InsufficientInstanceCapacity"), refused},
+		{"unavailable, with a status of 500", answered(500, "InsufficientInstanceCapacity"), refused},
 		{"a mistake by its status", answered(502, "Whatever"), lost},
 		{"their mistake", apiError("Whatever", smithy.FaultServer), lost},
 		{"an outage", apiError("InternalError", smithy.FaultUnknown), lost},

@@ -244,7 +244,7 @@ func (w *world) reclass(team string) {
 
 // A fleet launch whose last record was never written was not sent. The process that continues it writes the record. If
 // its coordinator is part of another fleet launch by then, its claims are free for another one as well.
-func TestNeverAskedFor(t *testing.T) {
+func TestNeverRequested(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		before func(ctx context.Context, w *world)

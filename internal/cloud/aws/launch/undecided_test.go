@@ -117,7 +117,7 @@ func (e *lostThenSoldOut) CreateFleet(ctx context.Context, in *ec2.CreateFleetIn
 }
 
 // A claim that may have an instance is not deleted because EC2 reports a lack of capacity afterwards.
-func TestLostThenSoldOut(t *testing.T) {
+func TestLostThenUnavailable(t *testing.T) {
 	in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 1}, func(ctx context.Context, w *world) {
 		w.warm(ctx, "a")
 		l := w.launcher(func(o *Options) { o.EC2 = &lostThenSoldOut{EC2API: w.ec2} })
@@ -131,7 +131,7 @@ func TestLostThenSoldOut(t *testing.T) {
 
 // A process continues a fleet launch when its types are believed to be unavailable. It sends the recorded request, and
 // gets what was launched, or what EC2 has after all.
-func TestTakenOverWhenSoldOut(t *testing.T) {
+func TestResumedWhenUnavailable(t *testing.T) {
 	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
 	t.Run("launched", func(t *testing.T) {
 		in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 2}, func(ctx context.Context, w *world) {
@@ -141,14 +141,14 @@ func TestTakenOverWhenSoldOut(t *testing.T) {
 			w.boughtOnce(w.launchOnce(ctx, w.launcher(), names(3)...))
 		})
 	})
-	t.Run("not asked for yet", func(t *testing.T) {
+	t.Run("not requested yet", func(t *testing.T) {
 		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 			w.recordAndDie(ctx, names(3)...)
 			w.unavailable.Mark(soldOut)
 			w.boughtOnce(w.launchOnce(ctx, w.launcher(), names(3)...))
 		})
 	})
-	t.Run("not asked for yet and sold out", func(t *testing.T) {
+	t.Run("not requested yet, and unavailable", func(t *testing.T) {
 		in(t, awssim.Options{}, func(ctx context.Context, w *world) {
 			w.recordAndDie(ctx, names(3)...)
 			w.must(w.sim.Drain("m5.large", zoneA, "on-demand", 0))
@@ -187,7 +187,7 @@ func (w *world) recordAndDie(ctx context.Context, list ...string) {
 
 // The same without a recorded request, as an earlier version leaves it. As long as the process that started the launch
 // may still be sending, or EC2 may still show an instance, nothing is decided. Then the claim is deleted.
-func TestTakenOverWhenSoldOutWithoutRequest(t *testing.T) {
+func TestResumedWhenUnavailableWithoutRequest(t *testing.T) {
 	soldOut := instance.Offer{CapacityType: "on-demand", Type: "m5.large", Zone: zoneA}
 	t.Run("for a while", func(t *testing.T) {
 		in(t, awssim.Options{Lag: 2 * time.Hour, Seed: 2}, func(ctx context.Context, w *world) {
