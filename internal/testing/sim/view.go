@@ -122,9 +122,11 @@ func (v *view) show(c change) {
 	}
 }
 
+// noteBinding records the nodes to which a pod was bound or from which it was removed. As in the controller, pods of
+// DaemonSets are not counted.
 func (v *view) noteBinding(before, after object) {
 	on := func(o object) string {
-		if p, ok := o.(*pod); ok && p != nil && p.deleting.IsZero() {
+		if p, ok := o.(*pod); ok && p != nil && !p.daemon && p.deleting.IsZero() {
 			return p.node
 		}
 		return ""
