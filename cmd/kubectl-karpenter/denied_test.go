@@ -116,8 +116,11 @@ func TestDeniedRequiredKinds(t *testing.T) {
 	const want = `user "ann" may not list nodepools.karpenter.sh, nodes, pods in the whole cluster, and there is no answer without them; nor may it list services; ` + grant
 	for _, verb := range []string{"explain pod small", "explain pods", "explain node n1", "explain pool default", "top", "simulate --live"} {
 		out, err := runProgram(t, "", append(strings.Fields(verb), "--kubeconfig", kubeconfig)...)
-		if err == nil || err.Error() != want || out != "" {
-			t.Errorf("%s: %v\n%s", verb, err, out)
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", verb, err, want)
+		}
+		if out != "" {
+			t.Errorf("%s prints, want nothing:\n%s", verb, out)
 		}
 	}
 }

@@ -221,8 +221,11 @@ func TestDeepClass(t *testing.T) {
 	for i := range list.Items {
 		class := &list.Items[i]
 		aside := class.Annotations[karpv1.AnnotationUnreadable] != ""
-		if aside != (class.Name != "good") || aside != (class.Spec.Kubelet == nil) || class.Spec.Role == "" {
-			t.Errorf("%s is set aside: %t, %+v", class.Name, aside, class.Spec)
+		if want := class.Name != "good"; aside != want {
+			t.Errorf("%s is set aside: %t, want %t", class.Name, aside, want)
+		}
+		if got := class.Spec.Kubelet == nil; got != aside || class.Spec.Role == "" {
+			t.Errorf("%s: spec %+v, want one without kubelet settings only if it is set aside", class.Name, class.Spec)
 		}
 	}
 	names := map[string]bool{}

@@ -19,15 +19,21 @@ import (
 func TestAfter(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	p := disruption.Propose(snap, disruption.Options{})
-	if len(p.Commands) != 1 || p.Commands[0].Reason != plan.Underutilized || len(p.Commands[0].Assignments) != 1 {
-		t.Fatalf("commands %+v", p.Commands)
+	if len(p.Commands) != 1 {
+		t.Fatalf("commands %+v, want one", p.Commands)
 	}
 	cmd := p.Commands[0]
+	if cmd.Reason != plan.Underutilized || len(cmd.Assignments) != 1 {
+		t.Fatalf("command %+v, want a consolidation that moves the pods of one node", cmd)
+	}
 	destination := cmd.Assignments[0].Node
 	next := disruption.After(snap, cmd)
 	n := next.Node(destination)
-	if next.Node(cmd.Candidates[0].Node) != nil || len(n.Pods) != 2 || !n.ConsolidatedAt.Equal(noon) {
-		t.Errorf("after: %d pods on %s, consolidated at %v", len(n.Pods), destination, n.ConsolidatedAt)
+	if gone := cmd.Candidates[0].Node; next.Node(gone) != nil {
+		t.Errorf("after: node %s still exists", gone)
+	}
+	if len(n.Pods) != 2 || !n.ConsolidatedAt.Equal(noon) {
+		t.Errorf("after: %d pods on %s, consolidated at %v, want 2 and %v", len(n.Pods), destination, n.ConsolidatedAt, noon)
 	}
 	if before := snap.Node(destination); !before.ConsolidatedAt.IsZero() || len(before.Pods) != 1 {
 		t.Errorf("before: %d pods, consolidated at %v", len(before.Pods), before.ConsolidatedAt)
@@ -87,9 +93,12 @@ func TestShares(t *testing.T) {
 func TestIfAlone(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=small protected nominated=5s", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	opts := disruption.Options{Placement: placement.Options{NodePrice: -1}}
-	if cmd, v := disruption.IfAlone(snap, opts, "a"); !v.OK() || cmd.Worth.Saving != model.Nano ||
-		len(cmd.Assignments) != 1 || cmd.Assignments[0].Node != "b" {
-		t.Errorf("verdict %d, command %+v", v.Code, cmd)
+	cmd, v := disruption.IfAlone(snap, opts, "a")
+	if !v.OK() || cmd.Worth.Saving != model.Nano {
+		t.Errorf("verdict %d, saving %d, want OK and %d", v.Code, cmd.Worth.Saving, model.Nano)
+	}
+	if to := cmd.Assignments; len(to) != 1 || to[0].Node != "b" {
+		t.Errorf("the pods are moved to %+v, want node b", to)
 	}
 	if _, v := disruption.IfAlone(snap, opts, "none"); v.Code != plan.NodeGone {
 		t.Errorf("a node that does not exist: verdict %d", v.Code)

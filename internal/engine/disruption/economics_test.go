@@ -48,8 +48,11 @@ func TestPaybackOfNothing(t *testing.T) {
 		if moves := len(p.Commands) > 0; moves != c.moves {
 			t.Errorf("%s: %d commands, want some: %v", c.intent, len(p.Commands), c.moves)
 		}
+		if c.moves {
+			continue
+		}
 		for _, k := range p.Kept {
-			if !c.moves && (k.Verdict.Code != plan.SavingTooSmall || k.Verdict.Need != plan.Unpayable) {
+			if k.Verdict.Code != plan.SavingTooSmall || k.Verdict.Need != plan.Unpayable {
 				t.Errorf("%s: %s is kept because of %+v", c.intent, k.Node, k.Verdict)
 			}
 		}

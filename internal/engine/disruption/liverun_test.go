@@ -114,9 +114,15 @@ func TestLiveLaunchedForPods(t *testing.T) {
 		l, old := newLive(seed, disruption.Options{}, fresh), newLive(seed, disruption.Options{}, halfUsed(seed, 8+int(seed%17)))
 		l.run(t, 2*time.Hour)
 		old.run(t, 2*time.Hour)
-		if begun += len(l.worth); len(l.worth) != len(old.worth) || priceOf(l.snapshot()) != priceOf(old.snapshot()) || l.losses() > 0 {
-			t.Errorf("seed %d: %d commands to %.2f USD/h, %d of them lost money; with old nodes %d commands to %.2f", seed, len(l.worth), priceOf(l.snapshot()),
-				l.losses(), len(old.worth), priceOf(old.snapshot()))
+		begun += len(l.worth)
+		if got, want := len(l.worth), len(old.worth); got != want {
+			t.Errorf("seed %d: %d commands, with old nodes %d", seed, got, want)
+		}
+		if got, want := priceOf(l.snapshot()), priceOf(old.snapshot()); got != want {
+			t.Errorf("seed %d: %.2f USD/h in the end, with old nodes %.2f", seed, got, want)
+		}
+		if n := l.losses(); n > 0 {
+			t.Errorf("seed %d: %d commands lost money", seed, n)
 		}
 	}
 	if begun == 0 {

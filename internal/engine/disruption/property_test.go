@@ -126,8 +126,14 @@ func noProtectedPodMoves(t *testing.T, snap *model.Snapshot, p disruption.Propos
 	for _, c := range p.Commands {
 		for _, candidate := range c.Candidates {
 			n := snap.Node(candidate.Node)
-			if going[n.Name] != "" || n.DoNotDisrupt || n.Deleting || n.Command != "" || n.Stage != model.Initialized {
-				t.Errorf("%s must not be removed: it is in two commands, protected, or already being removed: %s", n.Name, c.Encode())
+			if going[n.Name] != "" {
+				t.Errorf("%s is in two commands: %s", n.Name, c.Encode())
+			}
+			if n.DoNotDisrupt {
+				t.Errorf("%s is protected: %s", n.Name, c.Encode())
+			}
+			if removing(n) {
+				t.Errorf("%s is already being removed, or not initialized: %s", n.Name, c.Encode())
 			}
 			going[n.Name] = c.Reason
 			if n.DrainBounded && (c.Reason == plan.Drifted || c.Reason == plan.Expired) {
@@ -482,4 +488,9 @@ func aloneByHand(snap *model.Snapshot, n *model.Node) (int64, bool) {
 	moves := e.MovePrice / 1000 * cost
 	pays := saving > e.MinSaving && (moves == 0 || e.Payback > 0 && float64(saving)*e.Payback.Hours() > float64(moves))
 	return saving, len(p.Refused) == 0 && pays
+}
+
+// removing reports whether a node is being removed already, or not initialized.
+func removing(n *model.Node) bool {
+	return n.Deleting || n.Command != "" || n.Stage != model.Initialized
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
@@ -130,8 +131,11 @@ func TestStatic(t *testing.T) {
 			if len(got.Short) > 0 {
 				short = got.Short[0].Verdict.Code
 			}
-			if len(got.Create) != test.create || len(got.Surplus) != test.surplus || short != test.short {
-				t.Errorf("creates %d, deletes %d, short %d; want %d, %d, %d", len(got.Create), len(got.Surplus), short, test.create, test.surplus, test.short)
+			if len(got.Create) != test.create || len(got.Surplus) != test.surplus {
+				t.Errorf("creates %d and deletes %d, want %d and %d", len(got.Create), len(got.Surplus), test.create, test.surplus)
+			}
+			if short != test.short {
+				t.Errorf("the reason for missing nodes is %d, want %d", short, test.short)
 			}
 			if n := len(got.Actions()); n != test.create+test.surplus {
 				t.Errorf("%d actions", n)
@@ -148,8 +152,14 @@ func TestStaticClaims(t *testing.T) {
 		t.Errorf("two calls differ (-first +second):\n%s", diff)
 	}
 	c := first[0]
-	if diff := cmp.Diff(w.pool.Requirements, c.Requirements); diff != "" || c.PoolGeneration != 3 || c.PoolUID != "uid-s" || len(c.Pods)+len(c.Options)+len(c.Requests) > 0 {
-		t.Errorf("claim %+v; requirements (-want +got):\n%s", c, diff)
+	if diff := cmp.Diff(w.pool.Requirements, c.Requirements); diff != "" {
+		t.Errorf("requirements (-want +got):\n%s", diff)
+	}
+	if c.PoolGeneration != 3 || c.PoolUID != "uid-s" {
+		t.Errorf("the claim is of generation %d of pool %s, want 3 and uid-s", c.PoolGeneration, c.PoolUID)
+	}
+	if len(c.Pods)+len(c.Options)+len(c.Requests) > 0 {
+		t.Errorf("claim %+v, want no pods, options or requests", c)
 	}
 	if diff := cmp.Diff(map[string]string{"team": "a"}, c.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
@@ -251,8 +261,11 @@ func TestStaticDrift(t *testing.T) {
 				if snap.Node(c.Candidates[0].Node).Drifted != "" {
 					reason = plan.Drifted
 				}
-				if len(c.Candidates) != 1 || len(c.Replacements) != 1 || c.Reason != reason || names[c.Replacements[0].Name] {
-					t.Errorf("command %+v", c)
+				if len(c.Candidates) != 1 || len(c.Replacements) != 1 {
+					t.Fatalf("command %+v, want one node and one replacement", c)
+				}
+				if c.Reason != reason || names[c.Replacements[0].Name] {
+					t.Errorf("command %+v, want the reason %s and a replacement with a new name", c, reason)
 				}
 				names[c.Replacements[0].Name] = true
 			}
@@ -263,8 +276,8 @@ func TestStaticDrift(t *testing.T) {
 			for _, k := range kept {
 				codes[k.Node] = k.Verdict.Code
 			}
-			if len(codes) != len(test.kept) || len(codes) > 0 && cmp.Diff(test.kept, codes) != "" {
-				t.Errorf("kept %v, want %v", codes, test.kept)
+			if diff := cmp.Diff(test.kept, codes, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -99,8 +99,11 @@ func TestStaticPoolsShare(t *testing.T) {
 		w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelType, Operator: label.In, Values: []string{"t1"}},
 			label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"b"}})
 		s := disruption.Static(w.snapshot())
-		if len(s.Create) != 1 || len(s.Short) != 1 || s.Short[0].Missing != 4 || s.Short[0].Verdict.Code != plan.SpotShareReached {
-			t.Errorf("created %d, short %+v", len(s.Create), s.Short)
+		if len(s.Create) != 1 || len(s.Short) != 1 {
+			t.Fatalf("created %d, short %+v, want one of each", len(s.Create), s.Short)
+		}
+		if short := s.Short[0]; short.Missing != 4 || short.Verdict.Code != plan.SpotShareReached {
+			t.Errorf("short %+v, want 4 missing because of the spot share", short)
 		}
 	})
 	t.Run("the rest on demand", func(t *testing.T) {
@@ -108,8 +111,11 @@ func TestStaticPoolsShare(t *testing.T) {
 		w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelType, Operator: label.In, Values: []string{"t1"}},
 			label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"a"}})
 		s := disruption.Static(w.snapshot())
-		if spot, plain := w.launch(t, s.Create); plain != 4 || spot["t1@a"] != 1 || len(s.Short) > 0 {
-			t.Errorf("spot %v, %d on demand, short %+v", spot, plain, s.Short)
+		if spot, plain := w.launch(t, s.Create); plain != 4 || spot["t1@a"] != 1 {
+			t.Errorf("spot %v, %d on demand, want one and 4", spot, plain)
+		}
+		if len(s.Short) > 0 {
+			t.Errorf("short %+v, want none", s.Short)
 		}
 	})
 }
@@ -171,7 +177,10 @@ func TestRefusedRenewalTakesNoShare(t *testing.T) {
 	w.expiring(1, 1)
 	snap := w.snapshot()
 	commands, kept := disruption.StaticDrift(snap, guard.New(snap))
-	if len(commands) != 1 || commands[0].Reason != plan.Expired || len(kept) != 1 || kept[0].Verdict.Code != plan.BudgetExhausted {
-		t.Errorf("commands %+v, kept %+v; want the old node renewed, and the drifted one kept by its budget", commands, kept)
+	if len(commands) != 1 || commands[0].Reason != plan.Expired {
+		t.Errorf("commands %+v, want the expiring node renewed", commands)
+	}
+	if len(kept) != 1 || kept[0].Verdict.Code != plan.BudgetExhausted {
+		t.Errorf("kept %+v, want the drifted node because of its budget", kept)
 	}
 }

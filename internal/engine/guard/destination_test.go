@@ -19,9 +19,9 @@ func TestLandingIsNoted(t *testing.T) {
 	cmd.Destinations = []plan.Destination{{Claim: "c2", ClaimUID: w.Nodes["c2"].ClaimUID},
 		{Claim: "c1", ClaimUID: "another"}, {Claim: "gone", ClaimUID: "gone"}}
 	cmd, got := run(w, cmd)
-	if cmd.Phase != plan.Done || strings.Count(got, "note a consolidation") != 1 || !strings.Contains(got, "draining\ndelete claim c0\ndelete claim c1\nnote a consolidation on claim c2") {
-		t.Errorf("phase %s:\n%s", cmd.Phase, got)
-	}
+	wantDone(t, cmd)
+	wantCount(t, got, "note a consolidation", 1)
+	wantCount(t, got, "draining\ndelete claim c0\ndelete claim c1\nnote a consolidation on claim c2", 1)
 	if at := w.Nodes["c2"].ConsolidatedAt; at.Before(cmd.Created) {
 		t.Errorf("c2 was consolidated at %v, the command is of %v", at, cmd.Created)
 	}

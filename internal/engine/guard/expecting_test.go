@@ -137,24 +137,40 @@ func moves(t testing.TB) (*plantest.World, plan.Command) {
 	return w, cmd
 }
 
+// wantDone verifies that a command has been carried out.
+func wantDone(t *testing.T, cmd plan.Command) {
+	t.Helper()
+	if cmd.Phase != plan.Done {
+		t.Errorf("the command is %s, want %s", cmd.Phase, plan.Done)
+	}
+}
+
+// wantCount verifies how often steps contain a text.
+func wantCount(t *testing.T, steps, text string, want int) {
+	t.Helper()
+	if n := strings.Count(steps, text); n != want {
+		t.Errorf("%d times %q, want %d:\n%s", n, text, want, steps)
+	}
+}
+
 const sentToR, sentToC2 = "note on claim r that pods are sent to it", "note on claim c2 that pods are sent to it"
 
 // The claims of all nodes that pods are sent to are marked, once, for any reason; claims of other nodes are not.
 func TestSendingIsNoted(t *testing.T) {
 	w, cmd := moves(t)
 	cmd, got := run(w, cmd)
-	if cmd.Phase != plan.Done || strings.Count(got, sentToR) != 1 || strings.Count(got, sentToC2) != 1 {
-		t.Errorf("phase %s:\n%s", cmd.Phase, got)
-	}
+	wantDone(t, cmd)
+	wantCount(t, got, sentToR, 1)
+	wantCount(t, got, sentToC2, 1)
 	w.Clean()
 
 	w, cmd = moves(t)
 	w.Nodes["c0"].Drifted, w.Nodes["c1"].Drifted, cmd.Reason, cmd.Method = "x", "x", plan.Drifted, ""
 	cmd.Destinations[0].Pods = nil
 	cmd, got = run(w, cmd)
-	if cmd.Phase != plan.Done || strings.Count(got, sentToR) != 1 || strings.Contains(got, sentToC2) {
-		t.Errorf("renewed: phase %s:\n%s", cmd.Phase, got)
-	}
+	wantDone(t, cmd)
+	wantCount(t, got, sentToR, 1)
+	wantCount(t, got, sentToC2, 0)
 }
 
 // A drain may take long. When more of its pods have been evicted, the claims of their target nodes are marked again,

@@ -109,8 +109,9 @@ done
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if cmd.Phase != plan.Done || len(w.Nodes) != 1 || w.Nodes["r"] == nil {
-		t.Errorf("phase %s, nodes %v", cmd.Phase, w.Nodes)
+	wantDone(t, cmd)
+	if len(w.Nodes) != 1 || w.Nodes["r"] == nil {
+		t.Errorf("nodes %v, want only r", w.Nodes)
 	}
 	w.Clean()
 }
@@ -378,8 +379,11 @@ func TestResumeClearsWhatItCannotRead(t *testing.T) {
 	w.Nodes["c2"].Command = "{"
 	w.End("c2")
 	resumed := guard.Resume(w.Snapshot())
-	if len(resumed) != 1 || resumed[0].Phase != plan.Abandoned || len(resumed[0].Candidates) != 3 {
-		t.Fatalf("resumed %+v", resumed)
+	if len(resumed) != 1 {
+		t.Fatalf("resumed %+v, want one command", resumed)
+	}
+	if c := resumed[0]; c.Phase != plan.Abandoned || len(c.Candidates) != 3 {
+		t.Fatalf("resumed %+v, want an abandoned command of three nodes", c)
 	}
 	run(w, resumed[0])
 	w.Clean()

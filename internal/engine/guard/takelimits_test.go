@@ -125,9 +125,14 @@ func TestAbandonedCommandsFreeNoNodeOfOthers(t *testing.T) {
 	first, _ := g.Step(w.Command("c0"))
 	second, _ := g.Step(w.Command("c0", "c1"))
 	third, _ := g.Step(w.Command("c1"))
-	if first.Phase != plan.Proposed || second.Why.Code != plan.NodeTaken || third.Why.Code != plan.BudgetExhausted {
-		t.Errorf("phases %s, %s (%d), %s (%d): want proposed, and abandoned for the taken node, then for the budget",
-			first.Phase, second.Phase, second.Why.Code, third.Phase, third.Why.Code)
+	if first.Phase != plan.Proposed {
+		t.Errorf("the first command is %s, want %s", first.Phase, plan.Proposed)
+	}
+	if got := second.Why.Code; got != plan.NodeTaken {
+		t.Errorf("the second command is %s because of %d, want the node of the first", second.Phase, got)
+	}
+	if got := third.Why.Code; got != plan.BudgetExhausted {
+		t.Errorf("the third command is %s because of %d, want the budget", third.Phase, got)
 	}
 }
 
