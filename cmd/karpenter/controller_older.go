@@ -53,14 +53,14 @@ func (o *controllerOptions) takeConfigMap(ctx context.Context, config *rest.Conf
 		return err
 	}
 	where := fmt.Sprintf("namespace %s, ConfigMap %s", ownNamespace(o.electionNamespace), settings.ConfigMap)
-	return o.take(settings.FromConfigMap(data), where, "delete the ConfigMap if it is forgotten")
+	return o.take(settings.FromConfigMap(data), where, "delete the ConfigMap if it is no longer needed")
 }
 
 // globalSettings returns the data of the ConfigMap; nil if it does not exist.
 func (o *controllerOptions) globalSettings(ctx context.Context, config *rest.Config) (map[string]string, error) {
 	client, err := typedcorev1.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the question for old settings: %w", err)
+		return nil, fmt.Errorf("creating a client for the ConfigMap of old settings: %w", err)
 	}
 	var data map[string]string
 	var last error
@@ -71,7 +71,7 @@ func (o *controllerOptions) globalSettings(ctx context.Context, config *rest.Con
 		case err == nil:
 			data = found.Data
 		case apierrors.IsForbidden(err):
-			o.older.notes = append(o.older.notes, fmt.Sprintf("whether there are settings of before v1 is not known: the ConfigMap %s in namespace %s may not be read", settings.ConfigMap, namespace))
+			o.older.notes = append(o.older.notes, fmt.Sprintf("the ConfigMap %s in namespace %s may not be read, so settings of versions before v1 are not applied", settings.ConfigMap, namespace))
 		case !apierrors.IsNotFound(err):
 			last = err
 			return false, nil
@@ -96,9 +96,9 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	for _, m := range old.Mistakes {
 		switch {
 		case m.Idle:
-			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; nothing depends on it", where, m.Error()))
+			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; ignored because no setting depends on it", where, m.Error()))
 		case m.Flag != "" && o.saidAnew(m.Flag):
-			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; it is not used, since %s is given", where, m.Error(), settings.Variable(m.Flag)))
+			o.older.notes = append(o.older.notes, fmt.Sprintf("%s: %s; ignored because %s is set", where, m.Error(), settings.Variable(m.Flag)))
 		default:
 			problems = append(problems, m.Error())
 			if m.Flag != "" {
@@ -108,15 +108,15 @@ func (o *controllerOptions) take(old settings.Old, where, away string) error {
 	}
 	if len(problems) > 0 {
 		if len(instead) > 0 {
-			away = "say it by " + strings.Join(instead, ", ") + " with a value that is not the default, or by a flag, or " + away
+			away = "set " + strings.Join(instead, ", ") + " to a value other than the default, or set the flag, or " + away
 		}
-		return cli.UsageErrorf("%s: %s (mend it, %s)", where, strings.Join(problems, "; "), away)
+		return cli.UsageErrorf("%s: %s (correct it, %s)", where, strings.Join(problems, "; "), away)
 	}
 	for _, s := range old.Settings {
 		flag := o.flags.Lookup(s.Flag)
 		if o.saidAnew(s.Flag) {
 			if flag.Value.String() != s.Value {
-				o.older.notes = append(o.older.notes, fmt.Sprintf("%s is not used: %s says otherwise", s.From, settings.Variable(s.Flag)))
+				o.older.notes = append(o.older.notes, fmt.Sprintf("%s is ignored because %s has another value", s.From, settings.Variable(s.Flag)))
 			}
 			continue
 		}

@@ -89,7 +89,7 @@ func TestOlderEnvironment(t *testing.T) {
 	notes := o.olderNotes()
 	for _, want := range []string{
 		"environment variable LEADER_ELECT is renamed to DISABLE_LEADER_ELECTION (settings.disableLeaderElection of the chart)",
-		"VM_MEMORY_OVERHEAD is not used: VM_MEMORY_OVERHEAD_PERCENT says otherwise",
+		"VM_MEMORY_OVERHEAD is ignored because VM_MEMORY_OVERHEAD_PERCENT has another value",
 	} {
 		if !slices.Contains(notes, want) {
 			t.Errorf("no note %q in %q", want, notes)
@@ -120,7 +120,7 @@ func TestOlderConfigMap(t *testing.T) {
 	wantOption(t, "reserved interfaces", o.aws.reservedENIs, 0)
 	wantOption(t, "tag team", o.older.cluster.Tags["team"], "a")
 	notes := strings.Join(o.olderNotes(), "\n")
-	for _, want := range []string{"aws.clusterName is renamed to CLUSTER_NAME", "aws.interruptionQueueName is not used", "aws.reservedENIs is not used", "aws.tags has no counterpart"} {
+	for _, want := range []string{"aws.clusterName is renamed to CLUSTER_NAME", "aws.interruptionQueueName is ignored", "aws.reservedENIs is ignored", "aws.tags has no counterpart"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note with %q in:\n%s", want, notes)
 		}
@@ -170,30 +170,30 @@ func TestOlderMistakes(t *testing.T) {
 	}{
 		"nothing new": {
 			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: aws.reservedENIs is "-1", want an integer, 0 or more; batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
-				`(mend it, say it by RESERVED_ENIS, BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
+				`(correct it, set RESERVED_ENIS, BATCH_MAX_DURATION to a value other than the default, or set the flag, or delete the ConfigMap if it is no longer needed)`,
 		},
 		"one by a flag": {
 			arguments: []string{"--reserved-enis=0"},
 			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
-				`(mend it, say it by BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
+				`(correct it, set BATCH_MAX_DURATION to a value other than the default, or set the flag, or delete the ConfigMap if it is no longer needed)`,
 		},
 		"a variable that says the default, as the chart writes it": {
 			arguments: []string{"--reserved-enis=0"}, environment: map[string]string{"BATCH_MAX_DURATION": "10s"},
 			wrong: `namespace kube-system, ConfigMap karpenter-global-settings: batchMaxDuration is "tenseconds", want a duration above zero such as 10s ` +
-				`(mend it, say it by BATCH_MAX_DURATION with a value that is not the default, or by a flag, or delete the ConfigMap if it is forgotten)`,
+				`(correct it, set BATCH_MAX_DURATION to a value other than the default, or set the flag, or delete the ConfigMap if it is no longer needed)`,
 		},
 		"both by flags, one of them the default": {
 			arguments: []string{"--reserved-enis=1", "--batch-max-duration=10s"},
 			notes: []string{
-				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
+				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; ignored because BATCH_MAX_DURATION is set`,
 			},
 		},
 		"both, by a flag and a variable": {
 			arguments: []string{"--reserved-enis=1"}, environment: map[string]string{"BATCH_MAX_DURATION": "20s"}, batch: 20 * time.Second,
 			notes: []string{
-				`aws.reservedENIs is "-1", want an integer, 0 or more; it is not used, since RESERVED_ENIS is given`,
-				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; it is not used, since BATCH_MAX_DURATION is given`,
-				`aws.enablePodENI is "maybe", want true or false; nothing depends on it`, "nonsense is not known and ignored", "aws.clusterName is renamed to CLUSTER_NAME",
+				`aws.reservedENIs is "-1", want an integer, 0 or more; ignored because RESERVED_ENIS is set`,
+				`batchMaxDuration is "tenseconds", want a duration above zero such as 10s; ignored because BATCH_MAX_DURATION is set`,
+				`aws.enablePodENI is "maybe", want true or false; ignored because no setting depends on it`, "nonsense is not known and ignored", "aws.clusterName is renamed to CLUSTER_NAME",
 			},
 		},
 	} {
@@ -232,7 +232,7 @@ func TestOlderEnvironmentMistakes(t *testing.T) {
 	wrong := map[string]string{"LEADER_ELECT": "no", "VM_MEMORY_OVERHEAD": "7.5", "AWS_ENABLE_POD_ENI": "1", "CLUSTER_NAME": "blue"}
 	_, err := optionsOf(t, wrong)
 	want := `the environment: LEADER_ELECT is "no", want true or false; VM_MEMORY_OVERHEAD is "7.5", want 0 or more and less than 1, such as 0.075 ` +
-		`(mend it, say it by DISABLE_LEADER_ELECTION, VM_MEMORY_OVERHEAD_PERCENT with a value that is not the default, or by a flag, or unset them)`
+		`(correct it, set DISABLE_LEADER_ELECTION, VM_MEMORY_OVERHEAD_PERCENT to a value other than the default, or set the flag, or unset them)`
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
@@ -251,7 +251,7 @@ func TestNoOlderConfigMap(t *testing.T) {
 		want string // the error, or a log line if there is no error
 	}{
 		"none":           {http.StatusNotFound, nil, ""},
-		"not to be read": {http.StatusForbidden, nil, "whether there are settings of before v1 is not known"},
+		"not to be read": {http.StatusForbidden, nil, "so settings of versions before v1 are not applied"},
 		"empty":          {http.StatusOK, nil, ""},
 		"malformed": {http.StatusOK, map[string]string{"aws.isolatedVPC": "yes"},
 			`namespace kube-system, ConfigMap karpenter-global-settings: aws.isolatedVPC is "yes", want true or false`},

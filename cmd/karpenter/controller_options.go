@@ -149,7 +149,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.ignoreDRA, "ignore-dra-requests", true, "treat pods with resource claims as unschedulable; false is not supported")
 	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
-	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "what a node costs beyond its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" says otherwise")
+	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "cost of a node in addition to its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" overrides it")
 	f.IntVar(&o.workBudget, "work-budget", defaultWorkBudget, "maximum number of checks whether pods fit a node or pool for one plan, and, 25 times as many, for one search for savings; pods that were not reached are planned next, the namespaces in turn (0: no limit)")
 	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read a pod's "+karpv1.AnnotationSafeToEvict+": \"false\", which is the Cluster Autoscaler's, like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the available instance types (default: a built-in catalog)")

@@ -84,7 +84,7 @@ func addPolicyFlags(flags *pflag.FlagSet, p *offline.Policy) {
 	*p = offline.DefaultPolicy()
 	flags.StringVar(&p.Preferences, "preference-policy", p.Preferences, "Respect or Ignore preferences of pods")
 	flags.StringVar(&p.MinValues, "min-values-policy", p.MinValues, "Strict or BestEffort minValues")
-	flags.Float64Var(&p.NodePrice, "node-overhead-price", p.NodePrice, "what a node costs beyond its price, in USD per hour")
+	flags.Float64Var(&p.NodePrice, "node-overhead-price", p.NodePrice, "cost of a node in addition to its price, in USD per hour")
 	flags.IntVar(&p.PackingEffort, "packing-effort", p.PackingEffort, "how many times the usual work may be spent on a cheaper plan")
 	flags.IntVar(&p.WorkBudget, "work-budget", p.WorkBudget,
 		"maximum number of checks whether pods fit a node or pool; the plan made by then is the answer (0: no limit)")

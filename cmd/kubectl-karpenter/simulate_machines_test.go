@@ -71,7 +71,7 @@ func TestNotices(t *testing.T) {
 	}
 	want := `pod default/soon and 1 more: annotation karpenter.sh/do-not-disrupt is "soon", want true or a duration such as 30m; it is ignored
 pod default/long: annotation karpenter.sh/do-not-disrupt is "9999999999999h", want true or a duration such as 30m; it exceeds the longest duration, so it protects forever
-pod default/dear: annotation controller.kubernetes.io/pod-deletion-cost is "1.5", want a whole number of 32 bits, such as -100
+pod default/dear: annotation controller.kubernetes.io/pod-deletion-cost is "1.5", want an integer of 32 bits, such as -100
 node timed: annotation karpenter.sh/do-not-disrupt is "4h", want true on a node; it is ignored
 `
 	if diff := cmp.Diff(want, progress); diff != "" {

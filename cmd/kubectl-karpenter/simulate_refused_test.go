@@ -15,7 +15,7 @@ import (
 func TestNodesOfRefusedPools(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, message string }{
 		"out of range":  {"spec:\n", "spec:\n  weight: 500\n", "spec.weight: is 500, want 1 to 100"},
-		"wrong type":    {"spec:\n", "spec:\n  weight: heavy\n", "spec.weight: is a JSON string, want a whole number"},
+		"wrong type":    {"spec:\n", "spec:\n  weight: heavy\n", "spec.weight: is a JSON string, want an integer"},
 		"what is worse": {`nodes: "100%"`, `nodes: "100%", schedule: "@never"`, "spec.disruption.budgets[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -517,7 +517,7 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 	}
 	all := progress + err.Error()
 	for _, want := range []string{
-		"bad.yaml: document 1: ", "bad.yaml: document 2: Deployment web: spec.replicas: is a JSON string, want a whole number, 2147483647 at most",
+		"bad.yaml: document 1: ", "bad.yaml: document 2: Deployment web: spec.replicas: is a JSON string, want an integer, 2147483647 at most",
 		"none: no such file", "NodePool odd: spec.template.spec.requirements[0].operator", "NodeClaim c: spec.requirements[0].operator: is \"Near\", want ",
 	} {
 		if !strings.Contains(all, want) {
@@ -683,7 +683,7 @@ func TestSimulateBadManifests(t *testing.T) {
 		{[]string{"-f", at("syntax.json")}, []string{"syntax.json: document 1: line 2: is not JSON"}},
 		{[]string{"-f", at("kindless.yaml")}, []string{"kindless.yaml: document 1", "apiVersion or kind"}},
 		{[]string{"-f", at("typo.yaml")}, []string{"typo.yaml: document 1: NodePool default", `unknown field "spec.template.spec.requirments"`}},
-		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web: spec.replicas: is a JSON string, want a whole number, 2147483647 at most"}},
+		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web: spec.replicas: is a JSON string, want an integer, 2147483647 at most"}},
 		{[]string{"-f", at("quantity.yaml")}, []string{`Deployment web: spec.template.spec.containers[0].resources.requests.cpu: is "a lot", want a quantity`}},
 		{[]string{"-f", at("pool.yaml")}, []string{"pool.yaml: document 1: NodePool default", "spec.template.spec.requirements[0].operator", "Near"}},
 		{[]string{"-f", at("nameless.yaml")}, []string{"nameless.yaml: document 1", "metadata.name is missing"}},
@@ -696,7 +696,7 @@ func TestSimulateBadManifests(t *testing.T) {
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 1 to 100"}},
 		{[]string{"-f", at("heavy.yaml")}, []string{"NodePool default: spec.weight: is 5000000000, want 1 to 100"}},
-		{[]string{"-f", at("half.yaml")}, []string{"Deployment web: spec.replicas: is 1.5, want a whole number"}},
+		{[]string{"-f", at("half.yaml")}, []string{"Deployment web: spec.replicas: is 1.5, want an integer"}},
 		{[]string{"-f", at("soon.yaml")}, []string{`NodePool default: spec.disruption.consolidateAfter: is "soon", want a duration such as 30s, 5m or 1h30m, or Never`}},
 		{[]string{"-f", at("array.json")}, []string{"array.json: document 1: is a list, want a Kubernetes object"}},
 		{[]string{"-f", at("text.yaml")}, []string{"text.yaml: document 1: is a text, want a Kubernetes object"}},
@@ -719,7 +719,7 @@ func TestSimulateBadFlags(t *testing.T) {
 		{[]string{"-f", good, "-o", "xml"}, []string{"--output", `"xml"`, "text, wide, json or yaml"}},
 		{[]string{"-f", good, "--bogus"}, []string{"--bogus"}},
 		{[]string{"-f", good, "--repeat", "0"}, []string{"--repeat is 0"}},
-		{[]string{"-f", good, "--repeat", "often"}, []string{`--repeat is "often", want a whole number`}},
+		{[]string{"-f", good, "--repeat", "often"}, []string{`--repeat is "often", want an integer`}},
 		{[]string{"-f", good, "--node-overhead-price", "a lot"}, []string{`--node-overhead-price is "a lot", want a number`}},
 		{[]string{"-f", good, "--fail-on-unschedulable=yes"}, []string{`--fail-on-unschedulable is "yes", want true or false`}},
 		{[]string{"-f", good, "--max-pods", "0"}, []string{"--max-pods is 0, want 1 or more"}},

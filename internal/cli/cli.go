@@ -166,7 +166,7 @@ func flagMeant(command *cobra.Command, err error) string {
 func wantOf(flag *pflag.Flag) string {
 	switch flag.Value.Type() {
 	case "int", "int32", "int64":
-		return "a whole number"
+		return "an integer"
 	case "float32", "float64":
 		return "a number"
 	case "bool":

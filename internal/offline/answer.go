@@ -15,7 +15,7 @@ import (
 )
 
 // LaunchAnswer is the output of the verb; docs/simulate.md describes it for users. Money is USD per hour. The cost is the
-// price and, for every new node, what a node costs beyond its price.
+// price and, for every new node, the node overhead price.
 type LaunchAnswer struct {
 	Pods          PodCounts       `json:"pods"`
 	Nodes         []NewNode       `json:"nodes"`

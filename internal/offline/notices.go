@@ -90,7 +90,7 @@ func (n *notices) pod(pod *corev1.Pod) {
 	}
 	if text, there := pod.Annotations[karpv1.AnnotationPodDeletionCost]; there {
 		if _, err := strconv.ParseInt(text, 10, 32); err != nil {
-			n.add("pod", key(pod), fmt.Sprintf("annotation %s is %q, want a whole number of 32 bits, such as -100",
+			n.add("pod", key(pod), fmt.Sprintf("annotation %s is %q, want an integer of 32 bits, such as -100",
 				karpv1.AnnotationPodDeletionCost, text))
 		}
 	}

@@ -25,9 +25,9 @@ var wrongType = regexp.MustCompile(`cannot unmarshal (\w+)(?: (\S+))? into Go (?
 func wanted(kind string) string {
 	switch {
 	case kind == "int32":
-		return "a whole number, 2147483647 at most"
+		return "an integer, 2147483647 at most"
 	case strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint"):
-		return "a whole number"
+		return "an integer"
 	case kind == "bool":
 		return "true or false"
 	case kind == "string":

@@ -50,7 +50,7 @@ func ParseMinStay(text string) (time.Duration, error) { return ParsePayback(text
 func ParseMaxSpotShare(text string) (int64, error) {
 	percent, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)
 	if err != nil || percent < 1 || percent > 100 {
-		return 0, errors.New("is not such a share; it is a whole number of percent, 1 to 100, such as 25")
+		return 0, errors.New("is not such a share; it is an integer of percent, 1 to 100, such as 25")
 	}
 	return percent, nil
 }

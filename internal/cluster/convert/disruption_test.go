@@ -190,7 +190,7 @@ func TestEconomicsOfPool(t *testing.T) {
 		"nothing said": {nil, economicsOf{}},
 		"share":        {map[string]string{"max-spot-share": "25%"}, economicsOf{share: 25}},
 		"no share": {map[string]string{"max-spot-share": "half"},
-			economicsOf{saving: neverPays, blocked: `max-spot-share]: "half" is not such a share; it is a whole number`}},
+			economicsOf{saving: neverPays, blocked: `max-spot-share]: "half" is not such a share; it is an integer`}},
 		"all said": {map[string]string{"payback": "90m", "min-stay": "5m", "move-price": "0.002", "min-saving": "0.05"},
 			economicsOf{90 * time.Minute, 5 * time.Minute, 2_000_000, 50_000_000, "", 0}},
 		"zero is nothing": {map[string]string{"payback": "0s", "min-stay": "0", "move-price": "0", "min-saving": "0.0"},

@@ -58,7 +58,7 @@ func unreadable(value any, err error) string {
 	want := map[reflect.Kind]string{reflect.String: "a text", reflect.Map: "an object", reflect.Struct: "an object", reflect.Slice: "a list", reflect.Bool: "true or false"}[wrong.Type.Kind()]
 	switch {
 	case want == "":
-		want = "a whole number"
+		want = "an integer"
 	case wrong.Type.Kind() == reflect.String && typeOf(value) == "object":
 		return "has a value of type " + wrong.Value + ", want strings only: put it in quotes"
 	case wrong.Type.Kind() == reflect.String:

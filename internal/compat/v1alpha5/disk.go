@@ -53,6 +53,6 @@ func (c *cloudPart) diskSize(at string, value any) any {
 	}
 	const gibi = int64(1) << 30
 	rounded := strconv.FormatInt((amount.Value()-1)/gibi+1, 10) + "Gi"
-	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, want a whole number of Gi; set to %s", text, rounded)
+	c.notes.add(Changed, at, "EC2NodeClass spec.blockDeviceMappings", "is %s, want an integer number of Gi; set to %s", text, rounded)
 	return rounded
 }
