@@ -79,7 +79,7 @@ var plantedInDisruption = map[string]bug{
 				return advance(s, opts, commands)
 			}
 		},
-		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd, StaticStands, NoPodStuck, Overlooked, NothingLeaked}, first: 26,
+		property: BoughtOnce, skip: []string{Settles, ComesToRest, CommandsEnd, StaticStands, NoPodStuck, Overlooked, NothingLeaked}, first: 160,
 	},
 	"every command is taken back": {
 		plant: func(o *Options) {
