@@ -106,14 +106,16 @@ func (o *bindOrder) bindAll(waiting []*binding, urgent map[*pendingGroup]bool) (
 }
 
 // bindReservedFirst first binds the pods on their reserved nodes, so that no other pod excludes them, then the rest. In
-// both steps, pods of the urgent groups are bound as soon as they are admissible.
+// both steps, pods of the urgent groups are bound as soon as they are admissible; in the second step, so are pods with a
+// reservation that were not admissible in the first.
 func (b *boundPods) bindReservedFirst(waiting []*binding, urgent map[*pendingGroup]bool) (unbindable []*binding) {
 	if len(b.of.reserved.kept) == 0 && len(urgent) == 0 {
 		return b.all(waiting)
 	}
 	old, fresh := partition(waiting, func(s *binding) bool { return b.of.reserved.kept[s.pod] })
 	for _, next := range [][]*binding{old, fresh} {
-		soon, rest := partition(append(unbindable, next...), func(s *binding) bool { return urgent[s.pending()] })
+		soon, rest := partition(next, func(s *binding) bool { return urgent[s.pending()] })
+		soon = slices.Concat(unbindable, soon) // another pod must not take the turn of a reserved one
 		if len(soon)*len(rest) > mostInterruptions {
 			soon, rest = nil, slices.Concat(soon, rest)
 		}
