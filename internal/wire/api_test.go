@@ -168,24 +168,7 @@ func TestDeepClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create := func(name, kubelet string) {
-		body := `{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"` + name + `"},"spec":{
-			"role":"r","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}],"kubelet":` + kubelet + `}}`
-		const path = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, config.Host+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		response, err := plain.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		if text, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusCreated {
-			t.Fatalf("creating %s: %s: %.300s", name, response.Status, text)
-		}
-	}
+	create := func(name, kubelet string) { createClass(t, plain, config.Host, name, kubelet) }
 	deep := func(n int) string { return `{"x":` + nested(n) + `}` }
 	create("listed", deep(300))
 	create("very-deep", deep(9_990))
@@ -205,19 +188,7 @@ func TestDeepClass(t *testing.T) {
 	}
 	create("watched", deep(300))
 	create("good", `{"maxPods":3}`)
-	var list awsv1.EC2NodeClassList
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for len(list.Items) < 4 {
-		select {
-		case <-t.Context().Done():
-			t.Fatalf("the informer has %d classes", len(list.Items))
-		case <-again.C:
-		}
-		if err := classes.List(t.Context(), &list); err != nil {
-			t.Fatal(err)
-		}
-	}
+	list := awaitClasses(t, classes, 4)
 	for i := range list.Items {
 		class := &list.Items[i]
 		aside := class.Annotations[karpv1.AnnotationUnreadable] != ""
@@ -235,4 +206,43 @@ func TestDeepClass(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"listed": true, "very-deep": true, "watched": true}, names); diff != "" {
 		t.Errorf("reported classes (-want +got):\n%s", diff)
 	}
+}
+
+// createClass creates an EC2NodeClass with kubelet settings in JSON, also such as no Go type can hold.
+func createClass(t *testing.T, plain *http.Client, host, name, kubelet string) {
+	t.Helper()
+	body := `{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"` + name + `"},"spec":{
+		"role":"r","amiSelectorTerms":[{"alias":"al2023@latest"}],"subnetSelectorTerms":[{"id":"subnet-1"}],"securityGroupSelectorTerms":[{"id":"sg-1"}],"kubelet":` + kubelet + `}}`
+	const path = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, host+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := plain.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusCreated {
+		t.Fatalf("creating %s: %s: %.300s", name, response.Status, text)
+	}
+}
+
+// awaitClasses waits until the informer has n classes.
+func awaitClasses(t *testing.T, classes cache.Cache, n int) (list awsv1.EC2NodeClassList) {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for len(list.Items) < n {
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the informer has %d classes", len(list.Items))
+		case <-again.C:
+		}
+		if err := classes.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return list
 }

@@ -172,121 +172,15 @@ func say(p disruption.Proposal) string {
 	return b.String()
 }
 
-// TestPropose also adds the lines of every case in another order; the proposal must be the same.
-func TestPropose(t *testing.T) {
-	for _, c := range []struct{ intent, world, want string }{
-		{"An empty node leaves, a used one stays, whatever the policy.", `
-			pool p after=0s policy=WhenEmpty
-			pool q after=0s policy=WhenEmptyOrUnderutilized
-			pool r after=0s policy=Balanced
-			node a pool=p
-			node b pool=q
-			node c pool=r
-			node d pool=p
-			pod web node=d`, `
-			delete a because Empty (empty)
-			delete b because Empty (empty)
-			delete c because Empty (empty)
-			keep d: policy`},
-		{"Daemons and pods that are leaving for good do not make a node used.", `
-			pool p after=0s
-			node a pool=p
-			pod agent node=a daemon
-			pod bye node=a terminating`, `
-			delete a because Empty (empty)`},
-		{"A pod of the lowest priority is a pod all the same.", `
-			pool p after=0s
-			node a pool=p
-			pod batch node=a cheap`, `
-			keep a: no saving`},
-		{"consolidateAfter counts from the last pod that came or went, else from initialization; the earliest end is told.", `
-			pool p after=30s
-			node a pool=p age=20s
-			node b pool=p quiet=10s
-			node c pool=p age=10s quiet=31s
-			node d pool=p age=30s`, `
-			delete c because Empty (empty)
-			delete d because Empty (empty)
-			keep a: too young
-			keep b: too young
-			next in 10s`},
-		{"Never means never.", `
-			pool p after=Never
-			node a pool=p`, `
-			keep a: policy`},
-		{"A budget in nodes: the dearest go first, then by name; nodes that are leaving already, or are not ready, count.", `
-			pool p after=0s budget=4
-			node a pool=p
-			node b pool=p
-			node c pool=p type=large
-			node d pool=p
-			node e pool=p deleting
-			node f pool=p notready
-			pod web node=f`, `
-			delete c because Empty (empty)
-			delete a because Empty (empty)
-			keep b: budget
-			keep d: budget
-			keep e: leaving
-			keep f: budget`},
-		{"A budget in percent of the initialized nodes is rounded up.", `
-			pool p after=0s budget=10%
-			node a pool=p
-			node b pool=p
-			node c pool=p
-			node d pool=p
-			node e pool=p stage=registered`, `
-			delete a because Empty (empty)
-			keep b: budget
-			keep c: budget
-			keep d: budget
-			keep e: not initialized`},
-		{"The strictest budget counts, if it is about the reason and its window is open.", `
-			pool p after=0s budget=100% budget=0:Drifted budget=0:inactive budget=1:Empty
-			node a pool=p
-			node b pool=p`, `
-			delete a because Empty (empty)
-			keep b: budget`},
-		{"A budget that cannot be read closes its pool, and no other.", `
-			pool p after=0s broken
-			pool q after=0s
-			node a pool=p
-			node b pool=q`, `
-			delete b because Empty (empty)
-			keep a: budget unreadable`},
-		{"What protects a node, and what has been promised one.", `
-			pool p after=0s
-			node a pool=p protected
-			node b pool=p
-			pod agent node=b daemon protected
-			node c pool=p nominated=5s
-			node d pool=p
-			pending web nominated=d
-			node e pool=p command=something`, `
-			keep a: protected
-			keep b: protected
-			keep c: nominated
-			keep d: nominated
-			keep e: taken
-			next in 5s`},
-		{"An empty node that a pending pod has its place on is kept, though it is promised to no pod; the others are removed.", `
-			pool p after=0s
-			node a pool=p
-			node b pool=p
-			pending web`, `
-			delete b because Empty (empty)
-			keep a: nominated`},
-		{"Claims in flight and nodes of others are none of our business; a node without its pool stays.", `
-			pool p after=0s
-			node a pool=p stage=launching
-			node b pool=p stage=launched
-			node c unmanaged
-			node d pool=gone`, `
-			keep a: not initialized
-			keep b: not initialized
-			keep d: pool gone`},
-	} {
-		t.Run(c.intent, func(t *testing.T) {
+// proposalCase is a world and the proposal for it, as text.
+type proposalCase struct{ name, world, want string }
+
+// checkProposals checks the proposal of each case, that it does not depend on the order in which the world was told,
+// and that its commands are admitted.
+func checkProposals(t *testing.T, cases []proposalCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
 			lines, want := linesOf(c.world), strings.Join(linesOf(c.want), "\n")+"\n"
 			if diff := cmp.Diff(want, say(disruption.Propose(tell(t, lines), disruption.Options{}))); diff != "" {
 				t.Errorf("proposal (-want +got):\n%s", diff)
@@ -308,6 +202,140 @@ func TestPropose(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProposeEmpty checks which nodes are empty.
+func TestProposeEmpty(t *testing.T) {
+	checkProposals(t, []proposalCase{
+		{"empty nodes under every policy", `
+			pool p after=0s policy=WhenEmpty
+			pool q after=0s policy=WhenEmptyOrUnderutilized
+			pool r after=0s policy=Balanced
+			node a pool=p
+			node b pool=q
+			node c pool=r
+			node d pool=p
+			pod web node=d`, `
+			delete a because Empty (empty)
+			delete b because Empty (empty)
+			delete c because Empty (empty)
+			keep d: policy`},
+		{"DaemonSet pods and terminating pods are not counted", `
+			pool p after=0s
+			node a pool=p
+			pod agent node=a daemon
+			pod bye node=a terminating`, `
+			delete a because Empty (empty)`},
+		{"a pod of the lowest priority keeps its node from being empty", `
+			pool p after=0s
+			node a pool=p
+			pod batch node=a cheap`, `
+			keep a: no saving`},
+	})
+}
+
+// TestProposeConsolidateAfter checks when nodes may be removed.
+func TestProposeConsolidateAfter(t *testing.T) {
+	checkProposals(t, []proposalCase{
+		{"consolidateAfter counts from the last pod event, or else from initialization", `
+			pool p after=30s
+			node a pool=p age=20s
+			node b pool=p quiet=10s
+			node c pool=p age=10s quiet=31s
+			node d pool=p age=30s`, `
+			delete c because Empty (empty)
+			delete d because Empty (empty)
+			keep a: too young
+			keep b: too young
+			next in 10s`},
+		{"consolidateAfter Never", `
+			pool p after=Never
+			node a pool=p`, `
+			keep a: policy`},
+	})
+}
+
+// TestProposeBudgets checks which nodes the budgets allow.
+func TestProposeBudgets(t *testing.T) {
+	checkProposals(t, []proposalCase{
+		{"a budget in nodes: the most expensive first, then by name; deleting and not ready nodes count", `
+			pool p after=0s budget=4
+			node a pool=p
+			node b pool=p
+			node c pool=p type=large
+			node d pool=p
+			node e pool=p deleting
+			node f pool=p notready
+			pod web node=f`, `
+			delete c because Empty (empty)
+			delete a because Empty (empty)
+			keep b: budget
+			keep d: budget
+			keep e: leaving
+			keep f: budget`},
+		{"a budget in percent of the initialized nodes is rounded up", `
+			pool p after=0s budget=10%
+			node a pool=p
+			node b pool=p
+			node c pool=p
+			node d pool=p
+			node e pool=p stage=registered`, `
+			delete a because Empty (empty)
+			keep b: budget
+			keep c: budget
+			keep d: budget
+			keep e: not initialized`},
+		{"the strictest active budget for the reason applies", `
+			pool p after=0s budget=100% budget=0:Drifted budget=0:inactive budget=1:Empty
+			node a pool=p
+			node b pool=p`, `
+			delete a because Empty (empty)
+			keep b: budget`},
+		{"an unreadable budget blocks only its pool", `
+			pool p after=0s broken
+			pool q after=0s
+			node a pool=p
+			node b pool=q`, `
+			delete b because Empty (empty)
+			keep a: budget unreadable`},
+	})
+}
+
+// TestProposeKept checks which empty nodes are kept.
+func TestProposeKept(t *testing.T) {
+	checkProposals(t, []proposalCase{
+		{"protected, nominated and taken nodes", `
+			pool p after=0s
+			node a pool=p protected
+			node b pool=p
+			pod agent node=b daemon protected
+			node c pool=p nominated=5s
+			node d pool=p
+			pending web nominated=d
+			node e pool=p command=something`, `
+			keep a: protected
+			keep b: protected
+			keep c: nominated
+			keep d: nominated
+			keep e: taken
+			next in 5s`},
+		{"an empty node that a pending pod fits on is kept without a nomination", `
+			pool p after=0s
+			node a pool=p
+			node b pool=p
+			pending web`, `
+			delete b because Empty (empty)
+			keep a: nominated`},
+		{"claims in flight, unmanaged nodes and nodes of a deleted pool", `
+			pool p after=0s
+			node a pool=p stage=launching
+			node b pool=p stage=launched
+			node c unmanaged
+			node d pool=gone`, `
+			keep a: not initialized
+			keep b: not initialized
+			keep d: pool gone`},
+	})
 }
 
 func linesOf(text string) []string {

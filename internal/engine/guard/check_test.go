@@ -135,41 +135,44 @@ func TestAllowanceWithoutTerminatingNodes(t *testing.T) {
 	}
 }
 
-func TestCheckProvision(t *testing.T) {
-	cpu := func(milli int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: milli}} }
-	catalog := &model.Catalog{Types: []model.InstanceType{
-		{Name: "small", Capacity: cpu(2000), Allocatable: cpu(2000)},
-		{Name: "large", Capacity: cpu(4000), Allocatable: cpu(4000)},
-	}}
-	claim := func(name, pod string, types ...string) plan.NewClaim {
-		c := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{{UID: "uid-" + pod, Name: pod}}}
-		for _, t := range types {
-			c.Options = append(c.Options, plan.Option{Type: t})
-		}
-		return c
+func milliCPU(amount int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: amount}} }
+
+// claimFor returns a claim of pool p for one pod.
+func claimFor(name, pod string, types ...string) plan.NewClaim {
+	c := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{{UID: "uid-" + pod, Name: pod}}}
+	for _, t := range types {
+		c.Options = append(c.Options, plan.Option{Type: t})
 	}
-	three := []plan.NewClaim{claim("x", "a", "small"), claim("y", "b", "small", "large"), claim("z", "c", "small")}
+	return c
+}
+
+func TestCheckProvision(t *testing.T) {
+	catalog := &model.Catalog{Types: []model.InstanceType{
+		{Name: "small", Capacity: milliCPU(2000), Allocatable: milliCPU(2000)},
+		{Name: "large", Capacity: milliCPU(4000), Allocatable: milliCPU(4000)},
+	}}
+	three := []plan.NewClaim{claimFor("x", "a", "small"), claimFor("y", "b", "small", "large"), claimFor("z", "c", "small")}
 	for name, c := range map[string]struct {
 		change func(*plantest.World)
 		want   []guard.Dropped
 	}{
-		"all right": {func(w *plantest.World) {}, nil},
-		"the largest type counts": {func(w *plantest.World) { w.Pools[0].Limits = cpu(4000 + 4000) }, // 4000 are in use
+		"unchanged": {func(w *plantest.World) {}, nil},
+		"the largest type counts": {func(w *plantest.World) { w.Pools[0].Limits = milliCPU(4000 + 4000) }, // 4000 are in use
 			[]guard.Dropped{{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.LimitReached, Need: 4000, Have: 2000}}}},
 		"number of nodes": {func(w *plantest.World) { w.Pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 2}} },
 			[]guard.Dropped{
 				{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLimitReached, Have: 2}},
 				{Claim: "z", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLimitReached, Have: 2}},
 			}},
-		"bought before the crash": {func(w *plantest.World) {
+		"created before a restart": {func(w *plantest.World) {
 			w.Add("x", "x").Stage = model.Launched
 			w.Pools[0].Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}
 		}, nil},
-		"the name is on its way out": {func(w *plantest.World) { w.Add("x", "x").Deleting = true },
+		"a claim of the name is being deleted": {func(w *plantest.World) { w.Add("x", "x").Deleting = true },
 			[]guard.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.NodeLeaving, Node: "x"}}}},
-		"pods found a place": {func(w *plantest.World) { w.Pods = w.Pods[1:] },
+		"the pod no longer waits": {func(w *plantest.World) { w.Pods = w.Pods[1:] },
 			[]guard.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PodGone}}}},
-		"pool made anew": {func(w *plantest.World) { w.Pools[0].UID = "other" }, []guard.Dropped{
+		"the pool was re-created": {func(w *plantest.World) { w.Pools[0].UID = "other" }, []guard.Dropped{
 			{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
 			{Claim: "y", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
 			{Claim: "z", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolGone}},
@@ -197,25 +200,29 @@ func TestCheckProvision(t *testing.T) {
 			}
 		})
 	}
+}
 
-	t.Run("pool changed since", func(t *testing.T) {
-		for generation, want := range map[int64]int{1: 0, 2: 1} {
-			w := plantest.New(t, 0)
-			w.Pend("a", "")
-			w.Pools[0].Generation = 1
-			decided := &plan.Provision{Claims: []plan.NewClaim{claim("x", "a", "small")}}
-			decided.Stamp(w.Snapshot())
-			w.Pools[0].Generation = generation
-			if _, dropped := guard.CheckProvision(w.Snapshot(), decided); len(dropped) != want {
-				t.Errorf("generation %d: dropped %+v, want %d", generation, dropped, want)
-			}
-		}
-	})
-	t.Run("pool not ready", func(t *testing.T) {
+func TestCheckProvisionChangedPool(t *testing.T) {
+	for generation, want := range map[int64]int{1: 0, 2: 1} {
 		w := plantest.New(t, 0)
-		w.Pools[0].Blocked = &model.Rejection{Field: "status", Reason: "not ready"}
-		if _, dropped := guard.CheckProvision(w.Snapshot(), &plan.Provision{Claims: three[:1]}); len(dropped) != 1 || dropped[0].Verdict.Code != plan.PoolBlocked {
-			t.Errorf("dropped %+v", dropped)
+		w.Pend("a", "")
+		w.Pools[0].Generation = 1
+		decided := &plan.Provision{Claims: []plan.NewClaim{claimFor("x", "a", "small")}}
+		decided.Stamp(w.Snapshot())
+		w.Pools[0].Generation = generation
+		if _, dropped := guard.CheckProvision(w.Snapshot(), decided); len(dropped) != want {
+			t.Errorf("generation %d: dropped %+v, want %d", generation, dropped, want)
 		}
-	})
+	}
+}
+
+func TestCheckProvisionBlockedPool(t *testing.T) {
+	w := plantest.New(t, 0)
+	blocked := &model.Rejection{Field: "status", Reason: "not ready"}
+	w.Pools[0].Blocked = blocked
+	_, dropped := guard.CheckProvision(w.Snapshot(), &plan.Provision{Claims: []plan.NewClaim{claimFor("x", "a", "small")}})
+	want := []guard.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: blocked}}}
+	if diff := cmp.Diff(want, dropped); diff != "" {
+		t.Errorf("dropped (-want +got):\n%s", diff)
+	}
 }

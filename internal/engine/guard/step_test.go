@@ -228,69 +228,30 @@ func TestStepRollsBack(t *testing.T) {
 // the last write is not resumed, even while the drain of a candidate does not end.
 func TestCrashAnywhere(t *testing.T) {
 	for seed := range uint64(1000) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		w := plantest.New(t, 3)
-		w.Pools[0].Catalog = nil // prices are not needed here, and computing them is slow
-		commands := []plan.Command{w.Command("c0"), w.Command("c1", "c2")}
+		r := crashRun{World: plantest.New(t, 3), random: rand.New(rand.NewPCG(seed, 1)), abandoned: map[string]bool{}}
+		r.Pools[0].Catalog = nil // prices are not needed here, and computing them is slow
+		commands := []plan.Command{r.Command("c0"), r.Command("c1", "c2")}
 		if seed%2 == 0 {
-			w.Nodes["c2"].LastPodEvent = plantest.Noon.Add(-time.Minute)
-			commands = []plan.Command{replacing(w)}
+			r.Nodes["c2"].LastPodEvent = plantest.Noon.Add(-time.Minute)
+			commands = []plan.Command{replacing(r.World)}
 		}
-		abandoned := map[string]bool{}
-		for round := 0; ; round++ {
-			g := guard.New(w.Snapshot())
-			var known []plan.Command
-			busy := false
-			for _, cmd := range commands {
-				cmd, actions := g.Step(cmd)
-				random.Shuffle(len(actions), func(i, j int) { actions[i], actions[j] = actions[j], actions[i] })
-				done := len(actions)
-				if round < 30 && random.IntN(3) == 0 {
-					done = random.IntN(len(actions) + 1)
-				}
-				for _, a := range actions[:done] {
-					w.Do(a)
-				}
-				busy = busy || done > 0
-				if cmd.Phase == plan.Abandoned && len(actions) == 0 {
-					abandoned[cmd.ID] = true
-				}
-				if done == len(actions) {
-					known = append(known, cmd)
-				} else {
-					known = nil
-				}
-			}
-			if !busy {
-				w.Settle()
-			}
-			if round < 30 {
-				switch random.IntN(12) {
-				case 0:
-					w.Bind("web", "n0")
-				case 1:
-					w.Pods = nil
-				case 2:
-					delete(w.Nodes, "r")
-				case 3:
-					w.End("c1")
-				}
+		for round := 0; len(commands) > 0; round++ {
+			known := r.step(commands, round < disturbedRounds)
+			if round < disturbedRounds {
+				r.disturb()
 			} else {
-				clear(w.Held)
+				clear(r.Held)
 			}
-			if random.IntN(3) == 0 { // the crash itself: memory is lost
+			if r.random.IntN(3) == 0 { // the crash itself: memory is lost
 				known = nil
 			}
-			snap := w.Snapshot()
+			snap := r.Snapshot()
 			for _, a := range guard.StaleTaintActions(snap) {
-				w.Do(a)
+				r.Do(a)
 			}
 			commands = guard.Resume(snap, known...)
-			if len(commands) == 0 {
-				break
-			}
 			for _, cmd := range commands {
-				if abandoned[cmd.ID] {
+				if r.abandoned[cmd.ID] {
 					t.Fatalf("seed %d: command %s was abandoned, and is resumed as %s", seed, cmd.ID, cmd.Phase)
 				}
 			}
@@ -298,14 +259,70 @@ func TestCrashAnywhere(t *testing.T) {
 				t.Fatalf("seed %d: no end: %+v", seed, commands)
 			}
 		}
-		for claim := range w.Reasons {
-			if w.Nodes[claim] != nil && !w.Nodes[claim].Disrupted {
-				delete(w.Reasons, claim) // set alone just before a crash; it is cleared with the taint only
+		for claim := range r.Reasons {
+			if r.Nodes[claim] != nil && !r.Nodes[claim].Disrupted {
+				delete(r.Reasons, claim) // set alone just before a crash; it is cleared with the taint only
 			}
 		}
-		if w.Clean(); t.Failed() {
+		if r.Clean(); t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
+	}
+}
+
+// disturbedRounds is how many rounds of a crashRun lose actions and change the world.
+const disturbedRounds = 30
+
+// crashRun carries commands out with crashes in between.
+type crashRun struct {
+	*plantest.World
+	random *rand.Rand
+	// abandoned holds the IDs of the commands that ended without success.
+	abandoned map[string]bool
+}
+
+// step steps the commands once, and returns those that the process still knows. If it may crash, it may carry out only
+// some of the actions.
+func (r *crashRun) step(commands []plan.Command, mayCrash bool) (known []plan.Command) {
+	g := guard.New(r.Snapshot())
+	busy := false
+	for _, cmd := range commands {
+		cmd, actions := g.Step(cmd)
+		r.random.Shuffle(len(actions), func(i, j int) { actions[i], actions[j] = actions[j], actions[i] })
+		done := len(actions)
+		if mayCrash && r.random.IntN(3) == 0 {
+			done = r.random.IntN(len(actions) + 1)
+		}
+		for _, a := range actions[:done] {
+			r.Do(a)
+		}
+		busy = busy || done > 0
+		if cmd.Phase == plan.Abandoned && len(actions) == 0 {
+			r.abandoned[cmd.ID] = true
+		}
+		if done == len(actions) {
+			known = append(known, cmd)
+		} else {
+			known = nil
+		}
+	}
+	if !busy {
+		r.Settle()
+	}
+	return known
+}
+
+// disturb changes the world in one of some ways, or not at all.
+func (r *crashRun) disturb() {
+	switch r.random.IntN(12) {
+	case 0:
+		r.Bind("web", "n0")
+	case 1:
+		r.Pods = nil
+	case 2:
+		delete(r.Nodes, "r")
+	case 3:
+		r.End("c1")
 	}
 }
 

@@ -231,73 +231,34 @@ func podsOf(n *model.Node) []string {
 	return uids
 }
 
-// TestWhoIsPlannedAhead: which nodes are being removed, and which of their pods are planned for.
-func TestWhoIsPlannedAhead(t *testing.T) {
-	selects := model.Selector{Namespaces: []string{"default"}}
-	pdb := func(name string, change func(*model.PDBSpec)) model.PDBSpec {
-		p := model.PDBSpec{UID: name, Namespace: "default", Name: name, Selector: selects}
-		change(&p)
-		return p
+// aheadCase is a change of a world, and whether the pod of its node c0 is planned for.
+type aheadCase struct {
+	name   string
+	change func(w *plantest.World)
+	pdbs   []model.PDBSpec
+	want   bool
+}
+
+func aheadPDB(name string, change func(*model.PDBSpec)) model.PDBSpec {
+	p := model.PDBSpec{UID: name, Namespace: "default", Name: name, Selector: model.Selector{Namespaces: []string{"default"}}}
+	change(&p)
+	return p
+}
+
+func withCommand(phase plan.Phase) func(*plantest.World) {
+	return func(w *plantest.World) {
+		cmd := w.Command("c0")
+		cmd.Phase = phase
+		w.Nodes["c0"].Command = cmd.Encode()
 	}
-	as := func(phase plan.Phase) func(*plantest.World) {
-		return func(w *plantest.World) {
-			cmd := w.Command("c0")
-			cmd.Phase = phase
-			w.Nodes["c0"].Command = cmd.Encode()
-		}
-	}
-	deleting := func(w *plantest.World) { w.Nodes["c0"].Deleting = true }
-	for _, test := range []struct {
-		name   string
-		change func(w *plantest.World)
-		pdbs   []model.PDBSpec
-		want   bool
-	}{
-		{"nothing", func(*plantest.World) {}, nil, false},
-		{"deleting", deleting, nil, true},
-		{"deleting, not ours", func(w *plantest.World) { deleting(w); w.Nodes["c0"].Claim = "" }, nil, false},
-		{"proposed", as(plan.Proposed), nil, false},
-		{"cordoned", as(plan.Cordoned), nil, false},
-		{"launching", as(plan.Launching), nil, true},
-		{"draining", as(plan.Draining), nil, true},
-		{"a command of another", func(w *plantest.World) { as(plan.Launching)(w); w.Nodes["c0"].ClaimUID = "another" }, nil, false},
-		{"a command that cannot be read", func(w *plantest.World) { w.Nodes["c0"].Command = "{" }, nil, false},
-		{"protected for ever", func(w *plantest.World) { deleting(w); w.Pods[0].ProtectedUntil = model.Forever }, nil, false},
-		{"protected, the drain ends in five minutes", func(w *plantest.World) {
-			deleting(w)
-			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(5*time.Minute)
-		}, nil, true},
-		{"protected, the drain ends in an hour", func(w *plantest.World) {
-			deleting(w)
-			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Hour)
-		}, nil, false},
-		{"protected, the drain of a command that only launches would end", func(w *plantest.World) {
-			as(plan.Launching)(w)
-			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Minute)
-		}, nil, false},
-		{"a PDB that never does, two minutes before the end", func(w *plantest.World) { deleting(w); w.Nodes["c0"].DrainEnds = plantest.Noon.Add(2 * time.Minute) },
-			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, true},
-		{"a PDB that wants all there are, after the end", func(w *plantest.World) { deleting(w); w.Nodes["c0"].DrainEnds = plantest.Noon.Add(-time.Minute) },
-			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full = true })}, true},
-		{"two PDBs, at the end", func(w *plantest.World) { deleting(w); w.Nodes["c0"].DrainEnds = plantest.Noon },
-			[]model.PDBSpec{pdb("a", func(*model.PDBSpec) {}), pdb("b", func(*model.PDBSpec) {})}, true},
-		{"protected until now", func(w *plantest.World) { deleting(w); w.Pods[0].ProtectedUntil = plantest.Noon }, nil, true},
-		{"no controller recreates it", func(w *plantest.World) { deleting(w); w.Pods[0].Reschedulable = false }, nil, false},
-		{"a PDB that allows nothing now", deleting, []model.PDBSpec{pdb("a", func(*model.PDBSpec) {})}, true},
-		{"a PDB that never does", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
-		{"a PDB that wants all there are", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full = true })}, false},
-		{"one that wants all there should be, and there are more", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full, p.Allowed = true, 1 })}, true},
-		{"one that wants all, not ready beside healthy ones", func(w *plantest.World) { deleting(w); w.Pods[0].Ready = false },
-			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Full, p.Healthy = true, true })}, true},
-		{"one that never does, not ready", func(w *plantest.World) { deleting(w); w.Pods[0].Ready = false },
-			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
-		{"one that lets go who is not ready", func(w *plantest.World) { deleting(w); w.Pods[0].Ready = false },
-			[]model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Blocking, p.AlwaysEvictUnready = true, true })}, true},
-		{"two PDBs", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Allowed = 1 }), pdb("b", func(p *model.PDBSpec) { p.Allowed = 1 })}, false},
-		{"two PDBs, one of another namespace", deleting, []model.PDBSpec{pdb("a", func(p *model.PDBSpec) { p.Allowed = 1 }), pdb("b", func(p *model.PDBSpec) {
-			p.Namespace, p.Selector.Namespaces = "other", []string{"other"}
-		})}, true},
-	} {
+}
+
+func deleteNode(w *plantest.World) { w.Nodes["c0"].Deleting = true }
+
+// checkAhead checks whether the pod is planned for, and that the snapshot itself does not change.
+func checkAhead(t *testing.T, cases []aheadCase) {
+	t.Helper()
+	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			w := plantest.New(t, 1)
 			bindOwned(w, "pod", "web", "n0", 100)
@@ -318,6 +279,62 @@ func TestWhoIsPlannedAhead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAheadNodes checks which nodes count as being removed.
+func TestAheadNodes(t *testing.T) {
+	checkAhead(t, []aheadCase{
+		{"node stays", func(*plantest.World) {}, nil, false},
+		{"deleting", deleteNode, nil, true},
+		{"deleting, without a claim", func(w *plantest.World) { deleteNode(w); w.Nodes["c0"].Claim = "" }, nil, false},
+		{"proposed", withCommand(plan.Proposed), nil, false},
+		{"cordoned", withCommand(plan.Cordoned), nil, false},
+		{"launching", withCommand(plan.Launching), nil, true},
+		{"draining", withCommand(plan.Draining), nil, true},
+		{"a command of another claim", func(w *plantest.World) { withCommand(plan.Launching)(w); w.Nodes["c0"].ClaimUID = "another" }, nil, false},
+		{"an unreadable command", func(w *plantest.World) { w.Nodes["c0"].Command = "{" }, nil, false},
+		{"pod protected indefinitely", func(w *plantest.World) { deleteNode(w); w.Pods[0].ProtectedUntil = model.Forever }, nil, false},
+		{"protected, termination grace period ends in five minutes", func(w *plantest.World) {
+			deleteNode(w)
+			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(5*time.Minute)
+		}, nil, true},
+		{"protected, termination grace period ends in an hour", func(w *plantest.World) {
+			deleteNode(w)
+			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Hour)
+		}, nil, false},
+		{"protected, a launching command's grace period would end", func(w *plantest.World) {
+			withCommand(plan.Launching)(w)
+			w.Pods[0].ProtectedUntil, w.Nodes["c0"].DrainEnds = model.Forever, plantest.Noon.Add(time.Minute)
+		}, nil, false},
+	})
+}
+
+// TestAheadPods checks which pods of nodes that are being removed are planned for.
+func TestAheadPods(t *testing.T) {
+	checkAhead(t, []aheadCase{
+		{"blocking PDB, two minutes before the grace period ends", func(w *plantest.World) { deleteNode(w); w.Nodes["c0"].DrainEnds = plantest.Noon.Add(2 * time.Minute) },
+			[]model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Blocking = true })}, true},
+		{"full PDB, after the grace period", func(w *plantest.World) { deleteNode(w); w.Nodes["c0"].DrainEnds = plantest.Noon.Add(-time.Minute) },
+			[]model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Full = true })}, true},
+		{"two PDBs, at the end of the grace period", func(w *plantest.World) { deleteNode(w); w.Nodes["c0"].DrainEnds = plantest.Noon },
+			[]model.PDBSpec{aheadPDB("a", func(*model.PDBSpec) {}), aheadPDB("b", func(*model.PDBSpec) {})}, true},
+		{"protected until now", func(w *plantest.World) { deleteNode(w); w.Pods[0].ProtectedUntil = plantest.Noon }, nil, true},
+		{"pod without a controller", func(w *plantest.World) { deleteNode(w); w.Pods[0].Reschedulable = false }, nil, false},
+		{"PDB that allows no eviction now", deleteNode, []model.PDBSpec{aheadPDB("a", func(*model.PDBSpec) {})}, true},
+		{"blocking PDB", deleteNode, []model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
+		{"full PDB", deleteNode, []model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Full = true })}, false},
+		{"full PDB with surplus pods", deleteNode, []model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Full, p.Allowed = true, 1 })}, true},
+		{"full PDB, pod not ready", func(w *plantest.World) { deleteNode(w); w.Pods[0].Ready = false },
+			[]model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Full, p.Healthy = true, true })}, true},
+		{"blocking PDB, pod not ready", func(w *plantest.World) { deleteNode(w); w.Pods[0].Ready = false },
+			[]model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Blocking = true })}, false},
+		{"blocking PDB that always allows eviction of unhealthy pods", func(w *plantest.World) { deleteNode(w); w.Pods[0].Ready = false },
+			[]model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Blocking, p.AlwaysEvictUnready = true, true })}, true},
+		{"two PDBs", deleteNode, []model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Allowed = 1 }), aheadPDB("b", func(p *model.PDBSpec) { p.Allowed = 1 })}, false},
+		{"two PDBs, one of another namespace", deleteNode, []model.PDBSpec{aheadPDB("a", func(p *model.PDBSpec) { p.Allowed = 1 }), aheadPDB("b", func(p *model.PDBSpec) {
+			p.Namespace, p.Selector.Namespaces = "other", []string{"other"}
+		})}, true},
+	})
 }
 
 func snapshotWith(w *plantest.World, pdbs []model.PDBSpec) *model.Snapshot {
