@@ -61,7 +61,7 @@ func classOf(code plan.Code) string {
 	case plan.BudgetExhausted, plan.BudgetUnreadable:
 		return "budget"
 	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost, plan.ReplacementsFailed,
-		plan.LaunchedAgain:
+		plan.LaunchedAgain, plan.PodsFollow:
 		return "scheduling"
 	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled, plan.NodeExpecting,
 		plan.PolicyForbids, plan.PoolGone, plan.PoolRefused, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:

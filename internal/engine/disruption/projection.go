@@ -94,18 +94,23 @@ type outcome struct {
 	unplaced []unplacedPod
 }
 
-// unplacedPod is a pod that can run only on its current node, or for which pool would launch another one.
+// unplacedPod is a pod that can run only on its current node, or for which pool would launch another one, or that
+// follows others back into their domain of the label.
 type unplacedPod struct {
-	pod  *model.Pod
-	node *model.Node
-	pool string
+	pod     *model.Pod
+	node    *model.Node
+	pool    string
+	follows string
 }
 
 // verdict returns the verdict against moving the pod, which is one of several.
 func (s unplacedPod) verdict(pods int) plan.Verdict {
 	v := plan.Verdict{Code: plan.PodsHomeless, Node: s.node.Name, Have: int64(pods), Holder: &plan.Holder{Pod: s.pod.Key()}}
-	if s.pool != "" {
+	switch {
+	case s.pool != "":
 		v.Code, v.Pool = plan.LaunchedAgain, s.pool
+	case s.follows != "":
+		v.Code, v.Name = plan.PodsFollow, s.follows
 	}
 	return v
 }

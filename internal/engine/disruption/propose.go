@@ -223,7 +223,7 @@ func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {
 		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded,
-			plan.LaunchedAgain:
+			plan.LaunchedAgain, plan.PodsFollow:
 			return true
 		}
 		return false

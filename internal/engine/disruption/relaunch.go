@@ -17,12 +17,15 @@ import (
 // progress are not checked again: only a change of the limits within seconds could make them such commands. Drifted and
 // expired nodes are removed whatever is launched for their pods.
 
-// withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits cannot run
-// elsewhere.
+// withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits, or in the
+// domain of pods that they must be near (follow.go), cannot run elsewhere.
 func (w *projection) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
 	o := w.without(nodes, closed)
 	if len(o.unplaced) == 0 {
 		o.unplaced = w.relaunched(o, closed)
+	}
+	if len(o.unplaced) == 0 {
+		o.unplaced = w.following(o)
 	}
 	return o
 }

@@ -31,7 +31,8 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 //	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD]
 //	     [cpu-limit=N] [node-limit=N] [max-spot-share=N] [zone=Z]
 //	node NAME pool=P type=T [spot] [notready] [bought=D] [zone=Z], launched D ago by a consolidation
-//	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating] [spread], over zones with a maxSkew of 1
+//	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating] [spread], over zones with a maxSkew of 1,
+//	     [near], in the zone of other pods with near
 //	pdb NAME allowed=N        for all pods
 //
 // that are run twice, the second time shuffled; "plan" is the proposal and the reasons that keep the other nodes.
@@ -263,6 +264,11 @@ func podOf(t *testing.T, name string, has said) model.PodSpec {
 		p.Labels = map[string]string{"app": "spread"}
 		p.Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1,
 			Selector: model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{in("app", "spread")}}}}
+	}
+	if has.has("near") {
+		p.Labels = map[string]string{"app": "near"}
+		p.Terms = []model.Term{{Key: model.LabelZone,
+			Selector: model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{in("app", "near")}}}}
 	}
 	return p
 }

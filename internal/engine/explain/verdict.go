@@ -194,6 +194,7 @@ var sayings = [...]saying{
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},
 	plan.LaunchedAgain:  {"LaunchedAgain", launchedAgain},
+	plan.PodsFollow:     {"PodsFollow", podsFollow},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.node() + " scores " + thousandths(o.Have)
 	}},
@@ -283,12 +284,20 @@ func podsHomeless(o operands) string {
 	return o.pod() + " of " + o.node() + " would be unschedulable elsewhere"
 }
 
-func launchedAgain(o operands) string {
-	pods := o.pod()
+func podsFollow(o operands) string {
+	return "moved one by one, " + o.pods() + " would follow the pods to which required affinity refers back into their " + o.Name
+}
+
+// pods returns the first pod, and how many others there are.
+func (o operands) pods() string {
 	if o.Have > 1 {
-		pods += " and " + count(int(o.Have-1), "other pod")
+		return o.pod() + " and " + count(int(o.Have-1), "other pod")
 	}
-	return "NodePool " + o.Pool + " would launch another node for " + pods + " as soon as the removal of " + o.node() + " frees its limits"
+	return o.pod()
+}
+
+func launchedAgain(o operands) string {
+	return "NodePool " + o.Pool + " would launch another node for " + o.pods() + " as soon as the removal of " + o.node() + " frees its limits"
 }
 
 func savingTooSmall(o operands) string {

@@ -174,6 +174,9 @@ const (
 	// LaunchedAgain: the removal of the node frees limits of its pool, and provisioning would use them to launch another
 	// node for its pods (Node; Pool: that of the launch; Holder: the first pod, Have: how many).
 	LaunchedAgain
+	// PodsFollow: pods of the node have required affinity to others that move with them, and the plan has all of them in
+	// another domain (Node; Name: the topology key; Holder: the first pod, Have: how many).
+	PodsFollow
 )
 
 // Unpayable is the Need of SavingTooSmall where no saving is enough: moving pods has a price, and the payback time is
@@ -205,7 +208,7 @@ func (c Code) Class() Class {
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
-		LaunchedAgain:
+		LaunchedAgain, PodsFollow:
 		return NotNow
 	default:
 		return NeverHere
