@@ -242,10 +242,14 @@ func (o *Manifests) noticeClaim(claim *karpv1.NodeClaim) {
 // finish completes the objects that were read: it adds missing pods of workloads, what admission would have set, and
 // claims of nodes without one. It is called once.
 func (o *Manifests) finish() {
-	pods := newPodIndex(o.pods)
-	for _, w := range o.workloads {
-		o.expand(w, pods)
+	owned := map[*workload][]*corev1.Pod{}
+	if slices.ContainsFunc(o.workloads, func(w *workload) bool { return !w.live }) {
+		owned = o.ownedPods()
 	}
+	for _, w := range o.workloads {
+		o.expand(w, owned[w])
+	}
+	o.completeDaemons()
 	for _, p := range o.pods {
 		if !p.live {
 			o.admit(p.object)

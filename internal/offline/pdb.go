@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -89,7 +87,7 @@ func (o *Manifests) assumeHealthy() {
 			pods = newPodIndex(o.pods)
 			scales = pods.scales()
 		}
-		assumeStatus(b.object, pods.selected(b.object), scales)
+		assumeStatus(b.object, pods.selected(b.object.Namespace, b.object.Spec.Selector), scales)
 	}
 }
 
@@ -111,17 +109,6 @@ func assumeReady(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 }
 
-// owner is the controller of pods, according to files.
-type owner struct{ namespace, kind, name string }
-
-func ownerOf(pod *corev1.Pod) (owner, bool) {
-	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
-		return owner{}, false
-	}
-	return owner{pod.Namespace, ref.Kind, ref.Name}, true
-}
-
 // scales counts the pods of each controller.
 func (index podIndex) scales() map[owner]int {
 	scales := map[owner]int{}
@@ -133,29 +120,6 @@ func (index podIndex) scales() map[owner]int {
 		}
 	}
 	return scales
-}
-
-// selected returns the pods that the PodDisruptionBudget selects.
-func (index podIndex) selected(pdb *policyv1.PodDisruptionBudget) []*corev1.Pod {
-	selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
-	if err != nil {
-		return nil
-	}
-	at := pdb.Namespace
-	if pdb.Spec.Selector != nil {
-		for name, value := range pdb.Spec.Selector.MatchLabels {
-			if candidate := labelKey(pdb.Namespace, name, value); at == pdb.Namespace || len(index[candidate]) < len(index[at]) {
-				at = candidate
-			}
-		}
-	}
-	var pods []*corev1.Pod
-	for _, pod := range index[at] {
-		if selector.Matches(labels.Set(pod.Labels)) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
 }
 
 // assumeStatus sets the status that the disruption controller computes

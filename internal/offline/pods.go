@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,9 +79,9 @@ var middles = map[string]string{"Deployment": "ReplicaSet", "CronJob": "Job"}
 func (o *Manifests) topsOf(kind string) map[string]string {
 	switch {
 	case kind == "Deployment" && o.lacks("replicasets.apps"):
-		return o.deploymentsNamed()
+		return o.namedBy("ReplicaSet", deploymentOf)
 	case kind == "CronJob" && o.lacks("jobs.batch"):
-		return o.cronJobsNamed()
+		return o.namedBy("Job", func(_ *corev1.Pod, job string) string { return cronJobOf(job) })
 	}
 	of := map[string]string{}
 	for _, w := range o.workloads {
@@ -94,34 +92,12 @@ func (o *Manifests) topsOf(kind string) map[string]string {
 	return of
 }
 
-// deploymentsNamed returns what topsOf does without ReplicaSets: the name of a Deployment's ReplicaSet is that
-// of the Deployment and the hash of its template, which is a label of its pods.
-func (o *Manifests) deploymentsNamed() map[string]string {
+// namedBy returns what topsOf does without ReplicaSets or Jobs: from the names of those.
+func (o *Manifests) namedBy(kind string, top func(pod *corev1.Pod, name string) string) map[string]string {
 	of := map[string]string{}
 	for _, p := range o.pods {
-		owner, hash := metav1.GetControllerOfNoCopy(p.object), p.object.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-		if owner == nil || owner.Kind != "ReplicaSet" || hash == "" {
-			continue
-		}
-		if name, found := strings.CutSuffix(owner.Name, "-"+hash); found {
-			of[p.object.Namespace+"/"+owner.Name] = name
-		}
-	}
-	return of
-}
-
-// cronJobsNamed returns what topsOf does without Jobs: the name of a scheduled Job is that of its CronJob and the
-// minute of the schedule. Jobs that were created manually from a CronJob are not found.
-func (o *Manifests) cronJobsNamed() map[string]string {
-	of := map[string]string{}
-	for _, p := range o.pods {
-		owner := metav1.GetControllerOfNoCopy(p.object)
-		if owner == nil || owner.Kind != "Job" {
-			continue
-		}
-		at := strings.LastIndexByte(owner.Name, '-')
-		if _, err := strconv.ParseUint(owner.Name[at+1:], 10, 64); at > 0 && err == nil {
-			of[p.object.Namespace+"/"+owner.Name] = owner.Name[:at]
+		if owner := metav1.GetControllerOfNoCopy(p.object); owner != nil && owner.Kind == kind {
+			of[p.object.Namespace+"/"+owner.Name] = top(p.object, owner.Name)
 		}
 	}
 	return of

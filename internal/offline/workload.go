@@ -2,13 +2,13 @@ package offline
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -27,11 +27,16 @@ type workload struct {
 	template corev1.PodTemplateSpec
 	claims   []corev1.PersistentVolumeClaim
 	live     bool
+	// job is the specification of a Job, or of the Jobs of a CronJob.
+	job *batchv1.JobSpec
+	// revision is the hash of the template that new pods have as a label; "" if it is not known yet.
+	revision string
 }
 
 const (
 	appsVersion  = "apps/v1"
 	batchVersion = "batch/v1"
+	statefulSet  = "StatefulSet"
 )
 
 func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool) bool {
@@ -41,7 +46,7 @@ func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool
 	}
 	w.origin, w.live = origin, live
 	o.workloads = append(o.workloads, w)
-	if w.kind == "ReplicaSet" || w.kind == "StatefulSet" || w.kind == "Deployment" {
+	if w.kind == "ReplicaSet" || w.kind == statefulSet || w.kind == "Deployment" {
 		o.around.selectors[ownerKey(w.meta.Namespace, w.kind, w.meta.Name)] = w.selector
 	}
 	return true
@@ -55,9 +60,9 @@ func workloadOf(object runtime.Object) *workload {
 		return &workload{field: replicas, kind: "Deployment", version: appsVersion, meta: s.ObjectMeta,
 			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
 	case *appsv1.StatefulSet:
-		w := &workload{field: replicas, kind: "StatefulSet", version: appsVersion, meta: s.ObjectMeta,
+		w := &workload{field: replicas, kind: statefulSet, version: appsVersion, meta: s.ObjectMeta,
 			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
-			claims: s.Spec.VolumeClaimTemplates}
+			claims: s.Spec.VolumeClaimTemplates, revision: s.Status.UpdateRevision}
 		if s.Spec.Ordinals != nil {
 			w.start = int(s.Spec.Ordinals.Start)
 		}
@@ -67,10 +72,11 @@ func workloadOf(object runtime.Object) *workload {
 			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
 	case *batchv1.Job:
 		return &workload{field: "spec.parallelism", kind: "Job", version: batchVersion, meta: s.ObjectMeta,
-			replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template}
+			replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template, job: &s.Spec}
 	case *batchv1.CronJob:
 		w := &workload{field: "spec.jobTemplate.spec.parallelism", kind: "CronJob", version: batchVersion,
-			meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template}
+			meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template,
+			job: &s.Spec.JobTemplate.Spec}
 		if s.Spec.Suspend != nil && *s.Spec.Suspend {
 			w.replicas = 0
 		}
@@ -100,7 +106,7 @@ func or(n *int32, otherwise int) int {
 
 // expand creates the missing pods of a workload. The controllers of a live cluster create their own. A ReplicaSet or
 // Job that another workload among the objects controls is counted there.
-func (o *Manifests) expand(w *workload, there podIndex) {
+func (o *Manifests) expand(w *workload, alive []*corev1.Pod) {
 	if w.live {
 		return
 	}
@@ -112,13 +118,16 @@ func (o *Manifests) expand(w *workload, there podIndex) {
 	if owner != nil && owner.Kind == "Deployment" && o.seen["*v1.Deployment "+w.meta.Namespace+"/"+owner.Name] != "" || w.kind == "CronJob" && o.runs(w) {
 		return
 	}
-	alive := there.alive(w)
 	if room := o.mostPods - len(o.pods); w.replicas-len(alive) > room {
 		o.problem(fmt.Errorf("%s: %s: is %d, and at most %s may be added, want less or a larger --max-pods; its pods are not considered",
 			w.origin, w.field, w.replicas, plural(max(0, room), "pod")))
 		return
 	}
-	for _, ordinal := range w.missing(alive) {
+	missing := w.missing(alive)
+	if len(missing) > 0 {
+		w.setRevision(alive, o.workloads)
+	}
+	for _, ordinal := range missing {
 		controller := true
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
@@ -130,6 +139,7 @@ func (o *Manifests) expand(w *workload, there podIndex) {
 			Spec:   *w.template.Spec.DeepCopy(),
 			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		}
+		w.give(pod, ordinal)
 		pod.UID = types.UID(strings.ToLower(w.kind) + "/" + key(pod))
 		o.addClaims(w, pod)
 		o.pods = append(o.pods, sourced[*corev1.Pod]{pod, w.kind + " " + key(&w.meta), false})
@@ -137,21 +147,27 @@ func (o *Manifests) expand(w *workload, there podIndex) {
 }
 
 // missing returns the ordinals of the pods to create. Pods of a StatefulSet are identified by their names (a pod
-// beyond its ordinals is surplus, and replaces none). For all other workloads only the number of pods matters.
+// beyond its ordinals is surplus, and replaces none), and those of an indexed Job by their index. For all other
+// workloads only the number of pods matters.
 func (w *workload) missing(alive []*corev1.Pod) []int {
+	taken := map[string]bool{}
+	for _, pod := range alive {
+		taken[pod.Name] = true
+		if index, labeled := pod.Annotations[batchv1.JobCompletionIndexAnnotation]; labeled && w.indexed() {
+			taken["index "+index] = true
+		}
+	}
 	var list []int
-	if w.kind != "StatefulSet" {
-		for i := range w.replicas - len(alive) {
-			list = append(list, i)
+	if w.kind != statefulSet {
+		for i := 0; len(list) < w.replicas-len(alive); i++ {
+			if !taken["index "+strconv.Itoa(i)] {
+				list = append(list, i)
+			}
 		}
 		return list
 	}
-	names := map[string]bool{}
-	for _, pod := range alive {
-		names[pod.Name] = true
-	}
 	for i := range w.replicas {
-		if ordinal := w.start + i; !names[w.podName(ordinal)] {
+		if ordinal := w.start + i; !taken[w.podName(ordinal)] {
 			list = append(list, ordinal)
 		}
 	}
@@ -185,51 +201,4 @@ func (o *Manifests) addClaims(w *workload, pod *corev1.Pod) {
 			o.around.take(claim)
 		}
 	}
-}
-
-// podIndex holds the pods that are not finished, by namespace, and by namespace and label.
-type podIndex map[string][]*corev1.Pod
-
-func newPodIndex(pods []sourced[*corev1.Pod]) podIndex {
-	index := podIndex{}
-	for _, p := range pods {
-		if p.object.Status.Phase == corev1.PodSucceeded || p.object.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		index[p.object.Namespace] = append(index[p.object.Namespace], p.object)
-		for name, value := range p.object.Labels {
-			at := labelKey(p.object.Namespace, name, value)
-			index[at] = append(index[at], p.object)
-		}
-	}
-	return index
-}
-
-func labelKey(namespace, name, value string) string {
-	return namespace + "\x00" + name + "\x00" + value
-}
-
-// alive returns the workload's existing pods.
-func (index podIndex) alive(w *workload) []*corev1.Pod {
-	if w.selector == nil {
-		return nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(w.selector)
-	if err != nil {
-		return nil
-	}
-	at := w.meta.Namespace
-	for name := range w.selector.MatchLabels {
-		if candidate := labelKey(w.meta.Namespace, name,
-			w.selector.MatchLabels[name]); at == w.meta.Namespace || len(index[candidate]) < len(index[at]) {
-			at = candidate
-		}
-	}
-	var list []*corev1.Pod
-	for _, pod := range index[at] {
-		if selector.Matches(labels.Set(pod.Labels)) {
-			list = append(list, pod)
-		}
-	}
-	return list
 }
