@@ -16,6 +16,7 @@ import (
 // Fleet decides, and returns the nodes with their contents and costs, and the pods without a node. Of these it returns
 // those of a namespace; an empty namespace means all namespaces.
 func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
+	departing := w.departures() // before the model changes
 	d := w.Decide(p, 1)
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
@@ -24,7 +25,7 @@ func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 		fleet.Incomplete = append(fleet.Incomplete, top.Denied(denied))
 	}
 	for _, n := range d.snap.Nodes {
-		fleet.Nodes = append(fleet.Nodes, nodeLineOf(d.snap, n))
+		fleet.Nodes = append(fleet.Nodes, nodeLineOf(d.snap, n, departing))
 		fleet.Pods += len(n.Pods)
 		if n.Stage >= model.Registered {
 			used, usable = used.Add(n.Used), usable.Add(n.Usable)
@@ -46,7 +47,7 @@ func share(used, usable quantity.Vector, r quantity.Resource) float64 {
 	return float64(used.At(r)) / float64(usable.At(r))
 }
 
-func nodeLineOf(snap *model.Snapshot, n *model.Node) top.Node {
+func nodeLineOf(snap *model.Snapshot, n *model.Node, departing departures) top.Node {
 	line := top.Node{
 		Name: n.Name, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], State: stateOf(n), CPU: share(n.Used, n.Usable, quantity.CPU),
@@ -58,6 +59,15 @@ func nodeLineOf(snap *model.Snapshot, n *model.Node) top.Node {
 	}
 	if n.Ours() {
 		line.PricePerHour = usd(n.LeastPrice())
+	}
+	if n.Deleting && n.Ours() {
+		drain := departing.drainOf(snap, n)
+		if line.Drain = drain.brief(); line.Drain != "" {
+			line.State = top.StateBlocked
+		}
+		if drain.Since != nil {
+			line.Leaving = snap.Now.Sub(*drain.Since).Seconds()
+		}
 	}
 	if !n.Created.IsZero() {
 		line.Age = snap.Now.Sub(n.Created).Seconds()

@@ -27,6 +27,7 @@ type NodeOutcome struct {
 	Zone         string  `json:"zone,omitempty"`
 	CapacityType string  `json:"capacityType,omitempty"`
 	PricePerHour float64 `json:"pricePerHour"`
+	now          time.Time
 	// unlaunched means that the type and the price are the cheapest ones that the claim may get.
 	unlaunched bool
 	// nameless means that there is no node yet: Node is the name of the claim.
@@ -48,6 +49,8 @@ type NodeOutcome struct {
 	// Step is the command that removes it, Phase the progress of that command.
 	Step  *Step  `json:"step,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Drain is the state of the drain of a node that is being deleted.
+	Drain *DrainOutcome `json:"drain,omitempty"`
 	// Reasons are why it is kept, by the reason for which it might be removed.
 	Reasons []KeptReason `json:"reasons,omitempty"`
 	// RemovalsPaused names the count (nodepool or fleet) that pauses involuntary removals in its pool. Disputed is
@@ -112,8 +115,8 @@ func (o *NodeOutcome) Names() []string {
 
 // ExplainNode decides, and returns the result for a node, named by itself or by its claim.
 func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
-	known := w.nodeNames() // before the model changes
-	outcome := w.Disrupt(p, 1).nodeOutcome(name)
+	known, departing := w.nodeNames(), w.departures() // before the model changes
+	outcome := w.Disrupt(p, 1).nodeOutcome(name, departing)
 	if outcome == nil {
 		return nil, fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
@@ -125,7 +128,7 @@ func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
 }
 
 // nodeOutcome returns the result for the node or claim in the decision; nil if there is none.
-func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
+func (d *DisruptDecision) nodeOutcome(name string, departing departures) *NodeOutcome {
 	n := d.first.Node(name)
 	if n == nil {
 		n = d.first.Claim(name)
@@ -138,7 +141,8 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
 		PodsToMove: n.Reschedulable(), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
 	o.unlaunched, o.nameless = n.Stage == model.Launching, n.Stage < model.Registered
-	if !n.ExpiresAt.IsZero() {
+	o.now = d.first.Now
+	if !n.ExpiresAt.IsZero() && !n.Deleting {
 		from := disruption.RenewFrom(n)
 		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
 	}
@@ -146,7 +150,7 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 	case !n.Ours():
 		o.Outcome = "Foreign"
 	case n.Deleting:
-		o.Outcome = "Deleting"
+		o.Outcome, o.Drain = "Deleting", departing.drainOf(d.first, n)
 	case n.Command != "":
 		o.Outcome = "UnderWay"
 		o.readCommand(d.first, n)
@@ -257,7 +261,7 @@ func (o *NodeOutcome) Text() string {
 	fmt.Fprintf(&b, " of pool %s: %s, %.4f USD per hour; %.2f USD a month including per-node overhead\n", o.NodePool, kind, o.PricePerHour, o.CostPerMonth)
 	switch o.Outcome {
 	case "Deleting":
-		b.WriteString("  is being deleted\n")
+		o.Drain.write(&b, o.now)
 	case "UnderWay":
 		fmt.Fprintf(&b, "  is being removed: command in phase %s", o.Phase)
 		o.writeStep(&b)
@@ -276,7 +280,7 @@ func (o *NodeOutcome) Text() string {
 	if o.RemovalsPaused != "" {
 		b.WriteString(removalsPaused(o.RemovalsPaused, o.NodePool))
 	}
-	if o.PodsToMove > 0 {
+	if o.PodsToMove > 0 && o.Outcome != "Deleting" {
 		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)
 	}
 	o.writeReasons(&b)

@@ -60,8 +60,8 @@ type Node struct {
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
-	// State is launching, launched, registered, ready, cordoned, not ready, disrupted (its command has begun) or
-	// leaving.
+	// State is launching, launched, registered, ready, cordoned, not ready, disrupted (its command has begun), leaving
+	// (being deleted) or blocked (a pod blocks its drain).
 	State  string  `json:"state"`
 	CPU    float64 `json:"cpu"`
 	Memory float64 `json:"memory"`
@@ -72,6 +72,9 @@ type Node struct {
 	PricePerHour float64 `json:"pricePerHour"`
 	// Age is in seconds.
 	Age float64 `json:"ageSeconds"`
+	// Leaving is how long the node has been being deleted, in seconds, and Drain what blocks its drain.
+	Leaving float64 `json:"leavingSeconds,omitempty"`
+	Drain   string  `json:"drain,omitempty"`
 	// Amounts are zero for claims without a node.
 	Amounts Amounts `json:"-"`
 }

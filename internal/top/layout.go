@@ -80,7 +80,7 @@ func stateRole(state string) role {
 	switch state {
 	case StateReady:
 		return plain
-	case StateNotReady:
+	case StateNotReady, StateBlocked:
 		return bad
 	}
 	return busy
@@ -95,6 +95,7 @@ const (
 	StateCordoned  = "cordoned"
 	StateDisrupted = "disrupted"
 	StateLeaving   = "leaving"
+	StateBlocked   = "blocked"
 )
 
 func places(n *Node) string {

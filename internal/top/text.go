@@ -18,6 +18,7 @@ func Text(f *Fleet, width int) string {
 	writeTable(&b, poolColumns, totals(f.Nodes), width)
 	fmt.Fprintln(&b)
 	writeTable(&b, columns, f.Nodes, width)
+	writeDrains(&b, f.Nodes)
 	if len(f.Waiting) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", waitingHeader(width, nil))
 		for i := range f.Waiting {
@@ -31,6 +32,17 @@ func Text(f *Fleet, width int) string {
 		fmt.Fprintf(&b, "incomplete without %s: %s\n", d.Resource, d.Effect)
 	}
 	return b.String()
+}
+
+// writeDrains prints what blocks the drain of nodes.
+func writeDrains(b *strings.Builder, nodes []Node) {
+	title := "\nBLOCKED DRAINS\n"
+	for i := range nodes {
+		if n := &nodes[i]; n.Drain != "" {
+			fmt.Fprintf(b, "%s%s for %s: %s\n", title, n.Name, age(n.Leaving), n.Drain)
+			title = ""
+		}
+	}
 }
 
 func writeTable[T any](b *strings.Builder, columns []column[T], rows []T, width int) {
@@ -62,6 +74,9 @@ func summary(f *Fleet, p paint) []string {
 	if hopeless > 0 {
 		first += ", " + p.of(bad, fmt.Sprintf("%d unschedulable", hopeless))
 	}
+	if blocked := blockedDrains(f.Nodes); blocked > 0 {
+		first += "; " + p.of(bad, counted(blocked, "blocked drain"))
+	}
 	lines := []string{
 		first,
 		"cpu " + p.of(level(f.CPU), table.Bar(f.CPU)) + "   memory " + p.of(level(f.Memory), table.Bar(f.Memory)),
@@ -78,6 +93,16 @@ func summary(f *Fleet, p paint) []string {
 		lines = append(lines, p.of(bad, "incomplete without "+strings.Join(resources, ", ")))
 	}
 	return lines
+}
+
+func blockedDrains(nodes []Node) int {
+	n := 0
+	for i := range nodes {
+		if nodes[i].Drain != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // cost formats the price, and the lower bound with its share of the price.

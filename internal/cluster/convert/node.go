@@ -41,7 +41,7 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		Requests:         amounts(claim.Spec.Resources.Requests, up),
 		Terminating:      conditionTrue(claim, karpv1.ConditionInstanceTerminating),
 	}
-	spec.Deleting = claim.DeletionTimestamp != nil || spec.Terminating
+	spec.Deleting, spec.DeletingSince = claim.DeletionTimestamp != nil || spec.Terminating, deletedAt(claim, node)
 	spec.Taints = taints(claim.Spec.Taints)
 	addLife(&spec, claim)
 	switch {
@@ -58,6 +58,18 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		mergeNode(&spec, node, claim)
 	}
 	return spec, nil
+}
+
+// deletedAt returns the earlier deletion timestamp of the claim and its node, which may be nil; zero without one.
+func deletedAt(claim *karpv1.NodeClaim, node *corev1.Node) time.Time {
+	var at time.Time
+	if claim.DeletionTimestamp != nil {
+		at = utc(*claim.DeletionTimestamp)
+	}
+	if node != nil && node.DeletionTimestamp != nil && (at.IsZero() || node.DeletionTimestamp.Time.Before(at)) {
+		at = utc(*node.DeletionTimestamp)
+	}
+	return at
 }
 
 // addLife sets why the claim was created and when it ends.

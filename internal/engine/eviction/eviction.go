@@ -37,8 +37,12 @@ func Allowed(snap *model.Snapshot, p *model.Pod) plan.Verdict {
 }
 
 // evicted reports whether a drain evicts the pod.
-func evicted(p *model.Pod) bool {
-	if p.Terminating || p.Controller.Kind == "Node" {
+func evicted(p *model.Pod) bool { return !p.Terminating && Awaited(p) }
+
+// Awaited reports whether a drain waits until the pod is gone: all pods but mirror pods and those that tolerate the
+// disruption taint.
+func Awaited(p *model.Pod) bool {
+	if p.Controller.Kind == "Node" {
 		return false
 	}
 	_, refused := model.Untolerated(disruptedTaint[:], p.Tolerations)

@@ -184,7 +184,7 @@ var sayings = [...]saying{
 		return "the price of " + o.node() + " is unknown: its instance type has no offering in its zone and capacity type"
 	}},
 	plan.PDBBlocks: {"PDBBlocks", func(o operands) string {
-		return o.pdb() + " allows no eviction of " + o.pod() + " on " + o.node() + " now"
+		return o.pdb() + " allows no eviction of " + o.pods() + " on " + o.node() + " now"
 	}},
 	plan.PDBsConflict: {"PDBsConflict", pdbsConflict},
 	plan.PodsHomeless: {"PodsHomeless", podsHomeless},
@@ -263,7 +263,7 @@ func (o operands) pdb() string {
 func nodeProtected(o operands) string {
 	text := o.node() + " is protected by the annotation karpenter.sh/do-not-disrupt"
 	if o.Holder != nil {
-		text += " of " + o.pod()
+		text += " of " + o.pods()
 	}
 	return text
 }

@@ -225,6 +225,8 @@ type NodeSpec struct {
 	Ready bool
 	// Deleting: the claim or the node has a deletion timestamp, or the machine is being terminated.
 	Deleting bool
+	// DeletingSince is the earlier deletion timestamp of claim and node, zero without one.
+	DeletingSince time.Time
 	// Terminating: the machine is being terminated; budgets no longer count the node.
 	Terminating bool
 	// Disrupted: the node carries the karpenter.sh/disrupted taint.
