@@ -67,6 +67,7 @@ status: {%[6]s}
 	return served(t, map[string]string{
 		"/apis/karpenter.sh/v1/nodepools": `metadata: {name: default, uid: pool-uid}
 spec:
+  limits: {cpu: "100"}
   template:
     spec:
       nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}

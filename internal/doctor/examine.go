@@ -22,6 +22,9 @@ const (
 	ConversionBroken     = "ConversionBroken"     // the conversion webhook of a CRD does not respond
 	PoolNotReady         = "PoolNotReady"         // no node can be launched from a pool
 	OtherProvider        = "OtherProvider"        // no controller of a pool's provider runs
+	PoolAtLimit          = "PoolAtLimit"          // pods are unschedulable, and a pool is at its limit
+	PoolMissing          = "PoolMissing"          // the pool of claims does not exist
+	BudgetUnreadable     = "BudgetUnreadable"     // a budget of a pool cannot be read
 	ClassMissing         = "ClassMissing"         // the node class of a pool does not exist
 	ClassNotReady        = "ClassNotReady"        // a node class cannot be used
 	ClockSkew            = "ClockSkew"            // the clocks differ
@@ -50,7 +53,7 @@ const (
 // check evaluates one kind of problem.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains, scheduler, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets, standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains, scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {

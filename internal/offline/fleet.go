@@ -18,9 +18,12 @@ import (
 func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 	departing := w.departures() // before the model changes
 	d := w.Decide(p, 1)
-	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Waiting: d.waitingPods(namespace)}
+	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap), Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
 	var price int64
+	if w.lacks("nodepools.karpenter.sh") {
+		fleet.Pools = nil
+	}
 	for _, denied := range w.denied {
 		fleet.Incomplete = append(fleet.Incomplete, top.Denied(denied))
 	}
@@ -73,6 +76,22 @@ func nodeLineOf(snap *model.Snapshot, n *model.Node, departing departures) top.N
 		line.Age = snap.Now.Sub(n.Created).Seconds()
 	}
 	return line
+}
+
+// poolLines returns the pools by name.
+func poolLines(snap *model.Snapshot) []top.Pool {
+	list := []top.Pool{}
+	for _, pool := range snap.Pools {
+		limits := limitsOf(snap, pool)
+		line := top.Pool{Name: pool.Name, NotReady: blockedBy(snap, pool), AtLimit: atLimit(limits)}
+		line.Ready = line.NotReady == ""
+		if len(limits) > 0 {
+			line.Limit = fmt.Sprintf("%s %s/%s", limits[0].Resource, limits[0].Used, limits[0].Limit)
+		}
+		list = append(list, line)
+	}
+	slices.SortFunc(list, func(a, b top.Pool) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 func stateOf(n *model.Node) string {

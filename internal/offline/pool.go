@@ -20,6 +20,8 @@ type PoolOutcome struct {
 	NodePool string `json:"nodePool"`
 	// Blocked is why no node can be launched from it for pods.
 	Blocked string `json:"blocked,omitempty"`
+	// Limits are those of the pool with what its nodes use, the one of which most is used first.
+	Limits []LimitOutcome `json:"limits,omitempty"`
 	// Nodes are those with claims; NotReady counts those of them that are not initialized or not ready.
 	FleetFigures
 	NotReady int `json:"notReady"`
@@ -125,12 +127,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 		return nil
 	}
 	o := &PoolOutcome{PriceSource: d.source, NodePool: name, BudgetError: pool.BudgetError}
-	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
-		o.Blocked = strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
-	}
-	if why := explain.PoolBarren(d.first, pool); why != "" {
-		o.Blocked = why
-	}
+	o.Blocked, o.Limits = blockedBy(d.first, pool), limitsOf(d.first, pool)
 	var nodes []*model.Node
 	var price, cost int64
 	for _, n := range d.first.Nodes {
@@ -163,6 +160,17 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	o.Kept = d.keptCounts(name)
 	o.pausesOutcome = pausesOf(pool, nil, d.first.Now)
 	return o
+}
+
+// blockedBy returns why no node can be launched from the pool, apart from its limits; "" if nodes can be launched.
+func blockedBy(snap *model.Snapshot, pool *model.Pool) string {
+	if why := explain.PoolBarren(snap, pool); why != "" {
+		return why
+	}
+	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {
+		return strings.TrimPrefix(b.Field+": "+b.Reason, ": ")
+	}
+	return ""
 }
 
 func (o *PoolOutcome) addBudgets(snap *model.Snapshot, pool *model.Pool) {
@@ -269,6 +277,7 @@ func (o *PoolOutcome) Text() string {
 	if o.Blocked != "" {
 		fmt.Fprintf(&b, "  launches nothing: %s\n", o.Blocked)
 	}
+	writeLimits(&b, o.Limits)
 	o.pausesOutcome.write(&b, o.NodePool)
 	if o.LowerBoundCostPerHour > 0 {
 		fmt.Fprintf(&b, "  lower bound %.4f USD per hour, %.4f including per-node overhead, with protected nodes kept\n",

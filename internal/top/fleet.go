@@ -13,6 +13,8 @@ type Fleet struct {
 	At time.Time `json:"at"`
 	// Nodes are in the order of Sort. They include claims without a node.
 	Nodes []Node `json:"nodes"`
+	// Pools are the NodePools, also those without nodes, by name; nil if they are not known.
+	Pools []Pool `json:"pools"`
 	// Waiting are the pending pods, the unschedulable ones first.
 	Waiting []Waiting `json:"waiting"`
 	// CPU and Memory are the requests of pods as a share of the capacity of all nodes.
@@ -23,8 +25,10 @@ type Fleet struct {
 	// plan that keeps the nodes that must be kept.
 	PricePerHour      float64 `json:"pricePerHour"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
-	// Of contains the totals of all nodes if Filter removed some. It is nil if the other values are the totals.
-	Of *Whole `json:"of,omitempty"`
+	// Filtered is the text of Filter, empty for none. Of contains the totals of all nodes if Filter removed some. It
+	// is nil if the other values are the totals.
+	Filtered string `json:"filter,omitempty"`
+	Of       *Whole `json:"of,omitempty"`
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
 	// Incomplete lists the kinds that the user may not read, and how the data differs without them.
@@ -77,6 +81,18 @@ type Node struct {
 	Drain   string  `json:"drain,omitempty"`
 	// Amounts are zero for claims without a node.
 	Amounts Amounts `json:"-"`
+}
+
+// Pool is a NodePool.
+type Pool struct {
+	Name string `json:"name"`
+	// Ready means that nodes can be launched from it, apart from its limits. NotReady is why not.
+	Ready    bool   `json:"ready"`
+	NotReady string `json:"notReady,omitempty"`
+	// Limit is the limit of which most is used, such as cpu 96/100, empty without limits. AtLimit is why no further node
+	// fits, empty if one does.
+	Limit   string `json:"limit,omitempty"`
+	AtLimit string `json:"atLimit,omitempty"`
 }
 
 // Waiting is a set of pods that are pending for the same reason.
@@ -141,20 +157,28 @@ func (n *Node) matches(text string) bool {
 	return false
 }
 
+func (p *Pool) matches(text string) bool {
+	return strings.Contains(strings.ToLower(p.Name+" "+p.NotReady+" "+p.AtLimit), text)
+}
+
 func (w *Waiting) matches(text string) bool {
 	return strings.Contains(strings.ToLower(w.Pod+" "+w.Outcome+" "+w.Why), text)
 }
 
-// Filter returns the nodes and pods that contain the text. An empty text matches all. The values are those of the
+// Filter returns the nodes, pods and pools that contain the text, and the pools of these nodes. An empty text matches all. The values are those of the
 // matches, and Of has the totals. The lower bound is only known for the total.
 func (f *Fleet) Filter(text string) *Fleet {
 	kept := *f
-	kept.Nodes, kept.Waiting = slices.Clone(f.Nodes), slices.Clone(f.Waiting)
+	kept.Nodes, kept.Waiting, kept.Pools = slices.Clone(f.Nodes), slices.Clone(f.Waiting), slices.Clone(f.Pools)
+	kept.Filtered = text
 	if text = strings.ToLower(text); text == "" {
 		return &kept
 	}
 	kept.Nodes = slices.DeleteFunc(kept.Nodes, func(n Node) bool { return !n.matches(text) })
 	kept.Waiting = slices.DeleteFunc(kept.Waiting, func(w Waiting) bool { return !w.matches(text) })
+	kept.Pools = slices.DeleteFunc(kept.Pools, func(p Pool) bool {
+		return !p.matches(text) && !slices.ContainsFunc(kept.Nodes, func(n Node) bool { return n.NodePool == p.Name })
+	})
 	if len(kept.Nodes) == len(f.Nodes) {
 		return &kept
 	}

@@ -18,12 +18,17 @@ type poolTotal struct {
 	nodes, pods  int
 	pricePerHour float64
 	amounts      Amounts
+	// pool is nil for nodes without a NodePool, and for those of one that does not exist, which is gone.
+	pool *Pool
+	gone bool
 }
 
 var poolColumns = []column[poolTotal]{
 	{Column: poolColumn{Title: "POOL", Cell: func(p *poolTotal) string { return cmp.Or(p.name, "(none)") }}},
 	{Column: poolColumn{Title: "NODES", Right: true, Cell: func(p *poolTotal) string { return strconv.Itoa(p.nodes) }}},
 	{Column: poolColumn{Title: "PODS", Right: true, Cell: func(p *poolTotal) string { return strconv.Itoa(p.pods) }}},
+	{Column: poolColumn{Title: "READY", Cell: (*poolTotal).ready}, role: (*poolTotal).readyRole},
+	{Column: poolColumn{Title: "LIMIT", Cell: (*poolTotal).limit}, role: (*poolTotal).limitRole},
 	{Column: poolColumn{Title: "USD/H", Right: true, Cell: func(p *poolTotal) string { return price(p.pricePerHour) }}},
 	{Column: poolColumn{Title: "USD/MONTH", Right: true, Cell: func(p *poolTotal) string { return perMonth(p.pricePerHour) }}},
 	{Column: poolColumn{Title: "CPU", Cell: func(p *poolTotal) string { return table.Bar(p.cpu()) },
@@ -38,6 +43,39 @@ func (p *poolTotal) cpu() float64 { return part(p.amounts.UsedCPU, p.amounts.Usa
 
 func (p *poolTotal) memory() float64 { return part(p.amounts.UsedMemory, p.amounts.UsableMemory) }
 
+func (p *poolTotal) ready() string {
+	switch {
+	case p.gone:
+		return "gone"
+	case p.pool == nil:
+		return "-"
+	case p.pool.Ready:
+		return "yes"
+	}
+	return "no"
+}
+
+func (p *poolTotal) readyRole() role {
+	if p.gone || p.pool != nil && !p.pool.Ready {
+		return bad
+	}
+	return plain
+}
+
+func (p *poolTotal) limit() string {
+	if p.pool == nil {
+		return "-"
+	}
+	return cmp.Or(p.pool.Limit, "-")
+}
+
+func (p *poolTotal) limitRole() role {
+	if p.pool != nil && p.pool.AtLimit != "" {
+		return bad
+	}
+	return plain
+}
+
 func perMonth(usdPerHour float64) string {
 	if usdPerHour == 0 {
 		return "-"
@@ -45,16 +83,19 @@ func perMonth(usdPerHour float64) string {
 	return fmt.Sprintf("%.2f", usdPerHour*hoursPerMonth)
 }
 
-// totals returns the totals of the pools of nodes, the most expensive ones first.
-func totals(nodes []Node) []poolTotal {
+// totals returns the totals of the pools, and of nodes without one, the most expensive ones first.
+func totals(nodes []Node, pools []Pool) []poolTotal {
 	var list []poolTotal
 	at := map[string]int{}
+	for i := range pools {
+		at[pools[i].Name], list = len(list), append(list, poolTotal{name: pools[i].Name, pool: &pools[i]})
+	}
 	for i := range nodes {
 		n := &nodes[i]
 		k, known := at[n.NodePool]
 		if !known {
 			k = len(list)
-			at[n.NodePool], list = k, append(list, poolTotal{name: n.NodePool})
+			at[n.NodePool], list = k, append(list, poolTotal{name: n.NodePool, gone: n.NodePool != "" && pools != nil})
 		}
 		p := &list[k]
 		p.nodes++

@@ -94,7 +94,7 @@ func (s *Screen) refresh() {
 	}
 	s.fleet = s.all.Filter(s.filter)
 	Sort(s.fleet.Nodes, orders[s.order].name, s.reverse)
-	s.pools = totals(s.fleet.Nodes)
+	s.pools = totals(s.fleet.Nodes, s.fleet.Pools)
 	s.layout, s.poolLayout = arrange(columns, s.fleet.Nodes, s.width), arrange(poolColumns, s.pools, s.width)
 	s.move(0)
 }
@@ -117,8 +117,8 @@ const chrome = 3
 
 func (s *Screen) rows() int {
 	lines := chrome
-	if s.all != nil {
-		lines += len(summary(s.all, nil))
+	if s.fleet != nil {
+		lines += len(summary(s.fleet, nil))
 	}
 	return max(1, s.height-lines)
 }
@@ -236,10 +236,13 @@ func (s *Screen) Render() string {
 		return table.Cut("reading the cluster ...", max(s.width, 1))
 	}
 	var lines []string
-	for _, line := range summary(s.all, nil) {
+	for _, line := range summary(s.fleet, nil) {
 		lines = append(lines, table.Cut(line, s.width))
 	}
 	lines = append(lines, "", s.header())
+	if none := s.fleet.none(); none != "" && s.lines() == 0 {
+		lines = append(lines, table.Cut(none, s.width))
+	}
 	for i := s.first; i < min(s.first+s.rows(), s.lines()); i++ {
 		lines = append(lines, s.line(i))
 	}

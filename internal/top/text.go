@@ -14,11 +14,18 @@ func Text(f *Fleet, width int) string {
 	for _, line := range summary(f, nil) {
 		fmt.Fprintln(&b, line)
 	}
-	fmt.Fprintln(&b)
-	writeTable(&b, poolColumns, totals(f.Nodes), width)
-	fmt.Fprintln(&b)
-	writeTable(&b, columns, f.Nodes, width)
-	writeDrains(&b, f.Nodes)
+	if none := f.none(); none != "" {
+		fmt.Fprintf(&b, "\n%s\n", none)
+	}
+	if list := totals(f.Nodes, f.Pools); len(list) > 0 {
+		fmt.Fprintln(&b)
+		writeTable(&b, poolColumns, list, width)
+	}
+	if len(f.Nodes) > 0 {
+		fmt.Fprintln(&b)
+		writeTable(&b, columns, f.Nodes, width)
+	}
+	writeProblems(&b, f)
 	if len(f.Waiting) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", waitingHeader(width, nil))
 		for i := range f.Waiting {
@@ -34,13 +41,40 @@ func Text(f *Fleet, width int) string {
 	return b.String()
 }
 
-// writeDrains prints what blocks the drain of nodes.
-func writeDrains(b *strings.Builder, nodes []Node) {
-	title := "\nBLOCKED DRAINS\n"
-	for i := range nodes {
-		if n := &nodes[i]; n.Drain != "" {
-			fmt.Fprintf(b, "%s%s for %s: %s\n", title, n.Name, age(n.Leaving), n.Drain)
-			title = ""
+// none explains a fleet without rows, and a fleet without nodes; "" if there are nodes.
+func (f *Fleet) none() string {
+	switch {
+	case len(f.Nodes) > 0:
+		return ""
+	case f.Filtered != "" && len(f.Pools)+len(f.Waiting) == 0:
+		return fmt.Sprintf("no node, pool or pending pod contains %q", f.Filtered)
+	case f.Filtered != "":
+		return fmt.Sprintf("no node contains %q", f.Filtered)
+	case len(f.Pools) == 0:
+		return "there are no nodes, and no NodePool from which some could be launched: create one, or select another cluster with --context"
+	}
+	return "there are no nodes: they are launched for pods that kube-scheduler reports as unschedulable"
+}
+
+// writeProblems prints why pools launch no nodes, and what blocks the drain of nodes.
+func writeProblems(b *strings.Builder, f *Fleet) {
+	title := "\nPROBLEMS\n"
+	line := func(format string, arguments ...any) {
+		fmt.Fprintf(b, title+format+"\n", arguments...)
+		title = ""
+	}
+	for i := range f.Pools {
+		p := &f.Pools[i]
+		if !p.Ready {
+			line("pool %s launches no nodes: %s", p.Name, p.NotReady)
+		}
+		if p.AtLimit != "" {
+			line("pool %s is at its limit: %s", p.Name, p.AtLimit)
+		}
+	}
+	for i := range f.Nodes {
+		if n := &f.Nodes[i]; n.Drain != "" {
+			line("node %s, leaving for %s: %s", n.Name, age(n.Leaving), n.Drain)
 		}
 	}
 }
@@ -74,8 +108,8 @@ func summary(f *Fleet, p paint) []string {
 	if hopeless > 0 {
 		first += ", " + p.of(bad, fmt.Sprintf("%d unschedulable", hopeless))
 	}
-	if blocked := blockedDrains(f.Nodes); blocked > 0 {
-		first += "; " + p.of(bad, counted(blocked, "blocked drain"))
+	if problems := problems(f); problems != "" {
+		first += "; " + p.of(bad, problems)
 	}
 	lines := []string{
 		first,
@@ -95,14 +129,34 @@ func summary(f *Fleet, p paint) []string {
 	return lines
 }
 
-func blockedDrains(nodes []Node) int {
-	n := 0
-	for i := range nodes {
-		if nodes[i].Drain != "" {
-			n++
+// problems counts the pools that launch no nodes and the blocked drains; "" for none.
+func problems(f *Fleet) string {
+	notReady, full, blocked := 0, 0, 0
+	for i := range f.Pools {
+		if !f.Pools[i].Ready {
+			notReady++
+		} else if f.Pools[i].AtLimit != "" {
+			full++
 		}
 	}
-	return n
+	for i := range f.Nodes {
+		if f.Nodes[i].Drain != "" {
+			blocked++
+		}
+	}
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{notReady, "%s not ready"}, {full, "%s at the limit"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf(part.what, counted(part.n, "pool")))
+		}
+	}
+	if blocked > 0 {
+		parts = append(parts, counted(blocked, "blocked drain"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // cost formats the price, and the lower bound with its share of the price.

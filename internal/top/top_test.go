@@ -211,16 +211,22 @@ func TestText(t *testing.T) {
 	f := large(2)
 	f.Waiting = nil
 	f.Nodes[1].State, f.Nodes[1].Places = StateNotReady, 0
-	want := `2026-11-20 12:00:00  2 nodes, 20 pods
+	f.Pools = []Pool{{Name: "default", Ready: true, Limit: "cpu 6/100"}, {Name: "gpu", NotReady: "there is no class", Limit: "nodes 2/2", AtLimit: "its nodes use 2 of the limit of 2 nodes"}}
+	want := `2026-11-20 12:00:00  2 nodes, 20 pods; 1 pool not ready
 cpu ██████░░░░  61%   memory ████░░░░░░  40%
 100.0000 USD per hour, 73000.00 per month; lower bound 81.0000 (81%)
 
-POOL     NODES  PODS   USD/H  USD/MONTH  CPU              MEMORY
-default      2    20  0.1000      73.00  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+POOL     NODES  PODS  READY  LIMIT       USD/H  USD/MONTH  CPU              MEMORY
+default      2    20  yes    cpu 6/100  0.1000      73.00  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+gpu          0     0  no     nodes 2/2       -          -  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
 
 NODE        STATE      CPU              MEMORY            USD/H  TYPE      POOL      PODS  CAPACITY  ZONE     AGE
 node-00000  ready      ░░░░░░░░░░   0%  █████░░░░░  50%       -  m.large   default  10/58  spot      zone-0    0s
 node-00001  not ready  ░░░░░░░░░░   1%  █████░░░░░  50%  0.1000  c.xlarge  default     10  spot      zone-1  1m0s
+
+PROBLEMS
+pool gpu launches no nodes: there is no class
+pool gpu is at its limit: its nodes use 2 of the limit of 2 nodes
 `
 	if diff := cmp.Diff(want, Text(f, 0)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -238,17 +244,17 @@ func TestTextFits(t *testing.T) {
 	f.Nodes[0].Name, f.Nodes[1].Name = "ip-10-0-17-221.eu-central-1.compute.internal", "ip-10-0-17-99.eu-central-1.compute.internal"
 	f.Nodes[0].NodePool, f.Nodes[1].NodePool = "a-pool-with-a-name-that-is-much-too-long-for-a-terminal-of-eighty-characters", "gpu"
 	for width, want := range map[int]string{
-		80: `POOL                                NODES  PODS   USD/H  USD/MONTH  CPU   MEMORY
-gpu                                     1    10  0.1000      73.00    0%    0%
-a-pool-with-a-na…eighty-characters      1    10       -          -    0%    0%
+		80: `POOL                          NODES  PODS  READY  LIMIT   USD/H  USD/MONTH  CPU
+gpu                               1    10  -      -      0.1000      73.00    0%
+a-pool-with-a…hty-characters      1    10  -      -           -          -    0%
 
 NODE                                       STATE  CPU   MEMORY   USD/H  TYPE
 ip-10-0-17-221.eu-ce…l-1.compute.internal  ready    0%   50%         -  m.large
 ip-10-0-17-99.eu-cen…l-1.compute.internal  ready    1%   50%    0.1000  c.xlarge
 `,
-		120: `POOL                                                    NODES  PODS   USD/H  USD/MONTH  CPU              MEMORY
-gpu                                                         1    10  0.1000      73.00  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
-a-pool-with-a-name-that-is…rminal-of-eighty-characters      1    10       -          -  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+		120: `POOL                                      NODES  PODS  READY  LIMIT   USD/H  USD/MONTH  CPU              MEMORY
+gpu                                           1    10  -      -      0.1000      73.00  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
+a-pool-with-a-name-…of-eighty-characters      1    10  -      -           -          -  ░░░░░░░░░░   0%  ░░░░░░░░░░   0%
 
 NODE                              STATE  CPU   MEMORY   USD/H  TYPE      POOL               PODS  CAPACITY  ZONE     AGE
 ip-10-0-17-221.…compute.internal  ready    0%   50%         -  m.large   a-pool-…aracters  10/58  spot      zone-0    0s
@@ -290,7 +296,7 @@ func TestScreenPools(t *testing.T) {
 	s.Press("tab")
 	s.Press("tab")
 	lines := strings.Split(s.Render(), "\n")
-	for i, want := range []string{"POOL", "default     20   200  6.1000    4453.00", "spare       10   100"} {
+	for i, want := range []string{"POOL", "default     20   200  -      -      6.1000    4453.00", "spare       10   100"} {
 		if !strings.HasPrefix(lines[4+i], want) {
 			t.Errorf("line %d of the pools is %q, want it to begin with %q", i+1, lines[4+i], want)
 		}
@@ -300,6 +306,53 @@ func TestScreenPools(t *testing.T) {
 		s.Press("s")
 		if by := orders[s.order].name; by == "age" || by == "zone" {
 			t.Errorf("by %s, which has no column on 80 characters", by)
+		}
+	}
+}
+
+// TestProblems verifies that pools without nodes are shown, and that the summary, which is the same on the screen and in
+// the text, counts what is wrong.
+func TestProblems(t *testing.T) {
+	f := large(3)
+	f.Waiting, f.Nodes[1].State, f.Nodes[1].Drain, f.Nodes[1].Leaving = nil, StateBlocked, "PodDisruptionBudget shop/web allows no eviction", 720
+	f.Pools = []Pool{{Name: "default", Ready: true, Limit: "cpu 96/100", AtLimit: "its smallest instance type has 8"}, {Name: "idle", Ready: true}}
+	s := &Screen{}
+	s.Resize(140, 24)
+	for filter, want := range map[string][]string{
+		"": {"3 nodes, 30 pods; 1 pool at the limit, 1 blocked drain\n", "\nidle         0     0  yes    -  ",
+			"\npool default is at its limit: its smallest instance type has 8\nnode node-00001, leaving for 12m0s: PodDisruptionBudget shop/web allows no eviction\n"},
+		"00001": {"1 of 3 nodes, 10 of 30 pods; 1 pool at the limit, 1 blocked drain\n"},
+		"idle":  {"0 of 3 nodes, 0 of 30 pods\n", "\nno node contains \"idle\"\n", "\nidle  "},
+		"nope":  {"0 of 3 nodes, 0 of 30 pods\n", "\nno node, pool or pending pod contains \"nope\"\n"},
+	} {
+		text := Text(f.Filter(filter), 0)
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("filter %q: no %q in\n%s", filter, part, text)
+			}
+		}
+		s.filter = filter
+		s.Show(f)
+		header, _, _ := strings.Cut(text, "\n")
+		if screen := s.Render(); !strings.HasPrefix(screen, header+"\n") || filter == "nope" && !strings.Contains(screen, `contains "nope"`) {
+			t.Errorf("filter %q: the screen has another header than %s:\n%s", filter, header, screen)
+		}
+	}
+}
+
+// TestEmptyFleet verifies that a cluster without nodes is explained.
+func TestEmptyFleet(t *testing.T) {
+	for want, f := range map[string]*Fleet{
+		"no NodePool from which some could be launched": {},
+		"they are launched for pods":                    {Pools: []Pool{{Name: "default", Ready: true}}},
+	} {
+		s := &Screen{}
+		s.Resize(140, 24)
+		s.Show(f)
+		for _, text := range []string{Text(f, 0), s.Render()} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
 		}
 	}
 }

@@ -1,0 +1,112 @@
+package offline
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// LimitOutcome is a limit of a pool, and how much of it its nodes use.
+type LimitOutcome struct {
+	Resource string `json:"resource"`
+	Used     string `json:"used"`
+	Limit    string `json:"limit"`
+	// Reached means that no further node fits. LeastNode is the amount of the smallest instance type, if that is more
+	// than what is left.
+	Reached   bool   `json:"reached,omitempty"`
+	LeastNode string `json:"leastNode,omitempty"`
+
+	share float64
+}
+
+// limitsOf returns the limits of the pool, the one of which most is used first.
+func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
+	var list []LimitOutcome
+	add := func(resource string, used, limit, least int64) {
+		l := LimitOutcome{Resource: resource, Used: explain.Quantity(resource, used), Limit: explain.Quantity(resource, limit), share: 1}
+		if limit > 0 {
+			l.share = float64(used) / float64(limit)
+		}
+		if l.Reached = used >= limit || used+least > limit; l.Reached && used < limit {
+			l.LeastNode = explain.Quantity(resource, least)
+		}
+		at := 0
+		for at < len(list) && !l.before(&list[at]) {
+			at++
+		}
+		list = append(list[:at], append([]LimitOutcome{l}, list[at:]...)...)
+	}
+	if pool.NodeLimit != model.NoLimit {
+		add(model.ResourceNodes, int64(pool.Nodes), pool.NodeLimit, 1)
+	}
+	for r, limit := range pool.Limit {
+		if limit != model.NoLimit {
+			r := quantity.Resource(r)
+			add(snap.Resources[r], pool.Used.At(r), limit, leastOf(pool, r))
+		}
+	}
+	return list
+}
+
+// before orders limits that are reached first, then by share.
+func (l *LimitOutcome) before(other *LimitOutcome) bool {
+	if l.Reached != other.Reached {
+		return l.Reached
+	}
+	return l.share > other.share
+}
+
+// leastOf returns the least amount that an instance type of the pool has, 0 if its types are not known.
+func leastOf(pool *model.Pool, r quantity.Resource) int64 {
+	least := int64(-1)
+	if pool.Types == nil {
+		return 0
+	}
+	for t := range pool.Eligible.All() {
+		if amount := pool.Types.Total[t].At(r); least < 0 || amount < least {
+			least = amount
+		}
+	}
+	return max(0, least)
+}
+
+// atLimit returns which limit prevents any launch, "" for none.
+func atLimit(limits []LimitOutcome) string {
+	if len(limits) == 0 || !limits[0].Reached {
+		return ""
+	}
+	l := &limits[0]
+	text := fmt.Sprintf("its nodes use %s of the limit of %s %s", l.Used, l.Limit, unitName(l.Resource))
+	if l.LeastNode != "" {
+		text += ", and its smallest instance type has " + l.LeastNode
+	}
+	return text
+}
+
+// unitName returns what a limit counts: "of cpu", but "nodes".
+func unitName(resource string) string {
+	if resource == model.ResourceNodes {
+		return resource
+	}
+	return "of " + resource
+}
+
+// writeLimits prints the limits of a pool.
+func writeLimits(b *strings.Builder, limits []LimitOutcome) {
+	if why := atLimit(limits); why != "" {
+		fmt.Fprintf(b, "  is at its limit: %s; no further node is launched\n", why)
+	}
+	if len(limits) == 0 {
+		return
+	}
+	parts := make([]string, len(limits))
+	for i := range limits {
+		l := &limits[i]
+		parts[i] = fmt.Sprintf("%s %s of %s (%s)", l.Resource, l.Used, l.Limit, strconv.FormatFloat(100*l.share, 'f', 0, 64)+"%")
+	}
+	fmt.Fprintf(b, "  limits: %s\n", strings.Join(parts, ", "))
+}
