@@ -30,6 +30,9 @@ type dependencies struct {
 	// hosts holds the hostname labels of the nodes, by name of the node; hosted counts the nodes with a hostname.
 	hosts  map[string]string
 	hosted map[string]int
+	// drivers counts the nodes of each CSI driver; driversOf holds, by node, whether its drivers have topology keys.
+	drivers   map[string]driverNodes
+	driversOf map[string]map[string]bool
 	// lookedUp lists the objects that the current conversion has looked up.
 	lookedUp []ref
 	// dependents holds the pods that looked up an object; dependsOn holds the objects that each pod looked up.
@@ -52,9 +55,10 @@ func (s *Store) newDependencies(spread []corev1.TopologySpreadConstraint) {
 	a.namespaces, a.services, a.selectors = map[string]map[string]string{}, map[string]map[string]*corev1.Service{},
 		map[ref]*metav1.LabelSelector{}
 	a.hosts, a.hosted = map[string]string{}, map[string]int{}
+	a.drivers, a.driversOf = map[string]driverNodes{}, map[string]map[string]bool{}
 	a.dependents, a.dependsOn = map[ref]map[types.NamespacedName]bool{}, map[types.NamespacedName][]ref{}
 	a.Around = convert.Around{
-		Namespaces: a.namespaces, Volumes: lookups{s}, Users: s.users, Host: lookups{s}.Host,
+		Namespaces: a.namespaces, Volumes: lookups{s}, Users: s.users, Host: lookups{s}.Host, Everywhere: lookups{s}.Everywhere,
 		DefaultSpread: convert.DefaultSpread(spread, lookups{s}),
 		Admission:     lookups{s},
 	}

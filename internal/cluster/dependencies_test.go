@@ -145,6 +145,8 @@ func follow(t *testing.T, pod *corev1.Pod, steps []dependencyStep) {
 func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 	const missing = `rejected: claim "data" does not exist in namespace default; create it`
 	const bound = "volumeName: pv"
+	const gone = `rejected: volume "pv" of claim "data" can be used on node host-1 only, and no node has this hostname; ` +
+		`if the node is gone for good, delete the claim and the volume, so that a new volume is made`
 	owner := func(pod *corev1.Pod) *corev1.Pod {
 		pod.Labels = map[string]string{"app": "web"}
 		pod.OwnerReferences = object[corev1.Pod](t,
@@ -186,12 +188,12 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 		}},
 		{"the node of a disk", uses(pod(), "data"), []dependencyStep{
 			{saw: volumeClaimAt(t, "data", "c", "1", bound), want: `rejected: volume "pv" of claim "data" does not exist`},
-			{saw: diskAt(t, "pv", "v", "2", "host-1"), want: "places [[]]"},
-			{saw: nodeAt(t, "other", "o", "3", "", "kubernetes.io/hostname: host-2"), want: "places [[]]", quiet: true},
+			{saw: diskAt(t, "pv", "v", "2", "host-1"), want: gone},
+			{saw: nodeAt(t, "other", "o", "3", "", "kubernetes.io/hostname: host-2"), want: gone, quiet: true},
 			{saw: nodeAt(t, "n", "n", "4", "", "kubernetes.io/hostname: host-1"), want: "places [[kubernetes.io/hostname In [host-1]]]"},
 			{saw: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[kubernetes.io/hostname In [host-1]]]",
 				quiet: true},
-			{gone: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: "places [[]]"},
+			{gone: nodeAt(t, "n", "n", "5", "", "kubernetes.io/hostname: host-1"), want: gone},
 		}},
 		{"what selects it", owner(pod()), []dependencyStep{
 			{want: "places []"},
@@ -204,6 +206,34 @@ func TestPodsFollowWhatTheyDependOn(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) { follow(t, test.pod, test.steps) })
+	}
+}
+
+// TestDriversWithoutTopology checks that pods with a claim in common, whose volume does not exist yet, are kept together
+// unless the CSINodes say that the volumes of the driver can be used everywhere.
+func TestDriversWithoutTopology(t *testing.T) {
+	s := newStore(t, Config{})
+	s.Saw(classAt(t, "class", "s", "1", "a", "true"))
+	s.Saw(volumeClaimAt(t, "data", "c", "2", ""))
+	for _, name := range []string{"web-0", "web-1"} {
+		s.Saw(uses(podAt(t, name, name, "1", ""), "data"))
+	}
+	together := func() bool { return strings.Contains(what(s), "with those of volume:default/data") }
+	bare, keyed := csiNodeAt(t, "n1", "n1", "3", "9"), csiNodeAt(t, "n2", "n2", "4", "9")
+	keyed.Spec.Drivers[0].TopologyKeys = []string{"topology.csi.example/zone"}
+	for i, step := range []struct {
+		do   func()
+		want bool
+	}{
+		{func() {}, true},
+		{func() { s.Saw(bare) }, false},
+		{func() { s.Saw(keyed) }, true},
+		{func() { s.Gone(keyed) }, false},
+		{func() { s.Gone(bare) }, true},
+	} {
+		if step.do(); together() != step.want {
+			t.Errorf("step %d: kept together is %t, want %t (%s)", i, together(), step.want, what(s))
+		}
 	}
 }
 

@@ -226,6 +226,7 @@ func (s *Store) apply(at ref, e *entry) {
 	case pdbs:
 		s.applyPDB(at.key, e)
 	case csiNodes:
+		s.applyDrivers(at.key.Name, s.csiNode(at.key.Name))
 		s.syncGroups(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])
 	default:
 		s.applyDependency(at, e)

@@ -96,10 +96,24 @@ func (s *surroundings) index(pods []sourced[*corev1.Pod]) {
 func (s *surroundings) around(defaults []corev1.TopologySpreadConstraint) *convert.Around {
 	return &convert.Around{
 		Namespaces: s.namespaces, Volumes: s, DefaultSpread: convert.DefaultSpread(defaults, s),
-		Admission: s,
-		Host:      func(hostname string) bool { return s.hosts[hostname] },
-		Users:     func(namespace, claim string) []*corev1.Pod { return s.users[namespace+"/"+claim] },
+		Admission:  s,
+		Host:       func(hostname string) bool { return s.hosts[hostname] },
+		Everywhere: s.everywhere,
+		Users:      func(namespace, claim string) []*corev1.Pod { return s.users[namespace+"/"+claim] },
 	}
+}
+
+// everywhere reports whether volumes of the CSI driver can be used on every node that runs it.
+func (s *surroundings) everywhere(driver string) bool {
+	some := false
+	for _, node := range s.csiNodes {
+		keyed, runs := convert.DriverTopology(node)[driver]
+		if keyed {
+			return false
+		}
+		some = some || runs
+	}
+	return some
 }
 
 // Claim implements convert.Volumes.

@@ -24,6 +24,19 @@ func AddAttachLimits(spec *model.NodeSpec, from *storagev1.CSINode) {
 	spec.Allocatable = withLimits(spec.Allocatable, limits)
 }
 
+// DriverTopology returns the CSI drivers that run on the node, and whether each reports topology keys there. Volumes of
+// a driver without them can be used on every node that runs it (Kubernetes API, CSINodeDriver).
+func DriverTopology(from *storagev1.CSINode) map[string]bool {
+	if from == nil {
+		return nil
+	}
+	keyed := map[string]bool{}
+	for _, driver := range from.Spec.Drivers {
+		keyed[driver.Name] = len(driver.TopologyKeys) > 0
+	}
+	return keyed
+}
+
 // withLimits adds attach limits, by driver, to amounts. Unlike other amounts they may be zero: an omitted limit means
 // unlimited. A negative limit counts as zero.
 func withLimits(have []quantity.Amount, limits map[string]int) []quantity.Amount {

@@ -26,6 +26,9 @@ type Around struct {
 	// Host reports whether there is a node with the hostname label; nil if there is none. Volumes on the disk of a
 	// node require it.
 	Host func(hostname string) bool
+	// Everywhere reports whether volumes of the CSI driver can be used on every node that runs it: some node runs it, and
+	// none reports topology keys. It is nil if nothing is known about drivers.
+	Everywhere func(driver string) bool
 	// DefaultSpread returns the constraints of a pod without constraints of its own; nil for none.
 	DefaultSpread func(pod *corev1.Pod) []corev1.TopologySpreadConstraint
 	// Admission applies to pods that are not created yet; nil if nothing is added to them.

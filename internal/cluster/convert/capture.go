@@ -55,7 +55,7 @@ func (c *Capture) add(snapshot *model.Snapshot, state model.PodState, pods ...*m
 	for _, p := range pods {
 		c.Pods = append(c.Pods, model.PodSpec{
 			UID: p.UID, Namespace: p.Namespace, Name: p.Name, Created: p.Created, State: state, Node: p.Node, Nominated: p.Nominated,
-			Rejected: p.Rejected, Priority: p.Priority, Requests: requestsOf(snapshot, p), Alternatives: p.Alternatives,
+			Rejected: p.Rejected, NoNewNode: p.NoNewNode, Priority: p.Priority, Requests: requestsOf(snapshot, p), Alternatives: p.Alternatives,
 			VolumeAlternatives: p.VolumeAlternatives, Volumes: p.Shared, Preferred: p.Preferred, Spread: p.Spread, Terms: p.Terms,
 			HostPorts: p.HostPorts, Labels: p.Labels, Tolerations: p.Tolerations, Controller: p.Controller, Daemon: p.Daemon,
 			Reschedulable: p.Reschedulable, Terminating: p.Terminating, Ready: p.Ready, EvictionCost: p.EvictionCost, ProtectedUntil: p.ProtectedUntil,

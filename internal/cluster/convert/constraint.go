@@ -16,9 +16,6 @@ func reject(pod *corev1.Pod, alternatives [][]label.Requirement, v *Vocabulary) 
 			Reason: "requires a node that is in no pool (" + model.LabelPool + " DoesNotExist)",
 		}
 	}
-	if refused := refuseFields(pod); refused != nil {
-		return refused
-	}
 	if len(alternatives) > 0 {
 		if refused := refuseSelector(pod, v); refused != nil {
 			return refused

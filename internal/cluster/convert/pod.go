@@ -64,7 +64,7 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 	if spec.Rejected = refused; refused == nil && (disposition == Pending || spec.Reschedulable) {
 		spec.Rejected = reject(pod, spec.Alternatives, v)
 	}
-	spec.Volumes, spec.VolumeAlternatives, refused = volumes(pod, v, around)
+	refused = addVolumes(&spec, pod, v, around)
 	keepTogether(&spec)
 	if spec.Rejected == nil && (disposition == Pending || spec.Reschedulable) {
 		spec.Rejected = refused

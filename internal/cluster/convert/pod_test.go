@@ -150,6 +150,11 @@ func TestAccepted(t *testing.T) {
 		{"fields", requiring("[{matchExpressions: [{key: a, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [n]}]}]")},
 		{"fields that leave nodes out", requiring("[{matchFields: [{key: metadata.name, operator: NotIn, values: [n]}]}]")},
 		{"opt-out of one alternative only", requiring("[{matchExpressions: [{key: karpenter.sh/nodepool, operator: DoesNotExist}]}, {matchExpressions: [{key: a, operator: Exists}]}]")},
+		{"labels of initialized nodes", "spec: {nodeSelector: {karpenter.sh/initialized: 'true', karpenter.sh/registered: 'true'}}"},
+		{"hostname that is excluded", requiring("[{matchExpressions: [{key: kubernetes.io/hostname, operator: NotIn, values: [n]}, {key: kubernetes.io/hostname, operator: Exists}]}]")},
+		{"restricted domain that is excluded", requiring("[{matchExpressions: [{key: karpenter.sh/stage, operator: DoesNotExist}]}]")},
+		{"one term of several", requiring("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}, {}, " +
+			"{matchExpressions: [{key: karpenter.sh/stage, operator: Exists}]}, {matchExpressions: [{key: a, operator: Exists}]}]")},
 		{"spread", "spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}"},
 		{"affinity", "spec: {affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}"},
 		{"anti-affinity", "spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " + podTerm + "}}}"},
@@ -176,12 +181,18 @@ func TestRejected(t *testing.T) {
 		reason              string
 		unsupported, silent bool
 	}{
-		{"restricted domain", "spec: {nodeSelector: {karpenter.sh/initialized: 'true'}}", "spec.nodeSelector[karpenter.sh/initialized]",
+		{"restricted domain", "spec: {nodeSelector: {karpenter.sh/stage: 'one'}}", "spec.nodeSelector[karpenter.sh/stage]",
 			"use a domain of your own", false, false},
 		{"restricted domain of the provider", "spec: {nodeSelector: {sub.example.com/x: y}}", "spec.nodeSelector[sub.example.com/x]",
 			"example.com", false, false},
 		{"hostname", requiring("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"),
 			path + "[0].matchExpressions[0].key", "use a label", false, false},
+		{"hostname or a restricted domain", requiring("[{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}, " +
+			"{matchExpressions: [{key: karpenter.sh/stage, operator: Exists}]}]"),
+			path + "[0].matchExpressions[0].key", "use a label", false, false},
+		{"hostname or fields", requiring("[{matchFields: [{key: metadata.name, operator: In, values: [n]}]}, " +
+			"{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n]}]}]"),
+			path + "[0].matchFields", "use matchExpressions", false, false},
 		{"bad value", "spec: {nodeSelector: {team: '-'}}", "spec.nodeSelector[team]", "alphanumeric characters", false, false},
 		{"bound that is no integer", requiring("[{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]"),
 			path + "[0].matchExpressions[0].values[0]", "an integer", false, false},

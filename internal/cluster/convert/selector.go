@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,77 +104,83 @@ func optOut(alternatives [][]label.Requirement) bool {
 	return len(alternatives) > 0
 }
 
-// refuseSelector validates the node selector and the required node affinity.
+// refuseSelector returns the reason for which no new node can satisfy the node selector, or any term of the required
+// node affinity, whatever the pools are; nil if there is none. A term that no new node satisfies does not matter beside
+// another one.
 func refuseSelector(pod *corev1.Pod, v *Vocabulary) *model.Rejection {
 	for _, key := range sortedKeys(pod.Spec.NodeSelector) {
-		if v.plain(key, corev1.NodeSelectorOpIn, pod.Spec.NodeSelector[key]) {
-			continue
-		}
-		at := field.NewPath("spec", "nodeSelector").Key(key)
-		one := []karpv1.Requirement{{Key: key, Operator: karpv1.OperatorIn, Values: []string{pod.Spec.NodeSelector[key]}}}
-		if errs := karpv1.ValidateRequirements(at, one, v.Rules); len(errs) > 0 {
-			return &model.Rejection{Field: at.String(), Reason: errs[0].ErrorBody()}
+		path := field.NewPath("spec", "nodeSelector").Key(key)
+		e := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{pod.Spec.NodeSelector[key]}}
+		if errs := v.refused(path, e); len(errs) > 0 {
+			return &model.Rejection{Field: path.String(), Reason: errs[0].ErrorBody()}
 		}
 	}
 	terms, _ := requiredTerms(&pod.Spec)
+	var first *model.Rejection
+	empty := 0
 	for i := range terms {
-		plain := func(e corev1.NodeSelectorRequirement) bool { return v.plain(e.Key, e.Operator, e.Values...) }
-		if !slices.ContainsFunc(terms[i].MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return !plain(e) }) {
+		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) == 0 {
+			empty++
 			continue
 		}
-		if errs := karpv1.ValidateRequirements(termPath(i).Child("matchExpressions"), expressions(terms[i]), v.Rules); len(errs) > 0 {
+		refused := v.refuseTerm(termPath(i), &terms[i])
+		if refused == nil {
+			return nil
+		}
+		if first == nil {
+			first = refused
+		}
+	}
+	if first == nil && empty > 0 {
+		return &model.Rejection{
+			Field:  termPath(0).String(),
+			Reason: "a term without expressions selects no node; give it matchExpressions or remove it",
+		}
+	}
+	return first
+}
+
+// refuseTerm returns the reason for which no new node can satisfy the term. A term with the name of a node cannot help:
+// kube-scheduler has found no room there, and a new node cannot have such a name.
+func (v *Vocabulary) refuseTerm(path *field.Path, term *corev1.NodeSelectorTerm) *model.Rejection {
+	for i, e := range term.MatchExpressions {
+		if errs := v.refused(path.Child("matchExpressions").Index(i), e); len(errs) > 0 {
 			return &model.Rejection{Field: errs[0].Field, Reason: errs[0].ErrorBody()}
 		}
 	}
-	return refuseEmptyTerms(terms)
-}
-
-func expressions(term corev1.NodeSelectorTerm) []karpv1.Requirement {
-	reqs := make([]karpv1.Requirement, 0, len(term.MatchExpressions))
-	for _, e := range term.MatchExpressions {
-		reqs = append(reqs, karpv1.RequirementOf(e))
-	}
-	return reqs
-}
-
-func refuseEmptyTerms(terms []corev1.NodeSelectorTerm) *model.Rejection {
-	for i := range terms {
-		if len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0 {
-			return nil
+	for _, f := range term.MatchFields {
+		if fieldRequirement(f).Operator == label.In {
+			return &model.Rejection{
+				Field:  path.Child("matchFields").String(),
+				Reason: "selects nodes that exist by name, and no new node can have that name; use matchExpressions on labels",
+			}
 		}
 	}
-	if len(terms) == 0 {
-		return nil
-	}
-	return &model.Rejection{
-		Field:  termPath(0).String(),
-		Reason: "a term without expressions selects no node; give it matchExpressions or remove it",
-	}
+	return nil
 }
 
-// refuseFields rejects a pod whose terms all select nodes by name: kube-scheduler has found no room there, and a new
-// node cannot have such a name.
-func refuseFields(pod *corev1.Pod) *model.Rejection {
-	terms, _ := requiredTerms(&pod.Spec)
-	first := -1
-	for i := range terms {
-		named := slices.ContainsFunc(terms[i].MatchFields, func(f corev1.NodeSelectorRequirement) bool {
-			return fieldRequirement(f).Operator == label.In
-		})
-		switch {
-		case named && first < 0:
-			first = i
-		case !named && len(terms[i].MatchExpressions)+len(terms[i].MatchFields) > 0:
-			return nil
-		}
-	}
-	if first < 0 {
+// refused returns why no new node can satisfy the requirement: it is invalid, or requires a label that pools must not
+// set. New nodes do not have such labels, so that requirements for their absence, or against a value, are satisfied.
+func (v *Vocabulary) refused(path *field.Path, e corev1.NodeSelectorRequirement) field.ErrorList {
+	key := v.Rules.Key(e.Key)
+	if v.plain(key, e.Operator, e.Values...) || model.OnEveryNode(key) && key != model.LabelHostname {
 		return nil
 	}
-	return &model.Rejection{
-		Field:  termPath(first).Child("matchFields").String(),
-		Reason: "selects nodes that exist by name, and no new node can have that name; use matchExpressions on labels",
+	if v.Rules.Restriction(key) != "" {
+		switch e.Operator {
+		case corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpDoesNotExist:
+			return nil
+		case corev1.NodeSelectorOpExists:
+			if key == model.LabelHostname {
+				return nil
+			}
+		}
 	}
+	errs := karpv1.ValidateRequirements(path, []karpv1.Requirement{karpv1.RequirementOf(e)}, v.Rules)
+	for _, err := range errs {
+		err.Field = strings.Replace(err.Field, path.String()+"[0]", path.String(), 1)
+	}
+	return errs
 }
 
 func termPath(i int) *field.Path {

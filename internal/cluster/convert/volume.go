@@ -63,19 +63,20 @@ func DefaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
 type demand struct {
 	volume       model.Volume
 	alternatives [][]label.Requirement
+	// existing is the reason for which no new node satisfies the alternatives, nil if there is none.
+	existing *model.Rejection
 }
 
-// volumes converts the pod's persistent volumes. It returns the volumes, their combined requirements on the node as
-// alternatives, and a Rejection for the first volume that cannot be used. The list of volumes is complete even then,
-// because a bound pod uses them in any case.
-func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, [][]label.Requirement, *model.Rejection) {
-	var list []model.Volume
+// addVolumes adds the pod's persistent volumes to its spec, with their combined requirements on the node as
+// alternatives. It returns a Rejection for the first volume that cannot be used. The list of volumes is complete even
+// then, because a bound pod uses them in any case.
+func addVolumes(spec *model.PodSpec, pod *corev1.Pod, v *Vocabulary, around *Around) *model.Rejection {
 	var demands []demand
 	var first *model.Rejection
 	for i := range pod.Spec.Volumes {
 		source := &pod.Spec.Volumes[i]
 		name, shared := claimName(pod, source)
-		if name == "" || slices.ContainsFunc(list, func(v model.Volume) bool { return v.Claim == pod.Namespace+"/"+name }) {
+		if name == "" || slices.ContainsFunc(spec.Volumes, func(v model.Volume) bool { return v.Claim == pod.Namespace+"/"+name }) {
 			continue
 		}
 		d, refused := demandOf(pod, name, source, v, around)
@@ -86,14 +87,19 @@ func volumes(pod *corev1.Pod, v *Vocabulary, around *Around) ([]model.Volume, []
 		shared = shared && (d.volume.Exclusive || othersUse(pod, name, around))
 		d.volume.Shared, d.volume.Exclusive = shared, shared && d.volume.Exclusive
 		d.volume.Waits = d.volume.Waits && shared && !d.volume.Exclusive
-		list = append(list, d.volume)
+		if d.existing != nil && spec.NoNewNode == nil {
+			d.existing.Field = at("spec.volumes", i)
+			spec.NoNewNode = d.existing
+		}
+		spec.Volumes = append(spec.Volumes, d.volume)
 		demands = append(demands, d)
 	}
 	places, few := together(demands)
+	spec.VolumeAlternatives = places
 	if first == nil && !few {
 		first = refuse("spec.volumes", "together they allow more than %d combinations of places; use volumes whose topologies agree", maxPlaces)
 	}
-	return list, places, first
+	return first
 }
 
 // claimName returns the claim of a volume, and whether other pods may use it. Claims of a StatefulSet's template and
@@ -194,7 +200,8 @@ func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, arou
 	}
 	switch {
 	case claim.Spec.VolumeName == "":
-		return d.unbound(class, v, around)
+		d, refused := d.unbound(class, v, around)
+		return d.provisioning(claim), refused
 	case claim.Annotations[bindCompleted] == "" && !madeFor(around.Volumes.Volume(claim.Spec.VolumeName), claim):
 		return d, refuse("", "claim %q names volume %q and is not bound to it yet", claim.Name, claim.Spec.VolumeName)
 	}
@@ -217,11 +224,54 @@ func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolum
 		return d, refuse("", "volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
 	d.volume.Driver = driverOf(&pv.Spec.PersistentVolumeSource)
-	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv, around))
+	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv))
 	if pv.DeletionTimestamp != nil {
 		return d, refuse("", "volume %q of claim %q is being deleted", pv.Name, claim.Name)
 	}
+	hosts, some := hostsOf(d.alternatives)
+	if !some {
+		return d, nil
+	}
+	slices.Sort(hosts)
+	names := strings.Join(slices.Compact(hosts), ", ")
+	if !slices.ContainsFunc(hosts, func(host string) bool { return around.Host != nil && around.Host(host) }) {
+		return d, refuse("", "volume %q of claim %q can be used on node %s only, and no node has this hostname; if the node is gone for good, "+
+			"delete the claim and the volume, so that a new volume is made", pv.Name, claim.Name, names)
+	}
+	d.existing = refuse("", "volume %q of claim %q can be used on node %s only, and a new node does not help", pv.Name, claim.Name, names)
 	return d, nil
+}
+
+// hostsOf returns the hostnames that the alternatives require, and whether each of them requires some.
+func hostsOf(alternatives [][]label.Requirement) ([]string, bool) {
+	var hosts []string
+	for _, reqs := range alternatives {
+		at := slices.IndexFunc(reqs, func(r label.Requirement) bool {
+			return r.Key == model.LabelHostname && r.Operator == label.In && len(r.Values) > 0
+		})
+		if at < 0 {
+			return nil, false
+		}
+		hosts = append(hosts, reqs[at].Values...)
+	}
+	return hosts, len(hosts) > 0
+}
+
+// selectedNode names the node for which the volume of a claim is being provisioned. kube-scheduler sets it when it has
+// chosen a node, and accepts only that node until the claim is bound or the provisioner removes the annotation
+// (https://kubernetes.io/docs/reference/labels-annotations-taints/#volume-kubernetes-io-selected-node).
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// provisioning adds the requirement of a volume that is being provisioned for a node.
+func (d demand) provisioning(claim *corev1.PersistentVolumeClaim) demand {
+	node := claim.Annotations[selectedNode]
+	if node == "" {
+		return d
+	}
+	d.alternatives = crossed(d.alternatives, [][]label.Requirement{{{Key: model.FieldName, Operator: label.In, Values: []string{node}}}})
+	d.existing = refuse("", "the volume of claim %q is being provisioned for node %q (annotation %s), and kube-scheduler accepts no other node",
+		claim.Name, node, selectedNode)
+	return d
 }
 
 // driverOf returns the CSI driver that attaches a volume; empty if none does.
@@ -265,7 +315,7 @@ func (v *Vocabulary) zonesOf(pv *corev1.PersistentVolume) [][]label.Requirement 
 
 // affinityOf returns the node affinity of a volume: the terms of which any one suffices. A term without expressions
 // and fields selects no node.
-func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume, around *Around) [][]label.Requirement {
+func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume) [][]label.Requirement {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return nil
 	}
@@ -275,40 +325,10 @@ func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume, around *Around) [][
 			alternatives = append(alternatives, v.term(term))
 		}
 	}
-	if pv.Spec.Local != nil || pv.Spec.HostPath != nil {
-		alternatives = onDisks(alternatives, around)
-	}
 	if alternatives == nil {
 		return [][]label.Requirement{{nowhere(model.LabelHostname)}}
 	}
 	return alternatives
-}
-
-// onDisks returns the nodes on which a volume on a node's own disk can be used. While a node with the disk exists,
-// only that node. If the disk is gone with its node, the hostname is ignored: it states where the volume was, not
-// where the pod must run.
-func onDisks(alternatives [][]label.Requirement, around *Around) [][]label.Requirement {
-	var there, anywhere [][]label.Requirement
-	for _, reqs := range alternatives {
-		held := false
-		var rest []label.Requirement
-		for _, req := range reqs {
-			if req.Key != model.LabelHostname {
-				rest = append(rest, req)
-				continue
-			}
-			held = held || req.Operator == label.In && around.Host != nil && slices.ContainsFunc(req.Values, around.Host)
-		}
-		if held {
-			there = append(there, reqs)
-		} else {
-			anywhere = append(anywhere, rest)
-		}
-	}
-	if there != nil {
-		return there
-	}
-	return anywhere
 }
 
 // unbound adds the requirements of a volume that is provisioned when its pod has a node. A claim without a class uses
@@ -335,18 +355,18 @@ func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *m
 	} else if class.Provisioner == noProvisioner {
 		d.volume.Driver = ""
 	}
-	return d.ofClass(class, claim, v)
+	return d.ofClass(class, claim, v, around)
 }
 
 // ofClass adds the requirements of a class on the location of its volumes.
-func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabulary) (demand, *model.Rejection) {
+func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabulary, around *Around) (demand, *model.Rejection) {
 	switch {
 	case class.VolumeBindingMode == nil || *class.VolumeBindingMode == storagev1.VolumeBindingImmediate:
 		return d, refuse("", "claim %q waits for a volume (volumeBindingMode Immediate of storage class %q)", claim, class.Name)
 	case slices.Contains(v.unsupportedProvisioners, class.Provisioner) || slices.Contains(v.unsupportedProvisioners, d.volume.Driver):
 		return d, refuse("", "storage class %q of claim %q has the provisioner %s, whose volumes the cloud's nodes cannot use", class.Name, claim, class.Provisioner)
 	}
-	d.volume.Waits = true
+	d.volume.Waits = around.Everywhere == nil || !around.Everywhere(d.volume.Driver)
 	for _, term := range class.AllowedTopologies {
 		if len(term.MatchLabelExpressions) == 0 {
 			continue // selects no node

@@ -89,6 +89,7 @@ const (
 	waits   = "provisioner: csi.example\nvolumeBindingMode: WaitForFirstConsumer"
 	inZones = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}, {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}]}}"
 	onHost  = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [h]}]}]}}"
+	onGone  = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [gone, lost]}]}]}}"
 	marked  = ", annotations: {storageclass.kubernetes.io/is-default-class: 'true'}"
 )
 
@@ -97,6 +98,8 @@ var storageText = strings.Join([]string{
 	claimDoc("bound-too", isBound, "volumeName: two-zones-too", "Bound"),
 	claimDoc("labeled", isBound, "volumeName: labeled", "Bound"),
 	claimDoc("local", isBound, "volumeName: local", "Bound"),
+	claimDoc("local-gone", isBound, "volumeName: local-gone", "Bound"),
+	claimDoc("selected", ", annotations: {volume.kubernetes.io/selected-node: n1}", "storageClassName: plain", "Pending"),
 	claimDoc("remote-by-host", isBound, "volumeName: by-host", "Bound"),
 	claimDoc("nowhere", isBound, "volumeName: nowhere", "Bound"),
 	claimDoc("ebs", isBound, "volumeName: ebs", "Bound"),
@@ -134,6 +137,7 @@ var storageText = strings.Join([]string{
 	volumeDoc("two-zones-too", "", "csi: {driver: csi.example, volumeHandle: i}, "+inZones),
 	volumeDoc("labeled", ", labels: {failure-domain.beta.kubernetes.io/zone: a__c}", "csi: {driver: csi.example, volumeHandle: h}, "+inZones),
 	volumeDoc("local", "", "local: {path: /x}, "+onHost),
+	volumeDoc("local-gone", "", "local: {path: /x}, "+onGone),
 	volumeDoc("by-host", "", "csi: {driver: csi.example, volumeHandle: h}, "+onHost),
 	volumeDoc("nowhere", "", "csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{}]}}"),
 	volumeDoc("ebs", "", "awsElasticBlockStore: {volumeID: v}"),
@@ -203,7 +207,7 @@ type podVolumes struct {
 
 func (v podVolumes) check(t *testing.T) {
 	text := "metadata: {namespace: shop, name: web-0, uid: u0}\nspec: {NODE volumes: [" + v.volumes + "]}"
-	around := &Around{Volumes: newStorage(t, storageText)}
+	around := &Around{Volumes: newStorage(t, storageText), Host: func(name string) bool { return name == "h" }}
 	spec, _ := Pod(decode[corev1.Pod](t, strings.Replace(text, "NODE", "", 1)+unschedulableStatus), storageWords(), around)
 	if diff := cmp.Diff(v.places, spec.VolumeAlternatives); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
@@ -245,7 +249,9 @@ func TestVolumes(t *testing.T) {
 		{"two with the same zones", volumesOf("bound", "bound-too"), twoZones, []string{"csi.example", "csi.example"}, ""},
 		{"two with one zone in common", volumesOf("bound", "waiting"), [][]label.Requirement{{zone("b")}}, []string{"csi.example", "csi.example"}, ""},
 		{"zone labels beside the affinity", volumesOf("labeled"), [][]label.Requirement{{zone("a")}}, []string{"csi.example"}, ""},
-		{"on a node's disk", volumesOf("local"), [][]label.Requirement{nil}, []string{""}, ""},
+		{"on a node's disk", volumesOf("local"), [][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}}}}, []string{""}, ""},
+		{"being provisioned for a node", volumesOf("selected"),
+			[][]label.Requirement{{{Key: model.FieldName, Operator: label.In, Values: []string{"n1"}}}}, []string{"csi.example"}, ""},
 		{"elsewhere, by hostname", volumesOf("remote-by-host"),
 			[][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"h"}}}}, []string{"csi.example"}, ""},
 		{"a term without expressions", volumesOf("nowhere"), [][]label.Requirement{{nowhere(model.LabelHostname)}}, []string{"csi.example"}, ""},
@@ -287,6 +293,9 @@ func TestRejectedVolumes(t *testing.T) {
 		{"binding", volumesOf("binding"), nil, []string{""}, "is not bound to it yet"},
 		{"wants no class", volumesOf("classless"), nil, []string{""}, "create a volume for it"},
 		{"no such class", volumesOf("no-class"), nil, []string{""}, `storage class "missing" of claim "no-class" does not exist`},
+		{"on the disk of a node that is gone", volumesOf("local-gone"),
+			[][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"gone", "lost"}}}}, []string{""},
+			`volume "local-gone" of claim "local-gone" can be used on node gone, lost only, and no node has this hostname`},
 		{"immediate", volumesOf("now"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
 		{"immediate when unset", volumesOf("unset-mode"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
 		{"topology that nodes do not carry", volumesOf("by-rack"), nil, []string{"csi.example"}, "allowedTopologies by example.com/rack"},
@@ -294,6 +303,26 @@ func TestRejectedVolumes(t *testing.T) {
 		{"the others count beside a broken one", volumesOf("missing", "bound"), twoZones, []string{"", "csi.example"}, `claim "missing"`},
 	} {
 		t.Run(test.name, test.check)
+	}
+}
+
+// TestVolumesOfExistingNodes checks the reason for which no new node can run a pod.
+func TestVolumesOfExistingNodes(t *testing.T) {
+	around := &Around{Volumes: newStorage(t, storageText), Host: func(name string) bool { return name == "h" }}
+	for claim, want := range map[string]string{
+		"local":    `spec.volumes[1]: volume "local" of claim "local" can be used on node h only`,
+		"selected": `spec.volumes[1]: the volume of claim "selected" is being provisioned for node "n1"`,
+		"bound":    "",
+	} {
+		text := "metadata: {namespace: shop, name: web-0, uid: u0}\nspec: {volumes: [{name: c, emptyDir: {}}, " + volumesOf(claim) + "]}"
+		spec, _ := Pod(decode[corev1.Pod](t, text+unschedulableStatus), storageWords(), around)
+		got := ""
+		if spec.NoNewNode != nil {
+			got = spec.NoNewNode.Field + ": " + spec.NoNewNode.Reason
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("claim %s: no new node helps because %q, want %q", claim, got, want)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 			if accepted[i][t] == nil {
 				continue
 			}
-			k := &kind{price: x.Classes[i].Price[t], free: pool.Net[t], specs: accepted[i][t]}
+			k := &kind{price: x.Classes[i].Price[t], free: pool.MostRoom(t, i), specs: accepted[i][t]}
 			if id := x.Classes[i].ReservationID; id != "" {
 				p.reserve(k, id, reservationCount(&x.Catalog.Types[t], id), reserved)
 				continue

@@ -138,6 +138,9 @@ func said(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict, ofPool bool
 	if p.Verdict.Code == plan.PoolBarren && pool != "" {
 		return barren(snap, pool, p.Verdict)
 	}
+	if text := sharedClaims(snap, r, p.Verdict); text != "" {
+		return text
+	}
 	if len(p.Also) == 0 {
 		return Verdict(snap, p.Verdict) + sides(snap, r, pool, p.Verdict)
 	}
@@ -153,6 +156,33 @@ func said(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict, ofPool bool
 		}
 	}
 	return strings.Join(parts, ", and ")
+}
+
+// sharedClaims returns the text of a verdict about pods that are kept together because they share claims whose volumes do
+// not exist yet; "" for any other verdict. Such a rule is not in the pods' own specs.
+func sharedClaims(snap *model.Snapshot, r plan.Refusal, v plan.Verdict) string {
+	if v.Code != plan.AffinityUnmet || len(r.Pods) == 0 {
+		return ""
+	}
+	pod, key := r.Pods[0], operands{snap, v}.label()
+	own := func(t model.Term) bool {
+		return label.Canonical(t.Key) == key && !t.Anti && t.Required() && !t.Together
+	}
+	if slices.ContainsFunc(pod.Terms, own) {
+		return ""
+	}
+	var claims []string
+	for _, volume := range pod.Shared {
+		if volume.Waits {
+			_, name, _ := strings.Cut(volume.Claim, "/")
+			claims = append(claims, strconv.Quote(name))
+		}
+	}
+	if len(claims) == 0 {
+		return ""
+	}
+	return "the pods share claim " + and(claims) + ", whose volume does not exist yet and may be limited to one zone: " +
+		"all of them are planned in one zone, and other rules exclude it for these pods"
 }
 
 // mismatch returns one text for several labels with the same problem.

@@ -139,6 +139,7 @@ var sayings = [...]saying{
 	plan.ReservationTaken: {"ReservationTaken", reservationTaken},
 	plan.TypesSpared:      {"TypesSpared", says("instance types with devices are reserved for pods that request devices")},
 	plan.NoPlaceFound:     {"NoPlaceFound", says("no capacity left after placing the other pending pods")},
+	plan.NoNewNode:        {"NoNewNode", operands.rejection},
 	plan.NotReached:       {"NotReached", says("the work budget was spent before this was reached")},
 	plan.TooManyDomains: {"TooManyDomains", func(o operands) string {
 		return "the topology keys of the constraints between pods have more combinations of values than the limit of " +

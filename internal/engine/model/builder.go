@@ -146,7 +146,9 @@ func newMentions() *label.Mentions {
 	for _, key := range []string{LabelPool, LabelCapacityType, LabelType, LabelZone, LabelHostname} {
 		m.Key(key)
 	}
-	m.Carry(FieldName)
+	for _, key := range []string{FieldName, LabelRegistered, LabelInitialized} {
+		m.Carry(key)
+	}
 	return m
 }
 

@@ -17,7 +17,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 		wellKnown = func(key string) bool { return types.Catalog.WellKnown[key] }
 	}
 	n.Row, _, _ = b.space.Template(wellKnown, n.Requirements)
-	nameHost(b.space, n.Row)
+	completeRow(b.space, n.Row)
 	for key, value := range n.Labels {
 		if k, known := b.space.Lookup(key); known {
 			b.space.SetOnly(n.Row, k, b.space.Atom(k, value))
@@ -34,15 +34,15 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	requests := b.resources.Vector(n.Requests)
 	if set.Empty() {
 		n.Total, n.Usable = requests, b.capacity(n.Requests)
-		n.Reserved = b.reservation(n, daemons)
-		b.reservePorts(n, daemons, n.Row)
+		b.reserveDaemons(n, daemons)
 		return
 	}
 	n.Row = types.Hull(n.Row, set)
-	n.Usable = b.leastUsable(n, types, set, daemons, requests)
+	rooms := newRooms(types, n.Row, n.Taints, daemons, set).Within(n.Row)
+	n.Usable = leastUsable(rooms, set, requests)
 	for t := range set.All() {
 		n.Types = append(n.Types, types.Catalog.Types[t].Name)
-		b.reservePorts(n, daemons, types.Rows[t])
+		n.reservePorts(rooms.Ports(t))
 		n.Total = n.Total.Max(types.Total[t])
 	}
 	n.price(types, set)
@@ -54,29 +54,22 @@ func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
 	for _, r := range n.Requirements {
 		k, known := b.space.Lookup(r.Key)
 		_, carried := n.Labels[r.Key]
-		if known && !carried && !wellKnown(r.Key) && r.Key != LabelHostname && b.space.AllowsAbsent(n.Row, k) {
+		if known && !carried && !wellKnown(r.Key) && !OnEveryNode(r.Key) && b.space.AllowsAbsent(n.Row, k) {
 			b.space.SetOnly(n.Row, k, b.space.Absent(k))
 		}
 	}
 }
 
-// leastUsable returns the minimum of the types' room net of daemons. The daemons are counted type by type: daemons
-// that run only on large types must not reduce the room of the small ones. The machine will satisfy the requests,
-// whatever the current catalog says about its types.
-func (b *Builder) leastUsable(n *Node, types *TypeIndex, set bitset.Set, daemons []*Daemon, requests quantity.Vector) quantity.Vector {
+// leastUsable returns the minimum of the types' room net of daemons. The daemons are counted by type and offering:
+// daemons that run only on large types must not reduce the room of the small ones. The machine will satisfy the
+// requests, whatever the current catalog says about its types.
+func leastUsable(rooms Within, set bitset.Set, requests quantity.Vector) quantity.Vector {
 	var least, most quantity.Vector
-	row := make(label.Row, b.space.Words())
 	first := true
 	for t := range set.All() {
-		var overhead quantity.Vector
-		b.space.And(row, n.Row, types.Rows[t])
-		for _, d := range daemons {
-			if d.Admits(b.space, row, n.Taints) {
-				overhead = overhead.Add(d.Requests)
-			}
-		}
-		most = most.Max(overhead)
-		left := types.Usable[t].Sub(overhead)
+		_, daemons := rooms.Daemons(t)
+		most = most.Max(daemons)
+		left := rooms.Least(t)
 		if first {
 			least, first = left, false
 		}
@@ -85,12 +78,28 @@ func (b *Builder) leastUsable(n *Node, types *TypeIndex, set bitset.Set, daemons
 	return least.Max(requests.Sub(most))
 }
 
-// nameHost gives a planned node a hostname with an unknown value. The pool need not define this label: every kubelet
-// sets it.
-func nameHost(space *label.Space, row label.Row) {
+// OnEveryNode reports whether each node of a pool has the label by the time that it runs pods, without any pool or
+// claim that defines it.
+func OnEveryNode(key string) bool {
+	return key == LabelHostname || key == LabelRegistered || key == LabelInitialized
+}
+
+// completeRow gives a planned node the labels of OnEveryNode: every kubelet sets a hostname, whose value is unknown, and
+// registration and initialization set theirs.
+func completeRow(space *label.Space, row label.Row) {
 	const unknown = "\x00" // not a valid label value
 	if k, known := space.Lookup(LabelHostname); known {
 		space.SetOnly(row, k, space.Atom(k, unknown))
+	}
+	initializeRow(space, row)
+}
+
+// initializeRow gives a node the labels that registration and initialization set.
+func initializeRow(space *label.Space, row label.Row) {
+	for _, key := range []string{LabelRegistered, LabelInitialized} {
+		if k, known := space.Lookup(key); known {
+			space.SetOnly(row, k, space.Atom(k, "true"))
+		}
 	}
 }
 

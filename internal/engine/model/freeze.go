@@ -190,8 +190,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 		b.encodeReal(n, types)
 	default:
 		b.encodeReal(n, types)
-		n.Reserved = b.reservation(n, daemons)
-		b.reservePorts(n, daemons, n.Row)
+		b.reserveDaemons(n, daemons)
 	}
 	n.weigh()
 	return n
@@ -214,11 +213,14 @@ func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 }
 
 // nameNode adds information to the row of an existing machine that its labels lack. An unregistered node will have a
-// hostname, because every kubelet sets it; a node that registered without one has none. The name of a node is known
-// only after registration.
+// hostname, because every kubelet sets it; a node that registered without one has none. A node that is not initialized
+// will be. The name of a node is known only after registration.
 func (b *Builder) nameNode(n *Node) {
 	if _, has := n.Labels[LabelHostname]; !has && n.Stage < Registered {
-		nameHost(b.space, n.Row)
+		completeRow(b.space, n.Row)
+	}
+	if n.Stage < Initialized {
+		initializeRow(b.space, n.Row)
 	}
 	if k, known := b.space.Lookup(FieldName); known && n.Stage >= Registered {
 		b.space.SetOnly(n.Row, k, b.space.Atom(k, n.Name))
@@ -234,38 +236,27 @@ func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 	}
 }
 
-// reservePorts reserves the host ports of the daemons that are not on the node yet and may run on it, if it also has
-// the row.
-func (b *Builder) reservePorts(n *Node, daemons []*Daemon, row label.Row) {
+// reserveDaemons reserves the requests and the host ports of the daemons that the node admits and that are not on it
+// yet.
+func (b *Builder) reserveDaemons(n *Node, daemons []*Daemon) {
 	for _, d := range daemons {
-		if len(d.HostPorts) == 0 || d.isOn(n) {
-			continue
+		if !d.isOn(n) && d.Admits(b.space, n.Row, n.Taints) {
+			n.Reserved = n.Reserved.Add(d.Requests)
+			n.reservePorts(d.HostPorts)
 		}
-		both := make(label.Row, b.space.Words())
-		if !b.space.And(both, n.Row, row) || !d.Admits(b.space, both, n.Taints) {
-			continue
-		}
-		for _, port := range d.HostPorts {
-			if !slices.Contains(n.Ports, port) {
-				n.Ports = append(n.Ports, port)
-			}
+	}
+}
+
+func (n *Node) reservePorts(ports []HostPort) {
+	for _, port := range ports {
+		if !slices.Contains(n.Ports, port) {
+			n.Ports = append(n.Ports, port)
 		}
 	}
 }
 
 func (d *Daemon) isOn(n *Node) bool {
 	return slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
-}
-
-// reservation returns the requests of the daemons that the node admits and that are not on it yet.
-func (b *Builder) reservation(n *Node, daemons []*Daemon) quantity.Vector {
-	var sum quantity.Vector
-	for _, d := range daemons {
-		if !d.isOn(n) && d.Admits(b.space, n.Row, n.Taints) {
-			sum = sum.Add(d.Requests)
-		}
-	}
-	return sum
 }
 
 func (b *Builder) freezeDaemons(s *Snapshot) {

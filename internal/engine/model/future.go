@@ -32,7 +32,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	}
 	n := &Node{NodeSpec: &spec}
 	n.Row, _, _ = s.Space.Template(func(key string) bool { return x.Catalog.WellKnown[key] }, reqs)
-	nameHost(s.Space, n.Row)
+	completeRow(s.Space, n.Row)
 	for key, value := range spec.Labels {
 		if k, known := s.Space.Lookup(key); known {
 			s.Space.SetOnly(n.Row, k, s.Space.Atom(k, value))
@@ -49,12 +49,13 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 
 // size sets the node's room to the minimum of the types, and its capacity to that of the largest.
 func (n *Node) size(pool *Pool, set bitset.Set) {
-	first := true
+	first, rooms := true, pool.RoomsOf(n.Row).Within(n.Row)
 	for t := range set.All() {
+		least := rooms.Least(t)
 		if first {
-			n.Usable, first = pool.Net[t], false
+			n.Usable, first = least, false
 		}
-		n.Usable = n.Usable.Min(pool.Net[t])
+		n.Usable = n.Usable.Min(least)
 		n.Total = n.Total.Max(pool.Types.Total[t])
 		n.Types = append(n.Types, pool.Types.Catalog.Types[t].Name)
 	}

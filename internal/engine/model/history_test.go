@@ -266,7 +266,9 @@ func describePool(s *model.Snapshot, p *model.Pool) string {
 		}
 	}
 	for t := range p.Eligible.All() {
-		fmt.Fprintf(&b, " %s %s daemons %s", p.Catalog.Types[t].Name, amounts(s, p.Net[t]), amounts(s, p.Daemons[t]))
+		rooms := p.Rooms.Within(p.Start)
+		least, most := rooms.Daemons(t)
+		fmt.Fprintf(&b, " %s %s daemons %s to %s", p.Catalog.Types[t].Name, amounts(s, rooms.Least(t)), amounts(s, least), amounts(s, most))
 	}
 	return b.String()
 }

@@ -14,6 +14,8 @@ const (
 	LabelType         = "node.kubernetes.io/instance-type"
 	LabelZone         = "topology.kubernetes.io/zone"
 	LabelHostname     = "kubernetes.io/hostname"
+	LabelRegistered   = "karpenter.sh/registered"
+	LabelInitialized  = "karpenter.sh/initialized"
 )
 
 // FieldName represents the name of a node where pods select by matchFields. It is not a valid label key.
@@ -119,6 +121,8 @@ type PodSpec struct {
 	Nominated string
 	// Rejected is the reason for which a Pending pod must not be placed, else nil.
 	Rejected *Rejection
+	// NoNewNode is the reason for which only nodes that exist can run the pod, else nil. VolumeAlternatives say which.
+	NoNewNode *Rejection `json:",omitempty"`
 
 	Labels map[string]string
 	// Priority as resolved by the admission plugin.

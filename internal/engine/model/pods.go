@@ -26,7 +26,7 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 	}
 	pod := &Pod{
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
-		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
+		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, NoNewNode: spec.NoNewNode, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
 		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec),
 	}

@@ -22,14 +22,14 @@ type Pool struct {
 	Types *TypeIndex
 	// Eligible are the types that satisfy the pool's requirements, whether or not they are available now.
 	Eligible bitset.Set
-	// Net is, by type, the room for pods net of the daemons on the pool's nodes of the type.
-	Net []quantity.Vector
-	// Daemons is, by type, the sum of the requests of these daemons.
-	Daemons []quantity.Vector
-	// DaemonPorts holds, by type, the host ports of these daemons; nil if none uses any.
-	DaemonPorts [][]HostPort
-	// atLeast[r] holds which types have at least a given amount of r, by Net.
-	atLeast []suffixSets
+	// Rooms is the room for pods on nodes of the row Start.
+	Rooms *Rooms
+	// daemons are those that may run on nodes of the pool. decided are the labels that they name and that neither the
+	// pool nor the type nor the offering decides, but the pods on a node.
+	daemons []*Daemon
+	decided []label.Key
+	// resources is how many resources there are.
+	resources int
 	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number.
 	Used  quantity.Vector
 	Nodes int
@@ -40,37 +40,6 @@ type Pool struct {
 
 // NoLimit represents a limit that is not set.
 const NoLimit = -1
-
-// suffixSets holds, for ascending distinct amounts, the set of types that have at least that much.
-type suffixSets struct {
-	amounts []int64
-	sets    []bitset.Set
-}
-
-// WithAtLeast keeps in set the types whose Net is at least need, resource by resource. It returns the first resource
-// that leaves no type, or -1.
-func (p *Pool) WithAtLeast(set bitset.Set, need quantity.Vector) quantity.Resource {
-	for r, n := range need {
-		if n <= 0 {
-			continue
-		}
-		if r >= len(p.atLeast) {
-			clear(set)
-			return quantity.Resource(r)
-		}
-		s := &p.atLeast[r]
-		at, _ := slices.BinarySearch(s.amounts, n)
-		if at == len(s.amounts) {
-			clear(set)
-			return quantity.Resource(r)
-		}
-		set.AndWith(s.sets[at])
-		if set.Empty() {
-			return quantity.Resource(r)
-		}
-	}
-	return -1
-}
 
 // LimitOf returns the limit of a resource, NoLimit if there is none.
 func (p *Pool) LimitOf(r quantity.Resource) int64 {
@@ -93,17 +62,17 @@ func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon)
 		wellKnown = func(key string) bool { return spec.Catalog.WellKnown[key] }
 	}
 	p.Start, p.Contradiction, p.Valid = b.space.Template(wellKnown, spec.Requirements)
-	nameHost(b.space, p.Start)
+	completeRow(b.space, p.Start)
 	if !p.Valid || types == nil {
 		return p
 	}
 	p.Eligible = types.Compatible(p.Start)
-	p.Net, p.Daemons = netOf(b.space, p, daemons)
-	if slices.ContainsFunc(daemons, func(d *Daemon) bool { return len(d.HostPorts) > 0 }) {
-		p.DaemonPorts = portsOf(b.space, p, daemons)
-	}
-	for r := range b.resources.Len() {
-		p.atLeast = append(p.atLeast, newSuffixSets(p.Net, quantity.Resource(r), p.Eligible))
+	p.daemons, p.resources = daemons, b.resources.Len()
+	p.Rooms = p.roomsOf(p.Start)
+	for k := label.Key(0); int(k) < b.space.Len(); k++ {
+		if nameKey(b.space, daemons, k) && p.leavesOpen(k) {
+			p.decided = append(p.decided, k)
+		}
 	}
 	return p
 }
@@ -122,65 +91,70 @@ func (p *Pool) setLimits(resources *quantity.Table) {
 	}
 }
 
-// netOf subtracts, from each type's resources, the requests of the daemons on a node of the pool. A daemon counts if
-// the labels that the pool leaves open may admit it: the node may run it.
-func netOf(space *label.Space, p *Pool, daemons []*Daemon) (net, overhead []quantity.Vector) {
-	net, overhead = slices.Clone(p.Types.Usable), make([]quantity.Vector, p.Types.Len())
-	row := make(label.Row, space.Words())
+// leavesOpen reports whether nodes of the pool may have several values of the label, whatever their type and offering.
+func (p *Pool) leavesOpen(key label.Key) bool {
+	space := p.Types.space
+	if !slices.ContainsFunc(p.Types.Classes, func(c OfferClass) bool { return c.atom(key) < 0 }) {
+		return false
+	}
+	from, to := space.Span(key)
+	both := make(bitset.Set, to-from)
 	for t := range p.Eligible.All() {
-		if !space.And(row, p.Start, p.Types.Rows[t]) {
-			continue
+		bitset.And(both, bitset.Set(p.Start[from:to]), bitset.Set(p.Types.Rows[t][from:to]))
+		if both.Count() > 1 {
+			return true
 		}
-		for _, d := range daemons {
-			if d.Admits(space, row, p.Taints) {
-				overhead[t] = overhead[t].Add(d.Requests)
-			}
-		}
-		net[t] = net[t].Sub(overhead[t])
 	}
-	return net, overhead
+	return false
 }
 
-// portsOf returns, by type, the host ports of the daemons that its node will run, or may run.
-func portsOf(space *label.Space, p *Pool, daemons []*Daemon) [][]HostPort {
-	ports := make([][]HostPort, p.Types.Len())
+// Decided returns the part of a row, within Start, that decides which daemons run on a node of the pool beyond pool,
+// type and offering. It is empty for most pools.
+func (p *Pool) Decided(row label.Row) label.Row {
+	var part label.Row
+	for _, k := range p.decided {
+		from, to := p.Types.space.Span(k)
+		part = append(part, row[from:to]...)
+	}
+	return part
+}
+
+// RoomsOf returns the room for pods on nodes of a row within Start. Rows with equal Decided have equal rooms.
+func (p *Pool) RoomsOf(row label.Row) *Rooms {
+	if slices.Equal(p.Decided(row), p.Decided(p.Start)) {
+		return p.Rooms
+	}
+	of := slices.Clone(p.Start)
+	for _, k := range p.decided {
+		from, to := p.Types.space.Span(k)
+		copy(of[from:to], row[from:to])
+	}
+	return p.roomsOf(of)
+}
+
+func (p *Pool) roomsOf(row label.Row) *Rooms {
+	rooms := newRooms(p.Types, row, p.Taints, p.daemons, p.Eligible)
+	rooms.index(p.resources, p.Eligible)
+	return rooms
+}
+
+// MostRoom returns what a node of the type and the class has for pods at most: it counts only the daemons that run on
+// every such node, whatever its pods decide.
+func (p *Pool) MostRoom(t, class int) quantity.Vector {
+	if len(p.decided) == 0 {
+		return p.Rooms.Of(class).Net[t]
+	}
+	space, most := p.Types.space, p.Types.Usable[t]
 	row := make(label.Row, space.Words())
-	for t := range p.Eligible.All() {
-		if !space.And(row, p.Start, p.Types.Rows[t]) {
-			continue
-		}
-		for _, d := range daemons {
-			if len(d.HostPorts) > 0 && d.Admits(space, row, p.Taints) {
-				ports[t] = append(ports[t], d.HostPorts...)
-			}
-		}
+	if !space.And(row, p.Start, p.Types.Rows[t]) {
+		return most
 	}
-	return ports
-}
-
-// PortsFree reports whether no daemon on a node of the type uses one of the ports.
-func (p *Pool) PortsFree(t int, ports []HostPort) bool {
-	if p.DaemonPorts == nil {
-		return true
-	}
-	return !slices.ContainsFunc(ports, func(port HostPort) bool { return slices.ContainsFunc(p.DaemonPorts[t], port.Conflicts) })
-}
-
-func newSuffixSets(net []quantity.Vector, r quantity.Resource, among bitset.Set) suffixSets {
-	order := slices.Collect(among.All())
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(net[b].At(r), net[a].At(r)), cmp.Compare(a, b))
-	})
-	var s suffixSets
-	set := bitset.New(len(net))
-	for i, t := range order {
-		set.Add(t)
-		if i+1 == len(order) || net[order[i+1]].At(r) != net[t].At(r) {
-			s.amounts = append(s.amounts, net[t].At(r))
-			s.sets = append(s.sets, set.Clone())
+	p.Types.Classes[class].Pin(space, row)
+	for _, d := range p.daemons {
+		_, no := Untolerated(p.Taints, d.Tolerations)
+		if !no && slices.ContainsFunc(d.Rows, func(r label.Row) bool { return space.Contains(r, row) }) {
+			most = most.Sub(d.Requests)
 		}
 	}
-	slices.Reverse(s.amounts)
-	slices.Reverse(s.sets)
-	return s
+	return most
 }

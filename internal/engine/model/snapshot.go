@@ -155,6 +155,7 @@ type Pod struct {
 	Node      string
 	Nominated string
 	Rejected  *Rejection
+	NoNewNode *Rejection
 	// rejectedByBuilder says that the builder set Rejected (admit.go).
 	rejectedByBuilder bool
 	Controller        Owner
@@ -283,5 +284,10 @@ func (d *Daemon) Admits(space *label.Space, row label.Row, taints []Taint) bool 
 	if _, refused := Untolerated(taints, d.Tolerations); refused {
 		return false
 	}
+	return d.selects(space, row)
+}
+
+// selects reports whether the daemon's selectors accept the row.
+func (d *Daemon) selects(space *label.Space, row label.Row) bool {
 	return slices.ContainsFunc(d.Rows, func(r label.Row) bool { return space.Compatible(row, r) })
 }

@@ -38,6 +38,8 @@ type OfferClass struct {
 	Types bitset.Set
 	// Price by type, nano-USD per hour; NoPrice if the type has no such offering (available or not).
 	Price []int64
+	// sold are the types with a price.
+	sold  bitset.Set
 	atoms []classAtom
 }
 
@@ -83,7 +85,7 @@ func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
 	classes := 0
 	for i := range x.Classes {
 		c := &x.Classes[i]
-		if !c.Admits(x.space, row) || !c.offers(set) {
+		if !c.Admits(x.space, row) || !c.sold.Intersects(set) {
 			continue
 		}
 		classes++
@@ -103,16 +105,6 @@ func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
 		return row
 	}
 	return hull
-}
-
-// offers reports whether one of the types has an offering of the class, available or not.
-func (c *OfferClass) offers(set bitset.Set) bool {
-	for t := range set.All() {
-		if c.Price[t] != NoPrice {
-			return true
-		}
-	}
-	return false
 }
 
 // Narrow removes from set the types without any value that the row allows on key k, and reports whether any type is
@@ -314,6 +306,7 @@ func (x *TypeIndex) classify() {
 			}
 			c := &x.Classes[i]
 			c.Price[t] = min(c.Price[t], o.Price)
+			c.sold.Add(t)
 			if o.Available {
 				c.Types.Add(t)
 			}
@@ -334,7 +327,7 @@ func (c *OfferClass) before(d *OfferClass) bool {
 
 func (x *TypeIndex) newClass(o Offering) OfferClass {
 	c := OfferClass{Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID,
-		Types: bitset.New(x.Len()), Price: make([]int64, x.Len())}
+		Types: bitset.New(x.Len()), sold: bitset.New(x.Len()), Price: make([]int64, x.Len())}
 	for t := range c.Price {
 		c.Price[t] = NoPrice
 	}

@@ -291,7 +291,7 @@ func (as *assigner) cheapestFor(pg *pendingGroup, d *domain, rows []label.Row) (
 		weight = ps.spec.Weight
 		for _, o := range as.fleet.offersTo(ps, pg, rows) {
 			for _, p := range o.front {
-				if ps.holds(pg.group, p.kind) {
+				if o.holds(pg.group, p) {
 					if !found || p.price < best {
 						best, found = p.price, true
 					}

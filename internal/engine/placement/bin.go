@@ -14,6 +14,7 @@ import (
 // whether it was opened at all.
 func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	f.pinReservation(ps, b)
+	b.row = append(b.row[:0], ps.settled(b, b.row, b.used, b.ports)...)
 	kinds := f.kindsFor(ps, b, b.row, b.used)
 	if ps.limited() {
 		kinds = f.withinLimits(ps, kinds, b.kind)
@@ -179,10 +180,10 @@ func (f *fleet) kindsFor(ps *poolState, b *bin, row label.Row, used quantity.Vec
 	if !ps.special.Has(b.kind) {
 		set.AndNotWith(ps.special)
 	}
-	ps.spec.WithAtLeast(set, used)
+	ps.roomsWithin(row).WithAtLeast(set, used)
 	onSale, _ := ps.offeredTo(b, row)
 	set.AndWith(onSale)
-	ps.dropTaken(set, b.ports)
+	ps.dropTaken(set, row, b.ports)
 	return set
 }
 
@@ -217,8 +218,9 @@ func (f *fleet) withinLimits(ps *poolState, kinds bitset.Set, chosen int) bitset
 // widest returns, per resource, the most that some type of the bin has.
 func (f *fleet) widest(b *bin) quantity.Vector {
 	var most quantity.Vector
+	rooms := f.poolOf(b).roomsWithin(b.row)
 	for t := range b.kinds.All() {
-		most = most.Raise(f.poolOf(b).spec.Net[t])
+		most = most.Raise(rooms.Least(t))
 	}
 	return most
 }
@@ -230,6 +232,8 @@ type bin struct {
 	// pool is the index of its pool.
 	pool int
 	row  label.Row
+	// room is that of the offering, while the bin is filled.
+	room *model.Room
 	// planned are the pods that it may be filled with. Once it is committed, placed are the pods in it.
 	planned []podCount
 	// used by the pods; kinds that can hold them, once the bin is committed.
@@ -255,7 +259,8 @@ func (b *bin) worth() float64 {
 func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	b.typeOffering, b.pool = p, ps.index
 	b.row = append(b.row[:0], o.row...)
-	b.free = append(b.free[:0], ps.spec.Net[p.kind]...)
+	b.room = o.room(p)
+	b.free = append(b.free[:0], b.room.Net[p.kind]...)
 	b.used = append(b.used[:0], b.free...)
 	clear(b.used)
 	b.planned, b.ports, b.claims = b.planned[:0], nil, nil
@@ -263,6 +268,23 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	b.tally.restart(slots)
 	b.tally.addDaemons(ps.daemons)
 	return b
+}
+
+// decide adapts the free capacity of a bin that is being filled to the daemons that its row leaves possible. The pods on
+// it may have decided a label that excludes some of them.
+func (ps *poolState) decide(b *bin) {
+	if room := ps.roomsOf(b.row).Of(b.class); room != b.room {
+		b.free = b.free.Add(room.Net[b.kind].Sub(b.room.Net[b.kind]))
+		b.room = room
+	}
+}
+
+// settled returns the row, narrowed to offerings whose daemons leave room for the content of the bin. A bin is filled
+// as a node of one offering; its claim may allow others.
+func (ps *poolState) settled(b *bin, row label.Row, used quantity.Vector, ports []model.HostPort) label.Row {
+	return ps.roomsOf(row).Settle(row, b.kind, b.class, func(room *model.Room) bool {
+		return used.Fits(room.Net[b.kind]) && room.PortsFree(b.kind, ports)
+	})
 }
 
 // podCount is how many pods of a candidate a bin could hold.

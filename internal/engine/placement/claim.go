@@ -84,7 +84,7 @@ func (w *claimWriter) partsOf(b *bin) *claimParts {
 		return known
 	}
 	key := string(like)
-	s := &claimParts{labels: w.openLabels(ps, b.row), daemons: ps.leastDaemons(b.kinds)}
+	s := &claimParts{labels: w.openLabels(ps, b.row), daemons: ps.leastDaemons(b.kinds, b.row)}
 	s.options = make([]plan.Option, 0, b.kinds.Count())
 	for p := range ps.cheapestFirst(b.kinds, b.row) {
 		class := &ps.spec.Types.Classes[p.class]
@@ -113,7 +113,7 @@ func (w *claimWriter) key(b *bin) []byte {
 func (w *claimWriter) requirements(ps *poolState, b *bin, options []plan.Option) []label.Requirement {
 	var reqs []label.Requirement
 	for _, req := range w.snap.Space.Requirements(b.row, w.emptyRow(ps)) {
-		if req.Key != model.LabelType && req.Key != model.LabelCapacityType && req.Key != model.LabelHostname {
+		if req.Key != model.LabelType && req.Key != model.LabelCapacityType && !model.OnEveryNode(req.Key) {
 			reqs = append(reqs, req)
 		}
 	}
@@ -152,7 +152,7 @@ func (w *claimWriter) openLabels(ps *poolState, row label.Row) map[string]string
 	labels := map[string]string{}
 	for k := label.Key(0); int(k) < w.snap.Space.Len(); k++ {
 		key := w.snap.Space.Name(k)
-		if ps.spec.Catalog.WellKnown[key] || key == model.LabelPool || key == model.LabelHostname || w.snap.Space.AllowsAbsent(row, k) {
+		if ps.spec.Catalog.WellKnown[key] || key == model.LabelPool || model.OnEveryNode(key) || w.snap.Space.AllowsAbsent(row, k) {
 			continue
 		}
 		if value, ok := w.snap.Space.Pick(row, k); ok {

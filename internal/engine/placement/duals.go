@@ -3,6 +3,7 @@ package placement
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -18,7 +19,7 @@ func (k *packing) duals(demand []float64) []float64 {
 	if k.rows == nil {
 		k.rows, k.prices = make([][]float64, len(k.offerings)), make([]float64, len(k.offerings))
 		for i, b := range k.offerings {
-			k.rows[i], k.prices[i] = floats(k.pool.spec.Net[b.kind], len(demand)), float64(b.price+k.pool.nodePrice)
+			k.rows[i], k.prices[i] = floats(b.net, len(demand)), float64(b.price+k.pool.nodePrice)
 		}
 	}
 	value := k.tableau.maximize(demand, k.rows, k.prices)
@@ -31,11 +32,17 @@ func (k *packing) duals(demand []float64) []float64 {
 	return value
 }
 
+// netOffering is an offering with the room for pods on its node.
+type netOffering struct {
+	typeOffering
+	net quantity.Vector
+}
+
 // offeringsFor lists the offerings available to any of the candidates. It omits those that are no larger and no cheaper
 // than another one: their constraint follows from the other's.
-func offeringsFor(ps *poolState, cands []*packCandidate) []typeOffering {
-	offers, seen := map[*offer]bool{}, map[typeOffering]bool{}
-	var all []typeOffering
+func offeringsFor(cands []*packCandidate) []netOffering {
+	offers, seen := map[*offer]bool{}, map[typeOffering][]*model.Room{}
+	var all []netOffering
 	for _, cand := range cands {
 		for _, o := range cand.offers {
 			if offers[o] {
@@ -43,17 +50,17 @@ func offeringsFor(ps *poolState, cands []*packCandidate) []typeOffering {
 			}
 			offers[o] = true
 			for _, b := range o.front {
-				if !seen[b] {
-					seen[b] = true
-					all = append(all, b)
+				if room := o.room(b); !slices.Contains(seen[b], room) {
+					seen[b] = append(seen[b], room)
+					all = append(all, netOffering{b, room.Net[b.kind]})
 				}
 			}
 		}
 	}
-	sortOfferings(all)
-	undominated := make([]typeOffering, 0, len(all))
+	slices.SortStableFunc(all, func(a, b netOffering) int { return a.compare(b.typeOffering) })
+	undominated := make([]netOffering, 0, len(all))
 	for _, p := range all {
-		if !slices.ContainsFunc(undominated, func(q typeOffering) bool { return covers(ps.spec.Net[q.kind], ps.spec.Net[p.kind]) }) {
+		if !slices.ContainsFunc(undominated, func(q netOffering) bool { return covers(q.net, p.net) }) {
 			undominated = append(undominated, p)
 		}
 	}

@@ -70,7 +70,7 @@ func (l *launcher) hasRoom(ps *poolState, batch *domainBatch) bool {
 	return cand != nil && slices.ContainsFunc(cand.offers, func(o *offer) bool {
 		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
 			_, within := ps.within(ps.spec.Types.Total[b.kind])
-			return within && ps.holds(batch.pending.group, b.kind) && !ps.usedUp(b)
+			return within && o.holds(batch.pending.group, b) && !ps.usedUp(b)
 		})
 	})
 }

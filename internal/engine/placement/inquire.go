@@ -26,6 +26,7 @@ type inquiry struct {
 	group *model.Group
 	row   label.Row
 	both  label.Row
+	rooms model.Within
 	rules []ruleResult
 }
 
@@ -41,7 +42,11 @@ type ruleResult struct {
 // inquire evaluates all rules that concern the pool alone. The verdict is OK when none of them refuses.
 func (r *refusals) inquire(ps *poolState, g *model.Group, row label.Row) plan.PoolVerdict {
 	q := &inquiry{of: r, pool: ps, group: g, row: row, both: make(label.Row, r.snap.Space.Words())}
-	r.snap.Space.And(q.both, ps.spec.Start, row)
+	if r.snap.Space.And(q.both, ps.spec.Start, row) {
+		q.rooms = ps.roomsWithin(q.both)
+	} else {
+		q.rooms = ps.roomsWithin(ps.spec.Start)
+	}
 	q.askTaints()
 	q.askLabels()
 	q.askSpecial()
@@ -168,7 +173,7 @@ func (q *inquiry) askResources() {
 		}
 		passes := q.none()
 		for t := range q.pool.spec.Eligible.All() {
-			if q.pool.spec.Net[t].At(resource) >= need {
+			if q.rooms.Most(t, resource) >= need {
 				passes.Add(t)
 			}
 		}
@@ -179,8 +184,12 @@ func (q *inquiry) askResources() {
 // askPorts determines the types on which no daemon uses a host port of the pod.
 func (q *inquiry) askPorts() {
 	for _, port := range q.group.HostPorts {
-		passes := q.pool.spec.Eligible.Clone()
-		q.pool.dropTaken(passes, []model.HostPort{port})
+		passes := q.none()
+		for t := range q.pool.spec.Eligible.All() {
+			if q.rooms.SomePortsFree(t, []model.HostPort{port}) {
+				passes.Add(t)
+			}
+		}
 		q.add(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}, passes)
 	}
 }
@@ -284,7 +293,7 @@ func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 func (q *inquiry) most(r quantity.Resource, among bitset.Set) int64 {
 	var most int64
 	for t := range among.All() {
-		most = max(most, q.pool.spec.Net[t].At(r))
+		most = max(most, q.rooms.Most(t, r))
 	}
 	return most
 }

@@ -89,7 +89,7 @@ func (f *fleet) roomIn(batch *domainBatch, b *bin, row label.Row) (int, bitset.S
 		used := b.used.Add(batch.pending.group.Requests.Scaled(int64(count))).Add(f.fit.sharedVolumes(batch.pending, &b.place))
 		kinds := f.kindsFor(f.poolOf(b), b, row, used)
 		kinds.AndWith(b.kinds)
-		f.poolOf(b).dropTaken(kinds, batch.pending.group.HostPorts)
+		f.poolOf(b).dropTaken(kinds, row, batch.pending.group.HostPorts)
 		if f.anyDaemons() && f.daemonsClash(f.poolOf(b), row, kinds, append(b.groups(), batch.pending)...) {
 			return 0, nil
 		}

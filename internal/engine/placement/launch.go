@@ -60,7 +60,7 @@ func newCandidate(ps *poolState, batch *domainBatch, offers []*offer) *packCandi
 	}
 	cand := &packCandidate{batch: batch, pending: batch.pending, left: batch.left, costFactor: 1}
 	for _, o := range offers {
-		if slices.ContainsFunc(o.front, func(b typeOffering) bool { return ps.holds(batch.pending.group, b.kind) }) {
+		if slices.ContainsFunc(o.front, func(b typeOffering) bool { return o.holds(batch.pending.group, b) }) {
 			cand.offers = append(cand.offers, o)
 		}
 	}
@@ -112,7 +112,7 @@ func (l *launcher) limitsTurnAway(ps *poolState, batch *domainBatch) bool {
 	return ps.nodes == 0 || !slices.ContainsFunc(cand.offers, func(o *offer) bool {
 		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
 			_, within := ps.within(ps.spec.Types.Total[b.kind])
-			return within && ps.holds(batch.pending.group, b.kind)
+			return within && o.holds(batch.pending.group, b)
 		})
 	})
 }
@@ -134,7 +134,7 @@ func (l *launcher) missesReservation(ps *poolState, batch *domainBatch, from int
 				continue
 			}
 			for t := range c.Types.All() {
-				if o.types.Has(t) && batch.pending.group.Requests.Fits(ps.spec.Net[t]) {
+				if o.types.Has(t) && batch.pending.group.Requests.Fits(o.rooms.Of(i).Net[t]) {
 					return true
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -26,13 +27,14 @@ func (ps *poolState) largest(kinds bitset.Set) quantity.Vector {
 	return most
 }
 
-// dropTaken removes the types on which a daemon uses one of the host ports.
-func (ps *poolState) dropTaken(set bitset.Set, ports []model.HostPort) {
-	if ps.spec.DaemonPorts == nil || len(ports) == 0 {
+// dropTaken removes the types on which a daemon may use one of the host ports, on nodes of the row.
+func (ps *poolState) dropTaken(set bitset.Set, row label.Row, ports []model.HostPort) {
+	if len(ports) == 0 {
 		return
 	}
+	rooms := ps.roomsWithin(row)
 	for t := range set.Clone().All() {
-		if !ps.spec.PortsFree(t, ports) {
+		if !rooms.PortsFree(t, ports) {
 			set.Remove(t)
 		}
 	}

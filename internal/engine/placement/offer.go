@@ -21,6 +21,8 @@ type offer struct {
 	// classes of offerings that the row admits. onSale are the types that one of them has available.
 	classes   []int
 	available bitset.Set
+	// rooms are those of the nodes of the row.
+	rooms *model.Rooms
 	// front are the offerings that no other offering beats in price and size, cheapest first.
 	front []typeOffering
 }
@@ -98,7 +100,7 @@ func (ps *poolState) offer(space *label.Space, row label.Row, asks bool) *offer 
 	if known := ps.offers[key]; known != nil {
 		return known
 	}
-	o := &offer{row: row, types: ps.spec.Eligible.Clone()}
+	o := &offer{row: row, types: ps.spec.Eligible.Clone(), rooms: ps.roomsOf(row)}
 	for k := label.Key(0); int(k) < space.Len(); k++ {
 		if !space.EqualKey(row, ps.spec.Start, k) && !ps.spec.Types.Narrow(o.types, row, k) {
 			break
@@ -183,13 +185,44 @@ func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []t
 			classes = slices.DeleteFunc(slices.Clone(classes), drop)
 		}
 		from := len(front)
-		for _, p := range priceList(classes) {
-			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool { return ps.beats(q, p) }) {
+		for _, p := range o.priced(classes, priceList) {
+			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool { return ps.beats(o, q, p) }) {
 				front = append(front, p)
 			}
 		}
 	}
 	return front
+}
+
+// priced returns the price list of the classes. It has one offering of a type, the cheapest, for each room.
+func (o *offer) priced(classes []int, priceList func([]int) []typeOffering) []typeOffering {
+	if !o.rooms.Apart() {
+		return priceList(classes)
+	}
+	var list []typeOffering
+	for len(classes) > 0 {
+		room := o.rooms.Of(classes[0])
+		var same, others []int
+		for _, i := range classes {
+			if o.rooms.Of(i) == room {
+				same = append(same, i)
+			} else {
+				others = append(others, i)
+			}
+		}
+		list, classes = append(list, priceList(same)...), others
+	}
+	sortOfferings(list)
+	return list
+}
+
+// room returns the room on a node of the offering.
+func (o *offer) room(p typeOffering) *model.Room { return o.rooms.Of(p.class) }
+
+// holds reports whether a node of the offering can hold a pod of the group in addition to the daemons.
+func (o *offer) holds(g *model.Group, p typeOffering) bool {
+	room := o.room(p)
+	return g.Requests.Fits(room.Net[p.kind]) && room.PortsFree(p.kind, g.HostPorts)
 }
 
 // usedUp reports whether the offering needs a reservation that permits no further node.
@@ -200,8 +233,9 @@ func (ps *poolState) usedUp(p typeOffering) bool {
 
 // beats reports whether an offering at the same or a lower price dominates the other: it holds as much, and uses no
 // more of what the pool limits.
-func (ps *poolState) beats(q, p typeOffering) bool {
-	if !covers(ps.spec.Net[q.kind], ps.spec.Net[p.kind]) {
+func (ps *poolState) beats(o *offer, q, p typeOffering) bool {
+	room, other := o.room(q), o.room(p)
+	if !covers(room.Net[q.kind], other.Net[p.kind]) || room.MorePorts(q.kind, other, p.kind) {
 		return false
 	}
 	for r, left := range ps.remaining {

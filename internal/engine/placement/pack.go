@@ -33,7 +33,7 @@ type packing struct {
 	fleet *fleet
 	pool  *poolState
 	// offerings are those available to the candidates, for the duals.
-	offerings []typeOffering
+	offerings []netOffering
 	// candidates, and how many of them have no pods left: those remain in the list until they are many.
 	candidates []*packCandidate
 	packed     int
@@ -78,7 +78,7 @@ type rankedOffering struct {
 }
 
 // pack fills a pool of the fleet from the candidates.
-func (f *fleet) pack(ps *poolState, cands []*packCandidate, offerings []typeOffering, order packOrder, limit int) *attempt {
+func (f *fleet) pack(ps *poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
 	k := &packing{fleet: f, pool: ps, offerings: offerings, candidates: slices.Clone(cands), evenly: order.evenly,
 		inTurn: order.inTurn, unseedable: map[*packCandidate]bool{}}
 	k.run(order, limit)
@@ -172,7 +172,7 @@ func (k *packing) rank(o *offer) []rankedOffering {
 	}
 	list := make([]rankedOffering, len(front))
 	for i, p := range front {
-		list[i] = rankedOffering{p, float64(p.price+k.pool.nodePrice) / (worth(k.pool.spec.Net[p.kind], k.value) * k.maxCostFactor)}
+		list[i] = rankedOffering{p, float64(p.price+k.pool.nodePrice) / (worth(o.room(p).Net[p.kind], k.value) * k.maxCostFactor)}
 	}
 	slices.SortStableFunc(list, func(a, b rankedOffering) int { return cmp.Compare(a.floor, b.floor) })
 	k.ranked[o] = list
@@ -201,7 +201,7 @@ func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
 				continue
 			}
 			if _, ok := k.pool.within(k.pool.spec.Types.Total[p.kind]); !ok || k.pool.usedUp(p.typeOffering) ||
-				!seed.pending.group.Requests.Fits(k.pool.spec.Net[p.kind]) {
+				!seed.pending.group.Requests.Fits(o.room(p.typeOffering).Net[p.kind]) {
 				continue
 			}
 			k.fill(trial.restart(k.pool, p.typeOffering, o, len(k.fleet.counters.totals)), seed)
@@ -244,7 +244,7 @@ func (k *packing) fill(b *bin, seed *packCandidate) {
 // fillWith adds as many of a candidate's pods as fit. Only a seed may be the first of its kind on a host.
 func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 	count := k.fleet.fit.copies(cand.pending, &b.place, len(cand.left), seed)
-	if count == 0 || !k.pool.spec.PortsFree(b.kind, cand.pending.group.HostPorts) {
+	if count == 0 || !b.room.PortsFree(b.kind, cand.pending.group.HostPorts) {
 		return
 	}
 	row, ok := k.joined(b, cand)
@@ -258,6 +258,7 @@ func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 		return
 	}
 	copy(b.row, row)
+	k.pool.decide(b)
 	k.add(b, cand, count)
 }
 
@@ -292,9 +293,10 @@ func (k *packing) whileDiverse(b *bin, cand *packCandidate, row label.Row, count
 		row = slices.Clone(row)
 		c.Pin(k.fleet.snap.Space, row)
 	}
+	ports := slices.Concat(b.ports, cand.pending.group.HostPorts)
 	for ; count > 0; count /= 2 {
 		used := b.used.Add(cand.pending.group.Requests.Scaled(int64(count))).Add(k.fleet.fit.sharedVolumes(cand.pending, &b.place))
-		if k.pool.diverse(k.fleet.kindsFor(k.pool, b, row, used)).OK() {
+		if k.pool.diverse(k.fleet.kindsFor(k.pool, b, k.pool.settled(b, row, used, ports), used)).OK() {
 			return count
 		}
 	}

@@ -28,6 +28,8 @@ type poolState struct {
 	minimums []minimum
 	// offers by the words of a row: groups with the same requirements see the same types.
 	offers map[string]*offer
+	// rooms by the part of a row that decides which daemons run.
+	rooms map[string]*model.Rooms
 	// priceLists by set of classes, and claimParts by row and types.
 	priceLists map[string][]typeOffering
 	// daemons are the daemons that are certain to run on every node.
@@ -48,7 +50,7 @@ type minimum struct {
 
 func newPoolState(p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
 	ps := &poolState{spec: p, nodes: model.NoLimit, reservations: reservations, special: g.special, minimums: g.minimums,
-		offers: g.offers, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
+		offers: g.offers, rooms: g.rooms, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
 	if p.NodeLimit != model.NoLimit {
 		ps.nodes = max(0, p.NodeLimit-int64(p.Nodes))
 	}
@@ -194,20 +196,32 @@ func (n *minimum) have(types bitset.Set) int {
 	return seen.Count()
 }
 
-// holds reports whether a node of the type can hold a pod of the group in addition to the daemons.
-func (ps *poolState) holds(g *model.Group, kind int) bool {
-	return g.Requests.Fits(ps.spec.Net[kind]) && ps.spec.PortsFree(kind, g.HostPorts)
+// roomsOf returns the room for pods on nodes of a row that lies within the pool's start row.
+func (ps *poolState) roomsOf(row label.Row) *model.Rooms {
+	decided := ps.spec.Decided(row)
+	if len(decided) == 0 {
+		return ps.spec.Rooms
+	}
+	key := rowKey(decided, false, "")
+	if ps.rooms[key] == nil {
+		ps.rooms[key] = ps.spec.RoomsOf(row)
+	}
+	return ps.rooms[key]
 }
 
-// leastDaemons returns the daemon requests that are common to all of the types.
-func (ps *poolState) leastDaemons(kinds bitset.Set) quantity.Vector {
+// roomsWithin returns the rooms that a node of the row may have.
+func (ps *poolState) roomsWithin(row label.Row) model.Within { return ps.roomsOf(row).Within(row) }
+
+// leastDaemons returns the daemon requests that are common to all nodes of the row and the types.
+func (ps *poolState) leastDaemons(kinds bitset.Set, row label.Row) quantity.Vector {
 	var least quantity.Vector
-	first := true
+	first, rooms := true, ps.roomsWithin(row)
 	for t := range kinds.All() {
+		daemons, _ := rooms.Daemons(t)
 		if first {
-			least, first = ps.spec.Daemons[t], false
+			least, first = daemons, false
 		}
-		least = least.Min(ps.spec.Daemons[t])
+		least = least.Min(daemons)
 	}
 	return least
 }

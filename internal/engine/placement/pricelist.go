@@ -64,7 +64,10 @@ func (ps *poolState) lowestPrice(kinds bitset.Set, row label.Row) int64 {
 }
 
 func sortOfferings(list []typeOffering) {
-	slices.SortFunc(list, func(a, b typeOffering) int {
-		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.kind, b.kind))
-	})
+	slices.SortFunc(list, typeOffering.compare)
+}
+
+// compare orders offerings by price.
+func (p typeOffering) compare(q typeOffering) int {
+	return cmp.Or(cmp.Compare(p.price, q.price), cmp.Compare(p.kind, q.kind), cmp.Compare(p.class, q.class))
 }

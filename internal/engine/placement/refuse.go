@@ -30,6 +30,8 @@ func (r *refusals) of(pg *pendingGroup) plan.Refusal {
 		refusal.Verdict = plan.Verdict{Code: plan.TooManyDomains, Have: mostCombinations}
 	case len(pg.group.Rows) == 0:
 		refusal.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: pg.group.Contradiction}
+	case pg.left[0].NoNewNode != nil:
+		refusal.Verdict = plan.Verdict{Code: plan.NoNewNode, Rejection: pg.left[0].NoNewNode}
 	case len(r.snap.Pools) == 0:
 		refusal.Verdict = plan.Verdict{Code: plan.NoPools}
 	default:

@@ -124,7 +124,7 @@ func (w world) spots(stands []stand, p model.PodSpec, in wishes) []spot {
 					labels[r.Key] = r.Values[0]
 				}
 			}
-			all = append(all, spot{bought: sold, labels: labels})
+			all = append(all, spot{bought: sold, labels: initialized(labels)})
 		}
 	}
 	return all

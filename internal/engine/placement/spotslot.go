@@ -111,7 +111,7 @@ func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) b
 		b.kinds = one.kinds
 		b.typeOffering = ps.priced(b.kinds, b.row)[0]
 		b.lowest, b.charged = b.price, ps.largest(b.kinds)
-		b.free = ps.spec.Net[b.kind].Clone().Sub(b.used)
+		b.free = ps.roomsWithin(b.row).Least(b.kind).Sub(b.used)
 		return true
 	}
 	return false
@@ -139,7 +139,7 @@ func (k *packing) retrySeed(seed *packCandidate, found bool) (*bin, bool) {
 		row := slices.Clone(o.row)
 		k.fleet.withoutSpot(row)
 		plain := k.pool.offer(k.fleet.snap.Space, row, asks)
-		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return k.pool.holds(seed.pending.group, b.kind) }) {
+		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return plain.holds(seed.pending.group, b) }) {
 			onDemand.offers = append(onDemand.offers, plain)
 		}
 	}
@@ -163,7 +163,7 @@ func (f *fleet) withoutSpot(row label.Row) {
 func (k *packing) fitsShare(seed *packCandidate) bool {
 	return k.pool.spotShare != nil && slices.ContainsFunc(seed.offers, func(o *offer) bool {
 		return slices.ContainsFunc(k.rank(o), func(p rankedOffering) bool {
-			return !k.pool.spotShare.oversized(k.pool, p.typeOffering) && k.pool.holds(seed.batch.pending.group, p.kind)
+			return !k.pool.spotShare.oversized(k.pool, p.typeOffering) && o.holds(seed.batch.pending.group, p.typeOffering)
 		})
 	})
 }

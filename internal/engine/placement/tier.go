@@ -102,7 +102,7 @@ func (l *launcher) tryOrder(tier []*poolState, batches []*domainBatch, steps []p
 		if len(cands) == 0 || limit < 0 {
 			continue
 		}
-		limit -= try.fleet.pack(ps, cands, offeringsFor(ps, cands), packOrders[0], limit).examined
+		limit -= try.fleet.pack(ps, cands, offeringsFor(cands), packOrders[0], limit).examined
 		for _, cand := range cands {
 			cand.batch.left = cand.left
 		}
@@ -141,13 +141,13 @@ func (l *launcher) rate(ps *poolState, batch *domainBatch) int64 {
 	most, _ := batch.pending.rules.limitOnHost(&tally{})
 	for _, o := range l.fleet.offersTo(ps, batch.pending, batch.rows) {
 		for _, b := range o.front {
-			if !ps.holds(batch.pending.group, b.kind) {
+			if !o.holds(batch.pending.group, b) {
 				continue
 			}
 			copies := int64(math.MaxInt32)
 			for i, n := range batch.pending.group.Requests {
 				if n > 0 {
-					copies = min(copies, ps.spec.Net[b.kind][i]/n)
+					copies = min(copies, o.room(b).Net[b.kind][i]/n)
 				}
 			}
 			if most > 0 {

@@ -35,6 +35,9 @@ func (w world) stands(settled map[string]map[string]string) []stand {
 		if labels, open := settled[n.Name]; open {
 			s.labels = labels
 		}
+		if n.Stage < model.Initialized {
+			s.labels = initialized(s.labels)
+		}
 		for _, p := range w.pods {
 			if p.State == model.Bound && p.Node == n.Name {
 				s.pods = append(s.pods, p)
@@ -43,6 +46,13 @@ func (w world) stands(settled map[string]map[string]string) []stand {
 		all = append(all, s)
 	}
 	return all
+}
+
+// initialized returns the labels of a node once it is initialized.
+func initialized(labels map[string]string) map[string]string {
+	labels = maps.Clone(labels)
+	labels[model.LabelRegistered], labels[model.LabelInitialized] = "true", "true"
+	return labels
 }
 
 func (s *stand) has(key string) bool { _, has := s.labels[key]; return has }
@@ -268,7 +278,7 @@ func (w world) settle(d dice, c plan.NewClaim) map[string]string {
 			labels[asked.Key] = anyAllowed(asked.Key, c.Requirements) // the type does not define the label
 		}
 	}
-	return labels
+	return initialized(labels)
 }
 
 // allowed returns the first value of a type's label that a claim allows.

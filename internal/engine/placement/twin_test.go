@@ -68,6 +68,8 @@ func (p place) hasValue(key string, all []label.Requirement) bool {
 		return good(p.offering.CapacityType, true)
 	case model.LabelHostname:
 		return good("new", true)
+	case model.LabelRegistered, model.LabelInitialized:
+		return good("true", true)
 	}
 	for _, r := range p.kind.Requirements {
 		if r.Key == key {
@@ -98,7 +100,7 @@ func tolerates(taints []model.Taint, tolerations []model.Toleration) bool {
 	return !no
 }
 
-// room returns the capacity of the type after the daemons that nodes of the pool and type may run.
+// room returns the capacity of the type after the daemons that nodes of the pool, the type and the offering may run.
 func (p place) room(daemons []model.DaemonSpec) map[string]int64 {
 	room := map[string]int64{}
 	add := func(list []quantity.Amount, sign int64) {
@@ -108,7 +110,7 @@ func (p place) room(daemons []model.DaemonSpec) map[string]int64 {
 	}
 	add(p.kind.Allocatable, 1)
 	for _, d := range daemons {
-		if tolerates(p.pool.Taints, d.Tolerations) && p.anyZone(d.Alternatives) {
+		if tolerates(p.pool.Taints, d.Tolerations) && (len(d.Alternatives) == 0 || slices.ContainsFunc(d.Alternatives, func(reqs []label.Requirement) bool { return p.suits(reqs) })) {
 			add(d.Requests, -1)
 		}
 	}

@@ -82,7 +82,7 @@ func effortFor(cands []*packCandidate) int {
 // packBest packs the pool in several orders and keeps the cheapest result.
 func (l *launcher) packBest(ps *poolState, cands []*packCandidate) {
 	from := len(l.fleet.bins)
-	offerings := offeringsFor(ps, cands)
+	offerings := offeringsFor(cands)
 	try := func(order packOrder, cands []*packCandidate, limit int) *attempt {
 		fleet := l.fleet.clone(ps)
 		return fleet.pack(fleet.pools[ps.index], untouched(cands), offerings, order, limit)

@@ -268,6 +268,7 @@ func (d dice) requirement() label.Requirement {
 		keyCPU: {"1", "2", "4", "8"}, keyDevice: {"v1", "v2"}, keyTeam: {"red", "blue", "green"}, keyRack: {"3", "5", "7", "09"},
 		model.LabelZone: zones, model.LabelCapacityType: {"on-demand", "spot"}, model.LabelType: {"c2-amd64", "m4-arm64", "g4-amd64"},
 		model.LabelHostname: {"node-1", "node-9"}, model.LabelPool: {"pool-0", "pool-1"},
+		model.LabelRegistered: {"true", "false"}, model.LabelInitialized: {"true", "false"},
 	}
 	keys := slices.Sorted(maps.Keys(values))
 	key := keys[d.IntN(len(keys))]
@@ -379,6 +380,12 @@ func (w *world) node(d dice, i int) {
 	}
 	if d.chance(30) {
 		n.Labels[keyTeam] = d.one("red", "blue")
+	}
+	if n.Claim != "" && n.Stage >= model.Registered {
+		n.Labels[model.LabelRegistered] = "true"
+	}
+	if n.Claim != "" && n.Stage == model.Initialized {
+		n.Labels[model.LabelInitialized] = "true"
 	}
 	n.Deleting, n.Disrupted = d.chance(10), d.chance(10)
 	if d.rich {

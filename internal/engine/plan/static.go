@@ -22,7 +22,7 @@ func openLabels(snap *model.Snapshot, pool *model.Pool) map[string]string {
 	labels := map[string]string{}
 	for _, r := range pool.Requirements {
 		k, known := snap.Space.Lookup(r.Key)
-		if !known || r.Key == model.LabelPool || r.Key == model.LabelHostname || snap.Space.AllowsAbsent(pool.Start, k) ||
+		if !known || r.Key == model.LabelPool || model.OnEveryNode(r.Key) || snap.Space.AllowsAbsent(pool.Start, k) ||
 			pool.Catalog != nil && pool.Catalog.WellKnown[r.Key] {
 			continue
 		}

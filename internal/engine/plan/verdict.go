@@ -65,6 +65,8 @@ const (
 	TypesSpared
 	// NoPlaceFound: no single rule refuses, but no capacity is left after placing the other pods of the plan.
 	NoPlaceFound
+	// NoNewNode: only nodes that exist can run the pods, which do not fit there (Rejection).
+	NoNewNode
 	// NotReached: the work budget of the plan was spent before these pods were processed.
 	NotReached
 
@@ -205,7 +207,7 @@ func (c Code) Class() Class {
 	case PodUnsupported:
 		return NotSupported
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
-		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
+		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
 		LaunchedAgain, PodsFollow:

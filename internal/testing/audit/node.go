@@ -36,6 +36,9 @@ func named(n *model.Node) labeling {
 		if key == model.FieldName && n.Stage >= model.Registered {
 			return just(n.Name)
 		}
+		if n.Stage < model.Initialized && (key == model.LabelRegistered || key == model.LabelInitialized) {
+			return just("true")
+		}
 		return labels(key)
 	}
 }
@@ -87,6 +90,9 @@ func (j *judge) inFlightOutcomes(n *model.Node) (*promise, []outcome) {
 func (o outcome) withoutType(key string) []value {
 	if key == model.LabelHostname {
 		return o.words.unknown(key)
+	}
+	if key == model.LabelRegistered || key == model.LabelInitialized {
+		return just("true")
 	}
 	if text, ok := o.labels[key]; ok {
 		return just(text)

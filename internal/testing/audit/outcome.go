@@ -95,6 +95,8 @@ func (o outcome) decided(key string) []value {
 		return just(o.offering.CapacityType)
 	case model.LabelHostname:
 		return o.words.unknown(key)
+	case model.LabelRegistered, model.LabelInitialized:
+		return just("true")
 	}
 	for _, reqs := range [][]label.Requirement{o.offering.Requirements, o.kind.Requirements} {
 		if says(reqs, key) {

@@ -168,7 +168,7 @@ func (j *judge) takesNow(pool *model.PoolSpec, pod *model.Pod, pins []label.Requ
 
 // alone reports whether the outcome holds the pod and the daemons and is within the limits.
 func (j *judge) alone(pool *model.PoolSpec, pod *model.Pod, o outcome, a *account) bool {
-	need := j.daemonsFor(pool.Taints, j.words.everything, nil)
+	need := j.daemonsFor(pool.Taints, o.values, nil)
 	need.add(j.requests([]*model.Pod{pod}))
 	need.add(volumes([]*model.Pod{pod}))
 	if _, short := need.short(amountsOf(o.kind.Allocatable)); short {
