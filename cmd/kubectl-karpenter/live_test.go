@@ -211,12 +211,13 @@ func TestSimulateLive(t *testing.T) {
 	}
 	// This pool, which replaces the live one, has no available offering; its node class does not belong to the
 	// provider.
-	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "-f", filepath.Join(folder, "pool.yaml"))
+	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "-f",
+		files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "karpenter.kwok.sh, kind: KWOKNodeClass", "example.com, kind: AnyClass", 1)}))
 	if a.Pods.New != 0 {
 		t.Errorf("got %+v", a.Pods)
 	}
 	// This is an AWS pool, which the flag excludes: nothing is invented. Without the flag its class must exist.
-	aws := files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "example.com, kind: AnyClass",
+	aws := files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "karpenter.kwok.sh, kind: KWOKNodeClass",
 		"karpenter.k8s.aws, kind: EC2NodeClass", 1)})
 	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "-f", aws, "--cloud-provider=kwok")
 	if text := fmt.Sprint(a.Unschedulable); a.Pods.New != 0 || !strings.Contains(text,

@@ -14,8 +14,8 @@ import (
 // error as the reason, and that pods that need the pool get the same reason.
 func TestNodesOfRefusedPools(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, message string }{
-		"out of range":  {"spec:\n", "spec:\n  weight: 500\n", "spec.weight: is 500, want 1 to 100"},
-		"wrong type":    {"spec:\n", "spec:\n  weight: heavy\n", "spec.weight: is a JSON string, want an integer"},
+		"out of range":  {"spec:\n", "spec:\n  weight: 500\n", "spec.weight: is 500, want 100 or less"},
+		"wrong type":    {"spec:\n", "spec:\n  weight: heavy\n", "spec.weight: is of type string, want an integer"},
 		"what is worse": {`nodes: "100%"`, `nodes: "100%", schedule: "@never"`, "spec.disruption.budgets[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {

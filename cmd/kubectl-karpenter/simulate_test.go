@@ -25,7 +25,7 @@ metadata: {name: default}
 spec:
   template:
     spec:
-      nodeClassRef: {group: example.com, kind: AnyClass, name: default}
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
       requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
 `
 
@@ -396,28 +396,56 @@ func TestSimulatePassesOver(t *testing.T) {
 	}
 }
 
-// TestSimulateInvents checks that invented machines for a pool of a real cloud are reported as such.
-func TestSimulateInvents(t *testing.T) {
-	pool := strings.NewReplacer("example.com, kind: AnyClass", "karpenter.k8s.aws, kind: EC2NodeClass").Replace(poolYAML)
-	if pool == poolYAML {
-		t.Fatal("the pool of the tests names no known class")
+// TestSimulateProviders checks that no types and prices are invented: those of a provider that is not built in are not
+// known, which is bad input unless the pools are excluded, and the other pools are decided about.
+func TestSimulateProviders(t *testing.T) {
+	of := func(class, name string) string {
+		return strings.NewReplacer("karpenter.kwok.sh, kind: KWOKNodeClass", class, "name: default}\nspec", "name: "+name+"}\nspec").Replace(poolYAML) + "---\n"
 	}
-	const want = "invented"
-	for _, c := range []struct {
-		name      string
-		files     map[string]string
+	azure, auto, wrong := of("karpenter.azure.com, kind: AKSNodeClass", "azure"), of("eks.amazonaws.com, kind: NodeClass", "auto"),
+		of("karpenter.kwok.sh, kind: NodeClass", "wrong")
+	amazon := of("karpenter.k8s.aws, kind: EC2NodeClass", "amazon")
+	const unknown = "want --instance-types FILE"
+	excluded := []string{"--cloud-provider=kwok"}
+	for name, c := range map[string]struct {
+		pools     string
 		arguments []string
-		said      bool
+		code      int
+		placed    int
+		says      []string
 	}{
-		{"a pool of AWS", map[string]string{"pool.yaml": pool}, nil, false},
-		{"a pool of AWS, and kwok is said", map[string]string{"pool.yaml": pool}, []string{"--cloud-provider=kwok"}, true},
-		{"a pool without a provider", map[string]string{"pool.yaml": poolYAML}, nil, false},
-		{"types from a file", map[string]string{"pool.yaml": pool, "instance-types.json": typesJSON}, nil, false},
+		"kwok":                        {poolYAML, nil, 0, 3, nil},
+		"another provider":            {azure, nil, 2, 0, []string{"NodePool azure: spec.template.spec.nodeClassRef: ", "AKSNodeClass.karpenter.azure.com", unknown}},
+		"EKS Auto Mode":               {auto, nil, 2, 0, []string{"NodePool auto: ", "NodeClass.eks.amazonaws.com", unknown}},
+		"another kind":                {wrong, nil, 2, 0, []string{"NodePool wrong: ", "NodeClass.karpenter.kwok.sh", unknown}},
+		"beside kwok":                 {azure + poolYAML, nil, 2, 3, []string{"NodePool azure: "}},
+		"beside AWS":                  {azure + amazon, nil, 2, 3, []string{"NodePool azure: ", unknown}},
+		"with types":                  {azure, []string{"--instance-types", "types.json"}, 0, 3, nil},
+		"excluded":                    {azure, excluded, 0, 0, []string{"--cloud-provider=kwok excludes pools of the kind AKSNodeClass.karpenter.azure.com"}},
+		"AWS excluded":                {amazon, excluded, 0, 0, []string{"--cloud-provider=kwok excludes pools of the kind EC2NodeClass"}},
+		"excluded beside kwok":        {azure + amazon + poolYAML, excluded, 0, 3, nil},
+		"without a node class":        {strings.Replace(poolYAML, "      nodeClassRef: {group", "      # {group", 1), nil, 2, 0, []string{"spec.template.spec.nodeClassRef: is required"}},
+		"without the kind of a class": {strings.Replace(poolYAML, "kind: KWOKNodeClass, ", "", 1), nil, 2, 0, []string{"spec.template.spec.nodeClassRef.kind: is required"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, progress, err := runBoth(t, "", append([]string{"simulate", "-f", files(t, c.files)}, c.arguments...)...)
-			if err != nil || strings.Contains(progress, want) != c.said {
-				t.Errorf("%v, printed %q", err, progress)
+		t.Run(name, func(t *testing.T) {
+			folder := files(t, map[string]string{"pools.yaml": c.pools, "web.yaml": webYAML})
+			arguments := slices.Clone(c.arguments)
+			if slices.Contains(arguments, "types.json") {
+				arguments[1] = filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
+			}
+			out, progress, err := runBoth(t, "", append([]string{"simulate", "-o", "json", "-f", folder}, arguments...)...)
+			all := fmt.Sprint(out, progress, err)
+			if cli.ExitCode(err) != c.code {
+				t.Fatalf("exit code of %v, want %d", err, c.code)
+			}
+			var a offline.LaunchAnswer
+			if err := json.Unmarshal([]byte(out), &a); err != nil || a.Pods.New != c.placed {
+				t.Errorf("%v, %d pods on new nodes, want %d:\n%s", err, a.Pods.New, c.placed, out)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(all, want) {
+					t.Errorf("no %q in\n%s", want, all)
+				}
 			}
 		})
 	}
@@ -682,7 +710,7 @@ func TestSimulateBadManifests(t *testing.T) {
 		{[]string{"-f", at("cut.json")}, []string{"cut.json: document 1", "cut off"}},
 		{[]string{"-f", at("syntax.json")}, []string{"syntax.json: document 1: line 2: is not JSON"}},
 		{[]string{"-f", at("kindless.yaml")}, []string{"kindless.yaml: document 1", "apiVersion or kind"}},
-		{[]string{"-f", at("typo.yaml")}, []string{"typo.yaml: document 1: NodePool default", `unknown field "spec.template.spec.requirments"`}},
+		{[]string{"-f", at("typo.yaml")}, []string{"typo.yaml: document 1: NodePool default", "spec.template.spec.requirments: unknown field"}},
 		{[]string{"-f", at("type.yaml")}, []string{"type.yaml: document 1: Deployment web: spec.replicas: is a JSON string, want an integer, 2147483647 at most"}},
 		{[]string{"-f", at("quantity.yaml")}, []string{`Deployment web: spec.template.spec.containers[0].resources.requests.cpu: is "a lot", want a quantity`}},
 		{[]string{"-f", at("pool.yaml")}, []string{"pool.yaml: document 1: NodePool default", "spec.template.spec.requirements[0].operator", "Near"}},
@@ -694,8 +722,8 @@ func TestSimulateBadManifests(t *testing.T) {
 		{[]string{"-f", at("binary.yaml")}, []string{"binary.yaml: has zero bytes, want text"}},
 		{[]string{"-f", at("good.yaml"), "--instance-types", "/dev/zero"}, []string{"reading instance types: /dev/zero: has zero bytes, want text"}},
 		{[]string{"-f", "/dev/zero"}, []string{"/dev/zero: has zero bytes, want text"}},
-		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 1 to 100"}},
-		{[]string{"-f", at("heavy.yaml")}, []string{"NodePool default: spec.weight: is 5000000000, want 1 to 100"}},
+		{[]string{"-f", at("weight.yaml")}, []string{"NodePool default: spec.weight: is 500, want 100 or less"}},
+		{[]string{"-f", at("heavy.yaml")}, []string{"NodePool default: spec.weight: is 5000000000, want 100 or less"}},
 		{[]string{"-f", at("half.yaml")}, []string{"Deployment web: spec.replicas: is 1.5, want an integer"}},
 		{[]string{"-f", at("soon.yaml")}, []string{`NodePool default: spec.disruption.consolidateAfter: is "soon", want a duration such as 30s, 5m or 1h30m, or Never`}},
 		{[]string{"-f", at("array.json")}, []string{"array.json: document 1: is a list, want a Kubernetes object"}},

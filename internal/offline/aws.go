@@ -132,11 +132,7 @@ type classOfAWS struct {
 // takeClass adds a class. A class of a file replaces the cluster's class of that name, and later gets its status
 // (resolveClass).
 func (o *Manifests) takeClass(origin string, class *awsv1.EC2NodeClass, live bool) {
-	taken := classOfAWS{sourced: sourced[*awsv1.EC2NodeClass]{class, origin, live}}
-	if !live && o.violates(origin, metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}, class) {
-		taken.wrong = fmt.Errorf("the API server would refuse it")
-	}
-	o.classesOfAWS[class.Name] = taken
+	o.classesOfAWS[class.Name] = classOfAWS{sourced: sourced[*awsv1.EC2NodeClass]{class, origin, live}}
 }
 
 // resolveClass gives a class of a file the status of the cluster's class of that name.

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
@@ -30,10 +31,20 @@ type DisruptAnswer struct {
 
 // FleetFigures covers all nodes with claims, including those being launched.
 type FleetFigures struct {
-	Nodes        int     `json:"nodes"`
-	PricePerHour float64 `json:"pricePerHour"`
+	Nodes int `json:"nodes"`
+	// UnknownPrices is the number of nodes whose price is unknown. The sums do not contain those prices.
+	UnknownPrices int     `json:"unknownPrices,omitempty"`
+	PricePerHour  float64 `json:"pricePerHour"`
 	// CostPerHour includes the costs of nodes beyond their price.
 	CostPerHour float64 `json:"costPerHour"`
+}
+
+// usd returns one of the sums as text.
+func (f *FleetFigures) usd(sum float64) string {
+	if f.Nodes > 0 && f.UnknownPrices == f.Nodes {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.4f", sum)
 }
 
 // Step is one command.
@@ -128,7 +139,7 @@ func (d *DisruptDecision) run(untilStable bool) {
 				step.score = &score
 			}
 			d.last = disruption.After(d.last, c)
-			step.after = d.figures(d.last)
+			step.after = d.figures(d.last, "")
 			d.steps = append(d.steps, step)
 		}
 		if !untilStable || len(d.proposal.Commands) == 0 {
@@ -137,12 +148,16 @@ func (d *DisruptDecision) run(untilStable bool) {
 	}
 }
 
-func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
+// figures returns those of all nodes, or of a pool's.
+func (d *DisruptDecision) figures(snap *model.Snapshot, pool string) FleetFigures {
 	var f FleetFigures
 	var price, cost int64
 	for _, n := range snap.Nodes {
-		if n.Ours() {
+		if n.Ours() && (pool == "" || n.Pool == pool) {
 			f.Nodes++
+			if n.LeastPrice() <= 0 {
+				f.UnknownPrices++
+			}
 			price += n.LeastPrice()
 			cost += d.opts.CostOf(snap, n)
 		}
@@ -153,7 +168,7 @@ func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
 
 // Answer converts the decision to words and figures.
 func (d *DisruptDecision) Answer() *DisruptAnswer {
-	a := &DisruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []Step{}, Kept: []KeptNode{},
+	a := &DisruptAnswer{Before: d.figures(d.first, ""), After: d.figures(d.last, ""), Steps: []Step{}, Kept: []KeptNode{},
 		PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
 	for i := range d.steps {
 		a.Steps = append(a.Steps, d.steps[i].told())

@@ -18,9 +18,10 @@ import (
 func (a *DisruptAnswer) Text(width int) string {
 	var b strings.Builder
 	if len(a.Steps) > 0 {
-		rows := make([]stepRow, len(a.Steps))
+		rows, before := make([]stepRow, len(a.Steps)), a.Before
 		for i := range a.Steps {
-			rows[i] = stepRow{&a.Steps[i], i + 1}
+			rows[i] = stepRow{&a.Steps[i], i + 1, a.Steps[i].After.UnknownPrices < before.UnknownPrices}
+			before = a.Steps[i].After
 		}
 		b.WriteString(table.Text(stepColumns, rows, width) + "\n")
 	}
@@ -44,10 +45,18 @@ func separator(width int) string {
 	return ","
 }
 
-// stepRow is a step with its number.
+// stepRow is a step with its number. unknown means that it removes nodes whose price is unknown.
 type stepRow struct {
 	*Step
-	number int
+	number  int
+	unknown bool
+}
+
+func (s *stepRow) saving() string {
+	if s.unknown {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.4f", s.Saving)
 }
 
 // stepColumns are those of steps. On a narrow terminal, lines below the table still name nodes and pods.
@@ -60,9 +69,9 @@ var stepColumns = []table.Column[stepRow]{
 	{Title: "NODES IN", Cell: func(s *stepRow) string { return additions(s.Add) },
 		Narrow: func(s *stepRow) string { return table.CutMiddle(typesOf(s.Add), narrowTypes) }},
 	{Title: "PODS MOVED", NarrowTitle: "PODS", Cell: func(s *stepRow) string { return strconv.Itoa(s.Moved) }},
-	{Title: "SAVES USD/HOUR", NarrowTitle: "SAVES", Cell: func(s *stepRow) string { return fmt.Sprintf("%.4f", s.Saving) }},
+	{Title: "SAVES USD/HOUR", NarrowTitle: "SAVES", Cell: (*stepRow).saving},
 	{Title: "SCORE", Cell: func(s *stepRow) string { return scoreText(s.Score) }},
-	{Title: "COST AFTER", NarrowTitle: "COST", Cell: func(s *stepRow) string { return fmt.Sprintf("%.4f", s.After.CostPerHour) }},
+	{Title: "COST AFTER", NarrowTitle: "COST", Cell: func(s *stepRow) string { return s.After.usd(s.After.CostPerHour) }},
 }
 
 // narrowTypes is the length to which the types of new nodes are shortened on a narrow terminal.
@@ -173,9 +182,12 @@ func (r *KeptReason) title() string {
 }
 
 func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s %s %d, price %.4f USD per hour becomes %.4f, cost %.4f becomes %.4f\n", plural(len(a.Steps), "step"),
-		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour,
-		a.Before.CostPerHour, a.After.CostPerHour)
+	fmt.Fprintf(b, "%s: %s %s %d, price %s USD per hour becomes %s, cost %s becomes %s\n", plural(len(a.Steps), "step"),
+		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.usd(a.Before.PricePerHour),
+		a.After.usd(a.After.PricePerHour), a.Before.usd(a.Before.CostPerHour), a.After.usd(a.After.CostPerHour))
+	if n := a.Before.UnknownPrices; n > 0 {
+		fmt.Fprintf(b, "%s of unknown price: the figures do not contain them\n", plural(n, "node"))
+	}
 	if a.UnderWay > 0 {
 		fmt.Fprintf(b, "%s in commands in progress: no step covers them, and the figures count them unchanged\n", plural(a.UnderWay, "node"))
 	}
@@ -212,7 +224,7 @@ func become(n int) string {
 
 // Brief returns the answer as one line: steps, nodes, and the cost in USD per hour before and after them.
 func (a *DisruptAnswer) Brief() string {
-	return fmt.Sprintf("%s, %s %s %d, cost %.4f USD per hour becomes %.4f", plural(len(a.Steps), "step"),
+	return fmt.Sprintf("%s, %s %s %d, cost %s USD per hour becomes %s", plural(len(a.Steps), "step"),
 		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
-		a.Before.CostPerHour, a.After.CostPerHour)
+		a.Before.usd(a.Before.CostPerHour), a.After.usd(a.After.CostPerHour))
 }

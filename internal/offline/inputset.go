@@ -3,7 +3,6 @@ package offline
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,8 +28,6 @@ type InputSet struct {
 	// defaultSpread is that of the scheduler configuration.
 	defaultSpread []corev1.TopologySpreadConstraint
 	now           time.Time
-	// typesGiven means that the instance types were read from a file that the caller named.
-	typesGiven bool
 	// nodeOf is the node of a claim, by provider ID.
 	nodeOf map[string]*corev1.Node
 	// aside are the DaemonSets that the last decision did not consider.
@@ -98,42 +95,18 @@ func (w *InputSet) prepare() {
 	}
 	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
 	w.pools = slices.DeleteFunc(w.pools, func(p sourced[*karpv1.NodePool]) bool {
-		known := len(w.Problems)
-		if errs := karpv1.Validate(p.object, rules); len(errs) > 0 && !p.live {
-			w.problem(fmt.Errorf("%s: %w", p.origin, errs[0]))
-			w.refusePool(p.object.Name, errs[0])
-			return true
-		}
-		if p.live || !w.violates(p.origin, ours("NodePool"), p.object) {
+		errs := karpv1.Validate(p.object, rules)
+		if len(errs) == 0 || p.live {
 			return false
 		}
-		w.refusePool(p.object.Name, errors.Unwrap(w.Problems[known]))
+		w.problem(fmt.Errorf("%s: %w", p.origin, errs[0]))
+		w.refusePool(p.object.Name, errs[0])
 		return true
-	})
-	w.claims = slices.DeleteFunc(w.claims, func(c sourced[*karpv1.NodeClaim]) bool {
-		return !c.live && w.violates(c.origin, ours("NodeClaim"), c.object)
 	})
 	w.joinMachines()
 	for _, n := range w.nodes {
 		w.around.hosts[n.object.Labels[corev1.LabelHostname]] = true
 	}
-}
-
-// violates reports whether the API server would reject the object for its schema, and records all errors.
-func (o *Manifests) violates(origin string, kind metav1.TypeMeta, object any) bool {
-	wrong, err := o.defaults.violations(kind, object)
-	if err != nil {
-		wrong = []error{err}
-	}
-	for _, problem := range wrong {
-		o.problem(fmt.Errorf("%s: %w", origin, problem))
-	}
-	return len(wrong) > 0
-}
-
-// ours returns the type of a kind of karpenter.sh.
-func ours(kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}
 }
 
 // nodeClasses returns the kinds of node class that the pools reference; all of them are accepted here.
@@ -146,19 +119,6 @@ func (w *InputSet) nodeClasses() []schema.GroupKind {
 		}
 	}
 	return kinds
-}
-
-// inventedFor returns a message if machines are invented for a pool whose node class is of a real cloud; else "".
-func (w *InputSet) inventedFor() string {
-	if len(w.sale.NodeClasses) > 0 || w.typesFile != "" || w.typesGiven {
-		return "" // a capture, a live cluster or a file contains the offerings
-	}
-	for _, pool := range w.pools {
-		if ref := pool.object.Spec.Template.Spec.NodeClassRef; ref.Group == awsv1.Group {
-			return fmt.Sprintf("pool %s: its nodes are of the kind %s, but types and prices here are the invented ones of kwok; --instance-types gives others", pool.object.Name, ref.Kind)
-		}
-	}
-	return ""
 }
 
 // Empty reports whether there is nothing to decide about.

@@ -14,7 +14,7 @@ metadata: {name: default}
 spec:
   template:
     spec:
-      nodeClassRef: {group: example.com, kind: AnyClass, name: default}
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
       requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
 `
 

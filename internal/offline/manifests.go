@@ -26,6 +26,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
 // Manifests are the inputs of a decision, by kind, in the order in which they were read: from files, from a live
@@ -81,6 +82,8 @@ type Manifests struct {
 	Problems []error
 	decoder  runtime.Decoder
 	defaults schemaDefaults
+	// server checks objects of files; nil before the first.
+	server *admission.Server
 }
 
 // MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.

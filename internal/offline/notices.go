@@ -115,8 +115,5 @@ func (w *InputSet) Notes() []string {
 	if denied := w.Denied(); denied != "" {
 		lines = append(lines, denied)
 	}
-	if invented := w.inventedFor(); invented != "" {
-		lines = append(lines, invented)
-	}
 	return lines
 }

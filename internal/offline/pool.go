@@ -129,13 +129,11 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	o := &PoolOutcome{PriceSource: d.source, NodePool: name, BudgetError: pool.BudgetError}
 	o.Blocked, o.Limits = blockedBy(d.first, pool), limitsOf(d.first, pool)
 	var nodes []*model.Node
-	var price, cost int64
 	for _, n := range d.first.Nodes {
 		if !n.Ours() || n.Pool != name {
 			continue
 		}
 		nodes = append(nodes, n)
-		price, cost = price+n.LeastPrice(), cost+d.opts.CostOf(d.first, n)
 		if n.Stage != model.Initialized || !n.Ready {
 			o.NotReady++
 		}
@@ -146,8 +144,8 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	if pool.Static {
 		o.Static = &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
 	}
-	o.FleetFigures = FleetFigures{len(nodes), usd(price), usd(cost)}
-	price, cost = disruption.LeastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
+	o.FleetFigures = d.figures(d.first, name)
+	price, cost := disruption.LeastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
 	o.LowerBoundPerHour, o.LowerBoundCostPerHour = usd(price), usd(cost)
 	o.addBudgets(d.first, pool)
 	o.addRollout(d.first, nodes)

@@ -18,7 +18,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
@@ -333,10 +333,7 @@ func (o *Manifests) bounded(origin string, head *objectHead, text []byte) []byte
 
 // unreadable sets an object aside whose decoding would take too long.
 func (o *Manifests) unreadable(origin string, head *objectHead, fault wire.Fault) {
-	o.problem(fmt.Errorf("%s: %s: %s", origin, fault.Field, fault.Why))
-	if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
-		o.refusePool(head.Metadata.Name, fmt.Errorf("%s: %s", fault.Field, fault.Why))
-	}
+	o.reject(origin, head, []error{fmt.Errorf("%s: %s", fault.Field, fault.Why)})
 }
 
 // readObject adds one object, completed with the defaults of its schema.
@@ -347,6 +344,10 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 		return
 	}
 	object, _, err := o.decoder.Decode(completed, nil, nil)
+	if wrong := o.rejections(head.TypeMeta, text); len(wrong) > 0 {
+		o.reject(origin, head, wrong)
+		return
+	}
 	switch {
 	case runtime.IsNotRegisteredError(err):
 		if successor := successorOf(head.TypeMeta); successor != "" {
@@ -355,11 +356,7 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 		}
 		o.passOver(head.GroupVersionKind())
 	case err != nil:
-		known := len(o.Problems)
-		o.undecodable(origin, head.TypeMeta, text, err)
-		if head.Kind == "NodePool" && head.APIVersion == karpv1.GroupVersion.String() {
-			o.refusePool(head.Metadata.Name, errors.New(strings.TrimPrefix(o.Problems[known].Error(), origin+": ")))
-		}
+		o.reject(origin, head, []error{errors.New(decodeProblem(text, err))})
 	default:
 		if o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))
@@ -383,16 +380,23 @@ func headProblem(text []byte, err error) string {
 	return decodeProblem(text, err)
 }
 
-// undecodable reports an object that cannot be decoded into its type: by the errors of its schema, which name the
-// field, else by the decoder's error.
-func (o *Manifests) undecodable(origin string, kind metav1.TypeMeta, text []byte, err error) {
-	if wrong, failed := o.defaults.violations(kind, json.RawMessage(text)); failed == nil && len(wrong) > 0 {
-		for _, problem := range wrong {
-			o.problem(fmt.Errorf("%s: %w", origin, problem))
-		}
+// reject reports why an object is set aside. What refers to it gets the same reason.
+func (o *Manifests) reject(origin string, head *objectHead, wrong []error) {
+	for _, problem := range wrong {
+		o.problem(fmt.Errorf("%s: %w", origin, problem))
+	}
+	if !slices.Contains(admitted, head.TypeMeta) {
 		return
 	}
-	o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
+	o.seen["*v1."+head.Kind+" /"+head.Metadata.Name] = origin
+	switch head.Kind {
+	case "NodePool":
+		o.refusePool(head.Metadata.Name, wrong[0])
+	case awsv1.Kind:
+		refused := classOfAWS{wrong: fmt.Errorf("the API server would refuse it: %w", wrong[0])}
+		refused.object = &awsv1.EC2NodeClass{}
+		o.classesOfAWS[head.Metadata.Name] = refused
+	}
 }
 
 func namespaced(namespace, name string) string {

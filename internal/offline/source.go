@@ -53,10 +53,5 @@ func (s *Source) Read(ctx context.Context, p Policy) (*InputSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := newInputSet(o, now, p)
-	if err != nil {
-		return nil, err
-	}
-	w.typesGiven = s.InstanceTypes != ""
-	return w, nil
+	return newInputSet(o, now, p)
 }

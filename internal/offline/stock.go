@@ -47,7 +47,7 @@ func (l *Cluster) readCatalogs(ctx context.Context, c client.Client, o *Manifest
 // pools' reason instead of an error.
 func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) (*PriceList, error) {
 	if l.CloudProvider == "kwok" {
-		return o.unknownOfAWS("--cloud-provider=kwok excludes pools of the kind " + awsv1.Kind), nil
+		return o.unknownOfAWS(excludes + awsv1.Kind), nil
 	}
 	err := l.readAWS(ctx, c, o)
 	if err == nil && o.lacks(awsClasses) {
@@ -65,29 +65,54 @@ func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) 
 	return o.unknownOfAWS(OneLine(err)), nil
 }
 
-// stockFiles sets what the pools of files can launch, if neither a capture nor the files contain it.
+// stockFiles sets what the pools of files can launch, if neither a capture nor the files contain it: AWS pools by their
+// classes, kwok pools with the embedded types. What pools of other providers can launch is not known.
 func (l *Cluster) stockFiles(ctx context.Context, o *Manifests, instanceTypes string) error {
-	if o.sale != nil || cmp.Or(instanceTypes, o.typesFile) != "" || !o.ofAWS() || l.CloudProvider == "kwok" {
+	if o.sale != nil || cmp.Or(instanceTypes, o.typesFile) != "" {
 		return o.typesOn(instanceTypes)
 	}
-	ofAWS, err := l.stockAWS(ctx, o, false)
-	if err != nil {
+	if err := o.typesOn(""); err != nil {
 		return err
 	}
-	others := &PriceList{}
-	for _, p := range o.pools {
-		if ref := classOf(p.object); ref.Group != awsv1.Group {
-			others.add(schema.GroupKind{Group: ref.Group, Kind: ref.Kind})
+	simulated := schema.GroupKind{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind}
+	o.sale.add(simulated)
+	l.leaveOut(o, simulated)
+	switch {
+	case !o.ofAWS():
+	case l.CloudProvider == "kwok":
+		o.sale = o.unknownOfAWS(excludes + awsv1.Kind).with(o.sale)
+	default:
+		ofAWS, err := l.stockAWS(ctx, o, false)
+		if err != nil {
+			return err
 		}
-	}
-	if len(others.NodeClasses) == 0 {
+		if slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }) {
+			ofAWS = ofAWS.with(o.sale)
+		}
 		o.sale = ofAWS
-		return nil
 	}
-	types, labels := kwok.EmbeddedTypes()
-	others.Declared, others.Catalogs = cloud.Declared{WellKnown: labels}, []priceListEntry{{Types: types}}
-	o.sale = ofAWS.with(others)
 	return nil
+}
+
+const excludes = "--cloud-provider=kwok excludes pools of the kind "
+
+// leaveOut gives pools of files whose provider is not built in the reason why they can launch nothing. It is bad input
+// unless the caller has excluded them.
+func (l *Cluster) leaveOut(o *Manifests, simulated schema.GroupKind) {
+	for _, p := range o.pools {
+		ref := classOf(p.object)
+		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
+		if kind == simulated || ref.Group == awsv1.Group {
+			continue
+		}
+		why := "what the pool can launch is not known: " + excludes + kind.String()
+		if l.CloudProvider != "kwok" {
+			why = fmt.Sprintf("instance types and prices of %s are not built in, want --instance-types FILE", kind)
+			o.problem(fmt.Errorf("%s: spec.template.spec.nodeClassRef: %s", p.origin, why))
+		}
+		o.sale.add(kind)
+		o.sale.Catalogs = append(o.sale.Catalogs, priceListEntry{Pools: []string{p.object.Name}, Reason: why})
+	}
 }
 
 // saleOfKwok returns what pools of simulated nodes can launch.

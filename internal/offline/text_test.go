@@ -110,3 +110,25 @@ func TestStepTable(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownPrices checks that no price that is unknown is printed as 0.
+func TestUnknownPrices(t *testing.T) {
+	some := FleetFigures{Nodes: 2, UnknownPrices: 1, PricePerHour: 0.5, CostPerHour: 0.51}
+	for name, c := range map[string]struct {
+		answer *DisruptAnswer
+		want   []string
+	}{
+		"all": {&DisruptAnswer{Before: FleetFigures{Nodes: 2, UnknownPrices: 2}, After: FleetFigures{Nodes: 2, UnknownPrices: 2}},
+			[]string{"price unknown USD per hour becomes unknown, cost unknown becomes unknown", "2 nodes of unknown price: the figures do not contain them"}},
+		"one, which is removed": {&DisruptAnswer{Before: some, After: FleetFigures{Nodes: 1, PricePerHour: 0.5, CostPerHour: 0.505},
+			Steps: []Step{{Reason: "Empty", Remove: []string{"n"}, Saving: 0.005, After: FleetFigures{Nodes: 1, CostPerHour: 0.505}}}},
+			[]string{"1  Empty  -  n  -  0  unknown  -  0.5050", "price 0.5000 USD per hour becomes 0.5000", "1 node of unknown price"}},
+	} {
+		text := strings.Join(strings.Fields(c.answer.Text(0)), " ")
+		for _, want := range c.want {
+			if !strings.Contains(text, strings.Join(strings.Fields(want), " ")) {
+				t.Errorf("%s: no %q in\n%s", name, want, c.answer.Text(0))
+			}
+		}
+	}
+}

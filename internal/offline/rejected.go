@@ -1,0 +1,51 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
+)
+
+// admitted are the kinds of which files are checked as an API server would check them.
+var admitted = []metav1.TypeMeta{ours("NodePool"), ours("NodeClaim"), {APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}}
+
+// ours returns the type of a kind of karpenter.sh.
+func ours(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}
+}
+
+// rejections returns why an API server would reject an object of a file, field by field; none for other kinds.
+func (o *Manifests) rejections(kind metav1.TypeMeta, text []byte) []error {
+	if !slices.Contains(admitted, kind) {
+		return nil
+	}
+	if o.server == nil {
+		server, err := admission.New()
+		if err != nil {
+			return []error{err}
+		}
+		o.server = server
+	}
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil {
+		return []error{err}
+	}
+	refusals, err := o.server.Create(object)
+	if err != nil {
+		return []error{err}
+	}
+	var wrong []error
+	for _, r := range refusals {
+		if r.Field == "" {
+			r.Field = "the object"
+		}
+		wrong = append(wrong, fmt.Errorf("%s: %s", r.Field, r.Problem))
+	}
+	return wrong
+}
