@@ -30,6 +30,7 @@ var renamedValues = []renamedValue{
 	{"settings.aws.isolatedVPC", "settings.isolatedVPC", `false`},
 	{"settings.aws.vmMemoryOverheadPercent", "settings.vmMemoryOverheadPercent", `0.075`},
 	{"settings.aws.interruptionQueueName", "settings.interruptionQueue", `""`},
+	{"settings.interruptionQueueName", "settings.interruptionQueue", `""`},
 	{"settings.aws.reservedENIs", "settings.reservedENIs", `"0"`},
 	{"settings.aws.defaultInstanceProfile", "settings.defaultInstanceProfile", `""`},
 	{"aws.defaultInstanceProfile", "settings.defaultInstanceProfile", `""`},

@@ -117,6 +117,16 @@ func read(t testing.TB, name string) values {
 	return v
 }
 
+// file returns the text of a file.
+func file(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // set sets a value at a dotted path.
 func (s setter) set(path string, value any) setter {
 	at := values(s)

@@ -132,17 +132,6 @@ func TestSeveralRefusals(t *testing.T) {
 	}
 }
 
-// TestMisspelledRequiredValue checks that a failed installation names unknown values, since one of them may be the
-// missing one.
-func TestMisspelledRequiredValue(t *testing.T) {
-	_, err := template(t, mainChart, setter{}.set("settings.clusterNam", "x"))
-	for _, want := range []string{"settings.clusterName is required", "perhaps misspelled: settings.clusterNam"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("the error %v does not contain %q", err, want)
-		}
-	}
-}
-
 // TestNewNameWins checks a value that is given under both names.
 func TestNewNameWins(t *testing.T) {
 	r := render(t, mainChart, setter{}.set("settings.clusterName", "new").set("settings.aws.clusterName", "old"))
@@ -151,16 +140,6 @@ func TestNewNameWins(t *testing.T) {
 	}
 	if !strings.Contains(r.notes, "settings.aws.clusterName is ignored") {
 		t.Errorf("the notes do not mention that the old one is ignored:\n%s", r.notes)
-	}
-}
-
-// TestUnknownValues checks that unknown values are reported, and have no effect.
-func TestUnknownValues(t *testing.T) {
-	r := render(t, mainChart, minimal().set("replica", 3).set("settings.clustername", "x").set("controller.resorces", values{}))
-	for _, name := range []string{"replica", "settings.clustername", "controller.resorces"} {
-		if !strings.Contains(r.notes, "- "+name+" is not known") {
-			t.Errorf("the notes do not name %s:\n%s", name, r.notes)
-		}
 	}
 }
 

@@ -27,6 +27,7 @@ Templates read settings from here, not from .Values.
   (list "settings.aws.isolatedVPC" "settings.isolatedVPC" false)
   (list "settings.aws.vmMemoryOverheadPercent" "settings.vmMemoryOverheadPercent" 0.075)
   (list "settings.aws.interruptionQueueName" "settings.interruptionQueue" "")
+  (list "settings.interruptionQueueName" "settings.interruptionQueue" "")
   (list "settings.aws.reservedENIs" "settings.reservedENIs" "0")
   (list "settings.aws.defaultInstanceProfile" "settings.defaultInstanceProfile" "")
   (list "aws.defaultInstanceProfile" "settings.defaultInstanceProfile" "")
@@ -130,25 +131,8 @@ Templates read settings from here, not from .Values.
 
 {{/* What needs more than a table: the image, the cluster's name, what this version cannot do, and unknown values. */}}
 {{- define "karpenter.readRest" -}}
-{{- $root := .root }}
-{{- $in := .in }}
 {{- $state := .state }}
-{{- $image := $in.controller.image }}
-{{- if kindIs "map" $image }}
-{{- $repository := $image.repository }}
-{{- $tag := $image.tag | default $root.Chart.AppVersion }}
-{{- $digest := $image.digest }}
-{{- if regexMatch "^public\\.ecr\\.aws/karpenter/" (toString $repository) }}
-{{- $repository = "karpenter-go/karpenter" }}
-{{- $tag = $root.Chart.AppVersion }}
-{{- $digest = "" }}
-{{- $_ := set $state "notices" (append $state.notices "controller.image names upstream's image; this chart's own is used instead") }}
-{{- end }}
-{{- $_ := set $state "image" (printf "%s:%s%s" $repository (toString $tag) (ternary "" (printf "@%s" $digest) (empty $digest))) }}
-{{- else }}
-{{- $_ := set $state "image" "" }}
-{{- $_ := set $state "stops" (append $state.stops "controller.image is the image of another program's release: remove it, or set controller.image.repository and controller.image.tag") }}
-{{- end }}
+{{- include "karpenter.readImage" . }}
 {{- include "karpenter.readCluster" . }}
 {{- range $gate := list "nodeOverlay" "capacityBuffer" }}
 {{- if index $state.settings.featureGates $gate }}
@@ -158,7 +142,37 @@ Templates read settings from here, not from .Values.
 {{- if deepEqual $state.settings.ignoreDRARequests false }}
 {{- $_ := set $state "stops" (append $state.stops "settings.ignoreDRARequests: device allocation is not supported yet, set it to true") }}
 {{- end }}
+{{- if $state.settings.enableZonalShift }}
+{{- $_ := set $state "notices" (append $state.notices "settings.enableZonalShift has no effect yet: nodes are launched in a zone that is shifted away") }}
+{{- end }}
 {{- include "karpenter.readUnknown" . }}
+{{- end }}
+
+{{/*
+The image. That of upstream's chart, which is in every file that helm show values wrote, is replaced by this chart's own.
+A copy of it on a mirror is not: only the operator knows where the mirror has this chart's image.
+*/}}
+{{- define "karpenter.readImage" -}}
+{{- $state := .state }}
+{{- $version := .root.Chart.AppVersion }}
+{{- $image := .in.controller.image }}
+{{- $_ := set $state "image" "" }}
+{{- if not (kindIs "map" $image) }}
+{{- $_ := set $state "stops" (append $state.stops "controller.image is the image of another program's release: remove it, or set controller.image.repository and controller.image.tag") }}
+{{- else }}
+{{- $repository := toString $image.repository }}
+{{- $tag := $image.tag | default $version }}
+{{- $digest := $image.digest }}
+{{- if regexMatch "^public\\.ecr\\.aws/karpenter/" $repository }}
+{{- $repository = "karpenter-go/karpenter" }}
+{{- $tag = $version }}
+{{- $digest = "" }}
+{{- $_ := set $state "notices" (append $state.notices "controller.image names upstream's image; this chart's own is used instead") }}
+{{- else if regexMatch "(^|/)karpenter/controller$" $repository }}
+{{- $_ := set $state "stops" (append $state.stops (printf "controller.image.repository %s is a copy of upstream's program, which this chart cannot run: set it to your copy of karpenter-go/karpenter, and set controller.image.tag to %s and controller.image.digest to \"\" or to its digest" $repository $version)) }}
+{{- end }}
+{{- $_ := set $state "image" (printf "%s:%s%s" $repository (toString $tag) (ternary "" (printf "@%s" $digest) (empty $digest))) }}
+{{- end }}
 {{- end }}
 
 {{/* The provider, and the name of the cluster, unless it comes by the environment. */}}
@@ -183,57 +197,6 @@ Templates read settings from here, not from .Values.
 {{- $_ := set $state "notices" (append $state.notices "settings.aws.enableInterruptionHandling has no effect: settings.interruptionQueue says so") }}
 {{- end }}
 {{- end }}
-{{- end }}
-
-{{/* Values that no chart of Karpenter had: most likely a slip of the pen. */}}
-{{- define "karpenter.readUnknown" -}}
-{{- $known := "karpenter.known" }}
-{{- $state := .state }}
-{{- $in := .in }}
-{{- $tables := include $known . | fromYaml }}
-{{- $unknown := list }}
-{{- range $table := $tables.tables }}
-{{- $found := dict }}
-{{- if $table.path }}
-{{- include "karpenter.find" (dict "in" $in "path" $table.path "found" $found) }}
-{{- else }}
-{{- $_ := set $found "value" $in }}
-{{- end }}
-{{- if kindIs "map" $found.value }}
-{{- range $key := keys $found.value | sortAlpha }}
-{{- if not (has $key $table.keys) }}
-{{- $name := printf "%s.%s" $table.path $key | trimPrefix "." }}
-{{- $unknown = append $unknown $name }}
-{{- $_ := set $state "notices" (append $state.notices (printf "%s is not known and has no effect" $name)) }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- if and $state.stops $unknown }}
-{{- $_ := set $state "stops" (append $state.stops (printf "not known, perhaps misspelled: %s" (join ", " $unknown))) }}
-{{- end }}
-{{- end }}
-
-{{- define "karpenter.known" -}}
-tables:
-  - path: ""
-    keys: [global, nameOverride, fullnameOverride, additionalLabels, additionalAnnotations, imagePullPolicy, imagePullSecrets, service,
-      serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, conversion, replicas,
-      revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, podSecurityContext, priorityClassName,
-      terminationGracePeriodSeconds, hostNetwork, schedulerName, dnsPolicy, dnsConfig, initContainers, extraVolumes, nodeSelector,
-      affinity, topologySpreadConstraints, tolerations, controller, logLevel, logEncoding, logOutputPaths, logErrorOutputPaths, settings,
-      clusterName, clusterEndpoint, aws, webhook, logConfig]
-  - path: controller
-    keys: [containerName, image, env, envFrom, resources, extraVolumeMounts, sidecarContainer, sidecarVolumeMounts, securityContext,
-      metrics, healthProbe, clusterName, clusterEndpoint, batchMaxDuration, batchIdleDuration, logLevel, logEncoding, outputPaths,
-      errorOutputPaths, replicas]
-  - path: settings
-    keys: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
-      disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, workBudget, podPlacement, honorSafeToEvict, schedulerConfig,
-      kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup, disableLeaderElection,
-      leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC, eksControlPlane,
-      vmMemoryOverheadPercent, interruptionQueue, reservedENIs, defaultInstanceProfile, disableDryRun, enableZonalShift, amiRefreshInterval,
-      subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws, assumeRoleARN, assumeRoleDuration, tags]
 {{- end }}
 
 {{/* Ends the installation when something cannot be translated: all of it at once. */}}
