@@ -104,17 +104,24 @@ func (p *instrumented) observeClaim(method, claim string, began time.Time, err e
 	}
 }
 
-// errorLabel returns upstream Karpenter's name of the kind of error, or an empty string for other errors.
+// These are the values of the label error of CloudErrors, which are upstream Karpenter's. Other errors have none.
+const (
+	ErrorNotFound             = "NodeClaimNotFoundError"
+	ErrorInsufficientCapacity = "InsufficientCapacityError"
+	ErrorNodeClassNotReady    = "NodeClassNotReadyError"
+)
+
+// errorLabel returns the kind of an error.
 func errorLabel(err error) string {
 	var capacity *cloud.InsufficientCapacityError
 	var class *cloud.NodeClassNotReadyError
 	switch {
 	case errors.Is(err, cloud.ErrNotFound):
-		return "NodeClaimNotFoundError"
+		return ErrorNotFound
 	case errors.As(err, &capacity):
-		return "InsufficientCapacityError"
+		return ErrorInsufficientCapacity
 	case errors.As(err, &class):
-		return "NodeClassNotReadyError"
+		return ErrorNodeClassNotReady
 	}
 	return ""
 }

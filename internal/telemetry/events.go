@@ -176,19 +176,22 @@ func Evicted(pod *corev1.Pod, reason string) Event {
 	return event(pod, normal, ReasonEvicted, "Evicted pod: "+reason, podKey(pod)...)
 }
 
-// FailedDraining reports what a drain waits for.
-func FailedDraining(node *corev1.Node, why string) Event {
-	return event(node, warning, ReasonFailedDraining, "Failed to drain node, "+why, node.Name)
+// FailedDraining reports what a drain waits for, and for how long.
+func FailedDraining(node *corev1.Node, why string, waited time.Duration) Event {
+	e := event(node, warning, ReasonFailedDraining,
+		fmt.Sprintf("Failed to drain node, %s; the drain has lasted %s", why, waited.Round(time.Second)), node.Name)
+	e.Window = 10 * time.Minute
+	return e
 }
 
-// EvictionRefused reports which pod blocks a drain, the response of the API server, and the PodDisruptionBudgets that
-// select the pod.
-func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []string) Event {
+// EvictionRefused reports which pod blocks a drain, the response of the API server, the PodDisruptionBudgets that
+// select the pod, and the duration of the drain.
+func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []string, waited time.Duration) Event {
 	text := fmt.Sprintf("evicting pod %s/%s: %s", pod.Namespace, pod.Name, said)
 	if len(budgets) > 0 {
 		text += fmt.Sprintf(" (PodDisruptionBudgets of the pod: %s)", strings.Join(budgets, ", "))
 	}
-	e := FailedDraining(node, text)
+	e := FailedDraining(node, text, waited)
 	e.Related = pod
 	if len(budgets) == 0 {
 		budgets = podKey(pod)
@@ -200,9 +203,10 @@ func EvictionRefused(node *corev1.Node, pod *corev1.Pod, said string, budgets []
 // DeadlineUnreadable reports that the end of a NodeClaim's grace period cannot be parsed.
 func DeadlineUnreadable(node *corev1.Node, claim *karpv1.NodeClaim) Event {
 	const key = karpv1.AnnotationTerminationTimestamp
-	e := FailedDraining(node, fmt.Sprintf("annotation %s of NodeClaim %s is %q; it should be a time such as 2026-01-31T12:00:00Z",
-		key, claim.Name, claim.Annotations[key]))
-	e.Related, e.Key = claim, append(e.Key, key) // not suppressed by the drain's own event
+	e := event(node, warning, ReasonFailedDraining,
+		fmt.Sprintf("Failed to drain node, annotation %s of NodeClaim %s is %q; it should be a time such as 2026-01-31T12:00:00Z",
+			key, claim.Name, claim.Annotations[key]), node.Name, key) // not suppressed by the drain's own event
+	e.Related = claim
 	return e
 }
 

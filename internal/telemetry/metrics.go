@@ -27,6 +27,15 @@ const (
 	DisruptedGarbageCollected     = "garbage_collected"
 )
 
+// These are the values of the label cause of NodeClaimsUnjudged.
+const (
+	UnjudgedPoolMissing  = "nodepool_missing"
+	UnjudgedClassMissing = "nodeclass_missing"
+	UnjudgedCatalog      = "catalogue"
+	UnjudgedProvider     = "provider"
+	UnjudgedHash         = "hash"
+)
+
 // Metrics holds all metrics of the controller. The comment of each lists its labels in order. Durations are in
 // seconds. Those marked "not upstream" do not exist in upstream Karpenter.
 type Metrics struct {
@@ -44,7 +53,7 @@ type Metrics struct {
 	// Labels: condition (snake case), nodepool, capacity_type, image_id.
 	NodeClaimsUnhealthyDisrupted *prometheus.CounterVec
 	// NodeClaimsUnjudged is the number of claims for which drift cannot be evaluated. Labels: nodepool, cause
-	// (nodepool_missing, nodeclass_missing, catalog, provider, or hash, which ends by itself). Not upstream.
+	// (Unjudged...). Not upstream.
 	NodeClaimsUnjudged *prometheus.GaugeVec
 	// NodeClaimsRemovalsPaused is the number of machines whose involuntary removal is paused, including those in
 	// dispute while removals are paused. NodeClaimsDisputed is the number of machines that the cloud cannot find

@@ -11,7 +11,7 @@ import (
 // metrics with these descriptions, so that the series of an object end with it. The labels of each are in the order
 // of its constructor below.
 type Objects struct {
-	// Detail enables series for each pod, node, claim and offering.
+	// Detail enables series for each pod, claim and offering, and more of them for each node.
 	Detail bool
 	// WellKnown holds the label keys whose values the metrics of nodes carry, after node_name, phase, managed and,
 	// except for NodeLifetime, resource_type.
@@ -25,10 +25,13 @@ type Objects struct {
 	ClusterCost *prometheus.Desc
 	// PoolCost is the cost of the nodes of a pool, in USD per hour. Label: nodepool.
 	PoolCost *prometheus.Desc
+	// PoolOldestDrain is how long the oldest drain of a pool's nodes has been waiting for pods, 0 if there is none.
+	// Label: nodepool. Not in upstream Karpenter.
+	PoolOldestDrain *prometheus.Desc
 	// UnsyncedTime is how long the mirror has been incomplete, 0 when it is complete.
 	UnsyncedTime *prometheus.Desc
-	// PodState is 1. Labels: name, namespace, owner, node, scheduled, nodepool, zone, arch, capacity_type,
-	// instance_type, phase, ready, managed.
+	// PodState is the number of pods with the same labels; with Detail it is 1, because each pod has a series. Labels:
+	// PodStateLabels.
 	PodState *prometheus.Desc
 	// The other metrics of pods have the labels name and namespace. Those with Provisioning count from the first plan
 	// for the pod.
@@ -88,8 +91,8 @@ func newObjects(f factory, options ObjectOptions) *Objects {
 	o := &Objects{Detail: options.Detail, WellKnown: distinct(options.WellKnown), kinds: map[string]*KindSeries{}}
 	always, detail := describer{f, o, false}, describer{f, o, true}
 	always.summary()
-	detail.nodes(o.WellKnown)
-	detail.pods()
+	nodes(always, detail, o.WellKnown)
+	pods(always, detail)
 	detail.offerings()
 	for _, kind := range options.Kinds {
 		o.kinds[kind.Name] = newKindSeries(f, o, kind)
@@ -140,30 +143,39 @@ func (d describer) summary() {
 		"resource_type")
 	d.of.ClusterCost = d.gauge("cluster", "cost", "Cost of the nodes of all NodePools, USD per hour.")
 	d.of.PoolCost = d.gauge("nodepools", "cost_total", "Cost of the nodes of a NodePool, USD per hour.", "nodepool")
+	d.of.PoolOldestDrain = d.gauge("nodepools", "oldest_drain_seconds",
+		"For how long the oldest drain of a node of a NodePool has been waiting for pods; 0 if no node is drained.", "nodepool")
 	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds",
 		"For how long the mirror of the cluster has not been complete; 0 when it is.")
 }
 
-func (d describer) nodes(wellKnown []string) {
+// nodes creates the metrics of nodes. Those that upstream's dashboards read exist always.
+func nodes(always, detail describer, wellKnown []string) {
 	labels := []string{"node_name", "phase", "managed", "resource_type"}
 	lifetime := slices.Clone(labels[:3])
 	for _, key := range wellKnown {
 		labels, lifetime = append(labels, LabelOf(key)), append(lifetime, LabelOf(key))
 	}
 	const s = "nodes"
-	d.of.NodeAllocatable = d.gauge(s, "allocatable", "Resources of a node that pods may use.", labels...)
-	d.of.NodePodRequests = d.gauge(s, "total_pod_requests", "Requests of the pods of a node, including DaemonSet pods.", labels...)
-	d.of.NodePodLimits = d.gauge(s, "total_pod_limits", "Limits of the pods of a node, including DaemonSet pods.", labels...)
-	d.of.NodeDaemonRequests = d.gauge(s, "total_daemon_requests", "Requests of the DaemonSet pods of a node.", labels...)
-	d.of.NodeDaemonLimits = d.gauge(s, "total_daemon_limits", "Limits of the DaemonSet pods of a node.", labels...)
-	d.of.NodeOverhead = d.gauge(s, "system_overhead", "Resources of a node that pods may not use.", labels...)
-	d.of.NodeLifetime = d.gauge(s, "current_lifetime_seconds", "Age of a node.", lifetime...)
+	o := always.of
+	o.NodeAllocatable = always.gauge(s, "allocatable", "Resources of a node that pods may use.", labels...)
+	o.NodePodRequests = always.gauge(s, "total_pod_requests", "Requests of the pods of a node, including DaemonSet pods.", labels...)
+	o.NodeDaemonRequests = always.gauge(s, "total_daemon_requests", "Requests of the DaemonSet pods of a node.", labels...)
+	o.NodePodLimits = detail.gauge(s, "total_pod_limits", "Limits of the pods of a node, including DaemonSet pods.", labels...)
+	o.NodeDaemonLimits = detail.gauge(s, "total_daemon_limits", "Limits of the DaemonSet pods of a node.", labels...)
+	o.NodeOverhead = detail.gauge(s, "system_overhead", "Resources of a node that pods may not use.", labels...)
+	o.NodeLifetime = detail.gauge(s, "current_lifetime_seconds", "Age of a node.", lifetime...)
 }
 
-func (d describer) pods() {
+// PodStateLabels are the labels of PodState. Those of a single pod and of its node are empty without Detail.
+var PodStateLabels = [...]string{"name", "namespace", "owner", "node", "scheduled", "nodepool", "zone", "arch", "capacity_type",
+	"instance_type", "phase", "ready", "managed"}
+
+func pods(always, d describer) {
 	const s = "pods"
-	d.of.PodState = d.gauge(s, "state", "Always 1. The labels say how a pod stands.", "name", "namespace", "owner", "node", "scheduled",
-		"nodepool", "zone", "arch", "capacity_type", "instance_type", "phase", "ready", "managed")
+	d.of.PodState = always.gauge(s, "state",
+		"Pods by their state; without --metrics-detail counted with an empty name, owner and node, with it 1 for each pod.",
+		PodStateLabels[:]...)
 	d.of.PodUnstarted = d.gauge(s, "unstarted_time_seconds", "Age of a pod that does not run yet.", "name", "namespace")
 	d.of.PodUnbound = d.gauge(s, "unbound_time_seconds", "Age of a pod that is not bound yet.", "name", "namespace")
 	d.of.PodProvisioningUnstarted = d.gauge(s, "provisioning_unstarted_time_seconds",
@@ -213,6 +225,12 @@ func LabelOf(key string) string {
 		name = key
 	}
 	return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name))
+}
+
+// ResourceType returns the name of a resource as the value of the label resource_type, as upstream spells it:
+// ephemeral_storage.
+func ResourceType(resource string) string {
+	return strings.ToLower(strings.ReplaceAll(resource, "-", "_"))
 }
 
 // sanitized returns a whole label key as a name in metrics.

@@ -103,6 +103,12 @@ func (r *Recorder) Emit(list ...Event) {
 	}
 }
 
+// Once reports whether it was not called with the same key within the window. Log lines that accompany events use it. It
+// returns false for a nil Recorder.
+func (r *Recorder) Once(window time.Duration, key ...string) bool {
+	return r != nil && r.news(Event{Reason: "log", Key: key, Window: window})
+}
+
 // action returns the action of the API's event. It distinguishes events that differ only in their message: clients of
 // the API increment the count of such an event and keep the message of the first one, so that a changed message would
 // never be visible.

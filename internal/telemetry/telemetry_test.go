@@ -361,7 +361,7 @@ func TestRefusedEvictionsAreReportedOncePerBudget(t *testing.T) {
 		told    int
 	}{{"a", []string{"web"}, 1}, {"b", []string{"web"}, 0}, {"c", []string{"db"}, 1}, {"d", nil, 1}, {"e", nil, 1}, {"e", nil, 0}} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: c.pod}}
-		recorder.Emit(telemetry.EvictionRefused(node, pod, "no", c.budgets))
+		recorder.Emit(telemetry.EvictionRefused(node, pod, "no", c.budgets, time.Minute))
 		if got := len(sink.Events); got != c.told {
 			t.Errorf("pod %s of budgets %v: %d events, want %d", c.pod, c.budgets, got, c.told)
 		}

@@ -151,8 +151,10 @@ var shows = map[string]struct{ bad, good string }{
 	"KarpenterReplacementsFail": {`operator_nodepool_status_condition_count{name="a",type="ReplacementsHealthy",status="False"} 1x120`,
 		`operator_nodepool_status_condition_count{name="a",type="ReplacementsHealthy",status="True"} 1x120`},
 	"KarpenterLaunchesHeld": {`karpenter_scheduler_launches_held_total{nodepool="a"} 0+1x120`, `karpenter_scheduler_launches_held_total{nodepool="a"} 3x120`},
-	"KarpenterEvictionsBlocked": {"karpenter_pods_eviction_requests_total{code=\"429\"} 0+5x120\n  karpenter_pods_eviction_requests_total{code=\"200\"} 7x120",
-		"karpenter_pods_eviction_requests_total{code=\"429\"} 0+5x120\n  karpenter_pods_eviction_requests_total{code=\"200\"} 0+1x120"},
+	// A node of the pool a is stuck while a node of the pool b evicts one pod an hour; then drains of ten minutes each.
+	"KarpenterEvictionsBlocked": {"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"} 0+60x120\n  karpenter_nodepools_oldest_drain_seconds{nodepool=\"b\"} 300x120\n" +
+		"  karpenter_pods_eviction_requests_total{code=\"429\"} 0+5x120\n  karpenter_pods_eviction_requests_total{code=\"200\"} 0x60 1x60",
+		"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"} 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10"},
 	"KarpenterDriftUnknown": {`karpenter_nodeclaims_unjudged{nodepool="a",cause="catalogue"} 1x120`, `karpenter_nodeclaims_unjudged{nodepool="a",cause="catalogue"} 0x120`},
 	"KarpenterCloudErrors": {"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120",
 		"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"InsufficientCapacityError\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120"},
@@ -168,6 +170,17 @@ func TestAlertsFire(t *testing.T) {
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 	for name, rule := range rules(t) {
 		for is, text := range map[string]string{"bad": shows[name].bad, "good": shows[name].good} {
+			for line := range strings.Lines(text) {
+				series, _, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(strings.TrimSpace(line))
+				if err != nil {
+					t.Fatalf("reading the series %q: %v", line, err)
+				}
+				series.Range(func(l labels.Label) {
+					if l.Name != model.MetricNameLabel {
+						checkValues(t, name+", "+is+" series", series.Get(model.MetricNameLabel), labels.MustNewMatcher(labels.MatchEqual, l.Name, l.Value))
+					}
+				})
+			}
 			query, err := engine.NewInstantQuery(t.Context(), load1m(t, text), nil, rule.Expr, time.UnixMilli(0).Add(2*time.Hour))
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -262,7 +275,7 @@ func metrics(t *testing.T) names {
 	return known
 }
 
-// check checks that an expression is valid, and that its metrics and labels exist.
+// check checks that an expression is valid, and that its metrics, labels and values of labels exist.
 func (n names) check(t *testing.T, where, text string) {
 	t.Helper()
 	// Grafana replaces these variables.
@@ -284,6 +297,7 @@ func (n names) check(t *testing.T, where, text string) {
 					if !slices.Contains(allowed, m.Name) {
 						t.Errorf("%s uses the label %s of %s, which has %v", where, m.Name, node.Name, allowed)
 					}
+					checkValues(t, where, node.Name, m)
 				}
 			}
 		case *parser.AggregateExpr:

@@ -55,16 +55,19 @@ func (c *Census) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), listing)
 	defer cancel()
 	c.conditions(ctx, s)
-	if !c.Objects.Detail {
-		return
-	}
-	s.offerings(snap)
+	c.drains(ctx, s, snap)
+	s.nodes(snap)
 	var pods corev1.PodList
 	if err := c.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
 		c.Log.Error(err, "listing pods for metrics")
 		return
 	}
-	s.nodes(snap, limitsOf(pods.Items))
+	if !c.Objects.Detail {
+		s.podCounts(snap, pods.Items)
+		return
+	}
+	s.offerings(snap)
+	s.nodeDetail(snap, limitsOf(pods.Items))
 	s.pods(snap, pods.Items, c.Waits)
 }
 
@@ -97,6 +100,27 @@ func (c *Census) conditions(ctx context.Context, s sending) {
 			continue
 		}
 		s.kind(kind, list)
+	}
+}
+
+// drains sends for each pool how long its oldest drain has been waiting. The condition of the claim says since when: it is
+// stored, so that it survives a restart, and it is true once the drain has ended.
+func (c *Census) drains(ctx context.Context, s sending, snap *model.Snapshot) {
+	var claims karpv1.NodeClaimList
+	if err := c.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		c.Log.Error(err, "listing claims for metrics")
+		return
+	}
+	oldest := map[string]time.Duration{}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if drained := claim.Condition(karpv1.ConditionDrained); drained != nil && !drained.IsTrue() && claim.DeletionTimestamp != nil {
+			pool := claim.Labels[karpv1.LabelNodePool]
+			oldest[pool] = max(oldest[pool], s.now.Sub(drained.LastTransitionTime.Time))
+		}
+	}
+	for _, pool := range snap.Pools {
+		s.send(c.Objects.PoolOldestDrain, oldest[pool.Name].Seconds(), pool.Name)
 	}
 }
 

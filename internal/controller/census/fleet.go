@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // amount returns a quantity in the unit of metrics: cores, bytes or units.
@@ -45,7 +45,7 @@ func (s sending) fleet(snap *model.Snapshot) {
 	}
 	for r, name := range snap.Resources {
 		if has := usable.At(quantity.Resource(r)); has > 0 {
-			s.send(s.ClusterUtilization, 100*float64(used.At(quantity.Resource(r)))/float64(has), name)
+			s.send(s.ClusterUtilization, 100*float64(used.At(quantity.Resource(r)))/float64(has), telemetry.ResourceType(name))
 		}
 	}
 	s.send(s.ClusterCost, float64(all)/model.Nano)
@@ -54,36 +54,56 @@ func (s sending) fleet(snap *model.Snapshot) {
 	}
 }
 
-// nodes sends the capacity and usage of each node. limits holds the limits of its pods, by node name.
-func (s sending) nodes(snap *model.Snapshot, limits map[string]limited) {
+// nodes sends the capacity and usage of each node.
+func (s sending) nodes(snap *model.Snapshot) {
 	for _, n := range snap.Nodes {
-		if !there(n) {
-			continue
-		}
-		who := []string{n.Name, "", strconv.FormatBool(n.Ours())}
-		var labels []string
-		for _, key := range s.WellKnown {
-			labels = append(labels, n.Labels[key])
-		}
-		s.send(s.NodeLifetime, s.now.Sub(n.Created).Seconds(), slices.Concat(who, labels)...)
-		series := func(d *prometheus.Desc, resource string, value float64) {
-			s.send(d, value, slices.Concat(who, []string{resource}, labels)...)
-		}
 		daemons := daemonsOf(n)
-		for r, name := range snap.Resources {
-			r := quantity.Resource(r)
-			total := n.Total.At(r)
-			if total == 0 && n.Used.At(r) == 0 {
-				continue
-			}
-			series(s.NodeAllocatable, name, amount(name, n.Usable.At(r)))
-			series(s.NodePodRequests, name, amount(name, n.Used.At(r)))
-			series(s.NodeDaemonRequests, name, amount(name, daemons.At(r)))
-			series(s.NodeOverhead, name, amount(name, max(0, total-n.Usable.At(r))))
-			series(s.NodePodLimits, name, limits[n.Name].all[name])
-			series(s.NodeDaemonLimits, name, limits[n.Name].daemons[name])
+		s.resources(snap, n, func(r quantity.Resource, name string, labels []string) {
+			s.send(s.NodeAllocatable, amount(name, n.Usable.At(r)), labels...)
+			s.send(s.NodePodRequests, amount(name, n.Used.At(r)), labels...)
+			s.send(s.NodeDaemonRequests, amount(name, daemons.At(r)), labels...)
+		})
+	}
+}
+
+// nodeDetail sends the other metrics of each node. limits holds the limits of its pods, by node name.
+func (s sending) nodeDetail(snap *model.Snapshot, limits map[string]limited) {
+	for _, n := range snap.Nodes {
+		s.resources(snap, n, func(r quantity.Resource, name string, labels []string) {
+			s.send(s.NodeOverhead, amount(name, max(0, n.Total.At(r)-n.Usable.At(r))), labels...)
+			s.send(s.NodePodLimits, limits[n.Name].all[name], labels...)
+			s.send(s.NodeDaemonLimits, limits[n.Name].daemons[name], labels...)
+		})
+		if there(n) {
+			s.send(s.NodeLifetime, s.now.Sub(n.Created).Seconds(), slices.Concat(who(n), s.wellKnown(n))...)
 		}
 	}
+}
+
+// resources calls send for each resource that a node has or that its pods use, with the labels of its series.
+func (s sending) resources(snap *model.Snapshot, n *model.Node, send func(r quantity.Resource, name string, labels []string)) {
+	if !there(n) {
+		return
+	}
+	wellKnown := s.wellKnown(n)
+	for r, name := range snap.Resources {
+		r := quantity.Resource(r)
+		if n.Total.At(r) != 0 || n.Used.At(r) != 0 {
+			send(r, name, slices.Concat(who(n), []string{telemetry.ResourceType(name)}, wellKnown))
+		}
+	}
+}
+
+// who returns the values of the labels node_name, phase and managed.
+func who(n *model.Node) []string { return []string{n.Name, "", strconv.FormatBool(n.Ours())} }
+
+// wellKnown returns the values of the well-known labels of a node.
+func (s sending) wellKnown(n *model.Node) []string {
+	values := make([]string, 0, len(s.WellKnown))
+	for _, key := range s.WellKnown {
+		values = append(values, n.Labels[key])
+	}
+	return values
 }
 
 func daemonsOf(n *model.Node) quantity.Vector {

@@ -56,7 +56,8 @@ func limitsOf(pods []corev1.Pod) map[string]limited {
 func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.Waits) {
 	for i := range pods {
 		pod := &pods[i]
-		s.podState(pod, snap.Node(pod.Spec.NodeName))
+		state := stateOf(pod, snap.Node(pod.Spec.NodeName))
+		s.send(s.PodState, 1, state[:]...)
 		if karpv1.EndedPod(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -80,16 +81,33 @@ func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.
 	}
 }
 
-// podState sends a pod with the properties of its node, if it has one.
-func (s sending) podState(pod *corev1.Pod, node *model.Node) {
+// podCounts sends the numbers of pods in the same state. What names one pod or node is empty: those numbers would be as
+// many as there are pods.
+func (s sending) podCounts(snap *model.Snapshot, pods []corev1.Pod) {
+	counts := map[podState]int{}
+	for i := range pods {
+		state := stateOf(&pods[i], snap.Node(pods[i].Spec.NodeName))
+		state[0], state[2], state[3] = "", "", "" // name, owner, node
+		counts[state]++
+	}
+	for state, n := range counts {
+		s.send(s.PodState, float64(n), state[:]...)
+	}
+}
+
+// podState holds the values of telemetry.PodStateLabels.
+type podState [len(telemetry.PodStateLabels)]string
+
+// stateOf returns the state of a pod, with the properties of its node, if it has one.
+func stateOf(pod *corev1.Pod, node *model.Node) podState {
 	var labels map[string]string
 	managed := false
 	if node != nil {
 		labels, managed = node.Labels, node.Ours()
 	}
-	s.send(s.PodState, 1, pod.Name, pod.Namespace, ownerOf(pod), pod.Spec.NodeName, strconv.FormatBool(pod.Spec.NodeName != ""),
+	return podState{pod.Name, pod.Namespace, ownerOf(pod), pod.Spec.NodeName, strconv.FormatBool(pod.Spec.NodeName != ""),
 		labels[karpv1.LabelNodePool], labels[corev1.LabelTopologyZone], labels[corev1.LabelArchStable], labels[karpv1.LabelCapacityType],
-		labels[corev1.LabelInstanceTypeStable], string(pod.Status.Phase), strconv.FormatBool(ready(pod)), strconv.FormatBool(managed))
+		labels[corev1.LabelInstanceTypeStable], string(pod.Status.Phase), strconv.FormatBool(ready(pod)), strconv.FormatBool(managed)}
 }
 
 // ownerOf returns the API path of the pod's controller.

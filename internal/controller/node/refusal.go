@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -47,18 +49,28 @@ func code(err error) int {
 	return 0
 }
 
-// reportRefusal emits an event on the node, once its drain has lasted for a while, with the pod that blocks it, the
-// response of the API server, and the budgets of the pod.
+// reportRefusal emits an event on the node and a log line, once its drain has lasted for a while, with the pod that
+// blocks it, the response of the API server, the budgets of the pod, and the duration of the drain.
 func (e *evictor) reportRefusal(ctx context.Context, pod *corev1.Pod, cause error) {
 	node := &corev1.Node{}
-	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil || !e.r.reportsDrain(node) {
+	if err := e.r.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+		return
+	}
+	waited, long := e.r.drained(node)
+	if !long {
 		return
 	}
 	var budgets policyv1.PodDisruptionBudgetList
 	if err := e.r.Client.List(ctx, &budgets, client.InNamespace(pod.Namespace)); err != nil {
 		e.log.Error(err, "looking for the budgets of a pod", "pod", pod.Namespace+"/"+pod.Name)
 	}
-	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, responseText(cause), budgetsOf(pod, budgets.Items)))
+	names := budgetsOf(pod, budgets.Items)
+	e.r.Recorder.Emit(telemetry.EvictionRefused(node, pod, responseText(cause), names, waited))
+	if e.r.Recorder.Once(drainLogged, append([]string{node.Name}, names...)...) {
+		e.log.Info("a drain waits for a pod that may not be evicted", "node", node.Name, "nodePool", node.Labels[karpv1.LabelNodePool],
+			"pod", pod.Namespace+"/"+pod.Name, "podDisruptionBudgets", names, "reason", responseText(cause),
+			"waited", waited.Round(time.Second).String())
+	}
 }
 
 // responseText returns the API server's response with its causes, which contain the name and the numbers of the budget.

@@ -38,6 +38,10 @@ func (r *Reconciler) removeClaim(ctx context.Context, l *termination) (time.Dura
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("deleting claim %s of node %s: %w", l.claim.Name, l.node.Name, err)
 	}
+	if err == nil {
+		ctrl.LoggerFrom(ctx).Info("deleted a claim, because its node was deleted directly", "node", l.node.Name,
+			"nodeClaim", l.claim.Name, "nodePool", l.claim.Labels[karpv1.LabelNodePool])
+	}
 	return 0, nil
 }
 
@@ -90,7 +94,7 @@ func (r *Reconciler) drain(ctx context.Context, l *termination) (time.Duration, 
 	policy.hold = r.holder(ctx, l)
 	state := remaining(l.pods, policy)
 	if len(state.waiting) > 0 {
-		r.enqueue(l, state)
+		r.enqueue(ctx, l, state)
 		return r.Timers.Drain, nil
 	}
 	if wait := r.remainingDrain(l); wait > 0 {
@@ -100,7 +104,7 @@ func (r *Reconciler) drain(ctx context.Context, l *termination) (time.Duration, 
 }
 
 // enqueue enqueues pods for eviction, and reports those that are not evicted.
-func (r *Reconciler) enqueue(l *termination, state drainState) {
+func (r *Reconciler) enqueue(ctx context.Context, l *termination, state drainState) {
 	o := evictionOrder{node: l.node.Name, reason: reasonOf(l.claim), deadline: l.deadline}
 	for turn, pod := range largestFirst(state.evict, l.node) {
 		o.delay = evictionDelay(turn)
@@ -123,14 +127,29 @@ func (r *Reconciler) enqueue(l *termination, state drainState) {
 			r.Recorder.Emit(telemetry.ProtectedUntil(pod, p.Until))
 		}
 	}
-	if r.reportsDrain(l.node) {
-		r.Recorder.Emit(telemetry.FailedDraining(l.node, state.describe()))
+	waited, long := r.drained(l.node)
+	if !long {
+		return
+	}
+	r.Recorder.Emit(telemetry.FailedDraining(l.node, state.describe(), waited))
+	// Pods whose eviction a budget refuses have a line of their own (reportRefusal).
+	if len(state.evict) == 0 && r.Recorder.Once(drainLogged, l.node.Name) {
+		ctrl.LoggerFrom(ctx).Info("a drain waits for pods", "node", l.node.Name, "nodePool", l.node.Labels[karpv1.LabelNodePool],
+			"reason", state.describe(), "waited", waited.Round(time.Second).String())
 	}
 }
 
-// reportsDrain reports whether the drain of the node has lasted so long that events report what it waits for.
-func (r *Reconciler) reportsDrain(node *corev1.Node) bool {
-	return node.DeletionTimestamp != nil && apiTime(r.Clock.Now(), r.Ahead).Sub(node.DeletionTimestamp.Time) >= r.Timers.DrainQuiet
+// drainLogged is how long the log does not repeat what a drain waits for.
+const drainLogged = 15 * time.Minute
+
+// drained returns how long the drain of the node has lasted, and whether that is so long that events and the log
+// report what it waits for.
+func (r *Reconciler) drained(node *corev1.Node) (waited time.Duration, long bool) {
+	if node.DeletionTimestamp == nil {
+		return 0, false
+	}
+	waited = apiTime(r.Clock.Now(), r.Ahead).Sub(node.DeletionTimestamp.Time)
+	return waited, waited >= r.Timers.DrainQuiet
 }
 
 // policy returns the parameters for the drain of this node.

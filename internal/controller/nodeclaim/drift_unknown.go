@@ -23,11 +23,11 @@ type driftUnknown struct {
 
 // These are the causes.
 const (
-	causePool     = "nodepool_missing"
-	causeClass    = "nodeclass_missing"
-	causeCatalog  = "catalogue"
-	causeProvider = "provider"
-	causeHash     = "hash" // ends by itself; the controller that writes the hash reports what prevents it
+	causePool     = telemetry.UnjudgedPoolMissing
+	causeClass    = telemetry.UnjudgedClassMissing
+	causeCatalog  = telemetry.UnjudgedCatalog
+	causeProvider = telemetry.UnjudgedProvider
+	causeHash     = telemetry.UnjudgedHash // ends by itself; the controller that writes the hash reports what prevents it
 )
 
 // unknownCause is the common problem of claims that cannot be evaluated.

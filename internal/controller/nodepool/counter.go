@@ -157,13 +157,13 @@ func (c *Counter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 func (c *Counter) publish(pool *karpv1.NodePool, total corev1.ResourceList) {
 	limits := corev1.ResourceList(pool.Spec.Limits)
 	for name, amount := range total {
-		c.Metrics.NodePoolsUsage.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
+		c.Metrics.NodePoolsUsage.WithLabelValues(telemetry.ResourceType(string(name)), pool.Name).Set(amount.AsApproximateFloat64())
 		if _, limited := limits[name]; !limited {
-			c.Metrics.NodePoolsLimit.DeleteLabelValues(string(name), pool.Name)
+			c.Metrics.NodePoolsLimit.DeleteLabelValues(telemetry.ResourceType(string(name)), pool.Name)
 		}
 	}
 	for name, amount := range limits {
-		c.Metrics.NodePoolsLimit.WithLabelValues(string(name), pool.Name).Set(amount.AsApproximateFloat64())
+		c.Metrics.NodePoolsLimit.WithLabelValues(telemetry.ResourceType(string(name)), pool.Name).Set(amount.AsApproximateFloat64())
 	}
 }
 

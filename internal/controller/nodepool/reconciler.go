@@ -154,7 +154,25 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	if err := r.Client.Status().Patch(ctx, pool, controller.Locked(base)); err != nil {
 		return errors.Join(unstamped, fmt.Errorf("writing the status of pool %s: %w", pool.Name, err))
 	}
+	logReadiness(ctx, base, pool)
 	return unstamped
+}
+
+// logReadiness logs that a pool is no longer ready, or is ready again.
+func logReadiness(ctx context.Context, before, pool *karpv1.NodePool) {
+	was, is := before.Condition(status.ConditionReady), pool.Condition(status.ConditionReady)
+	switch {
+	case is.IsFalse() && !was.IsFalse():
+		cause := is
+		for _, kind := range []string{karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady} {
+			if c := pool.Condition(kind); c.IsFalse() {
+				cause = c
+			}
+		}
+		ctrl.LoggerFrom(ctx).Info("a NodePool is not ready", "nodePool", pool.Name, "reason", cause.Reason, "message", cause.Message)
+	case is.IsTrue() && was.IsFalse():
+		ctrl.LoggerFrom(ctx).Info("a NodePool is ready again", "nodePool", pool.Name)
+	}
 }
 
 // barren returns the requirement of the pool that excludes all instance types. A class that is not ready has no types
