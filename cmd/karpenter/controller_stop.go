@@ -28,11 +28,17 @@ func calmStop(ctx context.Context, log logr.Logger) logr.Logger {
 // Error implements logr.LogSink.
 func (s stopping) Error(err error, message string, pairs ...any) {
 	var expired *leading.ExpiredError
-	if s.ctx.Err() != nil && err != nil && (errors.Is(err, context.Canceled) || err.Error() == leaseGivenBack) || errors.As(err, &expired) {
-		s.Info(0, message, append(pairs[:len(pairs):len(pairs)], "cause", err.Error())...)
-		return
+	pairs = pairs[:len(pairs):len(pairs)]
+	switch stopped := s.ctx.Err() != nil && err != nil; {
+	case stopped && err.Error() == leaseGivenBack:
+		s.Info(0, "the Lease is released, because the controller stops", pairs...)
+	case stopped && errors.Is(err, context.Canceled):
+		s.Info(0, "interrupted, because the controller stops", append(pairs, "during", message, "cause", err.Error())...)
+	case errors.As(err, &expired):
+		s.Info(0, message, append(pairs, "cause", err.Error())...)
+	default:
+		s.LogSink.Error(err, message, pairs...)
 	}
-	s.LogSink.Error(err, message, pairs...)
 }
 
 // WithValues implements logr.LogSink.

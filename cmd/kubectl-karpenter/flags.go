@@ -27,7 +27,10 @@ func addConnectionFlags(flags *pflag.FlagSet, c *offline.Connection) {
 	f.Namespace = &c.Namespace
 	c.Loader = func() (clientcmd.ClientConfig, bool) { return f.ToRawKubeConfigLoader(), *f.APIServer != "" }
 	kubectl.VisitAll(func(flag *pflag.Flag) {
-		flag.Usage = strings.ToLower(flag.Usage[:1]) + strings.TrimSuffix(flag.Usage[1:], ".")
+		flag.Usage = strings.TrimSuffix(flag.Usage, ".")
+		if second := flag.Usage[1:2]; second != strings.ToUpper(second) { // not UID
+			flag.Usage = strings.ToLower(flag.Usage[:1]) + flag.Usage[1:]
+		}
 	})
 	for name, usage := range connectionUsage {
 		kubectl.Lookup(name).Usage = usage
