@@ -136,6 +136,31 @@ func TestDaemonOverhead(t *testing.T) {
 	}
 }
 
+// TestDaemonsOfSomeNodes checks that DaemonSets count on the nodes on which they will run, and only there: those that
+// select labels of initialized nodes, a capacity type or a zone. All pods run on the nodes of the first plan.
+func TestDaemonsOfSomeNodes(t *testing.T) {
+	s := onShared(t, "selective")
+	cpus := map[string]string{"anywhere": "2", "on-demand": "2", "spot-in-b": "4"}
+	for app := range cpus {
+		s.scale(app, 1)
+	}
+	for app := range cpus {
+		await(t, patience, "the pod of "+app+" to run", s.running(app, 1))
+	}
+	for app, n := range map[string]int{"initialized": 3, "spot-only": 1, "zone-a": 0} {
+		await(t, patience, "the DaemonSet "+app+" to run where it can", s.running(app, n))
+	}
+	for app, want := range cpus {
+		await(t, patience, "the pod of "+app+" to run beside the DaemonSets", s.running(app, 1))
+		if got := s.node(s.pods(app)[0]).Labels[kwok.LabelCPU]; got != want {
+			t.Errorf("the node of %s has %s CPUs, want %s", app, got, want)
+		}
+	}
+	if c := s.ledger.count("selective"); c.claimsEver != len(cpus) {
+		t.Errorf("%d claims were created, want one for each pod", c.claimsEver)
+	}
+}
+
 // TestBadPool checks that an invalid pool has a false condition Ready that names the field, and that nothing is
 // launched from it until it is corrected.
 func TestBadPool(t *testing.T) {
