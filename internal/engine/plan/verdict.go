@@ -65,8 +65,6 @@ const (
 	TypesSpared
 	// NoPlaceFound: no single rule refuses, but no capacity is left after placing the other pods of the plan.
 	NoPlaceFound
-	// NoNewNode: only nodes that exist can run the pods, which do not fit there (Rejection).
-	NoNewNode
 	// NotReached: the work budget of the plan was spent before these pods were processed.
 	NotReached
 
@@ -179,6 +177,8 @@ const (
 	// PodsFollow: pods of the node have required affinity to others that move with them, and the plan has all of them in
 	// another domain (Node; Name: the topology key; Holder: the first pod, Have: how many).
 	PodsFollow
+	// NoNewNode: only nodes that exist can run the pods, which do not fit there (Rejection).
+	NoNewNode
 )
 
 // Unpayable is the Need of SavingTooSmall where no saving is enough: moving pods has a price, and the payback time is
