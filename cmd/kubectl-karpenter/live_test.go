@@ -211,8 +211,9 @@ func TestSimulateLive(t *testing.T) {
 	}
 	// This pool, which replaces the live one, has no available offering; its node class does not belong to the
 	// provider.
+	foreign := strings.Replace(poolYAML, "karpenter.kwok.sh, kind: KWOKNodeClass", "example.com, kind: AnyClass", 1)
 	a = simulateJSON(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types, "-f",
-		files(t, map[string]string{"pool.yaml": strings.Replace(poolYAML, "karpenter.kwok.sh, kind: KWOKNodeClass", "example.com, kind: AnyClass", 1)}))
+		files(t, map[string]string{"pool.yaml": foreign}))
 	if a.Pods.New != 0 {
 		t.Errorf("got %+v", a.Pods)
 	}

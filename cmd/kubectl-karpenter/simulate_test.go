@@ -400,11 +400,14 @@ func TestSimulatePassesOver(t *testing.T) {
 // known, which is bad input unless the pools are excluded, and the other pools are decided about.
 func TestSimulateProviders(t *testing.T) {
 	of := func(class, name string) string {
-		return strings.NewReplacer("karpenter.kwok.sh, kind: KWOKNodeClass", class, "name: default}\nspec", "name: "+name+"}\nspec").Replace(poolYAML) + "---\n"
+		changed := strings.NewReplacer("karpenter.kwok.sh, kind: KWOKNodeClass", class, "name: default}\nspec", "name: "+name+"}\nspec")
+		return changed.Replace(poolYAML) + "---\n"
 	}
 	azure, auto, wrong := of("karpenter.azure.com, kind: AKSNodeClass", "azure"), of("eks.amazonaws.com, kind: NodeClass", "auto"),
 		of("karpenter.kwok.sh, kind: NodeClass", "wrong")
 	amazon := of("karpenter.k8s.aws, kind: EC2NodeClass", "amazon")
+	classless := strings.Replace(poolYAML, "      nodeClassRef: {group", "      # {group", 1)
+	kindless := strings.Replace(poolYAML, "kind: KWOKNodeClass, ", "", 1)
 	const unknown = "want --instance-types FILE"
 	excluded := []string{"--cloud-provider=kwok"}
 	for name, c := range map[string]struct {
@@ -415,17 +418,17 @@ func TestSimulateProviders(t *testing.T) {
 		says      []string
 	}{
 		"kwok":                        {poolYAML, nil, 0, 3, nil},
-		"another provider":            {azure, nil, 2, 0, []string{"NodePool azure: spec.template.spec.nodeClassRef: ", "AKSNodeClass.karpenter.azure.com", unknown}},
+		"another provider":            {azure, nil, 2, 0, []string{"NodePool azure: spec.template.spec.nodeClassRef: ", "AKSNodeClass.karpenter.azure", unknown}},
 		"EKS Auto Mode":               {auto, nil, 2, 0, []string{"NodePool auto: ", "NodeClass.eks.amazonaws.com", unknown}},
 		"another kind":                {wrong, nil, 2, 0, []string{"NodePool wrong: ", "NodeClass.karpenter.kwok.sh", unknown}},
 		"beside kwok":                 {azure + poolYAML, nil, 2, 3, []string{"NodePool azure: "}},
 		"beside AWS":                  {azure + amazon, nil, 2, 3, []string{"NodePool azure: ", unknown}},
 		"with types":                  {azure, []string{"--instance-types", "types.json"}, 0, 3, nil},
-		"excluded":                    {azure, excluded, 0, 0, []string{"--cloud-provider=kwok excludes pools of the kind AKSNodeClass.karpenter.azure.com"}},
+		"excluded":                    {azure, excluded, 0, 0, []string{"--cloud-provider=kwok excludes pools of the kind AKSNodeClass"}},
 		"AWS excluded":                {amazon, excluded, 0, 0, []string{"--cloud-provider=kwok excludes pools of the kind EC2NodeClass"}},
 		"excluded beside kwok":        {azure + amazon + poolYAML, excluded, 0, 3, nil},
-		"without a node class":        {strings.Replace(poolYAML, "      nodeClassRef: {group", "      # {group", 1), nil, 2, 0, []string{"spec.template.spec.nodeClassRef: is required"}},
-		"without the kind of a class": {strings.Replace(poolYAML, "kind: KWOKNodeClass, ", "", 1), nil, 2, 0, []string{"spec.template.spec.nodeClassRef.kind: is required"}},
+		"without a node class":        {classless, nil, 2, 0, []string{"spec.template.spec.nodeClassRef: is required"}},
+		"without the kind of a class": {kindless, nil, 2, 0, []string{"spec.template.spec.nodeClassRef.kind: is required"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := files(t, map[string]string{"pools.yaml": c.pools, "web.yaml": webYAML})
@@ -762,7 +765,10 @@ func TestSimulateBadFlags(t *testing.T) {
 		{[]string{"-f", good, "--packing-effort", "0"}, []string{"--packing-effort is 0"}},
 		{[]string{"-f", good, "--work-budget", "-1"}, []string{"--work-budget is -1"}},
 		{[]string{"-f", good, "--scheduler-config", "{podTopologySpread: {x: 1}}"}, []string{"--scheduler-config", `unknown field`}},
-		{[]string{"good.yaml", "-f", good}, []string{"good.yaml"}},
+		{[]string{"good.yaml", "-f", good}, []string{`unexpected argument "good.yaml": to read a file or a folder, write -f good.yaml`}},
+		{[]string{"-f", "https://a.example.com/a.yaml"}, []string{"https://a.example.com/a.yaml: is a URL",
+			"curl -fsSL https://a.example.com/a.yaml | kubectl karpenter ... -f -"}},
+		{[]string{"--live", "--kubeconfig", "none", "-f", "missing.yaml"}, []string{"reading manifests: missing.yaml: no such file"}},
 	} {
 		c.run(t)
 	}

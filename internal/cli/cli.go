@@ -90,6 +90,10 @@ func NoArguments(command *cobra.Command, arguments []string) error {
 		for _, c := range command.Commands() {
 			verbs = append(append(verbs, c.Name()), c.Aliases...)
 		}
+		if flag := command.Flags().Lookup("filename"); flag != nil {
+			return UsageErrorf("unexpected argument %q: to read a file or a folder, write -f %s (see `%s --help`)", arguments[0],
+				arguments[0], command.CommandPath())
+		}
 		return UsageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], DidYouMean(arguments[0], verbs), command.CommandPath())
 	}
 	return nil

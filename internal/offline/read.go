@@ -25,35 +25,36 @@ import (
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
 // the rest is still read.
 
-// readPath reads a file, a folder's files in the order of their names, or standard input.
-func (o *Manifests) readPath(path string, in io.Reader) {
+// readPath reads a file, a folder's files in the order of their names, or standard input. It reports whether the path
+// can be read, whatever its content.
+func (o *Manifests) readPath(path string, in io.Reader) bool {
 	if path == "-" {
 		data, err := ReadText(in, 0, LargestFile)
 		if err != nil {
 			o.problem(fmt.Errorf("standard input: %w", err))
-			return
+			return false
 		}
 		o.readAll("standard input", data)
-		return
+		return true
 	}
 	about, err := os.Stat(path)
 	switch {
 	case err != nil:
 		o.problem(fmt.Errorf("reading manifests: %w", Readable(err)))
+		return false
 	case about.IsDir():
-		o.readFolder(path)
-	default:
-		o.readFile(path)
+		return o.readFolder(path)
 	}
+	return o.readFile(path)
 }
 
 // readFolder reads the manifests of a folder, and the files that workloads of this repository have beside them:
 // instance-types.json, and the labels that the provider declares in meta.json.
-func (o *Manifests) readFolder(path string) {
+func (o *Manifests) readFolder(path string) bool {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		o.problem(fmt.Errorf("reading manifests: %w", Readable(err)))
-		return
+		return false
 	}
 	found := false
 	for _, entry := range entries {
@@ -72,6 +73,7 @@ func (o *Manifests) readFolder(path string) {
 	if !found {
 		o.problem(fmt.Errorf("%s: has no file named *.yaml, *.yml or *.json, want manifests", path))
 	}
+	return found
 }
 
 // PlainFile reports whether a member of a folder is a regular file, or a link to one. Pipes and devices are read only
@@ -98,13 +100,14 @@ func (o *Manifests) readMeta(file string) {
 	o.providerLabels = append(o.providerLabels, meta.ProviderLabels...)
 }
 
-func (o *Manifests) readFile(file string) {
+func (o *Manifests) readFile(file string) bool {
 	data, err := ReadFile(file)
 	if err != nil {
 		o.problem(fmt.Errorf("reading manifests: %w", err))
-		return
+		return false
 	}
 	o.readAll(file, data)
+	return true
 }
 
 // LargestFile is the maximum size of a file in bytes: 1 GiB is a million pods as kubectl prints them. Reading a file
@@ -406,11 +409,15 @@ func namespaced(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// Readable removes the path from an error of the file system; the caller adds the file's name.
+// Readable removes the path from an error of the file system; the caller adds the file's name. A URL is named as such.
 func Readable(err error) error {
 	var failed *os.PathError
-	if errors.As(err, &failed) {
-		return fmt.Errorf("%s: %w", filepath.ToSlash(failed.Path), failed.Err)
+	if !errors.As(err, &failed) {
+		return err
 	}
-	return err
+	path := filepath.ToSlash(failed.Path)
+	if strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://") {
+		return fmt.Errorf("%s: is a URL, want a file; to read it: curl -fsSL %s | kubectl karpenter ... -f -", path, path)
+	}
+	return fmt.Errorf("%s: %w", path, failed.Err)
 }

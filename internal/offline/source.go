@@ -38,7 +38,9 @@ func (s *Source) Read(ctx context.Context, p Policy) (*InputSet, error) {
 		o.home = s.Cluster.Home()
 	}
 	for _, path := range s.Paths {
-		o.readPath(path, s.Stdin)
+		if !o.readPath(path, s.Stdin) && s.Live { // a cluster without the file is another question
+			return nil, inputErrorf("%w", o.Problems[len(o.Problems)-1])
+		}
 	}
 	now := s.Now
 	if s.Live {

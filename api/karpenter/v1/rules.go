@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -122,7 +123,7 @@ func (r LabelRules) Restriction(key string) string {
 	domain, _, hasDomain := strings.Cut(key, "/")
 	for _, restricted := range r.RestrictedDomains {
 		if hasDomain && (domain == restricted || strings.HasSuffix(domain, "."+restricted)) {
-			return fmt.Sprintf("labels of the domain %s are set by karpenter; use a domain of your own%s", restricted, r.allowedIn(restricted))
+			return fmt.Sprintf("labels of the domain %s are set by karpenter; use a domain of your own%s", restricted, r.allowedIn(restricted, key))
 		}
 	}
 	if key == corev1.LabelHostname {
@@ -131,17 +132,37 @@ func (r LabelRules) Restriction(key string) string {
 	return ""
 }
 
-// allowedIn lists the well-known labels of a restricted domain, for a message.
-func (r LabelRules) allowedIn(restricted string) string {
+// mostKeys is the maximum number of labels that a message lists.
+const mostKeys = 4
+
+// allowedIn lists the well-known labels of a restricted domain, for a message: of many the ones that resemble the key.
+func (r LabelRules) allowedIn(restricted, key string) string {
 	var allowed []string
-	for _, key := range r.WellKnown {
-		if domain, _, _ := strings.Cut(key, "/"); domain == restricted {
-			allowed = append(allowed, key)
+	for _, known := range r.WellKnown {
+		if domain, _, _ := strings.Cut(known, "/"); domain == restricted {
+			allowed = append(allowed, known)
 		}
 	}
-	if len(allowed) == 0 {
-		return ""
-	}
 	slices.Sort(allowed)
-	return " or one of " + strings.Join(allowed, ", ")
+	switch {
+	case len(allowed) == 0:
+		return ""
+	case len(allowed) <= mostKeys:
+		return " or one of " + strings.Join(allowed, ", ")
+	}
+	slices.SortStableFunc(allowed, func(a, b string) int { return cmp.Compare(resemblance(b, key), resemblance(a, key)) })
+	return fmt.Sprintf(" or one of its %d labels, such as %s", len(allowed), strings.Join(allowed[:mostKeys], ", "))
+}
+
+// resemblance is the number of equal characters at the start and at the end of two keys, in relation to their length.
+func resemblance(a, b string) float64 {
+	least, most := min(len(a), len(b)), max(len(a), len(b))
+	start, end := 0, 0
+	for start < least && a[start] == b[start] {
+		start++
+	}
+	for end < least-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return float64(start+end) / float64(most)
 }

@@ -293,3 +293,16 @@ func TestValidateEconomics(t *testing.T) {
 		}
 	}
 }
+
+// TestNearestLabels checks that a message lists the labels that resemble the unknown one, and not all of a domain.
+func TestNearestLabels(t *testing.T) {
+	rules := LabelRules{RestrictedDomains: []string{"a.example.com"}}
+	for _, name := range []string{"instance-category", "instance-cpu", "instance-cpu-maker", "instance-family", "instance-memory", "zone-id"} {
+		rules.WellKnown = append(rules.WellKnown, "a.example.com/"+name)
+	}
+	want := "labels of the domain a.example.com are set by karpenter; use a domain of your own or one of its 6 labels, such as " +
+		"a.example.com/instance-family, a.example.com/instance-memory, a.example.com/instance-cpu, a.example.com/instance-category"
+	if diff := cmp.Diff(want, rules.Restriction("a.example.com/instance-famly")); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}

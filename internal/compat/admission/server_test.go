@@ -70,6 +70,8 @@ var refused = []struct {
 	{"too little", pool + "  weight: 0\n", nil, [][2]string{{"spec.weight", "is 0, want 1 or more"}}},
 	{"pattern", pool, []string{"      requirements", "      expireAfter: soon\n      requirements"},
 		[][2]string{{"spec.template.spec.expireAfter", `is "soon", want a duration such as 30s, 5m or 1h30m, or Never`}}},
+	{"signs are shown as written", pool + "  limits: {cpu: <<AZ>>&b}\n", nil,
+		[][2]string{{"spec.limits.cpu", `is "<<AZ>>&b", want a quantity`}}},
 	{"choice", pool + "  disruption: {consolidationPolicy: Sometimes, consolidateAfter: 1m}\n", nil, [][2]string{{"spec.disruption.consolidationPolicy", `is "Sometimes", want `}}},
 	{"missing field", pool, []string{"kind: EC2NodeClass, ", ""}, [][2]string{{"spec.template.spec.nodeClassRef.kind", "is required"}}},
 

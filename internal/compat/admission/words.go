@@ -110,11 +110,13 @@ func shown(value any) string {
 	case nil, map[string]any, []any, field.OmitValueType:
 		return ""
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Sprint(value)
 	}
-	return string(text)
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // typeOf returns the name of a JSON type.

@@ -232,9 +232,11 @@ func scalar(value any) (string, bool) {
 
 // show formats a value for a sentence.
 func show(value any) string {
-	data, err := json.Marshal(value)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Sprintf("%v", value)
 	}
-	return string(data)
+	return strings.TrimSuffix(text.String(), "\n")
 }
