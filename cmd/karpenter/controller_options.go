@@ -128,7 +128,9 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.noWarmup, "disable-controller-warmup", true, "start the controllers' queues only when elected; caches are warm before in any case")
 	f.BoolVar(&o.noElection, "disable-leader-election", false, "run without electing a leader: only where there is one replica")
 	f.BoolVar(&o.noObservability, "disable-cluster-state-observability", false, "leave out metrics of conditions, utilization and cost, and those per object")
-	f.BoolVar(&o.metricsDetail, "metrics-detail", false, "metrics with a series for each pod, each condition of a claim and each offering, and more of them for each node: many in a large cluster")
+	f.BoolVar(&o.metricsDetail, "metrics-detail", false,
+		"metrics with a series for each pod, each condition of a claim and each offering, and more of them for each node: "+
+			"many in a large cluster")
 	f.StringVar(&o.electionName, "leader-election-name", "karpenter-leader-election", "name of the Lease")
 	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that does not renew its Lease remains leader")

@@ -26,7 +26,8 @@ func TestCalmStop(t *testing.T) {
 	// funcr writes the level of lines that are no errors.
 	if diff := cmp.Diff([]string{
 		`"msg"="retrieving the lease" "error"="get lease: context canceled" "k"="v"`,
-		`"level"=0 "msg"="interrupted, because the controller stops" "k"="v" "during"="retrieving the lease" "cause"="get lease: context canceled"`,
+		`"level"=0 "msg"="interrupted, because the controller stops" "k"="v" "during"="retrieving the lease" ` +
+			`"cause"="get lease: context canceled"`,
 		`"level"=0 "msg"="the Lease is released, because the controller stops" "k"="v"`,
 		`"msg"="writing" "error"="disk full" "k"="v"`,
 		`"msg"="no cause" "error"=null "k"="v"`,

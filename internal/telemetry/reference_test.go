@@ -54,10 +54,11 @@ const metricsDetail = `
 ## With more detail
 
 Only with ` + "`--metrics-detail`" + ` (` + "`METRICS_DETAIL=true`" + `): their number grows with pods, nodes and resources, claims and conditions,
-or offerings. The series of an object end with it. Then ` + "`pods_state`" + ` has a series for each pod too; without it, pods with the same
-labels are counted, so that a sum over any of them is the same, except by ` + "`name`, `owner` and `node`" + `. ` + "`nodes_*`" + ` above and here
-have a label more for each well-known label that the provider declares: what follows the slash, with ` + "`_`" + ` for ` + "`-`" + `. Metrics of claims and nodes (` + "`operator_nodeclaim_*`, `operator_node_*`" + `) carry the
-labels of their class and pool too; the label of the class is that of the provider's kind: ` + "`karpenter_k8s_aws_ec2nodeclass`" + ` here,
+or offerings. The series of an object end with it. Then ` + "`pods_state`" + ` has a series for each pod too; without it, pods
+with the same labels are counted, so that a sum over any of them is the same, except by ` + "`name`, `owner` and `node`" + `.
+` + "`nodes_*`" + ` above and here have a label more for each well-known label that the provider declares: what follows the slash,
+with ` + "`_`" + ` for ` + "`-`" + `. Metrics of claims and nodes (` + "`operator_nodeclaim_*`, `operator_node_*`" + `) carry the labels of
+their class and pool too; the label of the class is that of the provider's kind: ` + "`karpenter_k8s_aws_ec2nodeclass`" + ` here,
 ` + "`karpenter_kwok_sh_kwoknodeclass`" + ` with kwok.
 
 `

@@ -106,5 +106,6 @@ func TestLabelValues(t *testing.T) {
 			t.Errorf("%s is accepted", m)
 		}
 	}
-	checkValues(t, "here", "karpenter_voluntary_disruption_kept_nodes", labels.MustNewMatcher(labels.MatchRegexp, "reason", "underutilized|drifted"))
+	checkValues(t, "here", "karpenter_voluntary_disruption_kept_nodes",
+		labels.MustNewMatcher(labels.MatchRegexp, "reason", "underutilized|drifted"))
 }

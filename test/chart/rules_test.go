@@ -152,9 +152,10 @@ var shows = map[string]struct{ bad, good string }{
 		`operator_nodepool_status_condition_count{name="a",type="ReplacementsHealthy",status="True"} 1x120`},
 	"KarpenterLaunchesHeld": {`karpenter_scheduler_launches_held_total{nodepool="a"} 0+1x120`, `karpenter_scheduler_launches_held_total{nodepool="a"} 3x120`},
 	// A node of the pool a is stuck while a node of the pool b evicts one pod an hour; then drains of ten minutes each.
-	"KarpenterEvictionsBlocked": {"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"} 0+60x120\n  karpenter_nodepools_oldest_drain_seconds{nodepool=\"b\"} 300x120\n" +
+	"KarpenterEvictionsBlocked": {"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"} 0+60x120\n" +
+		"  karpenter_nodepools_oldest_drain_seconds{nodepool=\"b\"} 300x120\n" +
 		"  karpenter_pods_eviction_requests_total{code=\"429\"} 0+5x120\n  karpenter_pods_eviction_requests_total{code=\"200\"} 0x60 1x60",
-		"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"} 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10 0+60x10"},
+		"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"}" + strings.Repeat(" 0+60x10", 11)},
 	"KarpenterDriftUnknown": {`karpenter_nodeclaims_unjudged{nodepool="a",cause="catalogue"} 1x120`, `karpenter_nodeclaims_unjudged{nodepool="a",cause="catalogue"} 0x120`},
 	"KarpenterCloudErrors": {"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120",
 		"karpenter_cloudprovider_errors_total{method=\"Create\",provider=\"aws\",error=\"InsufficientCapacityError\"} 0+1x120\n  karpenter_cloudprovider_duration_seconds_count{method=\"Create\",provider=\"aws\"} 0+2x120"},

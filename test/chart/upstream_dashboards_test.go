@@ -49,7 +49,8 @@ var upstreamDashboards = map[string]map[string]string{
 // labels by which the dashboards select and group.
 func TestUpstreamDashboards(t *testing.T) {
 	known := registered(t)
-	for _, m := range telemetry.Reference(census.Kinds(map[string]string{"ec2nodeclass": karpv1.NodeClassLabel("karpenter.k8s.aws", "EC2NodeClass")})) {
+	classes := map[string]string{"ec2nodeclass": karpv1.NodeClassLabel("karpenter.k8s.aws", "EC2NodeClass")}
+	for _, m := range telemetry.Reference(census.Kinds(classes)) {
 		if !m.Detail {
 			known[m.Name] = m.Labels
 		}

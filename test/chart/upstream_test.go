@@ -58,12 +58,14 @@ func TestImages(t *testing.T) {
 		{repository: "mirror.example.org/karpenter", tag: "1", digest: "sha256:a", want: "mirror.example.org/karpenter:1@sha256:a"},
 		{repository: "public.ecr.aws/karpenter/controller", tag: "1.14.1", digest: "sha256:a", want: own},
 		{repository: "mirror.example.org/karpenter-controller", tag: "1", want: "mirror.example.org/karpenter-controller:1"},
-		{repository: "1234.dkr.example/karpenter/controller", tag: "1.14.1", digest: "sha256:a", refused: "1234.dkr.example/karpenter/controller is a copy"},
+		{repository: "1234.dkr.example/karpenter/controller", tag: "1.14.1", digest: "sha256:a",
+			refused: "1234.dkr.example/karpenter/controller is a copy"},
 		{repository: "mirror.example.org:5000/public.ecr.aws/karpenter/controller", refused: "set it to your copy of karpenter-go/karpenter"},
 		{repository: "karpenter/controller", refused: "controller.image.tag to"},
 	} {
 		t.Run(test.repository, func(t *testing.T) {
-			r, err := template(t, mainChart, minimal().set("controller.image", values{"repository": test.repository, "tag": test.tag, "digest": test.digest}))
+			image := values{"repository": test.repository, "tag": test.tag, "digest": test.digest}
+			r, err := template(t, mainChart, minimal().set("controller.image", image))
 			if test.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), test.refused) || strings.Count(err.Error(), "\n  - ") != 1 {
 					t.Errorf("the error is %v, want one line about %q", err, test.refused)
@@ -73,8 +75,9 @@ func TestImages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if image := decode[appsv1.Deployment](t, r, "Deployment").Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, test.want) {
-				t.Errorf("the image is %s, want %s", image, test.want)
+			d := decode[appsv1.Deployment](t, r, "Deployment")
+			if have := d.Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(have, test.want) {
+				t.Errorf("the image is %s, want %s", have, test.want)
 			}
 		})
 	}

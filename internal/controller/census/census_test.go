@@ -191,7 +191,8 @@ func small() *place {
 // placeOfSmall are labels of the node of small, and cpuOfSmall those of its series for CPU.
 const (
 	placeOfSmall = `arch="amd64",capacity_type="spot",instance_type="large"`
-	cpuOfSmall   = `{` + placeOfSmall + `,managed="true",node_name="node-0",nodepool="pool-0",os="",phase="",region="",resource_type="cpu",windows_build="",zone="zone-0"} `
+	cpuOfSmall   = `{` + placeOfSmall + `,managed="true",node_name="node-0",nodepool="pool-0",os="",phase="",region="",` +
+		`resource_type="cpu",windows_build="",zone="zone-0"} `
 )
 
 // TestCollect verifies that without detail, pools, classes and nodes are the only single objects with series, and that
@@ -210,8 +211,10 @@ func TestCollect(t *testing.T) {
 		`karpenter_nodes_allocatable` + cpuOfSmall + `3`,
 		`karpenter_nodes_total_pod_requests` + cpuOfSmall + `0.6`,
 		`karpenter_nodes_total_daemon_requests` + cpuOfSmall + `0`,
-		`karpenter_pods_state{` + placeOfSmall + `,managed="true",name="",namespace="default",node="",nodepool="pool-0",owner="",phase="Running",ready="false",scheduled="true",zone="zone-0"} 2`,
-		`karpenter_pods_state{arch="",capacity_type="",instance_type="",managed="false",name="",namespace="default",node="",nodepool="",owner="",phase="Pending",ready="false",scheduled="false",zone=""} 1`,
+		`karpenter_pods_state{` + placeOfSmall + `,managed="true",name="",namespace="default",node="",nodepool="pool-0",owner="",` +
+			`phase="Running",ready="false",scheduled="true",zone="zone-0"} 2`,
+		`karpenter_pods_state{arch="",capacity_type="",instance_type="",managed="false",name="",namespace="default",node="",nodepool="",` +
+			`owner="",phase="Pending",ready="false",scheduled="false",zone=""} 1`,
 		`karpenter_cluster_cost 0.1`,
 		`operator_node_status_condition_count{karpenter_kwok_sh_kwoknodeclass="default",karpenter_sh_initialized="true",karpenter_sh_nodepool="pool-0",name="",namespace="",reason="Kubelet",status="False",type="DiskPressure"} 1`,
 		`operator_nodepool_status_condition_count{name="pool-0",namespace="",reason="Ready",status="True",type="Ready"} 1`,
@@ -389,7 +392,8 @@ func TestSeriesOfALargeCluster(t *testing.T) {
 	ofNodes := 12 * nodes
 	t.Logf("%d series, %d of them of nodes", series, ofNodes)
 	if series >= ofNodes+20_000 || series < ofNodes+1000 {
-		t.Errorf("%d series at %d nodes, want fewer than 20,000 besides those of nodes (and more than 1,000, else nothing happened)", series, nodes)
+		t.Errorf("%d series at %d nodes, want fewer than 20,000 besides those of nodes (and more than 1,000, else nothing happened)",
+			series, nodes)
 	}
 	_, detailed := counted(t, p, true)
 	if all := len(exposed(t, detailed)); all < 40*nodes {

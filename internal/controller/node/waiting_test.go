@@ -85,7 +85,8 @@ func TestWaitingDrainIsLogged(t *testing.T) {
 	}
 	var waited []any
 	for _, line := range w.lines {
-		if reason, _ := line["reason"].(string); line["node"] != "n" || line["nodePool"] != "web" || !strings.Contains(reason, kept.Namespace+"/kept forbids it") {
+		reason, _ := line["reason"].(string)
+		if line["node"] != "n" || line["nodePool"] != "web" || !strings.Contains(reason, kept.Namespace+"/kept forbids it") {
 			t.Errorf("the line is %v, want the node, its NodePool and the pod", line)
 		}
 		waited = append(waited, line["waited"])
