@@ -660,7 +660,6 @@ spec: {containers: [{name: c, image: i}]}
 	}
 }
 
-// TestSimulateBadInput checks that every error is one line that names file, document and field, with exit code 2.
 // badInput is a command line of simulate and what its usage error contains.
 type badInput struct {
 	arguments []string

@@ -38,7 +38,7 @@ type feed struct {
 	waiting []chan struct{}
 }
 
-// setTypes is a provider's reply and its conversion.
+// stock is a provider's reply and its conversion.
 type stock struct {
 	types   []cloud.InstanceType
 	catalog *model.Catalog

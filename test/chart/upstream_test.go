@@ -114,8 +114,11 @@ func TestMisspelledValues(t *testing.T) {
 		"controller.tolerations":                         "tolerations",
 		"settings.thisIsNotAValue":                       "",
 		"settings.featureGates.somethingOfALaterVersion": "",
-		"karpenter":               "",
-		"serviceMonitor.interval": "",
+		"karpenter":                "",
+		"namespace":                "",
+		"serviceMonitor.labels":    "",
+		"serviceMonitor.namespace": "",
+		"serviceMonitor.interval":  "",
 		"settings.securityGroupRefreshIntervalOfTomorrow": "",
 	} {
 		t.Run(path, func(t *testing.T) {

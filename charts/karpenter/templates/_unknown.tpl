@@ -31,7 +31,8 @@ The others get a notice: values of a later version of upstream's chart must not 
 
 {{/*
 The known name that .key most likely stands for: below .path one that differs in case, or in one or two characters beside
-each other; else the same name in another place, if there is only one such place.
+each other; else the same name in another place, if there is only one such place. Names of the small sections, such as
+namespace, are too common for that.
 */}}
 {{- define "karpenter.nearest" -}}
 {{- $key := .key }}
@@ -49,7 +50,7 @@ each other; else the same name in another place, if there is only one such place
 {{- end }}
 {{- end }}
 {{- if not $near }}
-{{- range $path := keys .known | sortAlpha }}
+{{- range $path := list "values" "controller" "settings" "settings.featureGates" "settings.awsFeatureGates" }}
 {{- if has $key (index $.known $path) }}
 {{- $near = append $near (printf "%s.%s" $path $key | trimPrefix "values.") }}
 {{- end }}

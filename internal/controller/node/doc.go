@@ -17,7 +17,7 @@
 //	     v                                                                    v
 //	 machine terminated until not found -----------------------> finalizer removed
 //
-// The reconciler runs a list of stages (stages.go). Each evaluates the gathered state and returns that it is done, or
+// The reconciler runs a list of steps (steps.go). Each evaluates the gathered state and returns that it is done, or
 // when to check again. What to wait for and what to do with each pod is a function of the pods, the time and the
 // deadline (drain.go, drain_policy.go). It is called twice: by the drain, which fills a queue with backoff per pod
 // (evict.go), because a PDB may refuse an eviction for hours, and by the queue before each eviction. A pod that

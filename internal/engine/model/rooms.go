@@ -133,7 +133,7 @@ func newRoom(x *TypeIndex, row label.Row, daemons []*Daemon, set bitset.Set) *Ro
 	return r
 }
 
-// index makes AtLeast possible among the types of the set, for so many resources.
+// index makes withAtLeast possible among the types of the set, for so many resources.
 func (r *Rooms) index(resources int, among bitset.Set) {
 	for _, room := range r.rooms {
 		for i := range resources {

@@ -77,7 +77,7 @@ func (f *fitChecker) place(pg *pendingGroup, p *place, first bool) Fit {
 	return refused(v)
 }
 
-// copies returns how many of at most n pods of the group fit on the place: fitsPlace without the reasons.
+// copies returns how many of at most n pods of the group fit on the place: the answer of place without its reasons.
 func (f *fitChecker) copies(pg *pendingGroup, p *place, n int, first bool) int {
 	free := f.freeFor(pg, p)
 	if n == 1 {

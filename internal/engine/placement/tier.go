@@ -179,7 +179,7 @@ func (s *rates) cheapest() []*poolState {
 	return list[:min(mostFirst, len(list))]
 }
 
-// addTimes returns sum plus n times the rate, none of them negative, at most noSale: money is exact, and an overflow
+// addTimes returns sum plus n times the rate, none of them negative, at most unavailable: money is exact, and an overflow
 // counts as not available.
 func addTimes(sum, rate, n int64) int64 {
 	if n > 0 && rate > (unavailable-sum)/n {

@@ -29,7 +29,7 @@ func TestDecideWithAnyTime(t *testing.T) {
 	}
 }
 
-// received is the time at which TestDecide gets its notices.
+// received is the time at which the tests get their notices.
 var received = sent.Add(3 * time.Second)
 
 // claimWith returns a claim of a spot instance, changed.

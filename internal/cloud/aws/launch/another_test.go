@@ -140,7 +140,7 @@ func TestRequestOfAnotherProcess(t *testing.T) {
 	})
 }
 
-// reservedAddresses returns the reserved addresses by subnet.
+// held returns the reserved addresses by subnet.
 func (s *oneSubnet) held() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
