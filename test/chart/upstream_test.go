@@ -203,3 +203,15 @@ func TestZonalShift(t *testing.T) {
 		}
 	}
 }
+
+// TestDefinitionValues checks that the chart of the definitions refuses unknown values by name, and accepts those of
+// upstream's chart.
+func TestDefinitionValues(t *testing.T) {
+	for path, refused := range map[string]string{"additionalAnnotations.a": "", "webhook.serviceName": "", "global.a": "",
+		"kep": "'kep'", "guard.enabeld": "'enabeld'", "conversion.servce": "'servce'"} {
+		_, err := template(t, definitionChart, values(setter{}.set(path, "x")))
+		if (refused == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s: the error is %v, want one about %q", path, err, refused)
+		}
+	}
+}
