@@ -85,12 +85,49 @@ func TestExplainPods(t *testing.T) {
 		"there is no pod of Deployment default/wbe; did you mean web?":                    "deploy/wbe",
 		"there is no pod of CronJob default/nightyl; did you mean nightly?":               "cj/nightyl",
 		"there is no pod of StatefulSet default/web":                                      "sts/web",
+		"there is no pod of Deployment shop/web; there is default/web":                    "deploy/web -n shop",
 		"--all-namespaces and pod web-1: give one of them":                                "pod web-1 -A",
 		"--all-namespaces and --namespace shop: give one of them":                         "pods -A -n shop",
 		`"depoly" is not known, want pod, node, pool or a workload; did you mean deploy?`: "depoly/web",
 	} {
 		if _, err := askWorkloads(t, strings.Fields(arguments)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", arguments, err, want)
+		}
+	}
+}
+
+// TestPendingPodsAreCountedOnce checks that pods that no node can run are counted and grouped the same way by explain
+// and top, and that pods that opted out are ignored by both.
+func TestPendingPodsAreCountedOnce(t *testing.T) {
+	pod := func(name, more string) string {
+		return "metadata: {name: " + name + ", namespace: shop, uid: " + name + "}\nspec: {" + more +
+			"containers: [{name: c, image: i, resources: {requests: {cpu: 1k}}}]}\n" +
+			"status: {phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: Unschedulable}]}\n---\n"
+	}
+	const device = "resourceClaims: [{name: gpu, resourceClaimName: gpu}], "
+	kubeconfig := served(t, map[string]string{
+		"/apis/karpenter.sh/v1/nodepools": `metadata: {name: default, uid: pool-uid}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}
+status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}
+`,
+		"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default": `{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`,
+		"/api/v1/pods": pod("a", device) + pod("b", device) + pod("c", device) + pod("large-1", "") + pod("large-2",
+			"tolerations: [{key: x, operator: Exists}], ") + pod("other",
+			"nodeSelector: {karpenter.sh/nodepool: nope}, "),
+	})
+	for arguments, want := range map[string][]string{
+		"explain pods -A": {"pod shop/a (and 2 like it) cannot be scheduled", "\n6 pending pods: 6 unschedulable\n"},
+		"top --once": {"6 pods waiting, 6 unschedulable", "\nshop/a                                        3  NoPlace",
+			"\nshop/large-1                                  2  NoPlace"},
+	} {
+		out, err := runProgram(t, "", append(strings.Fields(arguments), "--kubeconfig", kubeconfig)...)
+		if err != nil {
+			t.Errorf("%s: %v", arguments, err)
+		}
+		for _, part := range want {
+			if !strings.Contains("\n"+out, part) {
+				t.Errorf("%s: no %q in\n%s", arguments, part, out)
+			}
 		}
 	}
 }

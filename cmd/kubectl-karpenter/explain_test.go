@@ -108,7 +108,7 @@ func TestNamespaceOfTopAndSimulate(t *testing.T) {
 		}
 		return out
 	}
-	if out := run("top", "--once"); !strings.Contains(out, " 3  NoPlace") {
+	if out := run("top", "--once"); !strings.Contains(out, " 4  NoPlace") {
 		t.Errorf("all namespaces:\n%s", out)
 	}
 	if out := run("top", "--once", "-n", "default"); !strings.Contains(out, "default/other") || !strings.Contains(out, " 1  NoPlace") {

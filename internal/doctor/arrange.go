@@ -24,7 +24,8 @@ type Finding struct {
 // are those of clouds, have the place of "".
 var order = []string{
 	ClockSkew, "CloudUnreachable", "CloudClockSkew", DefinitionMissing, DefinitionDiffers, PermissionMissing, PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
-	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider, StaticCapacityOff, PoolNotReady, PoolMissing, PoolAtLimit, BudgetUnreadable, OlderNotReady,
+	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider,
+	StaticCapacityOff, PoolNotReady, PoolMissing, PoolAtLimit, BudgetUnreadable, OlderNotReady,
 	ConversionBroken, SchedulerFails, RemovalsPaused, LaunchesPaused, ReplacementsFail, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, ClaimMismatched, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,
 }
 

@@ -53,7 +53,9 @@ const (
 // check evaluates one kind of problem.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets, standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains, scheduler, webhooks}
+var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
+	standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains,
+	scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {

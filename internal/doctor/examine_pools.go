@@ -27,7 +27,9 @@ func limits(f *Facts, _ Options) []cloud.Finding {
 	for i := range f.Pools {
 		pool := &f.Pools[i]
 		if reached := f.limitsReached(pool); reached != "" && pool.DeletionTimestamp == nil {
-			list = append(list, found(PoolAtLimit, "nodepool/"+pool.Name, fmt.Sprintf("the NodePool launches no further nodes, because its nodes use %s, and %s unschedulable: %s", reached, are(len(pods), "pod"), few(pods)),
+			list = append(list, found(PoolAtLimit, "nodepool/"+pool.Name,
+				fmt.Sprintf("the NodePool launches no further nodes, because its nodes use %s, and %s unschedulable: %s", reached,
+					are(len(pods), "pod"), few(pods)),
 				"increase spec.limits: kubectl edit nodepool "+pool.Name+"; kubectl karpenter explain pods -A shows which pods wait for it"))
 		}
 	}
@@ -101,12 +103,15 @@ func orphans(f *Facts, _ Options) []cloud.Finding {
 	for _, pool := range slices.Sorted(maps.Keys(byPool)) {
 		claims := byPool[pool]
 		if pool == "" {
-			list = append(list, found(PoolMissing, "nodeclaim/"+claims[0], fmt.Sprintf("NodeClaims without a NodePool run %s: %s", until, few(claims)),
+			list = append(list, found(PoolMissing, "nodeclaim/"+claims[0],
+				fmt.Sprintf("NodeClaims without a NodePool run %s: %s", until, few(claims)),
 				"kubectl delete nodeclaim "+strings.Join(claims, " ")+" drains and terminates them; a NodePool launches other nodes for their pods"))
 			continue
 		}
-		list = append(list, found(PoolMissing, "nodepool/"+pool, fmt.Sprintf("the NodePool does not exist, and its NodeClaims run %s: %s", until, few(claims)),
-			fmt.Sprintf("create NodePool %[1]s again, to which they then belong; or kubectl delete nodeclaim -l %[2]s=%[1]s drains and terminates them", pool, karpv1.LabelNodePool)))
+		list = append(list, found(PoolMissing, "nodepool/"+pool,
+			fmt.Sprintf("the NodePool does not exist, and its NodeClaims run %s: %s", until, few(claims)),
+			fmt.Sprintf("create NodePool %[1]s again, to which they then belong; "+
+				"or kubectl delete nodeclaim -l %[2]s=%[1]s drains and terminates them", pool, karpv1.LabelNodePool)))
 	}
 	return list
 }
@@ -120,7 +125,9 @@ func budgets(f *Facts, _ Options) []cloud.Finding {
 			b := &pool.Spec.Disruption.Budgets[k]
 			_, err := b.Active(f.at())
 			if _, amount := b.Allowed(0); errors.Join(amount, err) != nil {
-				list = append(list, found(BudgetUnreadable, "nodepool/"+pool.Name, fmt.Sprintf("no node of the NodePool is disrupted: spec.disruption.budgets[%d]: %v", k, cmp.Or(amount, err)), "kubectl edit nodepool "+pool.Name))
+				list = append(list, found(BudgetUnreadable, "nodepool/"+pool.Name,
+					fmt.Sprintf("no node of the NodePool is disrupted: spec.disruption.budgets[%d]: %v", k, cmp.Or(amount, err)),
+					"kubectl edit nodepool "+pool.Name))
 			}
 		}
 	}

@@ -19,8 +19,10 @@ func cpus(amount string) corev1.ResourceList {
 
 // unschedulablePod returns a pod that kube-scheduler has reported for five minutes.
 func unschedulablePod() corev1.Pod {
-	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-5 * time.Minute))}}}}
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			LastTransitionTime: metav1.NewTime(now.Add(-5 * time.Minute))}}}}
 }
 
 // TestExamineLimits verifies that a pool at its limit is a finding if pods are unschedulable, also if what is left is
@@ -31,8 +33,9 @@ func TestExamineLimits(t *testing.T) {
 		pods        []corev1.Pod
 		want        string
 	}{
-		"below":        {"4", "8", []corev1.Pod{unschedulablePod()}, ""},
-		"full":         {"8", "8", []corev1.Pod{unschedulablePod()}, "its nodes use 8 of the limit of 8 cpu, and 1 pod is unschedulable: shop/web"},
+		"below": {"4", "8", []corev1.Pod{unschedulablePod()}, ""},
+		"full": {"8", "8", []corev1.Pod{unschedulablePod()},
+			"its nodes use 8 of the limit of 8 cpu, and 1 pod is unschedulable: shop/web"},
 		"no node fits": {"5", "8", []corev1.Pod{unschedulablePod()}, "its nodes use 5 of the limit of 8 cpu, and"},
 		"no pods":      {"8", "8", nil, ""},
 	} {
@@ -75,7 +78,8 @@ func TestExamineClaimsWithoutPool(t *testing.T) {
 func TestExamineBudgets(t *testing.T) {
 	schedule := func(text string) *string { return &text }
 	pool := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	pool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%", Schedule: schedule("0 0 * * mon-fri"), Duration: &metav1.Duration{Duration: time.Hour}},
+	pool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "10%", Schedule: schedule("0 0 * * mon-fri"),
+		Duration: &metav1.Duration{Duration: time.Hour}},
 		{Nodes: "0", Schedule: schedule("0 0 * * sat-sun"), Duration: &metav1.Duration{Duration: time.Hour}}}
 	f := &Facts{Now: now, NoElection: true, Pools: []karpv1.NodePool{pool}}
 	list := budgets(f, Options{})

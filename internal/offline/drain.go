@@ -66,7 +66,8 @@ func (o *Manifests) departures() departures {
 		}
 		for i := range c.object.Status.Conditions {
 			at := &c.object.Status.Conditions[i]
-			if (at.Type == karpv1.ConditionDrained || at.Type == karpv1.ConditionVolumesDetached) && at.Status != metav1.ConditionTrue && at.Message != "" {
+			if (at.Type == karpv1.ConditionDrained || at.Type == karpv1.ConditionVolumesDetached) &&
+				at.Status != metav1.ConditionTrue && at.Message != "" {
 				d.waiting[c.object.Name] = at.Message
 				break
 			}

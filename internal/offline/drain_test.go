@@ -44,7 +44,8 @@ func TestDrainOutcome(t *testing.T) {
     pod shop/a is terminating, with a grace period until 2026-01-01T13:00:00Z
     the drain has no time limit: the claim has no terminationGracePeriod
 `},
-		"silent kubelet": {pods: func(p *model.PodSpec) { p.Terminating = true }, ends: map[string]time.Time{"shop/a": now.Add(-time.Hour), "shop/b": now.Add(-time.Hour)},
+		"silent kubelet": {pods: func(p *model.PodSpec) { p.Terminating = true },
+			ends: map[string]time.Time{"shop/a": now.Add(-time.Hour), "shop/b": now.Add(-time.Hour)},
 			want: `  is being deleted since 2026-01-01T11:30:00Z (30m0s); its drain waits for 2 pods
     pod shop/a and 1 other pod are terminating, and the kubelet has not reported the end by 2026-01-01T11:00:00Z
     the drain has no time limit: the claim has no terminationGracePeriod
@@ -53,7 +54,8 @@ func TestDrainOutcome(t *testing.T) {
 	} {
 		b := model.NewBuilder()
 		b.UpsertPool(model.PoolSpec{Name: "default"})
-		n := model.NodeSpec{Name: "n", Claim: "c", Pool: "default", Stage: model.Initialized, Deleting: true, DeletingSince: now.Add(-30 * time.Minute)}
+		n := model.NodeSpec{Name: "n", Claim: "c", Pool: "default", Stage: model.Initialized, Deleting: true,
+			DeletingSince: now.Add(-30 * time.Minute)}
 		if test.claim != nil {
 			test.claim(&n)
 		}

@@ -18,7 +18,8 @@ import (
 func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 	departing := w.departures() // before the model changes
 	d := w.Decide(p, 1)
-	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap), Waiting: d.waitingPods(namespace)}
+	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap),
+		Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
 	var price int64
 	if w.lacks("nodepools.karpenter.sh") {
@@ -110,17 +111,24 @@ func stateOf(n *model.Node) string {
 	return top.StateReady
 }
 
-// waitingPods returns the pods without a node, grouped by their reasons; unschedulable ones come first. An empty
-// namespace means all namespaces.
+// waitingPods returns the pods without a node, grouped by what happens to them and why; unschedulable ones come first.
+// An empty namespace means all namespaces.
 func (d *Decision) waitingPods(namespace string) []top.Waiting {
 	list := []top.Waiting{}
-	add := func(pods []*model.Pod, outcome, why string) {
+	at := map[string]int{}
+	add := func(pods []string, outcome, why string) {
 		if namespace != "" {
-			pods = slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { return p.Namespace != namespace })
+			pods = slices.DeleteFunc(pods, func(p string) bool { return !strings.HasPrefix(p, namespace+"/") })
 		}
-		if pods = plan.Waiting(pods); len(pods) > 0 {
-			list = append(list, top.Waiting{Pod: pods[0].Key(), Count: len(pods), Outcome: outcome, Why: why})
+		if len(pods) == 0 {
+			return
 		}
+		i, known := at[outcome+why]
+		if !known {
+			i = len(list)
+			at[outcome+why], list = i, append(list, top.Waiting{Pod: pods[0], Outcome: outcome, Why: why})
+		}
+		list[i].Count += len(pods)
 	}
 	for _, r := range d.plan.Refused {
 		var reasons []string
@@ -129,7 +137,7 @@ func (d *Decision) waitingPods(namespace string) []top.Waiting {
 				reasons = append(reasons, why.Message)
 			}
 		}
-		add(r.Pods, "NoPlace", strings.Join(reasons, "; "))
+		add(podKeys(plan.Waiting(r.Pods)), "NoPlace", strings.Join(reasons, "; "))
 	}
 	for i := range d.plan.Claims {
 		c := &d.plan.Claims[i]
@@ -138,33 +146,30 @@ func (d *Decision) waitingPods(namespace string) []top.Waiting {
 			o := c.Options[0]
 			why = fmt.Sprintf("a new %s of pool %s in %s as %s for %.4f USD per hour", o.Type, c.Pool, o.Zone, o.CapacityType, usd(o.Price))
 		}
-		add(c.Pods, "NewNode", why)
+		add(podKeys(plan.Waiting(c.Pods)), "NewNode", why)
 	}
 	for _, n := range d.plan.Placed {
+		pods := podKeys(plan.Waiting(n.Pods))
 		if d.inFlight(n.Node) {
-			add(n.Pods, "NodeInFlight", n.Node+", which is being launched")
+			add(pods, "NodeInFlight", n.Node+", which is being launched")
 		} else {
-			add(n.Pods, "ExistingNode", n.Node)
+			add(pods, "ExistingNode", n.Node)
 		}
 	}
-	return append(list, d.told.ignored(namespace)...)
+	for _, p := range d.ignored() {
+		add([]string{p.pod}, "Ignored", p.why.Rejection.Reason)
+	}
+	return list
 }
 
-// ignored returns the pods that need no node from Karpenter, grouped by their reasons.
-func (t *converted) ignored(namespace string) []top.Waiting {
-	var list []top.Waiting
-	at := map[string]int{}
-	for _, p := range t.idle {
-		if namespace != "" && !strings.HasPrefix(p.pod, namespace+"/") {
-			continue
+// ignored returns the pods that need no node from Karpenter: those that wait for something else, and those that opted
+// out. Pods that are rejected for other reasons are among the refused ones.
+func (d *Decision) ignored() []idlePod {
+	list := slices.Clone(d.told.idle)
+	for _, p := range d.snap.Rejected {
+		if p.Rejected.Silent {
+			list = append(list, idlePod{p.Key(), plan.Verdict{Code: plan.PodInvalid, Rejection: p.Rejected}})
 		}
-		why := p.why.Rejection.Reason
-		if i, known := at[why]; known {
-			list[i].Count++
-			continue
-		}
-		at[why] = len(list)
-		list = append(list, top.Waiting{Pod: p.pod, Count: 1, Outcome: "Ignored", Why: why})
 	}
 	return list
 }

@@ -20,7 +20,8 @@ func TestTopIgnoredPods(t *testing.T) {
 		idle = append(idle, p)
 	}
 	want := []top.Waiting{{Pod: "shop/p0", Count: 3, Outcome: "Ignored", Why: "gated"}, {Pod: "shop/p1", Count: 1, Outcome: "Ignored", Why: "unasked"}}
-	if diff := cmp.Diff(want, (&converted{idle: idle}).ignored("")); diff != "" {
+	d := &Decision{told: &converted{idle: idle}, snap: &model.Snapshot{}, plan: &plan.Provision{}}
+	if diff := cmp.Diff(want, d.waitingPods("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -14,7 +14,8 @@ import (
 // limit.
 func TestLimits(t *testing.T) {
 	cpu := func(n int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: n * 1000}} }
-	small := model.InstanceType{Name: "small", Capacity: cpu(4), Allocatable: cpu(4), Offerings: []model.Offering{{Zone: "a", CapacityType: "spot", Price: 1, Available: true}},
+	small := model.InstanceType{Name: "small", Capacity: cpu(4), Allocatable: cpu(4),
+		Offerings:    []model.Offering{{Zone: "a", CapacityType: "spot", Price: 1, Available: true}},
 		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"small"}}}}
 	for name, test := range map[string]struct {
 		limits []quantity.Amount
@@ -28,12 +29,15 @@ func TestLimits(t *testing.T) {
 			"  is at its limit: its nodes use 4 of the limit of 6 of cpu, and its smallest instance type has 4; no further node is launched\n" +
 				"  limits: cpu 4 of 6 (67%), nodes 1 of 2 (50%)\n"},
 		"nodes": {append(cpu(80), quantity.Amount{Name: "nodes", Value: 1}),
-			"  is at its limit: its nodes use 1 of the limit of 1 nodes; no further node is launched\n  limits: nodes 1 of 1 (100%), cpu 4 of 80 (5%)\n"},
+			"  is at its limit: its nodes use 1 of the limit of 1 nodes; no further node is launched\n" +
+				"  limits: nodes 1 of 1 (100%), cpu 4 of 80 (5%)\n"},
 		"zero": {append(cpu(0), quantity.Amount{Name: "nodes", Value: 2}),
-			"  is at its limit: its nodes use 4 of the limit of 0 of cpu; no further node is launched\n  limits: cpu 4 of 0 (100%), nodes 1 of 2 (50%)\n"},
+			"  is at its limit: its nodes use 4 of the limit of 0 of cpu; no further node is launched\n" +
+				"  limits: cpu 4 of 0 (100%), nodes 1 of 2 (50%)\n"},
 	} {
 		b := model.NewBuilder()
-		b.UpsertPool(model.PoolSpec{Name: "p", Limits: test.limits, Catalog: &model.Catalog{Types: []model.InstanceType{small}, WellKnown: map[string]bool{model.LabelType: true}}})
+		b.UpsertPool(model.PoolSpec{Name: "p", Limits: test.limits,
+			Catalog: &model.Catalog{Types: []model.InstanceType{small}, WellKnown: map[string]bool{model.LabelType: true}}})
 		b.UpsertNode(model.NodeSpec{Name: "n", Claim: "c", Pool: "p", Stage: model.Initialized, Capacity: cpu(4), Allocatable: cpu(4)})
 		snap := b.Snapshot(time.Unix(0, 0))
 		var text strings.Builder

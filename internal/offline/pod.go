@@ -128,7 +128,15 @@ func (o *PodOutcome) Names() []string {
 }
 
 // Text returns the outcome as the lines that explain prints.
-func (o *PodOutcome) Text() string { return o.result() + incomplete(o.Incomplete) }
+func (o *PodOutcome) Text() string { return o.result() + o.prices() + incomplete(o.Incomplete) }
+
+// prices returns the line about the source of a new node's price, "" without one.
+func (o *PodOutcome) prices() string {
+	if o.Outcome != "NewNode" {
+		return ""
+	}
+	return pricesAre(o.PriceSource)
+}
 
 // result returns the lines about the pod.
 func (o *PodOutcome) result() string {
@@ -143,9 +151,9 @@ func (o *PodOutcome) result() string {
 		return fmt.Sprintf("pod %s waits for %s, a node that is being launched\n", o.Pod, o.Node)
 	case "NewNode":
 		n := o.NewNode
-		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would fit\n%s",
+		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would fit\n",
 			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, plural(len(n.Pods), "pod"),
-			plural(len(n.InstanceTypes), "type"), pricesAre(o.PriceSource))
+			plural(len(n.InstanceTypes), "type"))
 	}
 	verb := "cannot be scheduled"
 	if o.Outcome == "Ignored" {

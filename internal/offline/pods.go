@@ -46,10 +46,14 @@ func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
 	tops := w.topsOf(of.Kind)
 	o := &PodsOutcome{Groups: []*PodGroup{}, Incomplete: w.denied, of: of}
 	pending := map[string]bool{}
-	var others []string
+	var others, elsewhere []string
 	for _, s := range w.pods {
 		pod := s.object
 		if of.Namespace != "" && pod.Namespace != of.Namespace {
+			if kind, name := workloadOfPod(pod, of.Kind, tops); of.Kind != "" && kind == of.Kind && name == of.Name &&
+				!slices.Contains(elsewhere, pod.Namespace) {
+				elsewhere = append(elsewhere, pod.Namespace)
+			}
 			continue
 		}
 		if kind, name := workloadOfPod(pod, of.Kind, tops); of.Kind != "" && (kind != of.Kind || name != of.Name) {
@@ -63,12 +67,25 @@ func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
 		}
 	}
 	if o.Pending = len(pending); o.Total == 0 && of.Kind != "" {
-		return nil, fmt.Errorf("there is no pod of %s %s/%s%s", of.Kind, of.Namespace, of.Name, didYouMean(of.Name, others))
+		return nil, fmt.Errorf("there is no pod of %s %s/%s%s", of.Kind, of.Namespace, of.Name, inNamespaces(of, elsewhere, others))
 	}
 	if o.Pending > 0 {
 		w.Decide(p, 1).group(pending, o)
 	}
 	return o, nil
+}
+
+// inNamespaces completes the error that a workload has no pods: with the namespaces of workloads of its name, or a
+// similar name in its namespace.
+func inNamespaces(of Selection, namespaces, others []string) string {
+	if len(namespaces) == 0 {
+		return didYouMean(of.Name, others)
+	}
+	slices.Sort(namespaces)
+	for i, namespace := range namespaces {
+		namespaces[i] = namespace + "/" + of.Name
+	}
+	return "; there is " + fewNames(namespaces)
 }
 
 // middles are the kinds between a workload and its pods: a Deployment controls ReplicaSets, a CronJob Jobs.
@@ -150,16 +167,8 @@ func (d *Decision) group(pending map[string]bool, o *PodsOutcome) {
 		}
 		add(podKeys(n.Pods), outcome)
 	}
-	ignored := func(name string, why plan.Verdict) {
-		add([]string{name}, &PodOutcome{Outcome: "Ignored", Reasons: reasonsOf(d.snap, plan.Refusal{Verdict: why})})
-	}
-	for _, p := range d.told.idle {
-		ignored(p.pod, p.why)
-	}
-	for _, p := range d.snap.Rejected {
-		if p.Rejected != nil {
-			ignored(p.Key(), plan.Verdict{Code: plan.PodInvalid, Rejection: p.Rejected})
-		}
+	for _, p := range d.ignored() {
+		add([]string{p.pod}, &PodOutcome{Outcome: "Ignored", Reasons: reasonsOf(d.snap, plan.Refusal{Verdict: p.why})})
 	}
 }
 
@@ -190,9 +199,11 @@ func (o *PodsOutcome) paragraphs() string {
 	}
 	var b strings.Builder
 	counts := map[string]int{}
+	prices := ""
 	for _, g := range o.Groups {
 		counts[g.Outcome] += g.Count
-		text := g.PodOutcome.Text()
+		text := g.result()
+		prices = cmp.Or(prices, g.prices())
 		if g.Count > 1 {
 			text = strings.Replace(text, "pod "+g.Pod+" ", fmt.Sprintf("pod %s (and %d like it) ", g.Pod, g.Count-1), 1)
 		}
@@ -209,7 +220,7 @@ func (o *PodsOutcome) paragraphs() string {
 		}
 	}
 	fmt.Fprintf(&b, "%s: %s\n", plural(o.Pending, "pending pod"), cmp.Or(strings.Join(parts, ", "), "not decided about"))
-	return b.String()
+	return b.String() + prices
 }
 
 func (o *PodsOutcome) nonePending() string {

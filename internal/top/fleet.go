@@ -165,7 +165,8 @@ func (w *Waiting) matches(text string) bool {
 	return strings.Contains(strings.ToLower(w.Pod+" "+w.Outcome+" "+w.Why), text)
 }
 
-// Filter returns the nodes, pods and pools that contain the text, and the pools of these nodes. An empty text matches all. The values are those of the
+// Filter returns the nodes, pods and pools that contain the text, and the pools of these nodes. An empty text
+// matches all. The values are those of the
 // matches, and Of has the totals. The lower bound is only known for the total.
 func (f *Fleet) Filter(text string) *Fleet {
 	kept := *f

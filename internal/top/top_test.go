@@ -211,7 +211,8 @@ func TestText(t *testing.T) {
 	f := large(2)
 	f.Waiting = nil
 	f.Nodes[1].State, f.Nodes[1].Places = StateNotReady, 0
-	f.Pools = []Pool{{Name: "default", Ready: true, Limit: "cpu 6/100"}, {Name: "gpu", NotReady: "there is no class", Limit: "nodes 2/2", AtLimit: "its nodes use 2 of the limit of 2 nodes"}}
+	f.Pools = []Pool{{Name: "default", Ready: true, Limit: "cpu 6/100"}, {Name: "gpu", NotReady: "there is no class",
+		Limit: "nodes 2/2", AtLimit: "its nodes use 2 of the limit of 2 nodes"}}
 	want := `2026-11-20 12:00:00  2 nodes, 20 pods; 1 pool not ready
 cpu ██████░░░░  61%   memory ████░░░░░░  40%
 100.0000 USD per hour, 73000.00 per month; lower bound 81.0000 (81%)
@@ -314,8 +315,10 @@ func TestScreenPools(t *testing.T) {
 // the text, counts what is wrong.
 func TestProblems(t *testing.T) {
 	f := large(3)
-	f.Waiting, f.Nodes[1].State, f.Nodes[1].Drain, f.Nodes[1].Leaving = nil, StateBlocked, "PodDisruptionBudget shop/web allows no eviction", 720
-	f.Pools = []Pool{{Name: "default", Ready: true, Limit: "cpu 96/100", AtLimit: "its smallest instance type has 8"}, {Name: "idle", Ready: true}}
+	f.Waiting, f.Nodes[1].State, f.Nodes[1].Drain, f.Nodes[1].Leaving = nil, StateBlocked,
+		"PodDisruptionBudget shop/web allows no eviction", 720
+	f.Pools = []Pool{{Name: "default", Ready: true, Limit: "cpu 96/100", AtLimit: "its smallest instance type has 8"},
+		{Name: "idle", Ready: true}}
 	s := &Screen{}
 	s.Resize(140, 24)
 	for filter, want := range map[string][]string{

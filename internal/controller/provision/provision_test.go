@@ -153,15 +153,17 @@ func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreLoggedOnce verifies that the log contains the reasons as data, once for all pods of a refusal, and
-// again only when they change.
+// TestRefusalsAreLoggedOnce verifies that the log contains the reasons as data, once for all pods with the same
+// ones, and again only when they change.
 func TestRefusalsAreLoggedOnce(t *testing.T) {
 	w := loopcluster.New()
 	w.Pending("a", "")
 	w.Pending("b", "")
 	code := plan.NoPools
 	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
-		return &plan.Provision{Refused: []plan.Refusal{{Pods: loopcluster.PodsOf(snap, "a", "b"), Verdict: plan.Verdict{Code: code}}}}
+		verdict := plan.Verdict{Code: code}
+		return &plan.Provision{Refused: []plan.Refusal{{Pods: loopcluster.PodsOf(snap, "a"), Verdict: verdict},
+			{Pods: loopcluster.PodsOf(snap, "b"), Verdict: verdict}}}
 	})
 	p.Report.Recorder = telemetry.NewRecorder(events.NewFakeRecorder(20), w.Clock)
 	p.Report.Reasons = func(_ *model.Snapshot, r plan.Refusal) any { return map[string]plan.Code{"code": r.Verdict.Code} }

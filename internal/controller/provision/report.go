@@ -193,11 +193,7 @@ func (r *Reporter) pods(t *pass) {
 			r.Recorder.Emit(telemetry.Nominated(podObject(pod), claim, node))
 		}
 	}
-	before := r.logged
-	r.logged = map[string]bool{}
-	for _, refusal := range t.done.Plan.Refused {
-		r.refused(t, refusal, before)
-	}
+	r.refused(t)
 }
 
 func podObject(pod *model.Pod) *corev1.Pod {
@@ -213,24 +209,35 @@ func (r *Reporter) barren(snap *model.Snapshot) {
 	}
 }
 
-// refused reports why pods are unschedulable: in an event for each pod, and in the log once for all, and not again
-// while it is unchanged.
-func (r *Reporter) refused(t *pass, refusal plan.Refusal, before map[string]bool) {
-	if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
-		return
+// refused reports why pods are unschedulable: in an event for each pod, and in the log once for all pods with the same
+// reason, and not again while it is unchanged.
+func (r *Reporter) refused(t *pass) {
+	var whys []string
+	same := map[string]plan.Refusal{} // its pods are all pods with the reason
+	for _, refusal := range t.done.Plan.Refused {
+		if refusal.Pods = plan.Waiting(refusal.Pods); len(refusal.Pods) == 0 {
+			continue
+		}
+		why := r.Refusal(t.snap, refusal)
+		for _, pod := range refusal.Pods {
+			r.Recorder.Emit(telemetry.FailedScheduling(podObject(pod), why))
+		}
+		if first, known := same[why]; known {
+			refusal.Pods = slices.Concat(first.Pods, refusal.Pods)
+		} else {
+			whys = append(whys, why)
+		}
+		same[why] = refusal
 	}
-	why := r.Refusal(t.snap, refusal)
-	for _, pod := range refusal.Pods {
-		r.Recorder.Emit(telemetry.FailedScheduling(podObject(pod), why))
+	before := r.logged
+	r.logged = map[string]bool{}
+	for _, why := range whys {
+		refusal := same[why]
+		id := refusal.Pods[0].UID + " " + why
+		if r.logged[id] = true; r.Reasons != nil && !before[id] {
+			r.log(t).Info("unschedulable pods", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", r.Reasons(t.snap, refusal))
+		}
 	}
-	if r.Reasons == nil {
-		return
-	}
-	id := refusal.Pods[0].UID + " " + why
-	if !before[id] && !r.logged[id] {
-		r.log(t).Info("unschedulable pods", "pods", len(refusal.Pods), "pod", refusal.Pods[0].Key(), "reasons", r.Reasons(t.snap, refusal))
-	}
-	r.logged[id] = true
 }
 
 // created logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were

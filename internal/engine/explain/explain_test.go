@@ -417,6 +417,8 @@ func TestNearestKey(t *testing.T) {
 		{"zone", "topology.kubernetes.io/zone"},
 		{"node.kubernetes.io/arch", "kubernetes.io/arch"},
 		{"taem", "team"},
+		{"zoen", "topology.kubernetes.io/zone"},
+		{"example.com/nodepol", "karpenter.sh/nodepool"},
 		{"tier", ""}, {"rack", ""}, {"example.com/anything-else", ""}, {"team", ""},
 	} {
 		if got := nearest(c.key, known); got != c.want {

@@ -112,8 +112,8 @@ func knownKeys(snap *model.Snapshot) []string {
 }
 
 // nearest returns the known key that was probably meant: one with the same name under another domain, else the one
-// with the fewest letters changed, if they are few; "" if there is none. If several are equally close, the first
-// wins.
+// with the fewest letters changed, if they are few, else the one whose name after the domain has few letters changed;
+// "" if there is none. If several are equally close, the first wins.
 func nearest(key string, known []string) string {
 	best, least := "", max(1, min(3, len(key)/4))+1
 	for _, k := range known {
@@ -127,7 +127,17 @@ func nearest(key string, known []string) string {
 			best, least = k, d
 		}
 	}
-	return best
+	if best != "" {
+		return best
+	}
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = afterSlash(k)
+	}
+	if at := slices.Index(names, Nearest(afterSlash(key), names)); at >= 0 {
+		return known[at]
+	}
+	return ""
 }
 
 func afterSlash(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
