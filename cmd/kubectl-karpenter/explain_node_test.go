@@ -176,7 +176,7 @@ func TestExplainPool(t *testing.T) {
 		case outcome.Rollout.Current != 3:
 			t.Errorf("%s: outcome.Rollout.Current is %v, want 3", name, outcome.Rollout.Current)
 		}
-		if outcome.LowerBoundCostPerHour > outcome.CostPerHour-outcome.Saving+1e-9 {
+		if outcome.LowerBoundCostPerHour > float64(outcome.CostPerHour-outcome.Saving)+1e-9 {
 			t.Errorf("%s: the bound %v is above %v less %v", name, outcome.LowerBoundCostPerHour, outcome.CostPerHour, outcome.Saving)
 		}
 	}

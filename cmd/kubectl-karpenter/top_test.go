@@ -194,7 +194,7 @@ func TestTopJSON(t *testing.T) {
 	if out, err = runTop(t, "-o", "json"); err != nil || json.Unmarshal([]byte(out), &fleet) != nil {
 		t.Errorf("got error %v, want JSON of a fleet:\n%s", err, out)
 	}
-	if fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > fleet.PricePerHour {
+	if fleet.LowerBoundPerHour <= 0 || fleet.LowerBoundPerHour > float64(fleet.PricePerHour) {
 		t.Errorf("the lower bound is %v, want more than 0 and at most the price of %v", fleet.LowerBoundPerHour, fleet.PricePerHour)
 	}
 	if out, err = runTop(t, "--once", "--filter", "zone-a"); err != nil {
@@ -279,7 +279,7 @@ func TestClaimsAtTheirCheapest(t *testing.T) {
 		if n := fleet.Nodes[at]; n.InstanceType != want.kind || n.PricePerHour != want.price {
 			t.Errorf("%s: top shows %s at %v; want %+v", listed, n.InstanceType, n.PricePerHour, want)
 		}
-		if math.Abs(fleet.PricePerHour-others-want.price) > 1e-6 {
+		if math.Abs(float64(fleet.PricePerHour)-others-want.price) > 1e-6 {
 			t.Errorf("%s: top shows %v for all nodes; want %v", listed, fleet.PricePerHour, others+want.price)
 		}
 		var node offline.NodeOutcome
@@ -289,7 +289,7 @@ func TestClaimsAtTheirCheapest(t *testing.T) {
 		}
 		var pool offline.PoolOutcome
 		ask(types, listed, &pool, "explain", "pool", "default")
-		if math.Abs(pool.PricePerHour-others-want.price) > 1e-6 || fleet.LowerBoundPerHour > fleet.PricePerHour {
+		if math.Abs(float64(pool.PricePerHour)-others-want.price) > 1e-6 || fleet.LowerBoundPerHour > float64(fleet.PricePerHour) {
 			t.Errorf("%s: explain pool shows %v, want %v; top at least %v", listed, pool.PricePerHour, others+want.price, fleet.LowerBoundPerHour)
 		}
 	}

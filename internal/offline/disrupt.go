@@ -2,12 +2,14 @@ package offline
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/top"
 )
 
 // DisruptAnswer is the output of the verb with --disrupt; docs/simulate.md describes it for users. Money is USD per
@@ -29,34 +31,17 @@ type DisruptAnswer struct {
 	Stats      *Stats   `json:"stats,omitempty"`
 }
 
-// FleetFigures covers all nodes with claims, including those being launched.
-type FleetFigures struct {
-	Nodes int `json:"nodes"`
-	// UnknownPrices is the number of nodes whose price is unknown. The sums do not contain those prices.
-	UnknownPrices int     `json:"unknownPrices,omitempty"`
-	PricePerHour  float64 `json:"pricePerHour"`
-	// CostPerHour includes the costs of nodes beyond their price.
-	CostPerHour float64 `json:"costPerHour"`
-}
-
-// usd returns one of the sums as text.
-func (f *FleetFigures) usd(sum float64) string {
-	if f.Nodes > 0 && f.UnknownPrices == f.Nodes {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.4f", sum)
-}
-
 // Step is one command.
 type Step struct {
 	// Reason and Method are spelled as in budgets and metrics. A renewal has no method.
-	Reason string       `json:"reason"`
-	Method string       `json:"method"`
-	Remove []string     `json:"remove"`
-	Add    []AddedNode  `json:"add"`
-	Moved  int          `json:"podsMoved"`
-	Moves  []PodMove    `json:"moves"`
-	Saving float64      `json:"savingPerHour"`
+	Reason string      `json:"reason"`
+	Method string      `json:"method"`
+	Remove []string    `json:"remove"`
+	Add    []AddedNode `json:"add"`
+	Moved  int         `json:"podsMoved"`
+	Moves  []PodMove   `json:"moves"`
+	// Saving is omitted if the price of a removed node is unknown.
+	Saving top.Sum      `json:"savingPerHour,omitzero"`
 	Score  *float64     `json:"score"`
 	After  FleetFigures `json:"after"`
 }
@@ -64,12 +49,13 @@ type Step struct {
 // AddedNode is a node to launch, as its cheapest offering. Its name is that of its claim. The same pods give the same
 // name.
 type AddedNode struct {
-	Name         string  `json:"name"`
-	NodePool     string  `json:"nodePool"`
-	InstanceType string  `json:"instanceType"`
-	Zone         string  `json:"zone"`
-	CapacityType string  `json:"capacityType"`
-	PricePerHour float64 `json:"pricePerHour"`
+	Name         string `json:"name"`
+	NodePool     string `json:"nodePool"`
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+	// PricePerHour is omitted if it is unknown.
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
 }
 
 // KeptNode is a node that is kept after all steps, and why.
@@ -99,6 +85,16 @@ type decidedStep struct {
 	moves []PodMove
 	score *float64
 	after FleetFigures
+	// unpriced means that the price of a node that it removes is unknown.
+	unpriced bool
+}
+
+// unpricedNode reports whether the price of a node that the command removes is unknown.
+func unpricedNode(snap *model.Snapshot, c *plan.Command) bool {
+	return slices.ContainsFunc(c.Candidates, func(c plan.Candidate) bool {
+		n := snap.Node(c.Node)
+		return n != nil && n.LeastPrice() == 0
+	})
 }
 
 // Disrupt converts the objects and decides which nodes should be removed, rounds times. No state is kept between
@@ -134,12 +130,12 @@ func (d *DisruptDecision) run(untilStable bool) {
 		d.proposal = disruption.Propose(d.last, d.opts)
 		snap := d.last
 		for _, c := range d.proposal.Commands {
-			step := decidedStep{Command: c, moves: movesOf(snap, &c)}
+			step := decidedStep{Command: c, moves: movesOf(snap, &c), unpriced: unpricedNode(snap, &c)}
 			if score, priced := d.opts.Score(snap, &c); priced {
 				step.score = &score
 			}
 			d.last = disruption.After(d.last, c)
-			step.after = d.figures(d.last, "")
+			step.after = d.figures(d.last)
 			d.steps = append(d.steps, step)
 		}
 		if !untilStable || len(d.proposal.Commands) == 0 {
@@ -148,27 +144,13 @@ func (d *DisruptDecision) run(untilStable bool) {
 	}
 }
 
-// figures returns those of all nodes, or of a pool's.
-func (d *DisruptDecision) figures(snap *model.Snapshot, pool string) FleetFigures {
-	var f FleetFigures
-	var price, cost int64
-	for _, n := range snap.Nodes {
-		if n.Ours() && (pool == "" || n.Pool == pool) {
-			f.Nodes++
-			if n.LeastPrice() <= 0 {
-				f.UnknownPrices++
-			}
-			price += n.LeastPrice()
-			cost += d.opts.CostOf(snap, n)
-		}
-	}
-	f.PricePerHour, f.CostPerHour = usd(price), usd(cost)
-	return f
+func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
+	return figuresOf(snap, d.opts, func(*model.Node) bool { return true })
 }
 
 // Answer converts the decision to words and figures.
 func (d *DisruptDecision) Answer() *DisruptAnswer {
-	a := &DisruptAnswer{Before: d.figures(d.first, ""), After: d.figures(d.last, ""), Steps: []Step{}, Kept: []KeptNode{},
+	a := &DisruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []Step{}, Kept: []KeptNode{},
 		PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
 	for i := range d.steps {
 		a.Steps = append(a.Steps, d.steps[i].told())
@@ -187,7 +169,10 @@ func (d *DisruptDecision) Answer() *DisruptAnswer {
 func (s *decidedStep) told() Step {
 	step := Step{Reason: string(s.Reason), Method: s.Method, Remove: []string{}, Add: []AddedNode{}, Moved: s.Worth.Pods,
 		Moves:  append([]PodMove{}, s.moves...),
-		Saving: usd(s.Worth.Saving), Score: s.score, After: s.after}
+		Saving: top.Sum(usd(s.Worth.Saving)), Score: s.score, After: s.after}
+	if s.unpriced {
+		step.Saving = top.Sum(math.NaN())
+	}
 	for _, c := range s.Candidates {
 		step.Remove = append(step.Remove, c.Node)
 	}

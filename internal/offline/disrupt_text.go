@@ -18,10 +18,9 @@ import (
 func (a *DisruptAnswer) Text(width int) string {
 	var b strings.Builder
 	if len(a.Steps) > 0 {
-		rows, before := make([]stepRow, len(a.Steps)), a.Before
+		rows := make([]stepRow, len(a.Steps))
 		for i := range a.Steps {
-			rows[i] = stepRow{&a.Steps[i], i + 1, a.Steps[i].After.UnknownPrices < before.UnknownPrices}
-			before = a.Steps[i].After
+			rows[i] = stepRow{&a.Steps[i], i + 1}
 		}
 		b.WriteString(table.Text(stepColumns, rows, width) + "\n")
 	}
@@ -45,18 +44,10 @@ func separator(width int) string {
 	return ","
 }
 
-// stepRow is a step with its number. unknown means that it removes nodes whose price is unknown.
+// stepRow is a step with its number.
 type stepRow struct {
 	*Step
-	number  int
-	unknown bool
-}
-
-func (s *stepRow) saving() string {
-	if s.unknown {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.4f", s.Saving)
+	number int
 }
 
 // stepColumns are those of steps. On a narrow terminal, lines below the table still name nodes and pods.
@@ -69,9 +60,9 @@ var stepColumns = []table.Column[stepRow]{
 	{Title: "NODES IN", Cell: func(s *stepRow) string { return additions(s.Add) },
 		Narrow: func(s *stepRow) string { return table.CutMiddle(typesOf(s.Add), narrowTypes) }},
 	{Title: "PODS MOVED", NarrowTitle: "PODS", Cell: func(s *stepRow) string { return strconv.Itoa(s.Moved) }},
-	{Title: "SAVES USD/HOUR", NarrowTitle: "SAVES", Cell: (*stepRow).saving},
+	{Title: "SAVES USD/HOUR", NarrowTitle: "SAVES", Cell: func(s *stepRow) string { return s.Saving.String() }},
 	{Title: "SCORE", Cell: func(s *stepRow) string { return scoreText(s.Score) }},
-	{Title: "COST AFTER", NarrowTitle: "COST", Cell: func(s *stepRow) string { return s.After.usd(s.After.CostPerHour) }},
+	{Title: "COST AFTER", NarrowTitle: "COST", Cell: func(s *stepRow) string { return s.After.CostPerHour.String() }},
 }
 
 // narrowTypes is the length to which the types of new nodes are shortened on a narrow terminal.
@@ -182,9 +173,9 @@ func (r *KeptReason) title() string {
 }
 
 func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s %s %d, price %s USD per hour becomes %s, cost %s becomes %s\n", plural(len(a.Steps), "step"),
-		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.usd(a.Before.PricePerHour),
-		a.After.usd(a.After.PricePerHour), a.Before.usd(a.Before.CostPerHour), a.After.usd(a.After.CostPerHour))
+	fmt.Fprintf(b, "%s: %s %s %d, price %v USD per hour becomes %v, cost %v becomes %v\n", plural(len(a.Steps), "step"),
+		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour,
+		a.Before.CostPerHour, a.After.CostPerHour)
 	if n := a.Before.UnknownPrices; n > 0 {
 		fmt.Fprintf(b, "%s of unknown price: the figures do not contain them\n", plural(n, "node"))
 	}
@@ -201,7 +192,7 @@ func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
 	}
 	if a.LowerBoundCostPerHour > 0 && a.After.CostPerHour > 0 {
 		fmt.Fprintf(b, "lower bound %.4f with protected nodes kept: at most %.1f%% more could be saved\n",
-			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/a.After.CostPerHour)))
+			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/float64(a.After.CostPerHour))))
 	}
 	b.WriteString(pricesAre(a.PriceSource))
 	b.WriteString(incomplete(a.Incomplete))
@@ -212,7 +203,7 @@ func (a *DisruptAnswer) moves() (pods int, saved float64) {
 	for i := range a.Steps {
 		pods += a.Steps[i].Moved
 	}
-	return pods, a.Before.CostPerHour - a.After.CostPerHour
+	return pods, float64(a.Before.CostPerHour - a.After.CostPerHour)
 }
 
 func become(n int) string {
@@ -224,7 +215,7 @@ func become(n int) string {
 
 // Brief returns the answer as one line: steps, nodes, and the cost in USD per hour before and after them.
 func (a *DisruptAnswer) Brief() string {
-	return fmt.Sprintf("%s, %s %s %d, cost %s USD per hour becomes %s", plural(len(a.Steps), "step"),
+	return fmt.Sprintf("%s, %s %s %d, cost %v USD per hour becomes %v", plural(len(a.Steps), "step"),
 		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
-		a.Before.usd(a.Before.CostPerHour), a.After.usd(a.After.CostPerHour))
+		a.Before.CostPerHour, a.After.CostPerHour)
 }

@@ -21,7 +21,6 @@ func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap),
 		Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
-	var price int64
 	if w.lacks("nodepools.karpenter.sh") {
 		fleet.Pools = nil
 	}
@@ -34,13 +33,12 @@ func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 		if n.Stage >= model.Registered {
 			used, usable = used.Add(n.Used), usable.Add(n.Usable)
 		}
-		if n.Ours() {
-			price += n.LeastPrice()
-		}
 	}
 	fleet.CPU, fleet.Memory = share(used, usable, quantity.CPU), share(used, usable, quantity.Memory)
-	least, _ := disruption.LeastCost(d.snap, p.disruptOptions(), func(*model.Node) bool { return true })
-	fleet.PricePerHour, fleet.LowerBoundPerHour = usd(price), usd(least)
+	all := func(*model.Node) bool { return true }
+	least, _ := disruption.LeastCost(d.snap, p.disruptOptions(), all)
+	figures := figuresOf(d.snap, p.disruptOptions(), all)
+	fleet.PricePerHour, fleet.Unpriced, fleet.LowerBoundPerHour = figures.PricePerHour, figures.UnknownPrices, usd(least)
 	return fleet
 }
 
@@ -62,7 +60,7 @@ func nodeLineOf(snap *model.Snapshot, n *model.Node, departing departures) top.N
 			UsedMemory: n.Used.At(quantity.Memory), UsableMemory: n.Usable.At(quantity.Memory)}
 	}
 	if n.Ours() {
-		line.PricePerHour = usd(n.LeastPrice())
+		line.PricePerHour, line.Unpriced = usd(n.LeastPrice()), n.LeastPrice() == 0
 	}
 	if n.Deleting && n.Ours() {
 		drain := departing.drainOf(snap, n)

@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/top"
 )
 
 // NodeOutcome is the result for a node. Money is USD.
@@ -20,21 +22,24 @@ type NodeOutcome struct {
 	Node      string `json:"node"`
 	NodeClaim string `json:"nodeClaim,omitempty"`
 	NodePool  string `json:"nodePool,omitempty"`
+	// PoolMissing means that the NodePool does not exist.
+	PoolMissing bool `json:"nodePoolMissing,omitempty"`
 	// Outcome is Foreign (no claim belongs to it), Deleting, UnderWay (a command in progress removes it), Proposed (a
 	// command would be started now) or Kept.
-	Outcome      string  `json:"outcome"`
-	InstanceType string  `json:"instanceType,omitempty"`
-	Zone         string  `json:"zone,omitempty"`
-	CapacityType string  `json:"capacityType,omitempty"`
-	PricePerHour float64 `json:"pricePerHour"`
+	Outcome      string `json:"outcome"`
+	InstanceType string `json:"instanceType,omitempty"`
+	Zone         string `json:"zone,omitempty"`
+	CapacityType string `json:"capacityType,omitempty"`
+	// PricePerHour is omitted if it is unknown, and so are the costs.
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
 	now          time.Time
 	// unlaunched means that the type and the price are the cheapest ones that the claim may get.
 	unlaunched bool
 	// nameless means that there is no node yet: Node is the name of the claim.
 	nameless bool
 	// CostPerHour and CostPerMonth include the costs of nodes beyond their price.
-	CostPerHour  float64 `json:"costPerHour"`
-	CostPerMonth float64 `json:"costPerMonth"`
+	CostPerHour  float64 `json:"costPerHour,omitempty"`
+	CostPerMonth float64 `json:"costPerMonth,omitempty"`
 	// Cordoned means that kube-scheduler places no new pods on it, because of kubectl cordon or another controller.
 	Cordoned bool `json:"cordoned,omitempty"`
 	// PodsToMove is the number of pods that their controllers recreate elsewhere; MovePrice is the assumed price of
@@ -136,12 +141,15 @@ func (d *DisruptDecision) nodeOutcome(name string, departing departures) *NodeOu
 	if n == nil {
 		return nil
 	}
-	cost := d.opts.CostOf(d.first, n)
+	var cost int64
+	if n.LeastPrice() > 0 {
+		cost = d.opts.CostOf(d.first, n)
+	}
 	o := &NodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
 		PodsToMove: n.Reschedulable(), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
 	o.unlaunched, o.nameless = n.Stage == model.Launching, n.Stage < model.Registered
-	o.now = d.first.Now
+	o.now, o.PoolMissing = d.first.Now, n.Ours() && n.Pool != "" && d.first.Pool(n.Pool) == nil
 	if !n.ExpiresAt.IsZero() && !n.Deleting {
 		from := disruption.RenewFrom(n)
 		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
@@ -173,7 +181,7 @@ func (o *NodeOutcome) readCommand(snap *model.Snapshot, n *model.Node) {
 		return
 	}
 	o.Phase = string(command.Shown(n))
-	stored := decidedStep{Command: command}
+	stored := decidedStep{Command: command, unpriced: unpricedNode(snap, &command)}
 	step := stored.told()
 	for i := range command.Replacements {
 		step.Add = append(step.Add, replacementUnderWay(snap, &command.Replacements[i]))
@@ -254,11 +262,12 @@ func (o *NodeOutcome) Text() string {
 	if o.NodeClaim != o.Node {
 		fmt.Fprintf(&b, " (claim %s)", o.NodeClaim)
 	}
-	kind := fmt.Sprintf("%s in %s as %s", o.InstanceType, o.Zone, o.CapacityType)
+	kind := fmt.Sprintf("%s in %s as %s", cmp.Or(o.InstanceType, "unknown type"), cmp.Or(o.Zone, "unknown zone"),
+		cmp.Or(o.CapacityType, "unknown capacity type"))
 	if o.unlaunched {
 		kind = fmt.Sprintf("not launched yet, cheapest option %s", cmp.Or(o.InstanceType, "of unknown type"))
 	}
-	fmt.Fprintf(&b, " of pool %s: %s, %.4f USD per hour; %.2f USD a month including per-node overhead\n", o.NodePool, kind, o.PricePerHour, o.CostPerMonth)
+	fmt.Fprintf(&b, " %s: %s, %s\n", o.ofPool(), kind, o.cost())
 	switch o.Outcome {
 	case "Deleting":
 		o.Drain.write(&b, o.now)
@@ -294,6 +303,25 @@ func (o *NodeOutcome) Text() string {
 	b.WriteString(indented(pricesAre(o.PriceSource)))
 	b.WriteString(incomplete(o.Incomplete))
 	return b.String()
+}
+
+// ofPool returns the pool of the node, in words.
+func (o *NodeOutcome) ofPool() string {
+	switch {
+	case o.NodePool == "":
+		return "without a pool"
+	case o.PoolMissing:
+		return "of pool " + o.NodePool + ", which does not exist"
+	}
+	return "of pool " + o.NodePool
+}
+
+// cost returns the price and the cost, in words.
+func (o *NodeOutcome) cost() string {
+	if o.PricePerHour == 0 {
+		return "price unknown"
+	}
+	return fmt.Sprintf("%.4f USD per hour; %.2f USD a month including per-node overhead", o.PricePerHour, o.CostPerMonth)
 }
 
 // indented returns the line indented by one level; "" stays empty.
@@ -357,12 +385,14 @@ func (o *Manifests) nodeNames() []string {
 
 // savingPerHour returns a saving in words. A negative one is a cost, for example of nodes that are replaced because
 // of drift.
-func savingPerHour(usd float64) string {
-	switch {
+func savingPerHour[T float64 | top.Sum](amount T) string {
+	switch usd := float64(amount); {
+	case math.IsNaN(usd):
+		return "saves an unknown amount"
 	case usd < 0:
 		return fmt.Sprintf("costs %.4f USD per hour more", -usd)
 	case usd == 0:
 		return "costs as much as before"
 	}
-	return fmt.Sprintf("saves %.4f USD per hour", usd)
+	return fmt.Sprintf("saves %.4f USD per hour", float64(amount))
 }

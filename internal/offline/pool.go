@@ -13,6 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/top"
 )
 
 // PoolOutcome is the state of a pool. Money is USD per hour.
@@ -39,7 +40,7 @@ type PoolOutcome struct {
 	Rollout     rolloutOutcome  `json:"rollout"`
 	// Steps are those that would be started now; Saving is what they save.
 	Steps  []Step      `json:"steps,omitempty"`
-	Saving float64     `json:"savingPerHour"`
+	Saving top.Sum     `json:"savingPerHour,omitzero"`
 	Kept   []keptCount `json:"kept,omitempty"`
 	pausesOutcome
 	// PriceSource is the source and the date of prices; omitted for invented prices.
@@ -94,8 +95,9 @@ type keptCount struct {
 	Code    string   `json:"code"`
 	Message string   `json:"message"`
 	Nodes   []string `json:"nodes"`
-	// CostPerHour is the cost of these nodes.
-	CostPerHour float64 `json:"costPerHour"`
+	// CostPerHour is the cost of those of these nodes whose price is known, and Unpriced the number of the others.
+	CostPerHour   float64 `json:"costPerHour,omitempty"`
+	UnknownPrices int     `json:"unknownPrices,omitempty"`
 	// ChangesAt is the earliest time at which this may change for one of them by time alone.
 	ChangesAt *time.Time `json:"changesAt,omitempty"`
 	reasons   []KeptReason
@@ -144,7 +146,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	if pool.Static {
 		o.Static = &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
 	}
-	o.FleetFigures = d.figures(d.first, name)
+	o.FleetFigures = figuresOf(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
 	price, cost := disruption.LeastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
 	o.LowerBoundPerHour, o.LowerBoundCostPerHour = usd(price), usd(cost)
 	o.addBudgets(d.first, pool)
@@ -152,7 +154,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	for i := range d.steps {
 		if slices.ContainsFunc(d.steps[i].Candidates, func(c plan.Candidate) bool { return c.Pool == name }) {
 			o.Steps = append(o.Steps, d.steps[i].told())
-			o.Saving += usd(d.steps[i].Worth.Saving)
+			o.Saving += o.Steps[len(o.Steps)-1].Saving
 		}
 	}
 	o.Kept = d.keptCounts(name)
@@ -249,7 +251,11 @@ func (d *DisruptDecision) keptCounts(pool string) []keptCount {
 		}
 		c := &list[at]
 		c.Nodes, c.reasons = append(c.Nodes, k.Node), append(c.reasons, r)
-		c.CostPerHour += usd(d.opts.CostOf(d.first, n))
+		if n.LeastPrice() == 0 {
+			c.UnknownPrices++
+		} else {
+			c.CostPerHour += usd(d.opts.CostOf(d.first, n))
+		}
 		c.Message, c.kept = ofAll(c.reasons), append(c.kept, k)
 	}
 	for i := range list {
@@ -266,8 +272,8 @@ func (d *DisruptDecision) keptCounts(pool string) []keptCount {
 // Text returns the outcome as the lines that explain prints.
 func (o *PoolOutcome) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pool %s: %s for %.4f USD per hour, %.4f including per-node overhead", o.NodePool,
-		plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour)
+	fmt.Fprintf(&b, "pool %s: %s for %v USD per hour, %v including per-node overhead%s", o.NodePool,
+		plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour, o.unpriced())
 	if o.NotReady > 0 {
 		fmt.Fprintf(&b, "; %d not ready", o.NotReady)
 	}
@@ -293,8 +299,8 @@ func (o *PoolOutcome) Text() string {
 		fmt.Fprintf(&b, "  %s would start now: %s\n", plural(len(o.Steps), "step"), savingPerHour(o.Saving))
 	}
 	for _, k := range o.Kept {
-		fmt.Fprintf(&b, "  %s %s (%s), %.4f USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)),
-			k.For, k.CostPerHour, k.Message)
+		fmt.Fprintf(&b, "  %s %s (%s), %s USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)),
+			k.For, knownPrice(k.CostPerHour), k.Message)
 		if k.ChangesAt != nil {
 			fmt.Fprintf(&b, "    may change at %s\n", k.ChangesAt.UTC().Format(time.RFC3339))
 		}

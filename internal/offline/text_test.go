@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/top"
 )
 
 // aligned returns rows with cells between bars as columns, by the standard library.
@@ -113,16 +115,17 @@ func TestStepTable(t *testing.T) {
 
 // TestUnknownPrices checks that no price that is unknown is printed as 0.
 func TestUnknownPrices(t *testing.T) {
+	unknown := top.SumOf(0, 2, 2)
+	none := FleetFigures{Nodes: 2, UnknownPrices: 2, PricePerHour: unknown, CostPerHour: unknown}
 	some := FleetFigures{Nodes: 2, UnknownPrices: 1, PricePerHour: 0.5, CostPerHour: 0.51}
 	for name, c := range map[string]struct {
 		answer *DisruptAnswer
 		want   []string
 	}{
-		"all": {&DisruptAnswer{Before: FleetFigures{Nodes: 2, UnknownPrices: 2}, After: FleetFigures{Nodes: 2, UnknownPrices: 2}},
-			[]string{"price unknown USD per hour becomes unknown, cost unknown becomes unknown",
-				"2 nodes of unknown price: the figures do not contain them"}},
+		"all": {&DisruptAnswer{Before: none, After: none},
+			[]string{"price unknown USD per hour becomes unknown, cost unknown becomes unknown", "2 nodes of unknown price: the figures do not contain them"}},
 		"one, which is removed": {&DisruptAnswer{Before: some, After: FleetFigures{Nodes: 1, PricePerHour: 0.5, CostPerHour: 0.505},
-			Steps: []Step{{Reason: "Empty", Remove: []string{"n"}, Saving: 0.005, After: FleetFigures{Nodes: 1, CostPerHour: 0.505}}}},
+			Steps: []Step{{Reason: "Empty", Remove: []string{"n"}, Saving: unknown, After: FleetFigures{Nodes: 1, CostPerHour: 0.505}}}},
 			[]string{"1  Empty  -  n  -  0  unknown  -  0.5050", "price 0.5000 USD per hour becomes 0.5000", "1 node of unknown price"}},
 	} {
 		text := strings.Join(strings.Fields(c.answer.Text(0)), " ")

@@ -141,8 +141,11 @@ func (d describer) gauge(subsystem, name, help string, labels ...string) *promet
 func (d describer) summary() {
 	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "Requests of pods as a percentage of the capacity of all nodes.",
 		"resource_type")
-	d.of.ClusterCost = d.gauge("cluster", "cost", "Cost of the nodes of all NodePools, USD per hour.")
-	d.of.PoolCost = d.gauge("nodepools", "cost_total", "Cost of the nodes of a NodePool, USD per hour.", "nodepool")
+	d.of.ClusterCost = d.gauge("cluster", "cost",
+		"Cost of the nodes of all NodePools, and of NodeClaims without one, USD per hour; nodes of unknown price are not included.")
+	d.of.PoolCost = d.gauge("nodepools", "cost_total",
+		"Cost of the nodes of a NodePool, USD per hour; nodes of unknown price are not included.",
+		"nodepool")
 	d.of.PoolOldestDrain = d.gauge("nodepools", "oldest_drain_seconds",
 		"For how long the oldest drain of a node of a NodePool has been waiting for pods; 0 if no node is drained.", "nodepool")
 	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds",

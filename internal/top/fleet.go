@@ -23,8 +23,10 @@ type Fleet struct {
 	Pods   int     `json:"pods"`
 	// PricePerHour is the price of the nodes with claims. LowerBoundPerHour is the lower bound of the price for any
 	// plan that keeps the nodes that must be kept.
-	PricePerHour      float64 `json:"pricePerHour"`
+	PricePerHour      Sum     `json:"pricePerHour,omitzero"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
+	// Unpriced is the number of nodes with claims whose price is unknown. PricePerHour is that of the others.
+	Unpriced int `json:"unknownPrices,omitempty"`
 	// Filtered is the text of Filter, empty for none. Of contains the totals of all nodes if Filter removed some. It
 	// is nil if the other values are the totals.
 	Filtered string `json:"filter,omitempty"`
@@ -44,9 +46,9 @@ type Denied struct {
 
 // Whole holds totals without a filter.
 type Whole struct {
-	Nodes        int     `json:"nodes"`
-	Pods         int     `json:"pods"`
-	PricePerHour float64 `json:"pricePerHour"`
+	Nodes        int `json:"nodes"`
+	Pods         int `json:"pods"`
+	PricePerHour Sum `json:"pricePerHour,omitzero"`
 }
 
 // Amounts are the requests of pods and the capacity for pods, in millicores and bytes.
@@ -72,8 +74,9 @@ type Node struct {
 	Pods   int     `json:"pods"`
 	// Places is the maximum number of pods, 0 if unknown.
 	Places int `json:"places"`
-	// PricePerHour is 0 for unmanaged nodes and if the price is unknown.
-	PricePerHour float64 `json:"pricePerHour"`
+	// PricePerHour is 0, which documents omit, for unmanaged nodes, and if it is unknown, which Unpriced says.
+	PricePerHour float64 `json:"pricePerHour,omitempty"`
+	Unpriced     bool    `json:"-"`
 	// Age is in seconds.
 	Age float64 `json:"ageSeconds"`
 	// Leaving is how long the node has been being deleted, in seconds, and Drain what blocks its drain.
@@ -184,14 +187,23 @@ func (f *Fleet) Filter(text string) *Fleet {
 		return &kept
 	}
 	kept.Of = &Whole{Nodes: len(f.Nodes), Pods: f.Pods, PricePerHour: f.PricePerHour}
-	kept.Pods, kept.PricePerHour, kept.LowerBoundPerHour = 0, 0, 0
+	kept.Pods, kept.Unpriced, kept.LowerBoundPerHour = 0, 0, 0
 	var sum Amounts
+	var price float64
+	managed := 0
 	for i := range kept.Nodes {
 		n := &kept.Nodes[i]
 		kept.Pods += n.Pods
-		kept.PricePerHour += n.PricePerHour
 		sum.add(&n.Amounts)
+		price += n.PricePerHour
+		if n.Unpriced {
+			kept.Unpriced++
+		}
+		if n.Unpriced || n.PricePerHour > 0 {
+			managed++
+		}
 	}
+	kept.PricePerHour = SumOf(price, managed, kept.Unpriced)
 	kept.CPU, kept.Memory = part(sum.UsedCPU, sum.UsableCPU), part(sum.UsedMemory, sum.UsableMemory)
 	return &kept
 }

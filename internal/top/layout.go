@@ -51,7 +51,7 @@ var columns = []column[Node]{
 		Narrow: func(n *Node) string { return table.Percent(n.CPU) }}, order: "cpu", role: func(n *Node) role { return level(n.CPU) }},
 	{Column: nodeColumn{Title: "MEMORY", Cell: func(n *Node) string { return table.Bar(n.Memory) },
 		Narrow: func(n *Node) string { return table.Percent(n.Memory) }}, order: "memory", role: func(n *Node) role { return level(n.Memory) }},
-	{Column: nodeColumn{Title: "USD/H", Right: true, Cell: func(n *Node) string { return price(n.PricePerHour) }}, order: "price"},
+	{Column: nodeColumn{Title: "USD/H", Right: true, Cell: func(n *Node) string { return price(n.PricePerHour, n.Unpriced) }}, order: "price"},
 	{Column: nodeColumn{Title: "TYPE", Cell: func(n *Node) string { return n.InstanceType }}, order: "type"},
 	{Column: nodeColumn{Title: "POOL", Cell: func(n *Node) string { return n.NodePool },
 		Narrow: func(n *Node) string { return table.CutMiddle(n.NodePool, narrowPool) }}, order: "pool"},
@@ -105,8 +105,12 @@ func places(n *Node) string {
 	return strconv.Itoa(n.Pods) + "/" + strconv.Itoa(n.Places)
 }
 
-func price(usd float64) string {
-	if usd == 0 {
+// price formats a price, or that none is known.
+func price(usd float64, unpriced bool) string {
+	switch {
+	case usd == 0 && unpriced:
+		return unknown
+	case usd == 0:
 		return "-"
 	}
 	return strconv.FormatFloat(usd, 'f', 4, 64)

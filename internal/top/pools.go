@@ -17,6 +17,7 @@ type poolTotal struct {
 	name         string
 	nodes, pods  int
 	pricePerHour float64
+	unpriced     int
 	amounts      Amounts
 	// pool is nil for nodes without a NodePool, and for those of one that does not exist, which is gone.
 	pool *Pool
@@ -29,8 +30,8 @@ var poolColumns = []column[poolTotal]{
 	{Column: poolColumn{Title: "PODS", Right: true, Cell: func(p *poolTotal) string { return strconv.Itoa(p.pods) }}},
 	{Column: poolColumn{Title: "READY", Cell: (*poolTotal).ready}, role: (*poolTotal).readyRole},
 	{Column: poolColumn{Title: "LIMIT", Cell: (*poolTotal).limit}, role: (*poolTotal).limitRole},
-	{Column: poolColumn{Title: "USD/H", Right: true, Cell: func(p *poolTotal) string { return price(p.pricePerHour) }}},
-	{Column: poolColumn{Title: "USD/MONTH", Right: true, Cell: func(p *poolTotal) string { return perMonth(p.pricePerHour) }}},
+	{Column: poolColumn{Title: "USD/H", Right: true, Cell: func(p *poolTotal) string { return price(p.pricePerHour, p.unpriced > 0) }}},
+	{Column: poolColumn{Title: "USD/MONTH", Right: true, Cell: func(p *poolTotal) string { return perMonth(p.pricePerHour, p.unpriced > 0) }}},
 	{Column: poolColumn{Title: "CPU", Cell: func(p *poolTotal) string { return table.Bar(p.cpu()) },
 		Narrow: func(p *poolTotal) string { return table.Percent(p.cpu()) }}, role: func(p *poolTotal) role { return level(p.cpu()) }},
 	{Column: poolColumn{Title: "MEMORY", Cell: func(p *poolTotal) string { return table.Bar(p.memory()) },
@@ -76,9 +77,9 @@ func (p *poolTotal) limitRole() role {
 	return plain
 }
 
-func perMonth(usdPerHour float64) string {
+func perMonth(usdPerHour float64, unpriced bool) string {
 	if usdPerHour == 0 {
-		return "-"
+		return price(0, unpriced)
 	}
 	return fmt.Sprintf("%.2f", usdPerHour*hoursPerMonth)
 }
@@ -101,6 +102,9 @@ func totals(nodes []Node, pools []Pool) []poolTotal {
 		p.nodes++
 		p.pods += n.Pods
 		p.pricePerHour += n.PricePerHour
+		if n.Unpriced {
+			p.unpriced++
+		}
 		p.amounts.add(&n.Amounts)
 	}
 	slices.SortFunc(list, func(a, b poolTotal) int {

@@ -161,14 +161,22 @@ func problems(f *Fleet) string {
 
 // cost formats the price, and the lower bound with its share of the price.
 func cost(f *Fleet) string {
-	text := fmt.Sprintf("%.4f USD per hour, %.2f per month", f.PricePerHour, f.PricePerHour*hoursPerMonth)
-	if f.Of != nil {
-		text = fmt.Sprintf("%.4f of %.4f USD per hour, %.2f per month", f.PricePerHour, f.Of.PricePerHour, f.PricePerHour*hoursPerMonth)
+	text := "price unknown"
+	usd := float64(f.PricePerHour)
+	switch {
+	case f.PricePerHour.IsZero():
+	case f.Of != nil:
+		text = fmt.Sprintf("%v of %v USD per hour, %.2f per month", f.PricePerHour, f.Of.PricePerHour, usd*hoursPerMonth)
+	default:
+		text = fmt.Sprintf("%v USD per hour, %.2f per month", f.PricePerHour, usd*hoursPerMonth)
 	}
-	if f.PricePerHour <= 0 || f.LowerBoundPerHour <= 0 {
+	if f.Unpriced > 0 && !f.PricePerHour.IsZero() {
+		text += ", without " + counted(f.Unpriced, "node") + " of unknown price"
+	}
+	if !(usd > 0) || f.LowerBoundPerHour <= 0 {
 		return text
 	}
-	return text + fmt.Sprintf("; lower bound %.4f (%.0f%%)", f.LowerBoundPerHour, 100*f.LowerBoundPerHour/f.PricePerHour)
+	return text + fmt.Sprintf("; lower bound %.4f (%.0f%%)", f.LowerBoundPerHour, 100*f.LowerBoundPerHour/usd)
 }
 
 func counted(n int, what string) string {

@@ -93,8 +93,8 @@ func slip(snap *model.Snapshot, v plan.Verdict) string {
 
 // knownKeys returns the labels that some node or pool has or may have.
 func knownKeys(snap *model.Snapshot) []string {
-	known := map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true, model.LabelPool: true, model.LabelHostname: true,
-		model.LabelRegistered: true, model.LabelInitialized: true}
+	known := map[string]bool{model.LabelZone: true, model.LabelType: true, model.LabelCapacityType: true,
+		model.LabelPool: true, model.LabelHostname: true, model.LabelRegistered: true, model.LabelInitialized: true}
 	for _, p := range snap.Pools {
 		for _, r := range p.PoolSpec.Requirements {
 			known[r.Key] = true

@@ -166,7 +166,7 @@ var sayings = [...]saying{
 	}},
 	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so no node may be disrupted")},
 	plan.PolicyForbids:    {"PolicyForbids", says("the pool's consolidation policy forbids it")},
-	plan.PoolGone:         {"PoolGone", says("the pool is gone")},
+	plan.PoolGone:         {"PoolGone", poolGone},
 	plan.PoolRefused:      {"PoolRefused", func(o operands) string { return "the pool of " + o.node() + " is refused: " + o.rejection() }},
 	plan.NodeStatic: {"NodeStatic", func(o operands) string {
 		return o.node() + " belongs to a pool with a fixed number of nodes, which are not consolidated"
@@ -181,9 +181,7 @@ var sayings = [...]saying{
 		return o.node() + " is kept for pods that were moved to it and are not bound yet"
 	}},
 	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " is not drifted" }},
-	plan.PriceUnknown: {"PriceUnknown", func(o operands) string {
-		return "the price of " + o.node() + " is unknown: its instance type has no offering in its zone and capacity type"
-	}},
+	plan.PriceUnknown:   {"PriceUnknown", priceUnknown},
 	plan.PDBBlocks: {"PDBBlocks", func(o operands) string {
 		return o.pdb() + " allows no eviction of " + o.pods() + " on " + o.node() + " now"
 	}},
@@ -218,6 +216,33 @@ var sayings = [...]saying{
 	plan.ReplacementsFailed: {"ReplacementsFailed", replacementsFailed},
 	plan.LaunchesHeld:       {"LaunchesHeld", launchesHeld},
 	plan.CommandUnreadable:  {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
+}
+
+// missingPool returns the name of the node's pool, and whether it does not exist.
+func (o operands) missingPool() (name string, missing bool) {
+	if o.snap == nil || o.snap.Node(o.Node) == nil {
+		return "", false
+	}
+	name = o.snap.Node(o.Node).Pool
+	return name, o.snap.Pool(name) == nil
+}
+
+func poolGone(o operands) string {
+	switch name, missing := o.missingPool(); {
+	case missing && name == "":
+		return o.node() + " belongs to no NodePool, whose rules could allow its removal"
+	case missing:
+		return "NodePool " + name + " of " + o.node() + " does not exist; a NodePool of that name would own the node again"
+	}
+	return "the pool is gone"
+}
+
+func priceUnknown(o operands) string {
+	text := "the price of " + o.node() + " is unknown: "
+	if _, missing := o.missingPool(); missing {
+		return text + "no NodePool offers its instance type in its zone and capacity type"
+	}
+	return text + "its instance type has no offering in its zone and capacity type"
 }
 
 func launchesHeld(o operands) string {

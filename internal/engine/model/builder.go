@@ -295,10 +295,11 @@ func (b *Builder) DeletePool(name string) {
 	b.dirtyNodesOf(name)
 }
 
-// dirtyNodesOf marks the nodes whose prices and types depend on the pool's catalog as dirty.
+// dirtyNodesOf marks the nodes whose prices and types depend on the pool's catalog as dirty. Those of claims without a
+// pool depend on every catalog.
 func (b *Builder) dirtyNodesOf(pool string) {
 	for name, n := range b.nodes {
-		if n.spec.Pool == pool {
+		if n.spec.Pool == pool || n.spec.Claim != "" && b.pools[n.spec.Pool] == nil {
 			b.dirtyNodes[name] = true
 		}
 	}

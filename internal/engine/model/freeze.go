@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -192,8 +193,28 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 		b.encodeReal(n, types)
 		b.reserveDaemons(n, daemons)
 	}
+	if n.Claim != "" && b.pools[n.Pool] == nil {
+		n.Price = b.priceElsewhere(n)
+	}
 	n.weigh()
 	return n
+}
+
+// priceElsewhere returns the price of the node's type, zone and capacity type in the first catalog of a pool that has
+// it, 0 for none. It is for claims whose pool does not exist: the cloud sells their machines still.
+func (b *Builder) priceElsewhere(n *Node) int64 {
+	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
+		types := b.typesOf(b.pools[name].spec.Catalog)
+		if types == nil {
+			continue
+		}
+		if t, known := types.Lookup(n.Labels[LabelType]); known {
+			if price := types.PriceOf(t, n.Labels[LabelZone], n.Labels[LabelCapacityType]); price > 0 {
+				return price
+			}
+		}
+	}
+	return 0
 }
 
 // encodeReal encodes a node with a machine.
