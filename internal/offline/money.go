@@ -37,12 +37,16 @@ func figuresOf(snap *model.Snapshot, opts disruption.Options, about func(*model.
 	return f
 }
 
-// unpriced completes a line with the number of nodes whose price is unknown.
-func (f *FleetFigures) unpriced() string {
-	if f.UnknownPrices == 0 {
-		return ""
+// perHour returns what the nodes cost, in words.
+func (f *FleetFigures) perHour() string {
+	switch {
+	case f.PricePerHour.IsZero():
+		return "of unknown price"
+	case f.UnknownPrices > 0:
+		return fmt.Sprintf("for %v USD per hour, %v including per-node overhead, without %s of unknown price", f.PricePerHour, f.CostPerHour,
+			plural(f.UnknownPrices, "node"))
 	}
-	return fmt.Sprintf("; without %s of unknown price", plural(f.UnknownPrices, "node"))
+	return fmt.Sprintf("for %v USD per hour, %v including per-node overhead", f.PricePerHour, f.CostPerHour)
 }
 
 // knownPrice returns an amount of USD, 0 for unknown.

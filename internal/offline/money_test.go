@@ -63,7 +63,8 @@ func TestUnknownPricesOfNodes(t *testing.T) {
 		t.Errorf("the figures of all nodes are %+v", all)
 	}
 	text := (&DisruptAnswer{Before: all, After: all}).Text(0)
-	if !strings.Contains(text, "price 1.0000 USD per hour becomes 1.0000") || !strings.Contains(text, "3 nodes of unknown price: the figures") {
+	if !strings.Contains(text, "price 1.0000 USD per hour becomes 1.0000") || !strings.Contains(text,
+		"3 nodes of unknown price: the figures") {
 		t.Errorf("the summary is\n%s", text)
 	}
 	none := figuresOf(d.first, d.opts, func(n *model.Node) bool { return n.Name == "odd" })
@@ -71,7 +72,8 @@ func TestUnknownPricesOfNodes(t *testing.T) {
 	if err != nil || string(document) != `{"nodes":1,"unknownPrices":1}` {
 		t.Errorf("without a known price, the figures are %s (%v)", document, err)
 	}
-	if text := (&PoolOutcome{FleetFigures: none, Budgets: []BudgetOutcome{{}}}).Text(); !strings.Contains(text, "1 node for unknown USD per hour") {
+	if text := (&PoolOutcome{FleetFigures: none, Budgets: []BudgetOutcome{{}}}).Text(); !strings.Contains(text,
+		": 1 node of unknown price\n") {
 		t.Errorf("explain pool says\n%s", text)
 	}
 }

@@ -272,8 +272,7 @@ func (d *DisruptDecision) keptCounts(pool string) []keptCount {
 // Text returns the outcome as the lines that explain prints.
 func (o *PoolOutcome) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pool %s: %s for %v USD per hour, %v including per-node overhead%s", o.NodePool,
-		plural(o.Nodes, "node"), o.PricePerHour, o.CostPerHour, o.unpriced())
+	fmt.Fprintf(&b, "pool %s: %s %s", o.NodePool, plural(o.Nodes, "node"), o.perHour())
 	if o.NotReady > 0 {
 		fmt.Fprintf(&b, "; %d not ready", o.NotReady)
 	}

@@ -9,7 +9,8 @@ import (
 // capacity type in the catalog of any pool, whatever the order in which pools and nodes appear.
 func TestPriceWithoutPool(t *testing.T) {
 	catalog := func(price int64) *Catalog {
-		return &Catalog{Types: []InstanceType{{Name: "m", Offerings: []Offering{{Zone: "a", CapacityType: "spot", Price: price, Available: true}}}}}
+		offering := Offering{Zone: "a", CapacityType: "spot", Price: price, Available: true}
+		return &Catalog{Types: []InstanceType{{Name: "m", Offerings: []Offering{offering}}}}
 	}
 	node := func(zone string) NodeSpec {
 		return NodeSpec{Name: "n", Claim: "c", Pool: "gone", Stage: Initialized,
