@@ -349,6 +349,25 @@ type dashboard struct {
 		GridPos struct{ X, Y, W, H int }
 		Targets []struct{ Expr, RefID string }
 	}
+	Templating struct{ List []struct{ Query any } }
+}
+
+// variableQuery matches the query of a variable of a dashboard.
+var variableQuery = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
+
+// checkVariables checks that the variables of a dashboard are labels that exist.
+func (n names) checkVariables(t *testing.T, where string, d dashboard) {
+	t.Helper()
+	for _, variable := range d.Templating.List {
+		query, ok := variable.Query.(values)
+		if !ok { // the data source
+			continue
+		}
+		match := variableQuery.FindStringSubmatch(fmt.Sprint(query["query"]))
+		if match == nil || !slices.Contains(n[match[1]], match[2]) {
+			t.Errorf("%s has a variable with the query %v, which is not a label of a registered metric", where, query["query"])
+		}
+	}
 }
 
 // TestDashboards reads the dashboards as Grafana would, and checks every query against the existing metrics.
@@ -376,6 +395,7 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s: the id %q is that of %s", path, d.UID, other)
 		}
 		uids[d.UID] = path
+		known.checkVariables(t, path, d)
 		ids := map[int]bool{}
 		for _, panel := range d.Panels {
 			where := fmt.Sprintf("%s, %q", filepath.Base(path), panel.Title)
