@@ -159,7 +159,11 @@ func (r *Room) PortsFree(t int, ports []HostPort) bool {
 // MorePorts reports whether the daemons on a node of type t use a host port that those on a node of type u in the other
 // room do not use.
 func (r *Room) MorePorts(t int, other *Room, u int) bool {
-	return r.ports != nil && slices.ContainsFunc(r.ports[t], func(port HostPort) bool { return other.PortsFree(u, []HostPort{port}) })
+	return r.ports != nil && r.morePorts(t, other, u)
+}
+
+func (r *Room) morePorts(t int, other *Room, u int) bool {
+	return slices.ContainsFunc(r.ports[t], func(port HostPort) bool { return other.PortsFree(u, []HostPort{port}) })
 }
 
 // Within returns the rooms that a node of the row may have, which the classes decide that the row admits.

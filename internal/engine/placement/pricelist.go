@@ -69,5 +69,8 @@ func sortOfferings(list []typeOffering) {
 
 // compare orders offerings by price.
 func (p typeOffering) compare(q typeOffering) int {
-	return cmp.Or(cmp.Compare(p.price, q.price), cmp.Compare(p.kind, q.kind), cmp.Compare(p.class, q.class))
+	if p.price != q.price {
+		return cmp.Compare(p.price, q.price) // nearly always
+	}
+	return cmp.Or(cmp.Compare(p.kind, q.kind), cmp.Compare(p.class, q.class))
 }
