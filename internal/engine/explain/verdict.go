@@ -127,7 +127,11 @@ var sayings = [...]saying{
 	plan.NodeLimitReached:    {"NodeLimitReached", func(o operands) string { return "the limit of " + strconv.FormatInt(o.Have, 10) + " nodes is reached" }},
 
 	plan.SpreadExceeded: {"SpreadExceeded", func(o operands) string {
-		return "every remaining domain would exceed the maxSkew of the topology spread constraint on " + o.key()
+		text := "every remaining domain would exceed the maxSkew of the topology spread constraint on " + o.key()
+		if o.Domain != "" {
+			text += ": " + o.Domain + " counts as a domain, and these pods cannot get a node there"
+		}
+		return text
 	}},
 	plan.AffinityUnmet: {"AffinityUnmet", func(o operands) string {
 		return "no remaining domain has a pod that the pod affinity on " + o.key() + " selects"

@@ -82,6 +82,9 @@ func (s *Space) Pick(row Row, k Key) (string, bool) {
 // IsValue reports whether the atom represents a single value, rather than several values or absence.
 func (s *Space) IsValue(k Key, atom int) bool { return atom < s.dims[k].firstInterval() }
 
+// Value returns the value that the atom of key k represents; IsValue must hold.
+func (s *Space) Value(k Key, atom int) string { return s.dims[k].values[atom] }
+
 // Requirements returns a row as API requirements, sorted by key, without the keys on which it equals start (usually
 // the row of All or of the pool's Template). Narrowing start by them restores the row, provided that the row was made
 // by narrowing start by requirements, or by AND with such rows. An interval is returned as Gte, Lte and NotIn, a set

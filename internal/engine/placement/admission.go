@@ -188,6 +188,23 @@ func (ad *admission) holdFloors(rs *rules, c *choices) (release func()) {
 	}
 }
 
+// leastOutOfReach returns the domain that has the fewest pods by a spread constraint on the key, if it is none of the
+// choices: then no pod can be added where one is missing. It returns "" otherwise.
+func (ad *admission) leastOutOfReach(rs *rules, c *choices, key label.Key) string {
+	for i := range rs.spreads {
+		s := &rs.spreads[i]
+		if s.counter.key != key {
+			continue
+		}
+		_, atom := ad.findLeast(rs, c, s, 0, 0)
+		reached := func(d *domain) bool { return rs.atom(d, key) == atom }
+		if atom >= 0 && ad.space.IsValue(key, atom) && !slices.ContainsFunc(c.domains, reached) {
+			return ad.space.Value(key, atom)
+		}
+	}
+	return ""
+}
+
 type floorKey struct {
 	epoch     int
 	binding   bool

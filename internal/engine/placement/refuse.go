@@ -153,7 +153,11 @@ func (r *refusals) between(pg *pendingGroup) plan.Verdict {
 	if len(tally) == 0 {
 		return plan.Verdict{}
 	}
-	return tally.sorted()[0].Rule
+	rule := tally.sorted()[0].Rule
+	if rule.Code == plan.SpreadExceeded {
+		rule.Domain = r.admission.leastOutOfReach(pg.rules, &pg.choices, rule.Key)
+	}
+	return rule
 }
 
 // inDomains evaluates the pool for the first domains that the rules between pods leave: the refusing rule there is the

@@ -51,7 +51,8 @@ const (
 	// NodeLimitReached: the pool may have no more nodes (Have: the limit).
 	NodeLimitReached
 
-	// SpreadExceeded: every remaining domain would exceed maxSkew of a topology spread constraint (Key).
+	// SpreadExceeded: every remaining domain would exceed maxSkew of a topology spread constraint (Key; Domain: the one with
+	// the fewest pods, if these pods cannot get a node there).
 	SpreadExceeded
 	// AffinityUnmet: no remaining domain has a pod that a required affinity term selects (Key).
 	AffinityUnmet
@@ -226,6 +227,8 @@ type Verdict struct {
 	// Name is that of the label or resource where it shares Key or Resource with others, because no node has it; else
 	// empty.
 	Name string
+	// Domain is a value of the label Key.
+	Domain string
 	// Need and Have are in the resource's unit, or counts.
 	Need, Have int64
 	// Types is how many instance types met every rule before this one.
