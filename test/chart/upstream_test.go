@@ -62,6 +62,7 @@ func TestImages(t *testing.T) {
 			refused: "1234.dkr.example/karpenter/controller is a copy"},
 		{repository: "mirror.example.org:5000/public.ecr.aws/karpenter/controller", refused: "set it to your copy of karpenter-go/karpenter"},
 		{repository: "karpenter/controller", refused: "controller.image.tag to"},
+		{repository: "mirror.example.org/karpenter/controller:1.14.1", refused: "is a copy of upstream's program"},
 	} {
 		t.Run(test.repository, func(t *testing.T) {
 			image := values{"repository": test.repository, "tag": test.tag, "digest": test.digest}

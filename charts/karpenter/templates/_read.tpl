@@ -168,7 +168,7 @@ A copy of it on a mirror is not: only the operator knows where the mirror has th
 {{- $tag = $version }}
 {{- $digest = "" }}
 {{- $_ := set $state "notices" (append $state.notices "controller.image names upstream's image; this chart's own is used instead") }}
-{{- else if regexMatch "(^|/)karpenter/controller$" $repository }}
+{{- else if regexMatch "(^|/)karpenter/controller([:@].*)?$" $repository }}
 {{- $_ := set $state "stops" (append $state.stops (printf "controller.image.repository %s is a copy of upstream's program, which this chart cannot run: set it to your copy of karpenter-go/karpenter, and set controller.image.tag to %s and controller.image.digest to \"\" or to its digest" $repository $version)) }}
 {{- end }}
 {{- $_ := set $state "image" (printf "%s:%s%s" $repository (toString $tag) (ternary "" (printf "@%s" $digest) (empty $digest))) }}
