@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,8 @@ type Controller struct {
 	Namespace, Name string
 	// Account is the name of its service account, in Namespace.
 	Account string
+	// Upstream is the image of kubernetes-sigs' Karpenter, if it runs that, not the controller of this project.
+	Upstream string
 	// Wanted is the number of its replicas, and Ready the number of ready ones. Waiting contains one text for each
 	// reason why pods are not ready.
 	Wanted, Ready int32
@@ -108,11 +111,12 @@ func controllerOf(d *appsv1.Deployment) *Controller {
 		arguments := slices.Concat(container.Command, container.Args)
 		named := d.Labels["app.kubernetes.io/name"] == "karpenter" && container.Name == "controller"
 		runs := slices.Contains(arguments, "controller") && slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "CLOUD_PROVIDER" || e.Name == "KARPENTER_SERVICE" })
-		if !named && !runs {
+		upstream := upstreamImage(container.Image)
+		if !named && !runs && upstream == "" {
 			continue
 		}
 		c := &Controller{Namespace: d.Namespace, Name: d.Name, Account: cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), Wanted: 1, Ready: d.Status.ReadyReplicas,
-			Settings: map[string]string{}, Open: len(container.EnvFrom) > 0}
+			Settings: map[string]string{}, Open: len(container.EnvFrom) > 0, Upstream: upstream}
 		if d.Spec.Replicas != nil {
 			c.Wanted = *d.Spec.Replicas
 		}
@@ -134,6 +138,18 @@ func controllerOf(d *appsv1.Deployment) *Controller {
 		return c
 	}
 	return nil
+}
+
+// upstreamImages are the names of upstream's image, in any registry (https://gallery.ecr.aws/karpenter/controller). The
+// chart of this project refuses them.
+var upstreamImages = regexp.MustCompile(`(^|/)karpenter/controller(:[^/@]*)?(@.*)?$`)
+
+// upstreamImage returns the image if it is upstream's, "" for another one.
+func upstreamImage(image string) string {
+	if !upstreamImages.MatchString(image) {
+		return ""
+	}
+	return image
 }
 
 // waiting collects the reasons why pods of a Deployment are not ready.

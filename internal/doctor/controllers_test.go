@@ -85,7 +85,7 @@ func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourc
 }
 
 // report returns the doctor's report on a cluster with these objects. The doctor has all permissions except to list
-// hidden kinds, which are separated by commas. The role for viewers must allow to list everything that the doctor does.
+// hidden kinds, which are separated by commas. The service account exists unless its kind is hidden. The role for viewers must allow to list everything that the doctor does.
 func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *Report {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -102,6 +102,9 @@ func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *R
 	}))
 	defer server.Close()
 	name := func(o client.Object) []string { return []string{o.GetName()} }
+	if namespace, name, given := strings.Cut(s.Account, "/"); given && !strings.Contains(hidden, "ServiceAccount") {
+		objects = append(slices.Clip(objects), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(installed, objects...)...).
 		WithIndex(&coordinationv1.Lease{}, "metadata.name", name).
 		WithIndex(&corev1.Pod{}, "status.phase", func(o client.Object) []string { return []string{string(o.(*corev1.Pod).Status.Phase)} })
@@ -280,11 +283,14 @@ func TestDeniedKinds(t *testing.T) {
 // TestBystander verifies that the permissions of a user that is not the controller are not reported as those of the
 // controller.
 func TestBystander(t *testing.T) {
+	visible := []Controller{{Namespace: "kwok", Account: "karpenter"}}
 	for _, c := range []struct {
 		user, account string
+		controllers   []Controller
 		reported      bool
 	}{
-		{"ann", "", false}, {"system:serviceaccount:kwok:karpenter", "", true}, {"ann", "kwok/karpenter", true}, {"", "", true},
+		{"ann", "", visible, false}, {"system:serviceaccount:kwok:karpenter", "", visible, true}, {"ann", "kwok/karpenter", visible, true}, {"", "", visible, true},
+		{"ann", "", nil, false}, {"system:serviceaccount:kwok:karpenter", "", nil, true},
 	} {
 		client := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
@@ -297,7 +303,7 @@ func TestBystander(t *testing.T) {
 			},
 		})
 		s := &Source{Client: client, Account: c.account}
-		f := &Facts{Controllers: []Controller{{Namespace: "kwok", Account: "karpenter"}}}
+		f := &Facts{Controllers: c.controllers}
 		s.review(t.Context(), f, []Installation{{Provider: "kwok", LeaseNamespace: "kwok"}})
 		if reported := len(f.Denied) > 0; reported != c.reported || (len(f.Notes) > 0) == c.reported {
 			t.Errorf("%+v: %d permissions are missing, the notes are %q", c, len(f.Denied), f.Notes)
@@ -413,5 +419,77 @@ func TestOrderHasAllCodes(t *testing.T) {
 		if !slices.Contains(order, m[1]) {
 			t.Errorf("%s has no place in the order of a report", m[1])
 		}
+	}
+}
+
+// TestAccountMissing verifies that a service account that does not exist is one finding, not one for each permission.
+func TestAccountMissing(t *testing.T) {
+	r := report(t, &Source{Account: "kwok/karpentre"}, "ServiceAccount", deployment("kwok", "kwok", 1), leaseOf("kwok", "x", 0))
+	var got []string
+	for _, f := range r.Findings {
+		if f.Code == CannotLook || f.Code == PermissionMissing {
+			got = append(got, f.Object+": "+f.Fix)
+		}
+	}
+	want := []string{"serviceaccount/kwok/karpentre: set --service-account to that of the controller, such as kwok/karpenter"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestUpstream verifies that a cluster that upstream's Karpenter runs is one finding, by its image in any registry or by
+// its CRDs, that no fix replaces its CRDs, and that the controller of this project beside it is still examined.
+func TestUpstream(t *testing.T) {
+	upstreamed := func(image string) *appsv1.Deployment {
+		d := deployment("kube-system", "aws", 1)
+		d.Spec.Template.Spec.Containers[0].Image = image
+		return d
+	}
+	const image = "1234.dkr.example/mirror/karpenter/controller:1.14.0@sha256:abc"
+	for name, test := range map[string]struct {
+		deployments []*appsv1.Deployment
+		want        string
+		others      bool
+	}{
+		"image":        {[]*appsv1.Deployment{upstreamed(image)}, "UpstreamRuns deployment/kube-system/karpenter", false},
+		"public image": {[]*appsv1.Deployment{upstreamed("public.ecr.aws/karpenter/controller:1.14.0")}, "UpstreamRuns deployment/kube-system/karpenter", false},
+		"beside it":    {[]*appsv1.Deployment{upstreamed(image), deployment("own", "aws", 1)}, "UpstreamRuns deployment/kube-system/karpenter", true},
+		"own":          {[]*appsv1.Deployment{upstreamed("example.com/karpenter-go/karpenter:1.0.0")}, "", true},
+	} {
+		objects := []client.Object{}
+		for _, d := range test.deployments {
+			objects = append(objects, d)
+		}
+		r := report(t, &Source{}, "", objects...)
+		got, others := "", false
+		for _, f := range r.Findings {
+			if f.Code == UpstreamRuns {
+				got = f.Code + " " + f.Object
+			} else {
+				others = true
+			}
+		}
+		if got != test.want || others != test.others || !test.others && strings.Contains(r.Text(), "kubectl apply") {
+			t.Errorf("%s: found %q, want %q, and others: %v\n%s", name, got, test.want, others, r.Text())
+		}
+	}
+}
+
+// TestUpstreamByDefinitions verifies that upstream's Karpenter is recognized by its CRDs where no Deployment is visible.
+func TestUpstreamByDefinitions(t *testing.T) {
+	expected, _ := definitionsAsInstalled(t)
+	f := &Facts{Now: now, NoElection: true, Expected: expected}
+	for _, d := range expected {
+		d = d.DeepCopy()
+		d.Spec.Conversion = nil
+		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != "v1" })
+		f.Installed = append(f.Installed, *d)
+	}
+	if diff := cmp.Diff([]string{"UpstreamRuns customresourcedefinition/nodepools.karpenter.sh"}, codes(f)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	f.Controllers = []Controller{{Namespace: "own", Name: "karpenter", Ready: 1, Wanted: 1}}
+	if got := codes(f); slices.Contains(got, "UpstreamRuns customresourcedefinition/nodepools.karpenter.sh") {
+		t.Errorf("with a controller of this project: %v", got)
 	}
 }

@@ -22,6 +22,7 @@ const (
 	ConversionBroken     = "ConversionBroken"     // the conversion webhook of a CRD does not respond
 	PoolNotReady         = "PoolNotReady"         // no node can be launched from a pool
 	OtherProvider        = "OtherProvider"        // no controller of a pool's provider runs
+	UpstreamRuns         = "UpstreamRuns"         // the Karpenter of kubernetes-sigs runs
 	PoolAtLimit          = "PoolAtLimit"          // pods are unschedulable, and a pool is at its limit
 	PoolMissing          = "PoolMissing"          // the pool of claims does not exist
 	BudgetUnreadable     = "BudgetUnreadable"     // a budget of a pool cannot be read
@@ -53,14 +54,17 @@ const (
 // check evaluates one kind of problem.
 type check func(*Facts, Options) []cloud.Finding
 
-var checks = []check{unread, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
+var checks = []check{unread, account, upstream, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
 	standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains,
 	scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {
-	findings := []cloud.Finding{}
-	for _, look := range checks {
+	findings, looks := []cloud.Finding{}, checks
+	if object, _ := f.ofUpstream(); object != "" {
+		looks = upstreamChecks
+	}
+	for _, look := range looks {
 		findings = append(findings, look(f, o)...)
 	}
 	slices.SortStableFunc(findings, func(a, b cloud.Finding) int {

@@ -31,6 +31,8 @@ type Facts struct {
 	Unread []Unread
 	// Denied lists rights that the controller does not have, one verb each.
 	Denied []Denied
+	// NoAccount is the service account of the controller, as namespace/name, if it does not exist.
+	NoAccount string
 	// Reviewed is the number of checked verbs.
 	Reviewed int
 

@@ -90,7 +90,9 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	s.classes(ctx, f)
 	f.Expected = s.expected(f)
 	s.leases(ctx, f)
-	s.review(ctx, f, s.installations(f))
+	if object, _ := f.ofUpstream(); object == "" && s.accountExists(ctx, f) {
+		s.review(ctx, f, s.installations(f))
+	}
 	return f
 }
 
@@ -381,19 +383,37 @@ func (s *Source) review(ctx context.Context, f *Facts, installations []Installat
 	}
 	if len(f.Denied) > 0 && s.byOther(ctx, f) {
 		f.Denied, f.Reviewed = nil, 0
-		f.Notes = append(f.Notes, "the permissions of the controller are not examined, because the current user is not the controller, and has fewer; set --service-account="+
-			f.Controllers[0].Namespace+"/"+f.Controllers[0].Account+", which requires the permission to create subjectaccessreviews")
+		account := "NAMESPACE/NAME"
+		if len(f.Controllers) > 0 {
+			account = f.Controllers[0].Namespace + "/" + f.Controllers[0].Account
+		}
+		f.Notes = append(f.Notes, "the permissions of the controller are not examined, because the current user is not the controller, and has fewer; "+
+			"set --service-account="+account+", which requires the permission to create subjectaccessreviews")
 	}
 }
 
-// byOther reports whether the current user is known to be another one than the controllers that were found.
+// accountExists reports whether the service account of the controller may exist.
+func (s *Source) accountExists(ctx context.Context, f *Facts) bool {
+	namespace, name, given := strings.Cut(s.Account, "/")
+	if given && apierrors.IsNotFound(s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ServiceAccount{})) {
+		f.NoAccount = s.Account
+		return false
+	}
+	return true
+}
+
+// byOther reports whether the current user is known to be another one than the controllers that were found. If none was
+// found, users other than service accounts are.
 func (s *Source) byOther(ctx context.Context, f *Facts) bool {
-	if s.Account != "" || len(f.Controllers) == 0 {
+	if s.Account != "" {
 		return false
 	}
 	review := &authenticationv1.SelfSubjectReview{}
 	if err := s.Client.Create(ctx, review); err != nil {
 		return false
+	}
+	if len(f.Controllers) == 0 {
+		return review.Status.UserInfo.Username != "" && !strings.HasPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
 	}
 	return !slices.ContainsFunc(f.Controllers, func(c Controller) bool {
 		return review.Status.UserInfo.Username == "system:serviceaccount:"+c.Namespace+":"+c.Account

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/names"
@@ -100,6 +101,7 @@ func (r *repair) budgets() {
 				duration.Value)
 		case duration != nil:
 			r.budgetDuration(duration, path+".duration")
+			r.budgetSchedule(schedule, path+".schedule")
 		}
 		for _, reason := range members(at(budget, "reasons")) {
 			for _, known := range []karpv1.DisruptionReason{karpv1.DisruptionEmpty, karpv1.DisruptionDrifted, karpv1.DisruptionUnderutilized} {
@@ -116,6 +118,15 @@ func (r *repair) budgets() {
 func inherit(node, left *yaml.Node) {
 	if node != nil && node.LineComment == "" {
 		node.LineComment = comments(left)
+	}
+}
+
+// budgetSchedule reports a schedule that the API server accepts and the controller cannot parse: no node of the pool is
+// disrupted then.
+func (r *repair) budgetSchedule(node *yaml.Node, path string) {
+	budget := karpv1.Budget{Schedule: &node.Value, Duration: &metav1.Duration{Duration: time.Hour}}
+	if _, err := budget.Active(time.Unix(0, 0)); err != nil {
+		r.note(Impossible, path, "cannot be parsed, so no node of the NodePool is disrupted: %v", err)
 	}
 }
 

@@ -106,6 +106,8 @@ var poolRepairs = []struct {
 		none, "disruption.budgets", `[{"duration":"24h","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
 	{"a budget of seconds", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sun, duration: 90s}]}",
 		none, "disruption.budgets", `[{"duration":"2m","nodes":"0","schedule":"0 8 * * sun"}]`, Repaired},
+	{"a schedule that wraps around", "v1", "disruption: {budgets: [{nodes: \"0\", schedule: 0 8 * * sat-sun, duration: 1h}]}",
+		none, "disruption.budgets", `[{"duration":"1h","nodes":"0","schedule":"0 8 * * sat-sun"}]`, Impossible},
 	{"a budget in place of the list", "v1", "disruption: {budgets: {nodes: \"0\"}}", none, "disruption.budgets", `[{"nodes":"0"}]`, Repaired},
 	{"a reason in small letters", "v1", "disruption: {budgets: [{nodes: \"0\", reasons: [empty]}]}", none,
 		"disruption.budgets", `[{"nodes":"0","reasons":["Empty"]}]`, Repaired},

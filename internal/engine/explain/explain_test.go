@@ -408,6 +408,18 @@ func TestRefusalFitsAnEvent(t *testing.T) {
 	}
 }
 
+// TestUnreadableBudget checks that the verdict names the budget and the error.
+func TestUnreadableBudget(t *testing.T) {
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "p", BudgetError: "spec.disruption.budgets[1]: schedule"})
+	const text = "a budget of the pool cannot be read, so no node may be disrupted"
+	for pool, want := range map[string]string{"p": text + ": spec.disruption.budgets[1]: schedule", "gone": text} {
+		if got := Verdict(b.Snapshot(time.Unix(0, 0)), plan.Verdict{Code: plan.BudgetUnreadable, Pool: pool}); got != want {
+			t.Errorf("%s: got %q, want %q", pool, got, want)
+		}
+	}
+}
+
 func TestNearestKey(t *testing.T) {
 	known := []string{"karpenter.sh/capacity-type", "karpenter.sh/nodepool", "kubernetes.io/arch", "team", "topology.kubernetes.io/zone"}
 	for _, c := range []struct{ key, want string }{

@@ -168,7 +168,7 @@ var sayings = [...]saying{
 	plan.BudgetExhausted: {"BudgetExhausted", func(o operands) string {
 		return "the pool's budget allows at most " + count(int(o.Have), "node") + " at once"
 	}},
-	plan.BudgetUnreadable: {"BudgetUnreadable", says("a budget of the pool cannot be read, so no node may be disrupted")},
+	plan.BudgetUnreadable: {"BudgetUnreadable", budgetUnreadable},
 	plan.PolicyForbids:    {"PolicyForbids", says("the pool's consolidation policy forbids it")},
 	plan.PoolGone:         {"PoolGone", poolGone},
 	plan.PoolRefused:      {"PoolRefused", func(o operands) string { return "the pool of " + o.node() + " is refused: " + o.rejection() }},
@@ -229,6 +229,14 @@ func (o operands) missingPool() (name string, missing bool) {
 	}
 	name = o.snap.Node(o.Node).Pool
 	return name, o.snap.Pool(name) == nil
+}
+
+func budgetUnreadable(o operands) string {
+	text := "a budget of the pool cannot be read, so no node may be disrupted"
+	if o.snap == nil || o.snap.Pool(o.Pool) == nil || o.snap.Pool(o.Pool).BudgetError == "" {
+		return text
+	}
+	return text + ": " + o.snap.Pool(o.Pool).BudgetError
 }
 
 func poolGone(o operands) string {

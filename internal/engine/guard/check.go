@@ -296,7 +296,7 @@ func (g *Guard) Allowance(name string, reason plan.Reason, except ...string) All
 	case pool == nil:
 		a.Verdict = plan.Verdict{Code: plan.PoolGone}
 	case pool.BudgetError != "":
-		a.Verdict = plan.Verdict{Code: plan.BudgetUnreadable}
+		a.Verdict = plan.Verdict{Code: plan.BudgetUnreadable, Pool: name}
 	default:
 		a.Allowed = allowed(pool.Budgets, reason, f.total)
 	}
