@@ -50,7 +50,7 @@ var pureStandard = []string{
 var operatorsOnly = []string{
 	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/table", "./internal/top",
 	"./internal/viewer",
-	"./internal/compat/admission", // the API server's validation, for migrate
+	"./internal/compat/admission", // the API server's validation, for migrate and simulate
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
 }
@@ -394,8 +394,14 @@ var importRules = []importRule{
 	{
 		from:    "./internal/migrate",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
-		except:  []string{"./internal/compat/v1alpha5", "./internal/compat/v1beta1", "./internal/compat/settings", "./internal/compat/names"},
+		except: []string{"./internal/compat/v1alpha5", "./internal/compat/v1beta1", "./internal/compat/settings", "./internal/compat/names",
+			"./internal/engine/explain"}, // which of the known names one resembles
 		because: "manifests in, manifests out: the caller reads files or a cluster, and the packages of compat know what a version means",
+	},
+	{
+		from:    "./charts",
+		only:    []string{"embed"},
+		because: "the chart's schema is data: programs read it as Helm does",
 	},
 	{
 		from:    "./internal/compat/admission",

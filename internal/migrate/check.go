@@ -31,7 +31,7 @@ func (m *migration) unique() {
 	for _, i := range m.items {
 		for _, d := range i.documents() {
 			object := d.identity()
-			if object == "" {
+			if object == "" || i.patch {
 				continue
 			}
 			if first, again := origins[object]; again {
@@ -55,11 +55,21 @@ func (m *migration) check() {
 		before := slices.Clone(i.Notes)
 		for _, d := range documents {
 			if object, ok := plain(d.root).(map[string]any); ok {
-				i.rejections(d, m.options.Check(object), before, len(documents) > 1)
+				faults := m.options.Check(object)
+				if i.patch {
+					faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.missing() || strings.Contains(f.Field, "$patch") })
+				}
+				i.rejections(d, faults, before, len(documents) > 1)
+				if i.kind == "NodePool" && slices.ContainsFunc(faults, func(f Fault) bool { return f.missing() && f.Field == "spec.template" }) {
+					i.note(Advice, "", "if it is a patch of Kustomize, pass its kustomization.yaml too")
+				}
 			}
 		}
 	}
 }
+
+// missing reports whether the fault is that a field is not there.
+func (f Fault) missing() bool { return f.Problem == "is required" }
 
 // rejections adds notes on why an API server would reject one of an item's objects, unless a previous note covers the
 // same field. It names the object if there are several, or if it was created from a node group.
@@ -88,7 +98,7 @@ func checked(apiVersion, kind string) bool {
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
 	known := slices.Contains([]string{karpv1.Group, awsv1.Group, kwokv1alpha1.Group}, group)
-	return known && kinds[kind] == "" && !strings.HasSuffix(kind, "List")
+	return known && kinds[kind] == "" && notYet[kind] == "" && !strings.HasSuffix(kind, "List")
 }
 
 // impossibleAt reports whether a previous note says that a field, or its parent, is impossible. Fields of Provisioners have

@@ -130,7 +130,7 @@ func (r *repair) betaDefaults() {
 		}
 	}
 	const hops = "spec.metadataOptions.httpPutResponseHopLimit"
-	if r.find(hops) == nil {
+	if r.find(hops) == nil && !r.patch {
 		set(r.root, integer(2), strings.Split(hops, ".")...)
 		r.note(Defaulted, hops, "is not set; set to 2, the default of v1beta1; with 1, the default of v1, pods get no tokens")
 	}

@@ -34,6 +34,7 @@ type document struct {
 	after  []*document
 
 	proposed bool // was created from a node group
+	patch    bool // is a patch of Kustomize, and contains only what it changes
 }
 
 // edit replaces a part of a line, or inserts lines before it.

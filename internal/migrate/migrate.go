@@ -81,6 +81,7 @@ type migration struct {
 	all      []*document
 	items    []*item
 	values   []byte
+	charts   []chartValues
 	scaler   *autoscaler
 }
 
@@ -147,12 +148,14 @@ func (m *migration) sources() {
 		switch {
 		case isValues(i.root):
 			i.Object = "values of the chart"
-			r := repair{document: i.document, Entry: i.Entry}
-			m.settings = m.settings.over(r.values())
+			m.valuesOfChart(i, i.document, "")
 		case isSettings(i.root):
 			m.globalSettings(i)
+		default:
+			m.embedded(i)
 		}
 	}
+	m.findPatches()
 	m.findAutoscaler()
 }
 
@@ -213,6 +216,10 @@ func (m *migration) item(i *item) {
 	if i.is(firstGroup, "Provisioner") {
 		i.note(Advice, "apiVersion", "is %s, which karpenter.sh/v1alpha3 replaced in 2021 and no cluster serves; not migrated; "+
 			"write a NodePool and a node class", i.apiVersion)
+		return
+	}
+	if group := notYet[i.kind]; group != "" && i.is(group, i.kind) {
+		i.note(Impossible, "", "%s is not supported here yet, and has no effect", i.kind)
 		return
 	}
 	if group, known := kinds[i.kind]; known && (strings.HasPrefix(i.apiVersion, "karpenter.") || !strings.Contains(i.apiVersion, "/")) {

@@ -11,21 +11,27 @@ import (
 // YOUR_NAME.
 var placeholder = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_.]*\}|<[A-Za-z][A-Za-z0-9_. -]*>|\{\{[^{}]+\}\}|\b(?:YOUR|REPLACE|CHANGE)_[A-Z0-9_]+\b`)
 
-// placeholders reports values in printed objects that look like placeholders. User data, which may contain such
-// words, is skipped.
+// placeholders reports values in printed objects and in values of the chart that look like placeholders. User data,
+// which may contain such words, is skipped.
 func (m *migration) placeholders() {
 	for _, i := range m.items {
 		for _, d := range i.documents() {
-			if d.gone || d.root == nil || kinds[text(at(d.root, "kind"))] == "" {
-				continue
+			if !d.gone && d.root != nil && kinds[text(at(d.root, "kind"))] != "" {
+				i.placeholdersIn(d.root, "")
 			}
-			eachText(d.root, "", func(path, value string) {
-				if found := placeholder.FindString(value); found != "" {
-					i.note(Advice, path, "is %q, and %s looks like a placeholder that nothing replaces; set the value", value, found)
-				}
-			})
 		}
 	}
+	for _, c := range m.charts {
+		c.placeholdersIn(c.root, c.field)
+	}
+}
+
+func (i *item) placeholdersIn(root *yaml.Node, field string) {
+	eachText(root, field, func(path, value string) {
+		if found := placeholder.FindString(value); found != "" {
+			i.note(Advice, path, "is %q, and %s looks like a placeholder that nothing replaces; set the value", value, found)
+		}
+	})
 }
 
 // eachText calls give for all texts of a document with their fields.

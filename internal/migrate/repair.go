@@ -88,7 +88,7 @@ func (r *repair) pool() {
 	r.number("spec.weight")
 	r.number("spec.replicas")
 	r.amounts("spec.limits")
-	if spec := at(r.root, "spec", "template", "spec"); spec != nil && spec.Kind == yaml.MappingNode && at(spec, "requirements") == nil {
+	if spec := at(r.root, "spec", "template", "spec"); spec != nil && spec.Kind == yaml.MappingNode && at(spec, "requirements") == nil && !r.patch {
 		set(spec, sequence(), "requirements")
 		r.anew = true
 		r.note(Repaired, "spec.template.spec.requirements", "is required, even if empty; set to []")
@@ -195,7 +195,7 @@ func (r *repair) classReference() {
 	path := "spec.template.spec.nodeClassRef"
 	reference := r.find(path)
 	if reference == nil || reference.Tag == "!!null" {
-		if r.find("spec.template.spec") != nil {
+		if r.find("spec.template.spec") != nil && !r.patch {
 			r.note(Impossible, path, "is required; set it to the node class")
 		}
 		return

@@ -294,7 +294,7 @@ func (r *repair) images() {
 		}
 		return
 	}
-	if !empty(terms) {
+	if !empty(terms) || r.patch {
 		return
 	}
 	switch value := text(family); value {

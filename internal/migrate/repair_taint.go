@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
 )
 
@@ -36,6 +37,9 @@ func (r *repair) taints(list *yaml.Node, path string) {
 		}
 		if value := at(taint, "value"); quote(value) {
 			r.repaired(where+".value", quotedOne, value.Value)
+		}
+		if key := text(at(taint, "key")); key == karpv1.TaintKeyUnregistered || key == karpv1.TaintKeyDisrupted {
+			r.note(Advice, where+".key", "is %s, which the controller sets and removes itself; remove it, because a NodePool with it is not ready", key)
 		}
 		if older := text(at(r.root, "kind")) == v1alpha5.KindProvisioner; !older && text(at(taint, "effect")) == "" { // for those, the translation sets NoSchedule
 			r.note(Impossible, where+".effect", "is required; set it to NoSchedule, PreferNoSchedule or NoExecute")

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/karpenter-go/karpenter/internal/compat/settings"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 )
 
 // This file migrates values of the Helm chart. The chart charts/karpenter itself accepts older names
@@ -78,11 +79,24 @@ var movedValues = []goneValue{
 var onlyOfKarpenter = []string{
 	"settings.clusterName", "settings.clusterEndpoint", "settings.clusterCABundle", "settings.interruptionQueue", "settings.isolatedVPC",
 	"settings.reservedENIs", "settings.vmMemoryOverheadPercent", "settings.defaultInstanceProfile",
-	"settings.batchMaxDuration", "settings.batchIdleDuration",
+	"settings.interruptionQueueName", "settings.batchMaxDuration", "settings.batchIdleDuration",
+	"settings.preferencePolicy", "settings.minValuesPolicy", "settings.eksControlPlane", "settings.featureGates.nodeRepair",
+	"settings.featureGates.nodeOverlay", "settings.featureGates.reservedCapacity", "settings.featureGates.staticCapacity",
 	"settings.honorSafeToEvict", "settings.featureGates.driftEnabled", "settings.featureGates.drift",
 	"settings.featureGates.spotToSpotConsolidation",
 	"controller.clusterName", "controller.clusterEndpoint", "controller.batchMaxDuration", "controller.batchIdleDuration",
 	"aws.defaultInstanceProfile",
+}
+
+// ownSettings returns the names below settings that only charts of Karpenter have.
+func ownSettings() []string {
+	var names []string
+	for _, path := range onlyOfKarpenter {
+		if name, found := strings.CutPrefix(path, "settings."); found && !strings.Contains(name, ".") {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // isValues reports whether a document is a file of values for the chart. It must have a value that only charts of
@@ -91,10 +105,16 @@ func isValues(root *yaml.Node) bool {
 	if root == nil || at(root, "apiVersion") != nil || at(root, "kind") != nil {
 		return false
 	}
-	if at(root, "clusterName") != nil && at(root,
-		"clusterEndpoint") != nil || foreignImage.MatchString(text(at(root, "controller", "image"))) ||
-		foreignImage.MatchString(text(at(root, "controller", "image", "repository"))) {
+	if at(root, "clusterName") != nil && at(root, "clusterEndpoint") != nil {
 		return true
+	}
+	for _, path := range [][]string{{"controller", "image"}, {"controller", "image", "repository"}} {
+		if image := text(at(root, path...)); foreignImage.MatchString(image) || copiedImage.MatchString(image) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(fields(at(root, "settings")), func(name string) bool { return explain.Nearest(name, ownSettings()) != "" }) {
+		return true // misspelled
 	}
 	has := func(path string) bool { return at(root, strings.Split(path, ".")...) != nil }
 	return slices.ContainsFunc(onlyOfKarpenter, has) ||
@@ -128,6 +148,7 @@ func (r *repair) values() known {
 	}
 	r.queue()
 	r.image()
+	r.unsupported()
 	for _, path := range [][]string{{"settings", "aws"}, {"settings", "featureGates"}, {"aws"}, {"logConfig", "logLevel"},
 		{"logConfig"}, {"controller"}} {
 		prune(r.root, path...)
@@ -181,16 +202,39 @@ func (r *repair) queue() {
 	r.note(Changed, path, "has no effect; omitted; settings.interruptionQueue replaces it")
 }
 
-var foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
+var (
+	foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
+	copiedImage  = regexp.MustCompile(`(^|/)karpenter/controller$`)
+)
 
-// image removes images of other programs.
+// image removes images of other programs. That of a mirror may be the right one under a name of its own.
 func (r *repair) image() {
 	image := r.find("controller.image")
-	if image == nil || image.Kind == yaml.MappingNode && !foreignImage.MatchString(text(at(image, "repository"))) {
+	if image == nil {
+		return
+	}
+	if repository := text(at(image, "repository")); image.Kind == yaml.MappingNode && !foreignImage.MatchString(repository) {
+		if copiedImage.MatchString(repository) {
+			r.note(Impossible, "controller.image.repository", "is %q, a copy of another program's image, which the chart refuses; set it to "+
+				"your copy of karpenter-go/karpenter, and remove tag and digest or set them to those of the copy", repository)
+		}
 		return
 	}
 	r.takeValue("controller.image")
 	r.note(Changed, "controller.image", "is the image of another program; omitted, because the chart has its own image")
+}
+
+// unsupported notes values that the chart refuses because what they turn on does not exist yet.
+func (r *repair) unsupported() {
+	for _, row := range [][2]string{{"settings.featureGates.nodeOverlay", "true"}, {"settings.featureGates.capacityBuffer", "true"},
+		{"settings.ignoreDRARequests", "false"}} {
+		if text(r.find(row[0])) == row[1] {
+			r.note(Impossible, row[0], "is %s, which is not supported here yet, and the chart refuses it; remove it", row[1])
+		}
+	}
+	if text(r.find("settings.enableZonalShift")) == "true" {
+		r.note(Advice, "settings.enableZonalShift", "has no effect yet: nodes are launched in a zone that is shifted away")
+	}
 }
 
 // known contains what older versions read from values or the ConfigMap, as input for the translation of their

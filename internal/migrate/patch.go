@@ -1,0 +1,83 @@
+package migrate
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// This file recognizes patches of Kustomize: objects that contain only what they change
+// (https://kubernetes.io/docs/tasks/manage-kubernetes-objects/kustomization/#customizing).
+
+// patchFiles returns the files that a Kustomization of the input uses as patches.
+func (m *migration) patchFiles() []string {
+	var files []string
+	for _, i := range m.items {
+		if i.kind != "Kustomization" || i.apiVersion != "" && !strings.HasPrefix(i.apiVersion, "kustomize.config.k8s.io/") {
+			continue
+		}
+		named := members(at(i.root, "patchesStrategicMerge"))
+		for n, patch := range members(at(i.root, "patches")) {
+			named = append(named, at(patch, "path"))
+			inline, target := text(at(patch, "patch")), text(at(patch, "target", "kind"))
+			if inline != "" && (kinds[target] != "" || strings.Contains(inline, "karpenter")) {
+				i.note(Advice, "patches["+itoa(n)+"].patch", "a patch inside of a Kustomization is not migrated; write it to a file of its own")
+			}
+		}
+		for _, name := range named {
+			files = append(files, path.Join(path.Dir(i.file()), text(name)))
+		}
+	}
+	return files
+}
+
+// file returns the name of the item's file.
+func (i *item) file() string {
+	name, _, _ := strings.Cut(i.origin, ": document ")
+	return name
+}
+
+// findPatches marks the items that are patches: a Kustomization names their file, they have a directive, or the input
+// has a complete object of their name.
+func (m *migration) findPatches() {
+	files := m.patchFiles()
+	complete := map[string]bool{}
+	for _, i := range m.items {
+		if i.complete() {
+			complete[i.kind+" "+i.name] = true
+		}
+	}
+	for _, i := range m.items {
+		listed := slices.Contains(files, i.file())
+		switch {
+		case listed && i.root != nil && i.root.Kind == yaml.SequenceNode:
+			i.Notes = nil // it is no object, which is right here
+			i.note(Advice, "", "is a JSON patch of Kustomize; its paths are not migrated")
+		case kinds[i.kind] == "" || i.root == nil:
+		case listed, directive(i.root), !i.complete() && complete[i.kind+" "+i.name]:
+			i.patch = true
+			i.note(Advice, "", "is a patch of Kustomize; only what it contains is migrated and checked")
+		}
+	}
+}
+
+// complete reports whether an object has the fields that every object of its kind has.
+func (i *item) complete() bool {
+	switch i.kind {
+	case "NodePool":
+		return at(i.root, "spec", "template", "spec", "nodeClassRef") != nil
+	case "EC2NodeClass":
+		return at(i.root, "spec", "subnetSelectorTerms") != nil
+	}
+	return true
+}
+
+// directive reports whether an object has a directive of strategic merge patches.
+func directive(node *yaml.Node) bool {
+	return node.Kind == yaml.MappingNode && at(node, "$patch") != nil || slices.ContainsFunc(node.Content, directive)
+}
+
+// notYet contains kinds of Karpenter that this project does not have yet, and their groups.
+var notYet = map[string]string{"NodeOverlay": "karpenter.sh", "CapacityBuffer": "autoscaling.x-k8s.io"}
