@@ -23,7 +23,8 @@ type Finding struct {
 // order is the order of the codes in a report: causes before possible consequences. Codes that are not listed, which
 // are those of clouds, have the place of "".
 var order = []string{
-	UpstreamRuns, ClockSkew, "CloudUnreachable", "CloudClockSkew", DefinitionMissing, DefinitionDiffers, PermissionMissing, PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
+	UpstreamRuns, ClockSkew, "CloudUnreachable", "CloudClockSkew", DefinitionMissing, DefinitionDiffers, PermissionMissing,
+	PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
 	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider,
 	StaticCapacityOff, PoolNotReady, PoolMissing, PoolAtLimit, BudgetUnreadable, OlderNotReady,
 	ConversionBroken, SchedulerFails, RemovalsPaused, LaunchesPaused, ReplacementsFail, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, ClaimMismatched, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,

@@ -140,8 +140,8 @@ func controllerOf(d *appsv1.Deployment) *Controller {
 	return nil
 }
 
-// upstreamImages are the names of upstream's image, in any registry (https://gallery.ecr.aws/karpenter/controller). The
-// chart of this project refuses them.
+// upstreamImages are the names of upstream's image, in any registry (https://gallery.ecr.aws/karpenter/controller).
+// The chart of this project refuses them.
 var upstreamImages = regexp.MustCompile(`(^|/)karpenter/controller(:[^/@]*)?(@.*)?$`)
 
 // upstreamImage returns the image if it is upstream's, "" for another one.

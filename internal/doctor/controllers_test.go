@@ -85,7 +85,8 @@ func definitionsAsInstalled(t *testing.T) (list []*apiextensionsv1.CustomResourc
 }
 
 // report returns the doctor's report on a cluster with these objects. The doctor has all permissions except to list
-// hidden kinds, which are separated by commas. The service account exists unless its kind is hidden. The role for viewers must allow to list everything that the doctor does.
+// hidden kinds, which are separated by commas. The service account exists unless its kind is hidden. The role for
+// viewers must allow to list everything that the doctor does.
 func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *Report {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -289,7 +290,8 @@ func TestBystander(t *testing.T) {
 		controllers   []Controller
 		reported      bool
 	}{
-		{"ann", "", visible, false}, {"system:serviceaccount:kwok:karpenter", "", visible, true}, {"ann", "kwok/karpenter", visible, true}, {"", "", visible, true},
+		{"ann", "", visible, false}, {"system:serviceaccount:kwok:karpenter", "", visible, true}, {"ann", "kwok/karpenter",
+			visible, true}, {"", "", visible, true},
 		{"ann", "", nil, false}, {"system:serviceaccount:kwok:karpenter", "", nil, true},
 	} {
 		client := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -437,8 +439,9 @@ func TestAccountMissing(t *testing.T) {
 	}
 }
 
-// TestUpstream verifies that a cluster that upstream's Karpenter runs is one finding, by its image in any registry or by
-// its CRDs, that no fix replaces its CRDs, and that the controller of this project beside it is still examined.
+// TestUpstream verifies that a cluster that upstream's Karpenter runs is one finding, by its image in any registry
+// or by its CRDs, that no fix replaces its CRDs, and that the controller of this project beside it is still
+// examined.
 func TestUpstream(t *testing.T) {
 	upstreamed := func(image string) *appsv1.Deployment {
 		d := deployment("kube-system", "aws", 1)
@@ -451,10 +454,12 @@ func TestUpstream(t *testing.T) {
 		want        string
 		others      bool
 	}{
-		"image":        {[]*appsv1.Deployment{upstreamed(image)}, "UpstreamRuns deployment/kube-system/karpenter", false},
-		"public image": {[]*appsv1.Deployment{upstreamed("public.ecr.aws/karpenter/controller:1.14.0")}, "UpstreamRuns deployment/kube-system/karpenter", false},
-		"beside it":    {[]*appsv1.Deployment{upstreamed(image), deployment("own", "aws", 1)}, "UpstreamRuns deployment/kube-system/karpenter", true},
-		"own":          {[]*appsv1.Deployment{upstreamed("example.com/karpenter-go/karpenter:1.0.0")}, "", true},
+		"image": {[]*appsv1.Deployment{upstreamed(image)}, "UpstreamRuns deployment/kube-system/karpenter", false},
+		"public image": {[]*appsv1.Deployment{upstreamed("public.ecr.aws/karpenter/controller:1.14.0")},
+			"UpstreamRuns deployment/kube-system/karpenter", false},
+		"beside it": {[]*appsv1.Deployment{upstreamed(image), deployment("own", "aws", 1)},
+			"UpstreamRuns deployment/kube-system/karpenter", true},
+		"own": {[]*appsv1.Deployment{upstreamed("example.com/karpenter-go/karpenter:1.0.0")}, "", true},
 	} {
 		objects := []client.Object{}
 		for _, d := range test.deployments {
@@ -475,14 +480,16 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// TestUpstreamByDefinitions verifies that upstream's Karpenter is recognized by its CRDs where no Deployment is visible.
+// TestUpstreamByDefinitions verifies that upstream's Karpenter is recognized by its CRDs where no Deployment is
+// visible.
 func TestUpstreamByDefinitions(t *testing.T) {
 	expected, _ := definitionsAsInstalled(t)
 	f := &Facts{Now: now, NoElection: true, Expected: expected}
 	for _, d := range expected {
 		d = d.DeepCopy()
 		d.Spec.Conversion = nil
-		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != "v1" })
+		d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != "v1" })
 		f.Installed = append(f.Installed, *d)
 	}
 	if diff := cmp.Diff([]string{"UpstreamRuns customresourcedefinition/nodepools.karpenter.sh"}, codes(f)); diff != "" {

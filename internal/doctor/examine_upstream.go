@@ -11,12 +11,14 @@ import (
 
 // upstreamChecks are those that also hold for upstream's Karpenter. The others compare the cluster with what this
 // project's controller needs; their fixes would replace CRDs and permissions of a controller that works.
-var upstreamChecks = []check{unread, account, upstream, pools, limits, orphans, budgets, classes, clock, controllers, claims, finalizers, drains, scheduler,
+var upstreamChecks = []check{unread, account, upstream, pools, limits, orphans, budgets, classes, clock, controllers,
+	claims, finalizers, drains, scheduler,
 	webhooks}
 
-// ofUpstream returns the object that shows that the cluster is run by upstream's Karpenter, and how, "" if it is not: its
-// image runs and no other controller, or no controller is visible and the CRDs do not serve v1beta1, which those of this
-// project do and those of upstream do not (https://karpenter.sh/docs/upgrading/upgrade-guide/, 1.1.0).
+// ofUpstream returns the object that shows that the cluster is run by upstream's Karpenter, and how, "" if it is
+// not: its image runs and no other controller, or no controller is visible and the CRDs do not serve v1beta1, which
+// those of this project do and those of upstream do not (https://karpenter.sh/docs/upgrading/upgrade-guide/,
+// 1.1.0).
 func (f *Facts) ofUpstream() (object, how string) {
 	for i := range f.Controllers {
 		c := &f.Controllers[i]
@@ -30,7 +32,8 @@ func (f *Facts) ofUpstream() (object, how string) {
 	}
 	const name = "nodepools.karpenter.sh"
 	at := slices.IndexFunc(f.Installed, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
-	if at < 0 || slices.ContainsFunc(f.Installed[at].Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" }) {
+	if at < 0 || slices.ContainsFunc(f.Installed[at].Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" }) {
 		return "", ""
 	}
 	return "customresourcedefinition/" + name, "is not the CRD of this project, and no controller is visible"
@@ -49,7 +52,8 @@ func upstream(f *Facts, _ Options) []cloud.Finding {
 		return nil
 	}
 	c := &f.Controllers[at]
-	return []cloud.Finding{found(UpstreamRuns, c.object(), fmt.Sprintf("it runs the image %s beside the controller of this project: both act on the same NodePools", c.Upstream),
+	return []cloud.Finding{found(UpstreamRuns, c.object(),
+		fmt.Sprintf("it runs the image %s beside the controller of this project: both act on the same NodePools", c.Upstream),
 		fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=0", c.Namespace, c.Name))}
 }
 
@@ -62,5 +66,6 @@ func account(f *Facts, _ Options) []cloud.Finding {
 	if len(f.Controllers) > 0 && f.NoAccount != f.Controllers[0].Namespace+"/"+f.Controllers[0].Account {
 		fix += ", such as " + f.Controllers[0].Namespace + "/" + f.Controllers[0].Account
 	}
-	return []cloud.Finding{found(CannotLook, "serviceaccount/"+f.NoAccount, "there is no such service account, so the permissions of the controller are not examined", fix)}
+	return []cloud.Finding{found(CannotLook, "serviceaccount/"+f.NoAccount,
+		"there is no such service account, so the permissions of the controller are not examined", fix)}
 }

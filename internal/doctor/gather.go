@@ -402,8 +402,8 @@ func (s *Source) accountExists(ctx context.Context, f *Facts) bool {
 	return true
 }
 
-// byOther reports whether the current user is known to be another one than the controllers that were found. If none was
-// found, users other than service accounts are.
+// byOther reports whether the current user is known to be another one than the controllers that were found. If none
+// was found, users other than service accounts are.
 func (s *Source) byOther(ctx context.Context, f *Facts) bool {
 	if s.Account != "" {
 		return false

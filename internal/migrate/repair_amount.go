@@ -121,8 +121,8 @@ func inherit(node, left *yaml.Node) {
 	}
 }
 
-// budgetSchedule reports a schedule that the API server accepts and the controller cannot parse: no node of the pool is
-// disrupted then.
+// budgetSchedule reports a schedule that the API server accepts and the controller cannot parse: no node of the
+// pool is disrupted then.
 func (r *repair) budgetSchedule(node *yaml.Node, path string) {
 	budget := karpv1.Budget{Schedule: &node.Value, Duration: &metav1.Duration{Duration: time.Hour}}
 	if _, err := budget.Active(time.Unix(0, 0)); err != nil {
