@@ -62,6 +62,23 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
+// TestHelpFitsTerminal checks that help fits a terminal of 80 characters, except for commands to copy.
+func TestHelpFitsTerminal(t *testing.T) {
+	for _, path := range verbs(newRootCommand()) {
+		root, out := newRootCommand(), &terminal{columns: 80}
+		root.SetOut(out)
+		root.SetArgs(append(path, "--help"))
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > out.columns && !strings.HasPrefix(line, "  kubectl ") {
+				t.Errorf("%v: %d characters: %s", path, n, line)
+			}
+		}
+	}
+}
+
 // TestSimilarFlag checks that an unknown flag is compared with the known ones.
 func TestSimilarFlag(t *testing.T) {
 	for want, arguments := range map[string][]string{

@@ -90,7 +90,7 @@ func (o *migrateOptions) addFlags(flags *pflag.FlagSet) {
 		"the instance profile of objects without one, if it is not in the input")
 	flags.StringVar(&o.kubernetes, "kubernetes-version", "", "the Kubernetes version of the cluster, such as 1.34; images of Amazon Linux 2 exist up to 1.32")
 	flags.BoolVar(&o.honor, "honor-safe-to-evict", false,
-		"add karpenter.sh/do-not-disrupt: \"true\" to pods with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\"; "+
+		"add karpenter.sh/do-not-disrupt: \"true\" to pods with the Cluster Autoscaler's safe-to-evict: \"false\"; "+
 			"always set if a Cluster Autoscaler is in the input")
 }
 

@@ -1,16 +1,44 @@
 package cli
 
 import (
+	"io"
+	"os"
 	"strings"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/karpenter-go/karpenter/internal/wrap"
 )
 
-// HelpColumns is the width that help texts fit.
-const HelpColumns = 100
+// HelpColumns is the width that help texts fit. On a terminal that is narrower they fit its width, down to
+// LeastColumns.
+const HelpColumns, LeastColumns = 100, 60
+
+// Columns returns the width of a terminal in characters, and 0 for a file or a pipe.
+func Columns(out io.Writer) int {
+	if sized, ok := out.(interface{ Columns() int }); ok {
+		return sized.Columns()
+	}
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(file.Fd()) {
+		return 0
+	}
+	width, _, err := term.GetSize(file.Fd())
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// helpColumns returns the width of the help that a command prints.
+func helpColumns(command *cobra.Command) int {
+	if width := Columns(command.OutOrStdout()); width > 0 {
+		return max(LeastColumns, min(width, HelpColumns))
+	}
+	return HelpColumns
+}
 
 // shared annotates flags that many commands have, and that help lists once, with the command OptionsCommand.
 const shared = "karpenter-go.github.io/shared"
@@ -43,8 +71,13 @@ func Hide(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// addHelp sets templates that fit HelpColumns.
+// addHelp sets templates that fit helpColumns.
 func addHelp(root *cobra.Command) {
+	width, help := HelpColumns, root.HelpFunc()
+	root.SetHelpFunc(func(command *cobra.Command, arguments []string) {
+		width = helpColumns(command) // cobra writes parts of the help to a buffer first
+		help(command, arguments)
+	})
 	cobra.AddTemplateFunc("ownFlags", func(flags *pflag.FlagSet) string {
 		own := pflag.NewFlagSet("", pflag.ContinueOnError)
 		flags.VisitAll(func(f *pflag.Flag) {
@@ -52,17 +85,23 @@ func addHelp(root *cobra.Command) {
 				own.AddFlag(f)
 			}
 		})
-		return strings.TrimRight(own.FlagUsagesWrapped(HelpColumns), " \n")
+		return strings.TrimRight(own.FlagUsagesWrapped(width), " \n")
 	})
 	cobra.AddTemplateFunc("hasShared", func(flags *pflag.FlagSet) (found bool) {
 		flags.VisitAll(func(f *pflag.Flag) { found = found || Shared(f) })
 		return found
 	})
-	cobra.AddTemplateFunc("wrapped", func(text string) string { return wrap.Lines(unwrapped(text), HelpColumns, 0) })
+	cobra.AddTemplateFunc("wrapped", func(text string) string { return wrap.Lines(unwrapped(text), width, 0) })
+	cobra.AddTemplateFunc("short", func(name, text string) string { // the line of a command in a list
+		return strings.TrimSpace(wrap.Lines("  "+name+" "+text, width, len(name)+1))
+	})
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | trimTrailingWhitespaces | wrapped}}", 1))
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .LocalFlags}}{{if hasShared .LocalFlags}}\n\n"+
 			`Use "{{.Root.CommandPath}} `+OptionsCommand+`" for flags that select the cluster and the user.{{end}}`,
+		"{{rpad .Name .NamePadding }} {{.Short}}", "{{short (rpad .Name .NamePadding) .Short}}",
+		`Use "{{.CommandPath}} [command] --help" for more information about a command.`,
+		`{{printf "Use \"%s [command] --help\" for more information about a command." .CommandPath | wrapped}}`,
 		".InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .InheritedFlags}}",
 	).Replace(root.UsageTemplate()))
 }

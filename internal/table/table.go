@@ -36,6 +36,8 @@ type Layout[T any] struct {
 	// names is the index of the column of names, longest the width of its longest cell, and least the length to which
 	// names are shortened before columns are omitted.
 	names, longest, least int
+	// tail is how many characters at the end of a name are kept when it is shortened.
+	tail int
 }
 
 // defaultLeast is Least of a table without a mark, and shortestName the length to which names are shortened while there
@@ -55,7 +57,36 @@ func Arrange[T any](columns []Column[T], rows []T, width int) Layout[T] {
 	if width > 0 && l.width() > width {
 		l.squeeze(rows, width)
 	}
+	l.tail = l.distinctTail(rows)
 	return l
+}
+
+// distinctTail returns the tail with which most names stay different when they are shortened. The first choice is
+// half of the width. Names such as ip-10-0-17-221.eu-central-1.compute.internal differ before an end that all of
+// them have.
+func (l *Layout[T]) distinctTail(rows []T) int {
+	width := l.widths[l.names]
+	best, most := width/2, 0
+	if l.longest <= width {
+		return best
+	}
+	all := map[string]bool{}
+	for i := range rows {
+		all[l.columns[l.names].Cell(&rows[i])] = true
+	}
+	for _, tail := range []int{width / 2, width / 4, 3 * width / 4, 0, width - 1} {
+		cut := make(map[string]bool, len(all))
+		for name := range all {
+			cut[cutTo(name, width, tail)] = true
+		}
+		if len(cut) > most {
+			best, most = tail, len(cut)
+		}
+		if most == len(all) {
+			break
+		}
+	}
+	return best
 }
 
 // measure sets each width to that of the longest cell.
@@ -146,7 +177,12 @@ func (l *Layout[T]) line(text func(*Column[T]) string, paint func(int, string) s
 		if i > 0 {
 			b.WriteString("  ")
 		}
-		cell := CutMiddle(text(c), l.widths[i])
+		cell := text(c)
+		if i == l.names {
+			cell = cutTo(cell, l.widths[i], l.tail)
+		} else {
+			cell = CutMiddle(cell, l.widths[i])
+		}
 		blank := strings.Repeat(" ", l.widths[i]-utf8.RuneCountInString(cell))
 		if paint != nil {
 			cell = paint(i, cell)
@@ -172,7 +208,10 @@ func Text[T any](columns []Column[T], rows []T, width int) string {
 }
 
 // CutMiddle returns a name shortened to the width. Generated names differ at their ends, so the middle is left out.
-func CutMiddle(text string, width int) string {
+func CutMiddle(text string, width int) string { return cutTo(text, width, width/2) }
+
+// cutTo is CutMiddle with the number of characters that are kept at the end, less than the width.
+func cutTo(text string, width, tail int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
 		return text
@@ -180,8 +219,7 @@ func CutMiddle(text string, width int) string {
 	if width < 3 {
 		return Cut(text, width)
 	}
-	end := width / 2
-	return string(runes[:width-end-1]) + "…" + string(runes[len(runes)-end:])
+	return string(runes[:width-tail-1]) + "…" + string(runes[len(runes)-tail:])
 }
 
 // Cut returns a text truncated to the width, with a sign that marks the truncation.

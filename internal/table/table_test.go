@@ -115,3 +115,30 @@ func TestBar(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesStayDifferent checks that names that are shortened stay different where the middle, the start or the end
+// of them is the same.
+func TestNamesStayDifferent(t *testing.T) {
+	for _, names := range [][]string{
+		{"ip-10-0-17-221.eu-central-1.compute.internal", "ip-10-0-17-222.eu-central-1.compute.internal"},
+		{"a-pool-with-a-very-long-name-x7k2p", "a-pool-with-a-very-long-name-x7k2q"},
+		{"first-node-of-a-very-long-name-pool", "other-node-of-a-very-long-name-pool"},
+		{"node-of-a-very-long-1-name-of-the-pool-x", "node-of-a-very-long-2-name-of-the-pool-x"},
+	} {
+		var rows []machine
+		for _, name := range names {
+			rows = append(rows, machine{name: name, zone: "zone-a"})
+		}
+		l := Arrange(machineColumns(), rows, 40)
+		seen := map[string]bool{}
+		for i := range rows {
+			line := l.Row(&rows[i], nil)
+			if seen[line] = true; utf8.RuneCountInString(line) > 40 || !strings.Contains(line, "…") {
+				t.Errorf("%s is %q", names[i], line)
+			}
+		}
+		if len(seen) < len(names) {
+			t.Errorf("%q are shown as %v", names, seen)
+		}
+	}
+}
