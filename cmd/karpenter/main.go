@@ -37,7 +37,7 @@ func newRootCommand() *cobra.Command {
 The operator's commands (simulate, explain, top, doctor, migrate, replay) are those of the kubectl plugin
 kubectl-karpenter: see kubectl karpenter --help.`,
 		Version: programVersion(),
-	})
+	}, cli.NoTerminal)
 	root.AddCommand(newControllerCommand())
 	return root
 }

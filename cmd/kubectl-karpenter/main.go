@@ -50,7 +50,7 @@ func newRootCommand() *cobra.Command {
 		Short:       "Explain, simulate and check what Karpenter does with the nodes of a cluster",
 		Version:     programVersion(),
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: plugin},
-	})
+	}, columnsOf)
 	root.AddCommand(
 		newDoctorCommand(),
 		newExplainCommand(),

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/term"
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
@@ -76,7 +78,7 @@ func widthOf(format string, out io.Writer) int {
 	if format == formatWide {
 		return 0
 	}
-	return cli.Columns(out)
+	return columnsOf(out)
 }
 
 // wrapped breaks lines that are wider than the width. What continues a line is indented.
@@ -138,4 +140,20 @@ func asYAML(out io.Writer, write func(io.Writer) error) error {
 	}
 	_, err = out.Write(text)
 	return err
+}
+
+// columnsOf returns the width of a terminal in characters, and 0 for a file or a pipe.
+func columnsOf(out io.Writer) int {
+	if sized, ok := out.(interface{ Columns() int }); ok {
+		return sized.Columns()
+	}
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(file.Fd()) {
+		return 0
+	}
+	width, _, err := term.GetSize(file.Fd())
+	if err != nil {
+		return 0
+	}
+	return width
 }

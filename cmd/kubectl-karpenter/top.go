@@ -94,7 +94,7 @@ func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) e
 	}
 	fleet = fleet.Filter(v.filter)
 	top.Sort(fleet.Nodes, v.sort, v.reverse)
-	page := pageOf{fleet, cli.Columns(out)}
+	page := pageOf{fleet, columnsOf(out)}
 	if v.output == formatWide {
 		page.columns = 0
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/karpenter-go/karpenter/internal/cli"
 )
 
 // watchInterval is the pause between two readings of the cluster, as in top.
@@ -38,7 +36,7 @@ func (w *watch) run(ctx context.Context, out, progress io.Writer, answer func(co
 	}
 	last, failed := "", ""
 	for first := true; ctx.Err() == nil; first = false {
-		page := printed{columns: cli.Columns(out)}
+		page := printed{columns: columnsOf(out)}
 		switch err := answer(ctx, &page); {
 		case ctx.Err() != nil:
 			return nil

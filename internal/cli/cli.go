@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -23,8 +24,12 @@ import (
 // NamespaceFile is a file that contains, inside a cluster, the namespace that the program runs in.
 const NamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Root completes a root command. Without arguments it prints its help.
-func Root(root *cobra.Command) *cobra.Command {
+// NoTerminal is for programs whose help has the same width everywhere.
+func NoTerminal(io.Writer) int { return 0 }
+
+// Root completes a root command. Without arguments it prints its help. columns returns the width of a terminal, and 0 for
+// anything else.
+func Root(root *cobra.Command, columns func(io.Writer) int) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Args = NoArguments
 	root.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
@@ -32,7 +37,7 @@ func Root(root *cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
 		return UsageErrorf("%w%s (see `%s --help`)", flagProblem(err), flagMeant(command, err), command.CommandPath())
 	})
-	addHelp(root)
+	addHelp(root, columns)
 	root.AddCommand(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

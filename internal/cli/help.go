@@ -2,10 +2,8 @@ package cli
 
 import (
 	"io"
-	"os"
 	"strings"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -15,30 +13,6 @@ import (
 // HelpColumns is the width that help texts fit. On a terminal that is narrower they fit its width, down to
 // LeastColumns.
 const HelpColumns, LeastColumns = 100, 60
-
-// Columns returns the width of a terminal in characters, and 0 for a file or a pipe.
-func Columns(out io.Writer) int {
-	if sized, ok := out.(interface{ Columns() int }); ok {
-		return sized.Columns()
-	}
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(file.Fd()) {
-		return 0
-	}
-	width, _, err := term.GetSize(file.Fd())
-	if err != nil {
-		return 0
-	}
-	return width
-}
-
-// helpColumns returns the width of the help that a command prints.
-func helpColumns(command *cobra.Command) int {
-	if width := Columns(command.OutOrStdout()); width > 0 {
-		return max(LeastColumns, min(width, HelpColumns))
-	}
-	return HelpColumns
-}
 
 // shared annotates flags that many commands have, and that help lists once, with the command OptionsCommand.
 const shared = "karpenter-go.github.io/shared"
@@ -71,11 +45,14 @@ func Hide(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// addHelp sets templates that fit helpColumns.
-func addHelp(root *cobra.Command) {
+// addHelp sets templates that fit the terminal, whose width columns returns.
+func addHelp(root *cobra.Command, columns func(io.Writer) int) {
 	width, help := HelpColumns, root.HelpFunc()
 	root.SetHelpFunc(func(command *cobra.Command, arguments []string) {
-		width = helpColumns(command) // cobra writes parts of the help to a buffer first
+		// Not later, because cobra writes parts of the help to a buffer first.
+		if now := columns(command.OutOrStdout()); now > 0 {
+			width = max(LeastColumns, min(now, HelpColumns))
+		}
 		help(command, arguments)
 	})
 	cobra.AddTemplateFunc("ownFlags", func(flags *pflag.FlagSet) string {
