@@ -418,7 +418,7 @@ func TestSimulateProviders(t *testing.T) {
 		says      []string
 	}{
 		"kwok":                        {poolYAML, nil, 0, 3, nil},
-		"another provider":            {azure, nil, 2, 0, []string{"NodePool azure: spec.template.spec.nodeClassRef: ", "AKSNodeClass.karpenter.azure", unknown}},
+		"another provider":            {azure, nil, 2, 0, []string{"NodePool azure: spec.template.spec.nodeClassRef: ", "AKSNodeClass", unknown}},
 		"EKS Auto Mode":               {auto, nil, 2, 0, []string{"NodePool auto: ", "NodeClass.eks.amazonaws.com", unknown}},
 		"another kind":                {wrong, nil, 2, 0, []string{"NodePool wrong: ", "NodeClass.karpenter.kwok.sh", unknown}},
 		"beside kwok":                 {azure + poolYAML, nil, 2, 3, []string{"NodePool azure: "}},

@@ -59,6 +59,10 @@ func (m *migration) embedded(i *item) {
 			m.textOfValues(i, at(i.root, "data", name), "data["+name+"]", false)
 		}
 	}
+	isMapping := i.root != nil && i.root.Kind == yaml.MappingNode
+	if isMapping && i.kind == "" && i.apiVersion == "" && at(i.root, "metadata") == nil && !i.isKustomization() {
+		i.note(Advice, "", "is no Kubernetes object, and has no value that only charts of Karpenter have; it is not checked")
+	}
 	if strings.Contains(i.apiVersion, ".fluxcd.io/") || i.is("argoproj.io", i.kind) {
 		eachText(i.root, "", func(field, value string) {
 			if foreignChart.MatchString(value) {

@@ -15,7 +15,7 @@ import (
 func (m *migration) patchFiles() []string {
 	var files []string
 	for _, i := range m.items {
-		if i.kind != "Kustomization" || i.apiVersion != "" && !strings.HasPrefix(i.apiVersion, "kustomize.config.k8s.io/") {
+		if !i.isKustomization() {
 			continue
 		}
 		named := members(at(i.root, "patchesStrategicMerge"))
@@ -31,6 +31,12 @@ func (m *migration) patchFiles() []string {
 		}
 	}
 	return files
+}
+
+// isKustomization reports whether an item is a Kustomization. Its kind and version have defaults.
+func (i *item) isKustomization() bool {
+	name, _, _ := strings.Cut(path.Base(i.file()), ".")
+	return i.is("kustomize.config.k8s.io", "Kustomization") || i.kind == "" && i.apiVersion == "" && strings.EqualFold(name, "kustomization")
 }
 
 // file returns the name of the item's file.

@@ -23,6 +23,7 @@ func TestPatches(t *testing.T) {
 		"named by a Kustomization": {[]File{kustomization("patches: [{path: p.yaml}]\n"), file("k/p.yaml", patch)}, []string{is}},
 		"in the old way":           {[]File{kustomization("patchesStrategicMerge: [../p/p.yaml]\n"), file("p/p.yaml", patch)}, []string{is}},
 		"beside the whole object":  {[]File{file("base.yaml", whole), file("overlay.yaml", patch)}, []string{is}},
+		"without kind and version": {[]File{file("k/kustomization.yaml", "patches: [{path: p.yaml}]\n"), file("k/p.yaml", patch)}, []string{is}},
 		"with a directive":         {[]File{file("p.yaml", pool+"$patch: delete\n")}, []string{is}},
 		"of a class": {[]File{kustomization("patches: [{path: p.yaml}]\n"), file("k/p.yaml",
 			"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec: {role: r}\n")},

@@ -88,7 +88,8 @@ func (r *repair) pool() {
 	r.number("spec.weight")
 	r.number("spec.replicas")
 	r.amounts("spec.limits")
-	if spec := at(r.root, "spec", "template", "spec"); spec != nil && spec.Kind == yaml.MappingNode && at(spec, "requirements") == nil && !r.patch {
+	spec := at(r.root, "spec", "template", "spec")
+	if spec != nil && spec.Kind == yaml.MappingNode && at(spec, "requirements") == nil && !r.patch {
 		set(spec, sequence(), "requirements")
 		r.anew = true
 		r.note(Repaired, "spec.template.spec.requirements", "is required, even if empty; set to []")

@@ -39,7 +39,8 @@ func (r *repair) taints(list *yaml.Node, path string) {
 			r.repaired(where+".value", quotedOne, value.Value)
 		}
 		if key := text(at(taint, "key")); key == karpv1.TaintKeyUnregistered || key == karpv1.TaintKeyDisrupted {
-			r.note(Advice, where+".key", "is %s, which the controller sets and removes itself; remove it, because a NodePool with it is not ready", key)
+			r.note(Advice, where+".key", "is %s, which the controller sets and removes itself; remove it, because a NodePool with it "+
+				"is not ready", key)
 		}
 		if older := text(at(r.root, "kind")) == v1alpha5.KindProvisioner; !older && text(at(taint, "effect")) == "" { // for those, the translation sets NoSchedule
 			r.note(Impossible, where+".effect", "is required; set it to NoSchedule, PreferNoSchedule or NoExecute")

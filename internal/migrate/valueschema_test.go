@@ -107,6 +107,8 @@ func TestWrongValues(t *testing.T) {
 			[]string{"impossible serviceMonitor.enable: is not a value of the chart; did you mean serviceMonitor.enabled?"}},
 		"in another place": {named + "interruptionQueue: q\n", []string{"impossible interruptionQueue: is not a value of the chart; did " +
 			"you mean settings.interruptionQueue?"}},
+		"not recognized": {"serviceMonitor: {enable: true}\n", []string{"advice : is no Kubernetes object, and has no value that only " +
+			"charts of Karpenter have"}},
 		"unknown": {named + "extra: {a: 1}\n", []string{"advice extra: is not a value of the chart, and has no effect"}},
 		"a placeholder": {"settings:\n  clusterName: ${NAME}\n  batchMaxDuration: ${TIME}\n", []string{
 			`advice settings.clusterName: is "${NAME}", and ${NAME} looks like a placeholder`, "advice settings.batchMaxDuration: is "}},

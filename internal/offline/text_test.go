@@ -123,7 +123,8 @@ func TestUnknownPrices(t *testing.T) {
 		want   []string
 	}{
 		"all": {&DisruptAnswer{Before: none, After: none},
-			[]string{"price unknown USD per hour becomes unknown, cost unknown becomes unknown", "2 nodes of unknown price: the figures do not contain them"}},
+			[]string{"price unknown USD per hour becomes unknown, cost unknown becomes unknown",
+				"2 nodes of unknown price: the figures do not contain them"}},
 		"one, which is removed": {&DisruptAnswer{Before: some, After: FleetFigures{Nodes: 1, PricePerHour: 0.5, CostPerHour: 0.505},
 			Steps: []Step{{Reason: "Empty", Remove: []string{"n"}, Saving: unknown, After: FleetFigures{Nodes: 1, CostPerHour: 0.505}}}},
 			[]string{"1  Empty  -  n  -  0  unknown  -  0.5050", "price 0.5000 USD per hour becomes 0.5000", "1 node of unknown price"}},
