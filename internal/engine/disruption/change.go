@@ -131,17 +131,25 @@ func (w *projection) least(c *change) int64 {
 	return max(least, int64(spread)) + 1
 }
 
+// noSaving returns the verdict that the change does not pay because of the new nodes for the pods.
+func (c *change) noSaving() plan.Verdict {
+	v := plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name, Have: c.worth.Saving, Need: int64(len(c.claims))}
+	if len(c.claims) > 0 && len(c.claims[0].Options) > 0 {
+		v.Name, v.Pool = c.claims[0].Options[0].Type, c.claims[0].Pool
+	}
+	return v
+}
+
 // decide returns whether the change may be made. It restricts the options of the new nodes to types at which the
 // change pays, whichever of them the provider selects.
 func (w *projection) decide(c *change) plan.Verdict {
 	name := c.nodes[0].Name
 	least := w.least(c)
 	if c.worth.Saving < least {
-		code := plan.SavingTooSmall
 		if c.worth.Saving <= 0 {
-			code = plan.NoSaving
+			return c.noSaving()
 		}
-		return plan.Verdict{Code: code, Node: name, Need: least, Have: c.worth.Saving}
+		return plan.Verdict{Code: plan.SavingTooSmall, Node: name, Need: least, Have: c.worth.Saving}
 	}
 	if v := w.spotRules(c); !v.OK() {
 		return v

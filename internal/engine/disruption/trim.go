@@ -30,7 +30,7 @@ func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Ver
 	first := claim.Options[0]
 	most := first.Price + slack
 	s := w.offeringsFor(claim, first.CapacityType)
-	no := plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name}
+	no := c.noSaving()
 	if s.pool == nil {
 		return no
 	}

@@ -420,6 +420,24 @@ func TestUnreadableBudget(t *testing.T) {
 	}
 }
 
+// TestLocalVolume checks that the verdict about a pod that no other node can run names its volume.
+func TestLocalVolume(t *testing.T) {
+	b := model.NewBuilder()
+	b.UpsertNode(model.NodeSpec{Name: "n", Claim: "c", Stage: model.Initialized})
+	b.UpsertPod(model.PodSpec{UID: "1", Namespace: "shop", Name: "db", State: model.Bound, Node: "n",
+		NoNewNode: &model.Rejection{Reason: "volume pv can be used on node n only"}})
+	b.UpsertPod(model.PodSpec{UID: "2", Namespace: "shop", Name: "web", State: model.Bound, Node: "n"})
+	for pod, want := range map[string]string{
+		"shop/db":  "pod shop/db of node n would be unschedulable elsewhere: volume pv can be used on node n only",
+		"shop/web": "pod shop/web of node n would be unschedulable elsewhere",
+	} {
+		v := plan.Verdict{Code: plan.PodsHomeless, Node: "n", Have: 1, Holder: &plan.Holder{Pod: pod}}
+		if got := Verdict(b.Snapshot(time.Unix(0, 0)), v); got != want {
+			t.Errorf("%s: got %q, want %q", pod, got, want)
+		}
+	}
+}
+
 func TestNearestKey(t *testing.T) {
 	known := []string{"karpenter.sh/capacity-type", "karpenter.sh/nodepool", "kubernetes.io/arch", "team", "topology.kubernetes.io/zone"}
 	for _, c := range []struct{ key, want string }{

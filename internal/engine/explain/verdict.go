@@ -189,11 +189,9 @@ var sayings = [...]saying{
 	plan.PDBBlocks: {"PDBBlocks", func(o operands) string {
 		return o.pdb() + " allows no eviction of " + o.pods() + " on " + o.node() + " now"
 	}},
-	plan.PDBsConflict: {"PDBsConflict", pdbsConflict},
-	plan.PodsHomeless: {"PodsHomeless", podsHomeless},
-	plan.NoSaving: {"NoSaving", func(o operands) string {
-		return "no change that was tried runs the pods of " + o.node() + " for less"
-	}},
+	plan.PDBsConflict:   {"PDBsConflict", pdbsConflict},
+	plan.PodsHomeless:   {"PodsHomeless", podsHomeless},
+	plan.NoSaving:       {"NoSaving", noSaving},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},
 	plan.LaunchedAgain:  {"LaunchedAgain", launchedAgain},
@@ -229,6 +227,30 @@ func (o operands) missingPool() (name string, missing bool) {
 	}
 	name = o.snap.Node(o.Node).Pool
 	return name, o.snap.Pool(name) == nil
+}
+
+// noSaving names the new node that the pods would need, as far as it is known.
+func noSaving(o operands) string {
+	if o.Name == "" {
+		return "no change that was tried runs the pods of " + o.node() + " for less"
+	}
+	pods := "the pods of " + o.node()
+	more := ""
+	if o.Need > 1 {
+		more = " and " + count(int(o.Need-1), "other")
+	}
+	switch {
+	case o.Have > 0:
+		return pods + " would fit on a new " + o.Name + " of pool " + o.Pool + more +
+			" for less, but no list of types that minValues and the zones allow " +
+			"costs less whichever of them is launched"
+	case o.Have == 0:
+		return pods + " do not all fit on other nodes; the cheapest new node for the rest, " + o.Name + " of pool " + o.Pool +
+			more + ", costs as much"
+	}
+	return pods + " do not all fit on other nodes; the cheapest new node for the rest, " + o.Name + " of pool " + o.Pool +
+		more + ", costs " + dollars(-o.Have) +
+		" per hour more"
 }
 
 func budgetUnreadable(o operands) string {
@@ -316,10 +338,28 @@ func pdbsConflict(o operands) string {
 }
 
 func podsHomeless(o operands) string {
+	text := o.pod() + " of " + o.node() + " would be unschedulable elsewhere"
 	if o.Have > 1 {
-		return count(int(o.Have), "pod") + " of " + o.node() + " would be unschedulable elsewhere, " + o.pod() + " among them"
+		text = count(int(o.Have), "pod") + " of " + o.node() + " would be unschedulable elsewhere, " + o.pod() + " among them"
 	}
-	return o.pod() + " of " + o.node() + " would be unschedulable elsewhere"
+	if why := o.boundHere(); why != "" {
+		return text + ": " + why
+	}
+	return text
+}
+
+// boundHere returns why no new node can run the pod of the verdict, for example because of a local volume; "" if a
+// new node can.
+func (o operands) boundHere() string {
+	if o.snap == nil || o.Holder == nil || o.snap.Node(o.Node) == nil {
+		return ""
+	}
+	for _, p := range o.snap.Node(o.Node).Pods {
+		if p.Key() == o.Holder.Pod && p.NoNewNode != nil {
+			return p.NoNewNode.Reason
+		}
+	}
+	return ""
 }
 
 func podsFollow(o operands) string {

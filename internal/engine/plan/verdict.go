@@ -123,7 +123,9 @@ const (
 	// PodsHomeless: pods of the node would be unschedulable elsewhere (Node, Holder: the first of them; Have: how
 	// many).
 	PodsHomeless
-	// NoSaving: no cheaper arrangement was found (Node).
+	// NoSaving: no cheaper arrangement was found (Node; if new nodes would be needed: Name, the instance type of
+	// the first, Pool, its pool, Need, their number, and Have, the saving with them, which is 0 or negative, or
+	// would depend on the type that is launched).
 	NoSaving
 	// SavingTooSmall: the saving of a change does not justify its disruption (Node; Need and Have: the least and the
 	// actual saving in nano-USD per hour).
