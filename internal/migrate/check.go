@@ -57,7 +57,7 @@ func (m *migration) check() {
 			if object, ok := plain(d.root).(map[string]any); ok {
 				faults := m.options.Check(object)
 				if i.patch {
-					faults = slices.DeleteFunc(faults, func(f Fault) bool { return f.missing() || strings.Contains(f.Field, "$patch") })
+					faults = slices.DeleteFunc(faults, func(f Fault) bool { return d.excuses(f) })
 				}
 				i.rejections(d, faults, before, len(documents) > 1)
 				if i.kind == "NodePool" && slices.ContainsFunc(faults, func(f Fault) bool { return f.missing() && f.Field == "spec.template" }) {

@@ -3,6 +3,7 @@ package migrate
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -26,7 +27,9 @@ func (m *migration) kubelets() {
 	for _, i := range m.items {
 		if i.is(karpv1.Group, "NodePool") && !i.gone {
 			class := text(at(i.root, "spec", "template", "spec", "nodeClassRef", "name"))
-			if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == awsv1.Kind {
+			if i.patch && class == "" {
+				user{i, i.kubelet()}.keepKubelet()
+			} else if text(at(i.root, "spec", "template", "spec", "nodeClassRef", "kind")) == awsv1.Kind {
 				users[class] = append(users[class], user{i, i.kubelet()})
 			} else if i.kubelet() != nil {
 				i.note(Changed, "spec.template.spec.kubelet", "omitted, because only an EC2NodeClass has kubelet settings")
@@ -85,16 +88,16 @@ func (i *item) kubelet() *yaml.Node {
 // keepKubelet keeps the settings in the annotation that the controller reads.
 func (u user) keepKubelet() {
 	compact, err := json.Marshal(plain(u.kubelet))
-	if err != nil || text(at(u.root, "metadata", "annotations", v1beta1.AnnotationKubelet)) == string(compact) {
+	if u.kubelet == nil || err != nil || text(at(u.root, "metadata", "annotations", v1beta1.AnnotationKubelet)) == string(compact) {
 		return
 	}
 	annotation := scalar(string(compact))
 	annotation.HeadComment = comments(u.kubelet)
 	put(u.root, annotation, "metadata", "annotations", v1beta1.AnnotationKubelet)
 	u.anew = true
-	class := text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name"))
+	class := strings.TrimSpace("the node class " + text(at(u.root, "spec", "template", "spec", "nodeClassRef", "name")))
 	u.note(Changed, "spec.template.spec.kubelet",
-		"is moved to an annotation that the controller reads, because the node class %s is not in the input; "+
+		"is moved to an annotation that the controller reads, because %s is not in the input; "+
 			"it is better to set spec.kubelet of the node class", class)
 }
 

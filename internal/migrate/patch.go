@@ -62,12 +62,25 @@ func (m *migration) findPatches() {
 			i.Notes = nil // it is no object, which is right here
 			i.note(Advice, "", "is a JSON patch of Kustomize; its paths are not migrated")
 		case kinds[i.kind] == "" || i.root == nil:
+		case (listed || directive(i.root)) && translated(i.kind):
+			i.root, i.kind = nil, "" // is printed as it is, and not translated
+			i.note(Impossible, "", "is a patch of Kustomize for a kind that becomes several objects; migrate what kubectl kustomize prints")
 		case listed, directive(i.root), !i.complete() && complete[i.kind+" "+i.name]:
 			i.patch = true
 			i.note(Advice, "", "is a patch of Kustomize; only what it contains is migrated and checked")
 		}
 	}
 }
+
+// excuses reports whether a fault may be due to what a patch does not contain: a missing field, or a rule about several
+// fields of an object.
+func (d *document) excuses(f Fault) bool {
+	value := at(d.root, strings.Split(f.Field, ".")...)
+	return f.missing() || strings.Contains(f.Field, "$patch") || f.Field == "" || value != nil && value.Kind == yaml.MappingNode
+}
+
+// translated reports whether objects of the kind are translated together, which needs all of their fields.
+func translated(kind string) bool { return kind == "Provisioner" || kind == "AWSNodeTemplate" }
 
 // complete reports whether an object has the fields that every object of its kind has.
 func (i *item) complete() bool {

@@ -204,7 +204,7 @@ func (r *repair) queue() {
 
 var (
 	foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
-	copiedImage  = regexp.MustCompile(`(^|/)karpenter/controller$`)
+	copiedImage  = regexp.MustCompile(`(^|/)karpenter/controller([:@].*)?$`)
 )
 
 // image removes images of other programs. That of a mirror may be the right one under a name of its own.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,6 +58,19 @@ func TestKnownValues(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, schema.names("")); diff != "" {
 		t.Errorf("known names (-chart +here):\n%s", diff)
+	}
+}
+
+// TestForeignImages verifies that images of other programs are recognized as the chart does.
+func TestForeignImages(t *testing.T) {
+	template, err := os.ReadFile("../../charts/karpenter/templates/_read.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range []*regexp.Regexp{foreignImage, copiedImage} {
+		if quoted := strconv.Quote(image.String()); !strings.Contains(string(template), "regexMatch "+quoted) {
+			t.Errorf("the chart does not compare images with %s", quoted)
+		}
 	}
 }
 
