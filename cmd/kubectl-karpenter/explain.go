@@ -262,7 +262,7 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 
 func newExplainNodeCommand() *cobra.Command {
 	return newDisruptExplanation("the node", (*explanation).runNode, &cobra.Command{
-		Use:     "node NAME",
+		Use:     "node [NAME]",
 		Aliases: []string{"nodes", "no", "nodeclaim", "nodeclaims", "nc"},
 
 		ValidArgsFunction: completeName("Node", "NodeClaim"),
@@ -270,7 +270,11 @@ func newExplainNodeCommand() *cobra.Command {
 		Short: "Explain why a node of a live cluster is kept or removed",
 		Long: `Reads the cluster once, decides as the controller would, and prints what happens to one node, given by its own name or
 that of its NodeClaim: the command that removes it and why, or which pod, PodDisruptionBudget, budget, policy or price
-keeps it, when that could change, and what removing only this node would save. Nothing is changed.`,
+keeps it, when that could change, and what removing only this node would save. For a node that is being deleted, it
+names the pods that block its drain. Nothing is changed.
+
+Without a name, it prints which nodes would be removed now, and why the others are kept, as "simulate --live --disrupt"
+does.`,
 		Example: "  kubectl karpenter explain node default-x7k2p\n  kubectl karpenter explain node default-x7k2p -o json",
 	})
 }
@@ -279,12 +283,21 @@ keeps it, when that could change, and what removing only this node would save. N
 func newDisruptExplanation(what string, run func(*explanation, context.Context, string, io.Writer) error,
 	command *cobra.Command) *cobra.Command {
 	var e explanation
-	command.Args = oneName("the name of " + what)
+	command.Args = func(command *cobra.Command, arguments []string) error {
+		if len(arguments) == 0 {
+			return nil
+		}
+		return oneName("the name of "+what+", or none, for all")(command, arguments)
+	}
 	command.RunE = func(command *cobra.Command, arguments []string) error {
 		return e.print(command, func(ctx context.Context, out io.Writer) error {
+			if len(arguments) == 0 {
+				return run(&e, ctx, "", out)
+			}
 			return run(&e, ctx, bareName(command, arguments[0]), out)
 		})
 	}
+	addNamespaceFlag(command.Flags(), &offline.Connection{}, "ignored, as by kubectl: nodes and NodePools have no namespace")
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())
 	addDisruptFlags(command.Flags(), &e.policy)
@@ -296,12 +309,25 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	if name == "" {
+		answer := w.Disrupt(&e.policy, 1).Answer()
+		answer.Stats = nil
+		return printOutcome(allNodes{answer, widthOf(e.output, out)}, e.output, out)
+	}
 	outcome, err := e.explainNode(ctx, w, name)
 	if err != nil {
 		return err
 	}
 	return printOutcome(outcome, e.output, out)
 }
+
+// allNodes adapts an answer about all nodes to the printer.
+type allNodes struct {
+	*offline.DisruptAnswer
+	columns int
+}
+
+func (a allNodes) Text() string { return a.DisruptAnswer.Text(a.columns) }
 
 // explainNode returns the result for a node, with what only the live cluster says.
 func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name string) (*offline.NodeOutcome, error) {
@@ -314,7 +340,7 @@ func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name
 
 func newExplainPoolCommand() *cobra.Command {
 	return newDisruptExplanation("the pool", (*explanation).runPool, &cobra.Command{
-		Use:     "pool NAME",
+		Use:     "pool [NAME]",
 		Aliases: []string{"pools", "nodepool", "nodepools", "np"},
 
 		ValidArgsFunction: completeName("NodePool"),
@@ -322,7 +348,8 @@ func newExplainPoolCommand() *cobra.Command {
 		Short: "Explain what a pool costs, what its budgets allow, and why its nodes are kept",
 		Long: `Reads the cluster once, decides as the controller would, and prints for one NodePool what its nodes cost and the lower
 bound of that cost, what its budgets allow now and when that changes, which nodes have drifted or are due for renewal,
-which commands are in progress, and why the other nodes are kept. Nothing is changed.`,
+which commands are in progress, and why the other nodes are kept. Nothing is changed. Without a name, it does so for all
+NodePools.`,
 		Example: "  kubectl karpenter explain pool default\n  kubectl karpenter explain pool default -o json",
 	})
 }
@@ -331,6 +358,9 @@ func (e *explanation) runPool(ctx context.Context, name string, out io.Writer) e
 	w, err := e.read(ctx, time.Now())
 	if err != nil {
 		return err
+	}
+	if name == "" {
+		return printOutcome(w.ExplainPools(&e.policy), e.output, out)
 	}
 	outcome, err := w.ExplainPool(&e.policy, name)
 	if err != nil {

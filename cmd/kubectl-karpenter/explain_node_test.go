@@ -182,15 +182,38 @@ func TestExplainPool(t *testing.T) {
 	}
 }
 
+// TestExplainAll checks that nodes and pools are explained without a name, and that a namespace is ignored.
+func TestExplainAll(t *testing.T) {
+	kubeconfig := disruptedCluster(t, false)
+	types := filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
+	for arguments, want := range map[string][]string{
+		"pools -n shop":              {"pool default: 4 nodes for 1.6000 USD per hour", "budgets allow now"},
+		"nodes -n shop":              {"STEP  REASON", "KEPT 2 nodes such as held", "1 step: 4 nodes become 3"},
+		"node/held -n shop":          {"node held (claim claim-held) of pool default"},
+		"nodes -o name":              {"node/big\nnode/guarded\nnode/held\n"},
+		"pools -o name":              {"nodepool.karpenter.sh/default\n"},
+		"pools -o json":              {`"pools": [`, `"nodePool": "default"`},
+		"pool default --namespace=x": {"pool default: 4 nodes"},
+	} {
+		out, err := runProgram(t, "", append(append([]string{"explain"}, strings.Fields(arguments)...), "--kubeconfig",
+			kubeconfig, "--instance-types", types)...)
+		for _, part := range want {
+			if err != nil || !strings.Contains(out, part) {
+				t.Errorf("%s: %v, no %q in\n%s", arguments, err, part, out)
+			}
+		}
+	}
+}
+
 func TestExplainMissing(t *testing.T) {
 	kubeconfig := disruptedCluster(t, false)
 	for want, arguments := range map[string][]string{
-		"there is no node none":     {"node", "none", "--kubeconfig", kubeconfig},
-		"there is no pool none":     {"pool", "none", "--kubeconfig", kubeconfig},
-		"the name of the node":      {"node"},
-		"the name of the pool":      {"pool", "a", "b"},
-		"--payback is -1s":          {"node", "big", "--kubeconfig", kubeconfig, "--payback", "-1s"},
-		`--output is "table", want`: {"pool", "default", "--kubeconfig", kubeconfig, "-o", "table"},
+		"there is no node none":                  {"node", "none", "--kubeconfig", kubeconfig},
+		"there is no pool none":                  {"pool", "none", "--kubeconfig", kubeconfig},
+		"the name of the node, or none, for all": {"node", "a", "b"},
+		"the name of the pool":                   {"pool", "a", "b"},
+		"--payback is -1s":                       {"node", "big", "--kubeconfig", kubeconfig, "--payback", "-1s"},
+		`--output is "table", want`:              {"pool", "default", "--kubeconfig", kubeconfig, "-o", "table"},
 	} {
 		if _, err := runProgram(t, "", append([]string{"explain"}, arguments...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %q", arguments, err, want)

@@ -200,6 +200,21 @@ func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []KeptNode {
 	return list
 }
 
+// Names returns the nodes with claims, except those that are being removed already, as `kubectl get -o name` does.
+func (a *DisruptAnswer) Names() []string {
+	var names []string
+	for i := range a.Steps {
+		for _, node := range a.Steps[i].Remove {
+			names = append(names, "node/"+node)
+		}
+	}
+	for i := range a.Kept {
+		names = append(names, "node/"+a.Kept[i].Node)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // WriteJSON writes the answer as one JSON object, whose fields simulate documents.
 func (a *DisruptAnswer) WriteJSON(out io.Writer) error {
 	encoder := json.NewEncoder(out)

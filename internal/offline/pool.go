@@ -122,6 +122,50 @@ func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 	return outcome, nil
 }
 
+// PoolsOutcome is the state of all pools.
+type PoolsOutcome struct {
+	// Pools are sorted by name.
+	Pools []*PoolOutcome `json:"pools"`
+	// PriceSource is the source and the date of prices; omitted for invented prices.
+	PriceSource string `json:"priceSource,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
+}
+
+// ExplainPools decides, and returns the state of all pools.
+func (w *InputSet) ExplainPools(p *Policy) *PoolsOutcome {
+	d := w.Disrupt(p, 1)
+	o := &PoolsOutcome{Pools: []*PoolOutcome{}, PriceSource: d.source, Incomplete: w.denied}
+	for _, pool := range d.first.Pools {
+		one := d.poolOutcome(pool.Name)
+		one.PriceSource, one.RemovalsPaused = "", w.annotationsOf(pool.Name)[karpv1.AnnotationRemovalsPaused]
+		o.Pools = append(o.Pools, one)
+	}
+	slices.SortFunc(o.Pools, func(a, b *PoolOutcome) int { return strings.Compare(a.NodePool, b.NodePool) })
+	return o
+}
+
+// Names returns the pools as `kubectl get -o name` does.
+func (o *PoolsOutcome) Names() []string {
+	var names []string
+	for _, pool := range o.Pools {
+		names = append(names, pool.Names()...)
+	}
+	return names
+}
+
+// Text returns a paragraph for each pool.
+func (o *PoolsOutcome) Text() string {
+	paragraphs := make([]string, len(o.Pools))
+	for i, pool := range o.Pools {
+		paragraphs[i] = pool.Text()
+	}
+	if len(paragraphs) == 0 {
+		paragraphs = []string{"there is no NodePool\n"}
+	}
+	return strings.Join(paragraphs, "\n") + pricesAre(o.PriceSource) + incomplete(o.Incomplete)
+}
+
 // poolOutcome returns the result for the pool in the decision; nil if there is none.
 func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	pool := d.first.Pool(name)
