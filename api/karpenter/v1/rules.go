@@ -144,14 +144,24 @@ func (r LabelRules) allowedIn(restricted, key string) string {
 		}
 	}
 	slices.Sort(allowed)
-	switch {
+	switch few := Resembling(key, allowed); {
 	case len(allowed) == 0:
 		return ""
-	case len(allowed) <= mostKeys:
-		return " or one of " + strings.Join(allowed, ", ")
+	case len(few) == len(allowed):
+		return " or one of " + strings.Join(few, ", ")
+	default:
+		return fmt.Sprintf(" or one of its %d labels, such as %s", len(allowed), strings.Join(few, ", "))
 	}
-	slices.SortStableFunc(allowed, func(a, b string) int { return cmp.Compare(resemblance(b, key), resemblance(a, key)) })
-	return fmt.Sprintf(" or one of its %d labels, such as %s", len(allowed), strings.Join(allowed[:mostKeys], ", "))
+}
+
+// Resembling returns all names if they are few enough for a message, else the ones that resemble the given one most.
+func Resembling(name string, all []string) []string {
+	if len(all) <= mostKeys {
+		return all
+	}
+	nearest := slices.Clone(all)
+	slices.SortStableFunc(nearest, func(a, b string) int { return cmp.Compare(resemblance(b, name), resemblance(a, name)) })
+	return nearest[:mostKeys]
 }
 
 // resemblance is the number of equal characters at the start and at the end of two keys, in relation to their length.

@@ -132,7 +132,7 @@ func (k *kind) create(object map[string]any) []Refusal {
 			continue // the rule cannot be evaluated because of a problem that is already reported
 		}
 		for _, path := range k.culprits(object, err) {
-			found.add(path, ruleWords(err))
+			found.add(path, ruleWords(err, path))
 		}
 	}
 	slices.SortFunc(found.refusals, func(a, b Refusal) int { // schemas are visited in map order

@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // findings holds what is wrong with one object.
@@ -92,8 +94,24 @@ func words(err *field.Error) string {
 }
 
 // ruleWords returns a sentence about a rule that does not hold. The message of the rule is defined in api/crds and
-// includes the correction.
-func ruleWords(err *field.Error) string { return valued(err.BadValue, err.Detail) }
+// includes the correction; of a long list of names, it shows those that resemble the last name of the path.
+func ruleWords(err *field.Error, path string) string {
+	name, isText := err.BadValue.(string)
+	if !isText {
+		name = strings.TrimSuffix(path[strings.LastIndexByte(path, '[')+1:], "]")
+	}
+	detail := err.Detail
+	if m := allowedNames.FindStringSubmatch(detail); m != nil {
+		all := strings.Split(m[2], ", ")
+		if few := karpv1.Resembling(name[strings.LastIndexByte(name, '/')+1:], all); len(few) < len(all) {
+			detail = fmt.Sprintf("%s %d names %s, such as %s", m[1], len(all), m[3], strings.Join(few, ", "))
+		}
+	}
+	return valued(err.BadValue, detail)
+}
+
+// allowedNames matches the messages of rules that list the allowed labels of a domain.
+var allowedNames = regexp.MustCompile(`^(of the domain \S+ only) (\S+(?:, \S+)*) (can be \w+)$`)
 
 // valued returns a text about a value, preceded by the value if that is short enough to be shown.
 func valued(value any, text string) string {
