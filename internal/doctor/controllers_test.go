@@ -267,14 +267,15 @@ func TestReviewByDeployment(t *testing.T) {
 
 // TestDeniedKinds verifies that one finding names all kinds that the user may not list, and the role that allows it.
 func TestDeniedKinds(t *testing.T) {
-	r := report(t, &Source{}, "CustomResourceDefinition,Node,Lease", deployment("kwok", "kwok", 1))
+	r := report(t, &Source{}, "CustomResourceDefinition,Node,Pod,Lease", deployment("kwok", "kwok", 1))
 	var denied []Finding
 	for _, f := range r.Findings {
 		if f.Code == CannotLook {
 			denied = append(denied, f)
 		}
 	}
-	want := []Finding{{Finding: cloud.Finding{Code: CannotLook, Object: "CustomResourceDefinition,Node,the Lease karpenter-leader-election",
+	want := []Finding{{Finding: cloud.Finding{Code: CannotLook,
+		Object:  "CustomResourceDefinition,Node,Pod,the Lease karpenter-leader-election",
 		Problem: `cannot be read: user "ann" may not list these kinds in the whole cluster; checks that depend on them are skipped`, Fix: viewer.Grant("ann")}}}
 	if diff := cmp.Diff(want, denied); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -306,7 +307,10 @@ func TestBystander(t *testing.T) {
 		})
 		s := &Source{Client: client, Account: c.account}
 		f := &Facts{Controllers: c.controllers}
-		s.review(t.Context(), f, []Installation{{Provider: "kwok", LeaseNamespace: "kwok"}})
+		s.review(t.Context(), f, []Installation{{Provider: "kwok"}})
+		if nowhere := len(f.Unread) > 0; nowhere != c.reported {
+			t.Errorf("%+v: unread are %v", c, f.Unread)
+		}
 		if reported := len(f.Denied) > 0; reported != c.reported || (len(f.Notes) > 0) == c.reported {
 			t.Errorf("%+v: %d permissions are missing, the notes are %q", c, len(f.Denied), f.Notes)
 		}

@@ -84,7 +84,10 @@ func unread(f *Facts, _ Options) []cloud.Finding {
 	var by string
 	for _, u := range f.Unread {
 		if user, denied := viewer.Denied(u.Why); denied {
-			by, kinds = user, append(kinds, strings.TrimPrefix(u.What, kindsUnread))
+			if kind := strings.TrimPrefix(u.What, kindsUnread); !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+			by = user
 			continue
 		}
 		fix := "run the doctor as a user with this permission: a cluster administrator, or the service account of the controller for its own objects"

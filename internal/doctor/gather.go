@@ -383,6 +383,7 @@ func (s *Source) review(ctx context.Context, f *Facts, installations []Installat
 	}
 	if len(f.Denied) > 0 && s.byOther(ctx, f) {
 		f.Denied, f.Reviewed = nil, 0
+		f.Unread = slices.DeleteFunc(f.Unread, func(u Unread) bool { return u.What == itsPermissions })
 		account := "NAMESPACE/NAME"
 		if len(f.Controllers) > 0 {
 			account = f.Controllers[0].Namespace + "/" + f.Controllers[0].Account

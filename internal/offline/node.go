@@ -151,8 +151,10 @@ func (d *DisruptDecision) nodeOutcome(name string, departing departures) *NodeOu
 	o.unlaunched, o.nameless = n.Stage == model.Launching, n.Stage < model.Registered
 	o.now, o.PoolMissing = d.first.Now, n.Ours() && n.Pool != "" && d.first.Pool(n.Pool) == nil
 	if !n.ExpiresAt.IsZero() && !n.Deleting {
-		from := disruption.RenewFrom(n)
-		o.RenewedFrom, o.ExpiresAt = &from, &n.ExpiresAt
+		o.ExpiresAt = &n.ExpiresAt
+		if from := disruption.RenewFrom(n); !o.PoolMissing && n.Pool != "" {
+			o.RenewedFrom = &from
+		}
 	}
 	switch {
 	case !n.Ours():
@@ -296,7 +298,11 @@ func (o *NodeOutcome) Text() string {
 	if o.Drifted != "" {
 		fmt.Fprintf(&b, "  has drifted: %s\n", o.Drifted)
 	}
-	if o.ExpiresAt != nil {
+	switch {
+	case o.ExpiresAt == nil:
+	case o.PoolMissing || o.NodePool == "": // no pool replaces it before
+		fmt.Fprintf(&b, "  will be deleted (expireAfter) at %s\n", o.ExpiresAt.UTC().Format(time.RFC3339))
+	default:
 		fmt.Fprintf(&b, "  will be replaced (expireAfter) from %s, at the latest %s\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	o.writeAlone(&b)

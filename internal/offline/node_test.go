@@ -58,10 +58,14 @@ func TestReplacementUnderWay(t *testing.T) {
 // that a renewal has its times, and that nodes of commands in progress are reported.
 func TestExplainSmallPrint(t *testing.T) {
 	renewed, dies := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2026, 1, 9, 3, 4, 5, 0, time.UTC)
-	node := (&NodeOutcome{Node: "a", Outcome: "Kept", RenewedFrom: &renewed, ExpiresAt: &dies}).Text()
+	node := (&NodeOutcome{Node: "a", NodePool: "p", Outcome: "Kept", RenewedFrom: &renewed, ExpiresAt: &dies}).Text()
 	if want := "will be replaced (expireAfter) from 2026-01-02T03:04:05Z, at the latest 2026-01-09T03:04:05Z\n"; !strings.Contains(node,
 		want) {
 		t.Errorf("no %q in\n%s", want, node)
+	}
+	orphan := (&NodeOutcome{Node: "a", NodePool: "p", PoolMissing: true, Outcome: "Kept", ExpiresAt: &dies}).Text()
+	if want := "will be deleted (expireAfter) at 2026-01-09T03:04:05Z\n"; !strings.Contains(orphan, want) {
+		t.Errorf("no %q in\n%s", want, orphan)
 	}
 	pool := &PoolOutcome{NodePool: "p", Budgets: []BudgetOutcome{{}}}
 	if text := pool.Text(); strings.Contains(text, "at least") || strings.Contains(text, "buys nothing") {
@@ -86,6 +90,7 @@ func TestOfAll(t *testing.T) {
 	young, held := plan.Verdict{Code: plan.NodeTooYoung}, func(pod string) plan.Verdict {
 		return plan.Verdict{Code: plan.NodeProtected, Holder: &plan.Holder{Pod: pod}}
 	}
+	gone := plan.Verdict{Code: plan.PoolGone, Pool: "p"}
 	elsewhere := keptReasonOf(nil, disruption.Kept{Node: "b", Verdict: plan.Verdict{Code: plan.NodeTooYoung, Node: "c"}})
 	for _, c := range []struct {
 		want string
@@ -95,6 +100,8 @@ func TestOfAll(t *testing.T) {
 		{"consolidateAfter of each node has not passed yet", []KeptReason{kept("a", young), kept("b", young)}},
 		{"no change that was tried runs the pods of each node for less",
 			[]KeptReason{kept("a", plan.Verdict{Code: plan.NoSaving}), kept("b", plan.Verdict{Code: plan.NoSaving})}},
+		{"NodePool p of each node does not exist; a NodePool of that name would own the node again",
+			[]KeptReason{kept("a", gone), kept("b", gone)}},
 		{"for example, node a is protected by the annotation karpenter.sh/do-not-disrupt of pod default/x",
 			[]KeptReason{kept("a", held("default/x")), kept("b", held("default/y"))}},
 		{"for example, consolidateAfter of node a has not passed yet", []KeptReason{kept("a", young), elsewhere}},

@@ -109,11 +109,21 @@ func (o *PoolOutcome) Names() []string { return []string{"nodepool.karpenter.sh/
 
 // ExplainPool decides, and returns the state of a pool.
 func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
-	outcome := w.Disrupt(p, 1).poolOutcome(name)
+	d := w.Disrupt(p, 1)
+	outcome := d.poolOutcome(name)
 	if outcome == nil {
-		var names []string
+		var names, nodes []string
+		for _, n := range d.first.Nodes {
+			if n.Ours() && n.Pool == name {
+				nodes = append(nodes, n.Name)
+			}
+		}
 		for _, p := range w.pools {
 			names = append(names, p.object.Name)
+		}
+		if len(nodes) > 0 {
+			return nil, fmt.Errorf("there is no pool %s; %s of it: %s (kubectl karpenter explain node NAME)", name,
+				plural(len(nodes), "node"), fewNames(nodes))
 		}
 		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
@@ -284,7 +294,7 @@ func (d *DisruptDecision) keptCounts(pool string) []keptCount {
 	var list []keptCount
 	for _, k := range d.proposal.Kept {
 		n := d.first.Node(k.Node)
-		if k.Pool != pool || n == nil || n.Command != "" {
+		if k.Pool != pool || n == nil || n.Command != "" || n.Deleting {
 			continue
 		}
 		r := keptReasonOf(d.first, k)

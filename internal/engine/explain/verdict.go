@@ -220,15 +220,6 @@ var sayings = [...]saying{
 	plan.CommandUnreadable:  {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
 }
 
-// missingPool returns the name of the node's pool, and whether it does not exist.
-func (o operands) missingPool() (name string, missing bool) {
-	if o.snap == nil || o.snap.Node(o.Node) == nil {
-		return "", false
-	}
-	name = o.snap.Node(o.Node).Pool
-	return name, o.snap.Pool(name) == nil
-}
-
 // noSaving names the new node that the pods would need, as far as it is known.
 func noSaving(o operands) string {
 	if o.Name == "" {
@@ -262,18 +253,18 @@ func budgetUnreadable(o operands) string {
 }
 
 func poolGone(o operands) string {
-	switch name, missing := o.missingPool(); {
-	case missing && name == "":
+	switch {
+	case o.Pool != "":
+		return "NodePool " + o.Pool + " of " + o.node() + " does not exist; a NodePool of that name would own the node again"
+	case o.Node != "":
 		return o.node() + " belongs to no NodePool, whose rules could allow its removal"
-	case missing:
-		return "NodePool " + name + " of " + o.node() + " does not exist; a NodePool of that name would own the node again"
 	}
 	return "the pool is gone"
 }
 
 func priceUnknown(o operands) string {
 	text := "the price of " + o.node() + " is unknown: "
-	if _, missing := o.missingPool(); missing {
+	if o.snap != nil && o.snap.Node(o.Node) != nil && o.snap.Pool(o.snap.Node(o.Node).Pool) == nil {
 		return text + "no NodePool offers its instance type in its zone and capacity type"
 	}
 	return text + "its instance type has no offering in its zone and capacity type"

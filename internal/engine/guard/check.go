@@ -159,7 +159,7 @@ func (g *Guard) Removable(n *model.Node, reason plan.Reason) plan.Verdict {
 	case n.Stage != model.Initialized:
 		return plan.Verdict{Code: plan.NodeNotReady, Node: n.Name}
 	case pool == nil:
-		return plan.Verdict{Code: plan.PoolGone, Node: n.Name}
+		return plan.Verdict{Code: plan.PoolGone, Node: n.Name, Pool: n.Pool}
 	case pool.Refused != nil:
 		return plan.Verdict{Code: plan.PoolRefused, Node: n.Name, Rejection: pool.Refused}
 	case n.DoNotDisrupt:

@@ -99,7 +99,7 @@ const (
 	BudgetUnreadable
 	// PolicyForbids: the pool's consolidation policy or consolidateAfter Never excludes it.
 	PolicyForbids
-	// PoolGone: the pool no longer exists.
+	// PoolGone: the pool of the node does not exist (Node, Pool: empty if the claim names none).
 	PoolGone
 	// PoolRefused: the API server would refuse the pool, so its rules are unknown (Node, Rejection).
 	PoolRefused
