@@ -275,15 +275,20 @@ func withoutFinalizer(at int, ours string) string {
 	return fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":"%s"},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, ours, at)
 }
 
-// drains returns findings about drains that a PodDisruptionBudget blocks for longer than expected.
+// drains returns findings about drains that a PodDisruptionBudget or the annotation do-not-disrupt blocks for
+// longer than expected.
 func drains(f *Facts, o Options) []cloud.Finding {
 	leaving := f.leaving()
-	blocked := map[string][]string{} // pods by budget
+	blocked, protected := map[string][]string{}, map[string][]string{} // pods by budget, and by node
 	f.draining = map[string][]string{}
 	for i := range f.Pods {
 		pod := &f.Pods[i]
 		since, leaves := leaving[pod.Spec.NodeName]
 		if !leaves || f.at().Sub(since) <= o.Patience || pod.DeletionTimestamp != nil || karpv1.DaemonPod(pod) || karpv1.MirrorPod(pod) || staying(pod) {
+			continue
+		}
+		if p, _ := karpv1.ProtectionOf(pod); p.Holds(f.at()) {
+			protected[pod.Spec.NodeName] = append(protected[pod.Spec.NodeName], pod.Namespace+"/"+pod.Name)
 			continue
 		}
 		for k := range f.PDBs {
@@ -301,6 +306,12 @@ func drains(f *Facts, o Options) []cloud.Finding {
 		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("the budget allows no eviction, and the drain of nodes waits for %s", few(pods)),
 			fmt.Sprintf("increase the number of healthy pods of the workload, or relax the budget: kubectl -n %s edit poddisruptionbudget %s; "+
 				"spec.template.spec.terminationGracePeriod of the NodePool limits the duration of a drain", namespace, budget)))
+	}
+	for node, pods := range protected {
+		f.draining["node/"+node] = []string{node}
+		list = append(list, found(DrainBlocked, "node/"+node,
+			"the drain waits for pods with the annotation "+karpv1.AnnotationDoNotDisrupt+": "+few(pods),
+			"delete the pods, or remove their annotation; spec.template.spec.terminationGracePeriod of the NodePool limits the duration of a drain"))
 	}
 	return list
 }

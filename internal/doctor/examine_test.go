@@ -321,6 +321,29 @@ func TestExamineDrains(t *testing.T) {
 	}
 }
 
+// TestProtectedDrain verifies that a drain that waits for a protected pod is found, and explains that its NodeClaim
+// still exists.
+func TestProtectedDrain(t *testing.T) {
+	deleted := metav1.NewTime(now.Add(-time.Hour))
+	f := &Facts{Now: now, NoElection: true,
+		Claims: []karpv1.NodeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "c", DeletionTimestamp: &deleted},
+			Status: karpv1.NodeClaimStatus{NodeName: "n"}}},
+		Pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "db",
+			Annotations: map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}},
+			Spec: corev1.PodSpec{NodeName: "n"}}}}
+	if diff := cmp.Diff([]string{"DrainBlocked node/n"}, codes(f)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if blocked := drains(f, Options{Patience: time.Minute}); len(blocked) != 1 || !f.drains(blocked[0], "c") ||
+		!strings.Contains(blocked[0].Problem, ": a/db") {
+		t.Errorf("found %+v", blocked)
+	}
+	f.Pods[0].Annotations[karpv1.AnnotationDoNotDisrupt] = "false"
+	if got := codes(f); len(got) > 0 {
+		t.Errorf("without protection: %v", got)
+	}
+}
+
 // TestDrainOfEachNode verifies that each NodeClaim whose drain waits for the same budget is listed below its finding, also
 // beyond the pods that the finding names.
 func TestDrainOfEachNode(t *testing.T) {
