@@ -77,9 +77,11 @@ func newClinic(t *testing.T) *clinic {
 	c.create(pool)
 	c.poolReady(metav1.ConditionTrue)
 	c.create(c.lease("kube-system"))
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
-	if err := c.Create(t.Context(), account); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
+	for _, name := range []string{"default", "karpenter"} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		if err := c.Create(t.Context(), account); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
 	}
 	return c
 }
@@ -278,6 +280,8 @@ func (c *clinic) electionIllnesses() []illness {
 		}
 	}
 	return []illness{
+		{codes: "CannotLook", about: "serviceaccount/default/missing",
+			arguments: []string{"--service-account=default/missing"}, fall: func() func() { return func() {} }},
 		{codes: "PermissionMissing", about: "pods/eviction", arguments: account, fall: func() func() { return c.role("create pods/eviction") }},
 		{codes: "ClockSkew", about: "differ by 1h0m", fall: none, now: func() time.Time { return time.Now().Add(time.Hour) }},
 		{codes: "CannotLook LeaderMissing", about: "no Lease exists", fall: none, arguments: []string{"--leader-election-name=another"}},
