@@ -205,6 +205,33 @@ func TestExplainAll(t *testing.T) {
 	}
 }
 
+// TestExplainWithoutPool checks that a node whose NodePool was the only one and is gone has the price that its
+// provider asks for its machine.
+func TestExplainWithoutPool(t *testing.T) {
+	node := strings.TrimPrefix(nodeYAML("left", "large"), "---\napiVersion: v1\nkind: Node\n")
+	kubeconfig := served(t, map[string]string{
+		"/apis/karpenter.sh/v1/nodeclaims": claimYAML("left", "", ""),
+		"/api/v1/nodes":                    strings.Replace(node, "status:\n", "spec: {providerID: \"test:///left\"}\nstatus:\n", 1),
+		"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default": `{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass",
+			"metadata": {"name": "default"}}`,
+	})
+	types := filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
+	for arguments, want := range map[string]string{
+		"explain node left":         "of pool default, which does not exist: large in a as on-demand, 0.5000 USD per hour; ",
+		"explain pool default":      "there is no pool default; 1 node of it: left",
+		"top --once":                "\ndefault      1     0  gone   -      0.5000 ",
+		"simulate --live --disrupt": "price 0.5000 USD per hour becomes 0.5000",
+	} {
+		out, err := runProgram(t, "", append(strings.Fields(arguments), "--kubeconfig", kubeconfig, "--instance-types", types)...)
+		if err != nil {
+			out += err.Error()
+		}
+		if !strings.Contains(out, want) {
+			t.Errorf("%s: no %q in\n%s", arguments, want, out)
+		}
+	}
+}
+
 func TestExplainMissing(t *testing.T) {
 	kubeconfig := disruptedCluster(t, false)
 	for want, arguments := range map[string][]string{

@@ -67,11 +67,11 @@ func (o *Manifests) unknownOfAWS(why string) *PriceList {
 	return unknown
 }
 
-// classNamesOfAWS returns the classes that AWS pools name, in the order of the pools.
+// classNamesOfAWS returns the classes that AWS pools, and claims without a pool, name, in their order.
 func (o *Manifests) classNamesOfAWS() []string {
 	var list []string
-	for _, p := range o.pools {
-		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && !slices.Contains(list, ref.Name) {
+	for _, p := range append(o.poolObjects(), o.missingPools()...) {
+		if ref := classOf(p); ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && !slices.Contains(list, ref.Name) {
 			list = append(list, ref.Name)
 		}
 	}
@@ -142,10 +142,10 @@ func (o *Manifests) resolveClass(class *awsv1.EC2NodeClass) {
 	}
 }
 
-// ofAWS reports whether any pool belongs to AWS.
+// ofAWS reports whether any pool, or a claim without a pool, belongs to AWS.
 func (o *Manifests) ofAWS() bool {
-	return slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool {
-		return p.object.Spec.Template.Spec.NodeClassRef.Group == awsv1.Group
+	return slices.ContainsFunc(append(o.poolObjects(), o.missingPools()...), func(p *karpv1.NodePool) bool {
+		return classOf(p).Group == awsv1.Group
 	})
 }
 

@@ -21,9 +21,6 @@ func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap),
 		Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
-	if w.lacks("nodepools.karpenter.sh") {
-		fleet.Pools = nil
-	}
 	for _, denied := range w.denied {
 		fleet.Incomplete = append(fleet.Incomplete, top.Denied(denied))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,8 +33,8 @@ func (l *Cluster) readCatalogs(ctx context.Context, c client.Client, o *Manifest
 		}
 		o.sale = list
 	}
-	if o.sale == nil || slices.ContainsFunc(o.pools,
-		func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group == kwokv1alpha1.Group }) {
+	if o.sale == nil || slices.ContainsFunc(append(o.poolObjects(), o.missingPools()...),
+		func(p *karpv1.NodePool) bool { return classOf(p).Group == kwokv1alpha1.Group }) {
 		list, err := l.saleOfKwok(ctx, c, o, instanceTypes)
 		if err != nil {
 			return err
@@ -59,7 +60,8 @@ func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) 
 			return list, nil
 		}
 	}
-	if !slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }) {
+	others := func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }
+	if len(o.pools) > 0 && !slices.ContainsFunc(o.pools, others) {
 		return nil, err
 	}
 	return o.unknownOfAWS(OneLine(err)), nil
@@ -129,12 +131,12 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 		}
 		list.add(kind.GroupKind())
 	}
-	for _, p := range o.pools {
-		if classOf(p.object).Group == awsv1.Group {
+	for _, p := range append(o.poolObjects(), o.missingPools()...) {
+		if classOf(p).Group == awsv1.Group {
 			continue
 		}
-		types, err := provider.Catalog(ctx, p.object)
-		stock := priceListEntry{Pools: []string{p.object.Name}, Types: types}
+		types, err := provider.Catalog(ctx, p)
+		stock := priceListEntry{Pools: []string{p.Name}, Types: types}
 		if err != nil {
 			o.deny("get", kwokClasses, err)
 			stock = priceListEntry{Pools: stock.Pools, Reason: OneLine(err)}
@@ -142,6 +144,30 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 		list.Catalogs = append(list.Catalogs, stock)
 	}
 	return list, nil
+}
+
+func (o *Manifests) poolObjects() []*karpv1.NodePool {
+	list := make([]*karpv1.NodePool, len(o.pools))
+	for i := range o.pools {
+		list[i] = o.pools[i].object
+	}
+	return list
+}
+
+// missingPools returns a pool for each name and class of claims whose pool does not exist: their provider knows what
+// their machines cost.
+func (o *Manifests) missingPools() []*karpv1.NodePool {
+	var list []*karpv1.NodePool
+	for _, c := range o.claims {
+		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: c.object.Labels[karpv1.LabelNodePool]}}
+		pool.Spec.Template.Spec.NodeClassRef = c.object.Spec.NodeClassRef
+		same := func(p *karpv1.NodePool) bool { return p.Name == pool.Name && classOf(p) == classOf(pool) }
+		exists := func(p sourced[*karpv1.NodePool]) bool { return p.object.Name == pool.Name }
+		if !slices.ContainsFunc(o.pools, exists) && !slices.ContainsFunc(list, same) {
+			list = append(list, pool)
+		}
+	}
+	return list
 }
 
 func classOf(pool *karpv1.NodePool) karpv1.NodeClassReference {

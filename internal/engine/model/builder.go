@@ -33,6 +33,8 @@ type Builder struct {
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
 	types   map[*Catalog]*TypeIndex
+	// prices are those of OfferPrices.
+	prices []*Catalog
 
 	// marks, how often shapes use each of them, their numbers by canonical form, and how many of them the frozen
 	// lists include. topology holds how often shapes use a label key as topology key.
@@ -231,6 +233,13 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 		b.dirtyNodesOf(spec.Name)
 	}
 	p.spec, p.dirty = &spec, true
+}
+
+// OfferPrices adds a catalog from which claims without a pool get their prices if no pool has them.
+func (b *Builder) OfferPrices(c *Catalog) {
+	b.version++
+	b.prices = append(b.prices, c)
+	b.dirtyNodesOf("")
 }
 
 // limitedResources returns the limits of a pool without that on the number of nodes.

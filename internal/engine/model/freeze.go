@@ -200,17 +200,32 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	return n
 }
 
-// priceElsewhere returns the price of the node's type, zone and capacity type in the first catalog of a pool that has
-// it, 0 for none. It is for claims whose pool does not exist: the cloud sells their machines still.
+// priceElsewhere returns the price of the node's type, zone and capacity type in the first catalog that has it, 0 for
+// none. It is for claims whose pool does not exist: the cloud sells their machines still.
 func (b *Builder) priceElsewhere(n *Node) int64 {
 	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
-		types := b.typesOf(b.pools[name].spec.Catalog)
-		if types == nil {
-			continue
+		if price := b.pools[name].spec.Catalog.priceOf(n); price > 0 {
+			return price
 		}
-		if t, known := types.Lookup(n.Labels[LabelType]); known {
-			if price := types.PriceOf(t, n.Labels[LabelZone], n.Labels[LabelCapacityType]); price > 0 {
-				return price
+	}
+	for _, c := range b.prices {
+		if price := c.priceOf(n); price > 0 {
+			return price
+		}
+	}
+	return 0
+}
+
+// priceOf returns the price of the node's offering, 0 if the catalog, which may be nil, does not have it.
+func (c *Catalog) priceOf(n *Node) int64 {
+	if c == nil {
+		return 0
+	}
+	for i := range c.Types {
+		for k := range c.Types[i].Offerings {
+			o := &c.Types[i].Offerings[k]
+			if c.Types[i].Name == n.Labels[LabelType] && o.Zone == n.Labels[LabelZone] && o.CapacityType == n.Labels[LabelCapacityType] {
+				return o.Price
 			}
 		}
 	}

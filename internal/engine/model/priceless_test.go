@@ -30,6 +30,8 @@ func TestPriceWithoutPool(t *testing.T) {
 		{"that one is deleted", func() { b.DeletePool("y") }, 3},
 		{"the pool is made again", func() { b.UpsertPool(PoolSpec{Name: "gone", Catalog: catalog(5)}) }, 5},
 		{"it is deleted again", func() { b.DeletePool("gone") }, 3},
+		{"no pool has it", func() { b.DeletePool("z") }, 0},
+		{"the provider has it", func() { b.OfferPrices(catalog(4)) }, 4},
 		{"another zone", func() { b.UpsertNode(node("b")) }, 0},
 	} {
 		step.do()
