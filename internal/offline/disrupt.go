@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/top"
@@ -77,6 +78,8 @@ type DisruptDecision struct {
 	source string
 	// denied are the kinds that were not read.
 	denied []Denied
+	// departing is what the objects say about nodes that are being deleted.
+	departing departures
 }
 
 // decidedStep is a command and the fleet after it.
@@ -103,7 +106,7 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	var d *DisruptDecision
 	var problems []error
 	for round := range rounds {
-		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, denied: w.denied}
+		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, denied: w.denied, departing: w.departures()}
 		d.stats = measure(func() {
 			told := w.convert()
 			problems = told.problems
@@ -160,7 +163,7 @@ func (d *DisruptDecision) Answer() *DisruptAnswer {
 			a.UnderWay++
 		}
 	}
-	a.Kept = keptNodes(d.last, d.proposal.Kept)
+	a.Kept = d.keptNodes()
 	price, cost := disruption.LeastCost(d.first, d.opts, func(*model.Node) bool { return true })
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	return a
@@ -188,14 +191,14 @@ func (s *decidedStep) told() Step {
 }
 
 // keptNodes groups the entries of a proposal by node.
-func keptNodes(snap *model.Snapshot, kept []disruption.Kept) []KeptNode {
+func (d *DisruptDecision) keptNodes() []KeptNode {
 	list := []KeptNode{}
-	for _, k := range kept {
+	for _, k := range d.proposal.Kept {
 		if len(list) == 0 || list[len(list)-1].Node != k.Node {
 			list = append(list, KeptNode{Node: k.Node})
 		}
 		n := &list[len(list)-1]
-		n.Reasons = append(n.Reasons, keptReasonOf(snap, k))
+		n.Reasons = append(n.Reasons, d.drained(keptReasonOf(d.last, k)))
 	}
 	return list
 }
@@ -213,6 +216,19 @@ func (a *DisruptAnswer) Names() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// drained adds to the reason of a node that is being deleted what blocks its drain.
+func (d *DisruptDecision) drained(r KeptReason) KeptReason {
+	n := d.last.Node(r.node)
+	if r.Code != explain.Code(plan.NodeLeaving) || n == nil {
+		return r
+	}
+	if why := d.departing.drainOf(d.last, n).brief(); why != "" {
+		r.Message += "; " + why
+		r.ofEach = r.Message
+	}
+	return r
 }
 
 // WriteJSON writes the answer as one JSON object, whose fields simulate documents.

@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/top"
 )
 
@@ -79,6 +81,11 @@ func TestDrainOutcome(t *testing.T) {
 		}
 		line := nodeLineOf(snap, snap.Node("n"), departures{ends: test.ends})
 		blocked := len(drain.Blocked) > 0
+		kept := disruption.Kept{Node: "n", Verdict: plan.Verdict{Code: plan.NodeLeaving, Node: "n"}}
+		d := &DisruptDecision{last: snap, departing: departures{ends: test.ends}, proposal: disruption.Proposal{Kept: []disruption.Kept{kept}}}
+		if message := d.keptNodes()[0].Reasons[0].Message; strings.HasPrefix(message, "node n is being removed; ") != blocked {
+			t.Errorf("%s: simulate says %s", name, message)
+		}
 		if (line.State == top.StateBlocked) != blocked || (line.Drain != "") != blocked || line.Leaving != 1800 {
 			t.Errorf("%s: the line of top has state %s, obstacle %q, %v s", name, line.State, line.Drain, line.Leaving)
 		}

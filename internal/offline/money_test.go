@@ -38,7 +38,7 @@ func TestUnknownPricesOfNodes(t *testing.T) {
 		"sold":    {" of pool gone, which does not exist: m in a as spot, 0.5000 USD per hour; "},
 		"by-hand": {" without a pool: x in a as spot, price unknown\n", "node by-hand belongs to no NodePool"},
 	} {
-		outcome := d.nodeOutcome(name, departures{})
+		outcome := d.nodeOutcome(name)
 		document, err := json.Marshal(outcome)
 		if err != nil {
 			t.Fatal(err)

@@ -78,12 +78,12 @@ type KeptReason struct {
 	// ChangesAt is when this may change by time alone.
 	ChangesAt *time.Time `json:"changesAt,omitempty"`
 	// ofEach is Message with "each node" in place of the node.
-	ofEach string
+	node, ofEach string
 }
 
 func keptReasonOf(snap *model.Snapshot, k disruption.Kept) KeptReason {
 	return KeptReason{
-		For: string(k.Reason), ofEach: explain.OfEach(snap, k.Node, k.Verdict),
+		For: string(k.Reason), node: k.Node, ofEach: explain.OfEach(snap, k.Node, k.Verdict),
 		Reason: Reason{Code: explain.Code(k.Verdict.Code), NodePool: k.Pool, Message: explain.Verdict(snap, k.Verdict)},
 	}
 }
@@ -120,8 +120,8 @@ func (o *NodeOutcome) Names() []string {
 
 // ExplainNode decides, and returns the result for a node, named by itself or by its claim.
 func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
-	known, departing := w.nodeNames(), w.departures() // before the model changes
-	outcome := w.Disrupt(p, 1).nodeOutcome(name, departing)
+	known := w.nodeNames() // before the model changes
+	outcome := w.Disrupt(p, 1).nodeOutcome(name)
 	if outcome == nil {
 		return nil, fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
@@ -133,7 +133,7 @@ func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
 }
 
 // nodeOutcome returns the result for the node or claim in the decision; nil if there is none.
-func (d *DisruptDecision) nodeOutcome(name string, departing departures) *NodeOutcome {
+func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 	n := d.first.Node(name)
 	if n == nil {
 		n = d.first.Claim(name)
@@ -160,7 +160,7 @@ func (d *DisruptDecision) nodeOutcome(name string, departing departures) *NodeOu
 	case !n.Ours():
 		o.Outcome = "Foreign"
 	case n.Deleting:
-		o.Outcome, o.Drain = "Deleting", departing.drainOf(d.first, n)
+		o.Outcome, o.Drain = "Deleting", d.departing.drainOf(d.first, n)
 	case n.Command != "":
 		o.Outcome = "UnderWay"
 		o.readCommand(d.first, n)
