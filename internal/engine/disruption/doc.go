@@ -7,6 +7,7 @@
 //	                +-- drifted         renewal, oldest drift first                     (drift.go)
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
+//	                     +-- steps.go      first steps towards it, within budgets
 //	                     +-- spare.go      simulates kube-scheduler: which pods find no room, and at what cost
 //	                     |                 (rehearse.go, schedulersim.go)
 //	                     +-- apart.go      separates commands by the rules between pods

@@ -55,6 +55,7 @@ func (s *search) drop(f *acceptedChange, why plan.Verdict) {
 	s.decidedClaims = s.claimsExcept(nil)
 	s.guard.Release(f.command)
 	for _, n := range f.change.nodes {
+		s.dropped = append(s.dropped, keptNode{n, why})
 		s.keep(n, why)
 	}
 }
