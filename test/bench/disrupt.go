@@ -34,11 +34,17 @@ type rearranged struct {
 		Nodes                     int
 		PricePerHour, CostPerHour float64
 	}
-	Steps []struct {
-		PodsMoved     int
-		SavingPerHour float64
-	}
+	Steps                                    []step
 	LowerBoundPerHour, LowerBoundCostPerHour float64
+}
+
+// step is a command of a plan: nodes that are removed, nodes that are added, and where pods move.
+type step struct {
+	PodsMoved     int
+	SavingPerHour float64
+	Remove        []string
+	Add           []struct{ Name, InstanceType, Zone string }
+	Moves         []struct{ Pod, From, To string } // pods are "namespace/name"
 }
 
 // rearrange makes the binary plan a fleet until it is stable.

@@ -2,6 +2,7 @@
 //
 //	go -C test run ./bench                          all tables (docs/performance.md holds them)
 //	go -C test run ./bench -tables price -only '^spread'
+//	go -C test run ./bench -tables rest -first-seed 1 -seeds 200
 //	go -C test run ./bench workload NAME FOLDER     only write a workload
 //	go -C test run ./bench check FOLDER ANSWER      only judge an answer
 //	go -C test run ./bench bound FOLDER             only bound the price

@@ -25,6 +25,8 @@ type bench struct {
 	runs     int
 	only     *regexp.Regexp
 	folder   string // of the workloads
+	seed     int    // the first one of table rest
+	fleets   int    // of each size in table rest, one for each seed
 	out      io.Writer
 	problems int // in answers
 }
@@ -37,6 +39,7 @@ var tables = []struct {
 	{"speed", (*bench).speed}, {"slopes", (*bench).slopes}, {"price", (*bench).price}, {"seeds", (*bench).seeds},
 	{"arrival", (*bench).arrival}, {"memory", (*bench).memory},
 	{"disrupt", (*bench).disrupt}, {"course", (*bench).course}, {"whole", (*bench).wholePlan},
+	{"rest", (*bench).rest},
 }
 
 var errProblems = errors.New("answers with problems")
@@ -51,13 +54,18 @@ func measure(args []string, out io.Writer) error {
 	wanted := flags.String("tables", strings.Join(names, ","), "which tables, separated by commas")
 	only := flags.String("only", "", "regular expression of the workloads to measure")
 	folder := flags.String("folder", "", "where to put the workloads, which stay (default: a temporary folder)")
+	fleets := flags.Int("seeds", 60, "number of fleets of each size in table rest, one for each seed (a full run: 200)")
+	seed := flags.Int("first-seed", 1, "seed of the first of them")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *fleets < 1 || *seed < 1 {
+		return fmt.Errorf("-seeds and -first-seed: %d and %d, want numbers of 1 or more", *fleets, *seed)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no verb: want workload, check, bound, or only flags", flags.Arg(0))
 	}
-	b := &bench{folder: *folder, out: out}
+	b := &bench{folder: *folder, seed: *seed, fleets: *fleets, out: out}
 	var err error
 	if b.only, err = regexp.Compile(*only); err != nil {
 		return fmt.Errorf("-only: %w", err)

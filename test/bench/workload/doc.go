@@ -29,6 +29,7 @@
 //	cluster-N             N nodes at half use; with -pending-M, M pending pods as well
 //	crowded-N             the same with twice as many pods a node
 //	fill-N                N pods of 500 shapes for N/10 existing nodes, which have room for most of them
+//	everyday-N            N on-demand nodes at half use, 2 to 6 Deployments without any constraint, a budget of 10%
 //
 // N is a number, or thousands with a k. The package does not depend on the engine.
 package workload

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -23,6 +24,7 @@ func requirement(key, operator string, values ...string) object {
 type poolShape struct {
 	name         string
 	weight       int
+	budget       string // of nodes to disrupt; "" for all
 	requirements []object
 	taint        object
 	labels       map[string]string
@@ -44,7 +46,8 @@ func (p poolShape) object() object {
 	pool := object{
 		"template": template,
 		"disruption": object{
-			"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s", "budgets": []object{{"nodes": "100%"}},
+			"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s",
+			"budgets": []object{{"nodes": cmp.Or(p.budget, "100%")}},
 		},
 	}
 	if p.weight > 0 {
@@ -87,7 +90,7 @@ func (l *podList) add(p podShape) object {
 		owner = l.name
 	}
 	metadata := object{
-		"name": fmt.Sprintf("%s-%06d", owner, len(l.items)), "namespace": "default", "uid": l.uids.uid(),
+		"name": podName(owner, len(l.items)), "namespace": "default", "uid": l.uids.uid(),
 		"labels": p.labels, "creationTimestamp": created,
 	}
 	if p.owner != "" {
@@ -111,6 +114,8 @@ func (l *podList) add(p podShape) object {
 	l.items = append(l.items, pod)
 	return pod
 }
+
+func podName(owner string, number int) string { return fmt.Sprintf("%s-%06d", owner, number) }
 
 // bind sets the pod to run on a node.
 func bind(pod object, node string) {

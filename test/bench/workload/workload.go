@@ -45,7 +45,7 @@ func orNumber(n, otherwise int) int {
 
 var makersByKind = map[string]func(spec) *Set{
 	"inflate": inflate, "diverse": diverse, "heterogeneous": heterogeneous, "spread": spreads, "antiaffinity": antiAffinity,
-	"cluster": cluster, "crowded": crowded, "fill": fill,
+	"cluster": cluster, "crowded": crowded, "fill": fill, "everyday": everyday,
 }
 
 // small are workloads with fewer types, for tests.
