@@ -566,7 +566,7 @@ func TestSimulateVolumes(t *testing.T) {
 	types := strings.ReplaceAll(typesJSON, `"offerings": [`, `"offerings": [{"zone": "b", "capacityType": "on-demand", "price": 0.9, "available": true}, `)
 	volumes := `apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {name: data, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+metadata: {name: data}
 spec: {volumeName: pv1, accessModes: [ReadWriteOnce]}
 status: {phase: Bound}
 ---

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
 // TestUnboundClaim covers a bound claim, a claim that does not exist, and an ephemeral one.
@@ -24,5 +26,28 @@ func TestUnboundClaim(t *testing.T) {
 		if got := s.unbound(pod); got != c.want {
 			t.Errorf("phase %q: %q, want %q", c.phase, got, c.want)
 		}
+	}
+}
+
+// TestBindClaims checks which claims of files count as bound without the annotation of the volume controller.
+func TestBindClaims(t *testing.T) {
+	for name, c := range map[string]struct {
+		claim, volume string
+		bound         bool
+	}{
+		"bound to each other":                {"phase: Bound", "claimRef: {namespace: ns, name: c}", true},
+		"written together, without a status": {"", "claimRef: {namespace: ns, name: c}", true},
+		"bound, the volume names no claim":   {"phase: Bound", "", true},
+		"not bound":                          {"phase: Pending", "", false},
+		"the volume of another claim":        {"phase: Bound", "claimRef: {namespace: ns, name: d}", false},
+		"a claim that has lost its volume":   {"phase: Lost", "claimRef: {namespace: ns, name: c}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := expanded(t, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, namespace: ns}\nspec: {volumeName: v}\n"+
+				"status: {"+c.claim+"}\n---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: {"+c.volume+"}\n")
+			if got := o.around.Claim("ns", "c").Annotations[convert.BindCompleted] != ""; got != c.bound {
+				t.Errorf("bound is %t, want %t", got, c.bound)
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -64,17 +65,25 @@ func (w *workload) indexed() bool {
 	return w.job != nil && w.job.CompletionMode != nil && *w.job.CompletionMode == batchv1.IndexedCompletion
 }
 
-// setRevision finds the hash of the template that the next pods get: that of the status, of the newest ReplicaSet, of
-// the newest pod, or one that is derived from the template.
+// setRevision finds the hash of the template that the next pods get: that of the status, of the ReplicaSet with the
+// same template or else of the newest one, of the newest pod, or one that is derived from the template.
 func (w *workload) setRevision(alive []*corev1.Pod, all []*workload) {
 	label, prefix := appsv1.ControllerRevisionHashLabelKey, w.meta.Name+"-"
 	if w.kind == "Deployment" {
 		label, prefix = appsv1.DefaultDeploymentUniqueLabelKey, ""
-		newest := -1
+		template, newest := hashOf(w.template), -1
 		for _, set := range all {
 			ref := metav1.GetControllerOfNoCopy(&set.meta)
 			number, _ := strconv.Atoi(set.meta.Annotations["deployment.kubernetes.io/revision"])
-			if set.meta.Namespace == w.meta.Namespace && ref != nil && w.is(ref) && number > newest {
+			if ref == nil || set.meta.Namespace != w.meta.Namespace || !w.is(ref) {
+				continue
+			}
+			own := *set.template.DeepCopy()
+			delete(own.Labels, label)
+			if hashOf(own) == template {
+				number += math.MaxInt32
+			}
+			if number > newest {
 				newest, w.revision = number, set.template.Labels[label]
 			}
 		}

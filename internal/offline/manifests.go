@@ -40,6 +40,8 @@ type Manifests struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []sourced[*policyv1.PodDisruptionBudget]
+	// volumeClaims are those of files.
+	volumeClaims []*corev1.PersistentVolumeClaim
 	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
 	// means that pods have IPv6 addresses.
 	classesOfAWS map[string]classOfAWS
@@ -204,7 +206,9 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 		o.noticePod(object)
 		o.pods = append(o.pods, sourced[*corev1.Pod]{object, origin, live})
 	case *appsv1.DaemonSet:
-		o.daemons = append(o.daemons, sourced[*appsv1.DaemonSet]{object, origin, live})
+		if live || object.DeletionTimestamp == nil { // one that is being deleted creates no pods
+			o.daemons = append(o.daemons, sourced[*appsv1.DaemonSet]{object, origin, live})
+		}
 	case *schedulingv1.PriorityClass:
 		o.priorities[object.Name] = object.Value
 		if object.GlobalDefault && (o.ordinary == nil || *o.ordinary > object.Value) {
@@ -215,6 +219,11 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 	case *corev1.Service:
 		if object.Namespace == metav1.NamespaceSystem && object.Name == "kube-dns" {
 			o.ipv6 = strings.Contains(object.Spec.ClusterIP, ":")
+		}
+		return o.around.take(object)
+	case *corev1.PersistentVolumeClaim:
+		if !live {
+			o.volumeClaims = append(o.volumeClaims, object)
 		}
 		return o.around.take(object)
 	case *policyv1.PodDisruptionBudget:
@@ -259,6 +268,7 @@ func (o *Manifests) finish() {
 			assumeUnschedulable(p.object)
 		}
 	}
+	o.bindClaims()
 	o.refuseBudgets()
 	o.assumeHealthy()
 	o.around.index(o.pods)

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,8 @@ type workload struct {
 	live     bool
 	// job is the specification of a Job, or of the Jobs of a CronJob.
 	job *batchv1.JobSpec
+	// finished are the indexes of an indexed Job that have succeeded or failed: they get no further pod.
+	finished []string
 	// revision is the hash of the template that new pods have as a label; "" if it is not known yet.
 	revision string
 }
@@ -58,10 +61,10 @@ func workloadOf(object runtime.Object) *workload {
 	switch s := object.(type) {
 	case *appsv1.Deployment:
 		return &workload{field: replicas, kind: "Deployment", version: appsVersion, meta: s.ObjectMeta,
-			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+			replicas: int(or(s.Spec.Replicas, 1)), selector: s.Spec.Selector, template: s.Spec.Template}
 	case *appsv1.StatefulSet:
 		w := &workload{field: replicas, kind: statefulSet, version: appsVersion, meta: s.ObjectMeta,
-			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template,
+			replicas: int(or(s.Spec.Replicas, 1)), selector: s.Spec.Selector, template: s.Spec.Template,
 			claims: s.Spec.VolumeClaimTemplates, revision: s.Status.UpdateRevision}
 		if s.Spec.Ordinals != nil {
 			w.start = int(s.Spec.Ordinals.Start)
@@ -69,10 +72,11 @@ func workloadOf(object runtime.Object) *workload {
 		return w
 	case *appsv1.ReplicaSet:
 		return &workload{field: replicas, kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta,
-			replicas: or(s.Spec.Replicas, 1), selector: s.Spec.Selector, template: s.Spec.Template}
+			replicas: int(or(s.Spec.Replicas, 1)), selector: s.Spec.Selector, template: s.Spec.Template}
 	case *batchv1.Job:
 		return &workload{field: "spec.parallelism", kind: "Job", version: batchVersion, meta: s.ObjectMeta,
-			replicas: atOnce(&s.Spec, s.Status.Succeeded), selector: s.Spec.Selector, template: s.Spec.Template, job: &s.Spec}
+			replicas: remaining(s), selector: s.Spec.Selector, template: s.Spec.Template, job: &s.Spec,
+			finished: []string{s.Status.CompletedIndexes, or(s.Status.FailedIndexes, "")}}
 	case *batchv1.CronJob:
 		w := &workload{field: "spec.jobTemplate.spec.parallelism", kind: "CronJob", version: batchVersion,
 			meta: s.ObjectMeta, replicas: atOnce(&s.Spec.JobTemplate.Spec, 0), template: s.Spec.JobTemplate.Spec.Template,
@@ -90,24 +94,43 @@ func atOnce(job *batchv1.JobSpec, succeeded int32) int {
 	if job.Suspend != nil && *job.Suspend {
 		return 0
 	}
-	n := or(job.Parallelism, 1)
+	n := int(or(job.Parallelism, 1))
 	if job.Completions != nil {
 		n = min(n, max(0, int(*job.Completions)-int(succeeded)))
 	}
 	return n
 }
 
-func or(n *int32, otherwise int) int {
-	if n == nil {
-		return otherwise
+// remaining returns the number of pods of a Job that run at the same time from now on, as the Job controller counts
+// them: none if the Job has ended, or if it has no completions and a pod has succeeded
+// (https://kubernetes.io/docs/concepts/workloads/controllers/job/#parallel-jobs).
+func remaining(job *batchv1.Job) int {
+	for _, c := range job.Status.Conditions {
+		switch c.Type {
+		case batchv1.JobComplete, batchv1.JobFailed, batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget:
+			if c.Status == corev1.ConditionTrue {
+				return 0
+			}
+		}
 	}
-	return int(*n)
+	if job.Spec.Completions == nil && job.Status.Succeeded > 0 {
+		return 0
+	}
+	return atOnce(&job.Spec, job.Status.Succeeded)
 }
 
-// expand creates the missing pods of a workload. The controllers of a live cluster create their own. A ReplicaSet or
-// Job that another workload among the objects controls is counted there.
+func or[T any](value *T, otherwise T) T {
+	if value == nil {
+		return otherwise
+	}
+	return *value
+}
+
+// expand creates the missing pods of a workload. The controllers of a live cluster create their own, and those of
+// workloads that are being deleted create none. A ReplicaSet or Job that another workload among the objects controls is
+// counted there.
 func (o *Manifests) expand(w *workload, alive []*corev1.Pod) {
-	if w.live {
+	if w.live || w.meta.DeletionTimestamp != nil {
 		return
 	}
 	if w.replicas < 0 {
@@ -159,7 +182,12 @@ func (w *workload) missing(alive []*corev1.Pod) []int {
 	}
 	var list []int
 	if w.kind != statefulSet {
-		for i := 0; len(list) < w.replicas-len(alive); i++ {
+		most := math.MaxInt
+		if w.indexed() {
+			most = int(or(w.job.Completions, math.MaxInt32))
+			w.addFinished(taken, most)
+		}
+		for i := 0; len(list) < w.replicas-len(alive) && i < most; i++ {
 			if !taken["index "+strconv.Itoa(i)] {
 				list = append(list, i)
 			}
@@ -172,6 +200,27 @@ func (w *workload) missing(alive []*corev1.Pod) []int {
 		}
 	}
 	return list
+}
+
+// addFinished adds the finished indexes of an indexed Job, which are lists such as 1,3-5,7 in increasing order.
+func (w *workload) addFinished(taken map[string]bool, most int) {
+	for _, list := range w.finished {
+		next := 0
+		for interval := range strings.SplitSeq(list, ",") {
+			low, high, isRange := strings.Cut(interval, "-")
+			if !isRange {
+				high = low
+			}
+			first, err := strconv.Atoi(low)
+			last, err2 := strconv.Atoi(high)
+			if err != nil || err2 != nil {
+				continue
+			}
+			for next = max(next, first); next <= min(last, most-1); next++ {
+				taken["index "+strconv.Itoa(next)] = true
+			}
+		}
+	}
 }
 
 func (w *workload) podName(ordinal int) string { return fmt.Sprintf("%s-%d", w.meta.Name, ordinal) }

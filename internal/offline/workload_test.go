@@ -28,6 +28,9 @@ const template = "template: {metadata: {labels: {app: w}}, spec: {containers: [{
 
 // TestGivenLabels checks the labels that controllers add to those of the template.
 func TestGivenLabels(t *testing.T) {
+	unnumbered := func(hash string) string {
+		return strings.Replace(replicaSet("w-"+hash, hash, 1), "deployment.kubernetes.io/revision", "example.com/none", 1)
+	}
 	const head, selector = "metadata: {name: w, namespace: ns, uid: u-1}\n", "selector: {matchLabels: {app: w}}, "
 	job := map[string]string{"app": "w", "job-name": "w", "batch.kubernetes.io/job-name": "w", "controller-uid": "u-1",
 		"batch.kubernetes.io/controller-uid": "u-1"}
@@ -47,6 +50,12 @@ func TestGivenLabels(t *testing.T) {
 		"Deployment with a ReplicaSet": {"kind: Deployment\n" + head + "spec: {" + selector + template + "}\n" +
 			replicaSet("w-old", "old", 9) + replicaSet("w-new", "new", 10),
 			map[string]string{"app": "w", "pod-template-hash": "new"}},
+		"Deployment with ReplicaSets without revisions": {"kind: Deployment\n" + head + "spec: {" + selector + template + "}\n" +
+			strings.Replace(unnumbered("other"), "image: i", "image: j", 1) + unnumbered("same") +
+			strings.Replace(unnumbered("third"), "image: i", "image: k", 1), map[string]string{"app": "w", "pod-template-hash": "same"}},
+		"Deployment that was rolled back": {"kind: Deployment\n" + head + "spec: {" + selector + template + "}\n" +
+			replicaSet("w-same", "same", 9) + strings.Replace(replicaSet("w-other", "other", 10), "image: i", "image: j", 1),
+			map[string]string{"app": "w", "pod-template-hash": "same"}},
 		"ReplicaSet": {"kind: ReplicaSet\n" + head + "spec: {" + selector + template + "}", map[string]string{"app": "w"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,17 +186,59 @@ func TestOwnedPods(t *testing.T) {
 	}
 }
 
-// TestMissingIndexes checks that the pods of an indexed Job get the indexes that no pod has.
+// TestFinishedWorkloads checks that workloads whose controllers create no further pods get none.
+func TestFinishedWorkloads(t *testing.T) {
+	job := func(meta, spec, status string) string {
+		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w, namespace: ns" + meta + "}\nspec: {parallelism: 3, " + spec + template +
+			"}\nstatus: {" + status + "}\n"
+	}
+	const deleted = ", deletionTimestamp: 2026-01-01T00:00:00Z, finalizers: [foregroundDeletion]"
+	condition := func(name, status string) string {
+		return "conditions: [{type: " + name + ", status: '" + status + "'}]"
+	}
+	for name, c := range map[string]struct {
+		objects string
+		pods    int
+	}{
+		"a new Job":                    {job("", "completions: 3, ", ""), 3},
+		"complete":                     {job("", "", condition("Complete", "True")), 0},
+		"failed":                       {job("", "completions: 3, ", "failed: 1, "+condition("Failed", "True")), 0},
+		"success criteria met":         {job("", "completions: 3, ", condition("SuccessCriteriaMet", "True")), 0},
+		"failure target":               {job("", "completions: 3, ", condition("FailureTarget", "True")), 0},
+		"not failed":                   {job("", "completions: 3, ", condition("Failed", "False")), 3},
+		"work queue, a pod succeeded":  {job("", "", "succeeded: 1"), 0},
+		"completions, a pod succeeded": {job("", "completions: 3, ", "succeeded: 1"), 2},
+		"Job that is being deleted":    {job(deleted, "completions: 3, ", ""), 0},
+		"CronJob that is being deleted": {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: w, namespace: ns" + deleted +
+			"}\nspec: {schedule: '@daily', jobTemplate: {spec: {" + template + "}}}\n", 0},
+		"Deployment that is being deleted": {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: ns" + deleted +
+			"}\nspec: {selector: {matchLabels: {app: w}}, " + template + "}\n", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := len(expanded(t, c.objects).pods); got != c.pods {
+				t.Errorf("%d new pods, want %d", got, c.pods)
+			}
+		})
+	}
+	daemon := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: w, namespace: ns" + deleted + "}\nspec: {selector: {matchLabels: {app: w}}, " +
+		template + "}\n"
+	if n := len(expanded(t, daemon).daemons); n != 0 {
+		t.Error("a DaemonSet that is being deleted takes capacity of new nodes, want none")
+	}
+}
+
+// TestMissingIndexes checks that the pods of an indexed Job get the indexes that no pod has and that have not finished.
 func TestMissingIndexes(t *testing.T) {
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w, namespace: ns}\n" +
-		"spec: {completionMode: Indexed, parallelism: 3, completions: 3, " + template + "}\n"
+		"spec: {completionMode: Indexed, parallelism: 20, completions: 12, backoffLimitPerIndex: 1, " + template + "}\n" +
+		"status: {succeeded: 5, failed: 1, completedIndexes: '3-5,7,10', failedIndexes: '8'}\n"
 	there := strings.Replace(ownedPod("a", "Job/w/j", ""), "namespace: ns",
 		"namespace: ns, annotations: {batch.kubernetes.io/job-completion-index: '1'}", 1)
 	var got []string
 	for _, p := range expanded(t, job+there).pods {
 		got = append(got, p.object.Labels["batch.kubernetes.io/job-completion-index"])
 	}
-	if diff := cmp.Diff([]string{"0", "2"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"0", "2", "6", "9", "11"}, got); diff != "" {
 		t.Errorf("indexes (-want +got):\n%s", diff)
 	}
 }

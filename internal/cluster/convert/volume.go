@@ -31,8 +31,8 @@ var inTree = map[string]string{
 }
 
 const (
-	// bindCompleted is set by the volume controller when a claim is bound (Kubernetes, well-known annotations).
-	bindCompleted = "pv.kubernetes.io/bind-completed"
+	// BindCompleted is set by the volume controller when a claim is bound (Kubernetes, well-known annotations).
+	BindCompleted = "pv.kubernetes.io/bind-completed"
 	// noProvisioner is the provisioner of classes with manually created volumes; no driver attaches them.
 	noProvisioner = "kubernetes.io/no-provisioner"
 	// isDefault marks the class of claims without a class; the beta annotation still counts.
@@ -202,7 +202,7 @@ func (d demand) ofClaim(claim *corev1.PersistentVolumeClaim, v *Vocabulary, arou
 	case claim.Spec.VolumeName == "":
 		d, refused := d.unbound(class, v, around)
 		return d.provisioning(claim), refused
-	case claim.Annotations[bindCompleted] == "" && !madeFor(around.Volumes.Volume(claim.Spec.VolumeName), claim):
+	case claim.Annotations[BindCompleted] == "" && !madeFor(around.Volumes.Volume(claim.Spec.VolumeName), claim):
 		return d, refuse("", "claim %q names volume %q and is not bound to it yet", claim.Name, claim.Spec.VolumeName)
 	}
 	return d.bound(around.Volumes.Volume(claim.Spec.VolumeName), claim, v, around)
