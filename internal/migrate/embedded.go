@@ -37,11 +37,26 @@ func (m *migration) valuesOfChart(i *item, d *document, field string) {
 // textOfValues migrates a text that contains values.
 func (m *migration) textOfValues(i *item, node *yaml.Node, field string, certain bool) {
 	d := &document{text: text(node)}
-	if d.text == "" || d.parse() != nil || d.root == nil || !certain && !isValues(d.root) {
+	if d.text == "" || d.parse() != nil || d.root == nil {
 		return
 	}
-	if m.valuesOfChart(i, d, field); d.anew {
-		node.Value, node.Style = encode(d.root, false), yaml.LiteralStyle
+	root := d.root
+	if m.valuesBelow(i, d, field, certain); d.anew {
+		node.Value, node.Style = encode(root, false), yaml.LiteralStyle
+	}
+}
+
+// valuesBelow migrates the values of a document: all of it if that is certain, else those that it is found to contain.
+func (m *migration) valuesBelow(i *item, d *document, field string, certain bool) {
+	if !certain {
+		var key string
+		if d.root, key = valuesIn(d.root); d.root == nil {
+			return
+		}
+		field = under(field, key)
+	}
+	if d.root.Kind == yaml.MappingNode {
+		m.valuesOfChart(i, d, field)
 	}
 }
 
@@ -66,11 +81,13 @@ func (m *migration) embedded(i *item) {
 	if strings.Contains(i.apiVersion, ".fluxcd.io/") || i.is("argoproj.io", i.kind) {
 		eachText(i.root, "", func(field, value string) {
 			if foreignChart.MatchString(value) {
-				i.note(Advice, field, "is the repository of another program's chart; set it to where you keep the chart of this project")
+				i.note(Advice, field, foreignRepository)
 			}
 		})
 	}
 }
+
+const foreignRepository = "is the repository of another program's chart; set it to where you keep the chart of this project"
 
 var foreignChart = regexp.MustCompile(`^(oci://)?public\.ecr\.aws/karpenter(/karpenter)?$|^https://charts\.karpenter\.sh/?$`)
 
@@ -78,11 +95,12 @@ var foreignChart = regexp.MustCompile(`^(oci://)?public\.ecr\.aws/karpenter(/kar
 func (m *migration) helmRelease(i *item) {
 	spec := at(i.root, "spec")
 	values, from := at(spec, "values"), members(at(spec, "valuesFrom"))
-	if text(at(spec, "chart", "spec", "chart")) != chartName && text(at(spec, "chartRef", "name")) != chartName && !isValues(values) {
+	certain := isChart(text(at(spec, "chart", "spec", "chart"))) || text(at(spec, "chartRef", "name")) == chartName
+	if below, _ := valuesIn(values); below == nil && !certain {
 		return
 	}
-	if values != nil && values.Kind == yaml.MappingNode {
-		m.valuesOfChart(i, &document{root: values}, "spec.values")
+	if values != nil {
+		m.valuesBelow(i, &document{root: values}, "spec.values", certain)
 	}
 	for n, source := range from {
 		i.note(Advice, "spec.valuesFrom["+itoa(n)+"]", "the values in %s %s are not read from here; migrate them too",
@@ -91,6 +109,9 @@ func (m *migration) helmRelease(i *item) {
 }
 
 const chartName = "karpenter"
+
+// isChart reports whether the name of a chart, which may include a part of its repository, is that of Karpenter.
+func isChart(name string) bool { return name == chartName || strings.HasSuffix(name, "/"+chartName) }
 
 // application migrates the values of an Application's sources
 // (https://argo-cd.readthedocs.io/en/stable/user-guide/helm/).
@@ -105,9 +126,13 @@ func (m *migration) application(i *item, path string) {
 	}
 	for n, source := range sources {
 		helm, field := at(source, "helm"), names[n]+".helm"
-		certain := text(at(source, "chart")) == chartName
-		if values := at(helm, "valuesObject"); values != nil && values.Kind == yaml.MappingNode && (certain || isValues(values)) {
-			m.valuesOfChart(i, &document{root: values}, field+".valuesObject")
+		chart, repository := text(at(source, "chart")), text(at(source, "repoURL"))
+		certain := isChart(chart) || chart == "" && foreignChart.MatchString(repository)
+		if certain && !foreignChart.MatchString(repository) && foreignChart.MatchString(repository+"/"+chart) {
+			i.note(Advice, names[n]+".repoURL", foreignRepository)
+		}
+		if values := at(helm, "valuesObject"); values != nil {
+			m.valuesBelow(i, &document{root: values}, field+".valuesObject", certain)
 		}
 		m.textOfValues(i, at(helm, "values"), field+".values", certain)
 		if !certain {

@@ -41,6 +41,24 @@ func TestEmbeddedValues(t *testing.T) {
 				"to settings.clusterName",
 				"impossible spec.source.helm.parameters[1]: settings.tags.a has no effect: set spec.tags",
 				"impossible spec.source.helm.parameters[2]: settings.clustrName is not"}},
+		"Application, chart below the registry": {"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n  source:\n" +
+			"    chart: karpenter/karpenter\n    repoURL: public.ecr.aws\n    helm:\n      parameters:\n" +
+			"      - {name: settings.aws.clusterName, value: a}\n      - {name: settings.interuptionQueue, value: a}\n",
+			"- {name: settings.clusterName, value: a}", []string{"advice spec.source.repoURL: " + foreign,
+				"changed spec.source.helm.parameters[0]: settings.aws.clusterName is renamed",
+				"impossible spec.source.helm.parameters[1]: settings.interuptionQueue is not"}},
+		"Application, chart in the OCI repository": {"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n  source:\n" +
+			"    repoURL: oci://public.ecr.aws/karpenter/karpenter\n    path: .\n    helm: {valuesObject: {replica: 1}}\n",
+			"replica: 1", []string{"impossible spec.source.helm.valuesObject.replica: is not a value of the chart",
+				"advice spec.source.repoURL: " + foreign}},
+		"Application, another chart of the registry": {"apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec:\n" +
+			"  source: {chart: karpenter/karpenter-crd, repoURL: public.ecr.aws, helm: {valuesObject: {replica: 1}}}\n", "replica: 1", nil},
+		"HelmRelease, chart below the registry": {release + "  chart: {spec: {chart: karpenter/karpenter}}\n  values: {replica: 1}\n",
+			"replica: 1", []string{"impossible spec.values.replica: is not a value of the chart"}},
+		"HelmRelease of a chart that depends on it": {release + "  chart: {spec: {chart: platform}}\n" +
+			"  values: {settings: {a: b}, karpenter: {settings: {interruptionQueueName: q}}}\n",
+			"values: {settings: {a: b}, karpenter: {settings: {interruptionQueue: q}}}",
+			[]string{"changed spec.values.karpenter.settings.interruptionQueueName: "}},
 		"ApplicationSet": {"apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n" +
 			"      sources:\n      - repoURL: public.ecr.aws/karpenter\n" +
 			"        chart: karpenter\n        helm: {valuesObject: {settings: {clusterName: '{{name}}', interruptionQueueName: q}}}\n",

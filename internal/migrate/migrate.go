@@ -145,8 +145,12 @@ func nameOf(root *yaml.Node) string {
 // sources reads what other documents depend on.
 func (m *migration) sources() {
 	for _, i := range m.items {
+		values, key := valuesIn(i.root)
 		switch {
-		case isValues(i.root):
+		case key != "":
+			i.Object = "values of a chart that depends on the chart"
+			m.valuesOfChart(i, &document{root: values}, key)
+		case values != nil:
 			i.Object = "values of the chart"
 			m.valuesOfChart(i, i.document, "")
 		case isSettings(i.root):
@@ -210,7 +214,7 @@ const firstGroup = "provisioning.karpenter.sh"
 
 // item migrates one object, unless that requires several objects.
 func (m *migration) item(i *item) {
-	if i.root == nil || i.root.Kind != yaml.MappingNode || i.gone || isValues(i.root) {
+	if values, _ := valuesIn(i.root); i.root == nil || i.root.Kind != yaml.MappingNode || i.gone || values != nil {
 		return
 	}
 	if i.is(firstGroup, "Provisioner") {

@@ -123,6 +123,18 @@ func isValues(root *yaml.Node) bool {
 			func(row goneValue) bool { return strings.HasPrefix(row.old, "settings.aws.") && has(row.old) })
 }
 
+// valuesIn returns the values for the chart in a document, and the key above them: "" if they are the whole document,
+// or the name of the chart in values of a chart that depends on it. It returns nil if there are none.
+func valuesIn(root *yaml.Node) (*yaml.Node, string) {
+	if isValues(root) {
+		return root, ""
+	}
+	if below := at(root, chartName); isValues(below) && at(root, "apiVersion") == nil && at(root, "kind") == nil {
+		return below, chartName
+	}
+	return nil, ""
+}
+
 // values replaces old names in the values of one document, and returns the information about the cluster in them.
 func (r *repair) values() known {
 	found := readSettings(r.root)
@@ -205,6 +217,8 @@ func (r *repair) queue() {
 var (
 	foreignImage = regexp.MustCompile(`^public\.ecr\.aws/karpenter/`)
 	copiedImage  = regexp.MustCompile(`(^|/)karpenter/controller([:@].*)?$`)
+	// foreignTag matches versions of Karpenter from v0.5 on. This project has no such version.
+	foreignTag = regexp.MustCompile(`^v?(0\.([5-9]|[1-3][0-9])|1\.[0-9]+)\.[0-9]+(-|$)`)
 )
 
 // image removes images of other programs. That of a mirror may be the right one under a name of its own.
@@ -213,7 +227,12 @@ func (r *repair) image() {
 	if image == nil {
 		return
 	}
-	if repository := text(at(image, "repository")); image.Kind == yaml.MappingNode && !foreignImage.MatchString(repository) {
+	repository := text(at(image, "repository"))
+	isTag := image.Kind == yaml.MappingNode && repository == "" && foreignTag.MatchString(text(at(image, "tag")))
+	if image.Kind == yaml.MappingNode && !foreignImage.MatchString(repository) && !isTag {
+		if repository == "" && text(at(image, "digest")) != "" {
+			r.note(Advice, "controller.image.digest", "is that of an image of this chart's default repository; remove it if it is that of another program")
+		}
 		if copiedImage.MatchString(repository) {
 			r.note(Impossible, "controller.image.repository", "is %q, a copy of another program's image, which the chart refuses; set it to "+
 				"your copy of karpenter-go/karpenter, and remove tag and digest or set them to those of the copy", repository)
