@@ -11,8 +11,8 @@ import (
 
 // Available capacity: offerings of the pools' types, and free resources on existing nodes.
 
-// addOfferings adds the offerings of the pools. Of the offerings of a type that accept the same specs only the cheapest
-// counts. Reserved offerings become a limited supply.
+// addOfferings adds the offerings of the pools. Of the offerings of a type that accept the same specs and have the same
+// room, only the cheapest counts. Reserved offerings become a limited supply.
 func (p *problem) addOfferings() {
 	reserved := map[string]*limitedSupply{}
 	for _, pool := range p.snap.Pools {
@@ -77,7 +77,7 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 				p.reserve(k, id, reservationCount(&x.Catalog.Types[t], id), reserved)
 				continue
 			}
-			at := slices.IndexFunc(p.kinds[first:], func(q *kind) bool { return q.specs.Equal(k.specs) })
+			at := slices.IndexFunc(p.kinds[first:], func(q *kind) bool { return q.specs.Equal(k.specs) && slices.Equal(q.free, k.free) })
 			switch {
 			case at < 0:
 				p.kinds = append(p.kinds, k)

@@ -192,6 +192,14 @@ func randomWorld(seed uint64, deployments, pods, types int) world {
 	if d.chance(30) {
 		w.daemons = append(w.daemons, model.DaemonSpec{UID: "daemon", Namespace: "default", Name: "daemon", Requests: amounts(100, gi/8, 1, 0)})
 	}
+	if seed%3 == 0 { // no random number, so that the other worlds stay the same
+		reqs := []label.Requirement{in(model.LabelCapacityType, "spot")}
+		if seed%2 == 0 {
+			reqs = []label.Requirement{in(model.LabelZone, "a")}
+		}
+		w.daemons = append(w.daemons, model.DaemonSpec{UID: "some", Namespace: "default", Name: "some",
+			Alternatives: [][]label.Requirement{reqs}, Requests: amounts(1500, gi, 1, 0)})
+	}
 	for i := range 1 + d.IntN(deployments) {
 		w.deployment(d, i, 1+d.IntN(pods))
 	}
@@ -230,7 +238,7 @@ func (w world) machines(nodePrice int64) (sale, exist []machine) {
 				}
 				m := machine{price: o.Price + nodePrice, labels: labels, taints: p.Taints, free: vectorOf(t.Allocatable), reservation: o.ReservationID, count: o.ReservationCount}
 				for _, d := range w.daemons {
-					if _, no := model.Untolerated(p.Taints, d.Tolerations); !no {
+					if _, no := model.Untolerated(p.Taints, d.Tolerations); !no && runsOn(d, labels) {
 						m.take(d.Requests, 1)
 					}
 				}
@@ -245,6 +253,13 @@ func (w world) machines(nodePrice int64) (sale, exist []machine) {
 		exist = append(exist, machine{labels: n.Labels, taints: n.Taints, free: vectorOf(n.Allocatable)})
 	}
 	return sale, exist
+}
+
+// runsOn reports whether the labels satisfy one of the alternatives of the daemon, which have In requirements only.
+func runsOn(d model.DaemonSpec, labels map[string]string) bool {
+	return len(d.Alternatives) == 0 || slices.ContainsFunc(d.Alternatives, func(reqs []label.Requirement) bool {
+		return !slices.ContainsFunc(reqs, func(r label.Requirement) bool { return !slices.Contains(r.Values, labels[r.Key]) })
+	})
 }
 
 // setLabels adds the labels of the pool, and reports whether the pool allows the machine.

@@ -151,7 +151,11 @@ var sayings = [...]saying{
 	}},
 
 	plan.HostPortTaken: {"HostPortTaken", func(o operands) string {
-		return "a pod on " + o.node() + " uses host port " + strconv.FormatInt(o.Have, 10)
+		port := strconv.FormatInt(o.Have, 10)
+		if o.Holder != nil {
+			return "the pods of DaemonSet " + o.Holder.Pod + " use host port " + port + " on its nodes"
+		}
+		return "a pod on " + o.node() + " uses host port " + port
 	}},
 	plan.NodeFull:    {"NodeFull", nodeFull},
 	plan.NodeLeaving: {"NodeLeaving", func(o operands) string { return o.node() + " is being removed" }},
@@ -419,7 +423,14 @@ func typesExcluded(o operands) string {
 
 func resourceTooLarge(o operands) string {
 	need, have := o.needHave()
+	daemons, _ := pair(o.resource(), o.Daemons, o.Need)
+	if o.Need == 0 {
+		return "the DaemonSets of each node need " + daemons + " of " + o.resource() + ", none of " + count(o.Types, "type") + " has as much"
+	}
 	text := "needs " + need + " of " + o.resource()
+	if o.Daemons > 0 {
+		text += " beside DaemonSets that need " + daemons
+	}
 	switch {
 	case o.Types == 0:
 		return text + ", and no type is left to have it"

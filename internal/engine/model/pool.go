@@ -119,6 +119,39 @@ func (p *Pool) Decided(row label.Row) label.Row {
 	return part
 }
 
+// mostDecisions is the number of rows up to which Decisions names them all.
+const mostDecisions = 16
+
+// Decisions returns the row and, if it leaves labels open that decide which daemons run, the rows in which each of them
+// has one of its values: the node may then have room that is not certain while the label is open. If there are more
+// than a few such rows, it returns the row alone.
+func (p *Pool) Decisions(row label.Row) []label.Row {
+	rows := []label.Row{row}
+	space := p.Types.space
+	for _, k := range p.decided {
+		if space.Only(row, k) >= 0 {
+			continue
+		}
+		var decided []label.Row
+		for _, one := range rows {
+			for atom := range space.Atoms(k) {
+				if space.HasAtom(row, k, atom) {
+					fixed := slices.Clone(one)
+					space.SetOnly(fixed, k, atom)
+					decided = append(decided, fixed)
+				}
+			}
+		}
+		if rows = decided; len(rows) > mostDecisions {
+			return []label.Row{row}
+		}
+	}
+	if len(rows) == 1 {
+		return rows
+	}
+	return append([]label.Row{row}, rows...)
+}
+
 // RoomsOf returns the room for pods on nodes of a row within Start. Rows with equal Decided have equal rooms.
 func (p *Pool) RoomsOf(row label.Row) *Rooms {
 	if slices.Equal(p.Decided(row), p.Decided(p.Start)) {

@@ -166,9 +166,11 @@ func (q *inquiry) needs() quantity.Vector {
 }
 
 func (q *inquiry) askResources() {
-	for i, need := range q.needs() {
+	needs := q.needs()
+	for i := range q.of.snap.Resources {
 		resource := quantity.Resource(i)
-		if need <= 0 {
+		need := max(0, needs.At(resource))
+		if need == 0 && !q.daemonsExceed(resource) {
 			continue
 		}
 		passes := q.none()
@@ -181,6 +183,16 @@ func (q *inquiry) askResources() {
 	}
 }
 
+// daemonsExceed reports whether the DaemonSets of some type take more of the resource than it has.
+func (q *inquiry) daemonsExceed(resource quantity.Resource) bool {
+	for t := range q.pool.spec.Eligible.All() {
+		if q.rooms.Most(t, resource) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // askPorts determines the types on which no daemon uses a host port of the pod.
 func (q *inquiry) askPorts() {
 	for _, port := range q.group.HostPorts {
@@ -190,7 +202,13 @@ func (q *inquiry) askPorts() {
 				passes.Add(t)
 			}
 		}
-		q.add(plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}, passes)
+		v := plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}
+		for _, d := range q.of.snap.Daemons {
+			if slices.ContainsFunc(d.HostPorts, port.Conflicts) && d.Admits(q.of.snap.Space, q.pool.spec.Start, q.pool.spec.Taints) {
+				v.Holder = &plan.Holder{Pod: d.Namespace + "/" + d.Name}
+			}
+		}
+		q.add(v, passes)
 	}
 }
 
@@ -277,7 +295,7 @@ func (q *inquiry) also(rule int) []plan.Verdict {
 func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 	switch v.Code {
 	case plan.ResourceTooLarge:
-		v.Have = q.most(v.Resource, among)
+		v.Have, v.Daemons = q.most(v.Resource, among), q.leastDaemons(v.Resource, among)
 	case plan.LimitReached:
 		v.Need = math.MaxInt64
 		for t := range among.All() {
@@ -298,10 +316,23 @@ func (q *inquiry) most(r quantity.Resource, among bitset.Set) int64 {
 	return most
 }
 
+// leastDaemons returns the amount of the resource that the DaemonSets of each node take.
+func (q *inquiry) leastDaemons(r quantity.Resource, among bitset.Set) int64 {
+	least := int64(math.MaxInt64)
+	for t := range among.All() {
+		daemons, _ := q.rooms.Daemons(t)
+		least = min(least, daemons.At(r))
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return least
+}
+
 // tooLarge separates a resource that no type has enough of from several that no type has together.
 func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
-	v.Types, v.Have = all.Count(), q.most(v.Resource, all)
-	if v.Have >= v.Need {
+	v.Types, v.Have, v.Daemons = all.Count(), q.most(v.Resource, all), q.leastDaemons(v.Resource, all)
+	if v.Need > 0 && v.Have >= v.Need {
 		v.Code = plan.CombinationTooLarge
 	}
 	return v

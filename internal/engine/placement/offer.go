@@ -63,7 +63,9 @@ func (f *fleet) offersBeyondLimit(ps *poolState, pg *pendingGroup, rows []label.
 	for _, row := range rows {
 		both := make(label.Row, f.snap.Space.Words())
 		if f.snap.Space.And(both, ps.spec.Start, row) {
-			offers = append(offers, ps.offer(f.snap.Space, both, asks))
+			for _, one := range ps.spec.Decisions(both) {
+				offers = append(offers, ps.offer(f.snap.Space, one, asks))
+			}
 		}
 	}
 	if !asks && !pg.rules.none() && slices.ContainsFunc(offers, ps.onlySpecial) && f.plainWouldDo(ps, pg) {

@@ -39,7 +39,7 @@ const (
 	// rule).
 	TypesExcluded
 	// ResourceTooLarge: no remaining type has as much (Resource, Need, Have: the largest; Types that met the other
-	// rules).
+	// rules; Daemons: what the DaemonSets take of each node at least). Need is 0 if the DaemonSets alone take more.
 	ResourceTooLarge
 	// CombinationTooLarge: each resource exists on some type, but no type has all of them (Resource: the scarcest).
 	CombinationTooLarge
@@ -69,7 +69,7 @@ const (
 	// NotReached: the work budget of the plan was spent before these pods were processed.
 	NotReached
 
-	// HostPortTaken: a pod on the node uses the same host port (Have: the port).
+	// HostPortTaken: a pod on the node uses the same host port (Have: the port; Holder: a DaemonSet of each new node).
 	HostPortTaken
 	// NodeFull: the node's free resources are too small (Resource, Need, Have).
 	NodeFull
@@ -232,7 +232,7 @@ type Verdict struct {
 	// Domain is a value of the label Key.
 	Domain string
 	// Need and Have are in the resource's unit, or counts.
-	Need, Have int64
+	Need, Have, Daemons int64
 	// Types is how many instance types met every rule before this one.
 	Types     int
 	Taint     model.Taint
