@@ -102,7 +102,9 @@ type keptNode struct {
 
 // search finds the changes to begin.
 func (s *search) search(nodes []*model.Node) {
-	if nodes = s.payable(nodes); len(nodes) > mostWalked {
+	nodes = s.payable(nodes)
+	few := len(nodes) <= fewNodes
+	if !few {
 		nodes = s.affordable(nodes)
 	}
 	if !slices.ContainsFunc(nodes, s.maySpend) {
@@ -113,7 +115,7 @@ func (s *search) search(nodes []*model.Node) {
 	for _, n := range wasted {
 		s.waste[n.Name] = true
 	}
-	if len(wasted) <= mostWalked && !s.admitted(wasted) {
+	if few && !s.admitted(wasted) {
 		wasted = s.walk(wasted)
 		for _, n := range wasted {
 			delete(s.waste, n.Name)
@@ -256,8 +258,10 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	return s.improve(order, order[:best.n])
 }
 
-// fewNodes is the number of nodes up to which the selection is examined node by node.
-const fewNodes = 24
+// fewNodes is the number of nodes up to which the selection is examined node by node, and steps are computed one by one.
+// Budgets of larger fleets allow several nodes at once, which the search packs together: steps of single nodes would
+// leave most nodes locked (min-stay) after one round.
+const fewNodes = 12
 
 // improve adds nodes to the selection and drops nodes from it, one by one, as long as that saves more. Of two selections
 // that save the same, the smaller is better.

@@ -26,10 +26,6 @@ import (
 // Cost: a few packings of the pods of the selected nodes, and one what-if for each examined pair of a node and a new
 // node.
 
-// mostWalked is the number of selected nodes up to which steps are computed one by one. Budgets of larger fleets allow
-// several nodes at once, which the search packs together.
-const mostWalked = 48
-
 // mostPairs is how many nodes and how many new nodes are examined as pairs, those with the highest prices.
 const mostPairs = 12
 
