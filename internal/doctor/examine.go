@@ -103,9 +103,11 @@ func unread(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
-// permissions returns one finding per right, with all missing verbs.
+// permissions returns one finding per right, with all missing verbs and all names of objects.
 func permissions(f *Facts, _ Options) []cloud.Finding {
-	var list []cloud.Finding
+	type missing struct{ object, verbs, where, purpose, why string }
+	var all []missing
+	names := map[missing][]string{}
 	for i, d := range f.Denied {
 		if i > 0 && sameRight(f.Denied[i-1].Right, d.Right) {
 			continue
@@ -116,15 +118,22 @@ func permissions(f *Facts, _ Options) []cloud.Finding {
 				verbs = append(verbs, other.Verb)
 			}
 		}
-		object := d.Resource
+		m := missing{d.Resource, strings.Join(verbs, ", "), "in the whole cluster", d.For, d.Why}
 		if d.Group != "" {
-			object += "." + d.Group
+			m.object += "." + d.Group
 		}
-		where := "in the whole cluster"
 		if d.Namespace != "" {
-			where = "in namespace " + d.Namespace
+			m.where = "in namespace " + d.Namespace
 		}
-		list = append(list, found(PermissionMissing, object, fmt.Sprintf("the controller may not %s %s %s (for: %s) %s", strings.Join(verbs, ", "), object, where, d.For, d.Why),
+		if !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+		names[m] = append(names[m], d.Name)
+	}
+	var list []cloud.Finding
+	for _, m := range all {
+		list = append(list, found(PermissionMissing, m.object, fmt.Sprintf("the controller may not %s %s %s %s (for: %s) %s", m.verbs, m.object,
+			strings.Join(names[m], ", "), m.where, m.purpose, m.why),
 			"apply the roles of the chart again, or add the verbs to the role of the controller's service account"))
 	}
 	return list

@@ -304,16 +304,44 @@ func drains(f *Facts, o Options) []cloud.Finding {
 		slices.Sort(pods)
 		namespace, budget, _ := strings.Cut(name, "/")
 		list = append(list, found(DrainBlocked, "poddisruptionbudget/"+name, fmt.Sprintf("the budget allows no eviction, and the drain of nodes waits for %s", few(pods)),
-			fmt.Sprintf("increase the number of healthy pods of the workload, or relax the budget: kubectl -n %s edit poddisruptionbudget %s; "+
-				"spec.template.spec.terminationGracePeriod of the NodePool limits the duration of a drain", namespace, budget)))
+			fmt.Sprintf("increase the number of healthy pods of the workload, or relax the budget: kubectl -n %[1]s edit poddisruptionbudget %[2]s; "+
+				"or delete the pods: kubectl -n %[1]s delete pod %[3]s", namespace, budget, strings.Join(podNames(pods), " "))+f.nextTime(f.draining[name])))
 	}
 	for node, pods := range protected {
 		f.draining["node/"+node] = []string{node}
 		list = append(list, found(DrainBlocked, "node/"+node,
 			"the drain waits for pods with the annotation "+karpv1.AnnotationDoNotDisrupt+": "+few(pods),
-			"delete the pods, or remove their annotation; spec.template.spec.terminationGracePeriod of the NodePool limits the duration of a drain"))
+			"delete the pods, or remove their annotation"+f.nextTime([]string{node})))
 	}
 	return list
+}
+
+// podNames returns the names of the first pods of a list of "NAME on NODE".
+func podNames(pods []string) []string {
+	var names []string
+	for _, pod := range pods[:min(len(pods), mostNames)] {
+		name, _, _ := strings.Cut(pod, " ")
+		names = append(names, name)
+	}
+	return names
+}
+
+// nextTime names the setting that limits the drains of the next nodes of these nodes' pools. NodeClaims copy it when they
+// are created, so it does not change drains in progress. It returns "" if the pools do not exist.
+func (f *Facts) nextTime(nodes []string) string {
+	var list []string
+	for i := range f.Claims {
+		pool := f.Claims[i].Labels[karpv1.LabelNodePool]
+		if slices.Contains(nodes, f.Claims[i].Status.NodeName) && !slices.Contains(list, pool) &&
+			slices.ContainsFunc(f.Pools, func(p karpv1.NodePool) bool { return p.Name == pool }) {
+			list = append(list, pool)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	return "; spec.template.spec.terminationGracePeriod of the NodePool " + few(list) + " limits the drains of nodes that are launched after it is set"
 }
 
 // staying reports whether a pod tolerates the taint of nodes that are being removed: drains do not wait for it.
@@ -365,11 +393,13 @@ func selects(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
+// mostNames is the number of names in a message.
+const mostNames = 3
+
 // few returns the first of many names.
 func few(names []string) string {
-	const most = 3
-	if len(names) <= most {
+	if len(names) <= mostNames {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
 }

@@ -5,24 +5,56 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
 // Report is the output of the command.
 type Report struct {
 	Findings []Finding `json:"findings"`
-	// Looked is the number of examined objects by kind, and of checks by name.
+	// Looked is the number of examined objects by kind, and of checks by name; kinds that could not be read are omitted.
 	Looked map[string]int `json:"looked"`
 	// Notes list what was left out, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// NewReport assembles the report.
+// counts are the numbers of objects in a report: the field, the words, the kind that was read for it (none for checks),
+// and the number.
+var counts = []struct {
+	field, words, kind string
+	number             func(*Facts) int
+}{
+	{"permissions", "permissions", "", func(f *Facts) int { return f.Reviewed }},
+	{"definitions", "CRDs", "CustomResourceDefinition", (*Facts).definitions},
+	{"nodePools", "NodePools", "NodePool", func(f *Facts) int { return len(f.Pools) }},
+	{"nodeClasses", "node classes", "NodeClass", func(f *Facts) int { return len(f.Classes) }},
+	{"nodeClaims", "NodeClaims", "NodeClaim", func(f *Facts) int { return len(f.Claims) }},
+	{"nodes", "nodes", " Node", func(f *Facts) int { return len(f.Nodes) }},
+	{"pods", "running pods", " Pod", func(f *Facts) int { return len(f.Pods) }},
+	{"webhooks", "webhooks", "WebhookConfiguration", func(f *Facts) int { return len(f.webhooks()) }},
+}
+
+// definitions returns the number of expected definitions that are installed, which were compared.
+func (f *Facts) definitions() int {
+	number := 0
+	for _, want := range f.Expected {
+		if slices.ContainsFunc(f.Installed, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == want.Name }) {
+			number++
+		}
+	}
+	return number
+}
+
+// NewReport assembles the report. Kinds that could not be read have no number.
 func NewReport(f *Facts, findings []cloud.Finding) *Report {
-	return &Report{Findings: Arrange(f, findings), Notes: slices.Clone(f.Notes), Looked: map[string]int{
-		"permissions": f.Reviewed, "definitions": len(f.Expected), "nodePools": len(f.Pools), "nodeClasses": len(f.Classes), "nodeClaims": len(f.Claims),
-		"nodes": len(f.Nodes), "pods": len(f.Pods), "webhooks": len(f.webhooks()),
-	}}
+	report := &Report{Findings: Arrange(f, findings), Notes: slices.Clone(f.Notes), Looked: map[string]int{}}
+	for _, c := range counts {
+		if c.kind == "" || !f.couldNot(c.kind) {
+			report.Looked[c.field] = c.number(f)
+		}
+	}
+	return report
 }
 
 // Text returns the report as text.
@@ -37,9 +69,19 @@ func (r *Report) Text() string {
 	if len(r.Findings) == 0 {
 		b.WriteString("no problems found\n")
 	}
-	l := r.Looked
-	fmt.Fprintf(&b, "examined the leader, the clocks, and these numbers of objects: permissions %d, CRDs %d, NodePools %d, node classes %d, NodeClaims %d, nodes %d, running pods %d, webhooks %d\n",
-		l["permissions"], l["definitions"], l["nodePools"], l["nodeClasses"], l["nodeClaims"], l["nodes"], l["pods"], l["webhooks"])
+	var read, unread []string
+	for _, c := range counts {
+		if number, known := r.Looked[c.field]; known {
+			read = append(read, fmt.Sprintf("%s %d", c.words, number))
+		} else {
+			unread = append(unread, c.words)
+		}
+	}
+	fmt.Fprintf(&b, "examined the leader, the clocks, and these numbers of objects: %s", strings.Join(read, ", "))
+	if len(unread) > 0 {
+		fmt.Fprintf(&b, "; not read: %s", strings.Join(unread, ", "))
+	}
+	fmt.Fprintln(&b)
 	for _, note := range r.Notes {
 		fmt.Fprintln(&b, note)
 	}
