@@ -70,7 +70,7 @@ func (v *view) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&v.interval, "interval", 5*time.Second, "pause between two readings of the cluster, 1s or more")
 	flags.StringVar(&v.sort, "sort", "name", "column to sort nodes by: "+strings.Join(top.Orders(), ", "))
 	flags.BoolVar(&v.reverse, "reverse", false, "sort the other way round")
-	flags.StringVar(&v.filter, "filter", "", "only nodes and pods in which this text occurs")
+	flags.StringVar(&v.filter, "filter", "", "only nodes, pods and pools in which this text occurs")
 }
 
 func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {

@@ -31,6 +31,8 @@ type Fleet struct {
 	// is nil if the other values are the totals.
 	Filtered string `json:"filter,omitempty"`
 	Of       *Whole `json:"of,omitempty"`
+	// poolRows are the rows of pools that a filter shows; nil without a filter.
+	poolRows []poolTotal
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
 	// Incomplete lists the kinds that the user may not read, and how the data differs without them.
@@ -160,17 +162,13 @@ func (n *Node) matches(text string) bool {
 	return false
 }
 
-func (p *Pool) matches(text string) bool {
-	return strings.Contains(strings.ToLower(p.Name+" "+p.NotReady+" "+p.AtLimit), text)
-}
-
 func (w *Waiting) matches(text string) bool {
 	return strings.Contains(strings.ToLower(w.Pod+" "+w.Outcome+" "+w.Why), text)
 }
 
-// Filter returns the nodes, pods and pools that contain the text, and the pools of these nodes. An empty text
-// matches all. The values are those of the
-// matches, and Of has the totals. The lower bound is only known for the total.
+// Filter returns the nodes, pods and pools that contain the text, and the pools of these nodes. An empty text matches
+// all. The values are those of the matches, and Of has the totals. A pool that contains the text has the totals of all of
+// its nodes. The lower bound is only known for the total.
 func (f *Fleet) Filter(text string) *Fleet {
 	kept := *f
 	kept.Nodes, kept.Waiting, kept.Pools = slices.Clone(f.Nodes), slices.Clone(f.Waiting), slices.Clone(f.Pools)
@@ -180,8 +178,9 @@ func (f *Fleet) Filter(text string) *Fleet {
 	}
 	kept.Nodes = slices.DeleteFunc(kept.Nodes, func(n Node) bool { return !n.matches(text) })
 	kept.Waiting = slices.DeleteFunc(kept.Waiting, func(w Waiting) bool { return !w.matches(text) })
+	kept.poolRows = matchingTotals(text, totals(f.Nodes, f.Pools), totals(kept.Nodes, f.Pools))
 	kept.Pools = slices.DeleteFunc(kept.Pools, func(p Pool) bool {
-		return !p.matches(text) && !slices.ContainsFunc(kept.Nodes, func(n Node) bool { return n.NodePool == p.Name })
+		return !slices.ContainsFunc(kept.poolRows, func(row poolTotal) bool { return row.name == p.Name })
 	})
 	if len(kept.Nodes) == len(f.Nodes) {
 		return &kept

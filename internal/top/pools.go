@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/table"
 )
@@ -107,8 +108,46 @@ func totals(nodes []Node, pools []Pool) []poolTotal {
 		}
 		p.amounts.add(&n.Amounts)
 	}
-	slices.SortFunc(list, func(a, b poolTotal) int {
+	sortTotals(list)
+	return list
+}
+
+func sortTotals(rows []poolTotal) {
+	slices.SortFunc(rows, func(a, b poolTotal) int {
 		return cmp.Or(cmp.Compare(b.pricePerHour, a.pricePerHour), cmp.Compare(a.name, b.name))
 	})
-	return list
+}
+
+// totals returns the rows of pools: those of the filter, or all.
+func (f *Fleet) totals() []poolTotal {
+	if f.poolRows != nil {
+		return f.poolRows
+	}
+	return totals(f.Nodes, f.Pools)
+}
+
+// matchingTotals returns, of all rows, those that contain the text, and the rows of the kept nodes of other pools.
+func matchingTotals(text string, all, kept []poolTotal) []poolTotal {
+	rows := []poolTotal{}
+	for i := range all {
+		if all[i].matches(text) {
+			rows = append(rows, all[i])
+			continue
+		}
+		at := slices.IndexFunc(kept, func(row poolTotal) bool { return row.name == all[i].name && row.nodes > 0 })
+		if at >= 0 {
+			rows = append(rows, kept[at])
+		}
+	}
+	sortTotals(rows)
+	return rows
+}
+
+// matches reports whether the name or a state of the row, or the reason for it, contains the text, ignoring case.
+func (p *poolTotal) matches(text string) bool {
+	words := []string{p.name, p.ready(), p.limit()}
+	if p.pool != nil {
+		words = append(words, p.pool.NotReady, p.pool.AtLimit)
+	}
+	return strings.Contains(strings.ToLower(strings.Join(words, "\n")), text)
 }

@@ -94,7 +94,7 @@ func (s *Screen) refresh() {
 	}
 	s.fleet = s.all.Filter(s.filter)
 	Sort(s.fleet.Nodes, orders[s.order].name, s.reverse)
-	s.pools = totals(s.fleet.Nodes, s.fleet.Pools)
+	s.pools = s.fleet.totals()
 	s.layout, s.poolLayout = arrange(columns, s.fleet.Nodes, s.width), arrange(poolColumns, s.pools, s.width)
 	s.move(0)
 }

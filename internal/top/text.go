@@ -17,7 +17,7 @@ func Text(f *Fleet, width int) string {
 	if none := f.none(); none != "" {
 		fmt.Fprintf(&b, "\n%s\n", none)
 	}
-	if list := totals(f.Nodes, f.Pools); len(list) > 0 {
+	if list := f.totals(); len(list) > 0 {
 		fmt.Fprintln(&b)
 		writeTable(&b, poolColumns, list, width)
 	}
@@ -46,7 +46,7 @@ func (f *Fleet) none() string {
 	switch {
 	case len(f.Nodes) > 0:
 		return ""
-	case f.Filtered != "" && len(f.Pools)+len(f.Waiting) == 0:
+	case f.Filtered != "" && len(f.totals())+len(f.Waiting) == 0:
 		return fmt.Sprintf("no node, pool or pending pod contains %q", f.Filtered)
 	case f.Filtered != "":
 		return fmt.Sprintf("no node contains %q", f.Filtered)

@@ -343,6 +343,41 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestFilterPools verifies that a filter matches what the rows of pools show, and that such a row counts all of its nodes.
+func TestFilterPools(t *testing.T) {
+	f := large(6)
+	f.Waiting = nil
+	for i, pool := range []string{"default", "default", "removed", "removed", "removed", ""} {
+		f.Nodes[i].NodePool = pool
+	}
+	f.Pools = []Pool{{Name: "broken", NotReady: "the class does not exist"}, {Name: "default", Ready: true, Limit: "nodes 4/4"}}
+	for filter, want := range map[string][]string{
+		"gone":           {"removed 3"},
+		"yes":            {"default 2"},
+		"4/4":            {"default 2"},
+		"does not exist": {"broken 0"},
+		"DEFAULT":        {"default 2"},
+		"node-00002":     {"removed 1"},
+		"node-00005":     {"(none) 1"},
+		"nope":           nil,
+	} {
+		s := &Screen{filter: filter, view: poolsView}
+		s.Resize(140, 24)
+		s.Show(f)
+		var got []string
+		for i := range s.pools {
+			got = append(got, fmt.Sprintf("%s %d", poolColumns[0].Cell(&s.pools[i]), s.pools[i].nodes))
+		}
+		if !slices.Equal(want, got) {
+			t.Errorf("filter %q: pools %q, want %q", filter, got, want)
+		}
+		text := Text(f.Filter(filter), 0)
+		if strings.Contains(text, "\nPOOL ") != (want != nil) || strings.Contains(text, "no node, pool or") != (want == nil) {
+			t.Errorf("filter %q: the text is\n%s", filter, text)
+		}
+	}
+}
+
 // TestEmptyFleet verifies that a cluster without nodes is explained.
 func TestEmptyFleet(t *testing.T) {
 	for want, f := range map[string]*Fleet{
