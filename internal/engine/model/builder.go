@@ -64,7 +64,9 @@ type Builder struct {
 	unsized []*shapeRecord
 	volumes int
 
-	dirtyNodes    map[string]bool
+	dirtyNodes map[string]bool
+	// roomsOfClaims are the rooms of claims that the last snapshot encoded.
+	roomsOfClaims map[claimRoomsKey]*Rooms
 	dirtyShapes   map[string]*shapeRecord
 	rejectedDirty bool
 	poolsDirty    bool

@@ -1,6 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -38,7 +41,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 		return
 	}
 	n.Row = types.Hull(n.Row, set)
-	rooms := newRooms(types, n.Row, n.Taints, daemons, set).Within(n.Row)
+	rooms := b.claimRooms(types, n, daemons, set).Within(n.Row)
 	n.Usable = leastUsable(rooms, set, requests)
 	for t := range set.All() {
 		n.Types = append(n.Types, types.Catalog.Types[t].Name)
@@ -58,6 +61,30 @@ func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
 			b.space.SetOnly(n.Row, k, b.space.Absent(k))
 		}
 	}
+}
+
+// claimRooms returns the rooms of a claim. Claims that daemons cannot tell apart share them within a snapshot.
+func (b *Builder) claimRooms(types *TypeIndex, n *Node, daemons []*Daemon, set bitset.Set) *Rooms {
+	var key []byte
+	for _, words := range [][]uint64{set, n.Row} {
+		for _, w := range words {
+			key = binary.LittleEndian.AppendUint64(key, w)
+		}
+	}
+	for _, t := range n.Taints {
+		key = fmt.Appendf(key, "%q %q %d", t.Key, t.Value, t.Effect)
+	}
+	at := claimRoomsKey{types, string(key)}
+	if b.roomsOfClaims[at] == nil {
+		b.roomsOfClaims[at] = newRooms(types, n.Row, n.Taints, daemons, set)
+	}
+	return b.roomsOfClaims[at]
+}
+
+// claimRoomsKey identifies claims with the same rooms.
+type claimRoomsKey struct {
+	types *TypeIndex
+	claim string
 }
 
 // leastUsable returns the minimum of the types' room net of daemons. The daemons are counted by type and offering:

@@ -122,6 +122,7 @@ func (b *Builder) freezeNodes(s *Snapshot) {
 		return
 	}
 	fresh := make([]*Node, 0, len(b.dirtyNodes))
+	b.roomsOfClaims = map[claimRoomsKey]*Rooms{}
 	for name := range b.dirtyNodes {
 		n := b.nodes[name]
 		if n == nil {

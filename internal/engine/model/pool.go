@@ -28,6 +28,8 @@ type Pool struct {
 	// pool nor the type nor the offering decides, but the pods on a node.
 	daemons []*Daemon
 	decided []label.Key
+	// deciding are the rows of daemons that name one of the decided labels.
+	deciding []label.Row
 	// resources is how many resources there are.
 	resources int
 	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number.
@@ -69,11 +71,8 @@ func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon)
 	p.Eligible = types.Compatible(p.Start)
 	p.daemons, p.resources = daemons, b.resources.Len()
 	p.Rooms = p.roomsOf(p.Start)
-	for k := label.Key(0); int(k) < b.space.Len(); k++ {
-		if nameKey(b.space, daemons, k) && p.leavesOpen(k) {
-			p.decided = append(p.decided, k)
-		}
-	}
+	p.decided = slices.DeleteFunc(namedKeys(b.space, daemons), func(k label.Key) bool { return !p.leavesOpen(k) })
+	p.rowsThatDecide(daemons)
 	return p
 }
 
@@ -108,53 +107,98 @@ func (p *Pool) leavesOpen(key label.Key) bool {
 	return false
 }
 
-// Decided returns the part of a row, within Start, that decides which daemons run on a node of the pool beyond pool,
-// type and offering. It is empty for most pools.
-func (p *Pool) Decided(row label.Row) label.Row {
-	var part label.Row
-	for _, k := range p.decided {
-		from, to := p.Types.space.Span(k)
-		part = append(part, row[from:to]...)
+// rowsThatDecide lists the rows of the daemons that name a decided label.
+func (p *Pool) rowsThatDecide(daemons []*Daemon) {
+	if len(p.decided) == 0 {
+		return
 	}
-	return part
+	space, all := p.Types.space, p.Types.space.All()
+	for _, d := range daemons {
+		if _, no := Untolerated(p.Taints, d.Tolerations); no {
+			continue
+		}
+		for _, row := range d.Rows {
+			if slices.ContainsFunc(p.decided, func(k label.Key) bool { return !space.EqualKey(row, all, k) }) {
+				p.deciding = append(p.deciding, row)
+			}
+		}
+	}
+}
+
+// Decided identifies the daemons that a row, within Start, excludes by labels that the pods on a node decide: rows with
+// the same result have the same rooms. It is empty for most pools.
+func (p *Pool) Decided(row label.Row) bitset.Set {
+	if len(p.decided) == 0 {
+		return nil
+	}
+	excluded := bitset.New(len(p.deciding))
+	for i, r := range p.deciding {
+		if slices.ContainsFunc(p.decided, func(k label.Key) bool { return p.disjoint(r, row, k) }) {
+			excluded.Add(i)
+		}
+	}
+	return excluded
+}
+
+func (p *Pool) disjoint(a, b label.Row, k label.Key) bool {
+	from, to := p.Types.space.Span(k)
+	return !bitset.Set(a[from:to]).Intersects(bitset.Set(b[from:to]))
 }
 
 // mostDecisions is the number of rows up to which Decisions names them all.
 const mostDecisions = 16
 
-// Decisions returns the row and, if it leaves labels open that decide which daemons run, the rows in which each of them
-// has one of its values: the node may then have room that is not certain while the label is open. If there are more
-// than a few such rows, it returns the row alone.
+// Decisions returns the row and, if it leaves labels open that decide which daemons run, its parts in which these are
+// decided: the node may have room there that is not certain while the label is open. If there are more than a few such
+// parts, it returns the row alone.
 func (p *Pool) Decisions(row label.Row) []label.Row {
-	rows := []label.Row{row}
-	space := p.Types.space
+	parts := []label.Row{row}
 	for _, k := range p.decided {
-		if space.Only(row, k) >= 0 {
-			continue
+		var finer []label.Row
+		for _, part := range parts {
+			finer = append(finer, p.partsBy(part, k)...)
 		}
-		var decided []label.Row
-		for _, one := range rows {
-			for atom := range space.Atoms(k) {
-				if space.HasAtom(row, k, atom) {
-					fixed := slices.Clone(one)
-					space.SetOnly(fixed, k, atom)
-					decided = append(decided, fixed)
-				}
-			}
-		}
-		if rows = decided; len(rows) > mostDecisions {
+		if parts = finer; len(parts) > mostDecisions {
 			return []label.Row{row}
 		}
 	}
-	if len(rows) == 1 {
-		return rows
+	if len(parts) == 1 {
+		return parts
 	}
-	return append([]label.Row{row}, rows...)
+	return append([]label.Row{row}, parts...)
+}
+
+// partsBy divides the row by the values of the label that no daemon tells apart.
+func (p *Pool) partsBy(row label.Row, k label.Key) []label.Row {
+	space := p.Types.space
+	from, to := space.Span(k)
+	var parts []label.Row
+	var known []bitset.Set
+	for atom := range space.Atoms(k) {
+		if !space.HasAtom(row, k, atom) {
+			continue
+		}
+		excluded := bitset.New(len(p.deciding))
+		for i, r := range p.deciding {
+			if !space.HasAtom(r, k, atom) {
+				excluded.Add(i)
+			}
+		}
+		at := slices.IndexFunc(known, excluded.Equal)
+		if at < 0 {
+			at = len(known)
+			part := slices.Clone(row)
+			clear(part[from:to])
+			known, parts = append(known, excluded), append(parts, part)
+		}
+		bitset.Set(parts[at][from:to]).Add(atom)
+	}
+	return parts
 }
 
 // RoomsOf returns the room for pods on nodes of a row within Start. Rows with equal Decided have equal rooms.
 func (p *Pool) RoomsOf(row label.Row) *Rooms {
-	if slices.Equal(p.Decided(row), p.Decided(p.Start)) {
+	if decided := p.Decided(row); decided.Equal(p.Decided(p.Start)) {
 		return p.Rooms
 	}
 	of := slices.Clone(p.Start)

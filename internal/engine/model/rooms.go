@@ -18,7 +18,7 @@ import (
 // Representation: classes of offerings that no daemon tells apart share one Room. Usually there is one Room for all.
 type Rooms struct {
 	types *TypeIndex
-	// of is the Room of each class, rooms lists the different ones.
+	// of is the Room of each class that the row admits, nil for the others; rooms lists the different ones.
 	of    []*Room
 	rooms []*Room
 	// keys are the labels of offerings that daemons name.
@@ -50,6 +50,9 @@ func newRooms(x *TypeIndex, row label.Row, taints []Taint, daemons []*Daemon, se
 	r := &Rooms{types: x, keys: x.offeringKeys(daemons), of: make([]*Room, len(x.Classes))}
 	known := map[string]*Room{}
 	for i := range x.Classes {
+		if !x.Classes[i].Admits(x.space, row) {
+			continue
+		}
 		pins := x.Classes[i].atomsOf(r.keys)
 		if known[pins] == nil {
 			at := slices.Clone(row)
@@ -71,24 +74,23 @@ func newRooms(x *TypeIndex, row label.Row, taints []Taint, daemons []*Daemon, se
 
 // offeringKeys returns the labels of offerings that some daemon names.
 func (x *TypeIndex) offeringKeys(daemons []*Daemon) []label.Key {
-	var keys []label.Key
-	for i := range x.Classes {
-		for _, a := range x.Classes[i].atoms {
-			if !slices.Contains(keys, a.key) && nameKey(x.space, daemons, a.key) {
-				keys = append(keys, a.key)
-			}
-		}
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.DeleteFunc(namedKeys(x.space, daemons), func(k label.Key) bool {
+		return !slices.ContainsFunc(x.Classes, func(c OfferClass) bool { return c.atom(k) >= 0 })
+	})
 }
 
-// nameKey reports whether some daemon selects nodes by the label.
-func nameKey(space *label.Space, daemons []*Daemon, key label.Key) bool {
+// namedKeys returns the labels by which some daemon selects nodes.
+func namedKeys(space *label.Space, daemons []*Daemon) []label.Key {
+	var keys []label.Key
 	all := space.All()
-	return slices.ContainsFunc(daemons, func(d *Daemon) bool {
-		return slices.ContainsFunc(d.Rows, func(row label.Row) bool { return !space.EqualKey(row, all, key) })
-	})
+	for k := label.Key(0); int(k) < space.Len(); k++ {
+		if slices.ContainsFunc(daemons, func(d *Daemon) bool {
+			return slices.ContainsFunc(d.Rows, func(row label.Row) bool { return !space.EqualKey(row, all, k) })
+		}) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }
 
 // atomsOf identifies the labels of the class for the keys.
@@ -142,7 +144,7 @@ func (r *Rooms) index(resources int, among bitset.Set) {
 	}
 }
 
-// Of returns the room on nodes of the class of offerings.
+// Of returns the room on nodes of the class of offerings, which the row admits.
 func (r *Rooms) Of(class int) *Room { return r.of[class] }
 
 // Apart reports whether daemons tell classes of offerings apart.
@@ -159,11 +161,7 @@ func (r *Room) PortsFree(t int, ports []HostPort) bool {
 // MorePorts reports whether the daemons on a node of type t use a host port that those on a node of type u in the other
 // room do not use.
 func (r *Room) MorePorts(t int, other *Room, u int) bool {
-	return r.ports != nil && r.morePorts(t, other, u)
-}
-
-func (r *Room) morePorts(t int, other *Room, u int) bool {
-	return slices.ContainsFunc(r.ports[t], func(port HostPort) bool { return other.PortsFree(u, []HostPort{port}) })
+	return r.ports != nil && slices.ContainsFunc(r.ports[t], func(port HostPort) bool { return other.PortsFree(u, []HostPort{port}) })
 }
 
 // Within returns the rooms that a node of the row may have, which the classes decide that the row admits.
@@ -216,24 +214,26 @@ func (w Within) of(t int) []*Room {
 	return rooms
 }
 
-// WithAtLeast keeps in set the types that have at least need in each of their rooms. It returns the first resource that
-// leaves no type, or -1.
+// WithAtLeast keeps in set the types that have at least need in each of their rooms. It returns a resource that leaves no
+// type, or -1.
 func (w Within) WithAtLeast(set bitset.Set, need quantity.Vector) quantity.Resource {
 	if len(w.rooms) == 1 {
 		return w.rooms[0].withAtLeast(set, need)
 	}
-	for r, n := range need {
-		if n <= 0 {
-			continue
-		}
-		for t := range set.Clone().All() {
-			if slices.ContainsFunc(w.of(t), func(room *Room) bool { return room.Net[t].At(quantity.Resource(r)) < n }) {
-				set.Remove(t)
+	last := quantity.Resource(-1)
+	for t := range set.Clone().All() {
+		for _, room := range w.of(t) {
+			for r, n := range need {
+				if n > 0 && room.Net[t].At(quantity.Resource(r)) < n {
+					set.Remove(t)
+					last = max(last, quantity.Resource(r))
+					break
+				}
 			}
 		}
-		if set.Empty() {
-			return quantity.Resource(r)
-		}
+	}
+	if set.Empty() {
+		return last
 	}
 	return -1
 }
@@ -327,7 +327,7 @@ func (r *Rooms) Settle(row label.Row, t, class int, sufficient func(*Room) bool)
 	for _, k := range r.keys {
 		from, to := space.Span(k)
 		for i := range r.types.Classes {
-			if at := r.types.Classes[i].atom(k); at >= 0 && at != own.atom(k) && r.differOnly(i, class, k) && !sufficient(r.of[i]) {
+			if at := r.types.Classes[i].atom(k); at >= 0 && at != own.atom(k) && r.of[i] != nil && r.differOnly(i, class, k) && !sufficient(r.of[i]) {
 				bitset.Set(narrow[from:to]).Remove(at)
 			}
 		}

@@ -270,15 +270,6 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	return b
 }
 
-// decide adapts the free capacity of a bin that is being filled to the daemons that its row leaves possible. The pods on
-// it may have decided a label that excludes some of them.
-func (ps *poolState) decide(b *bin) {
-	if room := ps.roomsOf(b.row).Of(b.class); room != b.room {
-		b.free = b.free.Add(room.Net[b.kind].Sub(b.room.Net[b.kind]))
-		b.room = room
-	}
-}
-
 // settled returns the row, narrowed to offerings whose daemons leave room for the content of the bin. A bin is filled
 // as a node of one offering; its claim may allow others.
 func (ps *poolState) settled(b *bin, row label.Row, used quantity.Vector, ports []model.HostPort) label.Row {

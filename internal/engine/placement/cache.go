@@ -22,13 +22,14 @@ type offeringCache struct {
 	minimums   []minimum
 	offers     map[string]*offer
 	rooms      map[string]*model.Rooms
+	fronts     map[frontKey][]typeOffering
 	priceLists map[string][]typeOffering
 	// reserved reports that some offering belongs to a reservation, so that availability changes within a run.
 	reserved bool
 }
 
 func newOfferingCache(p *model.Pool) *offeringCache {
-	g := &offeringCache{offers: map[string]*offer{}, rooms: map[string]*model.Rooms{}, priceLists: map[string][]typeOffering{}}
+	g := &offeringCache{offers: map[string]*offer{}, rooms: map[string]*model.Rooms{}, fronts: map[frontKey][]typeOffering{}, priceLists: map[string][]typeOffering{}}
 	if p.Types == nil {
 		return g
 	}

@@ -175,7 +175,27 @@ func rowKey(row label.Row, asks bool, usedUp string) string {
 
 // front lists the offerings worth trying: sorted by price, each is larger in some resource than all cheaper ones.
 // Reserved offerings are first and exclude no others, because a reservation may be used up at any moment.
-func (ps *poolState) front(o *offer) []typeOffering { return ps.frontOf(o, ps.priceList) }
+// Rows that differ in labels only which no type, offering or daemon has share it.
+func (ps *poolState) front(o *offer) []typeOffering {
+	key := make([]byte, 0, 8*(len(o.available)+len(o.classes)))
+	for _, w := range o.available {
+		key = binary.LittleEndian.AppendUint64(key, w)
+	}
+	for _, i := range o.classes {
+		key = binary.AppendUvarint(key, uint64(i))
+	}
+	at := frontKey{o.rooms, string(key)}
+	if ps.fronts[at] == nil {
+		ps.fronts[at] = ps.frontOf(o, ps.priceList)
+	}
+	return ps.fronts[at]
+}
+
+// frontKey identifies what a front depends on: the rooms, the available types and the classes of offerings.
+type frontKey struct {
+	rooms     *model.Rooms
+	available string
+}
 
 // frontOf returns the front of a price list of classes.
 func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []typeOffering {

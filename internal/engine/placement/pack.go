@@ -258,7 +258,6 @@ func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 		return
 	}
 	copy(b.row, row)
-	k.pool.decide(b)
 	k.add(b, cand, count)
 }
 

@@ -30,6 +30,8 @@ type poolState struct {
 	offers map[string]*offer
 	// rooms by the part of a row that decides which daemons run.
 	rooms map[string]*model.Rooms
+	// fronts are the fronts of offers.
+	fronts map[frontKey][]typeOffering
 	// priceLists by set of classes, and claimParts by row and types.
 	priceLists map[string][]typeOffering
 	// daemons are the daemons that are certain to run on every node.
@@ -50,7 +52,7 @@ type minimum struct {
 
 func newPoolState(p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
 	ps := &poolState{spec: p, nodes: model.NoLimit, reservations: reservations, special: g.special, minimums: g.minimums,
-		offers: g.offers, rooms: g.rooms, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
+		offers: g.offers, rooms: g.rooms, fronts: g.fronts, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
 	if p.NodeLimit != model.NoLimit {
 		ps.nodes = max(0, p.NodeLimit-int64(p.Nodes))
 	}
@@ -199,15 +201,24 @@ func (n *minimum) have(types bitset.Set) int {
 // roomsOf returns the room for pods on nodes of a row that lies within the pool's start row.
 func (ps *poolState) roomsOf(row label.Row) *model.Rooms {
 	decided := ps.spec.Decided(row)
-	if len(decided) == 0 {
+	if decided.Empty() {
 		return ps.spec.Rooms
 	}
-	key := rowKey(decided, false, "")
-	if ps.rooms[key] == nil {
-		ps.rooms[key] = ps.spec.RoomsOf(row)
+	key := rowKey(label.Row(decided), false, "")
+	known := ps.rooms[key]
+	if known == nil {
+		if len(ps.rooms) >= mostRooms {
+			return ps.spec.Rooms // all daemons count that may run, as in a row that decides nothing
+		}
+		known = ps.spec.RoomsOf(row)
+		ps.rooms[key] = known
 	}
-	return ps.rooms[key]
+	return known
 }
+
+// mostRooms is how many different sets of daemons of a pool are told apart by labels that pods decide. Each takes some
+// 100 KiB for 1,000 types.
+const mostRooms = 64
 
 // roomsWithin returns the rooms that a node of the row may have.
 func (ps *poolState) roomsWithin(row label.Row) model.Within { return ps.roomsOf(row).Within(row) }
