@@ -16,8 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// limits returns findings about pools at their limit while pods are unschedulable. Without such pods, a limit that is
-// reached is no problem.
+// limits returns findings about pools whose nodes use up a limit while pods are unschedulable. Without such pods, that is
+// no problem. Whether an instance type of the pool still fits is for explain pool to say, which knows them.
 func limits(f *Facts, _ Options) []cloud.Finding {
 	pods := f.unschedulable()
 	if len(pods) == 0 {
@@ -28,9 +28,9 @@ func limits(f *Facts, _ Options) []cloud.Finding {
 		pool := &f.Pools[i]
 		if reached := f.limitsReached(pool); reached != "" && pool.DeletionTimestamp == nil {
 			list = append(list, found(PoolAtLimit, "nodepool/"+pool.Name,
-				fmt.Sprintf("the NodePool launches no further nodes, because its nodes use %s, and %s unschedulable: %s", reached,
-					are(len(pods), "pod"), few(pods)),
-				"increase spec.limits: kubectl edit nodepool "+pool.Name+"; kubectl karpenter explain pods -A shows which pods wait for it"))
+				fmt.Sprintf("its nodes use %s, and %s unschedulable: %s", reached, are(len(pods), "pod"), few(pods)),
+				fmt.Sprintf("kubectl karpenter explain pool %[1]s shows whether a further node fits, and explain pods -A which pods wait for it; "+
+					"to increase spec.limits: kubectl edit nodepool %[1]s", pool.Name)))
 		}
 	}
 	return list
@@ -58,28 +58,39 @@ func (f *Facts) unschedulable() []string {
 	return list
 }
 
-// limitsReached returns the limits of the pool that leave less than its smallest node has, "" for none.
+// limitsReached returns the limits of the pool that leave less than each of its nodes has, "" for none.
 func (f *Facts) limitsReached(pool *karpv1.NodePool) string {
 	var reached []string
 	for _, name := range slices.Sorted(maps.Keys(pool.Spec.Limits)) {
 		limit, used := pool.Spec.Limits[name], pool.Status.Resources[name]
-		least := f.leastNode(pool.Name, name)
-		least.Add(used)
-		if used.Cmp(limit) >= 0 || least.Cmp(limit) > 0 {
+		left := limit.DeepCopy()
+		if left.Sub(used); left.Sign() < 0 {
+			left = resource.Quantity{}
+		}
+		if least := f.leastNode(pool.Name, name); least.Cmp(left) > 0 {
 			reached = append(reached, fmt.Sprintf("%s of the limit of %s %s", used.String(), limit.String(), name))
 		}
 	}
 	return strings.Join(reached, ", ")
 }
 
-// leastNode returns the least capacity of a node of the pool, zero without nodes.
+// leastNode returns the least capacity of a node of the pool. Without nodes it returns the least that any node has, which
+// is none of an extended resource.
 func (f *Facts) leastNode(pool string, name corev1.ResourceName) resource.Quantity {
 	var least resource.Quantity
+	some := false
 	for i := range f.Claims {
-		amount, known := f.Claims[i].Status.Capacity[name]
-		if f.Claims[i].Labels[karpv1.LabelNodePool] == pool && known && (least.IsZero() || amount.Cmp(least) < 0) {
-			least = amount
+		c := &f.Claims[i]
+		if amount := c.Status.Capacity[name]; c.Labels[karpv1.LabelNodePool] == pool && len(c.Status.Capacity) > 0 &&
+			(!some || amount.Cmp(least) < 0) {
+			least, some = amount, true
 		}
+	}
+	switch {
+	case name == karpv1.ResourceNodes:
+		return resource.MustParse("1")
+	case !some && !strings.Contains(string(name), "/"):
+		return resource.MustParse("1m")
 	}
 	return least.DeepCopy()
 }

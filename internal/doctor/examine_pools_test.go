@@ -13,10 +13,6 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-func cpus(amount string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
-}
-
 // unschedulablePod returns a pod that kube-scheduler has reported for five minutes.
 func unschedulablePod() corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"},
@@ -25,31 +21,52 @@ func unschedulablePod() corev1.Pod {
 			LastTransitionTime: metav1.NewTime(now.Add(-5 * time.Minute))}}}}
 }
 
-// TestExamineLimits verifies that a pool at its limit is a finding if pods are unschedulable, also if what is left is
-// less than its smallest node has.
+// TestExamineLimits verifies that a pool whose nodes use up a limit is a finding if pods are unschedulable, also if what
+// is left is less than its smallest node has, but not for a resource that some of its nodes do not have.
 func TestExamineLimits(t *testing.T) {
+	list := func(text string) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for item := range strings.FieldsSeq(text) {
+			name, amount, _ := strings.Cut(item, "=")
+			list[corev1.ResourceName(name)] = resource.MustParse(amount)
+		}
+		return list
+	}
+	waiting := []corev1.Pod{unschedulablePod()}
 	for name, test := range map[string]struct {
 		used, limit string
+		nodes       []string
 		pods        []corev1.Pod
 		want        string
 	}{
-		"below": {"4", "8", []corev1.Pod{unschedulablePod()}, ""},
-		"full": {"8", "8", []corev1.Pod{unschedulablePod()},
+		"below": {"cpu=4", "cpu=8", []string{"cpu=4"}, waiting, ""},
+		"full": {"cpu=8", "cpu=8", []string{"cpu=4", "cpu=4"}, waiting,
 			"its nodes use 8 of the limit of 8 cpu, and 1 pod is unschedulable: shop/web"},
-		"no node fits": {"5", "8", []corev1.Pod{unschedulablePod()}, "its nodes use 5 of the limit of 8 cpu, and"},
-		"no pods":      {"8", "8", nil, ""},
+		"no node fits":           {"cpu=5", "cpu=8", []string{"cpu=5"}, waiting, "its nodes use 5 of the limit of 8 cpu, and"},
+		"one is being launched":  {"cpu=8", "cpu=8", []string{"cpu=8", ""}, waiting, "its nodes use 8 of the limit of 8 cpu, and"},
+		"no pods":                {"cpu=8", "cpu=8", []string{"cpu=8"}, nil, ""},
+		"nodes":                  {"cpu=8 nodes=1", "nodes=1", []string{"cpu=8"}, waiting, "its nodes use 1 of the limit of 1 nodes, and"},
+		"fewer nodes":            {"cpu=8 nodes=1", "nodes=2", []string{"cpu=8"}, waiting, ""},
+		"no GPUs":                {"cpu=4", "cpu=100 nvidia.com/gpu=0", []string{"cpu=4"}, waiting, ""},
+		"no GPUs, no nodes":      {"", "cpu=100 nvidia.com/gpu=0", nil, waiting, ""},
+		"GPUs on some nodes":     {"cpu=8 nvidia.com/gpu=1", "nvidia.com/gpu=1", []string{"cpu=4", "cpu=4 nvidia.com/gpu=1"}, waiting, ""},
+		"GPUs on every node":     {"cpu=4 nvidia.com/gpu=1", "nvidia.com/gpu=1", []string{"cpu=4 nvidia.com/gpu=1"}, waiting, "its nodes use 1 of"},
+		"no CPU, and no nodes":   {"", "cpu=0", nil, waiting, "its nodes use 0 of the limit of 0 cpu, and"},
+		"no nodes, below limits": {"", "cpu=8", nil, waiting, ""},
 	} {
-		pool := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: karpv1.NodePoolSpec{Limits: cpus(test.limit)},
-			Status: karpv1.NodePoolStatus{Resources: cpus(test.used)}}
-		claim := karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{karpv1.LabelNodePool: "p"}},
-			Status: karpv1.NodeClaimStatus{Capacity: cpus("4")}}
-		f := &Facts{Now: now, NoElection: true, Pools: []karpv1.NodePool{pool}, Claims: []karpv1.NodeClaim{claim}, Waiting: test.pods}
-		list := limits(f, Options{})
+		pool := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: karpv1.NodePoolSpec{Limits: list(test.limit)},
+			Status: karpv1.NodePoolStatus{Resources: list(test.used)}}
+		f := &Facts{Now: now, NoElection: true, Pools: []karpv1.NodePool{pool}, Waiting: test.pods}
+		for _, capacity := range test.nodes {
+			f.Claims = append(f.Claims, karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{karpv1.LabelNodePool: "p"}},
+				Status: karpv1.NodeClaimStatus{Capacity: list(capacity)}})
+		}
+		found := limits(f, Options{})
 		switch {
-		case test.want == "" && len(list) > 0, test.want != "" && len(list) != 1:
-			t.Errorf("%s: found %+v", name, list)
-		case test.want != "" && !strings.Contains(list[0].Problem, test.want):
-			t.Errorf("%s: found %s, want %s", name, list[0].Problem, test.want)
+		case test.want == "" && len(found) > 0, test.want != "" && len(found) != 1:
+			t.Errorf("%s: found %+v", name, found)
+		case test.want != "" && !strings.Contains(found[0].Problem, test.want), test.want != "" && strings.Contains(found[0].Problem, "no further"):
+			t.Errorf("%s: found %s, want %s", name, found[0].Problem, test.want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ type LimitOutcome struct {
 	Resource string `json:"resource"`
 	Used     string `json:"used"`
 	Limit    string `json:"limit"`
-	// Reached means that no further node fits. LeastNode is the amount of the smallest instance type, if that is more
-	// than what is left.
+	// Reached means that no further node fits, of any instance type of the pool. LeastNode is the amount of the smallest
+	// type, if the limit is not used up.
 	Reached   bool   `json:"reached,omitempty"`
 	LeastNode string `json:"leastNode,omitempty"`
 
@@ -26,12 +26,15 @@ type LimitOutcome struct {
 // limitsOf returns the limits of the pool, the one of which most is used first.
 func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
 	var list []LimitOutcome
-	add := func(resource string, used, limit, least int64) {
+	add := func(resource string, used, limit, least int64, known bool) {
 		l := LimitOutcome{Resource: resource, Used: explain.Quantity(resource, used), Limit: explain.Quantity(resource, limit), share: 1}
 		if limit > 0 {
 			l.share = float64(used) / float64(limit)
 		}
-		if l.Reached = used >= limit || used+least > limit; l.Reached && used < limit {
+		if l.Reached = used >= limit; known {
+			l.Reached = least > max(0, limit-used)
+		}
+		if l.Reached && used < limit {
 			l.LeastNode = explain.Quantity(resource, least)
 		}
 		at := 0
@@ -41,12 +44,13 @@ func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
 		list = append(list[:at], append([]LimitOutcome{l}, list[at:]...)...)
 	}
 	if pool.NodeLimit != model.NoLimit {
-		add(model.ResourceNodes, int64(pool.Nodes), pool.NodeLimit, 1)
+		add(model.ResourceNodes, int64(pool.Nodes), pool.NodeLimit, 1, true)
 	}
 	for r, limit := range pool.Limit {
 		if limit != model.NoLimit {
 			r := quantity.Resource(r)
-			add(snap.Resources[r], pool.Used.At(r), limit, leastOf(pool, r))
+			least, known := leastOf(pool, r)
+			add(snap.Resources[r], pool.Used.At(r), limit, least, known)
 		}
 	}
 	return list
@@ -60,18 +64,17 @@ func (l *LimitOutcome) before(other *LimitOutcome) bool {
 	return l.share > other.share
 }
 
-// leastOf returns the least amount that an instance type of the pool has, 0 if its types are not known.
-func leastOf(pool *model.Pool, r quantity.Resource) int64 {
-	least := int64(-1)
+// leastOf returns the least amount that an eligible instance type of the pool has, and whether there are such types.
+func leastOf(pool *model.Pool, r quantity.Resource) (least int64, known bool) {
 	if pool.Types == nil {
-		return 0
+		return 0, false
 	}
 	for t := range pool.Eligible.All() {
-		if amount := pool.Types.Total[t].At(r); least < 0 || amount < least {
-			least = amount
+		if amount := pool.Types.Total[t].At(r); !known || amount < least {
+			least, known = amount, true
 		}
 	}
-	return max(0, least)
+	return least, known
 }
 
 // atLimit returns which limit prevents any launch, "" for none.

@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// TestLimits checks that a pool is at its limit when no instance type fits in what is left, and that the text has each
-// limit.
+// TestLimits checks that a pool is at its limit when no instance type fits in what is left, not by a resource that some
+// type does not have, and that the text has each limit.
 func TestLimits(t *testing.T) {
 	cpu := func(n int64) []quantity.Amount { return []quantity.Amount{{Name: "cpu", Value: n * 1000}} }
 	small := model.InstanceType{Name: "small", Capacity: cpu(4), Allocatable: cpu(4),
@@ -31,6 +31,8 @@ func TestLimits(t *testing.T) {
 		"nodes": {append(cpu(80), quantity.Amount{Name: "nodes", Value: 1}),
 			"  is at its limit: its nodes use 1 of the limit of 1 nodes; no further node is launched\n" +
 				"  limits: nodes 1 of 1 (100%), cpu 4 of 80 (5%)\n"},
+		"of a resource that the types do not have": {append(cpu(8), quantity.Amount{Name: "nvidia.com/gpu"}),
+			"  limits: nvidia.com/gpu 0 of 0 (100%), cpu 4 of 8 (50%)\n"},
 		"zero": {append(cpu(0), quantity.Amount{Name: "nodes", Value: 2}),
 			"  is at its limit: its nodes use 4 of the limit of 0 of cpu; no further node is launched\n" +
 				"  limits: cpu 4 of 0 (100%), nodes 1 of 2 (50%)\n"},
