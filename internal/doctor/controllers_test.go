@@ -452,6 +452,10 @@ func TestUpstream(t *testing.T) {
 		d.Spec.Template.Spec.Containers[0].Image = image
 		return d
 	}
+	stopped := func(d *appsv1.Deployment) *appsv1.Deployment {
+		d.Spec.Replicas, d.Status.ReadyReplicas = new(int32), 0
+		return d
+	}
 	const image = "1234.dkr.example/mirror/karpenter/controller:1.14.0@sha256:abc"
 	for name, test := range map[string]struct {
 		deployments []*appsv1.Deployment
@@ -463,6 +467,9 @@ func TestUpstream(t *testing.T) {
 			"UpstreamRuns deployment/kube-system/karpenter", false},
 		"beside it": {[]*appsv1.Deployment{upstreamed(image), deployment("own", "aws", 1)},
 			"UpstreamRuns deployment/kube-system/karpenter", true},
+		"replaced by it": {[]*appsv1.Deployment{stopped(upstreamed(image)), deployment("own", "aws", 1)}, "", true},
+		"in place of it": {[]*appsv1.Deployment{upstreamed(image), stopped(deployment("own", "aws", 1))},
+			"UpstreamRuns deployment/kube-system/karpenter", false},
 		"own": {[]*appsv1.Deployment{upstreamed("example.com/karpenter-go/karpenter:1.0.0")}, "", true},
 	} {
 		objects := []client.Object{}
@@ -481,6 +488,9 @@ func TestUpstream(t *testing.T) {
 		if got != test.want || others != test.others || !test.others && strings.Contains(r.Text(), "kubectl apply") {
 			t.Errorf("%s: found %q, want %q, and others: %v\n%s", name, got, test.want, others, r.Text())
 		}
+		if strings.Contains(r.Text(), "scaled to 0") {
+			t.Errorf("%s: the fix starts a second controller:\n%s", name, r.Text())
+		}
 	}
 }
 
@@ -498,6 +508,9 @@ func TestUpstreamByDefinitions(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"UpstreamRuns customresourcedefinition/nodepools.karpenter.sh"}, codes(f)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if problem := upstream(f, Options{})[0].Problem; !strings.HasPrefix(problem, "the cluster has the CRDs of another Karpenter") {
+		t.Errorf("found %s", problem)
 	}
 	f.Controllers = []Controller{{Namespace: "own", Name: "karpenter", Ready: 1, Wanted: 1}}
 	if got := codes(f); slices.Contains(got, "UpstreamRuns customresourcedefinition/nodepools.karpenter.sh") {

@@ -17,7 +17,7 @@ func controllers(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Controllers {
 		c := &f.Controllers[i]
-		if c.Ready > 0 {
+		if c.Ready > 0 || f.replaced(c) {
 			continue
 		}
 		kubectl := "kubectl -n " + c.Namespace

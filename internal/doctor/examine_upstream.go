@@ -12,49 +12,59 @@ import (
 // upstreamChecks are those that also hold for upstream's Karpenter. The others compare the cluster with what this
 // project's controller needs; their fixes would replace CRDs and permissions of a controller that works.
 var upstreamChecks = []check{unread, account, upstream, pools, limits, orphans, budgets, classes, clock, controllers,
-	claims, finalizers, drains, scheduler,
-	webhooks}
+	claims, finalizers, drains, scheduler, webhooks}
 
-// ofUpstream returns the object that shows that the cluster is run by upstream's Karpenter, and how, "" if it is
-// not: its image runs and no other controller, or no controller is visible and the CRDs do not serve v1beta1, which
-// those of this project do and those of upstream do not (https://karpenter.sh/docs/upgrading/upgrade-guide/,
-// 1.1.0).
+// ofUpstream returns the object that shows that the cluster belongs to upstream's Karpenter, and how, "" if it does not:
+// its image runs and no other controller, or no controller is visible and the CRDs do not serve v1beta1, which those of
+// this project do and those of upstream do not (https://karpenter.sh/docs/upgrading/upgrade-guide/, 1.1.0). Deployments
+// without replicas run nothing: so a migration leaves the old one.
 func (f *Facts) ofUpstream() (object, how string) {
-	for i := range f.Controllers {
-		c := &f.Controllers[i]
-		if c.Upstream == "" {
-			return "", ""
-		}
-		object, how = c.object(), "runs the image "+c.Upstream
+	if slices.ContainsFunc(f.Controllers, func(c Controller) bool { return c.Upstream == "" && c.Wanted > 0 }) {
+		return "", ""
 	}
-	if object != "" {
-		return object, how
+	if c := f.upstreamRuns(); c != nil {
+		return c.object(), "the cluster is run by another Karpenter than that of this project: it runs the image " + c.Upstream
 	}
 	const name = "nodepools.karpenter.sh"
 	at := slices.IndexFunc(f.Installed, func(d apiextensionsv1.CustomResourceDefinition) bool { return d.Name == name })
-	if at < 0 || slices.ContainsFunc(f.Installed[at].Spec.Versions,
-		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" }) {
+	if at < 0 || slices.ContainsFunc(f.Controllers, func(c Controller) bool { return c.Upstream == "" }) ||
+		slices.ContainsFunc(f.Installed[at].Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" }) {
 		return "", ""
 	}
-	return "customresourcedefinition/" + name, "is not the CRD of this project, and no controller is visible"
+	return "customresourcedefinition/" + name, "the cluster has the CRDs of another Karpenter than that of this project, and no running controller is visible"
+}
+
+// upstreamRuns returns a Deployment with replicas that runs the image of upstream's Karpenter, nil for none.
+func (f *Facts) upstreamRuns() *Controller {
+	at := slices.IndexFunc(f.Controllers, func(c Controller) bool { return c.Upstream != "" && c.Wanted > 0 })
+	if at < 0 {
+		return nil
+	}
+	return &f.Controllers[at]
 }
 
 // upstream returns one finding about upstream's Karpenter: alone, or beside the controller of this project.
 func upstream(f *Facts, _ Options) []cloud.Finding {
-	object, how := f.ofUpstream()
-	if object != "" {
-		return []cloud.Finding{found(UpstreamRuns, object, "the cluster is run by another Karpenter than that of this project: it "+how+
-			"; its CRDs, permissions and leader election are not examined",
+	if object, how := f.ofUpstream(); object != "" {
+		return []cloud.Finding{found(UpstreamRuns, object, how+"; CRDs, permissions and leader election are not examined",
 			"nothing for that Karpenter; docs/migrating.md of this project describes how to replace it")}
 	}
-	at := slices.IndexFunc(f.Controllers, func(c Controller) bool { return c.Upstream != "" })
-	if at < 0 {
+	c := f.upstreamRuns()
+	if c == nil {
 		return nil
 	}
-	c := &f.Controllers[at]
 	return []cloud.Finding{found(UpstreamRuns, c.object(),
 		fmt.Sprintf("it runs the image %s beside the controller of this project: both act on the same NodePools", c.Upstream),
 		fmt.Sprintf("kubectl -n %s scale deployment %s --replicas=0", c.Namespace, c.Name))}
+}
+
+// replaced reports whether the Deployment is scaled to 0 while upstream's Karpenter runs instead of that of this project,
+// or the reverse.
+func (f *Facts) replaced(c *Controller) bool {
+	return c.Wanted == 0 && slices.ContainsFunc(f.Controllers, func(other Controller) bool {
+		return other.Wanted > 0 && (other.Upstream == "") != (c.Upstream == "")
+	})
 }
 
 // account returns a finding about a service account that does not exist: it has no permissions to examine.
