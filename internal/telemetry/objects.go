@@ -21,7 +21,8 @@ type Objects struct {
 	NodeLifetime                                                                                        *prometheus.Desc
 	// ClusterUtilization is requests divided by allocatable of all nodes, in percent. Label: resource_type.
 	ClusterUtilization *prometheus.Desc
-	// ClusterCost is the current cost of all managed nodes, in USD per hour. Not in upstream Karpenter.
+	// ClusterCost is the current cost of all managed nodes whose price is known, in USD per hour: a node whose pool was
+	// deleted has a price as long as another pool offers its instance type. Not in upstream Karpenter.
 	ClusterCost *prometheus.Desc
 	// PoolCost is the cost of the nodes of a pool, in USD per hour. Label: nodepool.
 	PoolCost *prometheus.Desc
@@ -142,7 +143,8 @@ func (d describer) summary() {
 	d.of.ClusterUtilization = d.gauge("cluster", "utilization_percent", "Requests of pods as a percentage of the capacity of all nodes.",
 		"resource_type")
 	d.of.ClusterCost = d.gauge("cluster", "cost",
-		"Cost of the nodes of all NodePools, and of NodeClaims without one, USD per hour; nodes of unknown price are not included.")
+		"Cost of the nodes of all NodePools, and of NodeClaims without one at the price of their offering in another NodePool, USD per hour; "+
+			"nodes of unknown price are not included.")
 	d.of.PoolCost = d.gauge("nodepools", "cost_total",
 		"Cost of the nodes of a NodePool, USD per hour; nodes of unknown price are not included.",
 		"nodepool")

@@ -2,6 +2,8 @@ package census
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,8 +105,9 @@ func (c *Census) conditions(ctx context.Context, s sending) {
 	}
 }
 
-// drains sends for each pool how long its oldest drain has been waiting. The condition of the claim says since when: it is
-// stored, so that it survives a restart, and it is true once the drain has ended.
+// drains sends for each pool how long its oldest drain has been waiting, also for a pool that does not exist any more. The
+// condition of the claim says since when: it is stored, so that it survives a restart, and it is true once the drain has
+// ended.
 func (c *Census) drains(ctx context.Context, s sending, snap *model.Snapshot) {
 	var claims karpv1.NodeClaimList
 	if err := c.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -112,6 +115,9 @@ func (c *Census) drains(ctx context.Context, s sending, snap *model.Snapshot) {
 		return
 	}
 	oldest := map[string]time.Duration{}
+	for _, pool := range snap.Pools {
+		oldest[pool.Name] = 0
+	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if drained := claim.Condition(karpv1.ConditionDrained); drained != nil && !drained.IsTrue() && claim.DeletionTimestamp != nil {
@@ -119,8 +125,8 @@ func (c *Census) drains(ctx context.Context, s sending, snap *model.Snapshot) {
 			oldest[pool] = max(oldest[pool], s.now.Sub(drained.LastTransitionTime.Time))
 		}
 	}
-	for _, pool := range snap.Pools {
-		s.send(c.Objects.PoolOldestDrain, oldest[pool.Name].Seconds(), pool.Name)
+	for _, pool := range slices.Sorted(maps.Keys(oldest)) {
+		s.send(c.Objects.PoolOldestDrain, oldest[pool].Seconds(), pool)
 	}
 }
 

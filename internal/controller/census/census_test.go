@@ -321,8 +321,8 @@ func TestTransitions(t *testing.T) {
 	})
 }
 
-// TestOldestDrain verifies that the oldest drain of each pool is measured from the condition of its claim, and that
-// drains that have ended do not count.
+// TestOldestDrain verifies that the oldest drain of each pool is measured from the condition of its claim, also of a
+// pool that was deleted, and that drains that have ended do not count.
 func TestOldestDrain(t *testing.T) {
 	p := &place{synced: true}
 	for i := range 3 {
@@ -342,11 +342,14 @@ func TestOldestDrain(t *testing.T) {
 	drain(3, metav1.ConditionUnknown, time.Hour)
 	drain(1, metav1.ConditionTrue, 2*time.Hour)
 	drain(4, metav1.ConditionUnknown, time.Minute)
+	p.addNode(6, 8, 1) // pool 6 was deleted
+	drain(6, metav1.ConditionUnknown, 2*time.Minute)
 	_, registry := counted(t, p, false)
 	holds(t, exposed(t, registry), []string{
 		`karpenter_nodepools_oldest_drain_seconds{nodepool="pool-0"} 3600`,
 		`karpenter_nodepools_oldest_drain_seconds{nodepool="pool-1"} 60`,
 		`karpenter_nodepools_oldest_drain_seconds{nodepool="pool-2"} 0`,
+		`karpenter_nodepools_oldest_drain_seconds{nodepool="pool-6"} 120`,
 	})
 }
 

@@ -75,7 +75,7 @@ func (s sending) nodeDetail(snap *model.Snapshot, limits map[string]limited) {
 			s.send(s.NodeDaemonLimits, limits[n.Name].daemons[name], labels...)
 		})
 		if there(n) {
-			s.send(s.NodeLifetime, s.now.Sub(n.Created).Seconds(), slices.Concat(who(n), s.wellKnown(n))...)
+			s.send(s.NodeLifetime, s.now.Sub(n.Created).Seconds(), slices.Concat(identity(n), s.wellKnown(n))...)
 		}
 	}
 }
@@ -89,13 +89,13 @@ func (s sending) resources(snap *model.Snapshot, n *model.Node, send func(r quan
 	for r, name := range snap.Resources {
 		r := quantity.Resource(r)
 		if n.Total.At(r) != 0 || n.Used.At(r) != 0 {
-			send(r, name, slices.Concat(who(n), []string{telemetry.ResourceType(name)}, wellKnown))
+			send(r, name, slices.Concat(identity(n), []string{telemetry.ResourceType(name)}, wellKnown))
 		}
 	}
 }
 
-// who returns the values of the labels node_name, phase and managed.
-func who(n *model.Node) []string { return []string{n.Name, "", strconv.FormatBool(n.Ours())} }
+// identity returns the values of the labels node_name, phase and managed.
+func identity(n *model.Node) []string { return []string{n.Name, "", strconv.FormatBool(n.Ours())} }
 
 // wellKnown returns the values of the well-known labels of a node.
 func (s sending) wellKnown(n *model.Node) []string {
