@@ -70,7 +70,7 @@ func (o *Manifests) unknownOfAWS(why string) *PriceList {
 // classNamesOfAWS returns the classes that AWS pools, and claims without a pool, name, in their order.
 func (o *Manifests) classNamesOfAWS() []string {
 	var list []string
-	for _, p := range append(o.poolObjects(), o.missingPools()...) {
+	for _, p := range o.pricedPools() {
 		if ref := classOf(p); ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && !slices.Contains(list, ref.Name) {
 			list = append(list, ref.Name)
 		}
@@ -144,7 +144,7 @@ func (o *Manifests) resolveClass(class *awsv1.EC2NodeClass) {
 
 // ofAWS reports whether any pool, or a claim without a pool, belongs to AWS.
 func (o *Manifests) ofAWS() bool {
-	return slices.ContainsFunc(append(o.poolObjects(), o.missingPools()...), func(p *karpv1.NodePool) bool {
+	return slices.ContainsFunc(o.pricedPools(), func(p *karpv1.NodePool) bool {
 		return classOf(p).Group == awsv1.Group
 	})
 }

@@ -78,8 +78,8 @@ type DisruptDecision struct {
 	source string
 	// denied are the kinds that were not read.
 	denied []Denied
-	// departing is what the objects say about nodes that are being deleted.
-	departing departures
+	// removed is what the objects say about nodes that are being deleted.
+	removed removals
 }
 
 // decidedStep is a command and the fleet after it.
@@ -106,7 +106,7 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	var d *DisruptDecision
 	var problems []error
 	for round := range rounds {
-		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, denied: w.denied, departing: w.departures()}
+		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, denied: w.denied, removed: w.removals()}
 		d.stats = measure(func() {
 			told := w.convert()
 			problems = told.problems
@@ -224,7 +224,7 @@ func (d *DisruptDecision) drained(r KeptReason) KeptReason {
 	if r.Code != explain.Code(plan.NodeLeaving) || n == nil {
 		return r
 	}
-	if why := d.departing.drainOf(d.last, n).brief(); why != "" {
+	if why := d.removed.drainOf(d.last, n).obstacle(); why != "" {
 		r.Message += "; " + why
 		r.ofEach = r.Message
 	}

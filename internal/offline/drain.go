@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,9 +24,10 @@ type DrainOutcome struct {
 	EndsAt *time.Time `json:"endsAt,omitempty"`
 	// Pods is the number of pods for which the drain waits.
 	Pods int `json:"pods"`
-	// Blocked are the pods that cannot be evicted now, or that are slow to end, by their obstacle.
+	// Blocked are the pods that cannot be evicted now, or that have not ended with their grace period, by their obstacle.
 	Blocked []BlockedPods `json:"blocked,omitempty"`
-	// Waiting is what the claim waits for, by its conditions, if no pod is blocked.
+	// Waiting names pods within a long grace period. Without such pods, and if no pod is blocked, it is what the claim
+	// waits for, by its conditions.
 	Waiting string `json:"waiting,omitempty"`
 }
 
@@ -44,17 +46,17 @@ type BlockedPods struct {
 	verdict plan.Verdict
 }
 
-// departures is what the objects, unlike the engine's model, say about the end of pods and nodes.
-type departures struct {
+// removals is what the objects, unlike the engine's model, say about the end of pods and nodes.
+type removals struct {
 	// ends are the times by which terminating pods should have ended, by namespace and name.
 	ends map[string]time.Time
 	// waiting is what a claim that is being deleted waits for, by its conditions.
 	waiting map[string]string
 }
 
-// departures has to be called before the objects are released.
-func (o *Manifests) departures() departures {
-	d := departures{map[string]time.Time{}, map[string]string{}}
+// removals has to be called before the objects are released.
+func (o *Manifests) removals() removals {
+	d := removals{map[string]time.Time{}, map[string]string{}}
 	for _, p := range o.pods {
 		if at := p.object.DeletionTimestamp; at != nil && p.object.Spec.NodeName != "" {
 			d.ends[key(p.object)] = at.UTC()
@@ -77,7 +79,7 @@ func (o *Manifests) departures() departures {
 }
 
 // drainOf returns the state of the drain of a managed node that is being deleted.
-func (d departures) drainOf(snap *model.Snapshot, n *model.Node) *DrainOutcome {
+func (d removals) drainOf(snap *model.Snapshot, n *model.Node) *DrainOutcome {
 	o := &DrainOutcome{}
 	if at := n.DeletingSince; !at.IsZero() {
 		o.Since = &at
@@ -92,9 +94,12 @@ func (d departures) drainOf(snap *model.Snapshot, n *model.Node) *DrainOutcome {
 		}
 	}
 	for i := range o.Blocked {
-		o.Blocked[i].tell(snap)
+		o.Blocked[i].setMessage(snap)
 	}
-	if len(o.Blocked) == 0 {
+	if ending := slices.IndexFunc(o.Blocked, func(p BlockedPods) bool { return p.ends(snap.Now) }); ending >= 0 {
+		o.Waiting = o.Blocked[ending].Message
+		o.Blocked = slices.Delete(o.Blocked, ending, ending+1)
+	} else if len(o.Blocked) == 0 {
 		o.Waiting = d.waiting[n.Claim]
 	}
 	return o
@@ -109,7 +114,7 @@ func (o *DrainOutcome) add(snap *model.Snapshot, p *model.Pod, ends time.Time) {
 		if ends.IsZero() || ends.Sub(snap.Now).Abs() <= corev1.DefaultTerminationGracePeriodSeconds*time.Second {
 			return // an ordinary end
 		}
-		blocked.Code, blocked.Until = "PodTerminating", &ends
+		blocked.Code, blocked.Until = podTerminating, &ends
 	case v.OK():
 		return
 	default:
@@ -119,7 +124,8 @@ func (o *DrainOutcome) add(snap *model.Snapshot, p *model.Pod, ends time.Time) {
 		}
 	}
 	for i := range o.Blocked {
-		if same := &o.Blocked[i]; same.Code == blocked.Code && same.PDB == blocked.PDB && (same.Until == nil) == (blocked.Until == nil) {
+		if same := &o.Blocked[i]; same.Code == blocked.Code && same.PDB == blocked.PDB && (same.Until == nil) == (blocked.Until == nil) &&
+			same.ends(snap.Now) == blocked.ends(snap.Now) {
 			same.Count++
 			if blocked.Until != nil && blocked.Until.After(*same.Until) {
 				same.Until = blocked.Until
@@ -130,15 +136,21 @@ func (o *DrainOutcome) add(snap *model.Snapshot, p *model.Pod, ends time.Time) {
 	o.Blocked = append(o.Blocked, blocked)
 }
 
-// tell sets the message.
-func (b *BlockedPods) tell(snap *model.Snapshot) {
-	if b.Code == "PodTerminating" {
+// podTerminating is the code of pods that are being deleted.
+const podTerminating = "PodTerminating"
+
+// ends reports whether the pods are within their grace period: the drain waits for them, and nothing blocks it.
+func (b *BlockedPods) ends(now time.Time) bool { return b.Code == podTerminating && b.Until.After(now) }
+
+// setMessage sets the message.
+func (b *BlockedPods) setMessage(snap *model.Snapshot) {
+	if b.Code == podTerminating {
 		pods, verb := "pod "+b.Pod, "is"
 		if b.Count > 1 {
 			pods, verb = fmt.Sprintf("%s and %s", pods, plural(b.Count-1, "other pod")), "are"
 		}
 		b.Message = fmt.Sprintf("%s %s terminating, with a grace period until %s", pods, verb, b.Until.Format(time.RFC3339))
-		if b.Until.Before(snap.Now) {
+		if !b.ends(snap.Now) {
 			b.Message = fmt.Sprintf("%s %s terminating, and the kubelet has not reported the end by %s", pods, verb, b.Until.Format(time.RFC3339))
 		}
 		return
@@ -153,8 +165,8 @@ func (b *BlockedPods) tell(snap *model.Snapshot) {
 	}
 }
 
-// brief returns what blocks the drain in one clause, "" for nothing.
-func (o *DrainOutcome) brief() string {
+// obstacle returns what blocks the drain in one clause, "" for nothing.
+func (o *DrainOutcome) obstacle() string {
 	if o == nil || len(o.Blocked) == 0 {
 		return ""
 	}

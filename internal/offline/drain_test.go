@@ -44,6 +44,17 @@ func TestDrainOutcome(t *testing.T) {
 		"long grace period": {pods: func(p *model.PodSpec) { p.Terminating = true }, ends: map[string]time.Time{"shop/a": now.Add(time.Hour)},
 			want: `  is being deleted since 2026-01-01T11:30:00Z (30m0s); its drain waits for 2 pods
     pod shop/a is terminating, with a grace period until 2026-01-01T13:00:00Z
+`},
+		"a minute of grace": {pods: func(p *model.PodSpec) { p.Terminating = true },
+			ends: map[string]time.Time{"shop/a": now.Add(time.Minute), "shop/b": now.Add(50 * time.Second)},
+			want: `  is being deleted since 2026-01-01T11:30:00Z (30m0s); its drain waits for 2 pods
+    pod shop/a and 1 other pod are terminating, with a grace period until 2026-01-01T12:01:00Z
+`},
+		"one of two has ended its grace period": {pods: func(p *model.PodSpec) { p.Terminating = true },
+			ends: map[string]time.Time{"shop/a": now.Add(time.Minute), "shop/b": now.Add(-time.Hour)},
+			want: `  is being deleted since 2026-01-01T11:30:00Z (30m0s); its drain waits for 2 pods
+    pod shop/b is terminating, and the kubelet has not reported the end by 2026-01-01T11:00:00Z
+    pod shop/a is terminating, with a grace period until 2026-01-01T12:01:00Z
     the drain has no time limit: the claim has no terminationGracePeriod
 `},
 		"silent kubelet": {pods: func(p *model.PodSpec) { p.Terminating = true },
@@ -74,15 +85,15 @@ func TestDrainOutcome(t *testing.T) {
 		}
 		snap := b.Snapshot(now)
 		var text strings.Builder
-		drain := departures{ends: test.ends}.drainOf(snap, snap.Node("n"))
+		drain := removals{ends: test.ends}.drainOf(snap, snap.Node("n"))
 		drain.write(&text, now)
 		if diff := cmp.Diff(test.want, text.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		line := nodeLineOf(snap, snap.Node("n"), departures{ends: test.ends})
-		blocked := len(drain.Blocked) > 0
+		line := nodeLineOf(snap, snap.Node("n"), removals{ends: test.ends})
+		blocked := strings.Contains(test.want, "no time limit") || strings.Contains(test.want, "regardless")
 		kept := disruption.Kept{Node: "n", Verdict: plan.Verdict{Code: plan.NodeLeaving, Node: "n"}}
-		d := &DisruptDecision{last: snap, departing: departures{ends: test.ends}, proposal: disruption.Proposal{Kept: []disruption.Kept{kept}}}
+		d := &DisruptDecision{last: snap, removed: removals{ends: test.ends}, proposal: disruption.Proposal{Kept: []disruption.Kept{kept}}}
 		if message := d.keptNodes()[0].Reasons[0].Message; strings.HasPrefix(message, "node n is being removed; ") != blocked {
 			t.Errorf("%s: simulate says %s", name, message)
 		}

@@ -16,7 +16,7 @@ import (
 // Fleet decides, and returns the nodes with their contents and costs, and the pods without a node. Of these it returns
 // those of a namespace; an empty namespace means all namespaces.
 func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
-	departing := w.departures() // before the model changes
+	removed := w.removals() // before the model changes
 	d := w.Decide(p, 1)
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap),
 		Waiting: d.waitingPods(namespace)}
@@ -25,7 +25,7 @@ func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
 		fleet.Incomplete = append(fleet.Incomplete, top.Denied(denied))
 	}
 	for _, n := range d.snap.Nodes {
-		fleet.Nodes = append(fleet.Nodes, nodeLineOf(d.snap, n, departing))
+		fleet.Nodes = append(fleet.Nodes, nodeLineOf(d.snap, n, removed))
 		fleet.Pods += len(n.Pods)
 		if n.Stage >= model.Registered {
 			used, usable = used.Add(n.Used), usable.Add(n.Usable)
@@ -46,7 +46,7 @@ func share(used, usable quantity.Vector, r quantity.Resource) float64 {
 	return float64(used.At(r)) / float64(usable.At(r))
 }
 
-func nodeLineOf(snap *model.Snapshot, n *model.Node, departing departures) top.Node {
+func nodeLineOf(snap *model.Snapshot, n *model.Node, removed removals) top.Node {
 	line := top.Node{
 		Name: n.Name, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], State: stateOf(n), CPU: share(n.Used, n.Usable, quantity.CPU),
@@ -60,8 +60,8 @@ func nodeLineOf(snap *model.Snapshot, n *model.Node, departing departures) top.N
 		line.PricePerHour, line.Unpriced = usd(n.LeastPrice()), n.LeastPrice() == 0
 	}
 	if n.Deleting && n.Ours() {
-		drain := departing.drainOf(snap, n)
-		if line.Drain = drain.brief(); line.Drain != "" {
+		drain := removed.drainOf(snap, n)
+		if line.Drain = drain.obstacle(); line.Drain != "" {
 			line.State = top.StateBlocked
 		}
 		if drain.Since != nil {

@@ -26,8 +26,8 @@ const (
 	templateGeneration  = "pod-template-generation"
 )
 
-// give adds the labels and annotations of the controller to a pod with the ordinal.
-func (w *workload) give(pod *corev1.Pod, ordinal int) {
+// addGivenLabels adds the labels and annotations of the controller to a pod with the ordinal.
+func (w *workload) addGivenLabels(pod *corev1.Pod, ordinal int) {
 	given := map[string]string{}
 	switch {
 	case w.kind == "Deployment":

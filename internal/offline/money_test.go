@@ -52,7 +52,7 @@ func TestUnknownPricesOfNodes(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", name, part, text)
 			}
 		}
-		line := nodeLineOf(d.first, d.first.Node(name), departures{})
+		line := nodeLineOf(d.first, d.first.Node(name), removals{})
 		page := top.Text(&top.Fleet{Nodes: []top.Node{line}}, 0)
 		if strings.Contains(page, "  unknown  ") == known {
 			t.Errorf("%s: top shows\n%s", name, page)

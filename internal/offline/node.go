@@ -160,7 +160,7 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 	case !n.Ours():
 		o.Outcome = "Foreign"
 	case n.Deleting:
-		o.Outcome, o.Drain = "Deleting", d.departing.drainOf(d.first, n)
+		o.Outcome, o.Drain = "Deleting", d.removed.drainOf(d.first, n)
 	case n.Command != "":
 		o.Outcome = "UnderWay"
 		o.readCommand(d.first, n)

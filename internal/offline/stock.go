@@ -33,7 +33,7 @@ func (l *Cluster) readCatalogs(ctx context.Context, c client.Client, o *Manifest
 		}
 		o.sale = list
 	}
-	if o.sale == nil || slices.ContainsFunc(append(o.poolObjects(), o.missingPools()...),
+	if o.sale == nil || slices.ContainsFunc(o.pricedPools(),
 		func(p *karpv1.NodePool) bool { return classOf(p).Group == kwokv1alpha1.Group }) {
 		list, err := l.saleOfKwok(ctx, c, o, instanceTypes)
 		if err != nil {
@@ -78,7 +78,7 @@ func (l *Cluster) stockFiles(ctx context.Context, o *Manifests, instanceTypes st
 	}
 	simulated := schema.GroupKind{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind}
 	o.sale.add(simulated)
-	l.leaveOut(o, simulated)
+	l.refuseUnknownProviders(o, simulated)
 	switch {
 	case !o.ofAWS():
 	case l.CloudProvider == "kwok":
@@ -98,9 +98,9 @@ func (l *Cluster) stockFiles(ctx context.Context, o *Manifests, instanceTypes st
 
 const excludes = "--cloud-provider=kwok excludes pools of the kind "
 
-// leaveOut gives pools of files whose provider is not built in the reason why they can launch nothing. It is bad input
-// unless the caller has excluded them.
-func (l *Cluster) leaveOut(o *Manifests, simulated schema.GroupKind) {
+// refuseUnknownProviders gives pools of files whose provider is not built in the reason why they can launch nothing. It is
+// bad input unless the caller has excluded them.
+func (l *Cluster) refuseUnknownProviders(o *Manifests, simulated schema.GroupKind) {
 	for _, p := range o.pools {
 		ref := classOf(p.object)
 		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
@@ -131,7 +131,7 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 		}
 		list.add(kind.GroupKind())
 	}
-	for _, p := range append(o.poolObjects(), o.missingPools()...) {
+	for _, p := range o.pricedPools() {
 		if classOf(p).Group == awsv1.Group {
 			continue
 		}
@@ -146,12 +146,13 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 	return list, nil
 }
 
-func (o *Manifests) poolObjects() []*karpv1.NodePool {
+// pricedPools returns the pools, and one for each missing pool.
+func (o *Manifests) pricedPools() []*karpv1.NodePool {
 	list := make([]*karpv1.NodePool, len(o.pools))
 	for i := range o.pools {
 		list[i] = o.pools[i].object
 	}
-	return list
+	return append(list, o.missingPools()...)
 }
 
 // missingPools returns a pool for each name and class of claims whose pool does not exist: their provider knows what

@@ -162,7 +162,7 @@ func (o *Manifests) expand(w *workload, alive []*corev1.Pod) {
 			Spec:   *w.template.Spec.DeepCopy(),
 			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		}
-		w.give(pod, ordinal)
+		w.addGivenLabels(pod, ordinal)
 		pod.UID = types.UID(strings.ToLower(w.kind) + "/" + key(pod))
 		o.addClaims(w, pod)
 		o.pods = append(o.pods, sourced[*corev1.Pod]{pod, w.kind + " " + key(&w.meta), false})

@@ -13,8 +13,7 @@ const sharing = "volume:"
 // keepTogether requires the pod to be in one zone with the other pods that share a claim whose volume is provisioned
 // for the first of them: once the volume exists, it restricts the others to its zone
 // (https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode). For a driver without zones this
-// is too strict until the volume exists, unless its CSINodes
-// say that it has none (Around.Everywhere).
+// is too strict until the volume exists, unless its CSINodes say that it has none (Around.Everywhere).
 func keepTogether(spec *model.PodSpec) {
 	own := false
 	for _, v := range spec.Volumes {
