@@ -12,7 +12,10 @@ import (
 
 // HelpColumns is the width that help texts fit. On a terminal that is narrower they fit its width, down to
 // LeastColumns.
-const HelpColumns, LeastColumns = 100, 60
+const HelpColumns = 100
+
+// LeastColumns is the width below which help texts are not made narrower.
+const LeastColumns = 60
 
 // shared annotates flags that many commands have, and that help lists once, with the command OptionsCommand.
 const shared = "karpenter-go.github.io/shared"
