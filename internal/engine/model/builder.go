@@ -33,8 +33,9 @@ type Builder struct {
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
 	types   map[*Catalog]*TypeIndex
-	// prices are those of OfferPrices.
-	prices []*Catalog
+	// offered are the types of all pools, by the names of the pools. prices are those of OfferPrices.
+	offered []*TypeIndex
+	prices  map[machineOffering]int64
 
 	// marks, how often shapes use each of them, their numbers by canonical form, and how many of them the frozen
 	// lists include. topology holds how often shapes use a label key as topology key.
@@ -237,11 +238,23 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	p.spec, p.dirty = &spec, true
 }
 
+// machineOffering is what a machine was launched as.
+type machineOffering struct{ instanceType, zone, capacityType string }
+
 // OfferPrices adds a catalog from which claims without a pool get their prices if no pool has them.
 func (b *Builder) OfferPrices(c *Catalog) {
 	b.version++
-	b.prices = append(b.prices, c)
-	b.dirtyNodesOf("")
+	if b.prices == nil {
+		b.prices = map[machineOffering]int64{}
+	}
+	for i := range c.Types {
+		for _, o := range c.Types[i].Offerings {
+			if at := (machineOffering{c.Types[i].Name, o.Zone, o.CapacityType}); b.prices[at] == 0 {
+				b.prices[at] = o.Price
+			}
+		}
+	}
+	b.repriceOrphans()
 }
 
 // limitedResources returns the limits of a pool without that on the number of nodes.
@@ -306,11 +319,10 @@ func (b *Builder) DeletePool(name string) {
 	b.dirtyNodesOf(name)
 }
 
-// dirtyNodesOf marks the nodes whose prices and types depend on the pool's catalog as dirty. Those of claims without a
-// pool depend on every catalog.
+// dirtyNodesOf marks the nodes whose prices and types depend on the pool's catalog as dirty.
 func (b *Builder) dirtyNodesOf(pool string) {
 	for name, n := range b.nodes {
-		if n.spec.Pool == pool || n.spec.Claim != "" && b.pools[n.spec.Pool] == nil {
+		if n.spec.Pool == pool {
 			b.dirtyNodes[name] = true
 		}
 	}

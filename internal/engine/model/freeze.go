@@ -26,6 +26,25 @@ func (b *Builder) freezePools() {
 		p.dirty = true
 		p.frozen = encodePool(b, p.spec, b.typesOf(p.spec.Catalog), b.daemonList())
 	}
+	var offered []*TypeIndex
+	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
+		if types := b.pools[name].frozen.Types; types != nil && !slices.Contains(offered, types) {
+			offered = append(offered, types)
+		}
+	}
+	if !slices.Equal(offered, b.offered) {
+		b.offered = offered
+		b.repriceOrphans()
+	}
+}
+
+// repriceOrphans marks the nodes of claims without a pool whose price has changed as dirty.
+func (b *Builder) repriceOrphans() {
+	for name, n := range b.nodes {
+		if n.frozen != nil && n.spec.Claim != "" && b.pools[n.spec.Pool] == nil && b.priceElsewhere(n.frozen) != n.frozen.Price {
+			b.dirtyNodes[name] = true
+		}
+	}
 }
 
 // space returns the label space in which the pool was encoded.
@@ -204,33 +223,15 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 // priceElsewhere returns the price of the node's type, zone and capacity type in the first catalog that has it, 0 for
 // none. It is for claims whose pool does not exist: the cloud sells their machines still.
 func (b *Builder) priceElsewhere(n *Node) int64 {
-	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
-		if price := b.pools[name].spec.Catalog.priceOf(n); price > 0 {
-			return price
-		}
-	}
-	for _, c := range b.prices {
-		if price := c.priceOf(n); price > 0 {
-			return price
-		}
-	}
-	return 0
-}
-
-// priceOf returns the price of the node's offering, 0 if the catalog, which may be nil, does not have it.
-func (c *Catalog) priceOf(n *Node) int64 {
-	if c == nil {
-		return 0
-	}
-	for i := range c.Types {
-		for k := range c.Types[i].Offerings {
-			o := &c.Types[i].Offerings[k]
-			if c.Types[i].Name == n.Labels[LabelType] && o.Zone == n.Labels[LabelZone] && o.CapacityType == n.Labels[LabelCapacityType] {
-				return o.Price
+	at := machineOffering{n.Labels[LabelType], n.Labels[LabelZone], n.Labels[LabelCapacityType]}
+	for _, types := range b.offered {
+		if t, known := types.Lookup(at.instanceType); known {
+			if price := types.PriceOf(t, at.zone, at.capacityType); price > 0 {
+				return price
 			}
 		}
 	}
-	return 0
+	return b.prices[at]
 }
 
 // encodeReal encodes a node with a machine.

@@ -40,3 +40,25 @@ func TestPriceWithoutPool(t *testing.T) {
 		}
 	}
 }
+
+// TestUnchangedPriceWithoutPool checks that a node without a pool is only encoded again if another pool's catalog
+// changes its price.
+func TestUnchangedPriceWithoutPool(t *testing.T) {
+	offer := func(price int64) PoolSpec {
+		offering := Offering{Zone: "a", CapacityType: "spot", Price: price, Available: true}
+		return PoolSpec{Name: "other", Catalog: &Catalog{Types: []InstanceType{{Name: "m", Offerings: []Offering{offering}}}}}
+	}
+	b := NewBuilder()
+	b.UpsertNode(NodeSpec{Name: "n", Claim: "c", Pool: "gone", Stage: Initialized,
+		Labels: map[string]string{LabelType: "m", LabelZone: "a", LabelCapacityType: "spot"}})
+	b.UpsertPool(offer(3))
+	before := b.Snapshot(time.Unix(0, 0)).Node("n")
+	b.UpsertPool(offer(3))
+	if same := b.Snapshot(time.Unix(0, 0)).Node("n"); same != before {
+		t.Error("the node is encoded again at the same price")
+	}
+	b.UpsertPool(offer(4))
+	if after := b.Snapshot(time.Unix(0, 0)).Node("n"); before.Price != 3 || after.Price != 4 {
+		t.Errorf("the prices are %d and %d", before.Price, after.Price)
+	}
+}
