@@ -50,7 +50,7 @@ func (w *projection) balanced(c *change) plan.Verdict {
 		}
 		saving := float64(c.worth.Saving) * float64(part.cost) / float64(max(total, 1))
 		if score := score(saving, part, w.whole(pool.Name)); score < leastScore {
-			return plan.Verdict{Code: plan.ScoreTooLow, Node: c.nodes[0].Name, Need: leastScore, Have: score}
+			return c.refuse(plan.ScoreTooLow, leastScore, score)
 		}
 	}
 	return plan.Verdict{}

@@ -131,9 +131,14 @@ func (w *projection) least(c *change) int64 {
 	return max(least, int64(spread)) + 1
 }
 
+// refuse returns a verdict on all nodes of the change.
+func (c *change) refuse(code plan.Code, need, have int64) plan.Verdict {
+	return plan.Verdict{Code: code, Node: c.nodes[0].Name, Others: len(c.nodes) - 1, Need: need, Have: have}
+}
+
 // noSaving returns the verdict that the change does not pay because of the new nodes for the pods.
 func (c *change) noSaving() plan.Verdict {
-	v := plan.Verdict{Code: plan.NoSaving, Node: c.nodes[0].Name, Have: c.worth.Saving, Need: int64(len(c.claims))}
+	v := c.refuse(plan.NoSaving, int64(len(c.claims)), c.worth.Saving)
 	if len(c.claims) > 0 && len(c.claims[0].Options) > 0 {
 		v.Name, v.Pool = c.claims[0].Options[0].Type, c.claims[0].Pool
 	}
@@ -143,13 +148,12 @@ func (c *change) noSaving() plan.Verdict {
 // decide returns whether the change may be made. It restricts the options of the new nodes to types at which the
 // change pays, whichever of them the provider selects.
 func (w *projection) decide(c *change) plan.Verdict {
-	name := c.nodes[0].Name
 	least := w.least(c)
 	if c.worth.Saving < least {
 		if c.worth.Saving <= 0 {
 			return c.noSaving()
 		}
-		return plan.Verdict{Code: plan.SavingTooSmall, Node: name, Need: least, Have: c.worth.Saving}
+		return c.refuse(plan.SavingTooSmall, least, c.worth.Saving)
 	}
 	if v := w.spotRules(c); !v.OK() {
 		return v

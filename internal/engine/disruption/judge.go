@@ -230,17 +230,17 @@ func (j *judgment) verdict(cmd plan.Command) plan.Verdict {
 		least = 1
 	}
 	if saving < least {
-		return plan.Verdict{Code: plan.SavingTooSmall, Node: c.nodes[0].Name, Need: least, Have: saving}
+		return c.refuse(plan.SavingTooSmall, least, saving)
 	}
 	if paid {
 		return plan.Verdict{}
 	}
-	return j.atRisk(cmd.ID, c.nodes[0], saving)
+	return j.atRisk(cmd.ID, c, saving)
 }
 
 // atRisk reports whether the nodes that may have to be launched for pods that kube-scheduler leaves without room
 // would consume the whole saving.
-func (j *judgment) atRisk(id string, first *model.Node, saving int64) plan.Verdict {
+func (j *judgment) atRisk(id string, c *change, saving int64) plan.Verdict {
 	if j.rehearsal == nil {
 		j.rehearsal = rehearse(j.began, j.underWay(), j.closed)
 		j.left = j.rehearsal.unplaced(asDrainsAsk)
@@ -250,10 +250,10 @@ func (j *judgment) atRisk(id string, first *model.Node, saving int64) plan.Verdi
 	}
 	claims, unplaced := j.spares(j.rehearsal, j.left[id])
 	if unplaced != nil {
-		return unplacedPodVerdict(first, unplaced)
+		return unplacedPodVerdict(c.nodes[0], unplaced)
 	}
 	if have := saving - j.priceOf(claims); have < 1 {
-		return plan.Verdict{Code: plan.RoomTooTight, Node: first.Name, Need: 1, Have: have}
+		return c.refuse(plan.RoomTooTight, 1, have)
 	}
 	return plan.Verdict{}
 }

@@ -210,3 +210,29 @@ func TestJudgeSaysThatNothingIsSaved(t *testing.T) {
 		t.Errorf("the verdict has a saving of %d, and needs %d; want none, and more than none", v.Have, v.Need)
 	}
 }
+
+// TestJudgeCountsTheNodesOfASaving checks that a verdict on the saving of several nodes together tells how many they are.
+func TestJudgeCountsTheNodesOfASaving(t *testing.T) {
+	snapshot := func(command string) *model.Snapshot {
+		b := model.NewBuilder()
+		b.UpsertPool(pool(t, "p", map[string]string{"after": ",30s", "budget": ",100%", "policy": ",WhenEmptyOrUnderutilized"}))
+		for _, name := range []string{"a", "b"} {
+			n := node(t, name, map[string]string{"pool": ",p", "type": ",small", "quiet": ",1h"})
+			n.Command = command
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", "on-"+name, map[string]string{"node": "," + name}))
+		}
+		return b.Snapshot(noon)
+	}
+	snap := snapshot("")
+	cmd := plan.NewCommand(noon, plan.Underutilized, disruption.MethodMulti,
+		[]plan.Candidate{plan.CandidateOf(snap.Node("a")), plan.CandidateOf(snap.Node("b"))})
+	cmd.Replacements = []plan.NewClaim{{Name: "p-1", Pool: "p", PoolUID: "uid-p",
+		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"large"}}}}}
+	for _, n := range snap.Nodes {
+		cmd.Replacements[0].Pods = append(cmd.Replacements[0].Pods, n.Pods...)
+	}
+	if v := disruption.Judge(snapshot(cmd.Encode()), disruption.Options{})(cmd); v.Code != plan.SavingTooSmall || v.Node != "a" || v.Others != 1 {
+		t.Errorf("verdict %+v, want SavingTooSmall of node a and 1 other", v)
+	}
+}

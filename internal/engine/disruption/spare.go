@@ -132,7 +132,7 @@ func (s *search) stillPays(f *acceptedChange, r *rehearsal, left []*movingPod) p
 	}
 	least, have := s.least(f.change), f.change.worth.Saving-s.priceOf(claims)
 	if have < least {
-		return plan.Verdict{Code: plan.RoomTooTight, Node: f.change.nodes[0].Name, Need: least, Have: have}
+		return f.change.refuse(plan.RoomTooTight, least, have)
 	}
 	return s.narrow(f, least, have)
 }
@@ -145,7 +145,7 @@ func (s *search) narrow(f *acceptedChange, least, have int64) plan.Verdict {
 	if worst >= least {
 		return plan.Verdict{}
 	}
-	no := plan.Verdict{Code: plan.RoomTooTight, Node: f.change.nodes[0].Name, Need: least, Have: worst}
+	no := f.change.refuse(plan.RoomTooTight, least, worst)
 	narrower := *f.change
 	narrower.claims = slices.Clone(f.change.claims)
 	slack := (have - least) / int64(len(narrower.claims))

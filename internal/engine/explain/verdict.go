@@ -96,6 +96,14 @@ func (o operands) node() string {
 	return "node " + o.Node
 }
 
+// nodes returns the first node of a change, and how many others there are.
+func (o operands) nodes() string {
+	if o.Others > 0 && o.Node != eachNode {
+		return o.node() + " and " + count(o.Others, "other")
+	}
+	return o.node()
+}
+
 // saying is the name of a code and its text.
 type saying struct {
 	name string
@@ -201,7 +209,7 @@ var sayings = [...]saying{
 	plan.LaunchedAgain:  {"LaunchedAgain", launchedAgain},
 	plan.PodsFollow:     {"PodsFollow", podsFollow},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
-		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.node() + " scores " + thousandths(o.Have)
+		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.nodes() + " scores " + thousandths(o.Have)
 	}},
 	plan.SpotForbidden: {"SpotForbidden", func(o operands) string {
 		return o.node() + " is a spot node, and only another spot node would cost less; the feature gate SpotToSpotConsolidation is off"
@@ -227,9 +235,9 @@ var sayings = [...]saying{
 // noSaving names the new node that the pods would need, as far as it is known.
 func noSaving(o operands) string {
 	if o.Name == "" {
-		return "no change that was tried runs the pods of " + o.node() + " for less"
+		return "no change that was tried runs the pods of " + o.nodes() + " for less"
 	}
-	pods := "the pods of " + o.node()
+	pods := "the pods of " + o.nodes()
 	more := ""
 	if o.Need > 1 {
 		more = " and " + count(int(o.Need-1), "other")
@@ -375,13 +383,13 @@ func launchedAgain(o operands) string {
 
 func savingTooSmall(o operands) string {
 	if o.Need >= plan.Unpayable {
-		return "no saving is worth moving the pods of " + o.node() + ": the payback time is too short for any saving"
+		return "no saving is worth moving the pods of " + o.nodes() + ": the payback time is too short for any saving"
 	}
 	worth := "; the disruption requires a saving of " + dollars(o.Need) + " per hour"
 	if o.Have <= 0 {
-		return "removing " + o.node() + " saves nothing" + worth
+		return "removing " + o.nodes() + " saves nothing" + worth
 	}
-	return "removing " + o.node() + " saves " + dollars(o.Have) + " per hour" + worth + " (annotations payback, move-price and min-saving of the pool)"
+	return "removing " + o.nodes() + " saves " + dollars(o.Have) + " per hour" + worth + " (annotations payback, move-price and min-saving of the pool)"
 }
 
 // span returns a number of seconds in the notation of users: 1h, not 1h0m0s.
@@ -397,7 +405,7 @@ func span(seconds int64) string {
 }
 
 func roomTooTight(o operands) string {
-	text := "the pods of " + o.node() + " would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then "
+	text := "the pods of " + o.nodes() + " would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then "
 	if o.Holder != nil {
 		return text + "no node could be launched for " + o.pod()
 	}

@@ -234,10 +234,12 @@ type Verdict struct {
 	// Need and Have are in the resource's unit, or counts.
 	Need, Have, Daemons int64
 	// Types is how many instance types met every rule before this one.
-	Types     int
-	Taint     model.Taint
-	Node      string
-	Pool      string
+	Types int
+	Taint model.Taint
+	Node  string
+	Pool  string
+	// Others is how many nodes a change removes beside Node.
+	Others    int
 	Rejection *model.Rejection
 	// Holder is the pod that blocks the drain of a node, nil where no pod blocks it.
 	Holder *Holder
