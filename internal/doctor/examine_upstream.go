@@ -32,7 +32,8 @@ func (f *Facts) ofUpstream() (object, how string) {
 			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v1beta1" }) {
 		return "", ""
 	}
-	return "customresourcedefinition/" + name, "the cluster has the CRDs of another Karpenter than that of this project, and no running controller is visible"
+	return "customresourcedefinition/" + name,
+		"the cluster has the CRDs of another Karpenter than that of this project, and no running controller is visible"
 }
 
 // upstreamRuns returns a Deployment with replicas that runs the image of upstream's Karpenter, nil for none.

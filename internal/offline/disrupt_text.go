@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/table"
+	"github.com/karpenter-go/karpenter/internal/top"
 )
 
 // This file prints the answer of --disrupt as text: the steps in their order, the kept nodes by their reasons, and
@@ -173,10 +174,14 @@ func (r *KeptReason) title() string {
 }
 
 func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
-	fmt.Fprintf(b, "%s: %s %s %d, price %v USD per hour becomes %v, cost %v becomes %v\n", plural(len(a.Steps), "step"),
-		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes, a.Before.PricePerHour, a.After.PricePerHour,
-		a.Before.CostPerHour, a.After.CostPerHour)
-	if n := a.Before.UnknownPrices; n > 0 {
+	fmt.Fprintf(b, "%s: %s %s %d, ", plural(len(a.Steps), "step"), plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes)
+	if a.unpriced() {
+		b.WriteString("of unknown price\n")
+	} else {
+		fmt.Fprintf(b, "price %s, cost %v becomes %v\n", perHourBecomes(a.Before.PricePerHour, a.After.PricePerHour),
+			a.Before.CostPerHour, a.After.CostPerHour)
+	}
+	if n := a.Before.UnknownPrices; n > 0 && !a.unpriced() {
 		fmt.Fprintf(b, "%s of unknown price: the figures do not contain them\n", plural(n, "node"))
 	}
 	if a.UnderWay > 0 {
@@ -198,6 +203,18 @@ func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
 	b.WriteString(incomplete(a.Incomplete))
 }
 
+// unpriced reports whether no price is known, before or after the steps.
+func (a *DisruptAnswer) unpriced() bool {
+	return a.Before.PricePerHour.IsZero() && a.After.PricePerHour.IsZero()
+}
+
+func perHourBecomes(before, after top.Sum) string {
+	if before.IsZero() {
+		return fmt.Sprintf("unknown becomes %v USD per hour", after)
+	}
+	return fmt.Sprintf("%v USD per hour becomes %v", before, after)
+}
+
 // moves returns the number of pods that move in all steps, and the savings of these steps in USD per hour.
 func (a *DisruptAnswer) moves() (pods int, saved float64) {
 	for i := range a.Steps {
@@ -215,7 +232,9 @@ func become(n int) string {
 
 // Brief returns the answer as one line: steps, nodes, and the cost in USD per hour before and after them.
 func (a *DisruptAnswer) Brief() string {
-	return fmt.Sprintf("%s, %s %s %d, cost %v USD per hour becomes %v", plural(len(a.Steps), "step"),
-		plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes,
-		a.Before.CostPerHour, a.After.CostPerHour)
+	text := fmt.Sprintf("%s, %s %s %d, ", plural(len(a.Steps), "step"), plural(a.Before.Nodes, "node"), become(a.Before.Nodes), a.After.Nodes)
+	if a.unpriced() {
+		return text + "of unknown price"
+	}
+	return text + "cost " + perHourBecomes(a.Before.CostPerHour, a.After.CostPerHour)
 }

@@ -121,15 +121,22 @@ func TestUnknownPrices(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer *DisruptAnswer
 		want   []string
+		brief  string
 	}{
 		"all": {&DisruptAnswer{Before: none, After: none},
-			[]string{"price unknown USD per hour becomes unknown, cost unknown becomes unknown",
-				"2 nodes of unknown price: the figures do not contain them"}},
+			[]string{"0 steps: 2 nodes become 2, of unknown price"}, "0 steps, 2 nodes become 2, of unknown price"},
+		"all, and one is replaced": {&DisruptAnswer{Before: none, After: some},
+			[]string{"price unknown becomes 0.5000 USD per hour, cost unknown becomes 0.5100", "2 nodes of unknown price: the figures"},
+			"0 steps, 2 nodes become 2, cost unknown becomes 0.5100 USD per hour"},
 		"one, which is removed": {&DisruptAnswer{Before: some, After: FleetFigures{Nodes: 1, PricePerHour: 0.5, CostPerHour: 0.505},
 			Steps: []Step{{Reason: "Empty", Remove: []string{"n"}, Saving: unknown, After: FleetFigures{Nodes: 1, CostPerHour: 0.505}}}},
-			[]string{"1  Empty  -  n  -  0  unknown  -  0.5050", "price 0.5000 USD per hour becomes 0.5000", "1 node of unknown price"}},
+			[]string{"1  Empty  -  n  -  0  unknown  -  0.5050", "price 0.5000 USD per hour becomes 0.5000", "1 node of unknown price"},
+			"1 step, 2 nodes become 1, cost 0.5100 USD per hour becomes 0.5050"},
 	} {
 		text := strings.Join(strings.Fields(c.answer.Text(0)), " ")
+		if strings.Contains(text, "unknown USD") || c.answer.Brief() != c.brief {
+			t.Errorf("%s: %s\n%s", name, c.answer.Brief(), c.answer.Text(0))
+		}
 		for _, want := range c.want {
 			if !strings.Contains(text, strings.Join(strings.Fields(want), " ")) {
 				t.Errorf("%s: no %q in\n%s", name, want, c.answer.Text(0))

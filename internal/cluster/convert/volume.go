@@ -233,13 +233,22 @@ func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolum
 		return d, nil
 	}
 	slices.Sort(hosts)
-	names := strings.Join(slices.Compact(hosts), ", ")
+	names := firstNames(slices.Compact(hosts))
 	if !slices.ContainsFunc(hosts, func(host string) bool { return around.Host != nil && around.Host(host) }) {
 		return d, refuse("", "volume %q of claim %q can be used on node %s only, and no node has this hostname; if the node is gone for good, "+
 			"delete the claim and the volume, so that a new volume is made", pv.Name, claim.Name, names)
 	}
 	d.existing = refuse("", "volume %q of claim %q can be used on node %s only, and a new node does not help", pv.Name, claim.Name, names)
 	return d, nil
+}
+
+// firstNames returns the first three names, and the number of the others.
+func firstNames(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // hostsOf returns the hostnames that the alternatives require, and whether each of them requires some.

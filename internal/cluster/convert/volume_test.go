@@ -89,8 +89,9 @@ const (
 	waits   = "provisioner: csi.example\nvolumeBindingMode: WaitForFirstConsumer"
 	inZones = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}, {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}]}}"
 	onHost  = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [h]}]}]}}"
-	onGone  = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [gone, lost]}]}]}}"
-	marked  = ", annotations: {storageclass.kubernetes.io/is-default-class: 'true'}"
+	onGone  = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, " +
+		"values: [gone, lost, lent, old, past]}]}]}}"
+	marked = ", annotations: {storageclass.kubernetes.io/is-default-class: 'true'}"
 )
 
 var storageText = strings.Join([]string{
@@ -294,8 +295,9 @@ func TestRejectedVolumes(t *testing.T) {
 		{"wants no class", volumesOf("classless"), nil, []string{""}, "create a volume for it"},
 		{"no such class", volumesOf("no-class"), nil, []string{""}, `storage class "missing" of claim "no-class" does not exist`},
 		{"on the disk of a node that is gone", volumesOf("local-gone"),
-			[][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In, Values: []string{"gone", "lost"}}}}, []string{""},
-			`volume "local-gone" of claim "local-gone" can be used on node gone, lost only, and no node has this hostname`},
+			[][]label.Requirement{{{Key: model.LabelHostname, Operator: label.In,
+				Values: []string{"gone", "lost", "lent", "old", "past"}}}}, []string{""},
+			`volume "local-gone" of claim "local-gone" can be used on node gone, lent, lost and 2 more only, and no node has this hostname`},
 		{"immediate", volumesOf("now"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
 		{"immediate when unset", volumesOf("unset-mode"), nil, []string{"csi.example"}, "volumeBindingMode Immediate"},
 		{"topology that nodes do not carry", volumesOf("by-rack"), nil, []string{"csi.example"}, "allowedTopologies by example.com/rack"},

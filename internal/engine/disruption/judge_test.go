@@ -232,7 +232,8 @@ func TestJudgeCountsTheNodesOfASaving(t *testing.T) {
 	for _, n := range snap.Nodes {
 		cmd.Replacements[0].Pods = append(cmd.Replacements[0].Pods, n.Pods...)
 	}
-	if v := disruption.Judge(snapshot(cmd.Encode()), disruption.Options{})(cmd); v.Code != plan.SavingTooSmall || v.Node != "a" || v.Others != 1 {
+	v := disruption.Judge(snapshot(cmd.Encode()), disruption.Options{})(cmd)
+	if v.Code != plan.SavingTooSmall || v.Node != "a" || v.Others != 1 {
 		t.Errorf("verdict %+v, want SavingTooSmall of node a and 1 other", v)
 	}
 }

@@ -119,11 +119,16 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: 2_000_000}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then only 0.002 USD per hour of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
 		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: -1}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then nothing of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
 		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Holder: &plan.Holder{Pod: "a/b"}}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then no node could be launched for pod a/b"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Others: 1, Need: 5_000_000, Have: -1}, "the pods of node n1 and 1 other would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then nothing of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
-		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Others: 2, Need: 50_000_000, Have: -1}, "removing node n1 and 2 others saves nothing; the disruption requires a saving of 0.05 USD per hour"},
-		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Others: 2, Need: 500, Have: 125}, "the policy Balanced requires a score of 0.5 or more, and removing node n1 and 2 others scores 0.125"},
+		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Others: 1, Need: 5_000_000, Have: -1}, "the pods of node n1 and 1 other would fit elsewhere, but tightly; " +
+			"kube-scheduler may pack them in another way, and then nothing of the saving would remain after a node is launched for the rest; " +
+			"the disruption requires a saving of 0.005 USD per hour"},
+		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Others: 2, Need: 50_000_000, Have: -1},
+			"removing node n1 and 2 others saves nothing; the disruption requires a saving of 0.05 USD per hour"},
+		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Others: 2, Need: 500, Have: 125},
+			"the policy Balanced requires a score of 0.5 or more, and removing node n1 and 2 others scores 0.125"},
 		{plan.Verdict{Code: plan.NoSaving, Node: "n1", Others: 2, Name: "m", Pool: "p", Need: 2, Have: -60_000_000},
-			"the pods of node n1 and 2 others do not all fit on other nodes; the cheapest new node for the rest, m of pool p and 1 other, costs 0.06 USD per hour more"},
+			"the pods of node n1 and 2 others do not all fit on other nodes; " +
+				"the cheapest new node for the rest, m of pool p and 1 other, costs 0.06 USD per hour more"},
 		{plan.Verdict{Code: plan.NodeUnsettled, Node: "n1", Need: 5400}, "a consolidation launched node n1, or moved pods to it, less than 1h30m ago; the pool's annotation karpenter-go.github.io/min-stay sets this duration"},
 		{plan.Verdict{Code: plan.NodeUnsettled, Node: "n1", Need: 60}, "a consolidation launched node n1, or moved pods to it, less than 1m ago; the pool's annotation karpenter-go.github.io/min-stay sets this duration"},
 		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Need: 500, Have: 125}, "the policy Balanced requires a score of 0.5 or more, and removing node n1 scores 0.125"},
