@@ -27,15 +27,17 @@ type LimitOutcome struct {
 func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
 	var list []LimitOutcome
 	add := func(resource string, used, limit, least int64, known bool) {
-		l := LimitOutcome{Resource: resource, Used: explain.Quantity(resource, used), Limit: explain.Quantity(resource, limit), share: 1}
-		if limit > 0 {
-			l.share = float64(used) / float64(limit)
-		}
+		l := LimitOutcome{Resource: resource, Used: explain.Quantity(resource, used), Limit: explain.Quantity(resource, limit)}
 		if l.Reached = used >= limit; known {
 			l.Reached = least > max(0, limit-used)
 		}
 		if l.Reached && used < limit {
 			l.LeastNode = explain.Quantity(resource, least)
+		}
+		if limit > 0 {
+			l.share = float64(used) / float64(limit)
+		} else if used > 0 || l.Reached {
+			l.share = 1
 		}
 		at := 0
 		for at < len(list) && !l.before(&list[at]) {
