@@ -41,7 +41,7 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 		return
 	}
 	n.Row = types.Hull(n.Row, set)
-	rooms := b.claimRooms(types, n, daemons, set).Within(n.Row)
+	rooms := b.claimRooms(types, n, daemons, set).Possible(n.Row)
 	n.Usable = leastUsable(rooms, set, requests)
 	for t := range set.All() {
 		n.Types = append(n.Types, types.Catalog.Types[t].Name)
@@ -90,7 +90,7 @@ type claimRoomsKey struct {
 // leastUsable returns the minimum of the types' room net of daemons. The daemons are counted by type and offering:
 // daemons that run only on large types must not reduce the room of the small ones. The machine will satisfy the
 // requests, whatever the current catalog says about its types.
-func leastUsable(rooms Within, set bitset.Set, requests quantity.Vector) quantity.Vector {
+func leastUsable(rooms PossibleRooms, set bitset.Set, requests quantity.Vector) quantity.Vector {
 	var least, most quantity.Vector
 	first := true
 	for t := range set.All() {

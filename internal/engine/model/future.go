@@ -49,7 +49,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 
 // size sets the node's room to the minimum of the types, and its capacity to that of the largest.
 func (n *Node) size(pool *Pool, set bitset.Set) {
-	first, rooms := true, pool.RoomsOf(n.Row).Within(n.Row)
+	first, rooms := true, pool.RoomsOf(n.Row).Possible(n.Row)
 	for t := range set.All() {
 		least := rooms.Least(t)
 		if first {

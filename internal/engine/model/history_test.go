@@ -266,7 +266,7 @@ func describePool(s *model.Snapshot, p *model.Pool) string {
 		}
 	}
 	for t := range p.Eligible.All() {
-		rooms := p.Rooms.Within(p.Start)
+		rooms := p.Rooms.Possible(p.Start)
 		least, most := rooms.Daemons(t)
 		fmt.Fprintf(&b, " %s %s daemons %s to %s", p.Catalog.Types[t].Name, amounts(s, rooms.Least(t)), amounts(s, least), amounts(s, most))
 	}

@@ -147,8 +147,8 @@ func (r *Rooms) index(resources int, among bitset.Set) {
 // Of returns the room on nodes of the class of offerings, which the row admits.
 func (r *Rooms) Of(class int) *Room { return r.of[class] }
 
-// Apart reports whether daemons tell classes of offerings apart.
-func (r *Rooms) Apart() bool { return len(r.rooms) > 1 }
+// Differ reports whether daemons tell classes of offerings apart.
+func (r *Rooms) Differ() bool { return len(r.rooms) > 1 }
 
 // PortsFree reports whether no daemon on a node of the type uses one of the ports.
 func (r *Room) PortsFree(t int, ports []HostPort) bool {
@@ -164,13 +164,13 @@ func (r *Room) MorePorts(t int, other *Room, u int) bool {
 	return r.ports != nil && slices.ContainsFunc(r.ports[t], func(port HostPort) bool { return other.PortsFree(u, []HostPort{port}) })
 }
 
-// Within returns the rooms that a node of the row may have, which the classes decide that the row admits.
-func (r *Rooms) Within(row label.Row) Within {
-	w := Within{types: r.types, rooms: r.rooms}
-	if !r.Apart() {
+// Possible returns the rooms that a node of the row may have, which the classes decide that the row admits.
+func (r *Rooms) Possible(row label.Row) PossibleRooms {
+	w := PossibleRooms{types: r.types, rooms: r.rooms}
+	if !r.Differ() {
 		return w
 	}
-	w.rooms, w.sold = nil, nil
+	w.rooms, w.offered = nil, nil
 	for i := range r.types.Classes {
 		c := &r.types.Classes[i]
 		if !c.Admits(r.types.space, row) {
@@ -179,32 +179,32 @@ func (r *Rooms) Within(row label.Row) Within {
 		at := slices.Index(w.rooms, r.of[i])
 		if at < 0 {
 			at = len(w.rooms)
-			w.rooms, w.sold = append(w.rooms, r.of[i]), append(w.sold, bitset.New(r.types.Len()))
+			w.rooms, w.offered = append(w.rooms, r.of[i]), append(w.offered, bitset.New(r.types.Len()))
 		}
-		w.sold[at].OrWith(c.sold)
+		w.offered[at].OrWith(c.offered)
 	}
 	if len(w.rooms) == 0 {
-		return Within{types: r.types, rooms: r.rooms}
+		return PossibleRooms{types: r.types, rooms: r.rooms}
 	}
 	return w
 }
 
-// Within is a list of rooms that a node may have: the cloud decides which.
-type Within struct {
+// PossibleRooms is a list of rooms that a node may have: the cloud decides which.
+type PossibleRooms struct {
 	types *TypeIndex
 	rooms []*Room
-	// sold are, by room, the types that have an offering there, available or not; nil if each room may have all.
-	sold []bitset.Set
+	// offered are, by room, the types that have an offering there, available or not; nil if each room may have all.
+	offered []bitset.Set
 }
 
 // of returns the rooms that a node of the type may have.
-func (w Within) of(t int) []*Room {
-	if w.sold == nil {
+func (w PossibleRooms) of(t int) []*Room {
+	if w.offered == nil {
 		return w.rooms
 	}
 	var rooms []*Room
 	for i, room := range w.rooms {
-		if w.sold[i].Has(t) {
+		if w.offered[i].Has(t) {
 			rooms = append(rooms, room)
 		}
 	}
@@ -216,7 +216,7 @@ func (w Within) of(t int) []*Room {
 
 // WithAtLeast keeps in set the types that have at least need in each of their rooms. It returns a resource that leaves no
 // type, or -1.
-func (w Within) WithAtLeast(set bitset.Set, need quantity.Vector) quantity.Resource {
+func (w PossibleRooms) WithAtLeast(set bitset.Set, need quantity.Vector) quantity.Resource {
 	if len(w.rooms) == 1 {
 		return w.rooms[0].withAtLeast(set, need)
 	}
@@ -262,7 +262,7 @@ func (r *Room) withAtLeast(set bitset.Set, need quantity.Vector) quantity.Resour
 }
 
 // Least returns the room that a node of the type has in any case.
-func (w Within) Least(t int) quantity.Vector {
+func (w PossibleRooms) Least(t int) quantity.Vector {
 	rooms := w.of(t)
 	least := rooms[0].Net[t]
 	for _, room := range rooms[1:] {
@@ -272,7 +272,7 @@ func (w Within) Least(t int) quantity.Vector {
 }
 
 // Most returns the greatest amount of the resource that a node of the type may have.
-func (w Within) Most(t int, resource quantity.Resource) int64 {
+func (w PossibleRooms) Most(t int, resource quantity.Resource) int64 {
 	rooms := w.of(t)
 	most := rooms[0].Net[t].At(resource)
 	for _, room := range rooms[1:] {
@@ -283,7 +283,7 @@ func (w Within) Most(t int, resource quantity.Resource) int64 {
 
 // Daemons returns the sums of the requests of the daemons that a node of the type may run: the least and the greatest
 // amount of each resource.
-func (w Within) Daemons(t int) (least, most quantity.Vector) {
+func (w PossibleRooms) Daemons(t int) (least, most quantity.Vector) {
 	rooms := w.of(t)
 	least, most = rooms[0].Daemons[t], rooms[0].Daemons[t]
 	for _, room := range rooms[1:] {
@@ -293,17 +293,17 @@ func (w Within) Daemons(t int) (least, most quantity.Vector) {
 }
 
 // PortsFree reports whether no daemon uses one of the ports on a node of the type, whichever room it has.
-func (w Within) PortsFree(t int, ports []HostPort) bool {
+func (w PossibleRooms) PortsFree(t int, ports []HostPort) bool {
 	return len(ports) == 0 || !slices.ContainsFunc(w.of(t), func(room *Room) bool { return !room.PortsFree(t, ports) })
 }
 
 // SomePortsFree reports whether there is a room of the type in which no daemon uses one of the ports.
-func (w Within) SomePortsFree(t int, ports []HostPort) bool {
+func (w PossibleRooms) SomePortsFree(t int, ports []HostPort) bool {
 	return slices.ContainsFunc(w.of(t), func(room *Room) bool { return room.PortsFree(t, ports) })
 }
 
 // Ports returns the host ports that daemons may use on a node of the type.
-func (w Within) Ports(t int) []HostPort {
+func (w PossibleRooms) Ports(t int) []HostPort {
 	var ports []HostPort
 	for _, room := range w.of(t) {
 		if room.ports != nil {
@@ -313,14 +313,14 @@ func (w Within) Ports(t int) []HostPort {
 	return ports
 }
 
-// Settle returns the row of a node of the type and the class, narrowed to the offerings whose room is sufficient. The
+// Narrow returns the row of a node of the type and the class, narrowed to the offerings whose room is sufficient. The
 // room of the class itself has to be. The result is the row itself if every room that the node may have is sufficient.
 // Of the labels that daemons name, as many values as possible stay open.
-func (r *Rooms) Settle(row label.Row, t, class int, sufficient func(*Room) bool) label.Row {
-	settled := func(row label.Row) bool {
-		return !slices.ContainsFunc(r.Within(row).of(t), func(room *Room) bool { return !sufficient(room) })
+func (r *Rooms) Narrow(row label.Row, t, class int, sufficient func(*Room) bool) label.Row {
+	sufficientRow := func(row label.Row) bool {
+		return !slices.ContainsFunc(r.Possible(row).of(t), func(room *Room) bool { return !sufficient(room) })
 	}
-	if !r.Apart() || settled(row) {
+	if !r.Differ() || sufficientRow(row) {
 		return row
 	}
 	narrow, space, own := slices.Clone(row), r.types.space, &r.types.Classes[class]
@@ -332,7 +332,7 @@ func (r *Rooms) Settle(row label.Row, t, class int, sufficient func(*Room) bool)
 			}
 		}
 	}
-	for i := 0; i < len(r.keys) && !settled(narrow); i++ {
+	for i := 0; i < len(r.keys) && !sufficientRow(narrow); i++ {
 		if at := own.atom(r.keys[i]); at >= 0 {
 			space.SetOnly(narrow, r.keys[i], at)
 		}

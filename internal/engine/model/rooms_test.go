@@ -86,7 +86,7 @@ func TestRoomsByOffering(t *testing.T) {
 	if !spot.MorePorts(0, demand, 0) || demand.MorePorts(0, spot, 0) {
 		t.Error("the ports of spot nodes are not more than those of nodes on demand")
 	}
-	open, onlyB := p.Rooms.Within(p.Start), p.Rooms.Within(pinned(s, p, map[string]string{model.LabelZone: "b"}))
+	open, onlyB := p.Rooms.Possible(p.Start), p.Rooms.Possible(pinned(s, p, map[string]string{model.LabelZone: "b"}))
 	if got := open.Least(0).At(quantity.CPU); got != 5000 {
 		t.Errorf("an open node has %d millicores in any case, want 5000", got)
 	}
@@ -98,8 +98,8 @@ func TestRoomsByOffering(t *testing.T) {
 	}
 }
 
-// TestSettle checks that a row is narrowed to offerings with enough room, and no further than necessary.
-func TestSettle(t *testing.T) {
+// TestNarrow checks that a row is narrowed to offerings with enough room, and no further than necessary.
+func TestNarrow(t *testing.T) {
 	spotInA := []label.Requirement{oneOf(model.LabelZone, "a"), oneOf(model.LabelCapacityType, "spot")}
 	for name, c := range map[string]struct {
 		daemons        []model.DaemonSpec
@@ -119,7 +119,7 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p := roomsWorld(c.daemons...)
-			row := p.Rooms.Settle(p.Start, 0, classOf(p, c.zone, c.capacity), func(room *model.Room) bool {
+			row := p.Rooms.Narrow(p.Start, 0, classOf(p, c.zone, c.capacity), func(room *model.Room) bool {
 				return room.Net[0].At(quantity.CPU) >= c.need && room.PortsFree(0, []model.HostPort{{Protocol: "TCP", Port: 80}})
 			})
 			got := map[string][]string{}

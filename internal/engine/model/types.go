@@ -38,9 +38,9 @@ type OfferClass struct {
 	Types bitset.Set
 	// Price by type, nano-USD per hour; NoPrice if the type has no such offering (available or not).
 	Price []int64
-	// sold are the types with a price.
-	sold  bitset.Set
-	atoms []classAtom
+	// offered are the types with a price.
+	offered bitset.Set
+	atoms   []classAtom
 }
 
 // NoPrice represents an offering that does not exist.
@@ -85,7 +85,7 @@ func (x *TypeIndex) Hull(row label.Row, set bitset.Set) label.Row {
 	classes := 0
 	for i := range x.Classes {
 		c := &x.Classes[i]
-		if !c.Admits(x.space, row) || !c.sold.Intersects(set) {
+		if !c.Admits(x.space, row) || !c.offered.Intersects(set) {
 			continue
 		}
 		classes++
@@ -306,7 +306,7 @@ func (x *TypeIndex) classify() {
 			}
 			c := &x.Classes[i]
 			c.Price[t] = min(c.Price[t], o.Price)
-			c.sold.Add(t)
+			c.offered.Add(t)
 			if o.Available {
 				c.Types.Add(t)
 			}
@@ -327,7 +327,7 @@ func (c *OfferClass) before(d *OfferClass) bool {
 
 func (x *TypeIndex) newClass(o Offering) OfferClass {
 	c := OfferClass{Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID,
-		Types: bitset.New(x.Len()), sold: bitset.New(x.Len()), Price: make([]int64, x.Len())}
+		Types: bitset.New(x.Len()), offered: bitset.New(x.Len()), Price: make([]int64, x.Len())}
 	for t := range c.Price {
 		c.Price[t] = NoPrice
 	}

@@ -117,7 +117,7 @@ func bound(snap *model.Snapshot) float64 {
 					if !class.Types.Has(t) {
 						continue
 					}
-					weight := weigh(float64(p.Rooms.Within(p.Start).Least(t).At(quantity.CPU)), float64(p.Rooms.Within(p.Start).Least(t).At(quantity.Memory)))
+					weight := weigh(float64(p.Rooms.Possible(p.Start).Least(t).At(quantity.CPU)), float64(p.Rooms.Possible(p.Start).Least(t).At(quantity.Memory)))
 					if weight <= 0 {
 						continue
 					}

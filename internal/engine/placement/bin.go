@@ -14,7 +14,7 @@ import (
 // whether it was opened at all.
 func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	f.pinReservation(ps, b)
-	b.row = append(b.row[:0], ps.settled(b, b.row, b.used, b.ports)...)
+	b.row = append(b.row[:0], ps.narrowedToRoom(b, b.row, b.used, b.ports)...)
 	kinds := f.kindsFor(ps, b, b.row, b.used)
 	if ps.limited() {
 		kinds = f.withinLimits(ps, kinds, b.kind)
@@ -180,7 +180,7 @@ func (f *fleet) kindsFor(ps *poolState, b *bin, row label.Row, used quantity.Vec
 	if !ps.special.Has(b.kind) {
 		set.AndNotWith(ps.special)
 	}
-	ps.roomsWithin(row).WithAtLeast(set, used)
+	ps.possibleRooms(row).WithAtLeast(set, used)
 	onSale, _ := ps.offeredTo(b, row)
 	set.AndWith(onSale)
 	ps.dropTaken(set, row, b.ports)
@@ -218,7 +218,7 @@ func (f *fleet) withinLimits(ps *poolState, kinds bitset.Set, chosen int) bitset
 // widest returns, per resource, the most that some type of the bin has.
 func (f *fleet) widest(b *bin) quantity.Vector {
 	var most quantity.Vector
-	rooms := f.poolOf(b).roomsWithin(b.row)
+	rooms := f.poolOf(b).possibleRooms(b.row)
 	for t := range b.kinds.All() {
 		most = most.Raise(rooms.Least(t))
 	}
@@ -270,10 +270,10 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	return b
 }
 
-// settled returns the row, narrowed to offerings whose daemons leave room for the content of the bin. A bin is filled
+// narrowedToRoom returns the row, narrowed to offerings whose daemons leave room for the content of the bin. A bin is filled
 // as a node of one offering; its claim may allow others.
-func (ps *poolState) settled(b *bin, row label.Row, used quantity.Vector, ports []model.HostPort) label.Row {
-	return ps.roomsOf(row).Settle(row, b.kind, b.class, func(room *model.Room) bool {
+func (ps *poolState) narrowedToRoom(b *bin, row label.Row, used quantity.Vector, ports []model.HostPort) label.Row {
+	return ps.roomsOf(row).Narrow(row, b.kind, b.class, func(room *model.Room) bool {
 		return used.Fits(room.Net[b.kind]) && room.PortsFree(b.kind, ports)
 	})
 }

@@ -26,7 +26,7 @@ type inquiry struct {
 	group *model.Group
 	row   label.Row
 	both  label.Row
-	rooms model.Within
+	rooms model.PossibleRooms
 	rules []ruleResult
 }
 
@@ -43,9 +43,9 @@ type ruleResult struct {
 func (r *refusals) inquire(ps *poolState, g *model.Group, row label.Row) plan.PoolVerdict {
 	q := &inquiry{of: r, pool: ps, group: g, row: row, both: make(label.Row, r.snap.Space.Words())}
 	if r.snap.Space.And(q.both, ps.spec.Start, row) {
-		q.rooms = ps.roomsWithin(q.both)
+		q.rooms = ps.possibleRooms(q.both)
 	} else {
-		q.rooms = ps.roomsWithin(ps.spec.Start)
+		q.rooms = ps.possibleRooms(ps.spec.Start)
 	}
 	q.askTaints()
 	q.askLabels()

@@ -32,7 +32,7 @@ func (ps *poolState) dropTaken(set bitset.Set, row label.Row, ports []model.Host
 	if len(ports) == 0 {
 		return
 	}
-	rooms := ps.roomsWithin(row)
+	rooms := ps.possibleRooms(row)
 	for t := range set.Clone().All() {
 		if !rooms.PortsFree(t, ports) {
 			set.Remove(t)

@@ -96,6 +96,6 @@ func (l *launcher) asOne(ps *poolState, x, y *bin) *bin {
 		break
 	}
 	one.lowest = one.price
-	one.free = ps.roomsWithin(row).Least(one.kind).Sub(one.used)
+	one.free = ps.possibleRooms(row).Least(one.kind).Sub(one.used)
 	return &one
 }

@@ -218,7 +218,7 @@ func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []t
 
 // priced returns the price list of the classes. It has one offering of a type, the cheapest, for each room.
 func (o *offer) priced(classes []int, priceList func([]int) []typeOffering) []typeOffering {
-	if !o.rooms.Apart() {
+	if !o.rooms.Differ() {
 		return priceList(classes)
 	}
 	var list []typeOffering

@@ -295,7 +295,7 @@ func (k *packing) whileDiverse(b *bin, cand *packCandidate, row label.Row, count
 	ports := slices.Concat(b.ports, cand.pending.group.HostPorts)
 	for ; count > 0; count /= 2 {
 		used := b.used.Add(cand.pending.group.Requests.Scaled(int64(count))).Add(k.fleet.fit.sharedVolumes(cand.pending, &b.place))
-		if k.pool.diverse(k.fleet.kindsFor(k.pool, b, k.pool.settled(b, row, used, ports), used)).OK() {
+		if k.pool.diverse(k.fleet.kindsFor(k.pool, b, k.pool.narrowedToRoom(b, row, used, ports), used)).OK() {
 			return count
 		}
 	}

@@ -220,13 +220,15 @@ func (ps *poolState) roomsOf(row label.Row) *model.Rooms {
 // 100 KiB for 1,000 types.
 const mostRooms = 64
 
-// roomsWithin returns the rooms that a node of the row may have.
-func (ps *poolState) roomsWithin(row label.Row) model.Within { return ps.roomsOf(row).Within(row) }
+// possibleRooms returns the rooms that a node of the row may have.
+func (ps *poolState) possibleRooms(row label.Row) model.PossibleRooms {
+	return ps.roomsOf(row).Possible(row)
+}
 
 // leastDaemons returns the daemon requests that are common to all nodes of the row and the types.
 func (ps *poolState) leastDaemons(kinds bitset.Set, row label.Row) quantity.Vector {
 	var least quantity.Vector
-	first, rooms := true, ps.roomsWithin(row)
+	first, rooms := true, ps.possibleRooms(row)
 	for t := range kinds.All() {
 		daemons, _ := rooms.Daemons(t)
 		if first {
