@@ -392,8 +392,8 @@ var importRules = []importRule{
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
 	},
 	{
-		from:    "./internal/migrate",
-		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
+		from:  "./internal/migrate",
+		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
 		except: []string{"./internal/compat/v1alpha5", "./internal/compat/v1beta1", "./internal/compat/settings", "./internal/compat/names",
 			"./internal/engine/explain"}, // which of the known names one resembles
 		because: "manifests in, manifests out: the caller reads files or a cluster, and the packages of compat know what a version means",

@@ -11,8 +11,9 @@ import (
 )
 
 // Future returns the node that a claim of the pool becomes with one of the types. It returns nil if the snapshot
-// lacks the information: the pool (or its requirements contradict each other), a type, or a value in the requirements no longer exists. The node has the minimum
-// of the types' room net of daemons. A capacity type and zone in the spec's labels are taken as certain.
+// lacks the information: the pool, a type, or a value in the requirements no longer exists, or the requirements of the
+// pool contradict each other. The node has the minimum of the types' room net of daemons. A capacity type and zone in
+// the spec's labels are taken as certain.
 func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	pool := s.Pool(spec.Pool)
 	if pool == nil || pool.Rooms == nil {
