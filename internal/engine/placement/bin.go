@@ -270,8 +270,8 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	return b
 }
 
-// narrowedToRoom returns the row, narrowed to offerings whose daemons leave room for the content of the bin. A bin is filled
-// as a node of one offering; its claim may allow others.
+// narrowedToRoom returns the row, narrowed to offerings whose daemons leave room for the content of the bin. A bin is
+// filled as a node of one offering; its claim may allow others.
 func (ps *poolState) narrowedToRoom(b *bin, row label.Row, used quantity.Vector, ports []model.HostPort) label.Row {
 	return ps.roomsOf(row).Narrow(row, b.kind, b.class, func(room *model.Room) bool {
 		return used.Fits(room.Net[b.kind]) && room.PortsFree(b.kind, ports)
