@@ -8,8 +8,6 @@
 //	                +-- expiring        renewal a little before expireAfter             (drift.go, renew.go)
 //	                +-- underutilized   a cheaper fleet, m to n                         (search.go)
 //	                     +-- steps.go      first steps towards it, within budgets
-//	                     +-- spare.go      simulates kube-scheduler: which pods find no room, and at what cost
-//	                     |                 (rehearse.go, schedulersim.go)
 //	                     +-- apart.go      separates commands by the rules between pods
 //	                     +-- balanced.go   the policy Balanced evaluates a change, pool by pool
 //	Snapshot, Node --> IfAlone --> the effect of removing only this node                (whatif.go)
@@ -24,7 +22,7 @@
 // required, then what saves cost. Budgets and room that one method uses are not available to the next.
 //
 // A what-if is placement.Schedule on the snapshot without some nodes. It starts from the projected state after all
-// commands in progress are carried out (world.go), so that no two changes use the same room. The nodes that it would
+// commands in progress are carried out (projection.go), so that no two changes use the same room. The nodes that it would
 // launch while the removed nodes still exist must be within the limits of the pools. The outcome is split into
 // independent changes (change.go). Each change must pay by itself, whatever types the provider selects (trim.go), and
 // becomes a command of its own. So commands may be carried out in any order, concurrently, or in part.

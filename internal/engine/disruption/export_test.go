@@ -101,7 +101,7 @@ func Accepted(snap *model.Snapshot, claims []plan.NewClaim, names ...string) []p
 	w := project(snap, Options{}, departing)
 	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
 	s.accept([]*change{w.changeOf(claims, names)})
-	return s.commands()
+	return s.found
 }
 
 func (w *projection) changeOf(claims []plan.NewClaim, names []string) *change {
@@ -110,26 +110,6 @@ func (w *projection) changeOf(claims []plan.NewClaim, names []string) *change {
 		c.nodes = append(c.nodes, w.snap.Node(name))
 	}
 	return c
-}
-
-// Covered returns the result of a rehearsal of the command that moves the pods of a node: those in the map to the
-// given nodes, the others to a claim. The result is the command, or the verdict that keeps the node.
-func Covered(snap *model.Snapshot, opts Options, from string, claim plan.NewClaim, to map[string]string) ([]plan.Command, plan.Verdict) {
-	var kept plan.Verdict
-	s := newSearch(project(snap, opts, departing), guard.New(snap), func(_ *model.Node, v plan.Verdict) { kept = v })
-	c := s.changeOf(nil, []string{from})
-	for _, p := range c.nodes[0].Pods {
-		if name := to[p.Name]; name != "" {
-			c.assignments = append(c.assignments, model.Assignment{Node: name, Pods: []*model.Pod{p}})
-			continue
-		}
-		claim.Pods = append(claim.Pods, p)
-	}
-	c.claims = []plan.NewClaim{claim}
-	s.computeWorth(c)
-	s.accept([]*change{c})
-	s.rehearse()
-	return s.commands(), kept
 }
 
 // Trial is the effect of removing the first N nodes: the saving, and the price of moving over the payback time, in
@@ -146,56 +126,4 @@ func Pick(trials ...Trial) int {
 		tried[t.N] = trial{t.N, t.Saving, t.Spread, t.Moved}
 	}
 	return pick(tried).n
-}
-
-// DecidedTwice returns the verdict of the search on a change, and on the same change as a replacement of the first,
-// which is a command by then.
-func DecidedTwice(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (first, again plan.Verdict) {
-	w := project(snap, Options{SpotToSpot: true}, departing)
-	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
-	c := w.changeOf(claims, names)
-	same := *c
-	w.computeWorth(c)
-	first = s.decide(c)
-	s.accept([]*change{c})
-	w.computeWorth(&same)
-	return first, s.decideReplacing(s.found[0], &same)
-}
-
-// Left returns the pools and the number of claims that still count as launched after a change was accepted and
-// dropped.
-func Left(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (pools []*model.Pool, launched int) {
-	w := project(snap, Options{}, departing)
-	s := newSearch(w, guard.New(snap), func(*model.Node, plan.Verdict) {})
-	s.accept([]*change{w.changeOf(claims, names)})
-	s.drop(s.found[0], plan.Verdict{Code: plan.RoomTooTight})
-	return s.snap.Pools, len(s.decidedClaims)
-}
-
-// Spares returns the claims that would be launched for all pods of a node if they found no room, after other claims
-// were decided.
-func Spares(snap *model.Snapshot, decided []plan.NewClaim, name string) []plan.NewClaim {
-	w := project(snap, Options{}, departing)
-	w.decidedClaims = decided
-	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodSingle, []plan.Candidate{plan.CandidateOf(snap.Node(name))})
-	r := rehearse(snap, []plan.Command{cmd}, w.unsettled)
-	claims, _ := w.spares(r, r.pods)
-	return claims
-}
-
-// DrainOrder returns the order in which a rehearsal evicts the pods of a node when the nodes are drained.
-func DrainOrder(snap *model.Snapshot, name string, others ...string) []string {
-	var candidates []plan.Candidate
-	for _, leaving := range append(others, name) {
-		candidates = append(candidates, plan.CandidateOf(snap.Node(leaving)))
-	}
-	cmd := plan.NewCommand(snap.Now, plan.Underutilized, MethodMulti, candidates)
-	r := rehearse(snap, []plan.Command{cmd}, func(*model.Node) bool { return true })
-	pods := slices.DeleteFunc(slices.Clone(r.pods), func(q *movingPod) bool { return q.pod.Node != name })
-	slices.SortFunc(pods, func(a, b *movingPod) int { return cmp.Compare(a.turn, b.turn) })
-	var keys []string
-	for _, q := range pods {
-		keys = append(keys, q.pod.Key())
-	}
-	return keys
 }

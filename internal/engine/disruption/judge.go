@@ -42,9 +42,6 @@ type judgment struct {
 	// although pods of one command have just been bound to them; otherwise every command would wait until the pods of
 	// the others settle.
 	destinations map[string]bool
-	// rehearsal is the rehearsal of all commands, left the pods without room, by command; nil until first used.
-	rehearsal *rehearsal
-	left      map[string][]*movingPod
 }
 
 func judgeAll(snap *model.Snapshot, opts Options) *judgment {
@@ -224,36 +221,12 @@ func (j *judgment) verdict(cmd plan.Command) plan.Verdict {
 		}
 	}
 	// Launched replacements are paid for in any case. Then it suffices that keeping the current nodes costs more.
-	// Otherwise the change must still pay after kube-scheduler has placed the pods.
 	least := j.least(c)
 	if paid {
 		least = 1
 	}
 	if saving < least {
 		return c.refuse(plan.SavingTooSmall, least, saving)
-	}
-	if paid {
-		return plan.Verdict{}
-	}
-	return j.atRisk(cmd.ID, c, saving)
-}
-
-// atRisk reports whether the nodes that may have to be launched for pods that kube-scheduler leaves without room
-// would consume the whole saving.
-func (j *judgment) atRisk(id string, c *change, saving int64) plan.Verdict {
-	if j.rehearsal == nil {
-		j.rehearsal = rehearse(j.began, j.underWay(), j.closed)
-		j.left = j.rehearsal.unplaced(asDrainsAsk)
-	}
-	if len(j.left[id]) == 0 {
-		return plan.Verdict{}
-	}
-	claims, unplaced := j.spares(j.rehearsal, j.left[id])
-	if unplaced != nil {
-		return unplacedPodVerdict(c.nodes[0], unplaced)
-	}
-	if have := saving - j.priceOf(claims); have < 1 {
-		return c.refuse(plan.RoomTooTight, 1, have)
 	}
 	return plan.Verdict{}
 }

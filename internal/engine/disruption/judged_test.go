@@ -127,3 +127,26 @@ func dearRefused(t *testing.T, f *fleet, p disruption.Proposal) {
 		}
 	}
 }
+
+// TestJudgeAgreesWithTheSearch checks that a proposed command is not reverted while nothing changes; otherwise it
+// would be proposed and reverted in a loop.
+func TestJudgeAgreesWithTheSearch(t *testing.T) {
+	replacing := 0
+	free := disruption.Options{Economics: disruption.Economics{Payback: -1, MinStay: -1, MovePrice: -1}}
+	for seed := range uint64(120) {
+		for _, opts := range []disruption.Options{{}, free} {
+			f := halfUsed(seed, 8+int(seed%17))
+			p := disruption.Propose(f.snapshot(nil), opts)
+			judge := disruption.Judge(f.storing(p.Commands...).snapshot(nil), opts)
+			for _, c := range p.Commands {
+				replacing += min(1, len(c.Replacements))
+				if v := judge(c); !v.OK() {
+					t.Errorf("seed %d: Judge refuses the command: %+v %s", seed, v, c.Encode())
+				}
+			}
+		}
+	}
+	if replacing == 0 {
+		t.Error("no command has a replacement: this test is void")
+	}
+}

@@ -155,24 +155,3 @@ func BenchmarkLive(b *testing.B) {
 		}
 	})
 }
-
-// TestRoomTooTight checks that a node that is kept because its pods may be placed differently would not pay with the
-// remaining saving.
-func TestRoomTooTight(t *testing.T) {
-	tight := 0
-	opts := disruption.Options{Economics: disruption.Economics{MinSaving: model.Nano / 3}}
-	for seed := range uint64(40) {
-		p := disruption.Propose(newLive(seed, opts, halfUsed(seed, 8+int(seed%17))).snapshot(), opts)
-		for _, k := range p.Kept {
-			if k.Verdict.Code == plan.RoomTooTight {
-				tight++
-				if k.Verdict.Holder == nil && k.Verdict.Have >= k.Verdict.Need {
-					t.Errorf("seed %d: %s is kept for lack of room, but would still save %d, which is more than %d", seed, k.Node, k.Verdict.Have, k.Verdict.Need)
-				}
-			}
-		}
-	}
-	if tight == 0 {
-		t.Error("room was never too tight: this test is void")
-	}
-}

@@ -22,8 +22,6 @@ type projection struct {
 	// began is the snapshot at the beginning of the run; wholes holds the totals of its pools, once computed.
 	began  *model.Snapshot
 	wholes map[string]scale
-	// proposed holds the commands that other methods have proposed in this run.
-	proposed []plan.Command
 	// young holds the nodes to which no pod is moved, see unsettled; nil until first used.
 	young map[string]bool
 	// leaving holds the nodes that changes of this run remove. They count against the limits of their pools.
@@ -189,14 +187,6 @@ func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
 		p.Used = p.Used.Add(most)
 		p.Nodes++
-	})
-}
-
-// discharged reverts charged for the claims.
-func discharged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
-	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
-		p.Used = p.Used.Sub(most)
-		p.Nodes--
 	})
 }
 

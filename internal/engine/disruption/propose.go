@@ -183,9 +183,7 @@ func (p *Proposal) underutilized(r *run) {
 	keep := func(n *model.Node, v plan.Verdict) {
 		p.stays(r, n, plan.Underutilized, v)
 	}
-	w := r.projection()
-	w.proposed = p.Commands
-	found := w.consolidate(r.guard, nodes, keep)
+	found := r.projection().consolidate(r.guard, nodes, keep)
 	byWorth(r.snap, r.opts, found)
 	found = p.backOff(r, found)
 	p.Commands = append(p.Commands, found...)
@@ -222,7 +220,7 @@ func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdi
 func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {
-		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.RoomTooTight, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded,
+		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded,
 			plan.LaunchedAgain, plan.PodsFollow:
 			return true
 		}

@@ -28,15 +28,14 @@ import (
 //     outcome is split into independent changes; each must pay by itself, and is a command of its own. Where budgets
 //     do not allow all of the nodes at once, begin with a step that pays by itself (steps.go).
 //  4. Evaluate every other node alone: can it be removed, or replaced by a cheaper one?
-//  5. Rehearse all changes together, with kube-scheduler's rule in place of the planned assignments (rehearse.go). For
-//     pods without room a node is launched beforehand if the change still pays; otherwise the change is not made.
 //
 // Each what-if starts from the state after the previous changes, and nodes that pods were moved to are kept. So the
 // commands may be carried out in any order, concurrently, or in part. A change that does not pay because the room is
-// on nodes that do not exist yet is found by the next run.
+// on nodes that do not exist yet is found by the next run. kube-scheduler may bind the moved pods in another way than
+// planned, so that one of them finds no room: provisioning then launches a node for it.
 //
 // Cost: one packing of all pods that may move, one for each n that is tried, one of each batch, and one what-if for
-// each node that is kept; and three or more rehearsals, each with pods that move times sizes of nodes.
+// each node that is kept.
 
 // batchSize is how many nodes are packed together. A larger batch finds a better fit for its last node; a smaller one
 // makes commands that depend on less.
@@ -49,55 +48,20 @@ type search struct {
 	// waste holds the nodes that are selected for removal and not evaluated yet.
 	waste map[string]bool
 	keep  func(*model.Node, plan.Verdict)
-	found []*acceptedChange
-	// dropped are the nodes of changes that the rehearsal refused.
-	dropped []keptNode
-	// start is the state before the search changed it.
-	start struct {
-		snap          *model.Snapshot
-		decidedClaims []plan.NewClaim
-	}
+	found []plan.Command
 }
 
 // newSearch returns a search that starts from the given state.
 func newSearch(w *projection, g *guard.Guard, keep func(*model.Node, plan.Verdict)) *search {
-	s := &search{projection: w, guard: g, waste: map[string]bool{}, keep: keep}
-	s.start.snap, s.start.decidedClaims = w.snap, w.decidedClaims
-	return s
+	return &search{projection: w, guard: g, waste: map[string]bool{}, keep: keep}
 }
 
 // consolidate proposes the commands that make the fleet cheaper. nodes are those that may be removed. keep is called
-// for each node that is kept, with the reason. If the rehearsal refuses all changes, the budgets that they took are free
-// for others, which are then searched without the nodes of these changes.
+// for each node that is kept, with the reason.
 func (w *projection) consolidate(g *guard.Guard, nodes []*model.Node, keep func(*model.Node, plan.Verdict)) []plan.Command {
-	for try := 1; ; try++ {
-		began := *w
-		began.taken = maps.Clone(w.taken)
-		var kept []keptNode
-		s := newSearch(w, g, func(n *model.Node, v plan.Verdict) { kept = append(kept, keptNode{n, v}) })
-		s.search(slices.Clone(nodes)) // it changes the list
-		s.rehearse()
-		if len(s.found) > 0 || len(s.dropped) == 0 || try == attempts || s.spent() {
-			for _, k := range kept {
-				keep(k.node, k.verdict)
-			}
-			return s.commands()
-		}
-		for _, k := range s.dropped {
-			keep(k.node, k.verdict)
-		}
-		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
-			return slices.ContainsFunc(s.dropped, func(k keptNode) bool { return k.node.Name == n.Name })
-		})
-		began.work = w.work
-		*w = began
-	}
-}
-
-// keptNode is a node that is kept, and the reason.
-type keptNode struct {
-	node    *model.Node
-	verdict plan.Verdict
+	s := newSearch(w, g, keep)
+	s.search(nodes)
+	return s.found
 }
 
 // search finds the changes to begin.
@@ -136,15 +100,6 @@ func (s *search) search(nodes []*model.Node) {
 
 // spent reports whether the work budget is used up.
 func (s *search) spent() bool { return s.opts.WorkBudget > 0 && s.work > s.opts.WorkBudget }
-
-// commands returns the commands found.
-func (s *search) commands() []plan.Command {
-	commands := make([]plan.Command, len(s.found))
-	for i, f := range s.found {
-		commands[i] = f.command
-	}
-	return commands
-}
 
 // payable returns the nodes that some saving could justify moving. The others are excluded so that they do not
 // spoil the trials, which evaluate many nodes together.
@@ -252,13 +207,17 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 		try(best.n + step)
 		best = pick(tried)
 	}
-	if len(order) > fewNodes {
+	if len(order) > improvedNodes {
 		return order[:best.n], order[best.n:]
 	}
 	return s.improve(order, order[:best.n])
 }
 
-// fewNodes is the number of nodes up to which the selection is examined node by node, and steps are computed one by one.
+// improvedNodes is the number of nodes up to which the selection is examined node by node. Each look costs a what-if of
+// the selection; a sweep over all of them, as many what-ifs as there are nodes.
+const improvedNodes = 24
+
+// fewNodes is the number of nodes up to which steps are computed one by one.
 // Budgets of larger fleets allow several nodes at once, which the search packs together: steps of single nodes would
 // leave most nodes locked (min-stay) after one round.
 const fewNodes = 12
@@ -499,7 +458,7 @@ func (s *search) accept(changes []*change) {
 			}
 			continue
 		}
-		s.found = append(s.found, &acceptedChange{c, command})
+		s.found = append(s.found, command)
 		s.apply(c)
 	}
 	if len(large) > 0 {

@@ -271,3 +271,14 @@ func (s *search) foreign(step *change, claim *plan.NewClaim) float64 {
 	}
 	return sum
 }
+
+// largestPart returns the larger of the shares of the cpu and of the memory that are requested.
+func largestPart(requests, of quantity.Vector) float64 {
+	part := 0.0
+	for _, r := range []quantity.Resource{quantity.CPU, quantity.Memory} {
+		if all := of.At(r); all > 0 {
+			part = max(part, float64(requests.At(r))/float64(all))
+		}
+	}
+	return part
+}

@@ -11,8 +11,9 @@ import (
 
 // A new node is launched from a list of types, and the provider may select any of them. So that a change pays
 // whatever is selected, the list is reduced: to one capacity type, to the zones where the cheapest type is cheap
-// enough, and to the types that are cheap enough in all of these zones. A type that is removed with the change is not
-// in the list unless it has become cheaper: no node is replaced by an equal one.
+// enough, and to the types that are cheap enough in all of these zones. A type that is removed with the change is not in
+// the list unless it has become cheaper: no node is replaced by an equal one. Where several nodes are replaced together,
+// the cheapest type of a new node may be such a type: the saving is that of all of them.
 
 // spotFlexibility is how many types cheaper than a spot node must exist before one spot node is replaced by another.
 // With a shorter list it would be replaced again and again by the types that are most likely to be interrupted.
@@ -38,7 +39,7 @@ func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Ver
 	kept := make([]plan.Option, 0, len(claim.Options))
 	for _, o := range claim.Options {
 		best, worst := s.priceRange(o.Type)
-		if best != nil && o.CapacityType == first.CapacityType && worst <= most && !c.hasLike(o, worst) {
+		if best != nil && o.CapacityType == first.CapacityType && worst <= most && (!c.hasLike(o, worst) || len(c.nodes) > 1 && o.Type == first.Type) {
 			t, _ := s.pool.Types.Lookup(o.Type)
 			o.Zone, o.Price = best.Zone, best.Price[t]
 			kept = append(kept, o)

@@ -116,12 +116,6 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 50_000_000, Have: -1}, "removing node n1 saves nothing; the disruption requires a saving of 0.05 USD per hour"},
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Need: 1_000_000 * model.Nano, Have: 12_000},
 			"removing node n1 saves 0.000012 USD per hour; the disruption requires a saving of 1000000 USD per hour (annotations payback, move-price and min-saving of the pool)"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: 2_000_000}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then only 0.002 USD per hour of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Need: 5_000_000, Have: -1}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then nothing of the saving would remain after a node is launched for the rest; the disruption requires a saving of 0.005 USD per hour"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Holder: &plan.Holder{Pod: "a/b"}}, "the pods of node n1 would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then no node could be launched for pod a/b"},
-		{plan.Verdict{Code: plan.RoomTooTight, Node: "n1", Others: 1, Need: 5_000_000, Have: -1}, "the pods of node n1 and 1 other would fit elsewhere, but tightly; " +
-			"kube-scheduler may pack them in another way, and then nothing of the saving would remain after a node is launched for the rest; " +
-			"the disruption requires a saving of 0.005 USD per hour"},
 		{plan.Verdict{Code: plan.SavingTooSmall, Node: "n1", Others: 2, Need: 50_000_000, Have: -1},
 			"removing node n1 and 2 others saves nothing; the disruption requires a saving of 0.05 USD per hour"},
 		{plan.Verdict{Code: plan.ScoreTooLow, Node: "n1", Others: 2, Need: 500, Have: 125},

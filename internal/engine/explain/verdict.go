@@ -205,7 +205,6 @@ var sayings = [...]saying{
 	plan.PodsHomeless:   {"PodsHomeless", podsHomeless},
 	plan.NoSaving:       {"NoSaving", noSaving},
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
-	plan.RoomTooTight:   {"RoomTooTight", roomTooTight},
 	plan.LaunchedAgain:  {"LaunchedAgain", launchedAgain},
 	plan.PodsFollow:     {"PodsFollow", podsFollow},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
@@ -402,18 +401,6 @@ func span(seconds int64) string {
 		text = short + "h"
 	}
 	return text
-}
-
-func roomTooTight(o operands) string {
-	text := "the pods of " + o.nodes() + " would fit elsewhere, but tightly; kube-scheduler may pack them in another way, and then "
-	if o.Holder != nil {
-		return text + "no node could be launched for " + o.pod()
-	}
-	left := "only " + dollars(o.Have) + " per hour of the saving would remain"
-	if o.Have <= 0 {
-		left = "nothing of the saving would remain"
-	}
-	return text + left + " after a node is launched for the rest; the disruption requires a saving of " + dollars(o.Need) + " per hour"
 }
 
 // dollars returns nano-USD as USD with four digits.

@@ -130,10 +130,6 @@ const (
 	// SavingTooSmall: the saving of a change does not justify its disruption (Node; Need and Have: the least and the
 	// actual saving in nano-USD per hour).
 	SavingTooSmall
-	// RoomTooTight: kube-scheduler may pack the pods in another way than planned, and launching nodes for the rest may
-	// cost more than the change saves (Node; Need: the least saving, Have: what is left of the saving, in nano-USD per
-	// hour; Holder: a pod for which no node could be launched, then without numbers).
-	RoomTooTight
 	// ScoreTooLow: under the policy Balanced, the disruption is too large for the saving (Node; Need and Have: the
 	// least and the actual score in thousandths).
 	ScoreTooLow
@@ -212,7 +208,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, RoomTooTight, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
+		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
 		LaunchedAgain, PodsFollow:
 		return NotNow
 	default:
