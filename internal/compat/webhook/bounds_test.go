@@ -1,9 +1,8 @@
 package webhook
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
+	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -18,9 +17,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-
-	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
 )
 
 // reviewOf returns a request with these objects.
@@ -72,12 +68,6 @@ func liveBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-func allocated() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc
 }
 
 // TestOneMebibyte verifies that a request of 1 MiB costs at most 10 MiB, whatever its content.
@@ -137,85 +127,6 @@ func sample() (peak *atomic.Uint64, end func()) {
 		}
 	})
 	return peak, func() { close(stop); running.Wait() }
-}
-
-// TestAList verifies that a list needs as much memory as its largest object.
-func TestAList(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(5))
-	var objects []string
-	for range 100 {
-		objects = append(objects, poolWith(filled("[", shapes[5].repeated, "]", 40<<10)))
-	}
-	body := reviewOf(objects...)
-	r := newReviewer(deaf{}, time.Now, logr.Discard())
-	request := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body))
-	before := liveBytes()
-	w := &held{}
-	r.ServeHTTP(w, request)
-	if w.size < len(body)/2 {
-		t.Fatalf("%d bytes of input were returned as %d", len(body), w.size)
-	}
-	if got := int64(w.peak) - int64(before); got > 3<<20 {
-		t.Errorf("a list of %d bytes kept %d bytes", len(body), got)
-	}
-	if got, want := r.gate.room.left, newGate().room.left; got != want {
-		t.Errorf("%d bytes are free after the request, want %d", got, want)
-	}
-}
-
-// TestCost compares the estimate with the allocations of a conversion.
-func TestCost(t *testing.T) {
-	for _, shape := range shapes {
-		checkCost(t, shape.name, poolWith(filled(shape.open, shape.repeated, shape.end, 100<<10)), 0)
-	}
-	for _, hostile := range hostileTexts {
-		for length, cost := 100<<10, mebibyte+1; cost > 0; length -= length / 20 { // as long as it is read
-			text := hostile.text(t, length)
-			if cost, _ = v1beta1.Cost(text); cost > mebibyte {
-				continue
-			}
-			for _, hidden := range []bool{false, true} {
-				checkCost(t, hostile.name, poolText(hostile.from, `{"template":{"spec":{"nodeClassRef":{"name":"a"}}}}`,
-					map[string]string{hostile.key: quoted(t, text, hidden)}), cost)
-			}
-			break
-		}
-	}
-}
-
-// checkCost compares the estimate of an object's cost, and of what is in its annotations, with the allocations.
-func checkCost(t *testing.T, name, object string, annotations int) {
-	t.Helper()
-	// The minimum of several runs counts: pools that a collection has emptied, and other goroutines, add
-	// allocations.
-	got := conversionBytes(t, []byte(object))
-	for range 4 {
-		got = min(got, conversionBytes(t, []byte(object)))
-	}
-	estimate := cost([]byte(object)) + annotations
-	t.Logf("%s: %d bytes, estimate %d", name, got, estimate)
-	if got > estimate+64<<10 {
-		t.Errorf("%s: %d bytes allocated, estimate %d", name, got, estimate)
-	}
-}
-
-// conversionBytes returns how many bytes a conversion of an object to the other version allocates.
-func conversionBytes(t *testing.T, raw []byte) int {
-	t.Helper()
-	before := allocated()
-	var object map[string]any
-	if err := utiljson.Unmarshal(raw, &object); err != nil {
-		t.Fatal(err)
-	}
-	to := map[any]string{"karpenter.sh/v1": "karpenter.sh/v1beta1", "karpenter.sh/v1beta1": "karpenter.sh/v1"}[object["apiVersion"]]
-	converted, err := v1beta1.Converter{}.Convert(object, to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := json.Marshal(converted); err != nil {
-		t.Fatal(err)
-	}
-	return int(allocated() - before)
 }
 
 // TestFlood sends hostile requests, more at a time than are read concurrently, and valid ones among them. The heap stays
@@ -282,99 +193,67 @@ func TestFlood(t *testing.T) {
 	if most.Load() != 1 || conversions.Load() < 10 {
 		t.Errorf("of %d conversions, up to %d were in progress at a time, want 1", conversions.Load(), most.Load())
 	}
-	switch {
-	case len(r.gate.under) > 0:
-		t.Errorf("places are taken after all requests have ended: len(r.gate.under) is %v, want 0", len(r.gate.under))
-	case len(r.gate.long) > 0:
-		t.Errorf("places are taken after all requests have ended: len(r.gate.long) is %v, want 0", len(r.gate.long))
-	case len(r.gate.turn) > 0:
-		t.Errorf("places are taken after all requests have ended: len(r.gate.turn) is %v, want 0", len(r.gate.turn))
-	case len(r.gate.shares.of) > 0:
-		t.Errorf("places are taken after all requests have ended: len(r.gate.shares.of) is %v, want 0", len(r.gate.shares.of))
+	if len(r.long) > 0 || len(r.turn) > 0 {
+		t.Errorf("%d and %d places are taken after all requests have ended", len(r.long), len(r.turn))
 	}
 }
 
-// TestTooMany verifies that requests beyond the limit are refused at once, and that failed requests release their
-// memory.
-func TestTooMany(t *testing.T) {
-	r := newReviewer(deaf{}, time.Now, logr.Discard())
-	for range waiting {
-		r.gate.under <- struct{}{}
-	}
-	w := httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(reviewOf())))
-	if w.Code != http.StatusServiceUnavailable {
-		t.Errorf("code %d beyond the limit, want 503", w.Code)
-	}
-	r = newReviewer(deaf{}, time.Now, logr.Discard())
-	r.gate.room.left = 1 << 20
-	w = httptest.NewRecorder()
-	r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path,
-		strings.NewReader(reviewOf(poolWith(filled("[", `"aaaaaaaaaaaaaaaa"`, "]", 2<<20))))))
-	if w.Code != http.StatusServiceUnavailable || r.gate.room.left != 1<<20 {
-		t.Errorf("code %d without room, and %d bytes are left; want 503, and all released", w.Code, r.gate.room.left)
-	}
-	if low, high := roomOf(100<<20), roomOf(1<<62); low != 16<<20 || high != 64<<20 {
-		t.Errorf("with little and with much memory there is room for %d and %d bytes", low, high)
-	}
-}
-
-func TestConnections(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+// TestSlowRequests sends requests of which nothing arrives after the header, more than are read at a time, to the server
+// that is used. Each is refused after a while, and a complete one beside them is answered at once.
+func TestSlowRequests(t *testing.T) {
+	server := (&Server{keeper: &keeper{}}).bounded(newReviewer(deaf{}, time.Now, logr.Discard()))
+	other := httptest.NewTLSServer(nil)
+	other.Close()
+	server.TLSConfig.GetCertificate, server.TLSConfig.Certificates = nil, other.TLS.Certificates
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer inner.Close()
-	limitedListener := &limitedListener{Listener: inner}
-	accepted := make(chan net.Conn)
-	go func() {
-		for {
-			conn, err := limitedListener.Accept()
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	url := "https://" + listener.Addr().String() + Path
+	var running sync.WaitGroup
+	before := time.Now()
+	for _, length := range []int{100, longestReview, longestReview, longestReview} {
+		running.Go(func() {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, idle{t.Context()})
 			if err != nil {
-				close(accepted)
+				t.Error(err)
 				return
 			}
-			accepted <- conn
-		}
-	}()
-	var open []net.Conn
-	for range connectionsOfOne {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		open = append(open, <-accepted)
+			request.ContentLength = int64(length)
+			if response, err := client.Do(request); err == nil {
+				defer response.Body.Close()
+				if response.StatusCode != http.StatusRequestTimeout && response.StatusCode != http.StatusServiceUnavailable {
+					t.Errorf("%d for a request that does not arrive", response.StatusCode)
+				}
+			}
+		})
 	}
-	conn, err := net.Dial("tcp", inner.Addr().String())
+	response, err := client.Post(url, "application/json", strings.NewReader(reviewOf(poolWith(`"a"`))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("a connection beyond the limit reads %d bytes, want it to be closed", n)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil || !strings.Contains(string(text), `"status":"Success"`):
+		t.Errorf("a complete request beside slow ones: %v, %s", err, short(string(text)))
+	case response.Proto != "HTTP/1.1":
+		t.Errorf("it was answered by %s, want one request at a time on a connection", response.Proto)
+	case time.Since(before) > placeTime:
+		t.Errorf("it was answered after %v", time.Since(before))
 	}
-	for _, c := range open {
-		if err := errors.Join(c.Close(), ignoreClosed(c.Close())); err != nil {
-			t.Error(err)
-		}
-	}
-	if limitedListener.all != 0 || len(limitedListener.of) != 0 {
-		t.Errorf("%d connections are counted after all were closed: %v", limitedListener.all, limitedListener.of)
-	}
-	conn, err = net.Dial("tcp", inner.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if c := <-accepted; c == nil {
-		t.Error("no connection is accepted after others were closed")
+	if running.Wait(); time.Since(before) > 2*(placeTime+readTime) {
+		t.Errorf("the slow requests ended after %v", time.Since(before))
 	}
 }
 
-func ignoreClosed(err error) error {
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return fmt.Errorf("closed twice: %w", err)
+// idle is a body of which nothing arrives until the request ends.
+type idle struct{ ctx context.Context }
+
+func (b idle) Read([]byte) (int, error) {
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,12 +20,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
 )
 
-// reviewer responds to ConversionReviews. Objects are read, converted and written one at a time, so that a list needs
-// no more memory than its largest object.
+// reviewer responds to ConversionReviews. Objects are decoded, converted and written one at a time, so that a list
+// needs no more memory than its text and its largest object.
 type reviewer struct {
 	expiries *expiries
-	gate     *gate
-	log      *quietLog
+	log      logr.Logger
+	long     chan struct{} // requests that are longer than shortReview
+	turn     chan struct{} // the one object that is being converted: the other CPUs are left to the planner
+	// failed and ignored limit the log lines of each cause to one per second: a client can cause one per request.
+	failed, ignored rate.Sometimes
 	// single converts one object. At most one call is in progress.
 	single func(c conversion) (_ []byte, pool string, _ error)
 }
@@ -40,95 +43,119 @@ type conversion struct {
 	ignored func(*v1beta1.BoundError)
 }
 
-func newReviewer(api client.Reader, now func() time.Time, log logr.Logger) *reviewer {
-	return &reviewer{expiries: &expiries{client: api, now: now, wait: pauseFor}, gate: newGate(), log: newQuietLog(log, now), single: single}
+// review is a ConversionReview of which the objects are not decoded yet.
+type review struct {
+	Request *struct {
+		UID     string          `json:"uid"`
+		Version string          `json:"desiredAPIVersion"`
+		Objects json.RawMessage `json:"objects"`
+	} `json:"request"`
 }
 
-// ServeHTTP converts the objects that the API server sends. A request counts for its address from its beginning, and
-// takes a place among the requests of all when its first bytes have arrived: a client that sends nothing keeps no
-// other out.
+func newReviewer(api client.Reader, now func() time.Time, log logr.Logger) *reviewer {
+	return &reviewer{
+		expiries: &expiries{client: api, now: now, wait: pauseFor}, log: log, single: single,
+		long: make(chan struct{}, longReviews), turn: make(chan struct{}, 1),
+		failed: rate.Sometimes{Interval: time.Second}, ignored: rate.Sometimes{Interval: time.Second},
+	}
+}
+
+// ServeHTTP converts the objects that the API server sends.
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	controls := http.NewResponseController(w)
-	turnAway := func(err error) {
-		_ = controls.SetReadDeadline(time.Now().Add(r.gate.patience)) // for the rest of the body
-		refuse(w, err)
-	}
-	if request.ContentLength > longestReview {
-		turnAway(&tooLongError{fmt.Sprintf("the request has %d bytes, want at most %d", request.ContentLength, longestReview)})
-		return
-	}
-	address := hostOf(request.RemoteAddr)
-	own, ok := r.gate.shares.enter(address, r.gate.most)
-	if !ok {
-		turnAway(errBusy)
-		return
-	}
-	defer r.gate.shares.leave(address)
 	ctx, cancel := context.WithTimeout(request.Context(), longestTime)
 	defer cancel()
-	// With HTTP/1, the response begins while the request is still being read. HTTP/2 always allows that.
-	_ = controls.EnableFullDuplex()
-	from := &paced{from: http.MaxBytesReader(w, request.Body, longestReview), until: controls.SetReadDeadline,
-		end: time.Now().Add(longestTime), spare: r.gate.patience}
-	first := make([]byte, 512)
-	n, err := from.Read(first)
-	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
+	if request.ContentLength > longestReview {
+		refuse(w, &tooLongError{fmt.Sprintf("the request has %d bytes, want at most %d", request.ContentLength, longestReview)})
+		return
+	}
+	if request.ContentLength < 0 || request.ContentLength > shortReview {
+		waiting, stop := context.WithTimeout(ctx, placeTime)
+		defer stop()
+		release, err := take(waiting, r.long)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		defer release()
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unsupported only by the writers of tests
+	asked, err := read(http.MaxBytesReader(w, request.Body, longestReview))
+	if err != nil {
 		refuse(w, err)
 		return
 	}
-	select {
-	case r.gate.under <- struct{}{}:
-		defer func() { <-r.gate.under }()
-	default:
-		turnAway(errBusy)
-		return
-	}
-	place := &pass{}
-	if request.ContentLength < 0 || request.ContentLength > shortReview {
-		place.places = []chan struct{}{own.long, r.gate.long}
-	}
-	if err := place.enter(ctx); err != nil {
-		turnAway(err)
-		return
-	}
-	defer func() { place.leave() }()
-	body := &meter{from: io.MultiReader(bytes.NewReader(first[:n]), from), own: &own.room, room: &r.gate.room}
-	defer body.close()
-	r.answer(ctx, w, newReview(body), place)
+	r.answer(ctx, w, asked)
 }
 
-// answer converts the objects of a request. A body that cannot be read is refused if the response has not begun.
-func (r *reviewer) answer(ctx context.Context, w http.ResponseWriter, review *review, place *pass) {
-	answer := &answer{to: w}
-	err := review.each(func(raw json.RawMessage) error {
-		if !answer.begun {
-			answer.begin(review.uid)
-		}
-		converted, err := r.convert(ctx, raw, review.version, place)
+func read(body io.Reader) (review, error) {
+	var asked review
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return asked, err
+	}
+	if err := json.Unmarshal(text, &asked); err != nil {
+		return asked, err
+	}
+	if asked.Request == nil {
+		return asked, errors.New("there is no request")
+	}
+	return asked, nil
+}
+
+// answer converts the objects of a request. It writes each as soon as it is converted; the result is the last field,
+// because it is only known at the end.
+func (r *reviewer) answer(ctx context.Context, w http.ResponseWriter, asked review) {
+	w.Header().Set("Content-Type", "application/json")
+	uid, _ := json.Marshal(asked.Request.UID) // a string can always be encoded
+	_, _ = fmt.Fprintf(w, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","response":{"uid":%s,"convertedObjects":[`, uid)
+	separator := ""
+	err := each(asked.Request.Objects, func(raw []byte) error {
+		converted, err := r.convert(ctx, raw, asked.Request.Version)
 		if err != nil {
 			return err
 		}
-		return answer.add(converted)
+		if _, err := io.WriteString(w, separator); err != nil {
+			return err
+		}
+		separator = ","
+		_, err = w.Write(converted)
+		return err
 	})
-	if err != nil && !answer.begun {
-		refuse(w, err)
-		return
-	}
-	if !answer.begun {
-		answer.begin(review.uid)
-	}
 	result := metav1.Status{Status: metav1.StatusSuccess}
 	if err != nil {
-		message := short(err.Error())
-		r.log.info("objects could not be converted", err, "version", short(review.version))
-		result = metav1.Status{Status: metav1.StatusFailure, Message: message}
+		result = metav1.Status{Status: metav1.StatusFailure, Message: short(err.Error())}
+		r.failed.Do(func() {
+			r.log.Info("objects could not be converted", "version", short(asked.Request.Version), "why", result.Message)
+		})
 	}
-	if err := answer.end(result); err != nil {
-		r.log.log.V(1).Info("the API server did not wait for a conversion", "why", short(err.Error()))
-	}
+	text, _ := json.Marshal(result)
+	_, _ = fmt.Fprintf(w, "],\"result\":%s}}\n", text) // an API server that did not wait reports its timeout
 }
 
-// refuse responds to a request of which nothing was converted.
+// each passes the objects of a list one by one.
+func each(list json.RawMessage, object func(raw []byte) error) error {
+	decoder := json.NewDecoder(bytes.NewReader(list))
+	switch start, err := decoder.Token(); {
+	case errors.Is(err, io.EOF) || err == nil && start == nil:
+		return nil // no objects
+	case err != nil:
+		return err
+	case start != json.Delim('['):
+		return fmt.Errorf("objects are %v, want a list", start)
+	}
+	for decoder.More() {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return err
+		}
+		if err := object(raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse responds to a request of which nothing is converted.
 func refuse(w http.ResponseWriter, err error) {
 	var long *tooLongError
 	var longer *http.MaxBytesError
@@ -149,24 +176,21 @@ func refuse(w http.ResponseWriter, err error) {
 var errAsk = errors.New("a pool has to be asked")
 
 // convert converts one object while no other is being converted. The API server may need this webhook to convert
-// pools before it can list them, so the list is read while other objects may be converted. While it waits for the
-// list, the request releases its place, which the conversion of the pools may need.
-func (r *reviewer) convert(ctx context.Context, raw []byte, version string, place *pass) ([]byte, error) {
+// pools before it can list them, so the list is read while other objects may be converted.
+func (r *reviewer) convert(ctx context.Context, raw []byte, version string) ([]byte, error) {
 	if err := affordable(raw); err != nil {
 		return nil, fmt.Errorf("%s: %w", nameOf(raw), err)
 	}
 	c := conversion{raw: raw, version: version, known: r.expiries.known, ignored: func(err *v1beta1.BoundError) {
-		r.log.info("an annotation of an object is not read; the object is converted without it", err)
+		r.ignored.Do(func() {
+			r.log.Info("an annotation of an object is not read; the object is converted without it", "why", short(err.Error()))
+		})
 	}}
 	converted, pool, err := r.inTurn(ctx, c)
 	if !errors.Is(err, errAsk) {
 		return converted, err
 	}
-	place.leave()
 	age, err := r.expiries.of(ctx, pool)
-	if again := place.enter(ctx); err == nil {
-		err = again
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +200,7 @@ func (r *reviewer) convert(ctx context.Context, raw []byte, version string, plac
 }
 
 func (r *reviewer) inTurn(ctx context.Context, c conversion) (_ []byte, pool string, _ error) {
-	release, err := take(ctx, r.gate.turn)
+	release, err := take(ctx, r.turn)
 	if err != nil {
 		return nil, "", err
 	}
@@ -210,49 +234,4 @@ func single(c conversion) (_ []byte, pool string, _ error) {
 		return nil, "", fmt.Errorf("writing a converted object: %w", err)
 	}
 	return written, "", nil
-}
-
-// answer writes a ConversionReview object by object. The result is the last field, because it is only known at the
-// end.
-type answer struct {
-	to    io.Writer
-	begun bool
-	some  bool
-	err   error
-}
-
-func (a *answer) begin(uid string) {
-	a.begun = true
-	if w, ok := a.to.(http.ResponseWriter); ok {
-		w.Header().Set("Content-Type", "application/json")
-	}
-	quoted, err := json.Marshal(uid)
-	a.err = errors.Join(a.err, err)
-	a.write(`{"kind":"ConversionReview","apiVersion":"`+apiextensionsv1.SchemeGroupVersion.String()+`","response":{"uid":`, string(quoted), `,"convertedObjects":[`)
-}
-
-func (a *answer) add(object []byte) error {
-	if a.some {
-		a.write(",")
-	}
-	a.some = true
-	if a.err == nil {
-		_, a.err = a.to.Write(object)
-	}
-	return a.err
-}
-
-func (a *answer) end(result metav1.Status) error {
-	text, err := json.Marshal(result)
-	a.err = errors.Join(a.err, err)
-	a.write(`],"result":`, string(text), "}}\n")
-	return a.err
-}
-
-func (a *answer) write(texts ...string) {
-	for _, text := range texts {
-		if a.err == nil {
-			_, a.err = io.WriteString(a.to, text)
-		}
-	}
 }

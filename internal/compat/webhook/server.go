@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -179,7 +180,7 @@ func (s *Server) listen(ctx context.Context, handler http.Handler) error {
 		_ = server.Shutdown(brief)
 	})
 	defer stop()
-	if err := server.ServeTLS(&limitedListener{Listener: listener}, "", ""); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.ServeTLS(netutil.LimitListener(listener, mostConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	<-ended
@@ -198,7 +199,7 @@ func (s *Server) bounded(handler http.Handler) *http.Server {
 	protocols.SetHTTP1(true)
 	return &http.Server{
 		Handler: handler, Protocols: &protocols,
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: longestTime, WriteTimeout: longestTime + 5*time.Second,
+		ReadHeaderTimeout: readTime, ReadTimeout: placeTime + readTime, WriteTimeout: longestTime + 5*time.Second,
 		IdleTimeout: 90 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog:  log.New(io.Discard, "", 0), // of handshakes: the API server reports its own
 		TLSConfig: settings,
