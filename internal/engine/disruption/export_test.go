@@ -127,3 +127,12 @@ func Pick(trials ...Trial) int {
 	}
 	return pick(tried).n
 }
+
+// Decided returns the verdict of the search on a change that replaces the nodes by the claims, and the claims with the
+// options that it leaves.
+func Decided(snap *model.Snapshot, claims []plan.NewClaim, names ...string) (plan.Verdict, []plan.NewClaim) {
+	w := project(snap, Options{}, departing)
+	c := w.changeOf(claims, names)
+	w.computeWorth(c)
+	return w.decide(c), c.claims
+}

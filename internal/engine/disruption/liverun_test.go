@@ -9,6 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/testing/converttest"
@@ -84,6 +85,32 @@ func TestLive(t *testing.T) {
 	t.Logf("planned %.2f USD/h, got %.2f; %d commands, %d lost money, %d additional nodes launched", planned, after, commands, losses, bought)
 	if after > 1.04*planned || losses > 0 {
 		t.Errorf("planned %.2f USD/h, got %.2f; %d of %d commands cost more than they saved", planned, after, losses, commands)
+	}
+}
+
+// TestAsFresh checks that consolidation without limiting budgets leaves fleets of 8 to 24 nodes at the price of the nodes
+// that would be launched for the same pods. A fleet that ends dearer by more than 8% is an error by itself.
+func TestAsFresh(t *testing.T) {
+	var rest, fresh float64
+	for seed := range uint64(60) {
+		snap := halfUsed(seed, 8+int(seed%17)).snapshot(nil)
+		s := untilStable(snap, func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands })
+		names := make([]string, len(snap.Nodes))
+		for i, n := range snap.Nodes {
+			names[i] = n.Name
+		}
+		price := 0.0
+		for _, c := range placement.Schedule(snap.Without(names...), placement.Options{}).Claims {
+			price += float64(c.Price()) / model.Nano
+		}
+		if s.price > 1.08*price {
+			t.Errorf("seed %d: %.3f USD/h at rest, fresh %.3f", seed, s.price, price)
+		}
+		rest, fresh = rest+s.price, fresh+price
+	}
+	t.Logf("%.2f USD/h at rest, fresh %.2f", rest, fresh)
+	if rest > 1.01*fresh {
+		t.Errorf("%.2f USD/h at rest, want at most 1%% more than fresh, %.2f", rest, fresh)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
 
@@ -184,14 +183,6 @@ func (w *projection) apply(c *change) {
 
 // charged returns the pools with the usage of claims to create, each counted as its largest type.
 func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
-	return recounted(pools, claims, func(p *model.Pool, most quantity.Vector) {
-		p.Used = p.Used.Add(most)
-		p.Nodes++
-	})
-}
-
-// recounted returns the pools with a copy of each pool of the claims, and calls count for each claim.
-func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Pool, quantity.Vector)) []*model.Pool {
 	if len(claims) == 0 {
 		return pools
 	}
@@ -208,7 +199,8 @@ func recounted(pools []*model.Pool, claims []plan.NewClaim, count func(*model.Po
 				most = most.Max(fresh.Types.Total[t])
 			}
 		}
-		count(&fresh, most)
+		fresh.Used = fresh.Used.Add(most)
+		fresh.Nodes++
 		pools[at] = &fresh
 	}
 	return pools

@@ -346,12 +346,18 @@ func allows(reqs []label.Requirement, key, value string) bool {
 	return true
 }
 
+// likes checks that no node is replaced by an equal one. Of several nodes together, only the cheapest type of a replacement
+// may be that of one of them.
 func likes(t *testing.T, snap *model.Snapshot, c plan.Command, r *plan.NewClaim) {
 	t.Helper()
+	options := r.Options
+	if len(c.Candidates) > 1 {
+		options = slices.DeleteFunc(slices.Clone(options), func(o plan.Option) bool { return o.Type == r.Options[0].Type })
+	}
 	for _, candidate := range c.Candidates {
 		n := snap.Node(candidate.Node)
-		for _, o := range r.Options {
-			if alone := len(c.Candidates) == 1 || o.Type != r.Options[0].Type; alone && o.Type == n.Labels[model.LabelType] && o.CapacityType == n.Labels[model.LabelCapacityType] && o.Price >= n.Price {
+		for _, o := range options {
+			if o.Type == n.Labels[model.LabelType] && o.CapacityType == n.Labels[model.LabelCapacityType] && o.Price >= n.Price {
 				t.Errorf("%s, a %s at %d, may be replaced by an equal node at %d", n.Name, o.Type, n.Price, o.Price)
 			}
 		}

@@ -213,13 +213,13 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 	return s.improve(order, order[:best.n])
 }
 
-// improvedNodes is the number of nodes up to which the selection is examined node by node. Each look costs a what-if of
-// the selection; a sweep over all of them, as many what-ifs as there are nodes.
+// improvedNodes is the number of nodes up to which the selection is improved node by node: each sweep over them costs as
+// many what-ifs of the selection as there are nodes.
 const improvedNodes = 24
 
-// fewNodes is the number of nodes up to which steps are computed one by one.
-// Budgets of larger fleets allow several nodes at once, which the search packs together: steps of single nodes would
-// leave most nodes locked (min-stay) after one round.
+// fewNodes is the number of nodes up to which steps are computed one by one. Budgets of larger fleets allow several nodes
+// at once, which the search packs together: steps of single nodes would leave most nodes locked (min-stay) after one
+// round.
 const fewNodes = 12
 
 // improve adds nodes to the selection and drops nodes from it, one by one, as long as that saves more. Of two selections

@@ -39,7 +39,8 @@ func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Ver
 	kept := make([]plan.Option, 0, len(claim.Options))
 	for _, o := range claim.Options {
 		best, worst := s.priceRange(o.Type)
-		if best != nil && o.CapacityType == first.CapacityType && worst <= most && (!c.hasLike(o, worst) || len(c.nodes) > 1 && o.Type == first.Type) {
+		excluded := c.hasLike(o, worst) && (len(c.nodes) == 1 || o.Type != first.Type)
+		if best != nil && o.CapacityType == first.CapacityType && worst <= most && !excluded {
 			t, _ := s.pool.Types.Lookup(o.Type)
 			o.Zone, o.Price = best.Zone, best.Price[t]
 			kept = append(kept, o)
