@@ -9,7 +9,7 @@ import (
 )
 
 // OldestKubernetes and NewestKubernetes are the oldest and the newest minor version 1.X of Kubernetes on which tests were
-// run, not all of them on each version between (docs/state.md). The targets `make versions` and `make nightly` run the
+// run, not all of them on each version between (README.md, what works now). The targets `make versions` and `make nightly` run the
 // core end-to-end cases, the API tests and the comparison with kube-scheduler on them. The README states the same range,
 // and the charts refuse older versions; a test compares.
 const OldestKubernetes, NewestKubernetes = 33, 37

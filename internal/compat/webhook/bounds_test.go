@@ -257,3 +257,126 @@ func (b idle) Read([]byte) (int, error) {
 	<-b.ctx.Done()
 	return 0, b.ctx.Err()
 }
+
+// TestUnknownLength verifies that a request that does not state its length is read up to the limit only.
+func TestUnknownLength(t *testing.T) {
+	const longer = 64 << 20
+	body := strings.NewReader(strings.Repeat("a", longer))
+	request := httptest.NewRequest(http.MethodPost, Path, io.MultiReader(strings.NewReader(`{"request":"`), body))
+	request.ContentLength = -1
+	w := httptest.NewRecorder()
+	newReviewer(deaf{}, time.Now, logr.Discard()).ServeHTTP(w, request)
+	if w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("code %d, want %d: %s", w.Code, http.StatusRequestEntityTooLarge, short(w.Body.String()))
+	}
+	if read := longer - body.Len(); read > longestReview+1 {
+		t.Errorf("%d bytes were read, want at most %d", read, longestReview)
+	}
+}
+
+// TestLongRequests sends lists that are as long as a request may be, more of them at a time than are read at a time.
+func TestLongRequests(t *testing.T) {
+	r := newReviewer(deaf{}, time.Now, logr.Discard())
+	object := poolWith(`"` + strings.Repeat("a", 64<<10) + `"`)
+	var objects []string
+	for size := 0; size+len(object) < longestReview-(1<<10); size += len(object) + 1 {
+		objects = append(objects, object)
+	}
+	body := reviewOf(objects...)
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	before := liveBytes()
+	peak, end := sample()
+	var running sync.WaitGroup
+	for range 3 * longReviews {
+		running.Go(func() {
+			w := &counted{}
+			r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body)))
+			if w.code == 0 && w.size < len(body)/2 {
+				t.Errorf("%d bytes of input were returned as %d", len(body), w.size)
+			}
+		})
+	}
+	running.Wait()
+	end()
+	got := int64(peak.Load()) - int64(before)
+	t.Logf("%.1f MiB in addition to the previous use", float64(got)/mebibyte)
+	if got > 3*longReviews*longestReview {
+		t.Errorf("%d requests of %d bytes use %d bytes", 3*longReviews, len(body), got)
+	}
+}
+
+// counted is a writer that counts what is written.
+type counted struct{ code, size int }
+
+func (c *counted) Header() http.Header               { return http.Header{} }
+func (c *counted) WriteHeader(code int)              { c.code = code }
+func (c *counted) Write(p []byte) (int, error)       { c.size += len(p); return len(p), nil }
+func (c *counted) WriteString(p string) (int, error) { c.size += len(p); return len(p), nil }
+
+// TestConnections opens more connections than the server accepts at a time. The others are accepted when some are closed.
+func TestConnections(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan struct{}, 2*mostConnections)
+	listener := &openListener{Listener: inner, accepted: accepted}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- (&Server{Listener: listener, keeper: &keeper{}}).listen(ctx, http.NotFoundHandler()) }()
+	const more = 16
+	var clients []net.Conn
+	for range mostConnections + more {
+		client, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, client)
+	}
+	for range mostConnections {
+		<-accepted
+	}
+	for _, client := range clients[:more] {
+		_ = client.Close()
+	}
+	for range more {
+		<-accepted
+	}
+	if most := listener.most.Load(); most != mostConnections {
+		t.Errorf("%d connections were open at a time, want %d", most, mostConnections)
+	}
+	for _, client := range clients[more:] {
+		_ = client.Close()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// openListener counts the connections that it accepted and that are open.
+type openListener struct {
+	net.Listener
+	open, most atomic.Int64
+	accepted   chan<- struct{}
+}
+
+func (l *openListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.most.Store(max(l.most.Load(), l.open.Add(1))) // Accept is called by one goroutine
+	l.accepted <- struct{}{}
+	return &openConn{Conn: conn, closed: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+}
+
+type openConn struct {
+	net.Conn
+	closed func()
+}
+
+func (c *openConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
