@@ -49,7 +49,7 @@ var pureStandard = []string{
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
 	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/table", "./internal/top",
-	"./internal/viewer",
+	"./internal/viewer", "./internal/web/...",
 	"./internal/compat/admission", // the API server's validation, for migrate and simulate
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
@@ -447,7 +447,7 @@ var importRules = []importRule{
 		from: "./internal/offline",
 		never: []string{"github.com/spf13/...", "./cmd/...", "./internal/cli", "./internal/cluster", "./internal/controller/...",
 			"./internal/execute",
-			"./internal/doctor", "./internal/migrate"},
+			"./internal/doctor", "./internal/migrate", "./internal/web"},
 		because: "an answer is a value that any program prints; it comes from the engine, and nothing of it is written to a cluster",
 	},
 	{
@@ -470,6 +470,22 @@ var importRules = []importRule{
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./internal/table", "./internal/wrap"},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
+	},
+	{
+		from:    "./internal/web/view",
+		only:    append([]string{"encoding/csv", "io"}, pureStandard...),
+		because: "the rows of a page are plain data: they must be the same wherever they were read, and be tested without a cluster",
+	},
+	{
+		from: "./internal/web/picture",
+		only: append([]string{"./internal/web/view", "bufio", "image/...", "image", "io", "golang.org/x/image/..."},
+			pureStandard...),
+		because: "layout maps values to rectangles: page, exported file and document must show the same",
+	},
+	{
+		from:    "./internal/web",
+		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/cluster/...", "./cmd/..."},
+		because: "the page shows answers; who has a client or a file reads them, so that the page can be served from anywhere",
 	},
 	{
 		from:    "./internal/doctor",

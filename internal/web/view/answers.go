@@ -1,0 +1,122 @@
+package view
+
+// Pending is a set of pods with the same outcome.
+type Pending struct {
+	// Pod is the first of them, Count their number. Workload is the controller of the first.
+	Pod      string
+	Count    int
+	Workload string
+	// Outcome is NoPlace, NewNode, ExistingNode, NodeInFlight or Ignored, as in `kubectl karpenter explain pod`.
+	Outcome string
+	// Why is the reason, or the target, in a sentence.
+	Why string
+	// Nearest is the smallest change after which a node could run them; empty if there is none of a single rule.
+	Nearest string
+	Pools   []PoolFilter
+}
+
+// PoolFilter is why a pool has no node for the pods: the rules in the order in which they are applied, with the number
+// of instance types that remain.
+type PoolFilter struct {
+	Pool string
+	// Code and Text are the rule that excluded the last type.
+	Code, Text string
+	Rules      []Filter
+	Nearest    string
+}
+
+// Filter is a rule, and the number of instance types before and after it.
+type Filter struct {
+	Rule          string
+	Before, After int
+}
+
+// Blocker is what keeps nodes from being removed. Money is USD per hour.
+type Blocker struct {
+	// Kind is PodDisruptionBudget, Annotation, Budget, Window, Price of moving, Policy or another, in words; Name the
+	// object.
+	Kind, Name string
+	Code       string
+	// Text is the reason as an example of one node.
+	Text string
+	// Nodes are the names of the nodes, Held is their price.
+	Nodes []string
+	Held  float64
+	// Saving is by how much the fleet at rest is cheaper without it. Known is false while that is not computed: it
+	// is, for the blockers that hold most.
+	Saving float64
+	Known  bool
+	// Changes is when it may end by time alone, empty if it does not.
+	Changes string
+}
+
+// Plan is the way from the fleet of today to the one after all steps.
+type Plan struct {
+	Before, After Figures
+	Steps         []Step
+	// Fleet has all nodes of the steps: those of today and the added ones.
+	Fleet *Fleet
+	// Homeless is the number of pods without a place after the steps.
+	Homeless int
+}
+
+// Figures are the totals of a fleet.
+type Figures struct {
+	Nodes int     `json:"nodes"`
+	Price float64 `json:"pricePerHour"`
+}
+
+// Step is a command.
+type Step struct {
+	Reason, Method string
+	Remove, Add    []string
+	// AddText says of which types the added nodes are.
+	AddText string
+	Moved   int
+	// Saving is USD per hour, and Price the total after the step.
+	Saving float64
+	Price  float64
+	// Shares are those of the nodes that have other pods after the step, by name.
+	Shares map[string]Shares
+}
+
+// Shares are the parts of cpu and memory that pods request of a node.
+type Shares struct{ CPU, Memory float64 }
+
+// At returns the fleet after a number of steps: nodes that the steps have removed or added are marked, and nodes that
+// are added later are missing.
+func (p *Plan) At(step int) *Fleet {
+	step = min(max(step, 0), len(p.Steps))
+	change, shares := map[string]Change{}, map[string]Shares{}
+	later := map[string]bool{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for _, name := range s.Add {
+			if change[name] = Added; i >= step {
+				later[name] = true
+			}
+		}
+		if i >= step {
+			continue
+		}
+		for _, name := range s.Remove {
+			change[name] = Removed
+		}
+		for name, share := range s.Shares {
+			shares[name] = share
+		}
+	}
+	fleet := *p.Fleet
+	fleet.Nodes = nil
+	for _, n := range p.Fleet.Nodes {
+		if later[n.Name] {
+			continue
+		}
+		n.Change = change[n.Name]
+		if share, changed := shares[n.Name]; changed {
+			n.CPUShare, n.MemoryShare, n.Pods = share.CPU, share.Memory, nil
+		}
+		fleet.Nodes = append(fleet.Nodes, n)
+	}
+	return &fleet
+}
