@@ -114,7 +114,7 @@ generate: ## write the deep copies, CRDs and the reference of their fields again
 	@$(MAKE) --no-print-directory fields
 
 # A page per group version: names of types repeat between versions.
-API_PACKAGES := karpenter/v1 karpenter/v1beta1 karpenter/v1alpha5 aws/v1 aws/v1beta1 aws/v1alpha1 kwok/v1alpha1
+API_PACKAGES := autoscaling/v1beta1 karpenter/v1 karpenter/v1alpha1 karpenter/v1beta1 karpenter/v1alpha5 aws/v1 aws/v1beta1 aws/v1alpha1 kwok/v1alpha1
 
 .PHONY: fields
 fields: bin/crd-ref-docs

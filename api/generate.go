@@ -10,5 +10,5 @@
 // providers.
 package api
 
-//go:generate go -C ../tools tool controller-gen object crd paths=../api/karpenter/v1/... paths=../api/karpenter/v1alpha5/... paths=../api/karpenter/v1beta1/... paths=../api/kwok/v1alpha1/... paths=../api/aws/v1/... paths=../api/aws/v1alpha1/... paths=../api/aws/v1beta1/... output:crd:artifacts:config=../api/crds
+//go:generate go -C ../tools tool controller-gen object crd paths=../api/autoscaling/v1beta1/... paths=../api/karpenter/v1/... paths=../api/karpenter/v1alpha1/... paths=../api/karpenter/v1alpha5/... paths=../api/karpenter/v1beta1/... paths=../api/kwok/v1alpha1/... paths=../api/aws/v1/... paths=../api/aws/v1alpha1/... paths=../api/aws/v1beta1/... output:crd:artifacts:config=../api/crds
 //go:generate go run ./crds/internal/finish ./crds

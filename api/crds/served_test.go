@@ -49,7 +49,7 @@ func testDiscovery(t *testing.T, s *server) {
 	}
 	got := map[string]resource{}
 	served := discovery.NewDiscoveryClientForConfigOrDie(s.config)
-	for _, version := range []string{"karpenter.sh/v1", "karpenter.kwok.sh/v1alpha1", "karpenter.k8s.aws/v1"} {
+	for _, version := range []string{"karpenter.sh/v1", "karpenter.sh/v1alpha1", "autoscaling.x-k8s.io/v1beta1", "karpenter.kwok.sh/v1alpha1", "karpenter.k8s.aws/v1"} {
 		list, err := served.ServerResourcesForGroupVersion(version)
 		if err != nil {
 			t.Fatal(err)
@@ -66,6 +66,11 @@ func testDiscovery(t *testing.T, s *server) {
 		"nodeclaims/status":      {Kind: "NodeClaim"},
 		"kwoknodeclasses":        {Kind: "KWOKNodeClass", Categories: []string{"karpenter"}, ShortNames: []string{"kwoknc", "kwokncs"}},
 		"kwoknodeclasses/status": {Kind: "KWOKNodeClass"},
+		"nodeoverlays":           {Kind: "NodeOverlay", Categories: []string{"karpenter"}, ShortNames: []string{"overlays"}},
+		"nodeoverlays/status":    {Kind: "NodeOverlay"},
+		"capacitybuffers":        {Kind: "CapacityBuffer", Categories: []string{"autoscaling"}, ShortNames: []string{"cb"}, Namespaced: true},
+		"capacitybuffers/status": {Kind: "CapacityBuffer", Namespaced: true},
+		"capacitybuffers/scale":  {Kind: "Scale", Namespaced: true},
 		"ec2nodeclasses":         {Kind: "EC2NodeClass", Categories: []string{"karpenter"}, ShortNames: []string{"ec2nc", "ec2ncs"}},
 		"ec2nodeclasses/status":  {Kind: "EC2NodeClass"},
 	}
@@ -95,10 +100,26 @@ func testPrinterColumns(t *testing.T, s *server) {
 	if err := s.Status().Update(t.Context(), overlaid(t, claim, `status: {nodeName: node-1, imageID: image-1, providerID: "kwok://node-1", conditions: [`+status+`,`+drifted+`]}`)); err != nil {
 		t.Fatal(err)
 	}
+	overlay := s.create(t, goodOverlay, `{metadata: {name: printed}, spec: {weight: 3}}`)
+	if err := s.Status().Update(t.Context(), overlaid(t, overlay, `status: {conditions: [`+status+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	buffer := s.create(t, goodBuffer, `metadata: {name: printed}`)
+	resolved := `{type: ReadyForProvisioning, status: "True", reason: Resolved, message: "", lastTransitionTime: "2026-01-02T03:04:05Z"}`
+	if err := s.Status().Update(t.Context(), overlaid(t, buffer, `status: {replicas: 2, podTemplateRef: {name: web}, conditions: [`+resolved+`]}`)); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		path string
 		want []column
 	}{
+		{"/apis/karpenter.sh/v1alpha1/nodeoverlays/printed", []column{
+			{"Name", 0, "printed"}, {"Ready", 0, "True"}, {"Age", 0, "age"}, {"Weight", 1, 3.0},
+		}},
+		{"/apis/autoscaling.x-k8s.io/v1beta1/namespaces/default/capacitybuffers/printed", []column{
+			{"Name", 0, "printed"}, {"Strategy", 0, "buffer.x-k8s.io/active-capacity"}, {"PodTemplate", 0, "web"}, {"Replicas", 0, 2.0},
+			{"ConditionsType", 0, "ReadyForProvisioning"}, {"ConditionsStatus", 0, "True"}, {"ConditionsReason", 0, "Resolved"}, {"Age", 0, "age"},
+		}},
 		{"/apis/karpenter.sh/v1/nodepools/printed", []column{
 			{"Name", 0, "printed"}, {"NodeClass", 0, "default"}, {"Nodes", 0, 2.0}, {"Ready", 0, "True"}, {"Age", 0, "age"},
 			{"Weight", 1, 3.0}, {"CPU", 1, "8"}, {"Memory", 1, "16Gi"},

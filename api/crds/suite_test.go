@@ -14,9 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
@@ -36,7 +38,8 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme,
+		karpv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +76,9 @@ func TestDefinitions(t *testing.T) {
 		{"NodeClaimConditions", testNodeClaimConditions},
 		{"KWOKNodeClassSchema", testKWOKNodeClassSchema},
 		{"KWOKNodeClassIsReadyFromTheStart", testKWOKNodeClassIsReadyFromTheStart},
+		{"NodeOverlaySchema", testNodeOverlaySchema},
+		{"CapacityBufferSchema", testCapacityBufferSchema},
+		{"CapacityBufferScale", testCapacityBufferScale},
 		{"EC2NodeClassSchema", testEC2NodeClassSchema},
 		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},
 		{"EC2NodeClassRoundTrip", testEC2NodeClassRoundTrip},

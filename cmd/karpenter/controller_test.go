@@ -69,7 +69,7 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	o, err := readOptions(t, map[string]string{
 		"CLOUD_PROVIDER": "kwok", "METRICS_PORT": "9000", "HEALTH_PROBE_PORT": "9001", "DISABLE_LEADER_ELECTION": "true",
 		"BATCH_MAX_DURATION": "30s", "BATCH_IDLE_DURATION": "2s", "KUBE_CLIENT_QPS": "50", "LOG_LEVEL": "",
-		"FEATURE_GATES": "ReservedCapacity=true,NodeOverlay=false,SpotToSpotConsolidation=true,NodeRepair=true,Whatever=true",
+		"FEATURE_GATES": "ReservedCapacity=true,NodeOverlay=false,SpotToSpotConsolidation=true,NodeRepair=true,Whatever=true,CapacityBuffer=true",
 	}, "--metrics-port=7000", "--timers", "drain-min=1s")
 	if err != nil {
 		t.Fatal(err)
@@ -84,8 +84,9 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	wantOption(t, "longest batch", timers.BatchMax, 30*time.Second)
 	wantOption(t, "time of a nomination", timers.Nomination, time.Minute)
 	wantOption(t, "shortest drain", timers.DrainMin, time.Second)
-	if len(o.notes) != 1 || !strings.Contains(o.notes[0], "Whatever is not known") {
-		t.Errorf("notes %q", o.notes)
+	if diff := cmp.Diff([]string{"feature gate Whatever is not known and ignored",
+		"feature gate CapacityBuffer is on, and has no effect: CapacityBuffers are not read yet"}, o.notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 	for gate, on := range map[string]bool{"NodeRepair": true, "SpotToSpotConsolidation": true, "NodeOverlay": false, "StaticCapacity": false} {
 		wantOption(t, "gate "+gate, o.on[gate], on)
@@ -136,8 +137,6 @@ func TestControllerRefuses(t *testing.T) {
 		{map[string]string{"METRICS_PORT": "many"}, nil, `environment variable METRICS_PORT is "many"`},
 		{map[string]string{"DISABLE_LEADER_ELECTION": "1"}, nil, `environment variable DISABLE_LEADER_ELECTION is "1", want true or false`},
 		{map[string]string{"BATCH_IDLE_DURATION": "1"}, nil, `environment variable BATCH_IDLE_DURATION is "1"`},
-		{nil, []string{"--feature-gates=NodeOverlay=true"}, "feature gate NodeOverlay is on, but NodeOverlay is not supported"},
-		{nil, []string{"--feature-gates=CapacityBuffer=true"}, "feature gate CapacityBuffer is on"},
 		{nil, []string{"--feature-gates=NodeRepair="}, `"NodeRepair=", want Name=true or Name=false`},
 		{nil, []string{"--feature-gates=NodeRepair"}, "want Name=true or Name=false"},
 		{nil, []string{"--ignore-dra-requests=false"}, "device allocation is not supported"},

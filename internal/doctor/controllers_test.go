@@ -29,10 +29,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -91,7 +93,7 @@ func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *R
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
-		karpv1.AddToScheme, karpv1alpha5.AddToScheme,
+		karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, autoscalingv1beta1.AddToScheme,
 		awsv1.AddToScheme, awsv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -117,6 +119,7 @@ func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *R
 			}
 			kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 			resource, _ := meta.UnsafeGuessKindToResource(kind)
+			resource.Resource = strings.Replace(resource.Resource, "overlaies", "overlays", 1)
 			if name := resource.GroupResource().String(); !slices.Contains(viewer.Resources(), name) {
 				t.Errorf("the role for viewers does not allow to list %s", name)
 			}

@@ -45,6 +45,7 @@ const (
 	WebhookBroken        = "WebhookBroken"        // an admission webhook would reject the controller's writes
 	ElectionNotExclusive = "ElectionNotExclusive" // several Leases of the name are held
 	StaticCapacityOff    = "StaticCapacityOff"    // a pool has replicas, and its controller does not maintain them
+	GateOff              = "GateOff"              // objects exist that no controller reads, because a feature gate is off
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
 	ReplacementsFail     = "ReplacementsFail"     // the nodes of a pool are temporarily not replaced
 	RemovalsPaused       = "RemovalsPaused"       // the limit on involuntary removals is reached
@@ -55,7 +56,7 @@ const (
 type check func(*Facts, Options) []cloud.Finding
 
 var checks = []check{unread, account, upstream, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
-	standing, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains,
+	standing, gated, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unmade, drains,
 	scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.

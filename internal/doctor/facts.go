@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 )
 
@@ -57,6 +59,10 @@ type Facts struct {
 	// Provisioners and Templates are the objects from before v1beta1.
 	Provisioners []karpv1alpha5.Provisioner
 	Templates    []awsv1alpha1.AWSNodeTemplate
+
+	// Overlays and Buffers are the objects that the controller reads only with a feature gate.
+	Overlays []karpv1alpha1.NodeOverlay
+	Buffers  []autoscalingv1beta1.CapacityBuffer
 
 	// Controllers are the Deployments that run the controller. Hidden means that they could not be listed.
 	Controllers []Controller

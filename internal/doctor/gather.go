@@ -29,9 +29,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 )
@@ -68,6 +70,8 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	s.controllers(ctx, f)
 	var provisioners karpv1alpha5.ProvisionerList
 	var templates awsv1alpha1.AWSNodeTemplateList
+	var overlays karpv1alpha1.NodeOverlayList
+	var buffers autoscalingv1beta1.CapacityBufferList
 	var pools karpv1.NodePoolList
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList
@@ -77,13 +81,14 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var services corev1.ServiceList
 	var slices discoveryv1.EndpointSliceList
-	for _, list := range []client.ObjectList{&provisioners, &templates, &pools, &claims, &nodes, &budgets, &validating, &mutating, &services, &slices} {
+	for _, list := range []client.ObjectList{&provisioners, &templates, &overlays, &buffers, &pools, &claims, &nodes, &budgets, &validating, &mutating, &services, &slices} {
 		s.list(ctx, f, list, nil)
 	}
 	s.list(ctx, f, &pods, client.MatchingFields{"status.phase": string(corev1.PodRunning)})
 	s.list(ctx, f, &waiting, client.MatchingFields{"status.phase": string(corev1.PodPending)})
 	f.Waiting = waiting.Items
 	f.Provisioners, f.Templates = provisioners.Items, templates.Items
+	f.Overlays, f.Buffers = overlays.Items, buffers.Items
 	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
 	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items
 	f.Providers = s.providers(f)
@@ -134,7 +139,8 @@ func classesOf(provider string) []client.Object {
 	return nil
 }
 
-// expected returns the definitions that this provider needs: the common ones, and those of its classes.
+// expected returns the definitions that this provider needs: the common ones, and those of its classes. CapacityBuffer
+// belongs to SIG Autoscaling: another autoscaler may have installed another version of it.
 func (s *Source) expected(f *Facts) []*apiextensionsv1.CustomResourceDefinition {
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range s.Expected {

@@ -1,7 +1,7 @@
 // Package gates reads the value of --feature-gates. The controller, and the commands that decide as the controller
 // does, must accept the same gates.
 //
-//	"Name=true,Other=false" --Read--> the gates that are set, notes about unknown ones
+//	"Name=true,Other=false" --Read--> the gates that are set, notes about those without effect
 //
 // It must not know what a gate switches.
 package gates
@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// known lists Karpenter's feature gates (https://karpenter.sh/docs/reference/settings/#feature-gates), and why an
-// enabled one is rejected; "" if it is not.
+// known lists Karpenter's feature gates (https://karpenter.sh/docs/reference/settings/#feature-gates), and what an
+// enabled one cannot do yet; "" if it does all.
 var known = map[string]string{
 	"ReservedCapacity":        "",
 	"SpotToSpotConsolidation": "",
 	"NodeRepair":              "",
 	"StaticCapacity":          "",
-	"NodeOverlay":             "is on, but NodeOverlay is not supported",
-	"CapacityBuffer":          "is on, but CapacityBuffer is not supported",
+	"NodeOverlay":             "NodeOverlays are not read yet",
+	"CapacityBuffer":          "CapacityBuffers are not read yet",
 }
 
 // Set holds the gates that were set to a value.
@@ -33,7 +33,8 @@ func (s Set) Off(gate string) bool {
 	return set && !on
 }
 
-// Read parses the value of --feature-gates. It returns the gates that are set, and notes about unknown ones.
+// Read parses the value of --feature-gates. It returns the gates that are set, and notes about those that have no
+// effect.
 func Read(text string) (on Set, notes []string, err error) {
 	on = Set{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -45,12 +46,12 @@ func Read(text string) (on Set, notes []string, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("--feature-gates: %q, want Name=true or Name=false", item)
 		}
-		refusal, exists := known[name]
+		missing, exists := known[name]
 		switch {
 		case !exists:
 			notes = append(notes, "feature gate "+name+" is not known and ignored")
-		case yes && refusal != "":
-			return nil, nil, fmt.Errorf("feature gate %s %s; set it to false", name, refusal)
+		case yes && missing != "":
+			notes = append(notes, "feature gate "+name+" is on, and has no effect: "+missing)
 		}
 		on[name] = yes
 	}

@@ -98,7 +98,7 @@ func checked(apiVersion, kind string) bool {
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
 	known := slices.Contains([]string{karpv1.Group, awsv1.Group, kwokv1alpha1.Group}, group)
-	return known && kinds[kind] == "" && notYet[kind] == "" && !strings.HasSuffix(kind, "List")
+	return known && kinds[kind] == "" && !strings.HasSuffix(kind, "List")
 }
 
 // impossibleAt reports whether a previous note says that a field, or its parent, is impossible. Fields of Provisioners have

@@ -6,8 +6,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/compat/settings"
 	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
@@ -204,9 +206,11 @@ var kinds = map[string]string{
 
 // printed contains the versions in which objects of this project's kinds are printed.
 var printed = map[string][]string{
-	karpv1.GroupVersion.String():       {"NodePool", "NodeClaim"},
-	awsv1.GroupVersion.String():        {"EC2NodeClass"},
-	kwokv1alpha1.GroupVersion.String(): {kwokv1alpha1.Kind},
+	karpv1.GroupVersion.String():             {"NodePool", "NodeClaim"},
+	karpv1alpha1.GroupVersion.String():       {karpv1alpha1.Kind},
+	autoscalingv1beta1.GroupVersion.String(): {autoscalingv1beta1.Kind},
+	awsv1.GroupVersion.String():              {"EC2NodeClass"},
+	kwokv1alpha1.GroupVersion.String():       {kwokv1alpha1.Kind},
 }
 
 // firstGroup is the group of the first Provisioners, of 2021, which v1alpha3 replaced.
@@ -222,8 +226,9 @@ func (m *migration) item(i *item) {
 			"write a NodePool and a node class", i.apiVersion)
 		return
 	}
-	if group := notYet[i.kind]; group != "" && i.is(group, i.kind) {
-		i.note(Impossible, "", "%s is not supported here yet, and has no effect", i.kind)
+	if group := gated[i.kind]; group != "" && i.is(group, i.kind) {
+		i.note(Advice, "", "is read only with the feature gate %[1]s (chart: settings.featureGates.%[2]s), which is off by default",
+			i.kind, strings.ToLower(i.kind[:1])+i.kind[1:])
 		return
 	}
 	if group, known := kinds[i.kind]; known && (strings.HasPrefix(i.apiVersion, "karpenter.") || !strings.Contains(i.apiVersion, "/")) {

@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 )
 
 // This file recognizes patches of Kustomize: objects that contain only what they change
@@ -98,5 +102,5 @@ func directive(node *yaml.Node) bool {
 	return node.Kind == yaml.MappingNode && at(node, "$patch") != nil || slices.ContainsFunc(node.Content, directive)
 }
 
-// notYet contains kinds of Karpenter that this project does not have yet, and their groups.
-var notYet = map[string]string{"NodeOverlay": "karpenter.sh", "CapacityBuffer": "autoscaling.x-k8s.io"}
+// gated contains kinds that the controller reads only with the feature gate of the same name, and their groups.
+var gated = map[string]string{karpv1alpha1.Kind: karpv1.Group, autoscalingv1beta1.Kind: autoscalingv1beta1.Group}

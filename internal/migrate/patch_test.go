@@ -54,16 +54,16 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestNotYet verifies that kinds which this project does not have are reported as such, and that a taint which the
-// controller sets itself is.
-func TestNotYet(t *testing.T) {
+// TestGated verifies that kinds of a feature gate pass unchanged, with an advice, and that a taint which the controller
+// sets itself is reported.
+func TestGated(t *testing.T) {
 	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\n" +
 		"spec: {template: {spec: {requirements: [], taints: [{key: karpenter.sh/unregistered, effect: NoExecute}], " +
 		"nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: a}}}}\n"
-	in := "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: a}\nspec: {price: '1'}\n---\n" +
-		"apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityBuffer\nmetadata: {name: a}\nspec: {replicas: 1}\n---\n" + pool
-	result := checkNotes(t, []File{{Name: "in.yaml", Text: []byte(in)}}, []string{"impossible : NodeOverlay is not supported here yet",
-		"impossible : CapacityBuffer is not supported here yet",
+	in := "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: a}\nspec: {requirements: [], price: '1'}\n---\n" +
+		"apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: a}\nspec: {replicas: 1}\n---\n" + pool
+	result := checkNotes(t, []File{{Name: "in.yaml", Text: []byte(in)}}, []string{"advice : is read only with the feature gate NodeOverlay (chart: settings.featureGates.nodeOverlay)",
+		"advice : is read only with the feature gate CapacityBuffer (chart: settings.featureGates.capacityBuffer)",
 		"advice spec.template.spec.taints[0].key: is karpenter.sh/unregistered, which the controller sets and removes itself"})
 	if string(result.Manifests) != in {
 		t.Errorf("printed\n%s, want it unchanged", result.Manifests)

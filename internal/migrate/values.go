@@ -243,12 +243,14 @@ func (r *repair) image() {
 	r.note(Changed, "controller.image", "is the image of another program; omitted, because the chart has its own image")
 }
 
-// unsupported notes values that the chart refuses because what they turn on does not exist yet.
+// unsupported notes values that turn on what does not exist yet. The chart refuses one of them.
 func (r *repair) unsupported() {
-	for _, row := range [][2]string{{"settings.featureGates.nodeOverlay", "true"}, {"settings.featureGates.capacityBuffer", "true"},
-		{"settings.ignoreDRARequests", "false"}} {
-		if text(r.find(row[0])) == row[1] {
-			r.note(Impossible, row[0], "is %s, which is not supported here yet, and the chart refuses it; remove it", row[1])
+	if text(r.find("settings.ignoreDRARequests")) == "false" {
+		r.note(Impossible, "settings.ignoreDRARequests", "is false, which is not supported here yet, and the chart refuses it; remove it")
+	}
+	for _, gate := range []string{"settings.featureGates.nodeOverlay", "settings.featureGates.capacityBuffer"} {
+		if text(r.find(gate)) == "true" {
+			r.note(Advice, gate, "has no effect yet")
 		}
 	}
 	if text(r.find("settings.enableZonalShift")) == "true" {

@@ -138,8 +138,8 @@ func TestWrongValues(t *testing.T) {
 		"containers as object": {named + "initContainers: {a: b}\n",
 			[]string{"impossible initContainers: is an object with fields, want array or null"}},
 		"not supported yet": {named + "  featureGates: {nodeOverlay: true}\n  ignoreDRARequests: false\n  enableZonalShift: true\n", []string{
-			"impossible settings.featureGates.nodeOverlay: is true, which is not supported here yet",
 			"impossible settings.ignoreDRARequests: is false",
+			"advice settings.featureGates.nodeOverlay: has no effect yet",
 			"advice settings.enableZonalShift: has no effect yet"}},
 		"an image without a repository": {named + "controller: {image: {tag: 1.8.1, digest: 'sha256:8ef2'}}\n",
 			[]string{"changed controller.image: is the image of another program; omitted"}},

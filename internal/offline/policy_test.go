@@ -18,7 +18,7 @@ func TestDisruptGates(t *testing.T) {
 		{"StaticCapacity=true, NodeRepair=true,Whatever=true", false, true, ""},
 		{"SpotToSpotConsolidation=true,StaticCapacity=false", true, false, ""},
 		{"StaticCapacity", false, false, "want Name=true or Name=false"},
-		{"NodeOverlay=true", false, false, "is not supported"},
+		{"NodeOverlay=true", false, false, ""},
 	} {
 		p := DefaultPolicy()
 		p.FeatureGates = test.text

@@ -231,7 +231,7 @@ func (w *world) awaitBound(t *testing.T, want int) {
 func (w *world) guarded(t *testing.T, want bool) {
 	t.Helper()
 	for _, name := range []string{"nodeclaims.karpenter.sh", "nodepools.karpenter.sh", "kwoknodeclasses.karpenter.kwok.sh", "ec2nodeclasses.karpenter.k8s.aws",
-		"provisioners.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws"} {
+		"provisioners.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws", "nodeoverlays.karpenter.sh"} {
 		await(t, fmt.Sprintf("deletion of %s to be refused: %t", name, want), func(ctx context.Context) error {
 			err := w.Delete(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.DryRunAll)
 			switch {

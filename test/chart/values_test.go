@@ -101,8 +101,6 @@ func TestRefusals(t *testing.T) {
 		{"settings.aws.enableInterruptionHandling", true, "settings.interruptionQueue"},
 		{"controller.image", "example.org/controller:v0.16.0", "controller.image.repository"},
 		{"settings.clusterName", "", "settings.clusterName is required"},
-		{"settings.featureGates.nodeOverlay", true, "settings.featureGates.nodeOverlay"},
-		{"settings.featureGates.capacityBuffer", true, "settings.featureGates.capacityBuffer"},
 		{"settings.ignoreDRARequests", false, "settings.ignoreDRARequests"},
 		// These are rejected by the schema.
 		{"settings.preferencePolicy", "Sometimes", "preferencePolicy"},

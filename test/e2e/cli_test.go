@@ -41,7 +41,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		{"unreachable API server", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", unreachable}, 1, []string{"127.0.0.1:1"}},
 		{"unknown provider", []string{"controller", "--cloud-provider=moon"}, 2, []string{"moon", "kwok"}},
 		{"unknown timer", []string{"controller", "--cloud-provider=kwok", "--timers=nap=1s"}, 2, []string{"nap"}},
-		{"unsupported gate", []string{"controller", "--cloud-provider=kwok", "--feature-gates=NodeOverlay=true"}, 2, []string{"NodeOverlay"}},
+		{"misspelled gate", []string{"controller", "--cloud-provider=kwok", "--feature-gates=NodeOverlay=on"}, 2, []string{"NodeOverlay"}},
 		{"missing instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(),
 			"--instance-types-file-path", missing}, 2, []string{missing}},
 		{"broken instance types", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", common.sandbox.Kubeconfig(),

@@ -136,7 +136,7 @@ Templates read settings from here, not from .Values.
 {{- include "karpenter.readCluster" . }}
 {{- range $gate := list "nodeOverlay" "capacityBuffer" }}
 {{- if index $state.settings.featureGates $gate }}
-{{- $_ := set $state "stops" (append $state.stops (printf "settings.featureGates.%s: not supported yet, set it to false" $gate)) }}
+{{- $_ := set $state "notices" (append $state.notices (printf "settings.featureGates.%s has no effect yet" $gate)) }}
 {{- end }}
 {{- end }}
 {{- if deepEqual $state.settings.ignoreDRARequests false }}

@@ -30,6 +30,12 @@ var rulesOf = map[string][]rule{
 		at("status.conditions", conditions),
 		at("status.conditions", reasonMayBeEmpty),
 	},
+	"NodeOverlay": {
+		at("status.conditions", conditions),
+	},
+	"CapacityBuffer": {
+		at("status.conditions", conditions),
+	},
 	"KWOKNodeClass": {
 		at("status.conditions", conditions),
 	},

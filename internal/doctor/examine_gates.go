@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+)
+
+// gated returns findings about objects that no controller reads, because the feature gate of their kind is off.
+func gated(f *Facts, _ Options) []cloud.Finding {
+	var overlays, buffers []string
+	for i := range f.Overlays {
+		overlays = append(overlays, f.Overlays[i].Name)
+	}
+	for i := range f.Buffers {
+		if b := &f.Buffers[i]; len(b.Status.Conditions) == 0 { // otherwise another autoscaler processes it
+			buffers = append(buffers, b.Namespace+"/"+b.Name)
+		}
+	}
+	var list []cloud.Finding
+	for _, kind := range []struct {
+		schema.GroupResource
+		gate  string
+		names []string
+	}{
+		{schema.GroupResource{Group: karpv1.Group, Resource: "nodeoverlays"}, karpv1alpha1.Kind, overlays},
+		{schema.GroupResource{Group: autoscalingv1beta1.Group, Resource: "capacitybuffers"}, autoscalingv1beta1.Kind, buffers},
+	} {
+		if off := f.gateOff(kind.gate); len(kind.names) > 0 && len(off) > 0 {
+			list = append(list, found(GateOff, kind.String(),
+				fmt.Sprintf("the %ss %s have no effect, because the feature gate %s of %s is off", kind.gate, few(kind.names), kind.gate, few(off)),
+				fmt.Sprintf("enable it (chart: settings.featureGates.%s=true; FEATURE_GATES=%s=true), or delete the objects",
+					strings.ToLower(kind.gate[:1])+kind.gate[1:], kind.gate)))
+		}
+	}
+	return list
+}
+
+// gateOff returns the controllers if the feature gate of all of them is off.
+func (f *Facts) gateOff(gate string) []string {
+	var off []string
+	for k := range f.Controllers {
+		c := &f.Controllers[k]
+		if on, known := c.gate(gate); on || !known {
+			return nil
+		}
+		off = append(off, c.object())
+	}
+	return off
+}
