@@ -31,7 +31,7 @@ func (w *projection) movingOf(c *change) placement.Moving {
 		if len(counts) == 0 {
 			continue
 		}
-		if n := w.snap.Future(replacementSpec(w.snap, &c.claims[i]), c.claims[i].Types()); n != nil {
+		if n := w.snap.Future(c.claims[i].FutureSpec(w.snap), c.claims[i].Types()); n != nil {
 			m.To = append(m.To, placement.Location{Row: n.Row, Taints: n.Taints, Counts: counts})
 		}
 	}

@@ -99,7 +99,7 @@ func (w *projection) plannedRows(o *outcome) map[*model.Pod]label.Row {
 		add(w.snap.Node(s.Node), s.Pods)
 	}
 	for i := range o.claims {
-		add(w.snap.Future(replacementSpec(w.snap, &o.claims[i]), o.claims[i].Types()), o.claims[i].Pods)
+		add(w.snap.Future(o.claims[i].FutureSpec(w.snap), o.claims[i].Types()), o.claims[i].Pods)
 	}
 	return rows
 }

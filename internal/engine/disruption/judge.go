@@ -66,7 +66,7 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgment {
 			if commands[i].Phase == plan.Abandoned || snap.Claim(r.Name) != nil {
 				continue
 			}
-			n := j.snap.Future(replacementSpec(snap, r), r.Types())
+			n := j.snap.Future(r.FutureSpec(snap), r.Types())
 			// A claim without an available offering has no price, and must not count as cheap.
 			if n == nil || n.Price <= 0 && commands[i].Reason == plan.Underutilized {
 				j.against[commands[i].ID] = plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
@@ -229,13 +229,4 @@ func (j *judgment) verdict(cmd plan.Command) plan.Verdict {
 		return c.refuse(plan.SavingTooSmall, least, saving)
 	}
 	return plan.Verdict{}
-}
-
-func replacementSpec(snap *model.Snapshot, r *plan.NewClaim) model.NodeSpec {
-	spec := model.NodeSpec{Name: r.Name, Claim: r.Name, ClaimUID: r.Name, Pool: r.Pool, Stage: model.Launching, Created: snap.Now,
-		Labels: r.Labels, Requirements: r.Requirements}
-	if pool := snap.Pool(r.Pool); pool != nil {
-		spec.Taints = pool.Taints
-	}
-	return spec
 }

@@ -59,7 +59,7 @@ func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *p
 		w.taken[placed.Node] = true
 	}
 	w.snap = after
-	ahead := &change{assignments: assignmentsOf(p), groups: groupsOf(&outcome{groups: after.Groups})}
+	ahead := &change{assignments: p.Assignments(), groups: groupsOf(&outcome{groups: after.Groups})}
 	for _, name := range names {
 		ahead.nodes = append(ahead.nodes, snap.Node(name))
 	}
@@ -71,14 +71,6 @@ func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *p
 
 // departing reports whether a node is being removed: it is being deleted, or in a command.
 func departing(n *model.Node) bool { return n.Deleting || n.Command != "" }
-
-func assignmentsOf(p *plan.Provision) []model.Assignment {
-	assignments := make([]model.Assignment, len(p.Placed))
-	for i, s := range p.Placed {
-		assignments[i] = model.Assignment{Node: s.Node, Pods: s.Pods}
-	}
-	return assignments
-}
 
 // outcome is the effect of removing nodes.
 type outcome struct {
@@ -135,7 +127,7 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 			}
 		}
 	}
-	o.claims, o.assignments = p.Claims, assignmentsOf(p)
+	o.claims, o.assignments = p.Claims, p.Assignments()
 	return o
 }
 

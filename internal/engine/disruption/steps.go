@@ -165,7 +165,7 @@ func (s *search) removal(n *model.Node, claim *plan.NewClaim) *change {
 		if s.cost(n)-claim.Price()-s.nodePrice(claim.Pool) <= int64(s.economics(n).spread(n)) {
 			return nil
 		}
-		launched := s.snap.Future(replacementSpec(s.snap, claim), claim.Types())
+		launched := s.snap.Future(claim.FutureSpec(s.snap), claim.Types())
 		if launched == nil {
 			return nil
 		}

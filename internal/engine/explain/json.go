@@ -15,6 +15,8 @@ type Answer struct {
 	Claims  []Claim   `json:"claims,omitempty"`
 	Placed  []Placed  `json:"placed,omitempty"`
 	Refused []Refused `json:"refused,omitempty"`
+	// Room is the answer for virtual pods, nil if there are none.
+	Room *Answer `json:"room,omitempty"`
 }
 
 // Claim is a node to launch.
@@ -127,6 +129,10 @@ func AnswerOf(snap *model.Snapshot, p *plan.Provision) Answer {
 	}
 	for _, r := range p.Refused {
 		a.Refused = append(a.Refused, RefusedOf(snap, r))
+	}
+	if p.Virtual != nil {
+		room := AnswerOf(snap, p.Virtual)
+		a.Room = &room
 	}
 	return a
 }

@@ -13,24 +13,35 @@ import (
 // the refused pods. Equal pods are counted, not listed.
 func Provision(snap *model.Snapshot, p *plan.Provision) string {
 	var b strings.Builder
+	price := provision(&b, snap, p, "")
+	fmt.Fprintf(&b, "total: %s for %s USD per hour\n", count(len(p.Claims), "claim"), Money(price))
+	if p.Virtual != nil {
+		price = provision(&b, snap, p.Virtual, "room for ")
+		fmt.Fprintf(&b, "room in addition: %s for %s USD per hour\n", count(len(p.Virtual.Claims), "claim"), Money(price))
+	}
+	return b.String()
+}
+
+// provision writes the lines of a plan, with a prefix before the pods, and returns the price of its claims, nano-USD per
+// hour.
+func provision(b *strings.Builder, snap *model.Snapshot, p *plan.Provision, prefix string) int64 {
 	for _, n := range p.Placed {
-		fmt.Fprintf(&b, "node %s: %s\n", n.Node, contents(snap, n.Pods))
+		fmt.Fprintf(b, "node %s: %s%s\n", n.Node, prefix, contents(snap, n.Pods))
 	}
 	var price int64
 	for i := range p.Claims {
 		c := &p.Claims[i]
 		price += c.Price()
-		fmt.Fprintf(&b, "claim %s of pool %s: %s\n", c.Name, c.Pool, contents(snap, c.Pods))
-		fmt.Fprintf(&b, "  launches %s, requests %s\n", options(c), amounts(c.Requests))
+		fmt.Fprintf(b, "claim %s of pool %s: %s%s\n", c.Name, c.Pool, prefix, contents(snap, c.Pods))
+		fmt.Fprintf(b, "  launches %s, requests %s\n", options(c), amounts(c.Requests))
 	}
 	for _, r := range p.Refused {
-		fmt.Fprintf(&b, "refused: %s\n", contents(snap, r.Pods))
+		fmt.Fprintf(b, "refused: %s%s\n", prefix, contents(snap, r.Pods))
 		for _, clause := range Reasons(snap, r) {
-			fmt.Fprintf(&b, "  %s\n", clause)
+			fmt.Fprintf(b, "  %s\n", clause)
 		}
 	}
-	fmt.Fprintf(&b, "total: %s for %s USD per hour\n", count(len(p.Claims), "claim"), Money(price))
-	return b.String()
+	return price
 }
 
 func options(c *plan.NewClaim) string {

@@ -17,8 +17,8 @@ import (
 // Each constraint between pods requires a counter each time a preference is dropped, so the cost of such preferences
 // is quadratic, and each topology key makes every row longer. Below the limits, every shape is admitted. Above them,
 // the cheapest shapes are admitted first, within the share of their controller, of their namespace and of the whole
-// cluster. The pods of the other shapes are rejected, and their values and topology keys are not mentioned. The
-// selection does not depend on the order in which the objects were added.
+// cluster. The pods of the other shapes are rejected, and their values and topology keys are not mentioned. Shapes of
+// virtual pods are admitted last. The selection does not depend on the order in which the objects were added.
 
 // cost counts terms (alternatives and preferences beyond those of ordinary pods), distinct values, constraints
 // between pods (spread, affinity and anti-affinity) beyond those of ordinary pods, and distinct topology keys.
@@ -49,7 +49,8 @@ func (c cost) exceeds(most cost) bool {
 func (c cost) sum() int { return c.terms + c.values + c.between + c.keys }
 
 func (s *shapeRecord) compare(o *shapeRecord) int {
-	return cmp.Or(cmp.Compare(s.sum(), o.sum()), strings.Compare(s.Signature, o.Signature))
+	return cmp.Or(cmp.Compare(bit(s.Virtual != ""), bit(o.Virtual != "")), cmp.Compare(s.sum(), o.sum()),
+		strings.Compare(s.Signature, o.Signature))
 }
 
 // weigh computes the cost of a new shape. The next snapshot admits the shape and mentions its values and topology

@@ -51,7 +51,7 @@ func (s *Snapshot) assigned(assignments []Assignment) ([]*Group, map[*Pod]*match
 		var left []*Pod
 		for _, p := range g.Pods {
 			if assigned[p] {
-				matchings[p] = m
+				matchings[p] = cmp.Or(g.each[p], m)
 			} else {
 				left = append(left, p)
 			}
@@ -83,7 +83,7 @@ func (n *Node) with(s *Snapshot, pods []*Pod, matchings map[*Pod]*matching) *Nod
 	for _, p := range pods {
 		residents = append(residents, resident{p, matchings[p]})
 		fresh.Used.AddScaled(p.Requests, 1)
-		coming = append(coming, matchings[p].matches...)
+		coming = append(coming, matchings[p].all().matches...)
 		for _, m := range p.CarrierMarks {
 			if m >= 0 {
 				coming = append(coming, m)
@@ -99,6 +99,7 @@ func (n *Node) with(s *Snapshot, pods []*Pod, matchings map[*Pod]*matching) *Nod
 		fresh.Pods[i], fresh.matchings[i] = r.Pod, r.matching
 	}
 	fresh.Ports, fresh.Claims = usedTogether(fresh.Pods)
+	fresh.reservePorts(n.Ports) // those of daemons to come
 	attachShared(s, fresh.Used, n.Claims, pods)
 	fresh.weigh()
 	return &fresh

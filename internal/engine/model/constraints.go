@@ -120,6 +120,9 @@ type Mark struct {
 	Key      string
 	// Live excludes terminating pods, as topology spread does; affinity counts them until they are gone.
 	Live bool
+	// Virtual marks come from the constraints of virtual pods. They count all pods, but do not constrain or distinguish
+	// pods that exist: kube-scheduler knows no virtual pods.
+	Virtual bool
 }
 
 // MarkCount is the number of pods of a node that have a mark.

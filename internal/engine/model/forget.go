@@ -161,7 +161,7 @@ func (b *Builder) noticeMarks() {
 		if before == nil {
 			before = unmarked
 		}
-		c.moved = m.key != before.key
+		c.moved = m.all().key != before.all().key
 		moved = moved || c.moved
 	}
 	if !moved {

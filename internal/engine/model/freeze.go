@@ -378,7 +378,7 @@ func (b *Builder) freezeRejected(s *Snapshot) {
 	b.rejectedDirty = false
 	s.Rejected = nil
 	for _, record := range b.pods {
-		if p := record.pod; p.state == Pending && p.Rejected != nil {
+		if p := record.pod; p.state == Pending && p.Rejected != nil && p.Virtual == "" {
 			s.Rejected = append(s.Rejected, p)
 		}
 	}

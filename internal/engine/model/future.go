@@ -59,6 +59,7 @@ func (n *Node) size(pool *Pool, set bitset.Set) {
 		n.Usable = n.Usable.Min(least)
 		n.Total = n.Total.Max(pool.Types.Total[t])
 		n.Types = append(n.Types, pool.Types.Catalog.Types[t].Name)
+		n.reservePorts(rooms.Ports(t))
 	}
 }
 

@@ -13,26 +13,34 @@ func (b *Builder) freezeGroups(s *Snapshot) {
 	if len(b.dirtyShapes) == 0 {
 		return
 	}
-	var fresh []*Group
+	var fresh, virtual []*Group
 	for signature := range b.dirtyShapes {
 		shape := b.shapes[signature]
 		if shape == nil {
 			continue
 		}
 		shape.groups = nil
-		for _, part := range b.partition(shape.pending) {
+		for _, part := range b.partition(shape) {
 			shape.groups = append(shape.groups, encodeGroup(b.space, shape.Shape, part))
 		}
-		fresh = append(fresh, shape.groups...)
+		if shape.Virtual != "" {
+			virtual = append(virtual, shape.groups...)
+		} else {
+			fresh = append(fresh, shape.groups...)
+		}
 	}
 	stale := func(g *Group) bool { _, dirty := b.dirtyShapes[g.Signature]; return dirty }
 	s.Groups = merge(s.Groups, fresh, stale, compareGroups)
+	if len(s.Virtual)+len(virtual) > 0 {
+		s.Virtual = merge(s.Virtual, virtual, stale, compareGroups)
+	}
 	b.dirtyShapes = map[string]*shapeRecord{}
 }
 
 // encodeGroup encodes pods of one shape and one class of marks.
 func encodeGroup(space *label.Space, shape *Shape, part part) *Group {
-	g := &Group{Shape: shape, Pods: part.pods, Matches: part.matching.matches, BlockedBy: part.matching.blocked, key: part.matching.key}
+	g := &Group{Shape: shape, Pods: part.pods, Matches: part.matching.matches, BlockedBy: part.matching.blocked, key: part.matching.key,
+		each: part.each}
 	g.Affinity, g.Contradiction = encodeAlternatives(space, shape.Alternatives)
 	g.Rows = g.Affinity
 	if len(shape.VolumeAlternatives) > 0 {

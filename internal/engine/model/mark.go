@@ -35,6 +35,17 @@ type matching struct {
 	blocked []int
 	// key is equal for classes that no mark distinguishes.
 	key string
+	// room is the matching against the marks of virtual pods too, by which virtual pods are grouped and all pods are
+	// counted. It is nil if no such mark selects the class: then it is the same.
+	room *matching
+}
+
+// all returns the matching against all marks, those of virtual pods included.
+func (m *matching) all() *matching {
+	if m.room != nil {
+		return m.room
+	}
+	return m
 }
 
 // classOf interns the class of a pod.
@@ -63,28 +74,49 @@ func (b *Builder) match(c *class) *matching {
 	if c.current != nil && c.upTo == len(b.marks) {
 		return c.current
 	}
-	m := &matching{}
+	m, all := &matching{}, &matching{}
 	if c.current != nil {
+		old := c.current.all()
 		m.matches, m.blocked = slices.Clip(c.current.matches), slices.Clip(c.current.blocked)
+		all.matches, all.blocked = slices.Clip(old.matches), slices.Clip(old.blocked)
 	}
-	known := len(m.matches) + len(m.blocked)
+	known := len(all.matches) + len(all.blocked)
 	selected, first := false, c.upTo
 	for ; c.upTo < len(b.marks); c.upTo++ {
 		mark := &b.marks[c.upTo]
 		if c.upTo == first || !b.selectors[c.upTo].repeats {
 			selected = b.selects(c.upTo, c)
 		}
-		switch {
-		case !selected:
-		case mark.Carrier:
-			m.blocked = append(m.blocked, c.upTo)
-		default:
-			m.matches = append(m.matches, c.upTo)
+		if !selected {
+			continue
+		}
+		all.add(c.upTo, mark)
+		if !mark.Virtual {
+			m.add(c.upTo, mark)
 		}
 	}
-	if c.current != nil && len(m.matches)+len(m.blocked) == known {
+	if c.current != nil && len(all.matches)+len(all.blocked) == known {
 		return c.current
 	}
+	m.key = m.text()
+	if len(all.matches)+len(all.blocked) > len(m.matches)+len(m.blocked) {
+		all.key, m.room = all.text(), all
+	}
+	c.current = m
+	return m
+}
+
+// add adds a mark that selects the class.
+func (m *matching) add(number int, mark *Mark) {
+	if mark.Carrier {
+		m.blocked = append(m.blocked, number)
+		return
+	}
+	m.matches = append(m.matches, number)
+}
+
+// text returns the key of the matching.
+func (m *matching) text() string {
 	var key []byte
 	for _, list := range [][]int{m.matches, m.blocked} {
 		key = binary.AppendUvarint(key, uint64(len(list)))
@@ -92,14 +124,12 @@ func (b *Builder) match(c *class) *matching {
 			key = binary.AppendUvarint(key, uint64(n))
 		}
 	}
-	m.key = string(key)
-	c.current = m
-	return m
+	return string(key)
 }
 
 // mark interns a mark.
 func (b *Builder) mark(m Mark) int {
-	key := appendBool(appendBool(nil, m.Carrier), m.Live)
+	key := appendBool(appendBool(appendBool(nil, m.Carrier), m.Live), m.Virtual)
 	key = appendText(key, m.Key)
 	prefix := len(key)
 	key = appendSelector(key, &m.Selector)
@@ -122,16 +152,17 @@ func (b *Builder) markShape(s *shapeRecord) {
 	if s.marked {
 		return
 	}
+	virtual := s.Virtual != ""
 	s.marked, s.partly = true, s.aside != nil
 	if s.partly {
 		for _, t := range s.repelling() {
-			s.CarrierMarks = append(s.CarrierMarks, b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key}))
+			s.CarrierMarks = append(s.CarrierMarks, b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key, Virtual: virtual}))
 			b.topologyKey(t.Key)
 		}
 		return
 	}
 	for i := range s.Spread {
-		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: counted(&s.Spread[i]), Live: true}))
+		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: counted(&s.Spread[i]), Live: true, Virtual: virtual}))
 		b.topologyKey(s.Spread[i].Key)
 	}
 	joint, isJoint := jointSelector(s.Terms)
@@ -141,10 +172,10 @@ func (b *Builder) markShape(s *shapeRecord) {
 		if isJoint && !t.Anti && t.Required() && !t.Together {
 			selector = joint
 		}
-		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: selector}))
+		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: selector, Virtual: virtual}))
 		carrier := -1
 		if t.Anti && t.Required() {
-			carrier = b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key})
+			carrier = b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key, Virtual: virtual})
 		}
 		s.CarrierMarks = append(s.CarrierMarks, carrier)
 		b.topologyKey(t.Key)
@@ -298,7 +329,7 @@ func (b *Builder) countMarks(n *Node) {
 	n.matchings = make([]*matching, len(n.Pods))
 	for i, p := range n.Pods {
 		n.matchings[i] = b.match(p.class)
-		for _, m := range n.matchings[i].matches {
+		for _, m := range n.matchings[i].all().matches {
 			if !p.Terminating || !b.marks[m].Live {
 				counts[m]++
 			}
@@ -319,21 +350,38 @@ func (b *Builder) countMarks(n *Node) {
 type part struct {
 	matching *matching
 	pods     []*Pod
+	// each is Group.each.
+	each map[*Pod]*matching
+}
+
+// add adds a pod with its matching.
+func (t *part) add(p *Pod, m *matching) {
+	t.matching, t.pods = m, append(t.pods, p)
+	if m.room == nil {
+		return
+	}
+	if t.each == nil {
+		t.each = map[*Pod]*matching{}
+	}
+	t.each[p] = m
 }
 
 // partition splits the pending pods of a shape by matching.
-func (b *Builder) partition(pending []*Pod) []part {
+func (b *Builder) partition(shape *shapeRecord) []part {
 	byKey := map[string]int{}
 	var parts []part
-	for _, p := range pending {
+	for _, p := range shape.pending {
 		m := b.match(p.class)
+		if shape.Virtual != "" {
+			m = m.all()
+		}
 		at, known := byKey[m.key]
 		if !known {
 			at = len(parts)
 			byKey[m.key] = at
-			parts = append(parts, part{matching: m})
+			parts = append(parts, part{})
 		}
-		parts[at].pods = append(parts[at].pods, p)
+		parts[at].add(p, m)
 	}
 	for _, part := range parts {
 		slices.SortFunc(part.pods, comparePods)

@@ -145,6 +145,10 @@ type PodSpec struct {
 
 	// Daemon is true for pods of a DaemonSet and for mirror pods: they end with their node and are not placed.
 	Daemon bool
+	// Virtual is the kind of a virtual pod, empty for a pod that exists. A virtual pod is Pending and represents room to
+	// keep free; no API object exists for it. Controller is the object that asks for the room, and Nominated the node
+	// that the last plan has it on. See Snapshot.Virtual.
+	Virtual string `json:",omitempty"`
 	// Reschedulable is false for bound pods that will not be recreated elsewhere: daemons, mirror pods, and
 	// terminating pods except those of a StatefulSet.
 	Reschedulable bool
@@ -157,6 +161,12 @@ type PodSpec struct {
 	// ProtectedUntil is the end of the pod's do-not-disrupt protection; Forever for no end, zero for no protection.
 	ProtectedUntil time.Time
 }
+
+// The kinds of virtual pods.
+const (
+	// VirtualBuffer: a unit of spare capacity that a CapacityBuffer asks for.
+	VirtualBuffer = "buffer"
+)
 
 // Forever is the time that represents no end.
 var Forever = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)

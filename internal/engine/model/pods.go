@@ -126,7 +126,7 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 		return known
 	}
 	shape := &shapeRecord{Shape: &Shape{
-		Signature: string(b.signature), Namespace: spec.Namespace, Priority: spec.Priority,
+		Signature: string(b.signature), Namespace: spec.Namespace, Virtual: spec.Virtual, Priority: spec.Priority,
 		Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
 		VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
 		HostPorts: spec.HostPorts,

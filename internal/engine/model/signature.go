@@ -29,6 +29,9 @@ func appendSignature(to []byte, p *PodSpec) []byte {
 		to = append(to, byte(t.Effect))
 		to = appendBool(to, t.Exists)
 	}
+	if p.Virtual != "" {
+		to = appendText(to, p.Virtual)
+	}
 	return to
 }
 

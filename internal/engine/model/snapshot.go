@@ -27,6 +27,9 @@ type Snapshot struct {
 	Nodes []*Node
 	// Groups of pending pods, by signature.
 	Groups []*Group
+	// Virtual holds the groups of virtual pods, by signature. They are planned after all pods of Groups, on the capacity
+	// that those leave, and no pod of Groups counts them. They are not in Groups, and no derived snapshot moves them there.
+	Virtual []*Group
 	// Rejected holds pending pods that must not be placed because of a problem of their own, by namespace and name.
 	Rejected []*Pod
 	Daemons  []*Daemon
@@ -115,6 +118,8 @@ type Group struct {
 	Matches   []int
 	BlockedBy []int
 	key       string
+	// each holds the matchings of those pods that marks of virtual pods select; nil if there are none.
+	each map[*Pod]*matching
 	// Pods by creation, namespace, name.
 	Pods []*Pod
 }
@@ -124,7 +129,9 @@ type Shape struct {
 	// Signature is the canonical form; two pods are equivalent if and only if their signatures are equal.
 	Signature string
 	Namespace string
-	Priority  int32
+	// Virtual is that of the pods, see PodSpec.
+	Virtual  string
+	Priority int32
 	// Requests of one pod. Unknown are the amounts of the resources without a number of their own: Requests contains
 	// their sum as that of the resource Unknown, without those that count volumes (resources.go).
 	Requests           quantity.Vector

@@ -93,7 +93,7 @@ func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 			counts[at].Count--
 		}
 	}
-	for _, mark := range m.matches {
+	for _, mark := range m.all().matches {
 		if !p.Terminating || !s.Marks[mark].Live {
 			take(mark)
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -95,7 +96,9 @@ func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 	more := map[identity]part{}
 	for _, p := range pods {
 		id := identity{p.Signature, p.matching.key}
-		more[id] = part{p.matching, append(more[id].pods, p.Pod)}
+		added := more[id]
+		added.add(p.Pod, p.matching)
+		more[id] = added
 	}
 	groups := make([]*Group, 0, len(s.Groups)+len(more))
 	for _, g := range s.Groups {
@@ -104,6 +107,10 @@ func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 			merged := *g
 			merged.Pods = slices.Concat(g.Pods, added.pods)
 			slices.SortFunc(merged.Pods, comparePods)
+			if len(added.each) > 0 {
+				merged.each = maps.Clone(added.each)
+				maps.Copy(merged.each, g.each)
+			}
 			g = &merged
 			delete(more, id)
 		}

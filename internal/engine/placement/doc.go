@@ -6,6 +6,7 @@
 //	  2 existing   groups, largest first, onto nodes in the snapshot's order
 //	  3 new        pool by pool, heaviest first: the admissible groups, the bins to open, the types of each bin
 //	  4 refused    a verdict per pool for every group that is left
+//	  5 virtual    the same for virtual pods, on what is left (ScheduleVirtual)
 //
 // A group (identical pods, with a count) is the unit: each check runs once per group, and its result is used as often
 // as capacity allows. A single pod is a group of one; there is no second code path.

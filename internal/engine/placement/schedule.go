@@ -5,13 +5,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Schedule plans the pending pods of the snapshot. It depends only on its arguments: the same snapshot gives the same
-// plan.
+// Schedule plans the pending pods of the snapshot, and then its virtual pods. It depends only on its arguments: the same
+// snapshot gives the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
-	return newScheduler(snap, &opts, nil).schedule()
+	p := newScheduler(snap, &opts, nil).schedule()
+	p.Virtual = ScheduleVirtual(snap, opts, p)
+	return p
 }
 
-// ScheduleCached is Schedule for consecutive runs: it takes the cache of the run before, and returns that for the next.
+// ScheduleCached is Schedule for consecutive runs, without the virtual pods: it takes the cache of the run before, and
+// returns that for the next.
 func ScheduleCached(snap *model.Snapshot, opts Options, cache Cache) (*plan.Provision, Cache) {
 	p := newScheduler(snap, &opts, &cache).schedule()
 	return p, cache

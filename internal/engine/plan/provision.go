@@ -29,11 +29,23 @@ type Provision struct {
 	Renamed map[string]string
 	// Work is how many evaluations the plan needed, see placement.Options.
 	Work int
+	// Virtual is the plan of the virtual pods, on what this plan leaves; nil if there are none. Its nodes may be claims of
+	// this plan. Nothing is nominated or reserved for its pods.
+	Virtual *Provision
 }
 
 // Unfinished reports whether the work budget ended the plan before every pod was processed.
 func (p *Provision) Unfinished() bool {
 	return slices.ContainsFunc(p.Refused, func(r Refusal) bool { return r.Verdict.Code == NotReached })
+}
+
+// Assignments returns the placements of pods that exist already or will, by node.
+func (p *Provision) Assignments() []model.Assignment {
+	assignments := make([]model.Assignment, len(p.Placed))
+	for i, s := range p.Placed {
+		assignments[i] = model.Assignment{Node: s.Node, Pods: s.Pods}
+	}
+	return assignments
 }
 
 // Waiting returns those pods that are pending. The others still run, on nodes that are being removed. A plan places
@@ -88,10 +100,23 @@ type Option struct {
 	Price int64
 }
 
+// FutureSpec returns the input for the node that the claim becomes, see model.Snapshot.Future.
+func (c *NewClaim) FutureSpec(snap *model.Snapshot) model.NodeSpec {
+	spec := model.NodeSpec{Name: c.Name, Claim: c.Name, ClaimUID: c.Name, Pool: c.Pool, Stage: model.Launching, Created: snap.Now,
+		Labels: c.Labels, Requirements: c.Requirements}
+	if pool := snap.Pool(c.Pool); pool != nil {
+		spec.Taints = pool.Taints
+	}
+	return spec
+}
+
 // Stamp records on each claim the generation of its pool in the snapshot of the plan. Taints, labels and the drift hash
 // are taken from the pool when the claim is created, and must belong to the same generation.
 func (p *Provision) Stamp(snap *model.Snapshot) {
 	StampClaims(snap, p.Claims)
+	if p.Virtual != nil {
+		StampClaims(snap, p.Virtual.Claims)
+	}
 }
 
 // StampClaims is like Stamp, for claims that belong to no plan yet.

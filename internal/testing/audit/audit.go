@@ -34,6 +34,7 @@ func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
 	j.exclusive(p)
 	j.together(p)
 	j.turns(p)
+	j.virtual(p)
 	return j.problems
 }
 

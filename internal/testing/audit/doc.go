@@ -8,6 +8,7 @@
 //	claims to create       the same, and: every option is available and allowed by the pool, limits, names,
 //	                       requests, order of prices, minValues, reservations; and a node of a pool with lower weight
 //	                       holds a pod that no pool with higher weight can hold
+//	virtual pods           the same, in the cluster in which the plan of the other pods is carried out
 //	the order of binding   with all nodes present, each pod in its turn: topology spread, affinity and anti-affinity
 //	                       of the pod and of the pods that are already bound, host ports
 //
