@@ -50,7 +50,6 @@ func TestControllers(t *testing.T) {
 		{"deleted after a crash between launch and write leaves no machine", testDeletedAfterCrash},
 		{"two nodes of one machine", testTwoNodes},
 		{"a failing hook delays but does not wedge", testFailingHook},
-		{"a hook that is not ready is asked until it is", testLateHook},
 		{"the termination deadline is noted", testDeadline},
 		{"garbage is collected both ways", testGarbage},
 		{"a cloud that finds no machine", testCloudFindsNothing},
@@ -457,37 +456,6 @@ func testFailingHook(t *testing.T, s *apiServer) {
 	if got := len(w.hooks()); got < 5 {
 		t.Errorf("the hook was called %d times, want at least 5", got)
 	}
-}
-
-// testLateHook verifies that a hook that returns "not yet" has not failed: it is called until it is ready, and the
-// claim shows once what it waits for.
-func testLateHook(t *testing.T, s *apiServer) {
-	w := in(t, s)
-	var asked, until atomic.Int32
-	until.Store(1 << 30)
-	w.hook = func(*karpv1.NodeClaim, *corev1.Node) error {
-		if asked.Add(1) < until.Load() {
-			return &controller.NotYetError{Reason: "others first"}
-		}
-		return nil
-	}
-	w.start()
-	claim := newClaim("late")
-	w.create(claim)
-	w.boot(claim)
-	w.untilCondition(claim, karpv1.ConditionRegistered, "Unknown", karpv1.ReasonRegistrationHookPending)
-	shown := asked.Load()
-	w.until("the hook to be asked again", func() bool { return asked.Load() > shown+12 })
-	version := claim.ResourceVersion
-	w.read(claim)
-	if claim.ResourceVersion != version {
-		t.Errorf("the claim was written again while its node waits, want once: %+v", claim.Status.Conditions)
-	}
-	if got := claim.Condition(karpv1.ConditionRegistered).Message; got != "Waiting: others first" {
-		t.Errorf("the claim shows %q, want the reason of the node's wait", got)
-	}
-	until.Store(0)
-	w.untilCondition(claim, karpv1.ConditionRegistered, "True", "")
 }
 
 func testDeadline(t *testing.T, s *apiServer) {

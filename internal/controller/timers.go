@@ -75,13 +75,6 @@ type Timers struct {
 	LaunchMemory time.Duration
 	// HookRetry is the pause after a failed registration hook.
 	HookRetry time.Duration
-	// Opening is how long a node that is ready for pods waits for other nodes of its plan that open before it,
-	// counted from the last one that opened. OpeningUnready bounds the wait for a node that is not ready yet,
-	// OpeningMax bounds both, and OpeningPause is the longest pause after a node opens.
-	Opening        time.Duration
-	OpeningUnready time.Duration
-	OpeningMax     time.Duration
-	OpeningPause   time.Duration
 	// Collection is the period of garbage collection of claims and machines. CollectionFirst is the delay of the
 	// first run after a start.
 	Collection      time.Duration
@@ -175,11 +168,6 @@ func Production() Timers {
 		LaunchMemory: time.Hour,
 		HookRetry:    200 * time.Millisecond,
 
-		Opening:        3 * time.Second,
-		OpeningUnready: 5 * time.Second,
-		OpeningMax:     10 * time.Second,
-		OpeningPause:   time.Second,
-
 		Collection: 2 * time.Minute,
 		Leak:       30 * time.Second,
 		NodeGone:   time.Minute,
@@ -234,7 +222,6 @@ func (t *Timers) all() []timer {
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},
 		{"launch", &t.Launch}, {"registration", &t.Registration}, {"launch-memory", &t.LaunchMemory}, {"hook-retry", &t.HookRetry},
-		{"opening", &t.Opening}, {"opening-unready", &t.OpeningUnready}, {"opening-max", &t.OpeningMax}, {"opening-pause", &t.OpeningPause},
 		{"collection", &t.Collection}, {"collection-first", &t.CollectionFirst}, {"leak", &t.Leak}, {"leak-unnoted", &t.LeakUnnoted}, {"node-gone", &t.NodeGone}, {"removal-window", &t.RemovalWindow}, {"second-look", &t.SecondLook}, {"retry", &t.Retry}, {"retry-max", &t.RetryMax},
 		{"drift", &t.Drift}, {"type-drift", &t.TypeDrift}, {"bound", &t.Bound}, {"repair-retry", &t.RepairRetry},
 		{"drain", &t.Drain}, {"drain-min", &t.DrainMin}, {"notice", &t.Notice}, {"drain-reserve", &t.DrainReserve}, {"pod-stuck", &t.PodStuck},

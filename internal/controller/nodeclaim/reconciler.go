@@ -47,8 +47,8 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// BeforeReady, optional, is called before a node that has joined accepts pods. node is what is about to be
 	// written, without the unregistered taint. The hook may add labels to it. An error delays the node by
-	// Timers.HookRetry, a limited number of times. A *controller.NotYetError delays it by half of that, without a
-	// limit. The hook must be idempotent: it is called again after a write conflict.
+	// Timers.HookRetry, a limited number of times. The hook must be idempotent: it is called again after a write
+	// conflict.
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
 	// Attempted, optional, receives the result of each launch: the node registered, or the claim exceeded a time
 	// limit.

@@ -2,7 +2,6 @@ package nodeclaim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -98,8 +97,8 @@ func (r *Reconciler) warnOpen(claim *karpv1.NodeClaim, node *corev1.Node) {
 }
 
 // beforeReady calls the hook for the node and returns the pause before the next call. Zero means continue, also after
-// too many failures: a hook may improve a node, but must not keep capacity out of the cluster. A hook that returns a
-// NotYetError is responsible for ending the wait. The claim's condition shows the reason of the wait.
+// too many failures: a hook may improve a node, but must not keep capacity out of the cluster. The claim's condition
+// shows the reason of the wait.
 func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) time.Duration {
 	if r.BeforeReady == nil {
 		return 0
@@ -108,23 +107,13 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	if err == nil {
 		return 0
 	}
-	pending := func(why string) bool {
-		return claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending,
-			telemetry.Truncate(why))
-	}
-	var notYet *controller.NotYetError
-	if errors.As(err, &notYet) {
-		if pending("Waiting: " + notYet.Reason) {
-			ctrl.LoggerFrom(ctx).V(1).Info("the node accepts pods a little later", "node", node.Name, "reason", notYet.Reason)
-		}
-		return r.Timers.HookRetry / 2
-	}
 	failures := r.launches.hookFailed(claim.UID, r.Clock.Now())
 	ctrl.LoggerFrom(ctx).Error(err, "asking the registration hook", "node", node.Name, "failures", failures)
 	if failures >= hookTries {
 		return 0
 	}
-	pending(err.Error())
+	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending,
+		telemetry.Truncate(err.Error()))
 	return r.Timers.HookRetry
 }
 

@@ -73,8 +73,7 @@ func (p *Loop) planned() nominate.Targets {
 
 // NominateFor nominates the pods that were planned onto the claim to its node. Call it when the node has registered
 // and its taint still keeps pods off. It returns when the nominations are written, or with an error when some could
-// not be written: the caller retries a limited number of times. A *controller.NotYetError means that other nodes of
-// the plan must accept pods first: the caller retries until it is gone.
+// not be written: the caller retries a limited number of times.
 func (p *Loop) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error {
 	if !p.Nominate {
 		return nil
@@ -82,13 +81,8 @@ func (p *Loop) NominateFor(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	if p.WaitForSync != nil && !p.WaitForSync(ctx) {
 		return fmt.Errorf("waiting for the mirror of the cluster: %w", context.Cause(ctx))
 	}
-	return p.opens(ctx, claim, node)
-}
-
-// nominateTo writes the missing nominations when the node is about to accept pods.
-func (p *Loop) nominateTo(ctx context.Context, node *corev1.Node, promises []plan.Action) error {
 	var errs []error
-	for _, o := range execute.Failures(p.Writer.Do(ctx, promises)) {
+	for _, o := range execute.Failures(p.Writer.Do(ctx, p.planned().Nominate(p.Snapshot(), claim.Name, node.Name))) {
 		errs = append(errs, o.Err)
 	}
 	if len(errs) > 0 {

@@ -69,9 +69,6 @@ type Loop struct {
 	// brake ends launch loops.
 	brake brake.Brake
 
-	// openings tracks the nodes that wait until they may accept pods.
-	openings openings
-
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
 	last  *plan.Provision

@@ -255,10 +255,3 @@ func (r *Reporter) created(t *pass) {
 		"batchSeconds", t.began.Sub(t.since).Seconds(), "scheduleSeconds", t.decided.Sub(t.began).Seconds(),
 		"createSeconds", t.executed.Sub(t.decided).Seconds())
 }
-
-// notNominated logs nominations that were not written while their node waits. Another attempt follows.
-func (r *Reporter) notNominated(failures []execute.Outcome) {
-	for _, failed := range failures {
-		r.Log.V(1).Info("nominating a pod before its node accepts pods", "action", failed.Action.String(), "error", failed.Err.Error())
-	}
-}
