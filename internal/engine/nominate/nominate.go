@@ -1,9 +1,6 @@
 package nominate
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -44,12 +41,7 @@ func (t Targets) Nominate(snap *model.Snapshot, claim, node string) []plan.Actio
 	if pods == nil {
 		pods = t[claim]
 	}
-	if !ranked(snap) {
-		return nominatorOf(snap, pods).nominate(pods, node)
-	}
-	n := nominatorOf(snap, slices.Collect(maps.Values(t))...)
-	n.withhold(t)
-	return n.nominate(pods, node)
+	return nominatorOf(snap, pods).nominate(pods, node)
 }
 
 // Nominations returns the writes that make the pods' nominations agree with the plan: pods planned onto registered,
@@ -59,7 +51,6 @@ func (t Targets) Nominate(snap *model.Snapshot, claim, node string) []plan.Actio
 // others. They are nominated when other pods are bound.
 func Nominations(snap *model.Snapshot, p *plan.Provision) (actions []plan.Action, beyond int) {
 	n := newNominator(snap)
-	n.withhold(TargetsOf(p))
 	for _, placed := range p.Placed {
 		actions = append(actions, n.agree(placed.Pods, placed.Node)...)
 	}
@@ -86,9 +77,7 @@ type nominator struct {
 	single map[*model.Spread]bool
 	// launching reports that claims are about to be created, whose nodes may join any domain.
 	launching bool
-	// withheld are the shapes whose pods are not nominated because they outrank others (see withhold).
-	withheld map[*model.Shape]bool
-	beyond   int
+	beyond    int
 }
 
 func newNominator(snap *model.Snapshot) *nominator {
@@ -99,15 +88,12 @@ func newNominator(snap *model.Snapshot) *nominator {
 	return n
 }
 
-// nominatorOf returns a nominator for the pods of some lists alone. It costs one look-up for each other pod of a large
-// backlog.
-func nominatorOf(snap *model.Snapshot, lists ...[]*model.Pod) *nominator {
+// nominatorOf returns a nominator for these pods alone. It costs one look-up for each other pod of a large backlog.
+func nominatorOf(snap *model.Snapshot, pods []*model.Pod) *nominator {
 	n := &nominator{snap: snap, pending: map[string]*model.Pod{}, groups: map[*model.Shape]*model.Group{}, single: map[*model.Spread]bool{}}
 	asked := map[string]bool{}
-	for _, pods := range lists {
-		for _, pod := range pods {
-			asked[pod.UID] = true
-		}
+	for _, pod := range pods {
+		asked[pod.UID] = true
 	}
 	for _, g := range snap.Groups {
 		if len(n.pending) == len(asked) {
@@ -154,7 +140,7 @@ func (n *nominator) nominate(planned []*model.Pod, node string) []plan.Action {
 	with := nominatedPods{nominator: n}
 	keeps := make(map[*model.Pod]bool, len(pods))
 	for _, pod := range pods {
-		if pod.Nominated == node && !n.withheld[pod.Shape] && !with.exceeds(pod) {
+		if pod.Nominated == node && !with.exceeds(pod) {
 			with.add(pod)
 			keeps[pod] = true
 		}
@@ -163,7 +149,7 @@ func (n *nominator) nominate(planned []*model.Pod, node string) []plan.Action {
 	for _, pod := range pods {
 		switch {
 		case keeps[pod]:
-		case !n.withheld[pod.Shape] && len(with.all) < MostNominated && !with.exceeds(pod):
+		case len(with.all) < MostNominated && !with.exceeds(pod):
 			with.add(pod)
 			actions = append(actions, nomination(pod, node))
 		default:

@@ -12,7 +12,6 @@ type Selection struct{ nominator *nominator }
 func Select(snap *model.Snapshot, p *plan.Provision) *Selection {
 	n := newNominator(snap)
 	n.launching = len(p.Claims) > 0
-	n.withhold(TargetsOf(p))
 	return &Selection{n}
 }
 

@@ -140,10 +140,3 @@ func (n *nominator) accepts(group *model.Group, node *model.Node) bool {
 	}
 	return len(group.Affinity) == 0
 }
-
-// admits reports whether taints and node affinity permit a pending pod on the node, now or once its labels are known.
-func (n *nominator) admits(node *model.Node, pod *model.Pod) bool {
-	_, untolerated := model.Untolerated(node.Taints, pod.Tolerations)
-	group := n.groups[pod.Shape]
-	return !untolerated && (group == nil || n.accepts(group, node))
-}

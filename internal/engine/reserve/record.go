@@ -11,12 +11,12 @@ import (
 // Records returns the writes that record on claims which pods the plan places on their nodes, unless another
 // object in the API records it: a claim lists the pods it was created for, and a nomination names its node. Neither
 // exists for pods that join a claim in flight, whose node cannot be nominated yet; for pods whose nomination waits for
-// others (see MostNominated, crowd and outrank.go); and for pods that still run on a node that is being removed. With
+// others (see nominate.MostNominated and nominate/spreadlimit.go); and for pods that still run on a node that is being removed. With
 // the reservations, a process without memory of this plan finds the same placements and launches no additional nodes.
 // They are written before the claims of the plan are created.
 //
 // Nominations are written after that, and count the created claims: pods whose constraint counts nodes in one domain
-// only may all be nominated, but not while a claim in flight may join another domain (see crowd). So as soon as the
+// only may all be nominated, but not while a claim in flight may join another domain. So as soon as the
 // plan has claims, such pods are reserved too. Otherwise nothing would record those of them that lose their nomination.
 //
 // Of several claims in flight that were created for one pod, the newest determines where the pod goes
