@@ -306,42 +306,30 @@ func (b *bin) plannedGroups() []*pendingGroup {
 // shrink changes a bin that lost pods to the smaller types that hold the rest, and returns the difference to the
 // limits.
 func (f *fleet) shrink(b *bin) {
-	if p, kinds, ok := f.narrowed(b, b.row); ok {
-		f.narrow(b, p, kinds)
-	}
-}
-
-// narrowed returns the types that the bin may become with the row, which is that of the bin or a part of it, and the
-// cheapest offering of them. It reports false if the bin has to stay as it is.
-func (f *fleet) narrowed(b *bin, row label.Row) (cheapest typeOffering, kinds bitset.Set, ok bool) {
 	ps := f.poolOf(b)
 	if ps.spotShare != nil || b.reservation != "" {
-		return cheapest, nil, false
+		return
 	}
-	kinds = f.kindsFor(ps, b, row, b.used)
-	for p := range ps.cheapestFirst(kinds, row) {
+	kinds := f.kindsFor(ps, b, b.row, b.used)
+	cheapest, found := typeOffering{}, false
+	for p := range ps.cheapestFirst(kinds, b.row) {
 		if _, within := ps.within(ps.spec.Types.Total[p.kind].Sub(b.charged)); within {
-			cheapest, ok = p, true
+			cheapest, found = p, true
 			break
 		}
 	}
-	if !ok {
-		return cheapest, nil, false
+	if !found {
+		return
 	}
 	if ps.limited() {
 		kinds = f.withinLimits(ps, kinds, cheapest.kind)
 	}
-	kinds = f.cut(ps, kinds, row)
+	kinds = f.cut(ps, kinds, b.row)
 	if kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(kinds).OK() ||
-		f.anyDaemons() && f.daemonsClash(ps, row, kinds, b.groups()...) {
-		return cheapest, nil, false
+		f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.groups()...) {
+		return
 	}
-	return cheapest, kinds, true
-}
-
-// narrow makes the bin a node of these types.
-func (f *fleet) narrow(b *bin, cheapest typeOffering, kinds bitset.Set) {
-	b.typeOffering, b.kinds, b.lowest = cheapest, kinds, f.poolOf(b).lowestPrice(kinds, b.row)
+	b.typeOffering, b.kinds, b.lowest = cheapest, kinds, ps.lowestPrice(kinds, b.row)
 	b.free = f.widest(b).Sub(b.used)
 	f.recharge(b)
 }

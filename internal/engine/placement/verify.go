@@ -31,9 +31,6 @@ func (s *scheduler) verifyBindOrder() {
 			s.result.Order = order
 			return
 		}
-		if s.pinOpenBins(unbindable) {
-			continue
-		}
 		again := s.removeUnbindable(unbindable)
 		s.solver.refused = slices.DeleteFunc(s.solver.refused, func(pg *pendingGroup) bool { return slices.Contains(again, pg) })
 		for _, pg := range again {
