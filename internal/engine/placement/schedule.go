@@ -21,13 +21,11 @@ func ScheduleCached(snap *model.Snapshot, opts Options, cache Cache) (*plan.Prov
 }
 
 func (s *scheduler) schedule() *plan.Provision {
-	decided, remaining := s.besideBlocked()
+	decided := s.besideBlocked()
 	if decided == nil {
-		decided, remaining = s.decided().withRemaining()
+		decided = s.decided()
 	}
-	result := decided.answer()
-	result.Refused = append(result.Refused, remaining...)
-	return result
+	return decided.answer()
 }
 
 // decided places all pods, and returns the run with the best result: this one or another over the same snapshot.

@@ -91,8 +91,7 @@ func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[str
 			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
 		}
 	}
-	stay := append(j.staying(p), leavers...)
-	for _, pod := range stay {
+	for _, pod := range leavers {
 		r.carried(pod)
 	}
 	j.daemonPorts(nodes, all)
@@ -106,7 +105,7 @@ func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[str
 		for _, pod := range n.Pods {
 			r.bind(pod, nodes[i], !pod.Terminating)
 		}
-		for _, pod := range stay {
+		for _, pod := range leavers {
 			if pod.Node == n.Name {
 				r.bind(pod, nodes[i], true)
 			}
@@ -114,20 +113,6 @@ func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[str
 	}
 	j.daemonsCome(r, nodes, all)
 	return r, spotOf
-}
-
-// staying returns the pods that run on nodes being removed, cannot be evicted at present and are refused by the plan.
-// They stay where they are.
-func (j *judge) staying(p *plan.Provision) []*model.Pod {
-	var stay []*model.Pod
-	for _, r := range p.Refused {
-		for _, pod := range r.Pods {
-			if j.snap.EvictionBlocked[pod.UID] {
-				stay = append(stay, pod)
-			}
-		}
-	}
-	return stay
 }
 
 // daemonPorts reserves the host ports of the daemons that may run on planned nodes and on nodes that are not
