@@ -29,24 +29,14 @@ func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, o
 	}
 }
 
-// Window is the duration of a batch: it ends when the channel was silent for Idle, when Longest has passed, or when
-// Enough, if set, returns true. Enough is called once in each idle interval.
-type Window struct {
-	Idle, Longest time.Duration
-	Enough        func() bool
-}
+// Window is the duration of a batch: it ends when the channel was silent for Idle, or when Longest has passed.
+type Window struct{ Idle, Longest time.Duration }
 
 // End waits, after the first event on the channel, for the end of the batch. It returns false when the context
 // ended.
 func End(ctx context.Context, clk clock.WithTicker, events <-chan struct{}, w Window) bool {
 	end := clk.NewTimer(w.Longest)
 	defer end.Stop()
-	var check <-chan time.Time
-	if w.Enough != nil && w.Longest > w.Idle {
-		ticker := clk.NewTicker(w.Idle)
-		defer ticker.Stop()
-		check = ticker.C()
-	}
 	silence := clk.NewTimer(w.Idle)
 	defer func() { silence.Stop() }()
 	for {
@@ -56,10 +46,6 @@ func End(ctx context.Context, clk clock.WithTicker, events <-chan struct{}, w Wi
 		case <-events:
 			silence.Stop()
 			silence = clk.NewTimer(w.Idle)
-		case <-check:
-			if w.Enough() {
-				return true
-			}
 		case <-silence.C():
 			return true
 		case <-end.C():

@@ -62,8 +62,8 @@ type Loop struct {
 	// nominations.
 	beyond int
 
-	// unfinished reports that the last tick's work budget did not suffice for all pods, or that pods of another
-	// namespace were created while its claims were written. took is the duration of its decision.
+	// unfinished reports that the last tick's work budget did not suffice for all pods. took is the duration of its
+	// decision.
 	unfinished bool
 	took       time.Duration
 	// brake ends launch loops.
@@ -101,9 +101,7 @@ func (p *Loop) await(ctx context.Context) bool {
 	case received == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
 		return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchIdle})
 	}
-	var look arrivals
-	return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax,
-		Enough: func() bool { return look.settled(p.Snapshot(), p.seen) }})
+	return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax})
 }
 
 // pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
@@ -136,9 +134,8 @@ type pass struct {
 	unwritten int
 	// newest is a snapshot from after the decision.
 	newest *model.Snapshot
-	// done holds the created claims. all reports that no portion of them is left to the next tick.
+	// done holds the created claims.
 	done        execute.Provisioned
-	all         bool
 	nominations []execute.Outcome
 }
 
@@ -157,7 +154,7 @@ func (p *Loop) Tick(ctx context.Context) {
 	p.promise(t.done.Plan)
 	// 6. Record, and decide when to continue.
 	p.History.Add(decisions.Record{Snapshot: t.from, Provision: t.whole})
-	p.unfinished, p.took = !t.all || t.plan.Unfinished(), t.decided.Sub(t.began)
+	p.unfinished, p.took = t.plan.Unfinished(), t.decided.Sub(t.began)
 	p.retries++
 	if len(t.failures()) == 0 && len(t.done.Dropped) == 0 {
 		p.retries = 0
@@ -201,7 +198,7 @@ func (p *Loop) restrain(ctx context.Context, t *pass) {
 
 // create creates the claims of the plan.
 func (p *Loop) create(ctx context.Context, t *pass) {
-	t.done, t.all = p.write(ctx, t.plan)
+	t.done = p.Writer.Provision(ctx, p.Snapshot, t.plan)
 	p.brake.Launched(t.snap.Now, t.created())
 	t.executed = p.Clock.Now()
 }

@@ -411,11 +411,11 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 	asleep()
 	begin := w.Clock.Now()
 	ring()
-	loopcluster.WaitForTimers(t, w.Clock, 3)
+	loopcluster.WaitForTimers(t, w.Clock, 2)
 	for w.Clock.Since(begin) < 9*time.Second {
 		w.Clock.Step(900 * time.Millisecond)
 		ring()
-		loopcluster.WaitForTimers(t, w.Clock, 3)
+		loopcluster.WaitForTimers(t, w.Clock, 2)
 	}
 	w.Clock.Step(time.Second)
 	if at := passes.Next(t).Sub(begin); at != 10*time.Second {
@@ -425,7 +425,7 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 	asleep()
 	begin = w.Clock.Now()
 	ring()
-	loopcluster.WaitForTimers(t, w.Clock, 3)
+	loopcluster.WaitForTimers(t, w.Clock, 2)
 	w.Clock.Step(time.Second)
 	if at := passes.Next(t).Sub(begin); at != time.Second {
 		t.Errorf("pass %s after the event, want 1s", at)
