@@ -222,7 +222,7 @@ digests: build ## compare hashes of plans and of random histories with those in 
 	$(GO) test ./internal/testing/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
 
 .PHONY: measure
-measure: ## sizes, names and dependencies of the code, beside those of the commit that docs/measures.md names
+measure: ## sizes of product, legacy and proof, names and dependencies, beside those before (MEASURE_ARGS=-detail names them)
 	@$(GO) -C tools run ./measure -root .. -before measure/before.json $(MEASURE_ARGS)
 
 .PHONY: vuln

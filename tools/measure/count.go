@@ -6,17 +6,9 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/karpenter-go/karpenter/tools/words"
-)
-
-var (
-	pronouns = regexp.MustCompile(`(?i)\b(` + words.Excluded + `)\b`)
-	unlinked = regexp.MustCompile(`(?i)core specification|aws specification|design, law \d`)
 )
 
 // measures returns the numbers that the sources give.
@@ -25,9 +17,13 @@ func (r *repository) measures() []measure {
 	add := func(name string, value any, detail string) {
 		all = append(all, measure{Name: name, Value: fmt.Sprint(value), Detail: detail})
 	}
-	product, tests := r.size(false), r.size(true)
-	add("lines of Go without tests", product, "")
-	add("lines of tests", tests, "")
+	for _, of := range []string{"product", "legacy", "proof"} {
+		name, methods, files := r.largestType(of)
+		add(of+": lines of Go without tests", r.size(false, of), "")
+		add(of+": methods and files of the largest type", fmt.Sprintf("%d, %d", methods, files), name)
+	}
+	add("lines of Go without tests", r.size(false, ""), "")
+	add("lines of tests", r.size(true, ""), "")
 	long, worst := r.functions(false, 60)
 	add("functions over 60 lines", long, worst)
 	long, worst = r.functions(true, 80)
@@ -35,14 +31,6 @@ func (r *repository) measures() []measure {
 	wide, worst := r.parameters()
 	add("functions over 5 parameters", wide, worst)
 	add("lines of Go over 140 columns", r.columns(140), "")
-	inGo, inPages := r.matches(pronouns)
-	add("excluded words in .go", inGo, "")
-	add("excluded words in .md", inPages, "")
-	inGo, inPages = r.matches(unlinked)
-	add("references to specifications that are not here", inGo+inPages, "")
-	name, methods, files := r.largestType()
-	add("most methods of a type", methods, name)
-	add("files of that type", files, name)
 	embedded, worst := r.embeddings("internal/engine")
 	add("structs of the engine that embed another of their package", embedded, worst)
 	once, unexported, worst := r.usedOnce()
@@ -56,10 +44,11 @@ func (r *repository) measures() []measure {
 	return all
 }
 
-func (r *repository) size(test bool) int {
+// size returns the lines of the tests, or of the other files, of a part; "" stands for all parts.
+func (r *repository) size(test bool, of string) int {
 	sum := 0
 	for _, f := range r.files {
-		if f.test == test {
+		if f.test == test && (of == "" || part(f.name) == of) {
 			sum += strings.Count(f.text, "\n")
 		}
 	}
@@ -116,19 +105,6 @@ func (r *repository) columns(limit int) int {
 	return count
 }
 
-// matches counts in .go and in .md. The words themselves are in two folders that are not counted.
-func (r *repository) matches(words *regexp.Regexp) (inGo, inPages int) {
-	for _, f := range r.files {
-		if folder := f.folder(); folder != "tools/language" && folder != "tools/measure" && folder != "tools/words" {
-			inGo += len(words.FindAllString(f.text, -1))
-		}
-	}
-	for _, text := range r.pages {
-		inPages += len(words.FindAllString(text, -1))
-	}
-	return inGo, inPages
-}
-
 // receiver returns the name of the type that fn is a method of, or "".
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
@@ -152,11 +128,11 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// largestType returns the type with the most methods outside of tests.
-func (r *repository) largestType() (name string, methods, files int) {
+// largestType returns the type of a part with the most methods outside of tests, and the number of files they are in.
+func (r *repository) largestType(of string) (name string, methods, files int) {
 	count, in := map[string]int{}, map[string]map[string]bool{}
 	r.each(false, func(f goFile, fn *ast.FuncDecl) {
-		if t := receiver(fn); t != "" {
+		if t := receiver(fn); t != "" && part(f.name) == of {
 			id := f.folder() + "." + t
 			count[id]++
 			if in[id] == nil {

@@ -1,8 +1,8 @@
 // Measure counts what makes the code of this repository hard to read: long functions, types with many methods, names
 // that several packages use for different things, tests that join conditions.
 //
-//	git ls-files ─> parsed .go, text of .md ─> one number per measure ─> table
-//	go list      ─> dependencies of the commands ─────────────────────┘
+//	git ls-files ─> parsed .go ─> one number per measure ─> table
+//	go list      ─> dependencies of the commands ────────┘
 //
 // The numbers of an older commit come from a worktree of it (-root), written by -write and shown beside the current
 // ones by -before.

@@ -25,8 +25,7 @@ func (f goFile) folder() string { return filepath.ToSlash(filepath.Dir(f.name)) 
 type repository struct {
 	fset  *token.FileSet
 	files []goFile
-	pages map[string]string // Markdown by name
-	names []string          // all names of files
+	names []string // all names of files
 }
 
 // read parses all tracked .go files. Files in testdata folders are data.
@@ -35,7 +34,7 @@ func read(root string) (*repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git ls-files in %s: %w", root, err)
 	}
-	repo := &repository{fset: token.NewFileSet(), pages: map[string]string{}}
+	repo := &repository{fset: token.NewFileSet()}
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
 		repo.names = append(repo.names, name)
@@ -47,8 +46,7 @@ func read(root string) (*repository, error) {
 }
 
 func (r *repository) add(root, name string) error {
-	page, source := strings.HasSuffix(name, ".md"), strings.HasSuffix(name, ".go")
-	if !page && !source || strings.Contains(name, "/testdata/") || strings.Contains(name, "zz_generated") {
+	if !strings.HasSuffix(name, ".go") || strings.Contains(name, "/testdata/") || strings.Contains(name, "zz_generated") {
 		return nil
 	}
 	text, err := os.ReadFile(filepath.Join(root, name))
@@ -57,10 +55,6 @@ func (r *repository) add(root, name string) error {
 	}
 	if err != nil {
 		return err
-	}
-	if page {
-		r.pages[name] = string(text)
-		return nil
 	}
 	tree, err := parser.ParseFile(r.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
