@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
@@ -81,12 +80,12 @@ func (b *bench) simulate(folder string, rounds, procs int) ([]byte, used, error)
 }
 
 // answer decides a workload once and reads the answer.
-func (b *bench) answer(folder string) (*check.Answer, used, error) {
+func (b *bench) answer(folder string) (*answer, used, error) {
 	out, u, err := b.simulate(folder, 1, 2)
 	if err != nil {
 		return nil, used{}, err
 	}
-	a, err := check.Read(bytes.NewReader(out))
+	a, err := readAnswer(bytes.NewReader(out))
 	return a, u, err
 }
 

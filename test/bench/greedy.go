@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
@@ -51,7 +50,7 @@ func removalOf(f *workload.Fleet, n workload.FleetNode, before map[string]worklo
 			free[i] = before[other.Name]
 		}
 	}
-	r := &removal{node: n.Name, saving: n.Price + check.NodePrice, homes: map[int]string{}}
+	r := &removal{node: n.Name, saving: n.Price + nodePrice, homes: map[int]string{}}
 	var rest workload.Room
 	for _, p := range largestFirst(f, n.Name) {
 		room := f.Pods[p].Room
@@ -68,7 +67,7 @@ func removalOf(f *workload.Fleet, n workload.FleetNode, before map[string]worklo
 			return nil
 		}
 		r.added = f.Types[i]
-		r.saving -= float64(r.added.Cheapest().Price) + check.NodePrice
+		r.saving -= float64(r.added.Cheapest().Price) + nodePrice
 	}
 	if r.saving <= leastSaving {
 		return nil

@@ -4,8 +4,6 @@
 //	go -C test run ./bench -tables price -only '^spread'
 //	go -C test run ./bench -tables rest -first-seed 1 -seeds 200
 //	go -C test run ./bench workload NAME FOLDER     only write a workload
-//	go -C test run ./bench check FOLDER ANSWER      only judge an answer
-//	go -C test run ./bench bound FOLDER             only bound the price
 //	go -C test run ./bench digest FILE              compare the hashes of all answers with a file (make digests)
 //
 // It generates its inputs (package workload), runs the binary as a child process and reads the child's resource usage
@@ -16,19 +14,16 @@
 //	               fewer are made
 //	memory       = peak resident set of --repeat 1, less that of a child that decodes the same files and stops
 //
-// Every answer is judged by package check. An answer with a problem is printed as such and makes the exit status 1.
-// CPU seconds are compared instead of wall time, because other work on the machine affects them less.
+// A problem of table rest is printed and makes the exit status 1. Whether plans are right is judged elsewhere, by
+// internal/testing/audit in the tests of the engine. CPU seconds are compared instead of wall time, because other work on the machine affects them less.
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/karpenter-go/karpenter/test/bench/bound"
-	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
@@ -44,10 +39,6 @@ func run(args []string, out io.Writer) error {
 		switch args[0] {
 		case "workload":
 			return writeWorkload(args[1:], out)
-		case "check":
-			return checkAnswer(args[1:], out)
-		case "bound":
-			return boundPrice(args[1:], out)
 		case "digest":
 			return digest(args[1:], out)
 		case spawnVerb:
@@ -77,49 +68,4 @@ func writeWorkload(args []string, out io.Writer) error {
 	}
 	fmt.Fprintln(out, flags.Arg(1))
 	return nil
-}
-
-func checkAnswer(args []string, out io.Writer) error {
-	if len(args) != 2 {
-		return fmt.Errorf("usage: bench check FOLDER ANSWER")
-	}
-	w, err := workload.Read(args[0])
-	if err != nil {
-		return err
-	}
-	file, err := os.Open(args[1])
-	if err != nil {
-		return fmt.Errorf("opening the answer: %w", err)
-	}
-	defer file.Close()
-	answer, err := check.Read(file)
-	if err != nil {
-		return err
-	}
-	report, err := check.Of(w, answer)
-	if err != nil {
-		return err
-	}
-	if err := json.NewEncoder(out).Encode(report); err != nil {
-		return err
-	}
-	if n := report.Count(); n > 0 {
-		return fmt.Errorf("%d problems", n)
-	}
-	return nil
-}
-
-func boundPrice(args []string, out io.Writer) error {
-	if len(args) != 1 {
-		return fmt.Errorf("usage: bench bound FOLDER")
-	}
-	w, err := workload.Read(args[0])
-	if err != nil {
-		return err
-	}
-	b, err := bound.Of(w)
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(out).Encode(b)
 }

@@ -49,27 +49,21 @@ func newBench(t *testing.T) (*bench, *bytes.Buffer) {
 	return &bench{binary: binary, runs: 1, only: regexp.MustCompile(""), folder: t.TempDir(), out: &out}, &out
 }
 
-// TestSmallWorkloads checks that the real binary places every pod of the small workloads, that the checker finds no
-// problem, that no price is below a bound, and that a second run gives the same answer.
+// TestSmallWorkloads checks that the real binary places every pod of the small workloads, and that no cost is below the
+// bound.
 func TestSmallWorkloads(t *testing.T) {
 	for _, name := range append(workload.Small(), "cluster-20-pending-200", "fill-1k") {
 		for seed := 1; seed <= 2; seed++ {
-			b, out := newBench(t)
-			j, err := b.judge(name, seed)
+			b, _ := newBench(t)
+			a, err := b.decide(name, seed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := j.report.Count(); n > 0 || b.problems != n {
-				t.Errorf("%s, seed %d: %d problems\n%s", name, seed, n, out)
+			if n := len(a.Unschedulable); n > 0 && name != "fill-1k" { // fill-1k has few nodes with GPUs and a pool with a limit
+				t.Errorf("%s, seed %d: %d pods are unschedulable", name, seed, n)
 			}
-			if j.report.Unscheduled > 0 && name != "fill-1k" { // fill-1k has few nodes with GPUs and a pool with a limit
-				t.Errorf("%s, seed %d: %d pods are unschedulable", name, seed, j.report.Unscheduled)
-			}
-			if new := strings.HasPrefix(name, "cluster") || strings.HasPrefix(name, "fill"); !new && j.report.Price < j.bound.PricePerHour-1e-6 {
-				t.Errorf("%s, seed %d: %g USD per hour is below the bound %g", name, seed, j.report.Price, j.bound.PricePerHour)
-			}
-			if own := j.answer.LowerBoundCostPerHour; own > j.report.Cost+1e-6 {
-				t.Errorf("%s, seed %d: a cost of %g USD per hour is below the bound of the answer, %g", name, seed, j.report.Cost, own)
+			if a.LowerBoundCostPerHour > a.CostPerHour+1e-6 {
+				t.Errorf("%s, seed %d: a cost of %g USD per hour is below its bound, %g", name, seed, a.CostPerHour, a.LowerBoundCostPerHour)
 			}
 		}
 	}
@@ -108,13 +102,13 @@ func TestTable(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| antiaffinity-500 \|.*\| 0 \|$`).FindAllString(out.String(), -1)
 	columns := strings.Count(strings.Split(out.String(), "\n")[4], "|")
 	if len(rows) != 1 || strings.Count(rows[0], "|") != columns {
-		t.Errorf("want one row of %d columns without problems:\n%s", columns-1, out.String())
+		t.Errorf("want one row of %d columns, and no unschedulable pod:\n%s", columns-1, out.String())
 	}
 }
 
 func TestRefuses(t *testing.T) {
 	for _, args := range [][]string{
-		{"-tables", "beauty"}, {"-only", "("}, {"check"}, {"check", "nowhere", "nothing"}, {"bound"}, {"bound", t.TempDir()}, {"workload", "inflate-0", "x"}, {"measure"},
+		{"-tables", "beauty"}, {"-only", "("}, {"check"}, {"workload", "inflate-0", "x"}, {"measure"},
 		{"-tables", "price", "-only", "^inflate-1k$", "-binary", filepath.Join(t.TempDir(), "none")},
 	} {
 		if err := run(args, &bytes.Buffer{}); err == nil {
@@ -124,35 +118,6 @@ func TestRefuses(t *testing.T) {
 	t.Setenv("BENCH_RUNS", "0")
 	if err := run(nil, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "BENCH_RUNS") {
 		t.Errorf("BENCH_RUNS=0: %v", err)
-	}
-}
-
-// TestVerbs writes a workload, decides it, and judges and bounds it as a user would.
-func TestVerbs(t *testing.T) {
-	folder, answer := filepath.Join(t.TempDir(), "w"), filepath.Join(t.TempDir(), "answer.json")
-	var out bytes.Buffer
-	if err := run([]string{"workload", "-seed", "3", "spread-200", folder}, &out); err != nil {
-		t.Fatal(err)
-	}
-	b, _ := newBench(t)
-	text, _, err := b.simulate(folder, 1, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(answer, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := run([]string{"check", folder, answer}, &out); err != nil {
-		t.Errorf("checking a valid answer: %v\n%s", err, out.String())
-	}
-	if err := run([]string{"bound", folder}, &out); err != nil || !strings.Contains(out.String(), `"forcedNodes":40`) {
-		t.Errorf("bounding: %v\n%s", err, out.String())
-	}
-	if err := os.WriteFile(answer, []byte(`{"nodes":[]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := run([]string{"check", folder, answer}, &out); err == nil || !strings.Contains(err.Error(), "200 problems") {
-		t.Errorf("an answer without nodes: %v", err)
 	}
 }
 

