@@ -155,11 +155,6 @@ var importRules = []importRule{
 		because: "convert is pure: objects in, model out; who has a client fetches them",
 	},
 	{
-		from:    "./internal/wire",
-		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."},
-		because: "documents are bounded before anything else sees them: it knows the API types and no reader of them",
-	},
-	{
 		from:    "./internal/cloud",
 		never:   []string{"./internal/engine/bitset", "./internal/engine/label"},
 		because: "the provider interface is plain strings and integers, for the person who adds a provider",
@@ -388,7 +383,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/compat/v1alpha5",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
-		except:  []string{"./internal/compat/names", "./internal/wire"},
+		except:  []string{"./internal/compat/names"},
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
 	},
 	{

@@ -25,7 +25,6 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 // newControllerCommand returns the verb that runs in the cluster. It provisions nodes for pending pods and removes
@@ -152,7 +151,6 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "karpenter/" + programVersion()
 	o.unreadable = newUnreadables()
-	config.Wrap(o.boundWire)
 	brief := rest.CopyConfig(config)
 	brief.Timeout = connectTimeout
 	client, err := discovery.NewDiscoveryClientForConfig(brief)
@@ -168,11 +166,6 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 			config.Host, karpv1.GroupVersion, err)
 	}
 	return config, server, nil
-}
-
-// boundWire makes the connection set aside fields that the clients cannot decode. The work for that is bounded.
-func (o *controllerOptions) boundWire(next http.RoundTripper) http.RoundTripper {
-	return wire.Transport(next, o.unreadable.fault)
 }
 
 // programVersion returns the version that the program was built from.

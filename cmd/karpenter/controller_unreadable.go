@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -27,7 +26,6 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
-	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 const (
@@ -40,11 +38,9 @@ const (
 	mostUnreadable = 1000
 )
 
-// unreadables reports stored objects that cannot be read, by a log line and an event on each: those of which a field
-// is set aside before it is decoded, and those that no client can decode, which keep an informer from every object of
-// their kind.
+// unreadables reports stored objects that no client can decode, by a log line and an event on each: one of them keeps an
+// informer from every object of its kind.
 //
-//	wire.Transport --fault--> log, event
 //	informer --failed, neither network nor status--> search: list each kind, decode one by one --> log, event
 //
 // Events are written from the start, by standbys too: an informer that never syncs keeps a process from leading.
@@ -60,13 +56,6 @@ type unreadables struct {
 
 func newUnreadables() *unreadables {
 	return &unreadables{broken: make(chan struct{}, 1), said: map[string]bool{}}
-}
-
-// fault reports a field that was replaced before it was decoded. The object is set aside.
-func (u *unreadables) fault(f wire.Fault) {
-	ctrl.Log.Error(nil, "a field of a stored object cannot be read; the object is set aside", "kind", f.Kind, "name", f.Name, "field", f.Field, "why", f.Why)
-	about := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: f.APIVersion, Kind: f.Kind}, ObjectMeta: metav1.ObjectMeta{Name: f.Name, UID: types.UID(f.UID)}}
-	u.emit(telemetry.SetAside(about, fmt.Sprintf("%s cannot be read: %s", f.Field, f.Why)))
 }
 
 func (u *unreadables) emit(e telemetry.Event) {

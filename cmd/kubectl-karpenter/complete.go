@@ -85,7 +85,6 @@ func connectionOf(command *cobra.Command) *offline.Connection {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addConnectionFlags(flags, connection)
 	addNamespaceFlag(flags, connection, "")
-	connection.Warn = nil
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		if same := flags.Lookup(flag.Name); same != nil && flag.Changed && same.Value.Type() == flag.Value.Type() {
 			_ = same.Value.Set(strings.Trim(flag.Value.String(), "[]")) // a list has one element in practice

@@ -17,7 +17,6 @@ import (
 // addConnectionFlags adds kubectl's flags that select the cluster and the user.
 func addConnectionFlags(flags *pflag.FlagSet, c *offline.Connection) {
 	c.Version = programVersion()
-	c.Warn = func(line string) { fmt.Fprintln(os.Stderr, plugin+":", line) }
 	f := genericclioptions.NewConfigFlags(false)
 	f.KubeConfig, f.Context = &c.Kubeconfig, &c.Context
 	f.CacheDir = nil  // nothing is cached

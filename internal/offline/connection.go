@@ -2,16 +2,12 @@ package offline
 
 import (
 	"errors"
-	"fmt"
-	"net/http"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"github.com/karpenter-go/karpenter/internal/wire"
 )
 
 // Connection selects the cluster, with kubectl's flags.
@@ -23,8 +19,6 @@ type Connection struct {
 	Loader func() (loader clientcmd.ClientConfig, server bool)
 	// Version is that of the program, for the user agent.
 	Version string
-	// Warn, if it is set, is called with a line about an object that cannot be read.
-	Warn func(line string)
 }
 
 func (c *Connection) loader() (loader clientcmd.ClientConfig, server bool) {
@@ -49,13 +43,6 @@ func (c *Connection) Config() (*rest.Config, error) {
 	}
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "karpenter/" + c.Version
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return wire.Transport(next, func(f wire.Fault) {
-			if c.Warn != nil {
-				c.Warn(fmt.Sprint("cannot read ", f))
-			}
-		})
-	})
 	return config, nil
 }
 

@@ -15,11 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/wire"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
@@ -161,7 +160,7 @@ func ReadText(in io.Reader, expected, most int64) ([]byte, error) {
 		return nil, err
 	case int64(data.Len()) > most:
 		return nil, fmt.Errorf("goes on after %d bytes, want less", most)
-	case wire.Depth(data.Bytes()) > deepestText:
+	case depth(data.Bytes()) > deepestText:
 		return nil, fmt.Errorf("is nested more than %d deep", deepestText)
 	}
 	return data.Bytes(), nil
@@ -307,36 +306,7 @@ func (o *Manifests) read(origin string, text []byte) {
 		return
 	}
 	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
-	if bounded := o.bounded(origin, &head, text); bounded != nil {
-		o.readObject(origin, &head, bounded)
-	}
-}
-
-// bounded returns the text of an object whose decoding is bounded work, or nil after a problem.
-func (o *Manifests) bounded(origin string, head *objectHead, text []byte) []byte {
-	bounded, faults, err := wire.Bound(text)
-	switch {
-	case err != nil:
-		o.problem(fmt.Errorf("%s: %w", origin, err))
-		return nil
-	case len(faults) > 0:
-		o.unreadable(origin, head, faults[0])
-		return nil
-	case bytes.Equal(bounded, text):
-		return text
-	}
-	// The bounded text does not repeat fields. The strict decoder of ordinary objects would report repeated fields.
-	var tree any
-	if repeated, err := kjson.UnmarshalStrict(text, &tree, kjson.DisallowDuplicateFields); err == nil && len(repeated) > 0 {
-		o.problem(fmt.Errorf("%s: %s", origin, OneLine(repeated[0])))
-		return nil
-	}
-	return bounded
-}
-
-// unreadable sets an object aside whose decoding would take too long.
-func (o *Manifests) unreadable(origin string, head *objectHead, fault wire.Fault) {
-	o.reject(origin, head, []error{fmt.Errorf("%s: %s", fault.Field, fault.Why)})
+	o.readObject(origin, &head, text)
 }
 
 // readObject adds one object, completed with the defaults of its schema.
@@ -344,6 +314,10 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 	completed, err := o.defaults.apply(head.TypeMeta, text)
 	if err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
+		return
+	}
+	if err := karpv1.BoundQuantities(text); err != nil {
+		o.reject(origin, head, []error{err})
 		return
 	}
 	object, _, err := o.decoder.Decode(completed, nil, nil)

@@ -32,7 +32,6 @@ const (
 	ReasonTagValidationFailed                 = "TagValidationFailed"
 	ReasonInvalidUserData                     = "InvalidUserData"      // not upstream: detected before any launch
 	ReasonUnknownUserDataField                = "UnknownUserDataField" // not upstream; the condition is True: the node ignores a field
-	ReasonUnreadable                          = "Unreadable"           // not upstream: a field is set aside before it is decoded
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"

@@ -82,11 +82,6 @@ const OwnAnnotationPrefix = "karpenter-go.github.io/"
 // AnnotationCommand, on a claim, is the disruption command that the claim is part of, as JSON.
 const AnnotationCommand = OwnAnnotationPrefix + "command"
 
-// AnnotationUnreadable names a field that cannot be parsed in bounded time, such as a quantity with a ten-digit
-// exponent, or that is nested too deeply. The controller adds it to the object in memory when it reads the object, and
-// never writes it to the API.
-const AnnotationUnreadable = OwnAnnotationPrefix + "unreadable"
-
 // AnnotationNodeOverheadPrice, on a pool, is the cost of each node in addition to its price, in USD per hour,
 // as a decimal number.
 const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
@@ -149,7 +144,7 @@ const AnnotationRepair = OwnAnnotationPrefix + "repair"
 // Such annotations are not taken from the template of a pool.
 func WrittenOnClaims(key string) bool {
 	switch key {
-	case AnnotationTerminationTimestamp, AnnotationCommand, AnnotationUnreadable, AnnotationBoughtBy, AnnotationConsolidated,
+	case AnnotationTerminationTimestamp, AnnotationCommand, AnnotationBoughtBy, AnnotationConsolidated,
 		AnnotationExpecting, AnnotationPods, AnnotationReserved, AnnotationRepair:
 		return true
 	}

@@ -21,7 +21,6 @@ func Validate(pool *NodePool, rules LabelRules) field.ErrorList {
 	spec := template.Child("spec")
 	return slices.Concat(
 		validateOwnLabels(pool),
-		validateReadable(pool.Annotations),
 		validateLimits(pool.Spec.Limits),
 		validateLabels(template.Child("metadata", "labels"), pool.Spec.Template.ObjectMeta.Labels, rules),
 		validateTaints(spec, &pool.Spec.Template.Spec),
@@ -98,15 +97,6 @@ func validateOwnLabels(pool *NodePool) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// validateReadable rejects a pool with a field that was replaced because it cannot be parsed.
-func validateReadable(annotations map[string]string) field.ErrorList {
-	if what := annotations[AnnotationUnreadable]; what != "" {
-		path, why, _ := strings.Cut(what, ": ")
-		return field.ErrorList{field.Invalid(field.NewPath(path), "", "cannot be read: "+why)}
-	}
-	return nil
 }
 
 func validateLimits(limits corev1.ResourceList) field.ErrorList {

@@ -56,8 +56,6 @@ func readiness(class *awsv1.EC2NodeClass) *cloud.NodeClassNotReadyError {
 	found := &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name}}
 	ready := class.Condition(status.ConditionReady)
 	switch {
-	case class.Annotations[karpv1.AnnotationUnreadable] != "":
-		found.Reason, found.Message = awsv1.ReasonUnreadable, "it cannot be read: "+class.Annotations[karpv1.AnnotationUnreadable]
 	case class.DeletionTimestamp != nil:
 		found.Reason, found.Message = karpv1.ReasonNodeClassTerminating, "it is being deleted"
 	case ready == nil || ready.IsUnknown() || ready.ObservedGeneration != class.Generation:

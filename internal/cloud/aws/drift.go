@@ -29,10 +29,6 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	if claim.Status.ProviderID == "" || !class.DeletionTimestamp.IsZero() {
 		return "", nil
 	}
-	if what := class.Annotations[karpv1.AnnotationUnreadable]; what != "" { // a comparison would find what was set aside
-		return "", fmt.Errorf("checking whether the machine of claim %q has drifted: EC2NodeClass %q cannot be read: %s",
-			claim.Name, class.Name, what)
-	}
 	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
 		return "", fmt.Errorf("checking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
 	}

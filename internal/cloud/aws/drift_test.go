@@ -30,9 +30,6 @@ var drifts = []struct {
 	{name: "the class has changed, and its stamp is of another making", class: func(c *awsv1.EC2NodeClass) {
 		c.Spec.Tags, c.Annotations[awsv1.AnnotationNodeClassHashVersion] = map[string]string{"team": "a"}, "v5"
 	}, want: awsv1.ReasonNodeClassDrift},
-	{name: "a field of the class is set aside", class: func(c *awsv1.EC2NodeClass) {
-		c.Spec.Tags, c.Annotations[karpv1.AnnotationUnreadable] = map[string]string{"team": "a"}, "spec.kubelet: nested"
-	}, fails: "cannot be read: spec.kubelet: nested"},
 	{name: "the class's stamp is of another making", class: func(c *awsv1.EC2NodeClass) {
 		c.Annotations[awsv1.AnnotationNodeClassHash], c.Annotations[awsv1.AnnotationNodeClassHashVersion] = "1", "v5"
 	}},

@@ -2,21 +2,17 @@ package v1alpha5
 
 import (
 	"errors"
-	"fmt"
 
 	"sigs.k8s.io/json"
 
-	"github.com/karpenter-go/karpenter/internal/wire"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // recode decodes an untyped value, which is at the path, into an API type. It adds notes on unknown fields.
 func recode(value, into any, at string, notes *notes) error {
-	encoded, faults, err := wire.Bound([]byte(show(value)))
-	if err != nil {
+	encoded := []byte(show(value))
+	if err := karpv1.BoundQuantities(encoded); err != nil {
 		return err
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%s.%s: %s", at, faults[0].Field, faults[0].Why)
 	}
 	unknown, err := json.UnmarshalStrict(encoded, into, json.DisallowUnknownFields)
 	if err != nil {

@@ -107,9 +107,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	if what := class.Annotations[karpv1.AnnotationUnreadable]; what != "" {
-		return r.setAside(ctx, class, what)
-	}
 	// 1. Add the finalizer before anything is created for the class.
 	if err := r.adopt(ctx, class); err != nil {
 		return err
@@ -140,20 +137,6 @@ func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) erro
 		return errors.Join(failed, fmt.Errorf("writing the status of EC2NodeClass %q: %w", class.Name, err))
 	}
 	return failed
-}
-
-// setAside makes a class with a field that cannot be read unready, and does nothing else: what is in memory is not what
-// its author wrote, so its hash would make nodes drift.
-func (r *Reconciler) setAside(ctx context.Context, class *awsv1.EC2NodeClass, what string) error {
-	base := class.DeepCopy()
-	class.StatusConditions().SetFalse(awsv1.ConditionValidationSucceeded, awsv1.ReasonUnreadable, "it cannot be read: "+what)
-	if equality.Semantic.DeepEqual(base.Status, class.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, class, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of EC2NodeClass %q: %w", class.Name, err)
-	}
-	return nil
 }
 
 // adopt adds the finalizer.

@@ -362,34 +362,6 @@ func TestUnknownUserDataField(t *testing.T) {
 	}))
 }
 
-// TestUnreadable checks that a class with a field that was set aside becomes unready, and that neither its hash nor
-// anything else of it is written: in memory it is not what its author wrote.
-func TestUnreadable(t *testing.T) {
-	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		before := w.reconciled(ctx)
-		expect(t, "before", before, "Ready", "True Ready")
-		class := before.DeepCopy()
-		class.Spec.Tags, class.Generation = map[string]string{"team": "a"}, 2
-		metav1.SetMetaDataAnnotation(&class.ObjectMeta, karpv1.AnnotationUnreadable, "spec.kubelet: nested")
-		w.Must(w.Client.Update(ctx, class))
-		class = w.reconciled(ctx)
-		expect(t, "set aside", class, awsv1.ConditionValidationSucceeded, "False Unreadable")
-		expect(t, "set aside", class, "Ready", "False UnhealthyDependents")
-		if got, want := class.Annotations[awsv1.AnnotationNodeClassHash], before.Annotations[awsv1.AnnotationNodeClassHash]; got != want {
-			t.Errorf("the hash is %s, want that of the class as it was, %s", got, want)
-		}
-		version := class.ResourceVersion
-		w.Pass(time.Minute)
-		if class = w.reconciled(ctx); class.ResourceVersion != version {
-			t.Error("the class was written although nothing changed")
-		}
-		delete(class.Annotations, karpv1.AnnotationUnreadable)
-		class.Generation = 3
-		w.Must(w.Client.Update(ctx, class))
-		expect(t, "corrected", w.reconciled(ctx), "Ready", "True Ready")
-	}, awstest.Class(nil))
-}
-
 // TestNotActedOn checks that a placement group makes a class unready, that reservation terms do not, and that each pool
 // of the class gets a warning once an hour.
 func TestNotActedOn(t *testing.T) {

@@ -25,7 +25,6 @@ type source struct {
 	client.Object
 	kind   string
 	result v1alpha5.Result
-	frozen bool // nothing is written for it (freeze)
 }
 
 // name returns the source in the format of annotations.

@@ -206,7 +206,7 @@ func kindOf(object client.Object) string {
 func (r *Reconciler) prune(ctx context.Context, v *view) error {
 	owners := map[types.UID]bool{}
 	for _, s := range v.sources {
-		owners[s.GetUID()] = !s.leaving() && !s.frozen
+		owners[s.GetUID()] = !s.leaving()
 	}
 	var errs []error
 	for i := range v.classes {

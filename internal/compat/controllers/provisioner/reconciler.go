@@ -95,9 +95,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	// 3. Act, and 4. tell. Classes are written before the pools that reference them, and nothing waits for anything else.
 	errs := r.releaseAll(ctx, v)
-	v.freeze()
 	for _, s := range v.sources {
-		if !s.leaving() && !s.frozen {
+		if !s.leaving() {
 			errs = append(errs, r.attend(ctx, v, s))
 		}
 	}
