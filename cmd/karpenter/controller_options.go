@@ -75,7 +75,7 @@ type controllerOptions struct {
 	defaultSpread []corev1.TopologySpreadConstraint
 
 	instanceTypesFile string
-	kwok              kwokDelays
+	kwokRepair        time.Duration // how long a node of kwok may be not ready; 0: the provider's value
 	aws               awsOptions
 
 	timersText string
@@ -105,14 +105,6 @@ const searchBudgets = 25
 
 // longestValidation leaves a command time for its work before it is rolled back.
 const longestValidation = 5 * time.Minute
-
-// kwokDelays configure the latency and the limits of the simulated cloud for tests.
-type kwokDelays struct {
-	launch, registration, termination time.Duration
-	// repair is how long a node may be not ready; 0 means the provider's value.
-	repair      time.Duration
-	unavailable []string
-}
 
 func newControllerOptions() *controllerOptions { return &controllerOptions{} }
 
@@ -162,12 +154,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 // addHiddenFlags adds the flags for tests that run the real binary.
 func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.timersText, "timers", "", "waiting times, name=duration separated by commas")
-	f.DurationVar(&o.kwok.launch, "kwok-launch-delay", 0, "kwok: time that a launch takes")
-	f.DurationVar(&o.kwok.registration, "kwok-registration-delay", 0, "kwok: time from a launch to the node's appearance")
-	f.DurationVar(&o.kwok.termination, "kwok-termination-delay", 0, "kwok: time that a termination takes")
-	f.DurationVar(&o.kwok.repair, "kwok-repair-toleration", 0, "kwok: for how long a node may be not ready before it is replaced (0: 10m)")
-	f.StringSliceVar(&o.kwok.unavailable, "kwok-unavailable", nil, "kwok: offerings that are sold out")
-	for _, name := range []string{"timers", "kwok-launch-delay", "kwok-registration-delay", "kwok-termination-delay", "kwok-repair-toleration", "kwok-unavailable", "leader-election-lease"} {
+	f.DurationVar(&o.kwokRepair, "kwok-repair-toleration", 0, "kwok: for how long a node may be not ready before it is replaced (0: 10m)")
+	for _, name := range []string{"timers", "kwok-repair-toleration", "leader-election-lease"} {
 		_ = f.MarkHidden(name) // the names are those of the lines above
 	}
 }
@@ -207,16 +195,10 @@ func (o *controllerOptions) complete() error {
 		return cli.UsageErrorf("--work-budget is %d, want zero or more", o.workBudget)
 	case o.electionLease < 2*time.Second:
 		return cli.UsageErrorf("--leader-election-lease is %s, want at least 2s", o.electionLease)
+	case o.kwokRepair < 0:
+		return cli.UsageErrorf("--kwok-repair-toleration is %s, want zero or more", o.kwokRepair)
 	case o.memoryLimit != -1 && o.memoryLimit < leastMemory:
 		return cli.UsageErrorf("--memory-limit is %d bytes, want at least %d (64Mi), or -1 for none", o.memoryLimit, leastMemory)
-	}
-	for flag, delay := range map[string]time.Duration{
-		"launch-delay": o.kwok.launch, "registration-delay": o.kwok.registration, "termination-delay": o.kwok.termination,
-		"repair-toleration": o.kwok.repair,
-	} {
-		if delay < 0 {
-			return cli.UsageErrorf("--kwok-%s is %s, want zero or more", flag, delay)
-		}
 	}
 	for flag, port := range map[string]int{"metrics-port": o.metricsPort, "health-probe-port": o.healthPort, "webhook-port": o.webhookPort} {
 		if port < 0 || port > 65535 {

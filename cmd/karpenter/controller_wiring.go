@@ -228,8 +228,7 @@ func (w *wiring) addProvider(ctx context.Context) error {
 func (w *wiring) addKwok() error {
 	options := kwok.Options{
 		Client: w.mgr.GetClient(), Reader: w.mgr.GetAPIReader(),
-		LaunchDelay: w.o.kwok.launch, RegistrationDelay: w.o.kwok.registration, TerminationDelay: w.o.kwok.termination,
-		Unavailable: w.o.kwok.unavailable, RepairToleration: w.o.kwok.repair, Changed: w.restock,
+		RepairToleration: w.o.kwokRepair,
 	}
 	if path := w.o.instanceTypesFile; path != "" {
 		file, err := os.Open(path)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // A capture is one decision with all its inputs, so that it can be reproduced elsewhere.
@@ -141,11 +143,11 @@ func (o *Manifests) readLive(origin string, text []byte) {
 		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
 	}
-	bounded := o.bounded(origin, &head, text)
-	if bounded == nil {
+	if err := karpv1.BoundQuantities(text); err != nil {
+		o.reject(origin, &head, []error{err})
 		return
 	}
-	object, _, err := o.decoder.Decode(bounded, nil, nil)
+	object, _, err := o.decoder.Decode(text, nil, nil)
 	if err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, decodeProblem(text, err)))
 		return

@@ -12,9 +12,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// TestClaimsAge checks that claims whose class names another image are marked as drifted, and are kept, because the
-// budget is 0. When they expire they are removed nevertheless, not before their time, and their pods get other nodes,
-// which run the new image.
+// TestClaimsAge checks that claims whose pool has another template are marked as drifted, and are kept, because the
+// budget is 0. When they expire they are removed nevertheless, not before their time, and their pods get other nodes, of
+// the new template.
 func TestClaimsAge(t *testing.T) {
 	s := onShared(t, "aging")
 	s.scale("app", 2)
@@ -23,18 +23,18 @@ func TestClaimsAge(t *testing.T) {
 	for _, e := range s.ledger.claimsOf("aging") {
 		old[e.object.UID] = true
 	}
-	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "aging"}}
-	s.patch(class, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-image":"image-2"}}}`)
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "aging"}}
+	s.patch(pool, `{"spec":{"template":{"metadata":{"labels":{"example.org/generation":"2"}}}}}`)
 	await(t, patience, "the claims to say that they have drifted", func(context.Context) error {
 		for _, e := range s.ledger.claimsOf("aging") {
 			drifted := e.object.DeepCopy().Condition(karpv1.ConditionDrifted)
-			if old[e.object.UID] && (!drifted.IsTrue() || drifted.Reason != "ImageDrift") {
+			if old[e.object.UID] && (!drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted) {
 				return fmt.Errorf("claim %s: %v", e.object.Name, drifted)
 			}
 		}
 		return nil
 	})
-	await(t, 2*patience, "the pods to run on nodes of the new image", func(ctx context.Context) error {
+	await(t, 2*patience, "the pods to run on nodes of the new template", func(ctx context.Context) error {
 		if err := s.running("app", 2)(ctx); err != nil {
 			return err
 		}
@@ -52,8 +52,8 @@ func TestClaimsAge(t *testing.T) {
 				if c.IsTrue() {
 					t.Errorf("new claim %s has drifted: %v", e.object.Name, c)
 				}
-				if image := e.object.Status.ImageID; image != "image-2" {
-					t.Errorf("new claim %s runs %q, want image-2", e.object.Name, image)
+				if e.object.Labels["example.org/generation"] != "2" {
+					t.Errorf("new claim %s has the labels %v, want those of the new template", e.object.Name, e.object.Labels)
 				}
 			}
 			continue

@@ -121,7 +121,7 @@ func playRollback(s *stage) {
 	await(s.t, patience, "the pods to run", s.running("app", 7))
 	// The class is changed before any replacement can be launched.
 	class := &kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "dud"}}
-	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":"true"}},"spec":{"nodeRegistrationDelay":"1h"}}`)
+	s.patch(class, `{"spec":{"nodeRegistrationDelay":"1h"}}`)
 	await(s.t, patience, "the controller to have seen what became of the class", func(ctx context.Context) error {
 		pool := &karpv1.NodePool{}
 		if err := s.Get(ctx, client.ObjectKey{Name: "dud"}, pool); err != nil {
@@ -161,7 +161,7 @@ func playRollback(s *stage) {
 			s.t.Errorf("pod %s was moved, and there was no place to go", was.Name)
 		}
 	}
-	s.patch(class, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":null}},"spec":{"nodeRegistrationDelay":null}}`)
+	s.patch(class, `{"spec":{"nodeRegistrationDelay":null}}`)
 	s.budgets("dud", `{"nodes":"100%"}`)
 	await(s.t, patience, "the node to be replaced at last", func(ctx context.Context) error {
 		if err := s.nodesReady(1)(ctx); err != nil {

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 )
 
@@ -192,94 +191,6 @@ func TestBadPool(t *testing.T) {
 	await(t, patience, "the pod to run", s.running("app", 1))
 }
 
-// TestUnavailableOffering checks that, if the cheapest offerings are unavailable, the next cheapest is launched at once,
-// for the same claim.
-func TestUnavailableOffering(t *testing.T) {
-	s := onShared(t, "soldout")
-	s.scale("app", 1)
-	await(t, patience, "the pod to run", s.running("app", 1))
-	if got := s.node(s.pods("app")[0]).Labels[karpv1.LabelCapacityType]; got != karpv1.CapacityTypeOnDemand {
-		t.Errorf("the node is %s, want on-demand: there is no spot", got)
-	}
-	if c := s.ledger.count("soldout"); c.claimsEver != 1 || c.machinesEver != 1 {
-		t.Errorf("it took %d claims and %d machines, want 1 and 1", c.claimsEver, c.machinesEver)
-	}
-}
-
-// TestPoolWithoutOffering checks that a claim without any available offering is deleted, and that its pods get a node of the
-// next pool without being planned on the unavailable one again.
-func TestPoolWithoutOffering(t *testing.T) {
-	s := onShared(t, "fallback")
-	s.scale("app", 1)
-	await(t, patience, "the pod to run", s.running("app", 1))
-	if got := s.pools("app"); got["fallback-second"] != 1 {
-		t.Errorf("the pod is in %v, want fallback-second", got)
-	}
-	await(t, patience, "the claim that got nothing to go", func(context.Context) error {
-		if c := s.ledger.count("fallback"); c.claims != 1 || c.machines != 1 {
-			return fmt.Errorf("%d claims and %d machines are there, want 1 and 1", c.claims, c.machines)
-		}
-		return nil
-	})
-	if c := s.ledger.count("fallback"); c.claimsEver != 2 || c.machinesEver != 1 {
-		t.Errorf("it took %d claims and %d machines, want 2 and 1", c.claimsEver, c.machinesEver)
-	}
-}
-
-// TestNoCapacityAnywhere checks that, if no offering is available anywhere, the cloud is called once and not again
-// for each pod and each pass, that the pods have an event, and that they get nodes when there is capacity again. A
-// pool with a zone that does not exist reports its requirement.
-func TestNoCapacityAnywhere(t *testing.T) {
-	s := onShared(t, "nothing")
-	nowhere := &karpv1.NodePool{}
-	await(t, patience, "the pool of no zone to say so", func(ctx context.Context) error {
-		if err := s.Get(ctx, types.NamespacedName{Name: "nothing-nowhere"}, nowhere); err != nil {
-			return err
-		}
-		validated := nowhere.Condition(karpv1.ConditionValidationSucceeded)
-		if validated.Reason != karpv1.ReasonNoCompatibleInstanceTypes || !strings.Contains(validated.Message, "test-zone-z") {
-			return fmt.Errorf("it says %s: %s", validated.Reason, validated.Message)
-		}
-		return nil
-	})
-	s.scale("app", 3)
-	await(t, patience, "three pods to be told", func(ctx context.Context) error {
-		pods := s.pods("app")
-		if len(pods) != 3 {
-			return fmt.Errorf("%d pods", len(pods))
-		}
-		for _, pod := range pods {
-			if err := s.says(pod, "FailedScheduling", "pool nothing", "has an available offering", "pool nothing-nowhere")(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	// More pods cause more passes, and no more launches.
-	s.scale("app", 6)
-	await(t, patience, "six pods to be told", func(ctx context.Context) error {
-		pods := s.pods("app")
-		for _, pod := range pods {
-			if err := s.says(pod, "FailedScheduling")(ctx); err != nil {
-				return err
-			}
-		}
-		if len(pods) != 6 {
-			return fmt.Errorf("%d pods", len(pods))
-		}
-		return nil
-	})
-	// most is a number of claims, each of which calls the cloud once: two for the first pods, perhaps one that was
-	// planned before the error was known.
-	const most = 3
-	if c := s.ledger.count("nothing"); c.claimsEver > most || c.machinesEver != 0 {
-		t.Errorf("%d claims and %d machines were created, want at most %d and none", c.claimsEver, c.machinesEver, most)
-	}
-	s.patch(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}}, `{"metadata":{"annotations":{"karpenter-go.github.io/kwok-unavailable":null}}}`)
-	// This happens three minutes later, see kwok.Options.SoldOutFor.
-	await(t, 2*patience, "all pods to run, once what was sold out is tried again", s.running("app", 6))
-}
-
 // TestRefusedClaims checks that a pool whose claims an admission policy rejects reports it, and that its pods get
 // nodes of another pool.
 func TestRefusedClaims(t *testing.T) {
@@ -336,7 +247,7 @@ func TestMachineThatNeverRegisters(t *testing.T) {
 	if first.Status.ProviderID == "" || first.Condition(karpv1.ConditionRegistered).IsTrue() {
 		t.Errorf("claim %s has the machine %q and is registered: want a machine, and not registered", first.Name, first.Status.ProviderID)
 	}
-	s.patch(&kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}, `{"metadata":{"annotations":{"`+kwok.AnnotationNeverRegister+`":null}}}`)
+	s.patch(&kwokClass{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}, `{"spec":{"nodeRegistrationDelay":null}}`)
 	await(t, patience, "the pod to run", s.running("app", 1))
 	await(t, patience, "only the machine that is used to be left", func(context.Context) error {
 		if c := s.ledger.count("silent"); c.claims != 1 || c.machines != 1 || c.nodes != 1 {

@@ -33,7 +33,7 @@ const (
 // NeedLeaderElection implements controller-runtime's LeaderElectionRunnable: only one process boots machines.
 func (p *Provider) NeedLeaderElection() bool { return true }
 
-// Start simulates the machines until ctx ends: it creates Nodes when they are due and removes terminating machines. It
+// Start simulates the machines until ctx ends: it creates Nodes when they are due. It
 // first completes the unfinished work of an earlier process. It can be called once.
 func (p *Provider) Start(ctx context.Context) error {
 	defer p.queue.ShutDown()
@@ -78,7 +78,7 @@ func (p *Provider) resume(ctx context.Context) error {
 	known := sets.New[string]()
 	for i := range objects {
 		known.Insert(objects[i].Name)
-		if s, err := parse(&objects[i]); err == nil && (!s.Registered || s.terminating()) {
+		if s, err := parse(&objects[i]); err == nil && !s.Registered {
 			p.queue.Add(s.Name)
 		}
 	}
@@ -141,12 +141,7 @@ func (p *Provider) advance(ctx context.Context, name string) error {
 	}
 	now := p.opts.Clock.Now()
 	switch {
-	case s.gone(now):
-		return p.remove(ctx, s)
-	case s.terminating():
-		p.queue.AddAfter(name, durationUntil(s.GoneAt, now))
-		return nil
-	case s.Registered || s.NeverRegister:
+	case s.Registered:
 		return nil
 	case now.Before(s.RegisterAt):
 		p.queue.AddAfter(name, durationUntil(s.RegisterAt, now))

@@ -161,7 +161,7 @@ func testRegistrationDelay(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	p := w.provider(t, func(o *Options) { o.Clock, o.RegistrationDelay = clock, time.Hour })
+	p := w.provider(t, func(o *Options) { o.Clock = clock })
 	m := w.launch(t, p, w.claim())
 	clock.Step(59 * time.Second)
 	advance(t, p, m)
@@ -312,32 +312,4 @@ func testForeignNodes(t *testing.T, w *world) {
 		t.Error("a node of another provider was deleted")
 	}
 	wantGone(t, other, neighbor)
-}
-
-func testTerminationDelay(t *testing.T, w *world) {
-	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	change := func(o *Options) { o.Clock = clock }
-	w.annotate(t, map[string]string{AnnotationTerminationDelay: "90s"})
-	p := w.provider(t, change)
-	m := w.launch(t, p, w.claim())
-	advance(t, p, m)
-	for _, step := range []time.Duration{0, 60 * time.Second, 29 * time.Second} {
-		clock.Step(step)
-		if err := p.Terminate(t.Context(), m.ProviderID); err != nil {
-			t.Fatalf("Terminate: %v, want nil until 90 seconds have passed", err)
-		}
-		p = w.provider(t, change) // the next call is made by a new process
-		if read, err := p.Machine(t.Context(), m.ProviderID); err != nil || !read.Terminating {
-			t.Errorf("Machine: %+v, %v, want it to be terminating", read, err)
-		}
-	}
-	clock.Step(time.Second)
-	if _, err := p.Machine(t.Context(), m.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
-		t.Errorf("Machine: %v, want ErrNotFound after 90 seconds", err)
-	}
-	advance(t, p, m) // no further call of Terminate
-	if w.node(t, m) != nil {
-		t.Error("the node exists although its machine is gone")
-	}
-	wantGone(t, p, m)
 }

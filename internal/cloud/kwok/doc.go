@@ -10,12 +10,10 @@
 //
 // The record makes a launch durable immediately. Its name is computed from the claim, so a repeated launch (after a
 // lost response, a crash, or by a second process) gets AlreadyExists and returns the same machine. A restarted process
-// resumes the registrations that are due. State that exists only in memory (which offerings were found unavailable, how
-// often a launch was made to fail) can be lost without harm.
+// resumes the registrations that are due.
 //
-// Faults of a cloud can be simulated in the real binary: by Options for all machines, and at run time by annotations of
-// the KWOKNodeClass (see the Annotation constants). Available faults are unavailable offerings, slow launches, failing
-// launches, machines that never register, slow terminations, and machines with an outdated image (drift).
+// Machines never fail and never run out: faults of a cloud are simulated by internal/testing/awssim, and by the fakes of
+// the controllers' tests.
 //
 // The package must not depend on the engine, the store or any controller. It never removes a finalizer: a Node that a
 // controller holds with a finalizer remains until that controller removes the finalizer.

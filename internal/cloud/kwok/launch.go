@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,36 +14,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-// Launch implements cloud.Provider. The machine exists as soon as its record does. The launch delay follows, so a
-// caller whose context ends during the delay loses the response but not the machine.
-//
-// A missing class results in a *cloud.NodeClassNotReadyError.
+// Launch implements cloud.Provider. The machine exists as soon as its record does. A missing class results in a *cloud.NodeClassNotReadyError.
 func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
 	ref := classRef(claim.Spec.NodeClassRef)
-	b, err := p.class(ctx, ref)
+	class, err := p.class(ctx, ref)
 	if errors.Is(err, cloud.ErrNotFound) {
 		err = &cloud.NodeClassNotReadyError{Class: ref, Reason: karpv1.ReasonNodeClassNotFound, Message: "it does not exist"}
-	}
-	if err == nil && p.failures.next(claim.UID, b.failLaunch) {
-		err = &cloud.CreateError{Reason: "LaunchMadeToFail", Message: "annotation " + AnnotationFailLaunch + " of the node class says so"}
 	}
 	var choice cloud.Choice
 	need := cloud.NeedOf(claim)
 	if err == nil {
-		choice, err = p.choose(need, b)
+		choice, err = p.choose(need)
 	}
 	if err != nil {
 		return p.launchedBefore(ctx, claim, err)
 	}
-	machine, err := p.start(ctx, p.newRecord(claim, need.MachineLabels(choice), choice, b))
+	machine, err := p.start(ctx, p.newRecord(claim, need.MachineLabels(choice), choice, class))
 	if err != nil {
 		return nil, fmt.Errorf("launching a machine for claim %q: %w", claim.Name, err)
-	}
-	if err := p.pause(ctx, b.launchDelay); err != nil {
-		return nil, fmt.Errorf("waiting for the launch of a machine for claim %q: %w", claim.Name, err)
 	}
 	return machine, nil
 }
@@ -61,57 +52,19 @@ func (p *Provider) launchedBefore(ctx context.Context, claim *karpv1.NodeClaim, 
 	return existing.of(claim.UID)
 }
 
-// choose returns the cheapest available offering, and remembers the unavailable ones that it finds.
-func (p *Provider) choose(need cloud.Need, b behavior) (cloud.Choice, error) {
-	choices := need.Choices(p.types)
-	if len(choices) == 0 {
-		return cloud.Choice{}, &cloud.InsufficientCapacityError{
-			Message: fmt.Sprintf("no offering of the %d instance types meets the claim's requirements and requests", len(p.types)),
-		}
-	}
-	until, announced := p.opts.Clock.Now().Add(p.opts.SoldOutFor), false
-	for _, c := range choices {
-		key := keyOf(c.Type, c.Offering)
-		switch {
-		case !c.Offering.Available:
-		case anyMatches(b.unavailable, key):
-			p.soldOut.remember(key, until)
-			if !announced {
-				announced = true
-				p.announceExpiry()
-			}
-		default:
+// choose returns the cheapest offering.
+func (p *Provider) choose(need cloud.Need) (cloud.Choice, error) {
+	for _, c := range need.Choices(p.types) {
+		if c.Offering.Available {
 			return c, nil
 		}
 	}
-	return cloud.Choice{}, &cloud.InsufficientCapacityError{Message: soldOutMessage(choices)}
-}
-
-// announceExpiry calls Options.Changed when the offerings that were just found unavailable are shown as available
-// again.
-func (p *Provider) announceExpiry() {
-	timer := p.opts.Clock.NewTimer(p.opts.SoldOutFor)
-	go func() {
-		<-timer.C()
-		p.opts.Changed()
-	}()
-}
-
-// soldOutMessage names the first few of the offerings that were tried.
-func soldOutMessage(choices []cloud.Choice) string {
-	const named = 3
-	var names []string
-	for _, c := range choices[:min(named, len(choices))] {
-		names = append(names, keyOf(c.Type, c.Offering).String())
+	return cloud.Choice{}, &cloud.InsufficientCapacityError{
+		Message: fmt.Sprintf("no offering of the %d instance types meets the claim's requirements and requests", len(p.types)),
 	}
-	message := "sold out: " + strings.Join(names, ", ")
-	if more := len(choices) - named; more > 0 {
-		message += fmt.Sprintf(" and %d more offerings, all that the claim allows", more)
-	}
-	return message
 }
 
-func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, c cloud.Choice, b behavior) *record {
+func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, c cloud.Choice, class *kwokv1alpha1.KWOKNodeClass) *record {
 	now := p.opts.Clock.Now().UTC()
 	name := machineName(claim.Name, claim.UID)
 	hostname := claim.Name
@@ -128,11 +81,14 @@ func (p *Provider) newRecord(claim *karpv1.NodeClaim, labels map[string]string, 
 		"kwok-partition":                 "a",
 		"eks-node-viewer/instance-price": strconv.FormatFloat(c.Offering.Price, 'f', -1, 64),
 	})
+	registerAt := now
+	if delay := class.Spec.NodeRegistrationDelay; delay != nil {
+		registerAt = now.Add(delay.Duration)
+	}
 	return &record{
 		Name: name, Claim: claim.Name, ClaimUID: claim.UID, Launched: now,
-		RegisterAt: now.Add(b.launchDelay + b.registrationDelay), NeverRegister: b.neverRegister, TerminationDelay: b.terminationDelay,
-		Image:  b.image,
-		Labels: labels, NodeLabels: nodeLabels,
+		RegisterAt: registerAt,
+		Labels:     labels, NodeLabels: nodeLabels,
 		Capacity: c.Type.Capacity, Allocatable: c.Type.Allocatable(),
 	}
 }
@@ -163,7 +119,7 @@ func (p *Provider) start(ctx context.Context, r *record) (*cloud.Machine, error)
 
 // wake queues the machine for the time when its Node is due.
 func (p *Provider) wake(r *record) {
-	if r.NeverRegister || r.Registered || r.terminating() {
+	if r.Registered {
 		return
 	}
 	p.queue.AddAfter(r.Name, durationUntil(r.RegisterAt, p.opts.Clock.Now()))

@@ -29,11 +29,7 @@ func (p *Provider) Machine(ctx context.Context, providerID string) (*cloud.Machi
 	if err != nil {
 		return nil, err
 	}
-	machine := p.machineIn(ctx, object)
-	if machine == nil {
-		return nil, notFound(providerID)
-	}
-	return machine, nil
+	return p.machineIn(ctx, object), nil
 }
 
 func notFound(providerID string) error {
@@ -49,9 +45,7 @@ func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	}
 	machines := make([]cloud.Machine, 0, len(objects))
 	for i := range objects {
-		if machine := p.machineIn(ctx, &objects[i]); machine != nil {
-			machines = append(machines, *machine)
-		}
+		machines = append(machines, *p.machineIn(ctx, &objects[i]))
 	}
 	slices.SortFunc(machines, func(a, b cloud.Machine) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return machines, nil
@@ -65,7 +59,7 @@ func (p *Provider) recordObjects(ctx context.Context) ([]corev1.ConfigMap, error
 	return list.Items, err
 }
 
-// machineIn returns the machine of a record, or nil if it is gone.
+// machineIn returns the machine of a record.
 func (p *Provider) machineIn(ctx context.Context, object *corev1.ConfigMap) *cloud.Machine {
 	s, err := parse(object)
 	if err != nil {
@@ -73,14 +67,11 @@ func (p *Provider) machineIn(ctx context.Context, object *corev1.ConfigMap) *clo
 		name := namePrefix + strings.TrimPrefix(object.Name, recordPrefix)
 		return &cloud.Machine{ProviderID: providerScheme + name, Created: object.CreationTimestamp.Time}
 	}
-	if s.gone(p.opts.Clock.Now()) {
-		return nil
-	}
 	return s.machine()
 }
 
-// Terminate implements cloud.Provider. Without a termination delay the first call already returns ErrNotFound: the
-// machine is gone when its record is.
+// Terminate implements cloud.Provider. The first call already returns ErrNotFound: the machine is gone when its record
+// is.
 func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	name, ours := machineOf(providerID)
 	if !ours {
@@ -105,32 +96,14 @@ func (p *Provider) Terminate(ctx context.Context, providerID string) error {
 	if err != nil { // only its name is known, which is enough to terminate it
 		s = &stored{record: record{Name: name}, object: object}
 	}
-	gone, err := p.terminate(ctx, s)
-	if err == nil && gone {
-		return notFound(providerID)
+	if err := p.remove(ctx, s); err != nil {
+		return err
 	}
-	return err
+	return notFound(providerID)
 }
 
-// terminate starts or continues the termination of a machine. The caller holds its lock.
-func (p *Provider) terminate(ctx context.Context, s *stored) (gone bool, err error) {
-	now := p.opts.Clock.Now()
-	if !s.terminating() {
-		s.GoneAt = now.Add(s.TerminationDelay).UTC()
-		if s.TerminationDelay > 0 {
-			if err := p.save(ctx, s); err != nil {
-				return false, err
-			}
-			p.queue.AddAfter(s.Name, durationUntil(s.GoneAt, now))
-		}
-	}
-	if !s.gone(now) {
-		return false, nil
-	}
-	return true, p.remove(ctx, s)
-}
-
-// remove deletes the Node and then the record, so that the next call completes the removal after a crash in between.
+// remove deletes the Node and then the record, so that the next call completes the removal after a crash in between. The
+// caller holds the lock of the machine.
 func (p *Provider) remove(ctx context.Context, s *stored) error {
 	if err := p.deleteNode(ctx, s.Name); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,14 +46,7 @@ func TestProvider(t *testing.T) {
 		{"crash between the two deletions", testCrashAtTermination},
 		{"finalizers are left alone", testFinalizer},
 		{"foreign nodes are left alone", testForeignNodes},
-		{"termination delay", testTerminationDelay},
-		{"machine that never registers", testNeverRegister},
-		{"launches that fail", testFailLaunch},
-		{"image that is out of date", testImage},
-		{"slow launch loses the answer only", testLaunchDelay},
-		{"annotations that cannot be read", testBadAnnotations},
-		{"unavailable offerings are available again", testSoldOutForgotten},
-		{"options make offerings unavailable", testUnavailableOption},
+		{"another class", testDrifted},
 		{"busy API server", testBusyServer},
 		{"refused requests are not repeated", testForbidden},
 		{"busy machine", testBusyMachine},
@@ -152,19 +144,6 @@ func (w *world) class(name string) cloud.ClassRef {
 	return cloud.ClassRef{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind, Name: name}
 }
 
-// annotate replaces the annotations of the world's class.
-func (w *world) annotate(t *testing.T, annotations map[string]string) {
-	t.Helper()
-	class := &kwokv1alpha1.KWOKNodeClass{}
-	if err := w.cluster.Get(t.Context(), client.ObjectKey{Name: w.namespace}, class); err != nil {
-		t.Fatal(err)
-	}
-	class.Annotations = annotations
-	if err := w.cluster.Update(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (w *world) conformance() cloudtest.World {
 	return cloudtest.World{
 		Provider: func(t *testing.T) cloud.Provider {
@@ -172,16 +151,9 @@ func (w *world) conformance() cloudtest.World {
 			start(t, p)
 			return p
 		},
-		Class:    w.class(w.namespace),
-		NotReady: w.class(w.namespace + "-not-ready"),
-		Missing:  w.class(w.namespace + "-missing"),
-		SellOut: func(t *testing.T, offerings ...cloudtest.Offering) {
-			var patterns []string
-			for _, o := range offerings {
-				patterns = append(patterns, o.InstanceType+"/"+o.Zone+"/"+o.CapacityType)
-			}
-			w.annotate(t, map[string]string{AnnotationUnavailable: strings.Join(patterns, ",")})
-		},
+		Class:       w.class(w.namespace),
+		NotReady:    w.class(w.namespace + "-not-ready"),
+		Missing:     w.class(w.namespace + "-missing"),
 		LoseAnswers: func(*testing.T) func() { return w.faults.set(loseAnswers) },
 		Hang:        func(*testing.T) func() { return w.faults.set(hang) },
 	}

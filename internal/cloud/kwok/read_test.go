@@ -241,21 +241,3 @@ func TestMachineName(t *testing.T) {
 		}
 	}
 }
-
-func TestPatterns(t *testing.T) {
-	key := offeringKey{"c-1x-amd64-linux", "test-zone-a", "spot"}
-	for text, want := range map[string]bool{
-		"*/*/*": true, "c-*/test-zone-a/spot": true, "c-1x-amd64-linux/*/*": true, "c-1x/*/*": false, "*/test-zone-b/*": false,
-		"*/*/on-demand": false,
-	} {
-		patterns, err := parsePatterns([]string{"", " " + text + " "})
-		if err != nil || anyMatches(patterns, key) != want {
-			t.Errorf("%s matches %s: %t (%v), want %t", text, key, anyMatches(patterns, key), err, want)
-		}
-	}
-	for _, text := range []string{"a/b", "a/b/c/d", "a//c", "[/b/c"} {
-		if _, err := parsePatterns([]string{text}); err == nil || !strings.Contains(err.Error(), "want") {
-			t.Errorf("%s: %v, want an error with a valid example", text, err)
-		}
-	}
-}

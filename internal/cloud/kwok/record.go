@@ -29,27 +29,20 @@ const (
 
 // record is the simulated cloud's state of a machine, stored as JSON in a ConfigMap.
 //
-//	launched --RegisterAt--> Registered          (NeverRegister: stays launched)
+//	launched --RegisterAt--> Registered
 //	    \____________________/
-//	              | Terminate: GoneAt is set, or the record deleted at once
+//	              | Terminate
 //	              v
-//	         terminating --GoneAt--> record deleted
+//	        record deleted
 type record struct {
 	// Name is the name of the Node, and equals the provider ID without its scheme.
 	Name     string    `json:"name"`
 	Claim    string    `json:"claim"`
 	ClaimUID types.UID `json:"claimUID"`
 	Launched time.Time `json:"launched"`
-	// RegisterAt is when the Node is created, unless NeverRegister is set. Registered is true once it has been created.
-	RegisterAt    time.Time `json:"registerAt"`
-	NeverRegister bool      `json:"neverRegister,omitempty"`
-	Registered    bool      `json:"registered,omitempty"`
-	// TerminationDelay is the time from Terminate to GoneAt, in nanoseconds.
-	TerminationDelay time.Duration `json:"terminationDelay,omitempty"`
-	// GoneAt is zero until Terminate is called.
-	GoneAt time.Time `json:"goneAt,omitzero"`
-	// Image is the value of the class's AnnotationImage at launch.
-	Image string `json:"image,omitempty"`
+	// RegisterAt is when the Node is created. Registered is true once it has been created.
+	RegisterAt time.Time `json:"registerAt"`
+	Registered bool      `json:"registered,omitempty"`
 	// Labels are the machine's labels. NodeLabels are the additional labels of the Node.
 	Labels     map[string]string `json:"labels"`
 	NodeLabels map[string]string `json:"nodeLabels"`
@@ -77,15 +70,11 @@ func machineOf(providerID string) (string, bool) {
 	return name, ok && strings.HasPrefix(name, namePrefix)
 }
 
-func (r *record) terminating() bool { return !r.GoneAt.IsZero() }
-
-func (r *record) gone(now time.Time) bool { return r.terminating() && !now.Before(r.GoneAt) }
-
 func (r *record) machine() *cloud.Machine {
 	return &cloud.Machine{
 		ProviderID: providerScheme + r.Name, Claim: r.Claim,
-		Labels: r.Labels, Capacity: r.Capacity, Allocatable: r.Allocatable, ImageID: r.Image,
-		Created: r.Launched, Terminating: r.terminating(),
+		Labels: r.Labels, Capacity: r.Capacity, Allocatable: r.Allocatable,
+		Created: r.Launched,
 	}
 }
 

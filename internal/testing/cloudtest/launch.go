@@ -134,7 +134,9 @@ func testLaunchTwice(t *testing.T, w World) {
 	if third := launch(t, again, c); third.ProviderID != first.ProviderID {
 		t.Errorf("the launch by a new process made %s, want %s again", third.ProviderID, first.ProviderID)
 	}
-	w.SellOut(t, machineOffering(first))
+	if w.SellOut != nil {
+		w.SellOut(t, machineOffering(first))
+	}
 	if fourth := launch(t, w.Provider(t), c); !cmp.Equal(fourth.Labels, first.Labels) {
 		t.Errorf("once its offering is sold out the machine changed:\n%s", cmp.Diff(first.Labels, fourth.Labels))
 	}

@@ -22,6 +22,9 @@ func wantInsufficient(t *testing.T, err error) {
 }
 
 func testNextOffering(t *testing.T, w World) {
+	if w.SellOut == nil {
+		t.Skip("every offering is available")
+	}
 	p := w.Provider(t)
 	types := catalog(t, w, p)
 	c := claim(w.Class)
@@ -64,9 +67,11 @@ func testInsufficientCapacity(t *testing.T, w World) {
 	for _, choice := range cloud.NeedOf(c).Choices(types) {
 		all = append(all, offeringOf(choice))
 	}
-	w.SellOut(t, all...)
-	_, err := p.Launch(t.Context(), c)
-	wantInsufficient(t, err)
+	if w.SellOut != nil {
+		w.SellOut(t, all...)
+		_, err := p.Launch(t.Context(), c)
+		wantInsufficient(t, err)
+	}
 	for name, impossible := range map[string]karpv1.Requirement{
 		"no such type":   requirement(corev1.LabelInstanceTypeStable, karpv1.OperatorIn, "no-such-type"),
 		"no such zone":   requirement(corev1.LabelTopologyZone, karpv1.OperatorIn, "no-such-zone"),
@@ -78,7 +83,9 @@ func testInsufficientCapacity(t *testing.T, w World) {
 		})
 	}
 	onlyMachines(t, p)
-	w.SellOut(t)
+	if w.SellOut != nil {
+		w.SellOut(t)
+	}
 	onlyMachines(t, p, launch(t, p, c).ProviderID)
 }
 

@@ -20,14 +20,15 @@ import (
 // Harness creates a cloud without machines for one test and shuts it down with the test.
 type Harness func(t *testing.T) World
 
-// World is a cloud and the operations that a test can apply to it. All fields but Chooses are required.
+// World is a cloud and the operations that a test can apply to it. All fields but Chooses and SellOut are required.
 type World struct {
 	// Provider starts the provider as a new process would: for the same cloud, with no state in memory. An earlier one
 	// may still run, as when an old leader does not know yet that it has lost the lease.
 	Provider func(t *testing.T) cloud.Provider
 	// Class is ready. NotReady exists but is not ready. Missing does not exist.
 	Class, NotReady, Missing cloud.ClassRef
-	// SellOut makes exactly these offerings unavailable for machines of Class. The provider is not notified.
+	// SellOut makes exactly these offerings unavailable for machines of Class. The provider is not notified. It is nil for a
+	// cloud in which every offering is available.
 	SellOut func(t *testing.T, offerings ...Offering)
 	// LoseAnswers makes the cloud execute requests that launch a machine without returning a response, until restore is
 	// called.
