@@ -19,7 +19,7 @@ func TestEmbeddedValues(t *testing.T) {
 			"    settings: {aws: {clusterName: a, isolatedVPC: \"yes\"}}\n  valuesFrom: [{kind: Secret, name: s}]\n",
 			"    settings:\n      clusterName: a\n      isolatedVPC: \"yes\"\n", []string{
 				"changed spec.values.settings.aws.clusterName: is renamed to settings.clusterName", "changed spec.values.settings.aws.isolatedVPC: ",
-				`impossible spec.values.settings.isolatedVPC: is "yes", want boolean`,
+				`impossible spec.values.settings.isolatedVPC: got string, want null or boolean`,
 				"advice spec.valuesFrom[0]: the values in Secret s are not read"}},
 		"HelmRelease by its values": {release + "  values: {settings: {interruptionQueueName: '${Q}'}}\n", "interruptionQueue: ", []string{
 			"changed spec.values.settings.interruptionQueueName: ", `advice spec.values.settings.interruptionQueue: is "${Q}"`}},

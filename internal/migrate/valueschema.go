@@ -1,62 +1,59 @@
 package migrate
 
 import (
-	"encoding/json"
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/karpenter-go/karpenter/charts"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 )
 
-// valueSchema is the part of JSON schema that the chart's schema uses. A test fails if the chart uses more.
-type valueSchema struct {
-	Schema               string                  `json:"$schema"`
-	Description          string                  `json:"description"`
-	Type                 any                     `json:"type"` // a name or a list of names
-	Enum                 []any                   `json:"enum"`
-	Minimum              *float64                `json:"minimum"`
-	Maximum              *float64                `json:"maximum"`
-	ExclusiveMinimum     *float64                `json:"exclusiveMinimum"`
-	MinLength            int                     `json:"minLength"`
-	MaxProperties        *int                    `json:"maxProperties"`
-	Pattern              string                  `json:"pattern"`
-	Properties           map[string]*valueSchema `json:"properties"`
-	AdditionalProperties *valueSchema            `json:"additionalProperties"`
-	Items                *valueSchema            `json:"items"`
-	// Required fields have defaults in the chart, except in members of lists.
-	Required []string `json:"required"`
-}
-
-func readValueSchema() (*valueSchema, error) {
-	schema := &valueSchema{}
-	if err := json.Unmarshal(charts.ValuesSchema(), schema); err != nil {
+// readValueSchema returns the chart's schema. Helm checks values with the same library.
+var readValueSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	const name = "values.schema.json"
+	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(charts.ValuesSchema()))
+	if err != nil {
 		return nil, fmt.Errorf("reading the schema of the chart's values: %w", err)
 	}
-	schema.Properties["global"] = &valueSchema{} // Helm allows it in every chart
-	return schema, nil
-}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource(name, text); err != nil {
+		return nil, fmt.Errorf("reading the schema of the chart's values: %w", err)
+	}
+	return compiler.Compile(name)
+})
 
 // kubernetesValues are values of which the chart names only some fields: the others are those of Kubernetes.
 var kubernetesValues = []string{"strategy", "podSecurityContext", "affinity", "controller.securityContext"}
 
-// names returns the known names by the path of the value that contains them, "" for the top.
-func (s *valueSchema) names(path string) map[string][]string {
+// valueNames returns the known names by the path of the value that contains them, "" for the top.
+func valueNames(s *jsonschema.Schema, path string) map[string][]string {
 	if len(s.Properties) == 0 || slices.Contains(kubernetesValues, path) {
 		return nil
 	}
-	all := map[string][]string{path: slices.Sorted(maps.Keys(s.Properties))}
+	known := slices.Collect(maps.Keys(s.Properties))
+	if path == "" {
+		known = append(known, "global") // Helm allows it in every chart
+	}
+	slices.Sort(known)
+	all := map[string][]string{path: known}
 	for name, below := range s.Properties {
-		maps.Copy(all, below.names(strings.TrimPrefix(path+"."+name, ".")))
+		maps.Copy(all, valueNames(below, strings.TrimPrefix(path+"."+name, ".")))
 	}
 	return all
 }
 
-// valueCheck notes what the chart does not know or refuses, in values with current names.
+// valueCheck notes what the chart does not know, in values with current names.
 type valueCheck struct {
 	*Entry
 	names map[string][]string
@@ -64,20 +61,24 @@ type valueCheck struct {
 
 // checkValues checks the values of a document.
 func checkValues(entry *Entry, values any) {
-	if schema := checkNames(entry, values); schema != nil {
-		c := valueCheck{Entry: entry}
-		c.check("", schema, values, false)
+	schema := checkNames(entry, values)
+	if schema == nil {
+		return
+	}
+	var wrong *jsonschema.ValidationError
+	if errors.As(schema.Validate(values), &wrong) {
+		noteInvalid(entry, values, wrong)
 	}
 }
 
 // checkNames notes names that the chart does not know, and returns the schema.
-func checkNames(entry *Entry, values any) *valueSchema {
+func checkNames(entry *Entry, values any) *jsonschema.Schema {
 	schema, err := readValueSchema()
 	if err != nil { // the schema is part of the program, and a test reads it
 		entry.note(Impossible, "", "%s", err)
 		return nil
 	}
-	c := valueCheck{entry, schema.names("")}
+	c := valueCheck{entry, valueNames(schema, "")}
 	c.unknown("", values)
 	return schema
 }
@@ -127,141 +128,41 @@ func (c *valueCheck) meant(path, name string) string {
 	return elsewhere[0]
 }
 
-// check notes values that the schema refuses. Values that contain a placeholder are not known yet.
-func (c *valueCheck) check(path string, schema *valueSchema, value any, member bool) {
-	if text, ok := value.(string); ok && placeholder.MatchString(text) {
-		return
+// noteInvalid notes what the schema refuses. Values that contain a placeholder are not known yet, and required fields have
+// defaults in the chart, except in members of lists.
+func noteInvalid(entry *Entry, values any, wrong *jsonschema.ValidationError) {
+	found := map[string]string{}
+	var visit func(*jsonschema.ValidationError)
+	visit = func(e *jsonschema.ValidationError) {
+		for _, cause := range e.Causes {
+			visit(cause)
+		}
+		path, value, member := valueAt(values, e.InstanceLocation)
+		_, missing := e.ErrorKind.(*kind.Required)
+		text, isText := value.(string)
+		if len(e.Causes) == 0 && (member || !missing) && !(isText && placeholder.MatchString(text)) {
+			found[path] = e.ErrorKind.LocalizedString(message.NewPrinter(language.English))
+		}
 	}
-	if problem := schema.problem(value, member); problem != "" {
-		c.note(Impossible, path, "%s; the chart refuses it", problem)
-		return
+	visit(wrong)
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		entry.note(Impossible, path, "%s; the chart refuses it", found[path])
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			below := schema.Properties[name]
-			if below == nil {
-				below = schema.AdditionalProperties
+}
+
+// valueAt returns the path of a value as notes name it, the value, and whether it is a member of a list or below one.
+func valueAt(values any, location []string) (path string, value any, member bool) {
+	for _, step := range location {
+		switch below := values.(type) {
+		case map[string]any:
+			path, values = strings.TrimPrefix(path+"."+step, "."), below[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(below) {
+				return path, nil, member
 			}
-			if below != nil {
-				c.check(strings.TrimPrefix(path+"."+name, "."), below, value[name], member)
-			}
-		}
-	case []any:
-		for i := range value {
-			if schema.Items != nil {
-				c.check(fmt.Sprintf("%s[%d]", path, i), schema.Items, value[i], true)
-			}
+			path, values, member = fmt.Sprintf("%s[%d]", path, i), below[i], true
 		}
 	}
-}
-
-// problem returns what is wrong with a value, apart from its parts; "" for nothing.
-func (s *valueSchema) problem(value any, member bool) string {
-	if types := s.types(); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOfType(value, t) }) {
-		return "is " + shownValue(value) + ", want " + strings.Join(types, " or ")
-	}
-	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return fmt.Sprint(e) == fmt.Sprint(value) }) {
-		var allowed []string
-		for _, e := range s.Enum {
-			allowed = append(allowed, shownValue(e))
-		}
-		return "is " + shownValue(value) + ", want " + strings.Join(allowed, ", ")
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		if s.MaxProperties != nil && len(value) > *s.MaxProperties {
-			others := slices.DeleteFunc(s.types(), func(t string) bool { return t == "object" })
-			return "is an object with fields, want " + strings.Join(others, " or ")
-		}
-		for _, name := range s.Required {
-			if _, there := value[name]; member && !there {
-				return "has no " + name
-			}
-		}
-	case string:
-		if s.Pattern != "" {
-			if form, err := regexp.Compile(s.Pattern); err == nil && !form.MatchString(value) {
-				return fmt.Sprintf("is %q, want a value that matches %s", value, s.Pattern)
-			}
-		}
-		if utf8.RuneCountInString(value) < s.MinLength {
-			return "is empty"
-		}
-	}
-	return s.outOfRange(value)
-}
-
-func (s *valueSchema) outOfRange(value any) string {
-	number, is := asNumber(value)
-	switch {
-	case !is:
-	case s.Minimum != nil && number < *s.Minimum:
-		return fmt.Sprintf("is %v, want %v or more", value, *s.Minimum)
-	case s.Maximum != nil && number > *s.Maximum:
-		return fmt.Sprintf("is %v, want %v or less", value, *s.Maximum)
-	case s.ExclusiveMinimum != nil && number <= *s.ExclusiveMinimum:
-		return fmt.Sprintf("is %v, want more than %v", value, *s.ExclusiveMinimum)
-	}
-	return ""
-}
-
-func (s *valueSchema) types() []string {
-	switch types := s.Type.(type) {
-	case string:
-		return []string{types}
-	case []any:
-		var names []string
-		for _, t := range types {
-			names = append(names, fmt.Sprint(t))
-		}
-		return names
-	}
-	return nil
-}
-
-func isOfType(value any, name string) bool {
-	number, isNumber := asNumber(value)
-	switch value.(type) {
-	case nil:
-		return name == "null"
-	case bool:
-		return name == "boolean"
-	case string:
-		return name == "string"
-	case map[string]any:
-		return name == "object"
-	case []any:
-		return name == "array"
-	}
-	return isNumber && (name == "number" || name == "integer" && number == float64(int64(number)))
-}
-
-func asNumber(value any) (float64, bool) {
-	switch value := value.(type) {
-	case int:
-		return float64(value), true
-	case int64:
-		return float64(value), true
-	case uint64:
-		return float64(value), true
-	case float64:
-		return value, true
-	}
-	return 0, false
-}
-
-// shownValue returns a value for a sentence.
-func shownValue(value any) string {
-	switch value := value.(type) {
-	case nil:
-		return "null"
-	case string:
-		return fmt.Sprintf("%q", value)
-	case map[string]any:
-		return "an object"
-	case []any:
-		return "a list"
-	}
-	return fmt.Sprint(value)
+	return path, values, member
 }
