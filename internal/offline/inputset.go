@@ -175,7 +175,6 @@ func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 				t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
 			}
 			s.Catalog = catalog
-			t.builder.OfferPrices(catalog)
 		}
 		for _, pool := range c.Pools {
 			named[pool] = s
