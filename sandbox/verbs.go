@@ -245,7 +245,7 @@ func leadHere(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return fmt.Errorf("reading the sandbox's kubeconfig: %w", err)
 	}
-	return sandbox.LeadHere(ctx, config, service)
+	return sandbox.CreateLocalService(ctx, config, service)
 }
 
 func progressTo(out io.Writer) func(string) {

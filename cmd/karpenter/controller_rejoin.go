@@ -41,7 +41,7 @@ const rejoinPause = 500 * time.Millisecond
 
 // electionIdentity returns the identity of this process in the leader election, and whether an earlier program of the
 // process already used it.
-func electionIdentity() (identity string, again bool) {
+func electionIdentity() (identity string, rejoined bool) {
 	if identity = os.Getenv(identityVariable); identity != "" {
 		return identity, true
 	}

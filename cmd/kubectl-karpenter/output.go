@@ -97,13 +97,13 @@ func wrappedProse(text string, width int) string {
 	}
 	lines := strings.Split(text, "\n")
 	for i := range lines {
-		lines[i] = glued(lines[i])
+		lines[i] = unbroken(lines[i])
 	}
 	return strings.ReplaceAll(wrapped(strings.Join(lines, "\n"), width), glue, " ")
 }
 
-// glued replaces the blanks within the commands of a line.
-func glued(line string) string {
+// unbroken replaces the blanks within the commands of a line.
+func unbroken(line string) string {
 	words := strings.SplitAfter(line, " ")
 	command := false
 	for i, word := range words {

@@ -129,7 +129,7 @@ func (f *Facts) drains(blocked cloud.Finding, claim string) bool {
 // unobserved reports whether the conditions of a pool or class wait for a controller: Ready is unknown.
 func (f *Facts) unobserved(object string) bool {
 	unknown := func(conditions []Condition) bool {
-		c := untrue(conditions, "Ready")
+		c := firstNotTrue(conditions, "Ready")
 		return c != nil && c.Status == string(metav1.ConditionUnknown)
 	}
 	kind, name, _ := strings.Cut(object, "/")
@@ -151,6 +151,6 @@ func (f *Facts) poolHas(name string, wanted func(karpv1.NodeClassReference) bool
 // onlyForClass reports whether only its node class prevents a pool from being ready.
 func (f *Facts) onlyForClass(name string) bool {
 	return slices.ContainsFunc(f.Pools, func(p karpv1.NodePool) bool {
-		return p.Name == name && untrue(conditionsOf(p.Status.Conditions), karpv1.ConditionValidationSucceeded) == nil
+		return p.Name == name && firstNotTrue(conditionsOf(p.Status.Conditions), karpv1.ConditionValidationSucceeded) == nil
 	})
 }

@@ -57,17 +57,17 @@ func difference(want, have *apiextensionsv1.CustomResourceDefinition) string {
 			return fmt.Sprintf("version %s is not served", version.Name)
 		case version.Storage && !have.Spec.Versions[at].Storage:
 			return fmt.Sprintf("version %s is not the storage version", version.Name)
-		case !reflect.DeepEqual(plainly(version.Schema), plainly(have.Spec.Versions[at].Schema)):
+		case !reflect.DeepEqual(asJSON(version.Schema), asJSON(have.Spec.Versions[at].Schema)):
 			return fmt.Sprintf("the schema of version %s differs", version.Name)
-		case !reflect.DeepEqual(plainly(version.Subresources), plainly(have.Spec.Versions[at].Subresources)):
+		case !reflect.DeepEqual(asJSON(version.Subresources), asJSON(have.Spec.Versions[at].Subresources)):
 			return fmt.Sprintf("the subresources of version %s differ", version.Name)
 		}
 	}
 	return ""
 }
 
-// plainly returns a value as decoded JSON, so that only its content is compared.
-func plainly(value any) any {
+// asJSON returns a value as decoded JSON, so that only its content is compared.
+func asJSON(value any) any {
 	var plain any
 	if text, err := json.Marshal(value); err == nil {
 		_ = json.Unmarshal(text, &plain) // valid JSON, because it was just encoded

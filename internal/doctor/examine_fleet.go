@@ -41,7 +41,7 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 		ref := pool.Spec.Template.Spec.NodeClassRef
 		object := "nodepool/" + pool.Name
 		conditions := conditionsOf(pool.Status.Conditions)
-		if c := untrue(conditions, karpv1.ConditionNodeClassReady); c != nil && c.Reason == karpv1.ReasonOtherProvider && pool.DeletionTimestamp == nil {
+		if c := firstNotTrue(conditions, karpv1.ConditionNodeClassReady); c != nil && c.Reason == karpv1.ReasonOtherProvider && pool.DeletionTimestamp == nil {
 			list = append(list, found(OtherProvider, object, "the NodePool launches no nodes: "+c.Message,
 				"also run a controller of the provider of the NodePool (--cloud-provider), with its own Lease (--leader-election-namespace); "+
 					"or run kubectl delete nodepool "+pool.Name))
@@ -58,8 +58,8 @@ func pools(f *Facts, _ Options) []cloud.Finding {
 			list = append(list, found(ClassMissing, object, fmt.Sprintf("the node class of the NodePool, %s %s, does not exist", ref.Kind, ref.Name), fix))
 			continue
 		}
-		if worst := untrue(conditions, "Ready"); worst != nil {
-			if cause := untrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
+		if worst := firstNotTrue(conditions, "Ready"); worst != nil {
+			if cause := firstNotTrue(conditions, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady); cause != nil {
 				worst = cause
 			}
 			list = append(list, found(PoolNotReady, object, "the NodePool launches no nodes: "+worst.text(), "kubectl describe nodepool "+pool.Name+"; fix the problem in the condition"+keptAs(madeFrom(pool))))
@@ -103,8 +103,8 @@ func (f *Facts) missingFrom(from string, ref karpv1.NodeClassReference) string {
 	return fix + "; or create the " + ref.Kind
 }
 
-// untrue returns the first condition of these types that is present and not true.
-func untrue(conditions []Condition, types ...string) *Condition {
+// firstNotTrue returns the first condition of these types that is present and not true.
+func firstNotTrue(conditions []Condition, types ...string) *Condition {
 	for _, kind := range types {
 		for i := range conditions {
 			if c := &conditions[i]; c.Type == kind && c.Status != string(metav1.ConditionTrue) {
@@ -123,7 +123,7 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 	var list []cloud.Finding
 	for i := range f.Classes {
 		class := &f.Classes[i]
-		ready := untrue(class.Conditions, "Ready")
+		ready := firstNotTrue(class.Conditions, "Ready")
 		if ready == nil || class.Deleting != nil {
 			continue
 		}
@@ -166,7 +166,7 @@ func claims(f *Facts, o Options) []cloud.Finding {
 		code, missing, since := launchStage(conditions, claim.CreationTimestamp.Time)
 		if late := f.at().Sub(since); code != "" && late > o.Patience {
 			why := ""
-			if c := untrue(conditions, missing); c != nil {
+			if c := firstNotTrue(conditions, missing); c != nil {
 				why = ": " + c.text()
 			}
 			list = append(list, found(code, object, fmt.Sprintf("the NodeClaim is not %s after %s%s", strings.ToLower(missing), round(late), why), describe+fixes[code]))
@@ -198,7 +198,7 @@ func launchStage(conditions []Condition, created time.Time) (code, missing strin
 }
 
 func waitingFor(claim *karpv1.NodeClaim) string {
-	if c := untrue(conditionsOf(claim.Status.Conditions), karpv1.ConditionDrained, karpv1.ConditionVolumesDetached, karpv1.ConditionInstanceTerminating); c != nil {
+	if c := firstNotTrue(conditionsOf(claim.Status.Conditions), karpv1.ConditionDrained, karpv1.ConditionVolumesDetached, karpv1.ConditionInstanceTerminating); c != nil {
 		return ": " + c.text()
 	}
 	return ""

@@ -48,9 +48,9 @@ func older(f *Facts, o Options) []cloud.Finding {
 	return list
 }
 
-// unmade returns findings about Provisioners and AWSNodeTemplates that were not converted. A result that is not ready
+// unconverted returns findings about Provisioners and AWSNodeTemplates that were not converted. A result that is not ready
 // is a finding of the pool or the class.
-func unmade(f *Facts, o Options) []cloud.Finding {
+func unconverted(f *Facts, o Options) []cloud.Finding {
 	var list []cloud.Finding
 	add := func(kind string, object *metav1.ObjectMeta, why *Condition) {
 		if why == nil || why.Status != string(metav1.ConditionFalse) || object.DeletionTimestamp != nil {
@@ -68,7 +68,7 @@ func unmade(f *Facts, o Options) []cloud.Finding {
 	}
 	for i := range f.Provisioners {
 		p := &f.Provisioners[i]
-		add(karpv1alpha5.Kind, &p.ObjectMeta, untrue(conditionsOf(p.Status.Conditions), karpv1alpha5.ConditionApplied))
+		add(karpv1alpha5.Kind, &p.ObjectMeta, firstNotTrue(conditionsOf(p.Status.Conditions), karpv1alpha5.ConditionApplied))
 	}
 	for i := range f.Templates {
 		t := &f.Templates[i]
@@ -85,10 +85,10 @@ func (f *Facts) unmadeClass(t *awsv1alpha1.AWSNodeTemplate) *Condition {
 		return nil
 	}
 	conditions := conditionsOf(t.Status.Conditions)
-	if why := untrue(conditions, karpv1alpha5.ConditionApplied); why != nil {
+	if why := firstNotTrue(conditions, karpv1alpha5.ConditionApplied); why != nil {
 		return why
 	}
-	if why := untrue(conditions, karpv1alpha5.ConditionNodeClassReady); why != nil && why.Reason == karpv1alpha5.ReasonNotMade && f.class(class) == nil {
+	if why := firstNotTrue(conditions, karpv1alpha5.ConditionNodeClassReady); why != nil && why.Reason == karpv1alpha5.ReasonNotMade && f.class(class) == nil {
 		return why
 	}
 	return nil

@@ -25,7 +25,7 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 			continue
 		}
 		object := "nodepool/" + pool.Name
-		if c := untrue(conditionsOf(pool.Status.Conditions), karpv1.ConditionReplacementsHealthy); c != nil {
+		if c := firstNotTrue(conditionsOf(pool.Status.Conditions), karpv1.ConditionReplacementsHealthy); c != nil {
 			list = append(list, found(ReplacementsFail, object, "nodes are temporarily not replaced, because replacements did not become ready: "+c.text(),
 				"kubectl describe nodepool "+pool.Name+"; fix what prevents new nodes from becoming ready; to retry immediately: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
 		}

@@ -203,7 +203,7 @@ func reasonsOf(snap *model.Snapshot, r plan.Refusal) []Reason {
 
 // preferences decides once more without preferences, if any pod has some.
 func (d *Decision) preferences() *PreferencesCost {
-	if d.opts.IgnorePreferences || !slices.ContainsFunc(d.snap.Groups, wishes) {
+	if d.opts.IgnorePreferences || !slices.ContainsFunc(d.snap.Groups, hasPreferences) {
 		return nil
 	}
 	opts := d.opts
@@ -217,8 +217,8 @@ func (d *Decision) preferences() *PreferencesCost {
 	return &PreferencesCost{Nodes: len(d.plan.Claims) - len(without.Claims), CostPerHour: usd(with - cost)}
 }
 
-// wishes reports whether the pods of the group have preferences.
-func wishes(g *model.Group) bool {
+// hasPreferences reports whether the pods of the group have preferences.
+func hasPreferences(g *model.Group) bool {
 	return len(g.Preferred) > 0 || slices.ContainsFunc(g.Spread, func(s model.Spread) bool { return s.Soft }) ||
 		slices.ContainsFunc(g.Terms, func(t model.Term) bool { return !t.Required() })
 }

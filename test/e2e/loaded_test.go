@@ -105,7 +105,7 @@ func takeSample(t *testing.T) *sample {
 		s.runController(t, kept(t, "sample.log"))
 		await(t, 10*time.Minute, "a block to run", func(ctx context.Context) error { return s.blockRuns(ctx, first) })
 		for _, node := range s.ledger.nodesOf("") {
-			s.furnish(node)
+			s.addImages(node)
 		}
 		registry, err := openRegistry(c.sandbox)
 		if err != nil {
@@ -152,8 +152,8 @@ func (s *stage) blockRuns(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// furnish adds what kwok's kubelets do not report: the node's images, which are most of a node's bytes.
-func (s *stage) furnish(node *corev1.Node) {
+// addImages adds what kwok's kubelets do not report: the node's images, which are most of a node's bytes.
+func (s *stage) addImages(node *corev1.Node) {
 	s.t.Helper()
 	const images = 40
 	var list []string

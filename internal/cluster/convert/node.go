@@ -133,16 +133,16 @@ func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim)
 	if spec.Stage >= model.Registered {
 		spec.Labels = node.Labels
 		spec.DoNotDisrupt = karpv1.ProtectedNode(node.Annotations)
-		spec.Taints = taints(lasting(node, claim, spec.Stage))
+		spec.Taints = taints(permanent(node, claim, spec.Stage))
 	}
 	if spec.Pool == "" {
 		spec.Pool = spec.Labels[karpv1.LabelNodePool]
 	}
 }
 
-// lasting returns the taints that affect planning: until a node is initialized, taints that are removed automatically
+// permanent returns the taints that affect planning: until a node is initialized, taints that are removed automatically
 // are ignored.
-func lasting(node *corev1.Node, claim *karpv1.NodeClaim, stage model.Stage) []corev1.Taint {
+func permanent(node *corev1.Node, claim *karpv1.NodeClaim, stage model.Stage) []corev1.Taint {
 	all := nodeTaints(node)
 	if stage >= model.Initialized {
 		return all

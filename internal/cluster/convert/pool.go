@@ -77,7 +77,7 @@ func notReady(pool *karpv1.NodePool) *model.Rejection {
 		if c.Status == metav1.ConditionTrue {
 			return nil
 		}
-		if why := culprits(pool); why != "" {
+		if why := failedConditions(pool); why != "" {
 			return &model.Rejection{Field: field, Reason: "the pool is not ready: " + why}
 		}
 		return &model.Rejection{Field: field, Reason: strings.TrimSuffix(fmt.Sprintf("the pool is not ready: %s: %s", c.Reason, c.Message), ": ")}
@@ -85,8 +85,8 @@ func notReady(pool *karpv1.NodePool) *model.Rejection {
 	return &model.Rejection{Field: field, Reason: "the pool is not ready: its conditions have not been set yet"}
 }
 
-// culprits returns the messages of the false conditions behind Ready: Ready itself contains only their names.
-func culprits(pool *karpv1.NodePool) string {
+// failedConditions returns the messages of the false conditions behind Ready: Ready itself contains only their names.
+func failedConditions(pool *karpv1.NodePool) string {
 	var parts []string
 	for _, name := range []string{karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady} {
 		for i := range pool.Status.Conditions {

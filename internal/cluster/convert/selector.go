@@ -38,7 +38,7 @@ func alternatives(spec *corev1.PodSpec, v *Vocabulary) [][]label.Requirement {
 		}
 	}
 	if len(all) == 0 {
-		all = [][]label.Requirement{{nowhere(model.LabelHostname)}}
+		all = [][]label.Requirement{{matchesNothing(model.LabelHostname)}}
 	}
 	return all
 }
@@ -63,18 +63,20 @@ func (v *Vocabulary) term(t *corev1.NodeSelectorTerm) []label.Requirement {
 func fieldRequirement(f corev1.NodeSelectorRequirement) label.Requirement {
 	operator, ok := label.ParseOperator(string(f.Operator))
 	if f.Key != metav1.ObjectNameField || !ok || operator != label.In && operator != label.NotIn {
-		return nowhere(model.FieldName)
+		return matchesNothing(model.FieldName)
 	}
 	return label.Requirement{Key: model.FieldName, Operator: operator, Values: slices.Clone(f.Values)}
 }
 
-// nowhere returns a requirement that no node satisfies.
-func nowhere(key string) label.Requirement { return label.Requirement{Key: key, Operator: label.In} }
+// matchesNothing returns a requirement that no node satisfies.
+func matchesNothing(key string) label.Requirement {
+	return label.Requirement{Key: key, Operator: label.In}
+}
 
 func (v *Vocabulary) expression(e corev1.NodeSelectorRequirement) label.Requirement {
 	req, ok := v.requirement(e.Key, string(e.Operator), e.Values)
 	if !ok {
-		return nowhere(req.Key)
+		return matchesNothing(req.Key)
 	}
 	return req
 }

@@ -335,7 +335,7 @@ func (v *Vocabulary) affinityOf(pv *corev1.PersistentVolume) [][]label.Requireme
 		}
 	}
 	if alternatives == nil {
-		return [][]label.Requirement{{nowhere(model.LabelHostname)}}
+		return [][]label.Requirement{{matchesNothing(model.LabelHostname)}}
 	}
 	return alternatives
 }
@@ -391,7 +391,7 @@ func (d demand) ofClass(class *storagev1.StorageClass, claim string, v *Vocabula
 		d.alternatives = append(d.alternatives, reqs)
 	}
 	if len(class.AllowedTopologies) > 0 && d.alternatives == nil {
-		d.alternatives = [][]label.Requirement{{nowhere(model.LabelHostname)}}
+		d.alternatives = [][]label.Requirement{{matchesNothing(model.LabelHostname)}}
 	}
 	return d, nil
 }

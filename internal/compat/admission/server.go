@@ -131,7 +131,7 @@ func (k *kind) create(object map[string]any) []Refusal {
 		if len(wrong) > 0 && strings.Contains(err.Detail, " evaluating rule: ") {
 			continue // the rule cannot be evaluated because of a problem that is already reported
 		}
-		for _, path := range k.culprits(object, err) {
+		for _, path := range k.failingMembers(object, err) {
 			found.add(path, ruleWords(err, path))
 		}
 	}

@@ -60,7 +60,7 @@ func (p *pointer) pointTo(ctx context.Context, name string, target apiextensions
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &target, ConversionReviewVersions: []string{"v1"}},
 	}
 	if reflect.DeepEqual(definition.Spec.Conversion, want) {
-		return false, errors.Join(p.writers.err(name), disown(ctx, api, definition))
+		return false, errors.Join(p.writers.err(name), dropOwnership(ctx, api, definition))
 	}
 	if p.writers.yields(name, saidBy(definition.Spec.Conversion)) {
 		return false, p.writers.err(name)
@@ -74,7 +74,7 @@ func (p *pointer) pointTo(ctx context.Context, name string, target apiextensions
 	} else if err != nil {
 		return false, fmt.Errorf("setting the conversion webhook in the definition %s: %w", name, err)
 	}
-	return true, errors.Join(p.writers.err(name), disown(ctx, api, definition))
+	return true, errors.Join(p.writers.err(name), dropOwnership(ctx, api, definition))
 }
 
 // saidBy returns the service that a definition names.
@@ -101,10 +101,10 @@ func patchOf(definition *apiextensionsv1.CustomResourceDefinition, target apiext
 	})
 }
 
-// disown removes this package's field ownership from a definition. Otherwise a server-side apply with another
+// dropOwnership removes this package's field ownership from a definition. Otherwise a server-side apply with another
 // service, for example by Helm, would fail with a conflict, and an upgrade would be impossible. So the apply
 // succeeds, and the server restores its own values afterward.
-func disown(ctx context.Context, api client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
+func dropOwnership(ctx context.Context, api client.Client, definition *apiextensionsv1.CustomResourceDefinition) error {
 	entries := slices.DeleteFunc(slices.Clone(definition.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == string(owner) && e.Subresource == ""
 	})

@@ -161,7 +161,7 @@ func (s *Storage) disownAll(ctx context.Context) error {
 	for _, kind := range kinds {
 		again := false
 		_, err := s.each(ctx, kind, func(object *metav1.PartialObjectMetadata) error {
-			err := s.disown(ctx, object)
+			err := s.convertEntries(ctx, object)
 			if apierrors.IsConflict(err) { // written meanwhile by another client; it is checked again
 				again = true
 				return nil
@@ -178,8 +178,8 @@ func (s *Storage) disownAll(ctx context.Context) error {
 	return wrong
 }
 
-// disown converts the entries of one object. After a conflict, it has to be called again.
-func (s *Storage) disown(ctx context.Context, object *metav1.PartialObjectMetadata) error {
+// convertEntries converts the entries of one object. After a conflict, it has to be called again.
+func (s *Storage) convertEntries(ctx context.Context, object *metav1.PartialObjectMetadata) error {
 	if _, older := v1beta1.ManagedInV1(object, false); !older {
 		return nil
 	}

@@ -112,7 +112,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	// 2. Evaluate.
 	now := c.Clock.Now()
 	mistaken := mistakenClaims(machines, claims.Items)
-	leaked := slices.DeleteFunc(leaks(machines, claims.Items,
+	leaked := slices.DeleteFunc(leakedMachines(machines, claims.Items,
 		ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)}), func(m cloud.Machine) bool {
 		return mistaken[m.ProviderID] != nil
 	})
@@ -237,9 +237,9 @@ func (c *Collector) giveBack(ctx context.Context, claim *karpv1.NodeClaim) error
 // may still appear.
 type ages struct{ noted, others time.Time }
 
-// leaks returns the machines that no claim shows and that no claim can show later, and that are old enough. A machine
+// leakedMachines returns the machines that no claim shows and that no claim can show later, and that are old enough. A machine
 // of unknown age is kept.
-func leaks(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []cloud.Machine {
+func leakedMachines(machines []cloud.Machine, claims []karpv1.NodeClaim, before ages) []cloud.Machine {
 	shown, unlaunched := map[string]bool{}, map[string]bool{}
 	for i := range claims {
 		if id := claims[i].Status.ProviderID; id != "" {

@@ -158,7 +158,7 @@ func TestLeaks(t *testing.T) {
 		{ProviderID: "m-ending", Claim: "gone", Created: old, Terminating: true},
 	}
 	var got []string
-	for _, m := range leaks(machines, claims, ages{noted: limit, others: older}) {
+	for _, m := range leakedMachines(machines, claims, ages{noted: limit, others: older}) {
 		got = append(got, m.ProviderID)
 	}
 	if diff := cmp.Diff([]string{"m-second", "m-orphan", "m-unnamed", "m-noted", "m-too-many"}, got); diff != "" {

@@ -80,15 +80,15 @@ func (r *Reconciler) owner(ctx context.Context, claim *karpv1.NodeClaim) (string
 		if other.UID == claim.UID || !other.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if theirs := owns(other); theirs && !mine || theirs == mine && elder(other, claim) {
+		if theirs := owns(other); theirs && !mine || theirs == mine && createdBefore(other, claim) {
 			return other.Name, nil
 		}
 	}
 	return "", nil
 }
 
-// elder reports whether a was created before b. Names break ties within the same second.
-func elder(a, b *karpv1.NodeClaim) bool {
+// createdBefore reports whether a was created before b. Names break ties within the same second.
+func createdBefore(a, b *karpv1.NodeClaim) bool {
 	if order := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); order != 0 {
 		return order < 0
 	}

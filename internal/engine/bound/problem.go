@@ -173,7 +173,7 @@ func specKey(g *model.Group) string {
 
 // drop removes the items that no available kind can hold, and the kinds that another kind dominates.
 func (p *problem) drop() {
-	p.kinds = front(p.kinds)
+	p.kinds = undominated(p.kinds)
 	var kept []*item
 	for _, it := range p.items {
 		if slices.ContainsFunc(p.kinds, func(k *kind) bool { return k.specs.Has(it.spec) && it.requests.Fits(k.free) }) {
@@ -183,9 +183,9 @@ func (p *problem) drop() {
 	p.items = kept
 }
 
-// front returns the kinds that are not dominated: a kind dominates another if it is no more expensive, no smaller and
+// undominated returns the kinds that are not dominated: a kind dominates another if it is no more expensive, no smaller and
 // no more restrictive.
-func front(kinds []*kind) []*kind {
+func undominated(kinds []*kind) []*kind {
 	slices.SortStableFunc(kinds, func(a, b *kind) int { return cmp.Compare(a.price, b.price) })
 	var kept []*kind
 	for _, k := range kinds {

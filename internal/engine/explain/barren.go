@@ -140,7 +140,7 @@ func Nearest(name string, known []string) string {
 		if k == name {
 			return ""
 		}
-		if d := slips(name, k, least); d < least {
+		if d := typoDistance(name, k, least); d < least {
 			best, least = k, d
 		}
 	}
@@ -149,9 +149,9 @@ func Nearest(name string, known []string) string {
 
 func slipsAllowed(name string) int { return max(1, min(3, len(name)/4)) }
 
-// slips returns the number of letters in which two names differ, or limit if they differ by more than a typing
+// typoDistance returns the number of letters in which two names differ, or limit if they differ by more than a typing
 // mistake.
-func slips(a, b string, limit int) int {
+func typoDistance(a, b string, limit int) int {
 	left, right := strings.Split(a, "."), strings.Split(b, ".")
 	if len(left) != len(right) || len(left) == 1 {
 		return partSlips(a, b, limit)

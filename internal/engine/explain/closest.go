@@ -18,14 +18,14 @@ func closest(snap *model.Snapshot, pools []plan.PoolVerdict) []*plan.PoolVerdict
 		list[i] = &pools[i]
 	}
 	slices.SortStableFunc(list, func(a, b *plan.PoolVerdict) int {
-		return cmp.Or(cmp.Compare(remoteness(snap, a), remoteness(snap, b)), cmp.Compare(len(a.Also), len(b.Also)),
+		return cmp.Or(cmp.Compare(verdictDistance(snap, a), verdictDistance(snap, b)), cmp.Compare(len(a.Also), len(b.Also)),
 			cmp.Compare(b.Verdict.Types, a.Verdict.Types))
 	})
 	return list
 }
 
-// remoteness ranks verdicts: 0 is closest. A pool that the pods exclude by name is the farthest.
-func remoteness(snap *model.Snapshot, p *plan.PoolVerdict) int {
+// verdictDistance ranks verdicts: 0 is closest. A pool that the pods exclude by name is the farthest.
+func verdictDistance(snap *model.Snapshot, p *plan.PoolVerdict) int {
 	switch p.Verdict.Code {
 	case plan.LabelExcluded:
 		if len(p.Also) == 0 && int(p.Verdict.Key) < snap.Space.Len() && snap.Space.Name(p.Verdict.Key) == model.LabelPool {

@@ -474,7 +474,7 @@ func TestAbsurdRequests(t *testing.T) {
 		{quantity.Memory, absurdMemory, "more than a pebibyte of memory: is the unit right?"},
 		{quantity.Memory, absurdMemory - 1, ""},
 	} {
-		if got := slip(snap, plan.Verdict{Code: plan.ResourceTooLarge, Resource: c.resource, Need: c.need}); got != c.want {
+		if got := typoHint(snap, plan.Verdict{Code: plan.ResourceTooLarge, Resource: c.resource, Need: c.need}); got != c.want {
 			t.Errorf("%d of %d: got %q, want %q", c.need, c.resource, got, c.want)
 		}
 	}

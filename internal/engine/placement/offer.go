@@ -111,7 +111,7 @@ func (ps *poolState) offer(space *label.Space, row label.Row, asks bool) *offer 
 	ps.spareSpecial(o.types, asks)
 	o.available, o.classes = ps.offered(row)
 	o.available.AndWith(o.types)
-	o.front = ps.front(o)
+	o.front = ps.undominated(o)
 	if len(ps.offers)*(1+len(row)/longRow) < mostOffers {
 		ps.offers[key] = o
 	}
@@ -173,10 +173,10 @@ func rowKey(row label.Row, asks bool, usedUp string) string {
 	return string(append(key, usedUp...))
 }
 
-// front lists the offerings worth trying: sorted by price, each is larger in some resource than all cheaper ones.
+// undominated lists the offerings worth trying: sorted by price, each is larger in some resource than all cheaper ones.
 // Reserved offerings are first and exclude no others, because a reservation may be used up at any moment.
 // Rows that differ in labels only which no type, offering or daemon has share it.
-func (ps *poolState) front(o *offer) []typeOffering {
+func (ps *poolState) undominated(o *offer) []typeOffering {
 	key := make([]byte, 0, 8*(len(o.available)+len(o.classes)))
 	for _, w := range o.available {
 		key = binary.LittleEndian.AppendUint64(key, w)

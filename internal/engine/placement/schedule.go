@@ -21,7 +21,7 @@ func ScheduleCached(snap *model.Snapshot, opts Options, cache Cache) (*plan.Prov
 }
 
 func (s *scheduler) schedule() *plan.Provision {
-	decided := s.besideBlocked()
+	decided := s.deferringBlocked()
 	if decided == nil {
 		decided = s.decided()
 	}
@@ -30,15 +30,15 @@ func (s *scheduler) schedule() *plan.Provision {
 
 // decided places all pods, and returns the run with the best result: this one or another over the same snapshot.
 func (s *scheduler) decided() *scheduler {
-	best := s.wholly()
+	best := s.placeWhole()
 	if best.budget.over() {
 		return best.again(portioned)
 	}
 	return best
 }
 
-// wholly places all pods without portions; the returned run may be over its budget.
-func (s *scheduler) wholly() *scheduler {
+// placeWhole places all pods without portions; the returned run may be over its budget.
+func (s *scheduler) placeWhole() *scheduler {
 	s.place(whole)
 	if s.fleet.inversion.found && !s.budget.over() {
 		if next := s.again(ranked); !next.budget.over() {

@@ -23,9 +23,9 @@ type deferral struct {
 // counts reports whether the pod counts where it runs for now.
 func (d *deferral) counts(p *model.Pod) bool { return d.pods[p] && !d.placing }
 
-// besideBlocked returns a run that places pods which cannot be evicted at present after the others. It returns nil where
+// deferringBlocked returns a run that places pods which cannot be evicted at present after the others. It returns nil where
 // rules between pods have no effect, or the work budget does not suffice.
-func (s *scheduler) besideBlocked() *scheduler {
+func (s *scheduler) deferringBlocked() *scheduler {
 	if !blockedPodsCounted(s.snap) {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (s *scheduler) besideBlocked() *scheduler {
 	for _, p := range stay {
 		next.deferral.pods[p] = true
 	}
-	if next = next.wholly(); !next.budget.over() {
+	if next = next.placeWhole(); !next.budget.over() {
 		next.placeDeferred()
 	}
 	s.budget.work = next.budget.work

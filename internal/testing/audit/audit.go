@@ -197,8 +197,8 @@ func volumes(pods []*model.Pod) amounts {
 	return sum
 }
 
-// lives reports whether the pod and its volumes accept a node with the labels.
-func lives(pod *model.Pod, labels labeling) bool {
+// admits reports whether the pod and its volumes accept a node with the labels.
+func admits(pod *model.Pod, labels labeling) bool {
 	return accepts(pod.Alternatives, labels) && accepts(pod.VolumeAlternatives, labels)
 }
 

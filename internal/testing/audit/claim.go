@@ -129,7 +129,7 @@ func (j *judge) everyOutcome(pool *model.PoolSpec, c *plan.NewClaim, outcomes []
 			return
 		}
 		for _, pod := range different {
-			if !lives(pod, o.values) {
+			if !admits(pod, o.values) {
 				j.blame("labels", c.Name, "%s is not what pod %s requires: %v, its volumes %v", o, pod.Key(), pod.Alternatives, pod.VolumeAlternatives)
 				return
 			}

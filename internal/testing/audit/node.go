@@ -106,7 +106,7 @@ func (o outcome) withoutType(key string) []value {
 // holds checks labels and resources. It stops at the first problem, because the outcomes of a claim fail alike.
 func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, labels labeling, as string) bool {
 	for _, pod := range shapes(pods) {
-		if !lives(pod, labels) {
+		if !admits(pod, labels) {
 			j.blame("labels", as, "pod %s requires %v, its volumes %v", pod.Key(), pod.Alternatives, pod.VolumeAlternatives)
 			return false
 		}

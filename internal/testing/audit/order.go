@@ -20,7 +20,7 @@ func Order(snap *model.Snapshot, p *plan.Provision) []*model.Pod {
 		whole.Order = append(whole.Order, p.Claims[i].Pods...)
 	}
 	j := &judge{snap: snap, words: vocabularyOf(snap, &whole), remembered: map[*plan.NewClaim][]outcome{}, fits: map[string]bool{}}
-	r, spotOf := j.furnish(&whole, nil)
+	r, spotOf := j.initialState(&whole, nil)
 	var order []*model.Pod
 	waiting := whole.Order
 	for len(waiting) > 0 {

@@ -12,12 +12,12 @@ import (
 // kube-scheduler that depend on bound pods: PodTopologySpread, InterPodAffinity and NodePorts.
 func (j *judge) turns(p *plan.Provision) {
 	leavers := j.leavers(p)
-	r, spotOf := j.furnish(p, leavers)
+	r, spotOf := j.initialState(p, leavers)
 	seen := map[string]bool{}
 	for i, pod := range p.Order {
 		if len(leavers) > 0 && j.haveLeft(r, pod, spotOf[pod.UID]) {
 			leavers = nil
-			r, spotOf = j.furnish(p, nil)
+			r, spotOf = j.initialState(p, nil)
 			j.bindAgain(r, p.Order[:i], spotOf)
 		}
 		s := spotOf[pod.UID]
@@ -80,9 +80,9 @@ func (j *judge) bindAgain(r *room, pods []*model.Pod, spotOf map[string]*spot) {
 	}
 }
 
-// furnish returns a room that contains the pods that are bound before the first pod of the plan, and the node of each
+// initialState returns a room that contains the pods that are bound before the first pod of the plan, and the node of each
 // placed pod. It includes the leavers.
-func (j *judge) furnish(p *plan.Provision, leavers []*model.Pod) (*room, map[string]*spot) {
+func (j *judge) initialState(p *plan.Provision, leavers []*model.Pod) (*room, map[string]*spot) {
 	nodes, all, spotOf := j.spots(p)
 	r := newRoom(all)
 	for i, n := range j.snap.Nodes {

@@ -35,7 +35,7 @@ func (j *judge) weights(claims []plan.NewClaim, accounts map[string]*account) {
 func (j *judge) needless(pool *model.PoolSpec, c *plan.NewClaim, accounts map[string]*account) bool {
 	pins := j.pins(pool, c)
 	for _, pod := range shapes(c.Pods) {
-		if wishes(pod) || j.besideDaemons(pod) {
+		if hasPreferences(pod) || j.besideDaemons(pod) {
 			return false
 		}
 		taken := false
@@ -52,8 +52,8 @@ func (j *judge) needless(pool *model.PoolSpec, c *plan.NewClaim, accounts map[st
 	return true
 }
 
-// wishes reports whether the pod has a preference or requires other pods on its node.
-func wishes(pod *model.Pod) bool {
+// hasPreferences reports whether the pod has a preference or requires other pods on its node.
+func hasPreferences(pod *model.Pod) bool {
 	for i := range pod.Spread {
 		if pod.Spread[i].Soft {
 			return true

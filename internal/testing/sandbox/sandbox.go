@@ -101,7 +101,7 @@ func prepare(options Options) (*Sandbox, error) {
 	}
 	s.status = Status{Supervisor: os.Getpid()}
 	s.report(Starting, "preparing")
-	if err := s.furnish(); err != nil {
+	if err := s.prepare(); err != nil {
 		s.report(Failed, err.Error())
 		_ = s.lock.Close()
 		return nil, err
@@ -110,7 +110,7 @@ func prepare(options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-func (s *Sandbox) furnish() error {
+func (s *Sandbox) prepare() error {
 	if missing := missingComponents(s.options.Assets, s.plan.chosen); len(missing) > 0 {
 		return fmt.Errorf("no %s in the sandbox assets %s: want one executable for each of %v, or %s",
 			missing[0], s.options.Assets, componentNames(s.plan.chosen), multicall)

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// LeadHere creates a Service in kube-system that points to this machine. Through it the API server reaches webhooks of
+// CreateLocalService creates a Service in kube-system that points to this machine. Through it the API server reaches webhooks of
 // a process that runs beside the sandbox. An existing Service is not changed.
-func LeadHere(ctx context.Context, config *rest.Config, name string) error {
+func CreateLocalService(ctx context.Context, config *rest.Config, name string) error {
 	api, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to the API server: %w", err)

@@ -20,7 +20,7 @@ func TestLeadHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := LeadHere(t.Context(), config, "karpenter"); err != nil {
+	if err := CreateLocalService(t.Context(), config, "karpenter"); err != nil {
 		t.Fatal(err)
 	}
 	before, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
@@ -32,7 +32,7 @@ func TestLeadHere(t *testing.T) {
 	case before.Spec.ExternalName != "localhost":
 		t.Fatalf("the Service points to %q, want localhost", before.Spec.ExternalName)
 	}
-	if err := LeadHere(t.Context(), config, "karpenter"); err != nil {
+	if err := CreateLocalService(t.Context(), config, "karpenter"); err != nil {
 		t.Fatal(err)
 	}
 	after, err := api.CoreV1().Services("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})

@@ -42,8 +42,8 @@ var shapeCPU = []weighted[int]{
 	{100, 3}, {250, 4}, {500, 5}, {750, 2}, {1000, 4}, {1500, 2}, {2000, 3}, {4000, 2}, {8000, 1}, {16000, .3},
 }
 
-// makers returns the families without accelerators, with their architecture, in order.
-func makers(types []InstanceType) [][2]string {
+// plainFamilies returns the families without accelerators, with their architecture, in order.
+func plainFamilies(types []InstanceType) [][2]string {
 	var all [][2]string
 	for _, t := range types {
 		if _, gpu := t.Labels[labelGPU]; !gpu {
@@ -157,7 +157,7 @@ func shapedTypes(s spec) []InstanceType { return catalog(s.typesOr(800), 2, true
 // shapedPods returns pending pods of s.parts shapes.
 func shapedPods(s spec, name string, count int) []object {
 	r, pods := newRandom(name, s.count, s.seed), newPodList(name, s.seed)
-	families := makers(shapedTypes(s))
+	families := plainFamilies(shapedTypes(s))
 	shapes := make([]podShape, count)
 	for i := range shapes {
 		shapes[i] = someShape(r, families)

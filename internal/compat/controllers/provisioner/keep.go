@@ -91,7 +91,7 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 		return nil, fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
 	if met := v.hindrance(s, live); met != nil {
-		if met.reason == karpv1alpha5.ReasonNameTaken && suits(live) {
+		if met.reason == karpv1alpha5.ReasonNameTaken && acceptable(live) {
 			return nil, nil
 		}
 		return met, nil
@@ -113,9 +113,9 @@ func (r *Reconciler) keep(ctx context.Context, v *view, s *source, want client.O
 	return judge(kind, name, r.Client.Patch(ctx, live, controller.Locked(base), client.FieldOwner(Manager)))
 }
 
-// suits reports whether a manually created object is acceptable as it is. A Provisioner does not describe simulated
+// acceptable reports whether a manually created object is acceptable as it is. A Provisioner does not describe simulated
 // nodes, so any class of them matches it.
-func suits(live client.Object) bool {
+func acceptable(live client.Object) bool {
 	_, simulated := live.(*kwokv1alpha1.KWOKNodeClass)
 	return simulated && live.GetDeletionTimestamp().IsZero()
 }

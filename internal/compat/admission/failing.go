@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// culprits returns the paths of the members that break a rule about a list, or about a mapping with free names. A
+// failingMembers returns the paths of the members that break a rule about a list, or about a mapping with free names. A
 // member is at fault if the rule fails with that member alone and holds without any member. If this identifies no
-// member, culprits returns the path of the rule.
-func (k *kind) culprits(object map[string]any, err *field.Error) []string {
+// member, failingMembers returns the path of the rule.
+func (k *kind) failingMembers(object map[string]any, err *field.Error) []string {
 	whole := []string{err.Field}
 	p := place{object: object, schema: k.structural}
 	if !p.follow(err.Field) {

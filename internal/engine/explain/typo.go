@@ -23,7 +23,7 @@ const (
 func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
 	var list []string
 	for _, v := range append([]plan.Verdict{p.Verdict}, p.Also...) {
-		if text := slip(snap, v); text != "" {
+		if text := typoHint(snap, v); text != "" {
 			list = append(list, text)
 		}
 	}
@@ -68,8 +68,8 @@ func strangeZone(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) stri
 	return "the zones are " + and(names)
 }
 
-// slip returns a hint about a probable typing mistake in the subject of a verdict, "" for none.
-func slip(snap *model.Snapshot, v plan.Verdict) string {
+// typoHint returns a hint about a probable typing mistake in the subject of a verdict, "" for none.
+func typoHint(snap *model.Snapshot, v plan.Verdict) string {
 	o := operands{snap, v}
 	switch v.Code {
 	case plan.LabelUndefined:
