@@ -54,6 +54,15 @@ func noCluster() error {
 	return inputErrorf("no cluster: give --kubeconfig FILE or set KUBECONFIG, or run inside a cluster")
 }
 
+// Name is the name of the context, "" if there is none.
+func (c *Connection) Name() string {
+	loader, _ := c.loader()
+	if raw, err := loader.RawConfig(); c.Context == "" && err == nil {
+		return raw.CurrentContext
+	}
+	return c.Context
+}
+
 // Home is the namespace of objects without one: --namespace, else that of the context, else default.
 func (c *Connection) Home() string {
 	loader, _ := c.loader()

@@ -80,6 +80,8 @@ type DisruptDecision struct {
 	denied []Denied
 	// removed is what the objects say about nodes that are being deleted.
 	removed removals
+	// observe is told each step and the snapshot after it; nil for nobody.
+	observe func(*decidedStep, *model.Snapshot)
 }
 
 // decidedStep is a command and the fleet after it.
@@ -125,10 +127,12 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 // release drops references to objects that are no longer needed, because the next steps need more memory.
 func (w *InputSet) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
 
-// run proposes and applies commands: once, or until none is proposed. The time does not advance, so that no step
+// run proposes and applies commands: once, or until none is proposed. It continues after the steps made before. The time does not advance, so that no step
 // reverts the launches and moves of another one.
 func (d *DisruptDecision) run(untilStable bool) {
-	d.last = d.first
+	if d.last == nil {
+		d.last = d.first
+	}
 	for {
 		d.proposal = disruption.Propose(d.last, d.opts)
 		snap := d.last
@@ -139,6 +143,9 @@ func (d *DisruptDecision) run(untilStable bool) {
 			}
 			d.last = disruption.After(d.last, c)
 			step.after = d.figures(d.last)
+			if d.observe != nil {
+				d.observe(&step, d.last)
+			}
 			d.steps = append(d.steps, step)
 		}
 		if !untilStable || len(d.proposal.Commands) == 0 {

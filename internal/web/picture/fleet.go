@@ -38,7 +38,10 @@ func Fleet(f *view.Fleet, mode Mode, width int) *Picture {
 	return p
 }
 
-// groups names the workloads that parts of boxes belong to.
+// coloredGroups is how many workloads have a color of their own, those with most pods.
+const coloredGroups = series - 1
+
+// groups names the workloads that parts of boxes belong to. The legend of a picture by group lists those with a color.
 func (p *Picture) groups(f *view.Fleet) {
 	ranks := make([]int, len(f.Workloads))
 	for i := range ranks {
@@ -46,8 +49,20 @@ func (p *Picture) groups(f *view.Fleet) {
 	}
 	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(f.Workloads[b].Pods, f.Workloads[a].Pods) })
 	p.Groups = make([]Group, len(f.Workloads))
+	others := 0
 	for rank, i := range ranks {
-		p.Groups[i] = Group{f.Workloads[i].Key(), Series0 + Role(rank%series)}
+		w := &f.Workloads[i]
+		if p.Groups[i] = (Group{w.Key(), Neutral}); rank >= coloredGroups {
+			others += w.Pods
+			continue
+		}
+		p.Groups[i].Role = Series0 + Role(rank)
+		if p.ByGroup {
+			p.Legend = append(p.Legend, Key{Role: p.Groups[i].Role, Text: w.Key(), Count: w.Pods})
+		}
+	}
+	if p.ByGroup && others > 0 {
+		p.Legend = append(p.Legend, Key{Role: Neutral, Text: "pods of other workloads", Count: others})
 	}
 }
 
@@ -105,7 +120,13 @@ func side(n *view.Node, unit float64) int {
 
 // unit returns the side of a node with one core: the largest with which all sections fit the height.
 func (p *Picture) unit(sections []section, height int) float64 {
-	low, high := 0.5, 48.0
+	low, high, largest := 0.5, 48.0, 1.0
+	for _, s := range sections {
+		for _, n := range s.nodes {
+			largest = max(largest, size(n))
+		}
+	}
+	high = min(high, mostSide/math.Sqrt(largest))
 	for range 24 {
 		unit, y := (low+high)/2, 0
 		for _, s := range sections {

@@ -51,7 +51,7 @@ func lookOf(f *view.Fleet, mode Mode) *look {
 	var l *look
 	switch mode {
 	case Workload:
-		return &look{func(*view.Node) int { return 0 }, []Key{{Role: Neutral, Text: "pods; boxes that are large enough show the workloads", Count: -1}}}
+		return &look{func(*view.Node) int { return 0 }, []Key{{Role: Neutral}}}
 	case Pool:
 		l = named(f, func(n *view.Node) string { return cmp.Or(n.Pool, "no pool") })
 	case Zone:

@@ -49,7 +49,7 @@ func (c Color) String() string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c
 // Palette is a color for each role.
 type Palette [Roles]Color
 
-// ink is the name of each role in style sheets.
+// names are those of the roles in style sheets.
 var names = [Roles]string{"surface", "panel", "empty", "line", "ink", "muted", "accent", "good", "warn", "bad", "neutral",
 	"series0", "series1", "series2", "series3", "series4", "series5", "series6", "series7", "step0", "step1", "step2", "step3", "step4"}
 

@@ -110,7 +110,7 @@ const (
 )
 
 // advance is the mean width of a character of the size, in pixels, rounded up.
-func advance(size int) float64 { return float64(size) * 0.56 }
+func advance(size int) float64 { return float64(size) * 0.6 }
 
 // textWidth returns the approximate width of a text.
 func textWidth(text string, size int) int { return int(advance(size)*float64(len([]rune(text)))) + 1 }

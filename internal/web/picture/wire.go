@@ -17,6 +17,7 @@ type wireHead struct {
 	Labels  []wireLabel `json:"labels"`
 	Legend  []Key       `json:"legend"`
 	Groups  []Group     `json:"groups"`
+	Roles   []string    `json:"roles"`
 	Rows    []string    `json:"rows"`
 	Titles  []string    `json:"titles"`
 }
@@ -38,7 +39,7 @@ type wireLabel struct {
 // bytes). Numbers are little-endian. Columns compress several times better than rows.
 func (p *Picture) WriteWire(out io.Writer) error {
 	head := wireHead{Name: p.Name, Width: p.Width, Height: p.Height, Boxes: len(p.Boxes), ByGroup: p.ByGroup, Legend: p.Legend, Groups: p.Groups,
-		Labels: []wireLabel{}, Rows: []string{}, Titles: []string{}}
+		Labels: []wireLabel{}, Roles: names[:], Rows: []string{}, Titles: []string{}}
 	for _, l := range p.Labels {
 		head.Labels = append(head.Labels, wireLabel(l))
 	}

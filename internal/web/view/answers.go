@@ -56,7 +56,7 @@ type Plan struct {
 	Steps         []Step
 	// Fleet has all nodes of the steps: those of today and the added ones.
 	Fleet *Fleet
-	// Homeless is the number of pods without a place after the steps.
+	// Homeless is the number of pods without a place after the steps, if these include launches for pending pods.
 	Homeless int
 }
 

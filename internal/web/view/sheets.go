@@ -9,19 +9,24 @@ import (
 	"time"
 )
 
-// Sheet returns the nodes as a table.
+// Sheet returns the nodes as a table. It has why each stays if that is decided.
 func (f *Fleet) Sheet() *Sheet {
 	s := &Sheet{Columns: []Column{{Key: "node", Title: "Node"}, {Key: "pool", Title: "Pool"}, {Key: "type", Title: "Type"},
 		{Key: "zone", Title: "Zone"}, {Key: "capacity", Title: "Capacity"}, {Key: "state", Title: "State"},
 		{"cpu", "CPU", true}, {"memory", "Memory", true}, {"pods", "Pods", true}, {"price", "USD/h", true},
-		{"waste", "Unused USD/h", true}, {Key: "age", Title: "Age", Number: true}, {Key: "drift", Title: "Drift"},
-		{Key: "stays", Title: "Why it stays"}}}
+		{"waste", "Unused USD/h", true}, {Key: "age", Title: "Age", Number: true}, {Key: "drift", Title: "Drift"}}}
+	decided := slices.ContainsFunc(f.Nodes, func(n Node) bool { return n.Code != "" })
+	if decided {
+		s.Columns = append(s.Columns, Column{Key: "stays", Title: "Why it stays"})
+	}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		s.Rows = append(s.Rows, Row{n.Name, []Cell{Words(n.Name), Words(n.Pool), Words(n.Type), Words(n.Zone),
 			Words(n.CapacityType), Words(n.State), Percent(n.CPUShare), Percent(n.MemoryShare), Count(len(n.Pods)),
-			n.priceCell(n.Price), n.priceCell(n.Waste()), Cell{Age(n.Age), n.Age.Seconds(), true}, Words(n.Drifted),
-			Words(cmp.Or(n.Why, n.Code))}})
+			n.priceCell(n.Price), n.priceCell(n.Waste()), Cell{Age(n.Age), n.Age.Seconds(), true}, Words(n.Drifted)}})
+		if row := &s.Rows[i]; decided {
+			row.Cells = append(row.Cells, Words(cmp.Or(n.Why, n.Code)))
+		}
 	}
 	return s
 }

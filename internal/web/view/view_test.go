@@ -93,8 +93,8 @@ func TestSheets(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	for i, want := range []string{"node,pool,type,zone,capacity,state,cpu,memory,pods,price,waste,age,drift,stays", "n0,,,,,,2,0,0,–,–,0,,",
-		"n1,p,,z,,,0,0,0,unknown,unknown,0,,", "n2,p,,z,,,0.25,0.5,3,1,0.5,93600,,"} {
+	for i, want := range []string{"node,pool,type,zone,capacity,state,cpu,memory,pods,price,waste,age,drift", "n0,,,,,,2,0,0,–,–,0,",
+		"n1,p,,z,,,0,0,0,unknown,unknown,0,", "n2,p,,z,,,0.25,0.5,3,1,0.5,93600,"} {
 		if lines[i] != want {
 			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}

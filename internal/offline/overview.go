@@ -1,0 +1,371 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/brake"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/web/view"
+)
+
+// Overview is one reading of a cluster: its snapshot, and what is decided about it. Each part is computed when it is
+// first asked for, and kept. It is safe for concurrent use; parts are computed one after the other.
+type Overview struct {
+	w      *InputSet
+	policy Policy
+	told   *converted
+	snap   *model.Snapshot
+	// removed is what the objects say about nodes that are being deleted.
+	removed removals
+
+	computing sync.Mutex
+	decision  *Decision
+	now       *DisruptDecision
+	// planning continues the decision until no further step is worthwhile.
+	planning *planRecorder
+	cost     *view.Cost
+	plan     *view.Plan
+	blockers []view.Blocker
+	// atRest is the plan that launches nodes for pending pods first, and rest the snapshot after it. lost are nodes that
+	// a change takes away before.
+	atRest *view.Plan
+	rest   *model.Snapshot
+	lost   []string
+}
+
+// Overview converts the objects once, and returns what the page shows of them.
+func (w *InputSet) Overview(p *Policy) *Overview {
+	o := &Overview{w: w, policy: *p, removed: w.removals(), told: w.convert()}
+	o.snap = o.told.builder.Snapshot(w.now)
+	return o
+}
+
+// At is the time of the reading.
+func (o *Overview) At() time.Time { return o.snap.Now }
+
+// PriceSource is the source and the date of prices; empty for invented ones.
+func (o *Overview) PriceSource() string { return o.w.sale.Source }
+
+// Incomplete lists the kinds that the user may not read, and how the answers differ without them.
+func (o *Overview) Incomplete() []Denied { return o.w.denied }
+
+// Problems are the objects that could not be read.
+func (o *Overview) Problems() []error { return append(slices.Clone(o.w.Problems), o.told.problems...) }
+
+// Empty reports whether there is nothing to show.
+func (o *Overview) Empty() bool { return o.w.Empty() }
+
+// Fleet returns the nodes with their pods. With the decision it also has why each node is kept.
+func (o *Overview) Fleet(decided bool) *view.Fleet {
+	f := o.fleetOf(o.snap)
+	if decided {
+		o.computing.Lock()
+		defer o.computing.Unlock()
+		o.keepReasons(f, o.disruptNow())
+	}
+	return f
+}
+
+// fleetOf returns the nodes of a snapshot.
+func (o *Overview) fleetOf(snap *model.Snapshot) *view.Fleet {
+	f := &view.Fleet{At: snap.Now}
+	at := map[model.Owner]int{}
+	for _, n := range snap.Nodes {
+		f.Nodes = append(f.Nodes, o.nodeOf(snap, n, f, at))
+	}
+	f.Normalize()
+	return f
+}
+
+func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at map[model.Owner]int) view.Node {
+	line := nodeLineOf(snap, n, o.removed)
+	v := view.Node{Name: line.Name, Pool: line.NodePool, Type: line.InstanceType, Zone: line.Zone, CapacityType: line.CapacityType,
+		State: line.State, CPU: n.Usable.At(quantity.CPU), Memory: n.Usable.At(quantity.Memory), CPUShare: line.CPU, MemoryShare: line.Memory,
+		Price: line.PricePerHour, Managed: n.Ours(), Unpriced: line.Unpriced, Age: time.Duration(line.Age * float64(time.Second)), Drifted: n.Drifted}
+	for _, p := range n.Pods {
+		owner := workloadOwner(p)
+		w, known := at[owner]
+		if !known {
+			w = len(f.Workloads)
+			at[owner], f.Workloads = w, append(f.Workloads, view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name})
+		}
+		f.Workloads[w].Pods++
+		v.Pods = append(v.Pods, view.Pod{Workload: w, Share: max(share(p.Requests, n.Usable, quantity.CPU), share(p.Requests, n.Usable, quantity.Memory))})
+	}
+	return v
+}
+
+// workloadOwner returns the controller of a pod, a Deployment in place of its ReplicaSet. The UID holds the namespace, so
+// that owners of the same name in two namespaces differ.
+func workloadOwner(p *model.Pod) model.Owner {
+	o := model.Owner{Kind: p.Controller.Kind, Name: p.Controller.Name, UID: p.Namespace}
+	switch hash := p.Labels["pod-template-hash"]; {
+	case o.Kind == "":
+		o.Name = p.Name
+	case o.Kind == "ReplicaSet" && hash != "" && strings.HasSuffix(o.Name, "-"+hash):
+		o.Kind, o.Name = "Deployment", strings.TrimSuffix(o.Name, "-"+hash)
+	}
+	return o
+}
+
+// keepReasons sets why each node is kept or removed.
+func (o *Overview) keepReasons(f *view.Fleet, d *DisruptDecision) {
+	why := map[string]disruption.Kept{}
+	for _, k := range d.proposal.Kept {
+		if first, has := why[k.Node]; !has || first.Verdict.Code == plan.NoSaving {
+			why[k.Node] = k
+		}
+	}
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		if k, kept := why[n.Name]; kept {
+			n.Code, n.Why = explain.Code(k.Verdict.Code), explain.Verdict(d.first, k.Verdict)
+		} else if step := d.stepRemoving(n.Name); step != nil {
+			n.Code, n.Why = "Proposed", "would be removed now: "+string(step.Reason)
+		}
+	}
+}
+
+// disruptNow returns the decision about nodes that the controller would make now: a single round.
+func (o *Overview) disruptNow() *DisruptDecision {
+	if o.now == nil {
+		o.planning = newPlanRecorder(o, o.snap)
+		o.planning.d.run(false)
+		now := *o.planning.d
+		o.now = &now
+	}
+	return o.now
+}
+
+// decide returns the decision about pending pods.
+func (o *Overview) decide() *Decision {
+	if o.decision == nil {
+		d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, denied: o.w.denied}
+		d.plan = brake.Restrain(o.snap, placement.Schedule(o.snap, d.opts))
+		o.decision = d
+	}
+	return o.decision
+}
+
+// Cost returns the price of the fleet, beside that of a fresh fleet and the lower bound.
+func (o *Overview) Cost() view.Cost {
+	o.computing.Lock()
+	defer o.computing.Unlock()
+	if o.cost == nil {
+		c := o.costOf(o.snap)
+		for _, w := range o.decide().waitingPods("") {
+			if c.Pending += w.Count; w.Outcome == "NoPlace" {
+				c.NoPlace += w.Count
+			}
+		}
+		o.cost = &c
+	}
+	return *o.cost
+}
+
+func (o *Overview) costOf(snap *model.Snapshot) view.Cost {
+	all := func(*model.Node) bool { return true }
+	opts := o.policy.disruptOptions()
+	figures := figuresOf(snap, opts, all)
+	c := view.Cost{Nodes: len(snap.Nodes), Unpriced: figures.UnknownPrices}
+	if !figures.PricePerHour.IsZero() {
+		c.Price = float64(figures.PricePerHour)
+	}
+	least, _ := disruption.LeastCost(snap, opts, all)
+	c.Bound = usd(least)
+	for _, n := range snap.Nodes {
+		c.Pods += len(n.Pods)
+	}
+	fresh := o.freshPlan(snap)
+	price, _ := priceOf(snap, fresh, o.policy.options())
+	c.Fresh, c.FreshNodes = usd(price), len(fresh.Claims)
+	for _, r := range fresh.Refused {
+		c.FreshWithout += len(r.Pods)
+	}
+	return c
+}
+
+// freshPlan plans the pods of all managed nodes as if none of these nodes existed. Pods that are pending now are not part
+// of it.
+func (o *Overview) freshPlan(snap *model.Snapshot) *plan.Provision {
+	bare := *snap
+	bare.Groups = nil
+	var ours []string
+	for _, n := range snap.Nodes {
+		if n.Ours() {
+			ours = append(ours, n.Name)
+		}
+	}
+	opts := o.policy.options()
+	opts.AskNodes = false
+	return placement.Schedule(bare.Without(ours...), opts)
+}
+
+// Pending returns the pending pods in sets with the same outcome, the unschedulable ones first.
+func (o *Overview) Pending() []view.Pending {
+	o.computing.Lock()
+	defer o.computing.Unlock()
+	d := o.decide()
+	list := []view.Pending{}
+	for _, w := range d.waitingPods("") {
+		list = append(list, view.Pending{Pod: w.Pod, Count: w.Count, Outcome: w.Outcome, Why: w.Why})
+	}
+	refusals := map[string]plan.Refusal{}
+	for _, r := range d.plan.Refused {
+		for _, p := range plan.Waiting(r.Pods) {
+			refusals[p.Key()] = r
+		}
+	}
+	for i := range list {
+		if r, refused := refusals[list[i].Pod]; refused && list[i].Outcome == "NoPlace" {
+			list[i].Pools = pendingPools(explain.RefusedOf(d.snap, r))
+			for _, pool := range list[i].Pools {
+				list[i].Nearest = cmp.Or(list[i].Nearest, pool.Nearest)
+			}
+		}
+	}
+	return list
+}
+
+// Node returns what `explain node` prints about a node, "" if there is none of the name.
+func (o *Overview) Node(name string) string {
+	o.computing.Lock()
+	defer o.computing.Unlock()
+	outcome := o.disruptNow().nodeOutcome(name)
+	if outcome == nil {
+		return ""
+	}
+	return outcome.Text()
+}
+
+// Plan returns the steps until no further one is worthwhile. It ends early with the context; what is done by then is
+// lost. progress is told the number of steps so far.
+func (o *Overview) Plan(ctx context.Context, progress func(steps int)) (*view.Plan, error) {
+	o.computing.Lock()
+	defer o.computing.Unlock()
+	return o.planned(ctx, progress)
+}
+
+// planned is Plan for callers that hold the lock.
+func (o *Overview) planned(ctx context.Context, progress func(int)) (*view.Plan, error) {
+	if o.plan != nil {
+		return o.plan, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(o.disruptNow().proposal.Commands) > 0 {
+		if err := o.planning.removeAll(ctx, progress); err != nil {
+			return nil, err
+		}
+	}
+	o.plan = o.planning.finish()
+	return o.plan, nil
+}
+
+// removeAll proposes steps until there is none. If the context ends it, it can be continued.
+func (r *planRecorder) removeAll(ctx context.Context, progress func(int)) error {
+	for len(r.d.steps) < mostSteps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(len(r.plan.Steps))
+		}
+		r.d.run(false)
+		if len(r.d.proposal.Commands) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// mostSteps ends a plan whose steps would fill no page.
+const mostSteps = 5000
+
+// planRecorder keeps what the page shows of a plan while it is made.
+type planRecorder struct {
+	o    *Overview
+	d    *DisruptDecision
+	plan *view.Plan
+	// at is the index of each workload in the fleet of the plan.
+	at map[model.Owner]int
+}
+
+// newPlanRecorder returns a recorder for a decision on the snapshot, which has not been made yet.
+func newPlanRecorder(o *Overview, snap *model.Snapshot) *planRecorder {
+	d := &DisruptDecision{opts: o.policy.disruptOptions(), first: snap, last: snap, source: o.w.sale.Source, denied: o.w.denied, removed: o.removed}
+	r := &planRecorder{o: o, d: d, at: map[model.Owner]int{}, plan: &view.Plan{Fleet: &view.Fleet{At: snap.Now}}}
+	d.observe = r.step
+	for _, n := range snap.Nodes {
+		r.plan.Fleet.Nodes = append(r.plan.Fleet.Nodes, o.nodeOf(snap, n, r.plan.Fleet, r.at))
+	}
+	r.plan.Before = figuresFor(d.figures(snap))
+	return r
+}
+
+func figuresFor(f FleetFigures) view.Figures {
+	v := view.Figures{Nodes: f.Nodes}
+	if !f.PricePerHour.IsZero() {
+		v.Price = float64(f.PricePerHour)
+	}
+	return v
+}
+
+// step adds a step, after which the snapshot is next.
+func (r *planRecorder) step(s *decidedStep, next *model.Snapshot) {
+	told := s.told()
+	step := view.Step{Reason: told.Reason, Method: told.Method, Remove: told.Remove, Moved: told.Moved, Price: figuresFor(s.after).Price,
+		Shares: map[string]view.Shares{}}
+	if saving := float64(told.Saving); !math.IsNaN(saving) {
+		step.Saving = saving
+	}
+	if len(told.Add) > 0 {
+		step.AddText = additions(told.Add)
+	}
+	for _, added := range told.Add {
+		if n := next.Node(added.Name); n != nil {
+			step.Add = append(step.Add, added.Name)
+			r.plan.Fleet.Nodes = append(r.plan.Fleet.Nodes, r.o.nodeOf(next, n, r.plan.Fleet, r.at))
+		}
+	}
+	for _, assignment := range s.Assignments {
+		if n := next.Node(assignment.Node); n != nil {
+			step.Shares[n.Name] = view.Shares{CPU: share(n.Used, n.Usable, quantity.CPU), Memory: share(n.Used, n.Usable, quantity.Memory)}
+		}
+	}
+	r.plan.Steps = append(r.plan.Steps, step)
+}
+
+func (r *planRecorder) finish() *view.Plan {
+	r.plan.After = figuresFor(r.d.figures(r.d.last))
+	r.plan.Fleet.Normalize()
+	return r.plan
+}
+
+// pendingPools returns the pools of a refusal, the closest to a place first.
+func pendingPools(refused explain.Refused) []view.PoolFilter {
+	var list []view.PoolFilter
+	for _, pool := range refused.Pools {
+		f := view.PoolFilter{Pool: pool.Pool, Code: pool.Code, Text: pool.Text, Nearest: pool.Hint}
+		for _, rule := range pool.Filters {
+			f.Rules = append(f.Rules, view.Filter{Rule: rule.Rule, Before: rule.Before, After: rule.After})
+		}
+		if len(pool.Nearest) > 0 {
+			f.Nearest = cmp.Or(pool.Nearest[0].Text, f.Nearest)
+		}
+		list = append(list, f)
+	}
+	return list
+}
