@@ -48,7 +48,7 @@ func TestPDBs(t *testing.T) {
 	leaving.DeletionTimestamp, leaving.Finalizers = timestamp(start), []string{"x"}
 	s.Saw(leaving)
 	expect("while it is being deleted", map[string]int64{"b": 2})
-	if c := s.Capture(start); len(c.PDBs) != 2 || c.PDBs[1].Allowed != 2 {
+	if c := s.captured(start); len(c.PDBs) != 2 || c.PDBs[1].Allowed != 2 {
 		t.Errorf("captured %+v", c.PDBs)
 	}
 	s.Gone(leaving)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -33,8 +33,8 @@ func inside[T any](s *Store, look func() T) T {
 func picture(t *testing.T, s *Store) string {
 	t.Helper()
 	var text string
-	for _, c := range []*convert.Capture{s.Capture(start), convert.Of(s.Snapshot(start))} {
-		data, err := c.Bytes()
+	for _, c := range []*capture{s.captured(start), captureOf(s.Snapshot(start))} {
+		data, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
 		}

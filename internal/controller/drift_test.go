@@ -127,7 +127,7 @@ func testDrift(t *testing.T, s *apiServer) {
 		w.read(claim)
 		return claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion
 	})
-	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NeverDuration() })
+	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
 	w.untilNo(claim, karpv1.ConditionConsolidatable) // it has been evaluated since
 	w.untilNo(claim, karpv1.ConditionDrifted)
 }
@@ -211,7 +211,7 @@ func testConsolidatable(t *testing.T, s *apiServer) {
 	w.must(w.client.Status().Patch(t.Context(), claim, client.MergeFrom(base)))
 	w.untilNo(claim, karpv1.ConditionConsolidatable)
 	w.untilCondition(claim, karpv1.ConditionConsolidatable, "True", "")
-	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NeverDuration() })
+	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
 	w.untilNo(claim, karpv1.ConditionConsolidatable)
 	w.change(pool, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.DurationOf(0) })
 	w.untilCondition(claim, karpv1.ConditionConsolidatable, "True", "")
@@ -236,7 +236,7 @@ func testExpires(t *testing.T, s *apiServer) {
 	unlaunched := brief.DeepCopy()
 	unlaunched.Name = "unlaunched"
 	lasting := newClaim("lasting")
-	lasting.Spec.ExpireAfter = karpv1.NeverDuration()
+	lasting.Spec.ExpireAfter = karpv1.NillableDuration{}
 	for _, claim := range []*karpv1.NodeClaim{brief, unlaunched, lasting} {
 		w.create(claim)
 	}

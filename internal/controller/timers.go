@@ -278,10 +278,3 @@ func (t *Timers) String() string {
 
 // Type returns the name of the kind of value for the help text of a flag.
 func (t *Timers) Type() string { return "name=duration,..." }
-
-// Parse returns Production with the changes in text.
-func Parse(text string) (Timers, error) {
-	t := Production()
-	err := t.Set(text)
-	return t, err
-}

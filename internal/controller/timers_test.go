@@ -14,8 +14,15 @@ import (
 
 var _ flag.Value = &controller.Timers{}
 
+// parse returns the timers of a production controller with the changes in text.
+func parse(text string) (controller.Timers, error) {
+	t := controller.Production()
+	err := t.Set(text)
+	return t, err
+}
+
 func TestParse(t *testing.T) {
-	got, err := controller.Parse("drain-min=1s, launch=500ms,")
+	got, err := parse("drain-min=1s, launch=500ms,")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +37,7 @@ func TestParse(t *testing.T) {
 		"drain-min=0s":        `"0s" is not a positive duration`,
 		"drain-min=1s,nap=1s": "drain-min, notice, drain-reserve, pod-stuck", // the known names
 	} {
-		if _, err := controller.Parse(text); err == nil || !strings.Contains(err.Error(), part) {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("Parse(%q): error %v, want one with %q", text, err, part)
 		}
 	}

@@ -127,7 +127,7 @@ func (b *bench) pool(name string) *karpv1.NodePool {
 				Taints:                 []corev1.Taint{{Key: "dedicated", Value: "x", Effect: corev1.TaintEffectNoSchedule}},
 				StartupTaints:          []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoExecute}},
 				TerminationGracePeriod: &metav1.Duration{Duration: time.Hour},
-				ExpireAfter:            karpv1.NeverDuration(),
+				ExpireAfter:            karpv1.NillableDuration{},
 				Requirements:           []karpv1.Requirement{},
 			},
 		}},
@@ -235,7 +235,7 @@ func testCreate(t *testing.T, b *bench) {
 				"pods":   resource.MustParse("4"), "gpu.io/gpu": resource.MustParse("1")}},
 			NodeClassRef:           pool.Spec.Template.Spec.NodeClassRef,
 			TerminationGracePeriod: &metav1.Duration{Duration: time.Hour},
-			ExpireAfter:            karpv1.NeverDuration(),
+			ExpireAfter:            karpv1.NillableDuration{},
 		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metav1.ObjectMeta{}, "UID", "ResourceVersion", "Generation",

@@ -30,22 +30,6 @@ func DurationOf(d time.Duration) NillableDuration {
 	return NillableDuration{Duration: &d}
 }
 
-// NeverDuration returns the NillableDuration that is written as Never.
-func NeverDuration() NillableDuration { return NillableDuration{} }
-
-// ParseDuration parses "Never", or hours, minutes and seconds such as "1h30m".
-func ParseDuration(text string) (NillableDuration, error) {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return NillableDuration{}, err
-	}
-	var d NillableDuration
-	if err := d.UnmarshalJSON(raw); err != nil {
-		return NillableDuration{}, err
-	}
-	return d, nil
-}
-
 // IsNever reports whether the duration is absent.
 func (d NillableDuration) IsNever() bool { return d.Duration == nil }
 

@@ -70,7 +70,7 @@ func TestNillableDurationFromGo(t *testing.T) {
 		want     string
 	}{
 		{"zero value", NillableDuration{}, `"Never"`},
-		{"never", NeverDuration(), `"Never"`},
+		{"never", NillableDuration{}, `"Never"`},
 		{"zero seconds", DurationOf(0), `"0s"`},
 		{"ninety seconds", DurationOf(90 * time.Second), `"1m30s"`},
 	} {
@@ -84,8 +84,18 @@ func TestNillableDurationFromGo(t *testing.T) {
 	}
 }
 
+// parseDuration parses "Never", or hours, minutes and seconds such as "1h30m".
+func parseDuration(text string) (d NillableDuration, err error) {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return d, err
+	}
+	err = d.UnmarshalJSON(raw)
+	return d, err
+}
+
 func TestNillableDurationDeepCopyIsApart(t *testing.T) {
-	original, err := ParseDuration("60m")
+	original, err := parseDuration("60m")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +109,7 @@ func TestNillableDurationDeepCopyIsApart(t *testing.T) {
 
 func TestNillableDurationEqual(t *testing.T) {
 	parse := func(text string) NillableDuration {
-		d, err := ParseDuration(text)
+		d, err := parseDuration(text)
 		if err != nil {
 			t.Fatal(err)
 		}

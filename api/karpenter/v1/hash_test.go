@@ -87,7 +87,7 @@ func TestHashSeesEveryListedField(t *testing.T) {
 		{"no termination grace period", func(p *NodeClaimTemplate) { p.Spec.TerminationGracePeriod = nil }},
 		{"expiry", func(p *NodeClaimTemplate) { p.Spec.ExpireAfter = DurationOf(time.Hour) }},
 		{"expiry at once", func(p *NodeClaimTemplate) { p.Spec.ExpireAfter = DurationOf(0) }},
-		{"no expiry", func(p *NodeClaimTemplate) { p.Spec.ExpireAfter = NeverDuration() }},
+		{"no expiry", func(p *NodeClaimTemplate) { p.Spec.ExpireAfter = NillableDuration{} }},
 	} {
 		pool := hashedPool()
 		test.change(&pool.Spec.Template)
@@ -108,7 +108,7 @@ func TestHashIgnoresTheRest(t *testing.T) {
 		{"order of taints", func(p *NodePool) { slices.Reverse(p.Spec.Template.Spec.Taints) }},
 		{"order of startup taints", func(p *NodePool) { slices.Reverse(p.Spec.Template.Spec.StartupTaints) }},
 		{"text of a duration", func(p *NodePool) {
-			d, err := ParseDuration("43200m")
+			d, err := parseDuration("43200m")
 			if err != nil {
 				t.Fatal(err)
 			}

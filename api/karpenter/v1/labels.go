@@ -219,17 +219,6 @@ func knownEphemeralTaints() [5]corev1.Taint {
 	}
 }
 
-// NotReadyTaint reports whether Kubernetes or the cloud controller sets the taint on a node until the node can
-// run pods, and removes it afterwards. Unlike KnownEphemeralTaint, it does not include Karpenter's own taint or
-// those of node readiness rules.
-func NotReadyTaint(taint corev1.Taint) bool {
-	switch taint.Key {
-	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable, TaintKeyExternalCloudProvider:
-		return true
-	}
-	return false
-}
-
 // TaintKeyExternalCloudProvider is the key of the taint of a kubelet that waits for its cloud controller.
 const TaintKeyExternalCloudProvider = "node.cloudprovider.kubernetes.io/uninitialized"
 

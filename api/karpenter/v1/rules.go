@@ -26,9 +26,6 @@ func WellKnownCapacityTypes() []string {
 // WellKnownArchitectures returns the values of the label kubernetes.io/arch.
 func WellKnownArchitectures() []string { return []string{ArchitectureAMD64, ArchitectureARM64} }
 
-// OfferingLabels returns the well-known labels that belong to an offering of an instance type, not to the type.
-func OfferingLabels() []string { return []string{corev1.LabelTopologyZone, LabelCapacityType} }
-
 // LabelRules defines which labels are well-known, which ones users may not set, and which ones are aliases.
 // CoreRules returns the rules of all providers. With adds the rules of one provider.
 type LabelRules struct {

@@ -2,7 +2,6 @@ package names
 
 import (
 	"maps"
-	"slices"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -59,23 +58,6 @@ var gone = map[string]string{
 	"node.k8s.aws/subnet-tag-key":         "use spec.subnetSelectorTerms of an EC2NodeClass",
 	"node.k8s.aws/security-group-name":    "use spec.securityGroupSelectorTerms of an EC2NodeClass",
 	"node.k8s.aws/security-group-tag-key": "use spec.securityGroupSelectorTerms of an EC2NodeClass",
-}
-
-// Renamed is an old name and its current name.
-type Renamed struct{ Old, New string }
-
-// Labels returns all labels of nodes that have another name now, sorted by the old one.
-func Labels() []Renamed { return sorted(labels) }
-
-// Taints returns all keys of taints that have another name now, sorted by the old one.
-func Taints() []Renamed { return sorted(taints) }
-
-func sorted(of map[string]string) []Renamed {
-	list := make([]Renamed, 0, len(of))
-	for _, old := range slices.Sorted(maps.Keys(of)) {
-		list = append(list, Renamed{Old: old, New: of[old]})
-	}
-	return list
 }
 
 // Aliases returns the labels by their old names, for karpv1.LabelRules. The caller owns the map.

@@ -42,18 +42,18 @@ func TestTodaysNames(t *testing.T) {
 // twice, and that none is both renamed and gone.
 func TestTheTableIsSound(t *testing.T) {
 	wellKnown := append(karpv1.CoreRules().WellKnown, awsv1.WellKnownLabels()...)
-	for _, label := range Labels() {
-		if !slices.Contains(wellKnown, label.New) {
-			t.Errorf("%s becomes %s, which is not a well-known label", label.Old, label.New)
+	for old, today := range Aliases() {
+		if !slices.Contains(wellKnown, today) {
+			t.Errorf("%s becomes %s, which is not a well-known label", old, today)
 		}
-		if slices.Contains(wellKnown, label.Old) {
-			t.Errorf("%s is a current label", label.Old)
+		if slices.Contains(wellKnown, old) {
+			t.Errorf("%s is a current label", old)
 		}
-		if _, again := Label(label.New); again {
-			t.Errorf("%s becomes %s, which is an old name itself", label.Old, label.New)
+		if _, again := Label(today); again {
+			t.Errorf("%s becomes %s, which is an old name itself", old, today)
 		}
-		if Gone(label.Old) != "" {
-			t.Errorf("%s is renamed and gone", label.Old)
+		if Gone(old) != "" {
+			t.Errorf("%s is renamed and gone", old)
 		}
 	}
 	if advice := Gone("karpenter.k8s.aws/instance-pods"); !strings.Contains(advice, "no label") {

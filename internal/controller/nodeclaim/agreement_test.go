@@ -26,7 +26,7 @@ func TestQuietUntilAgreesWithTheGuard(t *testing.T) {
 	busy := initialized.DeepCopy()
 	busy.Status.LastPodEventTime = metav1.NewTime(born.Add(time.Hour))
 	for _, after := range []karpv1.NillableDuration{karpv1.DurationOf(0), karpv1.DurationOf(30 * time.Second),
-		karpv1.DurationOf(1<<63 - 1), karpv1.NeverDuration()} {
+		karpv1.DurationOf(1<<63 - 1), karpv1.NillableDuration{}} {
 		for name, claim := range map[string]*karpv1.NodeClaim{"no pod yet": initialized, "pods came": busy} {
 			object := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "general"}}
 			object.Spec.Disruption.ConsolidateAfter = after

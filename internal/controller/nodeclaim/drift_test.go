@@ -285,7 +285,7 @@ func TestQuietUntil(t *testing.T) {
 	busy.Status.LastPodEventTime = metav1.NewTime(born.Add(time.Hour))
 	static, never := pool.DeepCopy(), pool.DeepCopy()
 	static.Spec.Replicas = new(int64(3))
-	never.Spec.Disruption.ConsolidateAfter = karpv1.NeverDuration()
+	never.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{}
 	for _, test := range []struct {
 		name  string
 		claim *karpv1.NodeClaim

@@ -64,7 +64,7 @@ func TestShortExpireAfterIsReported(t *testing.T) {
 		age  karpv1.NillableDuration
 		told bool
 	}{{karpv1.DurationOf(0), true}, {karpv1.DurationOf(time.Second), true}, {karpv1.DurationOf(time.Hour), false},
-		{karpv1.NeverDuration(), false}} {
+		{karpv1.NillableDuration{}, false}} {
 		pool := &karpv1.NodePool{}
 		pool.Spec.Template.Spec.ExpireAfter = test.age
 		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
