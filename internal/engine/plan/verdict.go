@@ -211,9 +211,13 @@ func (c Code) Class() Class {
 		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
 		LaunchedAgain, PodsFollow:
 		return NotNow
-	default:
-		return NeverHere
+	case PodInvalid, PodContradiction, PoolContradiction, TaintNotTolerated, LabelUndefined, LabelExcluded,
+		TypesExcluded, ResourceTooLarge, CombinationTooLarge, MinValuesUnmet, TypesSpared, HostPortTaken, NodeGone,
+		BudgetUnreadable, PolicyForbids, PoolGone, PoolRefused, NodeStatic, NodeNotDrifted, PriceUnknown,
+		PDBsConflict, SpotForbidden, ReplacementChanged, PodGone, ReplacementLost, DeadlinePassed, CommandUnreadable,
+		PoolBarren, TooManyDomains:
 	}
+	return NeverHere
 }
 
 // Verdict is the result of a check: a code and its operands. The zero value means allowed. It holds no text of its own.
