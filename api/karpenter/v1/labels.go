@@ -164,6 +164,10 @@ const (
 // then, removals that neither a user nor a plan requested are not paused.
 const AnnotationRemovalsAllowedUntil = OwnAnnotationPrefix + "removals-allowed-until"
 
+// AnnotationStack, on a NodeOverlay, is "true" if its price adjustment is applied to the outcome of the overlays before
+// it in the order of weights, instead of losing to them.
+const AnnotationStack = OwnAnnotationPrefix + "stack"
+
 // AnnotationMadeFrom, on a pool or a node class, is the kind and name of the older object that it is generated
 // from: "Provisioner/default". The controller keeps it in sync with that object.
 const AnnotationMadeFrom = OwnAnnotationPrefix + "made-from"
