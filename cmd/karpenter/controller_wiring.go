@@ -39,6 +39,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
+	"github.com/karpenter-go/karpenter/internal/controller/nodeoverlay"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/controller/rejected"
@@ -263,7 +264,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Departed:      w.departures.Add,
-		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(),
+		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Overlays: w.o.on["NodeOverlay"],
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
@@ -275,6 +276,9 @@ func (w *wiring) addStore(ctx context.Context) error {
 		return fmt.Errorf("setting up the store: %w", err)
 	}
 	w.store = store
+	if provider, ok := w.provider.(cloud.Overlaid); ok && w.o.on["NodeOverlay"] {
+		provider.SetOverlay(store.Overlaid)
+	}
 	if err := store.Watch(ctx, w.mgr.GetCache()); err != nil {
 		return err
 	}
@@ -313,7 +317,7 @@ func (w *wiring) addExecutor(config *rest.Config) error {
 		wellKnown[key] = true
 	}
 	w.executor = &execute.Executor{
-		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Nominations: nominations, Store: w.store,
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Nominations: nominations, Store: w.store, Overlays: w.store.OverlaysOf,
 		Metrics: w.metrics, Recorder: w.recorder, WellKnown: wellKnown,
 		WriteTimeout: w.o.timers.Write, CordonQuiet: w.o.timers.CordonQuiet, Guard: w.guard,
 	}
@@ -435,6 +439,9 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 			Timers: timers, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
 			Reports: brake.Reports, Ahead: w.skew.Ahead,
 		},
+	}
+	if w.o.on["NodeOverlay"] {
+		parts = append(parts, &nodeoverlay.Status{Client: w.mgr.GetClient(), Store: w.store, Metrics: w.metrics, Retry: timers.RetryMax})
 	}
 	for _, p := range append(parts, w.repair(brake)...) {
 		if err := p.SetupWithManager(w.mgr); err != nil {

@@ -242,6 +242,14 @@ type Remover interface {
 	AskBeforeRemoval(ask func(ctx context.Context, removals []Removal) ([]bool, error))
 }
 
+// Overlaid is implemented by providers whose launches choose among instance types themselves. A claim is planned with
+// the prices and the capacity that NodeOverlays give to a pool's types; its launch must use the same. The provider
+// passes the types that it lists for a claim of the pool through the function. SetOverlay is called at most once, before
+// the first launch. The function does not modify its argument.
+type Overlaid interface {
+	SetOverlay(overlay func(pool string, types []InstanceType) []InstanceType)
+}
+
 // ErrNotFound means that the machine or the node class does not exist, or no longer exists.
 var ErrNotFound = errors.New("not found")
 

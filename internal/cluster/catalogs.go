@@ -27,6 +27,8 @@ type catalogs struct {
 	feeds map[string]*feed
 	// stocks holds the last valid catalogs, by pool.
 	stocks map[string]stock
+	// overlays is nil if NodeOverlays do not apply.
+	overlays *overlays
 }
 
 // feed reads the catalog of one pool.
@@ -38,7 +40,7 @@ type feed struct {
 	waiting []chan struct{}
 }
 
-// stock is a provider's reply and its conversion.
+// stock is a provider's reply, with the changes of NodeOverlays, and its conversion.
 type stock struct {
 	types   []cloud.InstanceType
 	catalog *model.Catalog
@@ -53,6 +55,9 @@ func (c *catalogs) start(ctx context.Context) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.ctx = ctx
+	if c.overlays != nil {
+		go c.overlays.follow(ctx)
+	}
 	for name, f := range c.feeds {
 		c.run(name, f)
 	}
@@ -93,6 +98,7 @@ func (c *catalogs) drop(pool string) {
 		f.waiting = nil
 		delete(c.feeds, pool)
 		delete(c.stocks, pool)
+		c.overlays.ask()
 	}
 }
 
@@ -151,9 +157,16 @@ func (c *catalogs) read(ctx context.Context, name string) error {
 		c.store.setTypes(pool, nil, "reading the catalog of instance types: "+err.Error())
 		return err
 	}
-	c.store.setTypes(pool, c.catalog(name, types), "the cloud provider has no instance type for the pool")
+	if c.overlays != nil {
+		c.overlays.took(pool, types)
+		return nil
+	}
+	c.store.setTypes(pool, c.catalog(name, types), noTypes)
 	return nil
 }
+
+// noTypes is why a pool with an empty catalog launches nothing.
+const noTypes = "the cloud provider has no instance type for the pool"
 
 // complain logs why a catalog cannot be read. A node class that is not ready is not an error, because each class is
 // not ready for a moment after its creation or the start of the controller. Its condition and that of the NodePool

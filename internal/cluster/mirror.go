@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 )
 
 // kind is a kind of object that the store mirrors.
@@ -40,13 +41,15 @@ const (
 	replicaSets
 	statefulSets
 	controllers
+	// NodeOverlays, watched only with their feature gate.
+	nodeOverlays
 	kinds // the number of kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet", "PodDisruptionBudget",
 		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "LimitRange", "RuntimeClass",
-		"Service", "ReplicaSet", "StatefulSet", "ReplicationController"}[k]
+		"Service", "ReplicaSet", "StatefulSet", "ReplicationController", "NodeOverlay"}[k]
 }
 
 // prototype returns an empty object of the kind.
@@ -55,7 +58,7 @@ func (k kind) prototype() client.Object {
 		&policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
-		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}}[k]
+		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}, &karpv1alpha1.NodeOverlay{}}[k]
 }
 
 // kindOf returns false for objects that the store does not mirror, and for typed nils.
@@ -76,6 +79,8 @@ func kindOf(obj client.Object) (kind, bool) {
 		return daemons, true
 	case *policyv1.PodDisruptionBudget:
 		return pdbs, true
+	case *karpv1alpha1.NodeOverlay:
+		return nodeOverlays, true
 	}
 	return dependencyKind(obj)
 }

@@ -71,6 +71,8 @@ type Config struct {
 	// DefaultSpread is the topology spread of pods without constraints (convert.ParseSchedulerConfig). If it is
 	// empty, Services and controllers are not watched.
 	DefaultSpread []corev1.TopologySpreadConstraint
+	// Overlays says that NodeOverlays apply to the catalogs. Without it they are not watched.
+	Overlays bool
 	// Protection defines which annotations protect pods.
 	Protection karpv1.ProtectionRules
 	Log        logr.Logger
@@ -87,10 +89,9 @@ type Store struct {
 	// recheck triggers the live reads at once.
 	recheck chan struct{}
 
+	mutex sync.Mutex
 	// watched holds the kinds that the informers watch.
 	watched []kind
-
-	mutex sync.Mutex
 	// synced holds the informers' handlers, one for each kind after Watch was called.
 	synced  []toolscache.ResourceEventHandlerRegistration
 	builder *model.Builder
@@ -138,12 +139,15 @@ func NewStore(config Config) (*Store, error) {
 		s.objects[k] = map[types.NamespacedName]*entry{}
 	}
 	for k := range kinds {
-		if k < services || len(config.DefaultSpread) > 0 {
+		if k < services || k < nodeOverlays && len(config.DefaultSpread) > 0 || k == nodeOverlays && config.Overlays {
 			s.watched = append(s.watched, k)
 		}
 	}
 	s.newDependencies(config.DefaultSpread)
 	s.catalogs = newCatalogs(config.Provider, s)
+	if config.Overlays {
+		s.catalogs.overlays = newOverlays(s.catalogs, config.Provider.Declared().ReservationKey)
+	}
 	return s, nil
 }
 
@@ -225,6 +229,8 @@ func (s *Store) apply(at ref, e *entry) {
 		s.applyDaemon(at.key, e)
 	case pdbs:
 		s.applyPDB(at.key, e)
+	case nodeOverlays:
+		s.catalogs.overlays.ask()
 	case csiNodes:
 		s.applyDrivers(at.key.Name, s.csiNode(at.key.Name))
 		s.syncGroups(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])

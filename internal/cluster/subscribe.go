@@ -20,6 +20,8 @@ const (
 	RejectedChanged
 	// PDBsChanged: a PodDisruptionBudget was created or deleted, or changed in whether it allows an eviction.
 	PDBsChanged
+	// OverlaysResolved: NodeOverlays were applied to the catalogs.
+	OverlaysResolved
 )
 
 type subscription struct {

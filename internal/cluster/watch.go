@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,19 +41,38 @@ func Transform(obj any) (any, error) {
 
 // Watch registers the store with the informers. Call it once, before or after the informers are started.
 func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
-	for _, k := range s.watched {
-		informer, err := informers.GetInformer(ctx, k.prototype(), cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watching objects of kind %s: %w", k, err)
+	s.mutex.Lock()
+	watched := slices.Clone(s.watched)
+	s.mutex.Unlock()
+	for _, k := range watched {
+		err := s.watch(ctx, informers, k)
+		if k == nodeOverlays && meta.IsNoMatchError(err) { // an optional kind
+			s.mutex.Lock()
+			s.watched = slices.DeleteFunc(s.watched, func(k kind) bool { return k == nodeOverlays })
+			s.mutex.Unlock()
+			s.catalogs.overlays.absent = informers
+			continue
 		}
-		registration, err := informer.AddEventHandler(s.handler())
 		if err != nil {
-			return fmt.Errorf("watching objects of kind %s: %w", k, err)
+			return err
 		}
-		s.mutex.Lock()
-		s.synced = append(s.synced, registration)
-		s.mutex.Unlock()
 	}
+	return nil
+}
+
+// watch registers the store with the informer of one kind.
+func (s *Store) watch(ctx context.Context, informers cache.Informers, k kind) error {
+	informer, err := informers.GetInformer(ctx, k.prototype(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching objects of kind %s: %w", k, err)
+	}
+	registration, err := informer.AddEventHandler(s.handler())
+	if err != nil {
+		return fmt.Errorf("watching objects of kind %s: %w", k, err)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.synced = append(s.synced, registration)
 	return nil
 }
 
@@ -80,14 +100,14 @@ func (s *Store) handler() toolscache.ResourceEventHandlerFuncs {
 // stays true afterwards.
 func (s *Store) Synced() bool {
 	s.mutex.Lock()
-	registrations := slices.Clone(s.synced)
+	registrations, watched := slices.Clone(s.synced), len(s.watched)
 	s.mutex.Unlock()
 	for _, registration := range registrations {
 		if !registration.HasSynced() {
 			return false
 		}
 	}
-	return len(registrations) == len(s.watched)
+	return len(registrations) >= watched
 }
 
 // WaitForSync waits until Synced. It returns false if the context ends before.

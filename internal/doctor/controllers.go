@@ -60,6 +60,7 @@ func (c *Controller) LeaseNamespace() string {
 // installation returns the input from which its permissions are derived.
 func (c *Controller) installation(name string) Installation {
 	i := Installation{Provider: c.Provider(), LeaseNamespace: c.LeaseNamespace(), LeaseName: c.setting("LEADER_ELECTION_NAME", name), Unconverted: c.Settings["WEBHOOK_PORT"] == "0"}
+	i.Overlays, _ = c.gate("NodeOverlay")
 	if !c.Elects() {
 		i.LeaseName = ""
 	}

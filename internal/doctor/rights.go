@@ -29,6 +29,8 @@ type Installation struct {
 	LeaseName      string
 	// Unconverted means that the webhook for older versions is disabled.
 	Unconverted bool
+	// Overlays means that the feature gate NodeOverlay is on.
+	Overlays bool
 }
 
 // SwitchedOff is the service that definitions name while the controller's webhook is disabled
@@ -81,6 +83,10 @@ func Rights(i Installation) []Right {
 	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of versions before v1"})
 
 	rights = append(rights, Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get"}, Namespace: NodeLeaseNamespace, For: "the state of nodes whose instance the cloud does not find"})
+	if i.Overlays {
+		rights = append(rights, Right{Group: "karpenter.sh", Resource: "nodeoverlays", Verbs: watch, For: "prices and capacity of instance types"},
+			Right{Group: "karpenter.sh", Resource: "nodeoverlays/status", Verbs: []string{"patch"}, For: "conditions of NodeOverlays"})
+	}
 	rights = append(rights, conversionRights(i)...)
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)

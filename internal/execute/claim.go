@@ -51,6 +51,7 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 	}
 	claim := x.claimOf(pool, &a.NewClaim)
 	claim.Annotations[karpv1.AnnotationBoughtBy] = a.Reason
+	x.annotateOverlays(claim)
 	err := x.Client.Create(ctx, claim)
 	if apierrors.IsAlreadyExists(err) {
 		return x.alreadyThere(ctx, claim)
@@ -63,6 +64,20 @@ func (x *Executor) createClaim(ctx context.Context, a plan.CreateClaim) error {
 	x.Metrics.NodeClaimsCreated.WithLabelValues(a.Reason, pool.Name, claim.Annotations[karpv1.AnnotationMinValuesRelaxed]).Inc()
 	x.announce(a.NewClaim.Pods, claim.Name, "")
 	return nil
+}
+
+// annotateOverlays records which NodeOverlays changed the types that the claim may become.
+func (x *Executor) annotateOverlays(claim *karpv1.NodeClaim) {
+	if x.Overlays == nil {
+		return
+	}
+	price, capacity := x.Overlays(claim)
+	if price {
+		claim.Annotations[karpv1.AnnotationPriceOverlayApplied] = "true"
+	}
+	if capacity {
+		claim.Annotations[karpv1.AnnotationCapacityOverlayApplied] = "true"
+	}
 }
 
 // tellIgnored reports the annotations of the pool's template that are not copied to its claims.

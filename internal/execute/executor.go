@@ -30,6 +30,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -60,8 +61,11 @@ type Executor struct {
 	// nominations from delaying other writes.
 	Nominations client.Client
 	Store       Store
-	Metrics     *telemetry.Metrics
-	Recorder    *telemetry.Recorder
+	// Overlays reports whether NodeOverlays changed the price, or the capacity, of a type that a new claim may become.
+	// It may be nil.
+	Overlays func(claim *karpv1.NodeClaim) (price, capacity bool)
+	Metrics  *telemetry.Metrics
+	Recorder *telemetry.Recorder
 	// WellKnown holds the labels that a claim need not carry for its node to get them: the well-known labels of
 	// karpenter.sh and those of the provider.
 	WellKnown map[string]bool

@@ -25,3 +25,18 @@ func TestTemplateAnnotations(t *testing.T) {
 		t.Errorf("annotations of the user are lost: %v", claim.Annotations)
 	}
 }
+
+// TestOverlayAnnotations checks that a claim says which overlays its types have, and never takes that from its pool.
+func TestOverlayAnnotations(t *testing.T) {
+	for _, c := range []struct{ price, capacity bool }{{false, false}, {true, false}, {false, true}} {
+		pool := &karpv1.NodePool{}
+		pool.Spec.Template.ObjectMeta.Annotations = map[string]string{karpv1.AnnotationPriceOverlayApplied: "true"}
+		x := &Executor{Overlays: func(*karpv1.NodeClaim) (bool, bool) { return c.price, c.capacity }}
+		claim := x.claimOf(pool, &plan.NewClaim{Name: "c"})
+		x.annotateOverlays(claim)
+		price, capacity := claim.Annotations[karpv1.AnnotationPriceOverlayApplied], claim.Annotations[karpv1.AnnotationCapacityOverlayApplied]
+		if (price == "true") != c.price || (capacity == "true") != c.capacity {
+			t.Errorf("annotations are %q and %q, want %t and %t", price, capacity, c.price, c.capacity)
+		}
+	}
+}

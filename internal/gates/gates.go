@@ -19,7 +19,7 @@ var known = map[string]string{
 	"SpotToSpotConsolidation": "",
 	"NodeRepair":              "",
 	"StaticCapacity":          "",
-	"NodeOverlay":             "NodeOverlays are not read yet",
+	"NodeOverlay":             "",
 	"CapacityBuffer":          "CapacityBuffers are not read yet",
 }
 

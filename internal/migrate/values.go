@@ -248,10 +248,8 @@ func (r *repair) unsupported() {
 	if text(r.find("settings.ignoreDRARequests")) == "false" {
 		r.note(Impossible, "settings.ignoreDRARequests", "is false, which is not supported here yet, and the chart refuses it; remove it")
 	}
-	for _, gate := range []string{"settings.featureGates.nodeOverlay", "settings.featureGates.capacityBuffer"} {
-		if text(r.find(gate)) == "true" {
-			r.note(Advice, gate, "has no effect yet")
-		}
+	if text(r.find("settings.featureGates.capacityBuffer")) == "true" {
+		r.note(Advice, "settings.featureGates.capacityBuffer", "has no effect yet")
 	}
 	if text(r.find("settings.enableZonalShift")) == "true" {
 		r.note(Advice, "settings.enableZonalShift", "has no effect yet: nodes are launched in a zone that is shifted away")

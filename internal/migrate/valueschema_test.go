@@ -124,9 +124,9 @@ func TestWrongValues(t *testing.T) {
 		"a label":  {named + "podLabels: {a: 1}\n", []string{"impossible podLabels.a: got number, want null or string"}},
 		"containers as object": {named + "initContainers: {a: b}\n",
 			[]string{"impossible initContainers: maxProperties: got 1, want 0"}},
-		"not supported yet": {named + "  featureGates: {nodeOverlay: true}\n  ignoreDRARequests: false\n  enableZonalShift: true\n", []string{
+		"not supported yet": {named + "  featureGates: {capacityBuffer: true}\n  ignoreDRARequests: false\n  enableZonalShift: true\n", []string{
 			"impossible settings.ignoreDRARequests: is false",
-			"advice settings.featureGates.nodeOverlay: has no effect yet",
+			"advice settings.featureGates.capacityBuffer: has no effect yet",
 			"advice settings.enableZonalShift: has no effect yet"}},
 		"an image without a repository": {named + "controller: {image: {tag: 1.8.1, digest: 'sha256:8ef2'}}\n",
 			[]string{"changed controller.image: is the image of another program; omitted"}},

@@ -162,6 +162,9 @@ type Metrics struct {
 	// ClusterStateRejected is the number of objects that are set aside because they cannot be interpreted. Label:
 	// kind. Not upstream.
 	ClusterStateRejected *prometheus.GaugeVec
+	// NodeOverlaysApplied is the number of instance types that a NodeOverlay changes. Labels: nodeoverlay, effect
+	// (price or capacity). Not upstream.
+	NodeOverlaysApplied *prometheus.GaugeVec
 
 	// ClockAhead is how far the controller's clock is ahead of the API server's, negative if it is behind. It is set
 	// when it changes by more than five seconds. Not upstream.
@@ -307,6 +310,8 @@ func (f factory) state(m *Metrics) {
 	m.ClockAhead = f.gauge("", "clock_ahead_seconds", "By how much the controller's clock is ahead of the API server's.").WithLabelValues()
 	m.LeaderRefusedWrites = f.counter("leader", "refused_writes_total",
 		"Writes that were not made because the Lease of the election had expired.", "method")
+	m.NodeOverlaysApplied = f.gauge("nodeoverlays", "applied", "Instance types whose price or capacity a NodeOverlay changes.",
+		"nodeoverlay", "effect")
 	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects that are set aside because they are invalid.", "kind")
 }
 

@@ -144,7 +144,8 @@ const AnnotationRepair = OwnAnnotationPrefix + "repair"
 // Such annotations are not taken from the template of a pool.
 func WrittenOnClaims(key string) bool {
 	switch key {
-	case AnnotationTerminationTimestamp, AnnotationCommand, AnnotationBoughtBy, AnnotationConsolidated,
+	case AnnotationPriceOverlayApplied, AnnotationCapacityOverlayApplied,
+		AnnotationTerminationTimestamp, AnnotationCommand, AnnotationBoughtBy, AnnotationConsolidated,
 		AnnotationExpecting, AnnotationPods, AnnotationReserved, AnnotationRepair:
 		return true
 	}

@@ -134,7 +134,7 @@ Templates read settings from here, not from .Values.
 {{- $state := .state }}
 {{- include "karpenter.readImage" . }}
 {{- include "karpenter.readCluster" . }}
-{{- range $gate := list "nodeOverlay" "capacityBuffer" }}
+{{- range $gate := list "capacityBuffer" }}
 {{- if index $state.settings.featureGates $gate }}
 {{- $_ := set $state "notices" (append $state.notices (printf "settings.featureGates.%s has no effect yet" $gate)) }}
 {{- end }}

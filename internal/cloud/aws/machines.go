@@ -61,7 +61,11 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 
 // order returns the launch order for a claim.
 func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, offered classTypes, facts discovery.Facts) *launch.Order {
-	return &launch.Order{Claim: claim, Class: class, Types: offered.types, Image: offered.typeSet.Image, Cluster: clusterData(facts),
+	types := offered.types
+	if p.overlay != nil {
+		types = p.overlay(claim.Labels[karpv1.LabelNodePool], types)
+	}
+	return &launch.Order{Claim: claim, Class: class, Types: types, Image: offered.typeSet.Image, Cluster: clusterData(facts),
 		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 

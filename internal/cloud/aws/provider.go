@@ -105,6 +105,8 @@ type Provider struct {
 	wake chan struct{}
 	// ask is called before a claim is deleted because of information from EC2 (see AskBeforeRemoval). It may be nil.
 	ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)
+	// overlay changes the types of a pool for a launch. It may be nil.
+	overlay func(pool string, types []cloud.InstanceType) []cloud.InstanceType
 	// stored is the version of memory that the ConfigMap holds.
 	stored atomic.Uint64
 }
@@ -114,6 +116,7 @@ var (
 	_ cloud.DriftDetector = (*Provider)(nil)
 	_ cloud.Repairer      = (*Provider)(nil)
 	_ cloud.Remover       = (*Provider)(nil)
+	_ cloud.Overlaid      = (*Provider)(nil)
 )
 
 // New validates the options and returns a provider. It does no I/O.
@@ -173,6 +176,11 @@ func (o Options) withDefaults() Options {
 
 // Name implements cloud.Provider.
 func (p *Provider) Name() string { return "aws" }
+
+// SetOverlay implements cloud.Overlaid.
+func (p *Provider) SetOverlay(overlay func(pool string, types []cloud.InstanceType) []cloud.InstanceType) {
+	p.overlay = overlay
+}
 
 // NodeClasses implements cloud.Provider.
 func (p *Provider) NodeClasses() []client.Object { return []client.Object{&awsv1.EC2NodeClass{}} }

@@ -28,7 +28,7 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	var choice cloud.Choice
 	need := cloud.NeedOf(claim)
 	if err == nil {
-		choice, err = p.choose(need)
+		choice, err = p.choose(need, p.typesOf(claim))
 	}
 	if err != nil {
 		return p.launchedBefore(ctx, claim, err)
@@ -52,9 +52,17 @@ func (p *Provider) launchedBefore(ctx context.Context, claim *karpv1.NodeClaim, 
 	return existing.of(claim.UID)
 }
 
+// typesOf returns the types that the claim may become, with the prices and the capacity that it was planned with.
+func (p *Provider) typesOf(claim *karpv1.NodeClaim) []cloud.InstanceType {
+	if p.overlay == nil {
+		return p.types
+	}
+	return p.overlay(claim.Labels[karpv1.LabelNodePool], p.types)
+}
+
 // choose returns the cheapest offering.
-func (p *Provider) choose(need cloud.Need) (cloud.Choice, error) {
-	for _, c := range need.Choices(p.types) {
+func (p *Provider) choose(need cloud.Need, types []cloud.InstanceType) (cloud.Choice, error) {
+	for _, c := range need.Choices(types) {
 		if c.Offering.Available {
 			return c, nil
 		}

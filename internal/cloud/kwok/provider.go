@@ -75,12 +75,15 @@ type Provider struct {
 	labels []string
 	queue  workqueue.TypedRateLimitingInterface[string] // names of machines with pending work
 	locks  [64]chan struct{}                            // by hash of the machine's name; full while held
+	// overlay changes the types of a pool for a launch. It may be nil.
+	overlay func(pool string, types []cloud.InstanceType) []cloud.InstanceType
 }
 
 var (
 	_ cloud.Provider      = (*Provider)(nil)
 	_ cloud.Repairer      = (*Provider)(nil)
 	_ cloud.DriftDetector = (*Provider)(nil)
+	_ cloud.Overlaid      = (*Provider)(nil)
 )
 
 // New validates the options and returns a provider. It does no I/O.
@@ -109,6 +112,11 @@ func New(opts Options) (*Provider, error) {
 
 // Name implements cloud.Provider.
 func (p *Provider) Name() string { return "kwok" }
+
+// SetOverlay implements cloud.Overlaid.
+func (p *Provider) SetOverlay(overlay func(pool string, types []cloud.InstanceType) []cloud.InstanceType) {
+	p.overlay = overlay
+}
 
 // NodeClasses implements cloud.Provider.
 func (p *Provider) NodeClasses() []client.Object {

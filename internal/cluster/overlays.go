@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
+)
+
+// overlays applies NodeOverlays to the catalogs of all pools, because conflicts are a property of all pools together.
+// Each change of an overlay, and each new reply of the provider, is followed by one resolution:
+//
+//	raw replies of all pools --overlay.Resolve--> Outcome --Apply--> catalog of each pool
+//	                                                 |
+//	                                                 +--> launches, the annotations of claims, conditions
+//
+// A nil *overlays ignores requests.
+type overlays struct {
+	catalogs    *catalogs
+	reservation string
+	changed     chan struct{}
+	// absent holds the informers while the API server does not serve NodeOverlays. It is set before the start.
+	absent cache.Informers
+
+	// resolving is held during a resolution. It is taken before the locks of the store and of the catalogs.
+	resolving sync.Mutex
+	replies   map[string]reply
+	// objects are the overlays of the last resolution.
+	objects []*karpv1alpha1.NodeOverlay
+
+	// mutex guards the result of the last resolution, and what was derived from it.
+	mutex   sync.Mutex
+	outcome *overlay.Outcome
+	marks   map[string]overlay.Marks
+	applied map[string]appliedTypes
+}
+
+// reply is a provider's reply for a pool.
+type reply struct {
+	pool  *karpv1.NodePool
+	types []cloud.InstanceType
+}
+
+// appliedTypes is the last result for a pool's launches.
+type appliedTypes struct {
+	pool    *karpv1.NodePool
+	outcome *overlay.Outcome
+	from    []cloud.InstanceType
+	types   []cloud.InstanceType
+}
+
+// overlaySearch is the pause between two checks whether the API server serves NodeOverlays.
+const overlaySearch = 5 * time.Minute
+
+func newOverlays(c *catalogs, reservation string) *overlays {
+	return &overlays{catalogs: c, reservation: reservation, changed: make(chan struct{}, 1), replies: map[string]reply{},
+		applied: map[string]appliedTypes{}}
+}
+
+// ask requests a resolution. It does not wait.
+func (o *overlays) ask() {
+	if o == nil {
+		return
+	}
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// follow resolves after each change until the context ends.
+func (o *overlays) follow(ctx context.Context) {
+	var search <-chan time.Time
+	if o.absent != nil {
+		o.catalogs.store.log.Info("the API server does not serve NodeOverlays; they are looked for every 5 minutes")
+		ticker := time.NewTicker(overlaySearch)
+		defer ticker.Stop()
+		search = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-search:
+			if o.catalogs.store.watch(ctx, o.absent, nodeOverlays) == nil {
+				search = nil
+			}
+		case <-o.changed:
+			o.resolving.Lock()
+			if o.prune() || !o.current() {
+				o.resolve()
+			}
+			o.resolving.Unlock()
+		}
+	}
+}
+
+// took records a reply. If nothing is new, the catalogs stay as they are.
+func (o *overlays) took(pool *karpv1.NodePool, types []cloud.InstanceType) {
+	o.resolving.Lock()
+	defer o.resolving.Unlock()
+	before, known := o.replies[pool.Name]
+	if known && before.pool.UID == pool.UID && before.pool.Generation == pool.Generation && reflect.DeepEqual(before.types, types) {
+		types = before.types
+	} else {
+		known = false
+	}
+	o.replies[pool.Name] = reply{pool, types}
+	if known && o.current() {
+		o.convert(pool.Name)
+		return
+	}
+	o.resolve()
+}
+
+// current reports whether the last resolution was of today's overlays. Their status does not matter.
+func (o *overlays) current() bool {
+	return slices.EqualFunc(o.objects, o.catalogs.store.nodeOverlays(), func(a, b *karpv1alpha1.NodeOverlay) bool {
+		return a.UID == b.UID && a.Generation == b.Generation && a.Annotations[karpv1.AnnotationStack] == b.Annotations[karpv1.AnnotationStack]
+	})
+}
+
+// prune forgets the pools that are gone, and reports whether there were any.
+func (o *overlays) prune() bool {
+	o.catalogs.mutex.Lock()
+	defer o.catalogs.mutex.Unlock()
+	before := len(o.replies)
+	maps.DeleteFunc(o.replies, func(name string, _ reply) bool { return o.catalogs.feeds[name] == nil })
+	return len(o.replies) < before
+}
+
+// resolve applies the overlays to all pools.
+func (o *overlays) resolve() {
+	c := o.catalogs
+	o.prune()
+	o.objects = c.store.nodeOverlays()
+	var pools []overlay.Pool
+	for _, name := range slices.Sorted(maps.Keys(o.replies)) {
+		pools = append(pools, o.replies[name].overlaid())
+	}
+	outcome := o.set().Resolve(pools)
+	o.mutex.Lock()
+	o.outcome, o.marks = outcome, map[string]overlay.Marks{}
+	o.mutex.Unlock()
+	for _, p := range pools {
+		o.convert(p.Name)
+	}
+	c.store.mutex.Lock()
+	defer c.store.mutex.Unlock()
+	c.store.notify(OverlaysResolved)
+}
+
+func (o *overlays) set() *overlay.Set {
+	return overlay.New(o.objects, o.catalogs.store.vocabulary.Rules, o.reservation)
+}
+
+func (r reply) overlaid() overlay.Pool {
+	return overlay.Pool{Name: r.pool.Name, Labels: r.pool.Spec.Template.ObjectMeta.Labels, Types: r.types}
+}
+
+// convert passes the overlaid catalog of one pool to the store.
+func (o *overlays) convert(name string) {
+	r := o.replies[name]
+	types, marks := o.outcome.Apply(r.overlaid())
+	o.mutex.Lock()
+	o.marks[name] = marks
+	o.mutex.Unlock()
+	o.catalogs.store.setTypes(r.pool, o.catalogs.catalog(name, types), noTypes)
+}
+
+// nodeOverlays returns all NodeOverlays, by name. They belong to the store.
+func (s *Store) nodeOverlays() []*karpv1alpha1.NodeOverlay {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	var list []*karpv1alpha1.NodeOverlay
+	for _, e := range s.objects[nodeOverlays] {
+		if object, ok := e.now().(*karpv1alpha1.NodeOverlay); ok {
+			list = append(list, object)
+		}
+	}
+	slices.SortFunc(list, func(a, b *karpv1alpha1.NodeOverlay) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Overlay returns a NodeOverlay, nil if there is none.
+func (s *Store) Overlay(name string) *karpv1alpha1.NodeOverlay {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	object, _ := s.now(ref{nodeOverlays, client.ObjectKey{Name: name}}).(*karpv1alpha1.NodeOverlay)
+	return object
+}
+
+// OverlayReports returns what the NodeOverlays do, by name; nil if they do not apply or were not resolved yet.
+func (s *Store) OverlayReports() []overlay.Report {
+	o := s.catalogs.overlays
+	if o == nil {
+		return nil
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if o.outcome == nil {
+		return nil
+	}
+	return o.outcome.Reports()
+}
+
+// Overlaid returns a provider's types with the prices and the capacity that the pool's plans are made with. Providers
+// call it when they launch (cloud.Overlaid).
+func (s *Store) Overlaid(pool string, types []cloud.InstanceType) []cloud.InstanceType {
+	o, object := s.catalogs.overlays, s.Pool(pool)
+	if o == nil || object == nil || len(types) == 0 {
+		return types
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	outcome := o.outcome
+	p := reply{object, types}.overlaid()
+	if outcome == nil { // a claim of an earlier process, before the first catalog is read
+		outcome = overlay.New(s.nodeOverlays(), s.vocabulary.Rules, o.reservation).Resolve([]overlay.Pool{p})
+		overlaid, _ := outcome.Apply(p)
+		return overlaid
+	}
+	last := o.applied[pool]
+	if last.outcome == outcome && last.pool == object && len(last.from) == len(types) && &last.from[0] == &types[0] {
+		return last.types
+	}
+	overlaid, _ := outcome.Apply(p)
+	o.applied[pool] = appliedTypes{object, outcome, types, overlaid}
+	return overlaid
+}
+
+// OverlaysOf reports whether overlays changed the price, or the capacity, of a type that the claim may become.
+func (s *Store) OverlaysOf(claim *karpv1.NodeClaim) (price, capacity bool) {
+	o, pool := s.catalogs.overlays, claim.Labels[karpv1.LabelNodePool]
+	if o == nil {
+		return false, false
+	}
+	o.mutex.Lock()
+	marks := o.marks[pool]
+	o.mutex.Unlock()
+	if len(marks.Price)+len(marks.Capacity) == 0 {
+		return false, false
+	}
+	s.catalogs.mutex.Lock()
+	types := s.catalogs.stocks[pool].types
+	s.catalogs.mutex.Unlock()
+	need := cloud.NeedOf(claim)
+	for i := range types {
+		t := &types[i]
+		if !marks.Price[t.Name] && !marks.Capacity[t.Name] || !need.AllowsType(t) ||
+			!slices.ContainsFunc(t.Offerings, func(of cloud.Offering) bool { return need.AllowsOffering(&of) }) {
+			continue
+		}
+		price, capacity = price || marks.Price[t.Name], capacity || marks.Capacity[t.Name]
+	}
+	return price, capacity
+}
