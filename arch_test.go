@@ -99,7 +99,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/engine/plan",
 		never:   []string{"./internal/engine/..."},
-		except:  []string{"./internal/engine/bitset", "./internal/engine/label", "./internal/engine/model", "./internal/engine/quantity"},
+		except:  []string{"./internal/engine/bitset", "./internal/engine/label", "./internal/engine/model", "./internal/engine/pause", "./internal/engine/quantity"},
 		because: "a plan is data: what is decided about it builds on it",
 	},
 	{
@@ -122,15 +122,20 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/engine/guard",
-		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/engine/brake"},
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/engine/futile"},
 		through: true,
 		because: "a check that searches for a plan itself would repeat the mistake that it must find",
 	},
 	{
-		from:    "./internal/engine/brake",
+		from:    "./internal/engine/pause",
+		never:   []string{"./..."},
+		because: "that what failed waits is the same whatever failed",
+	},
+	{
+		from:    "./internal/engine/futile",
 		never:   []string{"./internal/engine/..."},
-		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan"},
-		because: "the brake judges what launches led to, not how they were decided",
+		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/pause", "./internal/engine/plan"},
+		because: "launches are judged by what they led to, not by how they were decided",
 	},
 	{
 		from:    "./internal/testing/audit",
@@ -278,7 +283,7 @@ var importRules = []importRule{
 	},
 	{
 		from: "./internal/engine/placement",
-		never: []string{"./internal/engine/brake", "./internal/engine/eviction", "./internal/engine/guard", "./internal/engine/nominate",
+		never: []string{"./internal/engine/eviction", "./internal/engine/futile", "./internal/engine/guard", "./internal/engine/nominate",
 			"./internal/engine/reserve"},
 		because: "placement reads reservations from the snapshot; how they are derived is not its business",
 	},
@@ -485,7 +490,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/doctor",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/viewer"}, // viewer names the role that the fix of a finding needs
+		except:  []string{"./internal/cloud", "./internal/engine/pause", "./internal/viewer"}, // pause is read from NodePools; viewer names the role that the fix of a finding needs
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{

@@ -432,6 +432,7 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 		&nodepool.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
 			Barren: newTypeless(w.provider, w.store.Vocabulary()).why, BackingOff: disrupt.BackingOff,
+			Recorder: w.recorder, Metrics: w.metrics,
 		},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
 		&node.Reconciler{

@@ -33,7 +33,7 @@ func newForeignPool(name string) *karpv1.NodePool {
 func (w *world) beside() {
 	w.t.Helper()
 	w.run(func(mgr ctrl.Manager) error {
-		r := &nodepool.Reconciler{Client: mgr.GetClient(), Provider: otherCloud{newMemoryCloud()}, Timers: w.timers, Clock: clock.RealClock{}, Health: nodepool.NewHealth()}
+		r := &nodepool.Reconciler{Client: mgr.GetClient(), Provider: otherCloud{newMemoryCloud()}, Timers: w.timers, Clock: clock.RealClock{}, Health: nodepool.NewHealth(), Metrics: w.metrics}
 		return r.SetupWithManager(mgr)
 	})
 }

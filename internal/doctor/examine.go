@@ -49,7 +49,7 @@ const (
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
 	ReplacementsFail     = "ReplacementsFail"     // the nodes of a pool are temporarily not replaced
 	RemovalsPaused       = "RemovalsPaused"       // the limit on involuntary removals is reached
-	LaunchesPaused       = "LaunchesPaused"       // the limit on launches without effect is reached
+	Paused               = "Paused"               // something is not tried for now, because it failed repeatedly
 )
 
 // check evaluates one kind of problem.

@@ -1,19 +1,17 @@
 package doctor
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
-// mostHoldsNamed is how many controllers of pods with paused launches a finding names.
-const mostHoldsNamed = 3
+// mostPausesNamed is how many pauses a finding names, those that end last.
+const mostPausesNamed = 3
 
 // pauses returns findings about operations that are paused for a NodePool: replacements of its nodes, removals of
 // machines that neither a user nor a plan requested, or launches of nodes for pods that did not run on the last ones.
@@ -34,56 +32,27 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 				"compare the instances in the cloud with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") "+
 					"contains the numbers, and a command for each cause"))
 		}
-		if finding, held := f.launchesPaused(pool); held {
+		if finding, is := f.paused(pool); is {
 			list = append(list, finding)
 		}
 	}
 	return list
 }
 
-// launchHold is the value of the annotation launch-backoff for a controller of pods.
-type launchHold struct {
-	Name     string    `json:"name"`
-	Failures int       `json:"failures"`
-	Until    time.Time `json:"until"`
-	Why      string    `json:"why"`
-}
-
-// launchHolds parses the annotation, the hold that ends last first. What cannot be parsed is ignored.
-func launchHolds(text string) (list []launchHold) {
-	var byOwner map[string]launchHold
-	if text == "" || json.Unmarshal([]byte(text), &byOwner) != nil {
-		return nil
-	}
-	for _, hold := range byOwner {
-		list = append(list, hold)
-	}
-	slices.SortFunc(list, func(a, b launchHold) int { return cmp.Or(b.Until.Compare(a.Until), strings.Compare(a.Name, b.Name)) })
-	return list
-}
-
-// launchesPaused returns the finding about the active holds of a NodePool.
-func (f *Facts) launchesPaused(pool *karpv1.NodePool) (finding cloud.Finding, held bool) {
-	var names []string
-	n := 0
-	for _, hold := range launchHolds(pool.Annotations[karpv1.AnnotationLaunchBackoff]) {
-		if !hold.Until.After(f.at()) {
-			continue
-		}
-		if n++; n <= mostHoldsNamed {
-			name := fmt.Sprintf("%s until %s, after %d launches without effect", hold.Name, hold.Until.Format(time.RFC3339), hold.Failures)
-			if hold.Why != "" {
-				name += " (" + hold.Why + ")"
-			}
-			names = append(names, name)
-		}
-	}
-	if n == 0 {
+// paused returns the finding about the active pauses of a NodePool.
+func (f *Facts) paused(pool *karpv1.NodePool) (finding cloud.Finding, is bool) {
+	active := pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(f.at())
+	if len(active) == 0 {
 		return finding, false
 	}
-	if n > mostHoldsNamed {
-		names = append(names, fmt.Sprintf("and %d more", n-mostHoldsNamed))
+	slices.SortStableFunc(active, func(a, b pause.Pause) int { return b.Until.Compare(a.Until) })
+	var texts []string
+	for _, p := range active[:min(len(active), mostPausesNamed)] {
+		texts = append(texts, p.String())
 	}
-	return found(LaunchesPaused, "nodepool/"+pool.Name, "no node is launched for pods of "+strings.Join(names, "; "),
-		"kubectl karpenter explain pod NAME shows what happened to the nodes; to retry immediately: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationLaunchBackoff+"-"), true
+	if more := len(active) - mostPausesNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return found(Paused, "nodepool/"+pool.Name, strings.Join(texts, "; "),
+		"kubectl karpenter explain pool "+pool.Name+"; to retry immediately: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationPauses+"-"), true
 }

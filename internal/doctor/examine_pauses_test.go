@@ -16,8 +16,9 @@ import (
 // over.
 func TestExaminePauses(t *testing.T) {
 	kind := schema.GroupKind{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind}
-	hold := func(until string) string {
-		return `{"uid-a": {"name": "Deployment shop/web", "failures": 4, "until": "` + until + `", "why": "the node was preempted"}}`
+	paused := func(until string) map[string]string {
+		return map[string]string{karpv1.AnnotationPauses: `[{"reason": "Launch", "scope": "uid-a", "name": "launches for Deployment shop/web", ` +
+			`"failures": 4, "at": "2026-11-20T11:00:00Z", "until": "` + until + `", "why": "the node was preempted"}]`}
 	}
 	for _, c := range []struct {
 		name   string
@@ -34,10 +35,10 @@ func TestExaminePauses(t *testing.T) {
 			p.Annotations = map[string]string{karpv1.AnnotationRemovalsPaused: "fleet"}
 		}, []string{"RemovalsPaused nodepool/a"}, "of the fleet"},
 		{"launches wait", func(p *karpv1.NodePool) {
-			p.Annotations = map[string]string{karpv1.AnnotationLaunchBackoff: hold("2026-11-20T12:04:00Z")}
-		}, []string{"LaunchesPaused nodepool/a"}, "Deployment shop/web until 2026-11-20T12:04:00Z, after 4 launches without effect (the node was preempted)"},
+			p.Annotations = paused("2026-11-20T12:04:00Z")
+		}, []string{"Paused nodepool/a"}, "launches for Deployment shop/web are paused until 2026-11-20T12:04:00Z, after 4 failures in a row: the node was preempted"},
 		{"launches waited", func(p *karpv1.NodePool) {
-			p.Annotations = map[string]string{karpv1.AnnotationLaunchBackoff: hold("2026-11-20T12:00:00Z")}
+			p.Annotations = paused("2026-11-20T12:00:00Z")
 		}, []string{}, ""},
 		{"another provider's", func(p *karpv1.NodePool) {
 			p.Spec.Template.Spec.NodeClassRef.Kind = "Other"

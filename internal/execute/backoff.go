@@ -10,6 +10,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -26,10 +27,10 @@ func poolNoteOf(action plan.Action) (poolNote, bool) {
 		return backoffNote(a.Pool, a.UID, a.Backoff.Reason, &a.Backoff), true
 	case plan.ClearBackoff:
 		return backoffNote(a.Pool, a.UID, string(a.Reason), nil), true
-	case plan.HoldLaunches:
-		return holdNote(a.Pool, a.UID, a.Hold.Owner, &a.Hold), true
-	case plan.ReleaseLaunches:
-		return holdNote(a.Pool, a.UID, a.Owner, nil), true
+	case plan.SetPause:
+		return pauseNote(a.Pool, a.UID, func(l pause.List) pause.List { return l.With(a.Pause) }), true
+	case plan.EndPause:
+		return pauseNote(a.Pool, a.UID, func(l pause.List) pause.List { return l.Without(a.Key) }), true
 	}
 	return poolNote{}, false
 }
@@ -40,9 +41,10 @@ func backoffNote(pool, uid, reason string, now *model.Backoff) poolNote {
 	return poolNote{pool, uid, karpv1.AnnotationBackoff, func(text string) string { return convert.WithBackoff(text, reason, now) }}
 }
 
-// holdNote returns the change that sets the pool's hold for the pods of a controller, or removes it if now is nil.
-func holdNote(pool, uid, owner string, now *model.LaunchHold) poolNote {
-	return poolNote{pool, uid, karpv1.AnnotationLaunchBackoff, func(text string) string { return convert.WithHold(text, owner, now) }}
+func pauseNote(pool, uid string, change func(pause.List) pause.List) poolNote {
+	return poolNote{pool, uid, karpv1.AnnotationPauses, func(text string) string {
+		return change(pause.Parse(text)).Text()
+	}}
 }
 
 // together returns groups of actions that are each performed by one write, as indexes into the list. The notes on one

@@ -28,6 +28,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -172,7 +173,7 @@ func TestExecutor(t *testing.T) {
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
 		"backoff of a pool":          testBackoff,
-		"notes of one pass":          testHolds,
+		"notes of one pass":          testPauses,
 		"delete":                     testDelete,
 		"nominate":                   testNominate,
 		"what is gone is left alone": testGone,
@@ -404,18 +405,22 @@ func testBackoff(t *testing.T, b *bench) {
 		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted},
 			plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
 	}
-	hold := model.LaunchHold{Owner: "uid", Name: "ReplicaSet default/web", Failures: 4, Until: at.Truncate(time.Second), Why: "gone"}
-	b.do(b.Executor, plan.HoldLaunches{Pool: pool.Name, UID: uid, Hold: hold})
+	paused := pause.Pause{Key: pause.Key{Reason: pause.Launch, Scope: "uid"}, Name: "launches for ReplicaSet default/web", Failures: 4,
+		At: at, Until: at.Truncate(time.Second), Why: "gone"}
+	b.do(b.Executor, plan.SetPause{Pool: pool.Name, UID: uid, Pause: paused},
+		plan.SetPause{Pool: pool.Name, UID: "other", Pause: pause.Pause{Key: pause.Key{Reason: pause.Launch, Scope: "other"}, Failures: 1, At: at}})
 	b.get(pool)
 	if text, left := pool.Annotations[karpv1.AnnotationBackoff]; left {
 		t.Errorf("remaining: %s", text)
 	}
-	if diff := cmp.Diff([]model.LaunchHold{hold}, convert.Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])); diff != "" {
-		t.Errorf("holds (-want +got):\n%s", diff)
+	if diff := cmp.Diff(pause.List{paused}, pause.Parse(pool.Annotations[karpv1.AnnotationPauses])); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
-	b.do(b.Executor, plan.ReleaseLaunches{Pool: pool.Name, UID: uid, Owner: "uid"})
-	if b.get(pool); pool.Annotations[karpv1.AnnotationLaunchBackoff] != "" {
-		t.Errorf("remaining: %s", pool.Annotations[karpv1.AnnotationLaunchBackoff])
+	for range 2 {
+		b.do(b.Executor, plan.EndPause{Pool: pool.Name, UID: uid, Key: paused.Key})
+	}
+	if b.get(pool); pool.Annotations[karpv1.AnnotationPauses] != "" {
+		t.Errorf("remaining: %s", pool.Annotations[karpv1.AnnotationPauses])
 	}
 	b.store.take()
 }

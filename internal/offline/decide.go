@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/internal/engine/brake"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -64,7 +64,7 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 		d.stats = measure(func() {
 			d.told = w.convert()
 			d.snap = d.told.builder.Snapshot(w.now)
-			d.plan = brake.Restrain(d.snap, placement.Schedule(d.snap, opts))
+			d.plan = new(futile.Launches).Restrain(d.snap, placement.Schedule(d.snap, opts))
 		})
 	}
 	w.Problems = append(w.Problems, d.told.problems...)

@@ -19,10 +19,9 @@ import (
 type pausesOutcome struct {
 	// RemovalsPaused names the count of machines that pauses involuntary removals: nodepool or fleet.
 	RemovalsPaused string `json:"removalsPaused,omitempty"`
-	// LaunchesHeld are the controllers of pods for which no node is launched, Backoffs the reasons for which no node
-	// is replaced.
-	LaunchesHeld []pauseOutcome `json:"launchesHeld,omitempty"`
-	Backoffs     []pauseOutcome `json:"backoffs,omitempty"`
+	// Pauses are what is paused after failures, Backoffs the reasons for which no node is replaced.
+	Pauses   []string       `json:"pauses,omitempty"`
+	Backoffs []pauseOutcome `json:"backoffs,omitempty"`
 }
 
 // pauseOutcome is a pause after failures: of a controller of pods, or of a reason of disruption.
@@ -36,10 +35,8 @@ type pauseOutcome struct {
 // pausesOf reads the active pauses of a pool.
 func pausesOf(pool *model.Pool, annotations map[string]string, now time.Time) pausesOutcome {
 	o := pausesOutcome{RemovalsPaused: annotations[karpv1.AnnotationRemovalsPaused]}
-	for _, h := range pool.Holds {
-		if h.Until.After(now) {
-			o.LaunchesHeld = append(o.LaunchesHeld, pauseOutcome{h.Name, h.Failures, h.Until, h.Why})
-		}
+	for _, p := range pool.Pauses.Active(now) {
+		o.Pauses = append(o.Pauses, p.String())
 	}
 	for _, b := range pool.Backoffs {
 		if _, until, failing := plan.BackoffOf(pool.PoolSpec, plan.Reason(b.Reason), now); failing {
@@ -66,11 +63,11 @@ func (o *pausesOutcome) write(b *strings.Builder, pool string) {
 		}
 		return ": " + why
 	}
-	for _, h := range o.LaunchesHeld {
-		fmt.Fprintf(b, "  launches no node for pods of %s until %s, after %s without effect%s\n", h.Of, h.Until.UTC().Format(time.RFC3339), launches(h.Failures), because(h.Why))
+	for _, p := range o.Pauses {
+		fmt.Fprintf(b, "  %s\n", p)
 	}
-	if len(o.LaunchesHeld) > 0 {
-		fmt.Fprintf(b, "    to try again at once: kubectl annotate nodepool %s %s-\n", pool, karpv1.AnnotationLaunchBackoff)
+	if len(o.Pauses) > 0 {
+		fmt.Fprintf(b, "    to try again at once: kubectl annotate nodepool %s %s-\n", pool, karpv1.AnnotationPauses)
 	}
 	for _, f := range o.Backoffs {
 		fmt.Fprintf(b, "  replacements (%s) failed %s%s\n"+
@@ -113,11 +110,4 @@ func (l *Cluster) Dispute(ctx context.Context, claim string, now time.Time) stri
 		}
 	}
 	return ""
-}
-
-func launches(n int) string {
-	if n == 1 {
-		return "1 launch"
-	}
-	return fmt.Sprintf("%d launches", n)
 }

@@ -8,6 +8,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 // TestExplainPauses checks that the explanation contains the active pauses of a pool, each with its reason and with
@@ -18,15 +19,15 @@ func TestExplainPauses(t *testing.T) {
 		karpv1.AnnotationRemovalsPaused: "fleet",
 		karpv1.AnnotationBackoff:        convert.WithBackoff("", "Drifted", &model.Backoff{Reason: "Drifted", Failures: 2, At: now, Why: "claim c is gone: no capacity"}),
 	}
-	pool := &model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Backoffs: convert.Backoffs(annotations[karpv1.AnnotationBackoff]), Holds: []model.LaunchHold{
-		{Owner: "u", Name: "ReplicaSet default/web", Failures: 4, Until: now.Add(time.Minute), Why: "a: its node never registered"},
-		{Owner: "v", Name: "ReplicaSet default/past", Failures: 4, Until: now.Add(-time.Minute)},
+	pool := &model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Backoffs: convert.Backoffs(annotations[karpv1.AnnotationBackoff]), Pauses: pause.List{
+		{Name: "launches for ReplicaSet default/web", Failures: 4, Until: now.Add(time.Minute), Why: "a: its node never registered"},
+		{Name: "launches for ReplicaSet default/past", Failures: 4, Until: now.Add(-time.Minute)},
 	}}}
 	o := &PoolOutcome{NodePool: "p", Budgets: []BudgetOutcome{{}}, pausesOutcome: pausesOf(pool, annotations, now)}
 	text := o.Text()
 	for _, want := range []string{
-		"launches no node for pods of ReplicaSet default/web until 2026-01-01T12:01:00Z, after 4 launches without effect: a: its node never registered\n",
-		"kubectl annotate nodepool p karpenter-go.github.io/launch-backoff-\n",
+		"launches for ReplicaSet default/web are paused until 2026-01-01T12:01:00Z, after 4 failures in a row: a: its node never registered\n",
+		"kubectl annotate nodepool p karpenter-go.github.io/pauses-\n",
 		"replacements (Drifted) failed 2 times in a row: claim c is gone: no capacity\n",
 		"kubectl annotate nodepool p karpenter-go.github.io/disruption-backoff-\n",
 		"involuntary removals are paused by the count of the fleet",

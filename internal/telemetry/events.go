@@ -51,6 +51,7 @@ const (
 	ReasonOldName                    = "OldName"            // not upstream
 	ReasonRemovalsPaused             = "RemovalsPaused"     // not upstream
 	ReasonRemovalsResumed            = "RemovalsResumed"    // not upstream
+	ReasonPaused                     = "Paused"             // not upstream
 	ReasonMachineDisputed            = "MachineDisputed"    // not upstream
 	ReasonAnnotationsIgnored         = "AnnotationsIgnored" // not upstream
 	ReasonTerminationFailed          = "TerminationFailed"  // not upstream
@@ -92,6 +93,15 @@ func FailedScheduling(pod *corev1.Pod, why string) Event {
 func NoCompatibleInstanceTypes(pool *karpv1.NodePool, why string) Event {
 	e := event(pool, warning, ReasonNoCompatibleInstanceTypes, why, uid(pool))
 	e.Window = time.Minute
+	return e
+}
+
+// Paused reports what is paused for a pool, because it failed repeatedly, and until when. The text is the same for the
+// whole pause.
+func Paused(pool *karpv1.NodePool, text string) Event {
+	text += ". To try again at once: kubectl annotate nodepool " + pool.Name + " " + karpv1.AnnotationPauses + "-"
+	e := event(pool, warning, ReasonPaused, text, uid(pool), text)
+	e.Window = time.Hour
 	return e
 }
 

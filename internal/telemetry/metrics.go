@@ -85,6 +85,9 @@ type Metrics struct {
 	// NodePoolsConsumingBudgets is how many nodes are not ready, being deleted or being disrupted. Labels: nodepool,
 	// reason (CamelCase). The value is the same for every reason.
 	NodePoolsConsumingBudgets *prometheus.GaugeVec
+	// NodePoolsPaused is how much is paused after failures (package pause). Labels: nodepool, reason (CamelCase). Not
+	// upstream.
+	NodePoolsPaused *prometheus.GaugeVec
 
 	// PodsStartup is the time from a pod's creation until it runs.
 	PodsStartup prometheus.Summary
@@ -110,10 +113,6 @@ type Metrics struct {
 	SchedulerQueueDepth *prometheus.GaugeVec
 	// SchedulerIgnoredPods is the number of pods that are not considered.
 	SchedulerIgnoredPods prometheus.Gauge
-	// SchedulerLaunchesHeld counts the pauses of launches for the pods of one controller, which begin when the pods
-	// repeatedly do not run on the nodes that are launched for them. Label: nodepool, that of the last launch. Not
-	// upstream.
-	SchedulerLaunchesHeld *prometheus.CounterVec
 	// SchedulerUnschedulablePods is the number of pods that were unschedulable in the last pass. Label: controller.
 	SchedulerUnschedulablePods *prometheus.GaugeVec
 
@@ -243,6 +242,7 @@ func (f factory) pools(m *Metrics) {
 	m.NodePoolsAllowedDisruptions = f.gauge(s, "allowed_disruptions", "Nodes that the budgets allow to disrupt now.", "nodepool", "reason")
 	m.NodePoolsConsumingBudgets = f.gauge(s, "nodes_consuming_budgets",
 		"Nodes that count against the budgets: not ready, deleting or being disrupted.", "nodepool", "reason")
+	m.NodePoolsPaused = f.gauge(s, "paused", "Pauses after repeated failures, by what is paused.", "nodepool", "reason")
 }
 
 func (f factory) pods(m *Metrics) {
@@ -268,8 +268,6 @@ func (f factory) scheduler(m *Metrics) {
 	const s = "scheduler"
 	m.SchedulingDuration = f.histogram(s, "scheduling_duration_seconds", "Time of one scheduling pass.", DurationBuckets(), "controller")
 	m.SchedulerQueueDepth = f.gauge(s, "queue_depth", "Pods waiting to be planned.", "controller")
-	m.SchedulerLaunchesHeld = f.counter(s, "launches_held_total",
-		"Pauses of launches for a controller's pods, after launched nodes that did not run them.", "nodepool")
 	m.SchedulerIgnoredPods = f.gauge(s, "ignored_pods_count", "Pending pods that cannot be considered.").WithLabelValues()
 	m.SchedulerUnschedulablePods = f.gauge(s, "unschedulable_pods_count", "Pods that are unschedulable in the last pass.", "controller")
 	m.SchedulerPendingByZone = f.gauge(s, "pending_pods_by_effective_zone_count",

@@ -197,7 +197,7 @@ func (s *awsStage) paused(want bool) func(context.Context) error {
 		if err := s.Get(ctx, types.NamespacedName{Name: s.name}, pool); err != nil {
 			return err
 		}
-		pauses := strings.TrimSpace(pool.Annotations[karpv1.AnnotationRemovalsPaused] + " " + pool.Annotations[karpv1.AnnotationLaunchBackoff])
+		pauses := strings.TrimSpace(pool.Annotations[karpv1.AnnotationRemovalsPaused] + " " + pool.Annotations[karpv1.AnnotationPauses])
 		if (pauses != "") != want {
 			return fmt.Errorf("the pool's pauses: %q", pauses)
 		}

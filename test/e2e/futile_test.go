@@ -69,8 +69,8 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 	await(t, patience, "a pod to be told that launches for it wait", func(ctx context.Context) error {
 		err := fmt.Errorf("there is no pod")
 		for _, pod := range s.pods("app") {
-			if err = s.says(pod, "FailedScheduling", "nodes launched for pods of ReplicaSet swollen/app-", "had no effect",
-				"the next launch waits until")(ctx); err == nil {
+			if err = s.says(pod, "FailedScheduling", "launches for ReplicaSet swollen/app-", "are paused until",
+				"after 4 failures in a row")(ctx); err == nil {
 				return nil
 			}
 		}
@@ -80,10 +80,10 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 		t.Errorf("%d claims were created, want four, and one or two more where a pass launched two", c.claimsEver)
 	}
 	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "swollen"}}
-	if s.mustGet(pool).Annotations[karpv1.AnnotationLaunchBackoff] == "" {
+	if s.mustGet(pool).Annotations[karpv1.AnnotationPauses] == "" {
 		t.Error("the pool has no annotation about the pause")
 	}
-	if n := s.metric(`karpenter_scheduler_launches_held_total{nodepool="swollen"}`); n == "" || n == "0" {
+	if n := s.metric(`karpenter_nodepools_paused{nodepool="swollen",reason="Launch"}`); n == "" || n == "0" {
 		t.Errorf("%q pauses were counted", n)
 	}
 }
@@ -109,7 +109,7 @@ func TestNodesThatCannotTakeTheirPodsWait(t *testing.T) {
 	await(t, patience, "the pod to be told that launches for it wait", func(ctx context.Context) error {
 		err := fmt.Errorf("there is no pod")
 		for _, pod := range s.pods("app") {
-			if err = s.says(pod, "FailedScheduling", "had no effect",
+			if err = s.says(pod, "FailedScheduling", "are paused until",
 				"has the taint example.org/surprise:NoSchedule, which the pods do not tolerate", "startupTaints")(ctx); err == nil {
 				return nil
 			}

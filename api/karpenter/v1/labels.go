@@ -120,10 +120,10 @@ const AnnotationExpecting = OwnAnnotationPrefix + "expecting"
 // annotation to retry at once.
 const AnnotationBackoff = OwnAnnotationPrefix + "disruption-backoff"
 
-// AnnotationLaunchBackoff, on a NodePool, records the pod controllers (owners such as ReplicaSets) for which
-// launches are delayed, because the nodes launched for their pods never ran them. It holds the end of the delay
-// and the outcome for the nodes (JSON). Remove the annotation to retry at once.
-const AnnotationLaunchBackoff = OwnAnnotationPrefix + "launch-backoff"
+// AnnotationPauses, on a NodePool, records what failed repeatedly and waits before it is tried again: launches for
+// the pods of a controller, for example. It holds the number of failures, the end of each pause and the last failure
+// (JSON). Remove the annotation to retry at once.
+const AnnotationPauses = OwnAnnotationPrefix + "pauses"
 
 // AnnotationPods, on a claim, holds the UIDs of the pods that the claim was created for, separated by spaces.
 // After a restart, the controller assigns these pods to the claim again. After the node is initialized, the

@@ -13,6 +13,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/names"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -45,7 +46,7 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 		spec.Replicas = *pool.Spec.Replicas
 	}
 	spec.Backoffs = Backoffs(pool.Annotations[karpv1.AnnotationBackoff])
-	spec.Holds = Holds(pool.Annotations[karpv1.AnnotationLaunchBackoff])
+	spec.Pauses = pause.Parse(pool.Annotations[karpv1.AnnotationPauses])
 	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
 		spec.Blocked = refused
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/compat/names"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // Name is the controller's name in logs and metrics.
@@ -47,6 +50,9 @@ type Reconciler struct {
 	// BackingOff returns the reasons for which nodes of the pool are temporarily not replaced, because replacements
 	// failed, or "" if there are none. It may be nil.
 	BackingOff func(pool *karpv1.NodePool, now time.Time) string
+
+	Recorder *telemetry.Recorder
+	Metrics  *telemetry.Metrics
 
 	classes controller.Classes
 	rules   karpv1.LabelRules
@@ -104,6 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, pool); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.foreign.forget(request.Name)
+			r.tellPauses(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: request.Name}})
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -114,6 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Health.forget(pool.UID)
 		return ctrl.Result{}, nil
 	}
+	r.tellPauses(pool)
 	err := r.update(ctx, pool)
 	return controller.Settle(ctrl.Result{RequeueAfter: r.Timers.ClassRecheck}, err, r.Timers.Retry)
 }
@@ -156,6 +164,15 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	}
 	logReadiness(ctx, base, pool)
 	return unstamped
+}
+
+// tellPauses reports what is paused for the pool: in events, and in a metric.
+func (r *Reconciler) tellPauses(pool *karpv1.NodePool) {
+	r.Metrics.NodePoolsPaused.DeletePartialMatch(prometheus.Labels{"nodepool": pool.Name})
+	for _, p := range pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(r.Clock.Now()) {
+		r.Metrics.NodePoolsPaused.WithLabelValues(pool.Name, p.Reason).Inc()
+		r.Recorder.Emit(telemetry.Paused(pool, p.String()))
+	}
 }
 
 // logReadiness logs that a pool is no longer ready, or is ready again.

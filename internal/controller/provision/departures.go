@@ -14,7 +14,7 @@ type Departures struct {
 }
 
 // mostDepartures bounds what is kept between two ticks. A missing departure delays the start of the launch limit
-// (brake.Brake).
+// (futile.Launches).
 const mostDepartures = 10_000
 
 // Add adds a pod that has ended or is being preempted. It is safe for concurrent use.

@@ -13,7 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
 	"github.com/karpenter-go/karpenter/internal/controller/decisions"
-	"github.com/karpenter-go/karpenter/internal/engine/brake"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -66,8 +66,8 @@ type Loop struct {
 	// decision.
 	unfinished bool
 	took       time.Duration
-	// brake ends launch loops.
-	brake brake.Brake
+	// launches are judged by the next plan, which ends launch loops.
+	launches futile.Launches
 
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
@@ -128,10 +128,8 @@ type pass struct {
 	whole, plan *plan.Provision
 	// unseen is the number of pending pods that no earlier tick has seen.
 	unseen int
-	// pauses holds the results of writing the pauses of launches that begin or end. unwritten is the number of pauses
-	// that are in memory only.
-	pauses    []execute.Outcome
-	unwritten int
+	// pauses holds the results of writing the pauses of launches that begin or end.
+	pauses []execute.Outcome
 	// newest is a snapshot from after the decision.
 	newest *model.Snapshot
 	// done holds the created claims.
@@ -183,23 +181,21 @@ func (p *Loop) schedule() *pass {
 }
 
 // restrain evaluates the results of earlier launches, and takes the claims out of the plan that have to wait
-// (brake.Brake).
+// (futile.Launches).
 func (p *Loop) restrain(ctx context.Context, t *pass) {
-	p.brake.Replanned(t.snap, t.whole)
 	newest := t.snap
-	if actions := p.brake.Look(t.snap, p.Left.take()); len(actions) > 0 {
+	if actions := p.launches.Judge(t.snap, t.whole, p.Left.take()); len(actions) > 0 {
 		t.pauses = p.Writer.Do(ctx, actions)
 		newest = p.Snapshot()
 	}
-	t.unwritten = p.brake.Unwritten(newest)
-	t.plan = p.brake.Restrain(newest, t.whole)
+	t.plan = p.launches.Restrain(newest, t.whole)
 	t.decided, t.newest = p.Clock.Now(), p.Snapshot()
 }
 
 // create creates the claims of the plan.
 func (p *Loop) create(ctx context.Context, t *pass) {
 	t.done = p.Writer.Provision(ctx, p.Snapshot, t.plan)
-	p.brake.Launched(t.snap.Now, t.created())
+	p.launches.Launched(t.snap.Now, t.created())
 	t.executed = p.Clock.Now()
 }
 

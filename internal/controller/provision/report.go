@@ -35,8 +35,6 @@ type Reporter struct {
 	logged map[string]bool
 	// zones counts the pods of the last tick by required zone.
 	zones map[string]int
-	// unwritten is how many pauses of launches were in memory only at the last tick.
-	unwritten int
 }
 
 // begin exports the duration of the decision in progress. Call the returned function when it ends.
@@ -46,13 +44,9 @@ func (r *Reporter) begin(by clock.PassiveClock) (end func()) {
 
 // decided reports a plan before it is executed.
 func (r *Reporter) decided(t *pass) {
-	for _, pool := range t.snap.Pools { // the PromQL function increase() misses a counter's first value
-		r.Metrics.SchedulerLaunchesHeld.WithLabelValues(pool.Name)
+	for _, o := range execute.Failures(t.pauses) {
+		r.Log.Error(o.Err, "recording the outcome of launches on their NodePool")
 	}
-	for _, o := range t.pauses {
-		r.pause(o)
-	}
-	r.unwrittenPauses(t.unwritten)
 	r.measure(t)
 	telemetry.LogSlow(r.log(t), t.decided.Sub(t.began))
 }
@@ -67,35 +61,6 @@ func (r *Reporter) executed(t *pass) {
 // log returns the log with the ID of the pass.
 func (r *Reporter) log(t *pass) logr.Logger { return r.Log.WithValues(telemetry.PlanID, t.id) }
 
-// pause logs a pause of launches that begins, once it is written to its pool, and pauses that could not be written or
-// removed. brake.Brake retries those.
-func (r *Reporter) pause(o execute.Outcome) {
-	hold, begins := o.Action.(plan.HoldLaunches)
-	switch {
-	case o.Err != nil && begins:
-		r.Log.Error(o.Err, "recording a pause of launches on its NodePool", "nodepool", hold.Pool, "controller", hold.Hold.Name)
-	case o.Err != nil:
-		r.Log.Error(o.Err, "removing an expired pause of launches from its NodePool", "action", o.Action.String())
-	case begins:
-		r.Metrics.SchedulerLaunchesHeld.WithLabelValues(hold.Pool).Inc()
-		r.Log.Info("launches for the pods of a controller are paused: earlier nodes did not run them", "controller", hold.Hold.Name,
-			"launches", hold.Hold.Failures, "until", hold.Hold.Until, "nodes", hold.Hold.Why)
-	}
-}
-
-// unwrittenPauses logs how many pauses are in memory only, when the number changes.
-func (r *Reporter) unwrittenPauses(now int) {
-	before := r.unwritten
-	r.unwritten = now
-	switch {
-	case now == before:
-	case now == 0:
-		r.Log.Info("the pauses of launches that were in memory only are written to their NodePools, or expired", "controllers", before)
-	default:
-		r.Log.Info("pauses of launches are in memory only: they could not be written, or their NodePool has no room for more", "controllers", now)
-	}
-}
-
 func (r *Reporter) measure(t *pass) {
 	telemetry.ObserveExample(r.Metrics.SchedulingDuration.WithLabelValues(provisioner), t.decided.Sub(t.began).Seconds(), telemetry.ExemplarPlan, t.id)
 	r.Metrics.ClusterStateNodes.Set(float64(len(t.snap.Nodes)))
@@ -103,7 +68,7 @@ func (r *Reporter) measure(t *pass) {
 	refused := 0
 	for _, refusal := range t.plan.Refused {
 		// Pods of other refusals with a rejection are counted as ignored.
-		if v := refusal.Verdict; v.Rejection == nil || v.Code == plan.PoolBlocked || v.Code == plan.LaunchesHeld {
+		if v := refusal.Verdict; v.Rejection == nil || v.Code == plan.PoolBlocked || v.Code == plan.Paused {
 			refused += len(plan.Waiting(refusal.Pods))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -129,13 +130,11 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.SpotShareReached, Have: 25, Types: 3}, "all matching types are available as spot only, and each has reached its 25% of the pool's spot capacity (max-spot-share)"},
 		{plan.Verdict{Code: plan.SpotShareExceeded, Node: "n1", Need: 25, Have: 40},
 			"without node n1 one instance type in one zone would have 40% of the pool's spot capacity, and may have at most 25% (max-spot-share)"},
-		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Rejection: &model.Rejection{Field: "Job a/b", Reason: "c: gone"}},
-			"4 nodes launched for pods of Job a/b had no effect: none of the pods has run for a minute (c: gone); the next launch waits until 1970-01-01T00:00:00Z"},
-		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Pool: "p", Rejection: &model.Rejection{Field: "Job a/b"}},
-			"4 nodes launched for pods of Job a/b had no effect: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z; " +
-				"to launch at once, remove the annotation karpenter-go.github.io/launch-backoff of NodePool p"},
-		{plan.Verdict{Code: plan.LaunchesHeld, Have: 4, Need: 0, Rejection: &model.Rejection{Field: "Job a/b"}},
-			"4 nodes launched for pods of Job a/b had no effect: none of the pods has run for a minute; the next launch waits until 1970-01-01T00:00:00Z"},
+		{plan.Verdict{Code: plan.Paused, Pause: &pause.Pause{Name: "launches for Job a/b", Failures: 4, Why: "c: gone"}},
+			"launches for Job a/b are paused until 0001-01-01T00:00:00Z, after 4 failures in a row: c: gone"},
+		{plan.Verdict{Code: plan.Paused, Pool: "p", Pause: &pause.Pause{Name: "launches for Job a/b", Failures: 4}},
+			"launches for Job a/b are paused until 0001-01-01T00:00:00Z, after 4 failures in a row; " +
+				"to try again at once: kubectl annotate nodepool p karpenter-go.github.io/pauses-"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 uses host port 8080"},
 	} {
 		if got := Verdict(snap, c.verdict); got != c.want {

@@ -227,7 +227,7 @@ var sayings = [...]saying{
 			strconv.FormatInt(o.Need, 10) + "% (max-spot-share)"
 	}},
 	plan.ReplacementsFailed: {"ReplacementsFailed", replacementsFailed},
-	plan.LaunchesHeld:       {"LaunchesHeld", launchesHeld},
+	plan.Paused:             {"Paused", paused},
 	plan.CommandUnreadable:  {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
 }
 
@@ -281,20 +281,15 @@ func priceUnknown(o operands) string {
 	return text + "its instance type has no offering in its zone and capacity type"
 }
 
-func launchesHeld(o operands) string {
-	whose, fates := "its controller", ""
-	if o.Rejection != nil {
-		whose = o.Rejection.Field
-		if o.Rejection.Reason != "" {
-			fates = " (" + o.Rejection.Reason + ")"
-		}
+func paused(o operands) string {
+	if o.Pause == nil {
+		return "a pause after failures has not ended"
 	}
-	sooner := ""
+	text := o.Pause.String()
 	if o.Pool != "" {
-		sooner = "; to launch at once, remove the annotation karpenter-go.github.io/launch-backoff of NodePool " + o.Pool
+		text += "; to try again at once: kubectl annotate nodepool " + o.Pool + " karpenter-go.github.io/pauses-"
 	}
-	return count(int(o.Have), "node") + " launched for pods of " + whose + " had no effect: none of the pods has run for a minute" + fates +
-		"; the next launch waits until " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339) + sooner
+	return text
 }
 
 func replacementsFailed(o operands) string {

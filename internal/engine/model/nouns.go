@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -325,25 +326,8 @@ type PoolSpec struct {
 
 	// Backoffs are the reasons of disruption whose replacements failed recently, sorted by reason.
 	Backoffs []Backoff
-	// Holds are the controllers of pods for which no node is launched for now, sorted by Owner.
-	Holds []LaunchHold
-}
-
-// MostHolds is the maximum number of holds of a pool. The holds that last longest are kept.
-const MostHolds = 250
-
-// LaunchHold says that launches for the pods of a controller are paused, because nodes that were launched for them
-// did not get to run them.
-type LaunchHold struct {
-	// Owner is the UID of the controller, or of a pod without one; Name is its kind, namespace and name.
-	Owner, Name string
-	// Failures is the number of failed launches, Until the time of the next permitted launch, Why the outcome of the
-	// last nodes.
-	Failures int
-	Until    time.Time
-	Why      string
-	// Pauses is the number of this pause in a row; zero if unknown.
-	Pauses int
+	// Pauses are what waits because it failed before (package pause).
+	Pauses pause.List
 }
 
 // Departure is a pod that was on a node and has ended or is being preempted.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 // Action is one API write. Every action identifies its object by UID where one exists, is idempotent, and has no effect
@@ -145,22 +146,24 @@ func (a ClearBackoff) String() string {
 	return "note on pool " + a.Pool + " that a replacement came (" + string(a.Reason) + ")"
 }
 
-// HoldLaunches records on a pool that launches for the pods of a controller wait.
-type HoldLaunches struct {
+// SetPause stores a pause on a pool.
+type SetPause struct {
 	Pool, UID string
-	Hold      model.LaunchHold
+	Pause     pause.Pause
 }
 
-// ReleaseLaunches removes the record that launches for a controller wait from a pool.
-type ReleaseLaunches struct{ Pool, UID, Owner string }
-
-func (HoldLaunches) action()    {}
-func (ReleaseLaunches) action() {}
-
-func (a HoldLaunches) String() string {
-	return "note on pool " + a.Pool + " that launches for " + a.Hold.Name + " wait after " +
-		strconv.Itoa(a.Hold.Failures) + " that led to nothing"
+// EndPause removes a pause from a pool.
+type EndPause struct {
+	Pool, UID string
+	Key       pause.Key
 }
-func (a ReleaseLaunches) String() string {
-	return "note on pool " + a.Pool + " that launches for " + a.Owner + " wait no longer"
+
+func (SetPause) action() {}
+func (EndPause) action() {}
+
+func (a SetPause) String() string {
+	return fmt.Sprintf("note failure %d of %s on pool %s", a.Pause.Failures, a.Pause.Name, a.Pool)
+}
+func (a EndPause) String() string {
+	return fmt.Sprintf("end the pause %s of %s on pool %s", a.Key.Reason, a.Key.Scope, a.Pool)
 }

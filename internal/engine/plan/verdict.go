@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -164,10 +165,9 @@ const (
 	// ReplacementsFailed: replacements of commands with this reason failed, and the reason backs off in the pool (Node;
 	// Have: failures in a row; Need: end of the pause, Unix seconds, 0 while another command is on trial).
 	ReplacementsFailed
-	// LaunchesHeld: nodes launched for pods of the same controller never ran them (Rejection: the controller, and what
-	// happened to the nodes; Have: how many launches; Need: end of the pause, Unix seconds; Pool: the pool that stores
-	// the pause, empty where it is in memory only).
-	LaunchesHeld
+	// Paused: what was attempted before failed repeatedly (Pause; Need: its end, Unix seconds; Pool: the pool that
+	// stores it, empty where it is in memory only; Node, if it is about one).
+	Paused
 	// TooManyDomains: the topology keys of the pods' constraints have too many combinations of values (Have: the limit).
 	TooManyDomains
 	// LaunchedAgain: the removal of the node frees limits of its pool, and provisioning would use them to launch another
@@ -208,7 +208,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, LaunchesHeld,
+		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, Paused,
 		LaunchedAgain, PodsFollow:
 		return NotNow
 	case PodInvalid, PodContradiction, PoolContradiction, TaintNotTolerated, LabelUndefined, LabelExcluded,
@@ -243,6 +243,12 @@ type Verdict struct {
 	Rejection *model.Rejection
 	// Holder is the pod that blocks the drain of a node, nil where no pod blocks it.
 	Holder *Holder
+	Pause  *pause.Pause
+}
+
+// PausedVerdict returns the verdict about an attempt during the pause.
+func PausedVerdict(p pause.Pause) Verdict {
+	return Verdict{Code: Paused, Need: SecondAfter(p.Until), Pause: &p}
 }
 
 // Holder is a pod that cannot be evicted, and the PodDisruptionBudget that blocks the eviction, if one does. Both are

@@ -153,10 +153,10 @@ func (c *Cluster) do(action plan.Action) {
 		c.Nodes[a.Claim].PodsSentAt = a.At
 	case plan.ReservePods:
 		c.Nodes[a.Claim].ReservedFor = a.Pods
-	case plan.HoldLaunches:
-		c.Pool.Holds = []model.LaunchHold{a.Hold}
-	case plan.ReleaseLaunches:
-		c.Pool.Holds = nil
+	case plan.SetPause:
+		c.Pool.Pauses = c.Pool.Pauses.With(a.Pause)
+	case plan.EndPause:
+		c.Pool.Pauses = c.Pool.Pauses.Without(a.Key)
 	case plan.NominatePod:
 		c.Pods[a.UID].Nominated = a.Node
 	case plan.ClearNomination:

@@ -88,7 +88,7 @@ func (p *process) plan() {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 		}
 		p.carryOut(actions, func() {
-			p.brake.Launched(p.snapshot().Now, kept.Claims)
+			p.launches.Launched(p.snapshot().Now, kept.Claims)
 			for _, placed := range kept.Placed {
 				p.nominated[placed.Node] = p.clock().Add(nomination)
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 // TestNodesThatNeverRegister checks that launches are delayed when nodes never register. Each claim is deleted after
-// 15 minutes, and without the brake 32 machines would be launched in eight hours. With the brake the intervals
+// 15 minutes, and without pauses 32 machines would be launched in eight hours. With them the intervals
 // between launches grow. When machines join again the pod runs on the second node, because the first shows how large
 // the daemon is.
 func TestNodesThatNeverRegister(t *testing.T) {

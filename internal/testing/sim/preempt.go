@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -209,39 +210,35 @@ func (w *world) preemptFor(p *pod, nodes []*node) {
 // heldBack reports whether launches for the pod are on hold.
 func (w *world) heldBack(p *pod) bool {
 	return slices.ContainsFunc(w.setting.pools, func(pool *model.PoolSpec) bool {
-		return slices.ContainsFunc(pool.Holds, func(h model.LaunchHold) bool { return h.Owner == p.replicaSet().UID && h.Until.After(w.now) })
+		return pool.Pauses.Of(pause.Key{Scope: p.replicaSet().UID, Reason: pause.Launch}).Active(w.now)
 	})
 }
 
-// restrain applies the brake of the provision loop (controller/provision).
+// restrain withholds claims like the provision loop (controller/provision).
 func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
 	if p.w.setting.preemption == nil {
 		return decided
 	}
-	p.brake.Replanned(snap, decided)
-	actions := p.brake.Look(snap, p.left)
-	p.left = nil
-	for _, a := range actions {
+	for _, a := range p.launches.Judge(snap, decided, p.left) {
 		p.w.say("process %d: %s", p.id, a)
 		switch a := a.(type) {
-		case plan.HoldLaunches:
-			p.holdLaunches(a.Pool, a.UID, a.Hold.Owner, &a.Hold)
-		case plan.ReleaseLaunches:
-			p.holdLaunches(a.Pool, a.UID, a.Owner, nil)
+		case plan.SetPause:
+			p.changePauses(a.Pool, a.UID, func(l pause.List) pause.List { return l.With(a.Pause) })
+		case plan.EndPause:
+			p.changePauses(a.Pool, a.UID, func(l pause.List) pause.List { return l.Without(a.Key) })
 		}
 	}
-	return p.brake.Restrain(p.snapshot(), decided)
+	p.left = nil
+	return p.launches.Restrain(p.snapshot(), decided)
 }
 
-func (p *process) holdLaunches(name, uid, owner string, now *model.LaunchHold) {
+// changePauses changes the pauses of a pool. Pools are part of the setting: the write is visible at once.
+func (p *process) changePauses(name, uid string, change func(pause.List) pause.List) {
 	i := slices.IndexFunc(p.w.setting.pools, func(pool *model.PoolSpec) bool { return pool.Name == name && pool.UID == uid })
 	if i < 0 {
 		return
 	}
 	pool := *p.w.setting.pools[i]
-	pool.Holds = slices.DeleteFunc(slices.Clone(pool.Holds), func(h model.LaunchHold) bool { return h.Owner == owner })
-	if now != nil {
-		pool.Holds = append(pool.Holds, *now)
-	}
+	pool.Pauses = change(pool.Pauses)
 	p.w.setting.pools[i] = &pool
 }

@@ -63,7 +63,7 @@ func loopOfLaunches(seed uint64, unseen bool) *world {
 }
 
 // TestLoopOfLaunches covers a daemon that is larger than its template and preempts the pod that a node was launched
-// for. If its pods are seen, the second node is large enough. If the controller never learns the requests, the brake
+// for. If its pods are seen, the second node is large enough. If the controller never learns the requests, a pause
 // ends the loop.
 func TestLoopOfLaunches(t *testing.T) {
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/engine/brake"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
@@ -40,10 +40,10 @@ type process struct {
 	// calls to the cloud by the claim's UID; again is when an object may be examined next.
 	calls map[string]*call
 	again map[string]time.Time
-	// brake is the brake of the provision loop, left the departures not reported to it yet.
-	brake   brake.Brake
-	left    []model.Departure
-	collect time.Time
+	// launches are what the provision loop remembers of them, left the departures not reported to it yet.
+	launches futile.Launches
+	left     []model.Departure
+	collect  time.Time
 	// removals holds the production controllers that remove machines, nil in worlds that model them; rounds counts
 	// the successful rounds of collection. repairs holds the nodes that repair has examined, by UID. doing is the
 	// current activity of the controllers.

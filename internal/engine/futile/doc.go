@@ -1,0 +1,21 @@
+// Package futile finds launches of nodes that were of no use for the pods that they were for, and pauses further
+// launches for these pods (package pause). A plan may be wrong about a cluster in unforeseen ways: a webhook enlarges the
+// pods of a DaemonSet, a node has a taint that no NodePool names. Then the next plan launches a node for the same pods,
+// and each round costs a machine.
+//
+//	plan --Judge--> which earlier launches for the same owners were futile --> plan.SetPause, plan.EndPause
+//	plan --Restrain--> plan without the claims that are only for pods of paused owners
+//	claims --Launched--> what the next plan judges
+//
+// The owner of a pod is its controller, or the pod itself. When a plan launches a node for pods of an owner, an earlier
+// launch for the owner was futile if
+//
+//   - its claim is gone, and it had a machine or has reached its expireAfter,
+//   - its node has joined, runs no pods but those of DaemonSets, and the plan has none for it, or
+//   - one of its pods was preempted within a minute.
+//
+// A launch in progress is not judged, nor is one that the cloud refused. When one of the pods has run for a minute, or
+// has ended by itself, the owner begins anew.
+//
+// The package must not know how a plan is made, and decides about no node: it only withholds launches.
+package futile

@@ -1,0 +1,272 @@
+package futile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+)
+
+const (
+	// tolerated is how many futile launches in a row begin no pause.
+	tolerated = 3
+	// ranEnough is how long a pod must be on a node for its launches to count as successful.
+	ranEnough = time.Minute
+	// launchMemory is how long a launch is remembered.
+	launchMemory = time.Hour
+)
+
+// Launches holds the launches that are not judged yet, and the pauses, by owner. The zero value is ready for use.
+//
+// The pauses of the snapshot take precedence: a pause that disappears from its pool has ended. One that no snapshot has
+// shown (its write failed, or the pool has pause.Most) lasts as long as the process.
+type Launches struct{ owners map[string]*owner }
+
+// owner is the state of a controller of pods, or of a pod without one.
+type owner struct {
+	// pods are the pods that launches were for, by UID, with the time since which each has been observed on a node.
+	pods     map[string]time.Time
+	launches []launch
+	pause    pause.Pause
+	// pool stores the pause, and shown reports that the snapshot has it.
+	pool  string
+	shown bool
+	// over reports that the pause has ended, and that it may still be stored.
+	over bool
+}
+
+// launch is one claim that was launched for pods of an owner.
+type launch struct {
+	claim, uid, pool string
+	at               time.Time
+	pods             []string
+	// node is the name of its node. machine and registered report that the machine exists, and that its node joined.
+	node                string
+	machine, registered bool
+	// preempted describes a preemption of one of its pods.
+	preempted string
+}
+
+// Launched records the claims created at that time. Pods that still run on another node are ignored.
+func (l *Launches) Launched(at time.Time, claims []plan.NewClaim) {
+	for i := range claims {
+		c := &claims[i]
+		for _, pods := range byOwner(plan.Waiting(c.Pods)) {
+			o, made := l.of(ownerOf(pods[0]), "launches for "+ownerName(pods[0])), launch{claim: c.Name, pool: c.Pool, at: at}
+			for _, p := range pods {
+				made.pods = append(made.pods, p.UID)
+				o.pods[p.UID] = time.Time{}
+			}
+			o.launches = append(o.launches, made)
+		}
+	}
+}
+
+func (l *Launches) of(uid, name string) *owner {
+	if l.owners == nil {
+		l.owners = map[string]*owner{}
+	}
+	o := l.owners[uid]
+	if o == nil {
+		o = &owner{pods: map[string]time.Time{}, pause: pause.Pause{Key: pause.Key{Scope: uid, Reason: pause.Launch}, Name: name}}
+		l.owners[uid] = o
+	}
+	return o
+}
+
+// Judge compares the plan with earlier launches, and evaluates the pods that have left nodes since the last call. It
+// returns the writes that begin and end pauses.
+func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.Departure) []plan.Action {
+	l.adopt(snap)
+	if len(l.owners) == 0 {
+		return nil
+	}
+	served := l.leave(left)
+	l.observe(snap)
+	used, planned := usedNodes(snap, p), map[string]*model.Pod{}
+	for i := range p.Claims {
+		for _, pod := range plan.Waiting(p.Claims[i].Pods) {
+			planned[ownerOf(pod)] = pod
+		}
+	}
+	var actions []plan.Action
+	for _, uid := range slices.Sorted(maps.Keys(l.owners)) {
+		o := l.owners[uid]
+		switch pod := planned[uid]; {
+		case served[uid] || o.runs(snap.Now) || o.shown && !o.pause.Remembered(snap.Now):
+			o.launches, o.over, o.pods = nil, o.shown, map[string]time.Time{}
+			o.pause = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}
+		case pod != nil:
+			actions = append(actions, o.judge(snap, used, pod)...)
+		}
+		if pool := snap.Pool(o.pool); o.over && o.shown && pool != nil {
+			actions = append(actions, plan.EndPause{Pool: pool.Name, UID: pool.UID, Key: o.pause.Key})
+		}
+		o.launches = slices.DeleteFunc(o.launches, func(m launch) bool { return snap.Now.Sub(m.at) > launchMemory })
+		if len(o.launches) == 0 && !o.shown && !o.pause.Remembered(snap.Now) {
+			delete(l.owners, uid)
+		}
+	}
+	return actions
+}
+
+// adopt takes over the pauses of the snapshot's pools, and drops the owners whose pause was removed from there.
+func (l *Launches) adopt(snap *model.Snapshot) {
+	there := map[string]bool{}
+	for _, pool := range snap.Pools {
+		for _, stored := range pool.Pauses {
+			if stored.Reason != pause.Launch {
+				continue
+			}
+			there[stored.Scope] = true
+			o := l.of(stored.Scope, stored.Name)
+			if o.pool, o.shown = pool.Name, true; !o.over && !stored.At.Before(o.pause.At) {
+				o.pause = stored
+			}
+		}
+	}
+	for uid, o := range l.owners {
+		switch {
+		case there[uid] || !o.shown:
+		case o.over:
+			o.shown, o.over = false, false
+		default:
+			delete(l.owners, uid)
+		}
+	}
+}
+
+// leave evaluates pods that have left their nodes. It returns the owners of those that ended or had run long enough.
+func (l *Launches) leave(left []model.Departure) map[string]bool {
+	served := map[string]bool{}
+	for _, d := range left {
+		uid := cmp.Or(d.Controller.UID, d.UID)
+		o := l.owners[uid]
+		if o == nil {
+			continue
+		}
+		if _, known := o.pods[d.UID]; !known {
+			continue
+		}
+		if !d.Preempted || d.Ran >= ranEnough {
+			served[uid] = true
+			continue
+		}
+		for i := range o.launches {
+			if m := &o.launches[i]; slices.Contains(m.pods, d.UID) || d.Node != "" && m.node == d.Node {
+				m.preempted = fmt.Sprintf("pod %s was preempted on node %s after %s", d.Name, d.Node, d.Ran.Round(time.Second))
+			}
+		}
+	}
+	return served
+}
+
+// observe updates the launches from their claims, and since when pods are on nodes. During a pause, each pending pod of
+// the owner counts like those that launches were for.
+func (l *Launches) observe(snap *model.Snapshot) {
+	for _, o := range l.owners {
+		for i := range o.launches {
+			m := &o.launches[i]
+			if n := snap.Claim(m.claim); n != nil && (m.uid == "" || n.ClaimUID == m.uid) {
+				m.uid, m.node = n.ClaimUID, n.Name
+				m.machine, m.registered = m.machine || n.Stage >= model.Launched, m.registered || n.Stage >= model.Registered
+			}
+		}
+	}
+	now := map[string]bool{}
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			if o := l.owners[ownerOf(p)]; o != nil && p.Node == "" && o.pause.Active(snap.Now) {
+				o.pods[p.UID] = time.Time{}
+			}
+		}
+	}
+	for _, n := range snap.Nodes {
+		for _, p := range n.Pods {
+			o := l.owners[ownerOf(p)]
+			if o == nil || p.Terminating {
+				continue
+			}
+			if since, known := o.pods[p.UID]; known {
+				now[p.UID] = true
+				if since.IsZero() {
+					o.pods[p.UID] = snap.Now
+				}
+			}
+		}
+	}
+	pending := snap.PendingPods()
+	for _, o := range l.owners {
+		for uid := range o.pods {
+			switch {
+			case now[uid]:
+			case pending[uid] != nil:
+				o.pods[uid] = time.Time{}
+			default:
+				delete(o.pods, uid)
+			}
+		}
+	}
+}
+
+// runs reports whether one of the pods has been on a node long enough.
+func (o *owner) runs(now time.Time) bool {
+	for _, since := range o.pods {
+		if !since.IsZero() && now.Sub(since) >= ranEnough {
+			return true
+		}
+	}
+	return false
+}
+
+// judge counts the launches that were futile, now that another one is planned for the pod. Those of one round count once.
+func (o *owner) judge(snap *model.Snapshot, used map[string]bool, pod *model.Pod) []plan.Action {
+	before, pool := o.pause, snap.Pool(o.pool)
+	o.launches = slices.DeleteFunc(o.launches, func(m launch) bool {
+		why, over := m.outcome(snap, used, pod)
+		if over && why != "" {
+			o.pause = o.pause.Fail(m.at, snap.Now, tolerated, "claim "+m.claim+": "+why)
+			if pool == nil {
+				pool = snap.Pool(m.pool)
+			}
+		}
+		return over
+	})
+	if o.pause == before || pool == nil {
+		return nil
+	}
+	o.over, o.pool = false, pool.Name
+	return []plan.Action{plan.SetPause{Pool: pool.Name, UID: pool.UID, Pause: o.pause}}
+}
+
+// outcome reports whether the launch is over, and why it was futile.
+func (m *launch) outcome(snap *model.Snapshot, used map[string]bool, pod *model.Pod) (why string, over bool) {
+	n := snap.Claim(m.claim)
+	there := n != nil && (m.uid == "" || n.ClaimUID == m.uid)
+	switch {
+	case m.preempted != "":
+		return m.preempted, true
+	case there && (n.Stage < model.Registered || n.Disrupted || n.Command != "" || used[n.Claim]):
+		return "", false
+	case there && !n.Deleting:
+		return unfit(n, pod), true
+	case m.expired(snap):
+		return "its expireAfter ended it before any of the pods had run for a minute", true
+	case !m.machine:
+		return "", !there
+	case m.registered:
+		return "its node was removed before any of the pods had run on it for a minute", true
+	}
+	return "its node never registered", true
+}
+
+// expired reports whether the claim has reached the expireAfter of its pool.
+func (m *launch) expired(snap *model.Snapshot) bool {
+	pool := snap.Pool(m.pool)
+	return pool != nil && pool.ExpireAfter != nil && snap.Now.Sub(m.at) >= *pool.ExpireAfter
+}
