@@ -377,6 +377,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/controller/nodepool",
 		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/pause"},
 		through: true,
 		because: "a pool's status says what is there, not what is planned",
 	},

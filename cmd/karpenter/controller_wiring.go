@@ -431,7 +431,7 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 		&nodeclaim.Protections{Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers},
 		&nodepool.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
-			Barren: newTypeless(w.provider, w.store.Vocabulary()).why, BackingOff: disrupt.BackingOff,
+			Barren:   newTypeless(w.provider, w.store.Vocabulary()).why,
 			Recorder: w.recorder, Metrics: w.metrics,
 		},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},

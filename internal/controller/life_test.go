@@ -79,7 +79,7 @@ func TestControllers(t *testing.T) {
 		{"a pool's counts", testPoolCounts},
 		{"hashes of another version are stamped again", testPoolHash},
 		{"registration health", testPoolHealth},
-		{"replacements that fail", testPoolBackoff},
+		{"a pool with a pause", testPoolPauses},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
 	}

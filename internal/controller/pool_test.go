@@ -14,8 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 func newPool(name string) *karpv1.NodePool {
@@ -146,32 +145,25 @@ func testPoolHash(t *testing.T, s *apiServer) {
 	}
 }
 
-// testPoolBackoff covers a pool with failing replacements. A condition of its own reports it, blocks nothing and ends
-// with the backoff.
-func testPoolBackoff(t *testing.T, s *apiServer) {
+// testPoolPauses covers a pool with a pause: an event and a metric report it, and Ready does not depend on it.
+func testPoolPauses(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.start()
 	pool := newPool("general")
+	list := pause.List{}.With(pause.Pause{Key: pause.Key{Reason: "Drifted", Scope: pool.Name}, Name: "replacements (drifted)"}.
+		Fail(time.Now(), time.Now(), 0, "claim c is gone"))
+	pool.Annotations = map[string]string{karpv1.AnnotationPauses: list.Text()}
 	w.create(pool)
 	w.untilPool(pool, "Ready", "True", "")
-	if c := pool.Condition(karpv1.ConditionReplacementsHealthy); c != nil {
-		t.Errorf("a pool without a failure has %+v", c)
+	w.untilSaid("replacements (drifted) are paused until")
+	gauge := w.metrics.NodePoolsPaused.WithLabelValues(pool.Name, "Drifted")
+	w.until("the metric shows the pause", func() bool { return testutil.ToFloat64(gauge) == 1 })
+	base := pool.DeepCopy()
+	delete(pool.Annotations, karpv1.AnnotationPauses)
+	if err := w.client.Patch(t.Context(), pool, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
 	}
-	for _, note := range []struct {
-		backoff        *model.Backoff
-		status, reason string
-	}{
-		{&model.Backoff{Reason: "Drifted", Failures: 2, At: time.Now()}, "False", karpv1.ReasonReplacementsFailed},
-		{nil, "True", karpv1.ConditionReplacementsHealthy},
-	} {
-		base := pool.DeepCopy()
-		metav1.SetMetaDataAnnotation(&pool.ObjectMeta, karpv1.AnnotationBackoff, convert.WithBackoff("", "Drifted", note.backoff))
-		if err := w.client.Patch(t.Context(), pool, client.MergeFrom(base)); err != nil {
-			t.Fatal(err)
-		}
-		w.untilPool(pool, karpv1.ConditionReplacementsHealthy, note.status, note.reason)
-		w.untilPool(pool, "Ready", "True", "")
-	}
+	w.until("the metric shows none", func() bool { return testutil.CollectAndCount(w.metrics.NodePoolsPaused) == 0 })
 }
 
 func testPoolHealth(t *testing.T, s *apiServer) {

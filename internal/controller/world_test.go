@@ -180,7 +180,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{},
-			Health: health, BackingOff: disrupt.BackingOff, Recorder: recorder, Metrics: w.metrics},
+			Health: health, Recorder: recorder, Metrics: w.metrics},
 		&nodepool.Counter{Client: mgr.GetClient(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers},
 		&nodeclaim.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics, Timers: w.timers,

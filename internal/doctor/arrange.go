@@ -27,7 +27,7 @@ var order = []string{
 	PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
 	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider,
 	StaticCapacityOff, GateOff, PoolNotReady, PoolMissing, PoolAtLimit, BudgetUnreadable, OlderNotReady,
-	ConversionBroken, SchedulerFails, RemovalsPaused, Paused, ReplacementsFail, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, ClaimMismatched, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,
+	ConversionBroken, SchedulerFails, RemovalsPaused, Paused, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, ClaimMismatched, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,
 }
 
 func rankOf(code string) int {

@@ -47,7 +47,6 @@ const (
 	StaticCapacityOff    = "StaticCapacityOff"    // a pool has replicas, and its controller does not maintain them
 	GateOff              = "GateOff"              // objects exist that no controller reads, because a feature gate is off
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
-	ReplacementsFail     = "ReplacementsFail"     // the nodes of a pool are temporarily not replaced
 	RemovalsPaused       = "RemovalsPaused"       // the limit on involuntary removals is reached
 	Paused               = "Paused"               // something is not tried for now, because it failed repeatedly
 )

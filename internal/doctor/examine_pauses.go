@@ -23,10 +23,6 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 			continue
 		}
 		object := "nodepool/" + pool.Name
-		if c := firstNotTrue(conditionsOf(pool.Status.Conditions), karpv1.ConditionReplacementsHealthy); c != nil {
-			list = append(list, found(ReplacementsFail, object, "nodes are temporarily not replaced, because replacements did not become ready: "+c.text(),
-				"kubectl describe nodepool "+pool.Name+"; fix what prevents new nodes from becoming ready; to retry immediately: kubectl annotate nodepool "+pool.Name+" "+karpv1.AnnotationBackoff+"-"))
-		}
 		if scope := pool.Annotations[karpv1.AnnotationRemovalsPaused]; scope != "" {
 			list = append(list, found(RemovalsPaused, object, "involuntary removals of instances are paused, because too many instances of the "+scope+" were to be removed in a short time",
 				"compare the instances in the cloud with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") "+

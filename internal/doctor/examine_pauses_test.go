@@ -27,10 +27,6 @@ func TestExaminePauses(t *testing.T) {
 		says   string
 	}{
 		{"nothing", func(*karpv1.NodePool) {}, []string{}, ""},
-		{"replacements are healthy again", func(p *karpv1.NodePool) { p.StatusConditions().SetTrue(karpv1.ConditionReplacementsHealthy) }, []string{}, ""},
-		{"replacements fail", func(p *karpv1.NodePool) {
-			p.StatusConditions().SetFalse(karpv1.ConditionReplacementsHealthy, karpv1.ReasonReplacementsFailed, "Drifted: 3 replacements failed")
-		}, []string{"ReplacementsFail nodepool/a"}, "3 replacements failed"},
 		{"removals are paused", func(p *karpv1.NodePool) {
 			p.Annotations = map[string]string{karpv1.AnnotationRemovalsPaused: "fleet"}
 		}, []string{"RemovalsPaused nodepool/a"}, "of the fleet"},

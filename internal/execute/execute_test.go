@@ -172,7 +172,7 @@ func TestExecutor(t *testing.T) {
 		"taint and untaint":          testTaint,
 		"conflict":                   testConflict,
 		"command and reason":         testCommand,
-		"backoff of a pool":          testBackoff,
+		"pause of a pool":            testPause,
 		"notes of one pass":          testPauses,
 		"delete":                     testDelete,
 		"nominate":                   testNominate,
@@ -388,31 +388,16 @@ func testConflict(t *testing.T, b *bench) {
 	b.store.take()
 }
 
-// testBackoff verifies that the reasons of a pool share an annotation, and each write keeps the others.
-func testBackoff(t *testing.T, b *bench) {
-	pool := b.pool("backoff")
+// testPause verifies that a pause is written to its pool, and removed.
+func testPause(t *testing.T, b *bench) {
+	pool := b.pool("pause")
 	uid := string(pool.UID)
 	at := time.Date(2026, 5, 1, 12, 0, 0, 5, time.UTC)
-	drifted, expired := model.Backoff{Reason: "Drifted", Failures: 2, At: at}, model.Backoff{Reason: "Expired", Failures: 1, At: at}
-	b.do(b.Executor, plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: drifted},
-		plan.NoteBackoff{Pool: pool.Name, UID: uid, Backoff: expired},
-		plan.NoteBackoff{Pool: pool.Name, UID: "other", Backoff: model.Backoff{Reason: "Underutilized", Failures: 9, At: at}})
-	b.get(pool)
-	if diff := cmp.Diff([]model.Backoff{drifted, expired}, convert.Backoffs(pool.Annotations[karpv1.AnnotationBackoff])); diff != "" {
-		t.Errorf("backoffs (-want +got):\n%s", diff)
-	}
-	for range 2 {
-		b.do(b.Executor, plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Drifted},
-			plan.ClearBackoff{Pool: pool.Name, UID: uid, Reason: plan.Expired})
-	}
 	paused := pause.Pause{Key: pause.Key{Reason: pause.Launch, Scope: "uid"}, Name: "launches for ReplicaSet default/web", Failures: 4,
 		At: at, Until: at.Truncate(time.Second), Why: "gone"}
 	b.do(b.Executor, plan.SetPause{Pool: pool.Name, UID: uid, Pause: paused},
 		plan.SetPause{Pool: pool.Name, UID: "other", Pause: pause.Pause{Key: pause.Key{Reason: pause.Launch, Scope: "other"}, Failures: 1, At: at}})
 	b.get(pool)
-	if text, left := pool.Annotations[karpv1.AnnotationBackoff]; left {
-		t.Errorf("remaining: %s", text)
-	}
 	if diff := cmp.Diff(pause.List{paused}, pause.Parse(pool.Annotations[karpv1.AnnotationPauses])); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}

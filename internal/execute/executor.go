@@ -117,9 +117,9 @@ func (x *Executor) Do(ctx context.Context, actions []plan.Action) []Outcome {
 
 // perform performs the actions of one write.
 func (x *Executor) perform(ctx context.Context, actions []plan.Action, group []int, outcomes []Outcome) {
-	var notes []poolNote
+	var notes []pauseNote
 	for _, i := range group {
-		if note, is := poolNoteOf(actions[i]); is {
+		if note, is := pauseNoteOf(actions[i]); is {
 			notes = append(notes, note)
 			continue
 		}

@@ -11,7 +11,6 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -19,17 +18,8 @@ import (
 type pausesOutcome struct {
 	// RemovalsPaused names the count of machines that pauses involuntary removals: nodepool or fleet.
 	RemovalsPaused string `json:"removalsPaused,omitempty"`
-	// Pauses are what is paused after failures, Backoffs the reasons for which no node is replaced.
-	Pauses   []string       `json:"pauses,omitempty"`
-	Backoffs []pauseOutcome `json:"backoffs,omitempty"`
-}
-
-// pauseOutcome is a pause after failures: of a controller of pods, or of a reason of disruption.
-type pauseOutcome struct {
-	Of       string    `json:"of"`
-	Failures int       `json:"failures"`
-	Until    time.Time `json:"until"`
-	Why      string    `json:"why,omitempty"`
+	// Pauses are what is paused after failures.
+	Pauses []string `json:"pauses,omitempty"`
 }
 
 // pausesOf reads the active pauses of a pool.
@@ -37,11 +27,6 @@ func pausesOf(pool *model.Pool, annotations map[string]string, now time.Time) pa
 	o := pausesOutcome{RemovalsPaused: annotations[karpv1.AnnotationRemovalsPaused]}
 	for _, p := range pool.Pauses.Active(now) {
 		o.Pauses = append(o.Pauses, p.String())
-	}
-	for _, b := range pool.Backoffs {
-		if _, until, failing := plan.BackoffOf(pool.PoolSpec, plan.Reason(b.Reason), now); failing {
-			o.Backoffs = append(o.Backoffs, pauseOutcome{b.Reason, b.Failures, until, b.Why})
-		}
 	}
 	return o
 }
@@ -57,22 +42,11 @@ func (o *Manifests) annotationsOf(pool string) map[string]string {
 }
 
 func (o *pausesOutcome) write(b *strings.Builder, pool string) {
-	because := func(why string) string {
-		if why == "" {
-			return ""
-		}
-		return ": " + why
-	}
 	for _, p := range o.Pauses {
 		fmt.Fprintf(b, "  %s\n", p)
 	}
 	if len(o.Pauses) > 0 {
 		fmt.Fprintf(b, "    to try again at once: kubectl annotate nodepool %s %s-\n", pool, karpv1.AnnotationPauses)
-	}
-	for _, f := range o.Backoffs {
-		fmt.Fprintf(b, "  replacements (%s) failed %s%s\n"+
-			"    after %s one replacement at a time is tried; to try at once: kubectl annotate nodepool %s %s-\n",
-			f.Of, telemetry.InARow(f.Failures), because(f.Why), f.Until.UTC().Format(time.RFC3339), pool, karpv1.AnnotationBackoff)
 	}
 	if o.RemovalsPaused != "" {
 		b.WriteString(removalsPaused(o.RemovalsPaused, pool))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
@@ -17,9 +16,8 @@ func TestExplainPauses(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	annotations := map[string]string{
 		karpv1.AnnotationRemovalsPaused: "fleet",
-		karpv1.AnnotationBackoff:        convert.WithBackoff("", "Drifted", &model.Backoff{Reason: "Drifted", Failures: 2, At: now, Why: "claim c is gone: no capacity"}),
 	}
-	pool := &model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Backoffs: convert.Backoffs(annotations[karpv1.AnnotationBackoff]), Pauses: pause.List{
+	pool := &model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Pauses: pause.List{
 		{Name: "launches for ReplicaSet default/web", Failures: 4, Until: now.Add(time.Minute), Why: "a: its node never registered"},
 		{Name: "launches for ReplicaSet default/past", Failures: 4, Until: now.Add(-time.Minute)},
 	}}}
@@ -28,8 +26,6 @@ func TestExplainPauses(t *testing.T) {
 	for _, want := range []string{
 		"launches for ReplicaSet default/web are paused until 2026-01-01T12:01:00Z, after 4 failures in a row: a: its node never registered\n",
 		"kubectl annotate nodepool p karpenter-go.github.io/pauses-\n",
-		"replacements (Drifted) failed 2 times in a row: claim c is gone: no capacity\n",
-		"kubectl annotate nodepool p karpenter-go.github.io/disruption-backoff-\n",
 		"involuntary removals are paused by the count of the fleet",
 	} {
 		if !strings.Contains(text, want) {

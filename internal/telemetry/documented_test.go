@@ -50,7 +50,7 @@ func TestEventsAreDocumented(t *testing.T) {
 func reasonsOfConstructors(t *testing.T) map[string]string {
 	t.Helper()
 	var text []byte
-	for _, file := range []string{"events.go", "life.go", "static.go", "aws.go", "backoff.go"} {
+	for _, file := range []string{"events.go", "life.go", "static.go", "aws.go"} {
 		more, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

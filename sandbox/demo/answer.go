@@ -51,7 +51,7 @@ type keptNode struct {
 }
 
 // temporary are the codes of reasons that end by time alone, within a minute in this story.
-var temporary = []string{"NodeTooYoung", "NodeNominated", "NodeExpecting", "NodeUnsettled", "ReplacementsFailed"}
+var temporary = []string{"NodeTooYoung", "NodeNominated", "NodeExpecting", "NodeUnsettled", "Paused"}
 
 // waiting counts the nodes that are kept for such a reason.
 func (a *disruptAnswer) waiting() int {

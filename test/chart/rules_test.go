@@ -148,9 +148,7 @@ var shows = map[string]struct{ bad, good string }{
 	"KarpenterNodePoolNotReady": {`operator_nodepool_status_condition_count{name="a",type="Ready",status="False"} 1x120`,
 		`operator_nodepool_status_condition_count{name="a",type="Ready",status="True"} 1x120`},
 	"KarpenterCommandsFail": {`karpenter_voluntary_disruption_queue_failures_total{reason="drifted"} 0+1x120`, `karpenter_voluntary_disruption_queue_failures_total{reason="drifted"} 9x120`},
-	"KarpenterReplacementsFail": {`operator_nodepool_status_condition_count{name="a",type="ReplacementsHealthy",status="False"} 1x120`,
-		`operator_nodepool_status_condition_count{name="a",type="ReplacementsHealthy",status="True"} 1x120`},
-	"KarpenterPaused": {`karpenter_nodepools_paused{nodepool="a",reason="Launch"} 1x120`, `karpenter_nodepools_paused{nodepool="a",reason="Launch"} 0x120`},
+	"KarpenterPaused":       {`karpenter_nodepools_paused{nodepool="a",reason="Launch"} 1x120`, `karpenter_nodepools_paused{nodepool="a",reason="Launch"} 0x120`},
 	// A node of the pool a is stuck while a node of the pool b evicts one pod an hour; then drains of ten minutes each.
 	"KarpenterEvictionsBlocked": {"karpenter_nodepools_oldest_drain_seconds{nodepool=\"a\"} 0+60x120\n" +
 		"  karpenter_nodepools_oldest_drain_seconds{nodepool=\"b\"} 300x120\n" +

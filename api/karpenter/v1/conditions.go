@@ -5,7 +5,6 @@ const (
 	ConditionValidationSucceeded     = "ValidationSucceeded"     // the pool passes Validate
 	ConditionNodeClassReady          = "NodeClassReady"          // the node class exists and is Ready
 	ConditionNodeRegistrationHealthy = "NodeRegistrationHealthy" // recently launched machines registered as nodes
-	ConditionReplacementsHealthy     = "ReplacementsHealthy"     // not upstream: False while failed replacements delay disruption
 	ConditionServed                  = "Served"                  // not upstream: whether the controller of another provider runs
 )
 
@@ -31,11 +30,10 @@ const (
 	ReasonNodeClassTerminating      = "NodeClassTerminating"
 	ReasonNodeClassReadinessUnknown = "NodeClassReadinessUnknown"
 	ReasonRegistrationFailed        = "RegistrationFailed"
-	ReasonReplacementsFailed        = "ReplacementsFailed" // of ReplacementsHealthy, False
-	ReasonOtherProvider             = "OtherProvider"      // not upstream: no controller of the node class's provider runs
-	ReasonAsked                     = "Asked"              // of Served, Unknown
-	ReasonNotAnswered               = "NotAnswered"        // of Served, False: no controller removed the condition in time
-	ReasonTakenBack                 = "TakenBack"          // of Served, True: another implementation overwrote NodeClassReady
+	ReasonOtherProvider             = "OtherProvider" // not upstream: no controller of the node class's provider runs
+	ReasonAsked                     = "Asked"         // of Served, Unknown
+	ReasonNotAnswered               = "NotAnswered"   // of Served, False: no controller removed the condition in time
+	ReasonTakenBack                 = "TakenBack"     // of Served, True: another implementation overwrote NodeClassReady
 )
 
 // Reasons of conditions of a NodeClaim.

@@ -115,11 +115,6 @@ const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"
 // assigned to its node. For one minute, the node does not count as empty while it waits for the first of them.
 const AnnotationExpecting = OwnAnnotationPrefix + "expecting"
 
-// AnnotationBackoff, on a NodePool, records the disruption reasons for which replacements failed: the number of
-// consecutive failures and the time of the last one (JSON). Disruption for these reasons backs off. Remove the
-// annotation to retry at once.
-const AnnotationBackoff = OwnAnnotationPrefix + "disruption-backoff"
-
 // AnnotationPauses, on a NodePool, records what failed repeatedly and waits before it is tried again: launches for
 // the pods of a controller, for example. It holds the number of failures, the end of each pause and the last failure
 // (JSON). Remove the annotation to retry at once.

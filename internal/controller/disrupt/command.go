@@ -60,7 +60,7 @@ func classOf(code plan.Code) string {
 	switch code {
 	case plan.BudgetExhausted, plan.BudgetUnreadable:
 		return "budget"
-	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost, plan.ReplacementsFailed,
+	case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.ReplacementChanged, plan.ReplacementLost, plan.Paused,
 		plan.LaunchedAgain, plan.PodsFollow:
 		return "scheduling"
 	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled, plan.NodeExpecting,

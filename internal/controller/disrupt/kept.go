@@ -21,11 +21,6 @@ func (r *Reporter) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	reported := map[string]bool{}
 	for _, kept := range proposal.Kept {
 		switch kept.Verdict.Code {
-		case plan.ReplacementsFailed:
-			if pool := snap.Pool(kept.Pool); pool != nil && !reported[kept.Pool+" "+string(kept.Reason)] {
-				reported[kept.Pool+" "+string(kept.Reason)] = true
-				r.backingOff(snap, pool, kept.Reason)
-			}
 		case plan.NodeProtected, plan.PDBBlocks, plan.PDBsConflict:
 			r.protected(snap, kept)
 		case plan.BudgetExhausted, plan.BudgetUnreadable:
@@ -34,23 +29,6 @@ func (r *Reporter) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 				r.Recorder.Emit(telemetry.PoolDisruptionBlocked(telemetry.PoolObject(pool.Name, pool.UID), karpv1.DisruptionReason(kept.Reason)))
 			}
 		}
-	}
-}
-
-// backingOff reports that nodes of the pool are temporarily not replaced for the reason. The text stays the same
-// until the next failure, so that one event covers the pause.
-func (r *Reporter) backingOff(snap *model.Snapshot, pool *model.Pool, reason plan.Reason) {
-	b, until, failing := plan.BackoffOf(pool.PoolSpec, reason, snap.Now)
-	if !failing {
-		return
-	}
-	switch reason {
-	case plan.Drifted:
-		r.Recorder.Emit(telemetry.DriftBackoff(telemetry.PoolObject(pool.Name, pool.UID), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
-	case plan.Underutilized:
-		r.Recorder.Emit(telemetry.ConsolidationBackoff(telemetry.PoolObject(pool.Name, pool.UID), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
-	case plan.Expired:
-		r.Recorder.Emit(telemetry.ExpirationBackoff(telemetry.PoolObject(pool.Name, pool.UID), telemetry.Failing{Failures: b.Failures, Until: until, Why: b.Why}))
 	}
 }
 
@@ -69,7 +47,7 @@ func (r *Reporter) protected(snap *model.Snapshot, kept disruption.Kept) {
 func passing(code plan.Code) bool {
 	switch code {
 	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.BudgetExhausted, plan.BudgetUnreadable,
-		plan.ReplacementsFailed:
+		plan.Paused:
 		return true
 	}
 	return false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,11 +45,7 @@ type Reconciler struct {
 	Health *Health
 	// Barren returns the requirement of a pool that excludes all instance types. It returns "" if there is none or
 	// the types are unknown. It may be nil.
-	Barren func(ctx context.Context, pool *karpv1.NodePool) string
-	// BackingOff returns the reasons for which nodes of the pool are temporarily not replaced, because replacements
-	// failed, or "" if there are none. It may be nil.
-	BackingOff func(pool *karpv1.NodePool, now time.Time) string
-
+	Barren   func(ctx context.Context, pool *karpv1.NodePool) string
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 
@@ -151,9 +146,6 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	if c, known := r.Health.condition(pool, changed); known {
 		conditions.Set(c)
 	}
-	if c, known := r.replacements(pool); known {
-		conditions.Set(c)
-	}
 	pool.Status.NodeClassObservedGeneration = class.generation
 	// 4. Act.
 	if equality.Semantic.DeepEqual(base.Status, pool.Status) {
@@ -199,18 +191,6 @@ func (r *Reconciler) barren(ctx context.Context, pool *karpv1.NodePool, c class)
 		return ""
 	}
 	return r.Barren(ctx, pool)
-}
-
-// replacements returns the condition ReplacementsHealthy, which a pool gets with its first backoff.
-func (r *Reconciler) replacements(pool *karpv1.NodePool) (c status.Condition, known bool) {
-	if r.BackingOff == nil {
-		return status.Condition{}, false
-	}
-	const condition = karpv1.ConditionReplacementsHealthy
-	if why := r.BackingOff(pool, r.Clock.Now()); why != "" {
-		return no(condition, karpv1.ReasonReplacementsFailed, why), true
-	}
-	return yes(condition), pool.Condition(condition) != nil
 }
 
 // class reads the pool's node class and the provider's result about it.

@@ -62,7 +62,7 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 	if v := run.guard.Admit(command); !v.OK() {
 		return v
 	}
-	if v := run.guard.Backoff(command); !v.OK() {
+	if v := run.guard.Paused(command); !v.OK() {
 		run.guard.Release(command)
 		return v
 	}

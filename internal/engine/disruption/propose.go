@@ -185,14 +185,14 @@ func (p *Proposal) underutilized(r *run) {
 	}
 	found := r.projection().consolidate(r.guard, nodes, keep)
 	byWorth(r.snap, r.opts, found)
-	found = p.backOff(r, found)
+	found = p.unpaused(r, found)
 	p.Commands = append(p.Commands, found...)
 }
 
-// backOff removes the commands that must wait because replacements failed recently.
-func (p *Proposal) backOff(r *run, commands []plan.Command) []plan.Command {
+// unpaused removes the commands that must wait because replacements failed recently.
+func (p *Proposal) unpaused(r *run, commands []plan.Command) []plan.Command {
 	return slices.DeleteFunc(commands, func(c plan.Command) bool {
-		v := r.guard.Backoff(c)
+		v := r.guard.Paused(c)
 		if v.OK() {
 			return false
 		}

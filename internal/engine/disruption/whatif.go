@@ -71,7 +71,7 @@ func changesAt(g *guard.Guard, snap *model.Snapshot, n *model.Node, kept Kept) t
 		consider(reserve.ExpectingUntil(snap, n))
 	case plan.NodeUnsettled:
 		consider(g.SettledFrom(n))
-	case plan.ReplacementsFailed:
+	case plan.Paused:
 		consider(time.Unix(kept.Verdict.Need, 0))
 	case plan.NodeProtected:
 		for _, pod := range n.Pods {

@@ -130,11 +130,13 @@ func TestVerdictOperands(t *testing.T) {
 		{plan.Verdict{Code: plan.SpotShareReached, Have: 25, Types: 3}, "all matching types are available as spot only, and each has reached its 25% of the pool's spot capacity (max-spot-share)"},
 		{plan.Verdict{Code: plan.SpotShareExceeded, Node: "n1", Need: 25, Have: 40},
 			"without node n1 one instance type in one zone would have 40% of the pool's spot capacity, and may have at most 25% (max-spot-share)"},
-		{plan.Verdict{Code: plan.Paused, Pause: &pause.Pause{Name: "launches for Job a/b", Failures: 4, Why: "c: gone"}},
+		{plan.Verdict{Code: plan.Paused, Need: 1, Pause: &pause.Pause{Name: "launches for Job a/b", Failures: 4, Why: "c: gone"}},
 			"launches for Job a/b are paused until 0001-01-01T00:00:00Z, after 4 failures in a row: c: gone"},
-		{plan.Verdict{Code: plan.Paused, Pool: "p", Pause: &pause.Pause{Name: "launches for Job a/b", Failures: 4}},
+		{plan.Verdict{Code: plan.Paused, Need: 1, Pool: "p", Pause: &pause.Pause{Name: "launches for Job a/b", Failures: 4}},
 			"launches for Job a/b are paused until 0001-01-01T00:00:00Z, after 4 failures in a row; " +
 				"to try again at once: kubectl annotate nodepool p karpenter-go.github.io/pauses-"},
+		{plan.Verdict{Code: plan.Paused, Node: "n", Pause: &pause.Pause{Name: "replacements (drifted)", Failures: 2, Why: "claim c is gone"}},
+			"replacements (drifted) failed 2 times in a row: claim c is gone; another attempt is in progress"},
 		{plan.Verdict{Code: plan.HostPortTaken, Node: "n1", Have: 8080}, "a pod on node n1 uses host port 8080"},
 	} {
 		if got := Verdict(snap, c.verdict); got != c.want {

@@ -226,9 +226,8 @@ var sayings = [...]saying{
 		return "without " + o.node() + " one instance type in one zone would have " + strconv.FormatInt(o.Have, 10) + "% of the pool's spot capacity, and may have at most " +
 			strconv.FormatInt(o.Need, 10) + "% (max-spot-share)"
 	}},
-	plan.ReplacementsFailed: {"ReplacementsFailed", replacementsFailed},
-	plan.Paused:             {"Paused", paused},
-	plan.CommandUnreadable:  {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
+	plan.Paused:            {"Paused", paused},
+	plan.CommandUnreadable: {"CommandUnreadable", func(o operands) string { return "the command on " + o.node() + " cannot be read" }},
 }
 
 // noSaving names the new node that the pods would need, as far as it is known.
@@ -285,22 +284,14 @@ func paused(o operands) string {
 	if o.Pause == nil {
 		return "a pause after failures has not ended"
 	}
+	if o.Need == 0 {
+		return o.Pause.Name + " failed " + count(o.Pause.Failures, "time") + " in a row: " + o.Pause.Why + "; another attempt is in progress"
+	}
 	text := o.Pause.String()
 	if o.Pool != "" {
 		text += "; to try again at once: kubectl annotate nodepool " + o.Pool + " karpenter-go.github.io/pauses-"
 	}
 	return text
-}
-
-func replacementsFailed(o operands) string {
-	failed := "replacements for " + o.node() + " cannot be launched: "
-	if o.Have > 0 {
-		failed = "replacements failed " + count(int(o.Have), "time") + " in a row; "
-	}
-	if o.Need == 0 {
-		return failed + "another command tries first"
-	}
-	return failed + "the next is tried at " + time.Unix(o.Need, 0).UTC().Format(time.RFC3339)
 }
 
 func (o operands) pod() string {

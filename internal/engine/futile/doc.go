@@ -10,7 +10,7 @@
 // The owner of a pod is its controller, or the pod itself. When a plan launches a node for pods of an owner, an earlier
 // launch for the owner was futile if
 //
-//   - its claim is gone, and it had a machine or has reached its expireAfter,
+//   - its claim is deleted, and it had a machine or has reached its expireAfter,
 //   - its node has joined, runs no pods but those of DaemonSets, and the plan has none for it, or
 //   - one of its pods was preempted within a minute.
 //

@@ -251,7 +251,7 @@ func (m *launch) outcome(snap *model.Snapshot, used map[string]bool, pod *model.
 	switch {
 	case m.preempted != "":
 		return m.preempted, true
-	case there && (n.Stage < model.Registered || n.Disrupted || n.Command != "" || used[n.Claim]):
+	case there && (used[n.Claim] || !n.Deleting && (n.Stage < model.Registered || n.Disrupted || n.Command != "")):
 		return "", false
 	case there && !n.Deleting:
 		return unfit(n, pod), true

@@ -223,7 +223,9 @@ func TestSlowFailures(t *testing.T) {
 		for range 90 {
 			w.pass(10 * time.Second)
 		}
-		delete(w.nodes, claim)
+		n := w.nodes[claim]
+		n.Deleting = true // its machine is terminated while the next node is planned
+		w.nodes[claim] = n
 		return true
 	})
 	w.wantLoop(t, "never registered")

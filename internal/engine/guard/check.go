@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 )
@@ -43,9 +44,8 @@ type Guard struct {
 	// launchCheck is nil until first used.
 	launchCheck *provisionCheck
 	arrivals    *reserve.Arrivals
-	// trials are the pools and reasons in which admitted commands launch nodes. backedOff are the backoffs this guard
-	// has written.
-	trials, backedOff map[trial]bool
+	// trials are the pools and reasons in which admitted commands launch nodes.
+	trials map[pause.Key]bool
 }
 
 // fleet counts the nodes of one pool for its budgets.

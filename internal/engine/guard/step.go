@@ -110,8 +110,10 @@ func (g *Guard) proceed(cmd plan.Command) (plan.Command, []plan.Action) {
 	if len(missing) == 0 {
 		return g.stepLaunching(inPhase(cmd, plan.Launching, now))
 	}
-	if len(missing) == len(cmd.Replacements) && g.superseded(cmd) {
-		return g.abandon(cmd, plan.Verdict{Code: plan.ReplacementsFailed, Node: cmd.Candidates[0].Node})
+	if p, is := g.superseded(cmd); is && len(missing) == len(cmd.Replacements) {
+		v := plan.PausedVerdict(p)
+		v.Node = cmd.Candidates[0].Node
+		return g.abandon(cmd, v)
 	}
 	// An older proposal may no longer be valid: other launches have used the limits, or the pool has changed.
 	if v := g.takeLimits(missing); !v.OK() {

@@ -324,8 +324,6 @@ type PoolSpec struct {
 	MovePrice int64
 	MinSaving int64
 
-	// Backoffs are the reasons of disruption whose replacements failed recently, sorted by reason.
-	Backoffs []Backoff
 	// Pauses are what waits because it failed before (package pause).
 	Pauses pause.List
 }
@@ -340,16 +338,6 @@ type Departure struct {
 	Priority int32
 	// Preempted says that the pod was evicted for another pod. Otherwise it ended by itself, successfully or not.
 	Preempted bool
-}
-
-// Backoff counts the consecutive failures of replacements for a reason of disruption. At is when the last one was
-// recorded.
-type Backoff struct {
-	Reason   string
-	Failures int
-	At       time.Time
-	// Why describes the last failure, with the cloud's error if it is known. No decision depends on it.
-	Why string
 }
 
 // Budget limits how many nodes of a pool may be disrupted at once.

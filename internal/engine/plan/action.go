@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -121,29 +120,6 @@ func (a NominatePod) String() string {
 }
 func (a ClearNomination) String() string {
 	return fmt.Sprintf("clear the nomination of pod %s/%s", a.Namespace, a.Name)
-}
-
-// NoteBackoff records on a pool that replacements of commands with the reason failed.
-type NoteBackoff struct {
-	Pool, UID string
-	Backoff   model.Backoff
-}
-
-// ClearBackoff records on a pool that a replacement of a command with the reason has been initialized.
-type ClearBackoff struct {
-	Pool, UID string
-	Reason    Reason
-}
-
-func (NoteBackoff) action()  {}
-func (ClearBackoff) action() {}
-
-func (a NoteBackoff) String() string {
-	return "note on pool " + a.Pool + " that replacements failed, " +
-		strconv.Itoa(a.Backoff.Failures) + " times in a row (" + a.Backoff.Reason + ")"
-}
-func (a ClearBackoff) String() string {
-	return "note on pool " + a.Pool + " that a replacement came (" + string(a.Reason) + ")"
 }
 
 // SetPause stores a pause on a pool.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"time"
+
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
@@ -162,11 +164,8 @@ const (
 	// requirement that excludes the last one; Types before that requirement, Have: all types).
 	PoolBarren
 
-	// ReplacementsFailed: replacements of commands with this reason failed, and the reason backs off in the pool (Node;
-	// Have: failures in a row; Need: end of the pause, Unix seconds, 0 while another command is on trial).
-	ReplacementsFailed
-	// Paused: what was attempted before failed repeatedly (Pause; Need: its end, Unix seconds; Pool: the pool that
-	// stores it, empty where it is in memory only; Node, if it is about one).
+	// Paused: what was attempted before failed repeatedly (Pause; Need: its end, Unix seconds, 0 while another attempt
+	// is in progress; Pool: the pool that stores it, empty where it is in memory only; Node, if it is about one).
 	Paused
 	// TooManyDomains: the topology keys of the pods' constraints have too many combinations of values (Have: the limit).
 	TooManyDomains
@@ -208,7 +207,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, ReplacementsFailed, Paused,
+		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, Paused,
 		LaunchedAgain, PodsFollow:
 		return NotNow
 	case PodInvalid, PodContradiction, PoolContradiction, TaintNotTolerated, LabelUndefined, LabelExcluded,
@@ -246,9 +245,10 @@ type Verdict struct {
 	Pause  *pause.Pause
 }
 
-// PausedVerdict returns the verdict about an attempt during the pause.
+// PausedVerdict returns the verdict about an attempt during the pause. Need is the first whole second at which the pause
+// is over: a loop that sleeps until the second before it would find the verdict unchanged and have no further wake-up.
 func PausedVerdict(p pause.Pause) Verdict {
-	return Verdict{Code: Paused, Need: SecondAfter(p.Until), Pause: &p}
+	return Verdict{Code: Paused, Need: p.Until.Add(time.Second - time.Nanosecond).Unix(), Pause: &p}
 }
 
 // Holder is a pod that cannot be evicted, and the PodDisruptionBudget that blocks the eviction, if one does. Both are

@@ -171,15 +171,15 @@ func (w *World) Do(action plan.Action) {
 		if n := w.Nodes[a.Claim]; n != nil && n.ClaimUID == a.UID {
 			n.PodsSentAt = a.At.Truncate(time.Second)
 		}
-	case plan.NoteBackoff:
+	case plan.SetPause:
 		for i := range w.Pools {
 			if w.Pools[i].UID == a.UID {
-				w.Pools[i].Backoffs = []model.Backoff{a.Backoff}
+				w.Pools[i].Pauses = w.Pools[i].Pauses.With(a.Pause)
 			}
 		}
-	case plan.ClearBackoff:
+	case plan.EndPause:
 		for i := range w.Pools {
-			w.Pools[i].Backoffs = nil
+			w.Pools[i].Pauses = w.Pools[i].Pauses.Without(a.Key)
 		}
 	default:
 		w.T.Fatalf("no such action here: %v", action)

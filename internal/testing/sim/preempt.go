@@ -233,12 +233,12 @@ func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.
 }
 
 // changePauses changes the pauses of a pool. Pools are part of the setting: the write is visible at once.
-func (p *process) changePauses(name, uid string, change func(pause.List) pause.List) {
+func (p *process) changePauses(name, uid string, change func(pause.List) pause.List) bool {
 	i := slices.IndexFunc(p.w.setting.pools, func(pool *model.PoolSpec) bool { return pool.Name == name && pool.UID == uid })
-	if i < 0 {
-		return
+	if i >= 0 {
+		pool := *p.w.setting.pools[i]
+		pool.Pauses = change(pool.Pauses)
+		p.w.setting.pools[i] = &pool
 	}
-	pool := *p.w.setting.pools[i]
-	pool.Pauses = change(pool.Pauses)
-	p.w.setting.pools[i] = &pool
+	return true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
 )
@@ -232,10 +233,10 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).expecting = a.At.Truncate(time.Second) })
 	case plan.ReservePods:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reservedFor = a.Pods })
-	case plan.NoteBackoff:
-		return p.noteBackoff(a.Pool, a.UID, a.Backoff.Reason, &a.Backoff)
-	case plan.ClearBackoff:
-		return p.noteBackoff(a.Pool, a.UID, string(a.Reason), nil)
+	case plan.SetPause:
+		return p.changePauses(a.Pool, a.UID, func(l pause.List) pause.List { return l.With(a.Pause) })
+	case plan.EndPause:
+		return p.changePauses(a.Pool, a.UID, func(l pause.List) pause.List { return l.Without(a.Key) })
 	case plan.NominatePod:
 		return p.patch(key{podKind, a.Name}, a.UID, func(o object) { o.(*pod).nominated = a.Node })
 	case plan.ClearNomination:

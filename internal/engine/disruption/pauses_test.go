@@ -109,10 +109,10 @@ func (w *renewing) do(action plan.Action) {
 	case plan.DeleteClaim:
 		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.Node == w.nodes[a.Claim].Name })
 		delete(w.nodes, a.Claim)
-	case plan.NoteBackoff:
-		w.pool.Backoffs = []model.Backoff{a.Backoff}
-	case plan.ClearBackoff:
-		w.pool.Backoffs = nil
+	case plan.SetPause:
+		w.pool.Pauses = w.pool.Pauses.With(a.Pause)
+	case plan.EndPause:
+		w.pool.Pauses = w.pool.Pauses.Without(a.Key)
 	}
 }
 
@@ -144,14 +144,14 @@ func TestBrokenReplacements(t *testing.T) {
 		t.Run(string(reason), func(t *testing.T) {
 			w := newRenewing(t, reason, 1)
 			w.run(100 * time.Minute)
-			if len(w.launched) != 7 {
-				t.Fatalf("%d machines were launched, want 7: %v", len(w.launched), w.launched)
+			if len(w.launched) != 6 {
+				t.Fatalf("%d machines were launched, want 6: %v", len(w.launched), w.launched)
 			}
-			for i, most := range []int{1, 2, 4, 8, 10, 10} {
+			for i, most := range []int{1, 2, 4, 8, 16} {
 				pause := w.launched[i+1].Sub(w.launched[i]) - plan.CommandTimeout
 				most := time.Duration(most) * time.Minute
-				if pause < most/2 || pause > most+5*time.Second {
-					t.Errorf("attempt %d began %s after the end of the previous one, want %s to %s", i+2, pause, most/2, most)
+				if pause < most-5*time.Second || pause > most+5*time.Second {
+					t.Errorf("attempt %d began %s after the end of the previous one, want %s", i+2, pause, most)
 				}
 			}
 			if attempts := time.Duration(len(w.launched)) * (plan.CommandTimeout + 5*time.Second); w.closed > attempts {
@@ -161,24 +161,24 @@ func TestBrokenReplacements(t *testing.T) {
 			if len(w.under) > 0 {
 				return
 			}
-			failed := func(k disruption.Kept) bool { return k.Verdict.Code == plan.ReplacementsFailed }
+			failed := func(k disruption.Kept) bool { return k.Verdict.Code == plan.Paused }
 			if !slices.ContainsFunc(p.Kept, failed) || p.Next.IsZero() {
-				t.Errorf("kept %v, next at %v; want the backoff and its end", p.Kept, p.Next)
+				t.Errorf("kept %v, next at %v; want the pause and its end", p.Kept, p.Next)
 			}
 		})
 	}
 }
 
-// TestBackoffEnds checks that after a failure only one node is tried, and that the others follow at once when its
+// TestPauseEnds checks that after a failure only one node is tried, and that the others follow at once when its
 // replacement is initialized.
-func TestBackoffEnds(t *testing.T) {
+func TestPauseEnds(t *testing.T) {
 	w := newRenewing(t, plan.Drifted, 4)
 	w.run(plan.CommandTimeout + 5*time.Second)
 	if len(w.launched) != 4 {
 		t.Fatalf("%d launched, want the four of the first round", len(w.launched))
 	}
-	if b := w.pool.Backoffs; len(b) != 1 || b[0].Failures != 1 {
-		t.Fatalf("backoffs %+v, want one, in which the four count as one failure", b)
+	if p := w.pool.Pauses; len(p) != 1 || p[0].Failures != 1 {
+		t.Fatalf("pauses %+v, want one, in which the four count as one failure", p)
 	}
 	var launches []int
 	w.run(time.Minute)
@@ -197,7 +197,7 @@ func TestBackoffEnds(t *testing.T) {
 	if diff := cmp.Diff([]int{5, 7}, launches); diff != "" {
 		t.Errorf("total launches, during the trial and after it (-want +got):\n%s", diff)
 	}
-	if len(w.pool.Backoffs) > 0 {
-		t.Errorf("backoffs %+v after a replacement is initialized", w.pool.Backoffs)
+	if len(w.pool.Pauses) > 0 {
+		t.Errorf("pauses %+v after a replacement is initialized", w.pool.Pauses)
 	}
 }

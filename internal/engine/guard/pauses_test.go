@@ -6,33 +6,35 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/testing/plantest"
 )
 
 // The time in the verdict is not before the end of the pause, which may be within a second: a loop that wakes up at
 // that time finds the pause over.
-func TestBackoffIsOverWhenItSays(t *testing.T) {
+func TestPauseIsOverWhenItSays(t *testing.T) {
 	for _, fraction := range []time.Duration{0, time.Nanosecond, 480 * time.Millisecond, time.Second - time.Nanosecond} {
 		w := plantest.New(t, 2)
 		w.Bind("web", "n1")
-		w.Pools[0].Backoffs = []model.Backoff{{Reason: string(plan.Underutilized), Failures: 1, At: plantest.Noon.Add(-time.Second).Add(fraction)}}
+		w.Pools[0].Pauses = pause.List{{Key: pause.Key{Reason: string(plan.Underutilized), Scope: "p"}, Failures: 1,
+			At: plantest.Noon.Add(-time.Second), Until: plantest.Noon.Add(time.Minute).Add(fraction)}}
 		c := w.Command("c1")
 		c.Reason, c.Replacements = plan.Underutilized, []plan.NewClaim{{Name: "new", Pool: "p", PoolUID: "pool-uid"}}
-		v := guard.New(w.Snapshot()).Backoff(c)
-		if v.Code != plan.ReplacementsFailed {
+		v := guard.New(w.Snapshot()).Paused(c)
+		if v.Code != plan.Paused {
 			t.Fatalf("%s: got code %d", fraction, v.Code)
 		}
 		w.Now = time.Unix(v.Need, 0)
-		if v := guard.New(w.Snapshot()).Backoff(c); !v.OK() {
+		if v := guard.New(w.Snapshot()).Paused(c); !v.OK() {
 			t.Errorf("%s: at the time that the verdict named, code %d until %s", fraction, v.Code, time.Unix(v.Need, 0))
 		}
 	}
 }
 
-// A replacement ends the backoff if it was initialized after the failure. One that was initialized before, and whose
+// A replacement ends the pause if it was initialized after the failure. One that was initialized before, and whose
 // command is still draining, does not.
-func TestBackoffOutlivesEarlierReplacements(t *testing.T) {
+func TestPauseOutlivesEarlierReplacements(t *testing.T) {
 	for name, test := range map[string]struct {
 		initialized time.Duration // after the failure
 		clears      bool
@@ -45,18 +47,18 @@ func TestBackoffOutlivesEarlierReplacements(t *testing.T) {
 			w := plantest.New(t, 2)
 			w.Bind("web", "n1")
 			w.Nodes["c0"].InitializedAt = failed.Add(test.initialized)
-			w.Pools[0].Backoffs = []model.Backoff{{Reason: string(plan.Drifted), Failures: 1, At: failed}}
+			w.Pools[0].Pauses = pause.List{{Key: pause.Key{Reason: string(plan.Drifted), Scope: "p"}, Failures: 1, At: failed}}
 			c := w.Command("c1")
 			c.Reason, c.Phase, c.Replacements = plan.Drifted, plan.Draining, []plan.NewClaim{{Name: "c0", Pool: "p", PoolUID: "pool-uid"}}
 			w.Nodes["c1"].Command, w.Nodes["c1"].Deleting = c.Encode(), true
 			_, actions := guard.New(w.Snapshot()).Step(c)
 			clears := false
 			for _, a := range actions {
-				_, is := a.(plan.ClearBackoff)
+				_, is := a.(plan.EndPause)
 				clears = clears || is
 			}
 			if clears != test.clears {
-				t.Errorf("the backoff is cleared: %v, want %v (%v)", clears, test.clears, actions)
+				t.Errorf("the pause is ended: %v, want %v (%v)", clears, test.clears, actions)
 			}
 		})
 	}
@@ -87,8 +89,8 @@ func TestFailureSaysWhy(t *testing.T) {
 		for range 4 {
 			after, actions := g.Step(c)
 			for _, a := range actions {
-				if note, is := a.(plan.NoteBackoff); is {
-					got = note.Backoff.Why
+				if note, is := a.(plan.SetPause); is {
+					got = note.Pause.Why
 				}
 				w.Do(a)
 			}
@@ -115,7 +117,7 @@ func TestNoFailureBeforeTheLaunch(t *testing.T) {
 		for range 4 { // the rollback is repeated until its writes are seen
 			after, actions := guard.New(w.Snapshot()).Step(c)
 			for _, a := range actions {
-				if _, is := a.(plan.NoteBackoff); is {
+				if _, is := a.(plan.SetPause); is {
 					failures++
 				}
 				w.Do(a)
