@@ -56,8 +56,7 @@ type Timers struct {
 	// Arrival is how long an empty node is kept for pods that a command planned onto it.
 	Arrival time.Duration
 	// StaticResync is the period in which the number of nodes of static pools is compared with the desired number.
-	// StaticRetry is the period for a pool with missing nodes that it cannot get. A failed claim is not replaced
-	// earlier than that.
+	// StaticRetry is the period for a pool with missing nodes that it cannot get.
 	StaticResync time.Duration
 	StaticRetry  time.Duration
 

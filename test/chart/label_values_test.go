@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -35,7 +36,7 @@ var emitted = map[string]map[string][]string{
 	"karpenter_cloudprovider_errors_total": {"error": {"", telemetry.ErrorNotFound, telemetry.ErrorInsufficientCapacity,
 		telemetry.ErrorNodeClassNotReady}},
 	"karpenter_pods_eviction_requests_total": {"code": {strconv.Itoa(http.StatusOK), strconv.Itoa(http.StatusTooManyRequests)}},
-	"karpenter_nodepools_paused":             {"reason": {pause.Launch, string(plan.Drifted), string(plan.Underutilized), string(plan.Expired)}},
+	"karpenter_nodepools_paused":             {"reason": {pause.Launch, disruption.StaticLaunch, string(plan.Drifted), string(plan.Underutilized), string(plan.Expired)}},
 	"karpenter_nodepools_usage":              {"resource_type": resources()},
 	"karpenter_nodepools_limit":              {"resource_type": resources()},
 	"operator_nodepool_status_condition_count": {

@@ -45,8 +45,6 @@ type Loop struct {
 	next          time.Time
 	seen, version uint64
 	resting       time.Time
-	// setbacks holds the latest setbacks, by claim.
-	setbacks map[string]setback
 }
 
 // restShare is the pause before the next search, in multiples of the duration of a decision: the search for savings
@@ -123,7 +121,6 @@ func (d *Loop) decide(snap *model.Snapshot, search bool) []plan.Command {
 	end := d.Report.begin(d.Clock)
 	proposal := d.Propose(snap, search)
 	end()
-	d.holdBack(snap, &proposal)
 	took := d.Clock.Since(began)
 	d.next, d.seen = proposal.Next, snap.Version
 	if search {
@@ -165,7 +162,9 @@ func (d *Loop) advance(ctx context.Context, resumed, proposed []plan.Command) []
 		var again []plan.Command
 		for i, a := range d.Writer.Advance(ctx, d.Snapshot, commands) {
 			s := &step{before: commands[i], after: a.Command, outcomes: a.Outcomes, first: fresh[a.Command.ID] && n == 0}
-			d.learn(s)
+			if s.first && s.abandons() {
+				d.version = 0 // search again
+			}
 			d.Report.stepped(s, d.Snapshot)
 			switch {
 			case len(s.outcomes) == 0 && s.after.Phase.Over():
@@ -178,15 +177,4 @@ func (d *Loop) advance(ctx context.Context, resumed, proposed []plan.Command) []
 		commands = again
 	}
 	return append(inProgress, commands...)
-}
-
-// learn keeps a command that was abandoned from being proposed again at once, and searches again when a new one was.
-func (d *Loop) learn(s *step) {
-	switch {
-	case !s.abandons():
-	case s.first:
-		d.version = 0
-	default:
-		d.setBack(s.after)
-	}
 }

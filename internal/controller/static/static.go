@@ -34,8 +34,7 @@ var _ Writer = (*execute.Executor)(nil)
 // pass has no separate check, because a decision is so cheap that it is made where the other loops check. Set the
 // exported fields before Start.
 //
-// A claim that was created and is not in the snapshot is not created again for Timers.StaticRetry, under no name: see
-// disruption.Creations.
+// A claim that has failed is not created again at once: see disruption.Creations.
 type Loop struct {
 	Snapshot func() *model.Snapshot
 	Writer   Writer
@@ -90,9 +89,9 @@ func (s *Loop) Tick(ctx context.Context) {
 		snap, decided = newest, disruption.Static(newest)
 		s.short = len(decided.Short) > 0
 		missing := len(decided.Create)
-		decided.Create = s.made.Admit(newest, decided.Create, s.Clock.Now(), s.Timers.StaticRetry)
+		pauses := s.made.Admit(newest, &decided)
 		s.short = s.short || len(decided.Create) < missing
-		return decided.Actions()
+		return append(decided.Actions(), pauses...)
 	})
 	// 2. Decide when to continue.
 	s.short = s.short || len(execute.Failures(outcomes)) > 0

@@ -54,12 +54,12 @@ func TestStaticTick(t *testing.T) {
 	}
 	lost := strings.TrimPrefix(first[0], "create claim ")
 	delete(w.Nodes, lost) // its launch was refused
-	if again := did(); again != nil {
+	if again := did(); len(again) != 1 || !strings.HasPrefix(again[0], "note failure 1 of launches of static nodes") {
 		t.Errorf("at once after a claim failed: %q", again)
 	}
-	w.Clock.Step(30 * time.Second)
+	w.Clock.Step(time.Minute)
 	if again := did(); len(again) != 1 || again[0] != first[0] {
-		t.Errorf("30 s after a claim failed: %q, want %q", again, first[0])
+		t.Errorf("a minute after a claim failed: %q, want %q", again, first[0])
 	}
 	w.Pool.Replicas = 0
 	if down := did(); len(down) != 2 || !strings.HasPrefix(down[0], "delete claim p-") {
@@ -70,42 +70,42 @@ func TestStaticTick(t *testing.T) {
 	}
 }
 
-// TestStaticLosesAReply verifies that a claim that was created without a reply is not created again under a name that
-// has become free meanwhile. Other missing claims are not held back.
-func TestStaticLosesAReply(t *testing.T) {
+// TestStaticPauses verifies that each failure of a claim begins a longer pause, that removing the pause from the pool
+// ends it, and that a node that is initialized does.
+func TestStaticPauses(t *testing.T) {
 	w := loopcluster.New()
-	w.Static(2)
+	w.Static(1)
 	s, _ := newStatic(w, true)
+	created := 0
+	for range 400 {
+		s.Tick(t.Context())
+		if strings.Contains(w.Took(), "create claim") {
+			created++
+			clear(w.Nodes)
+		}
+		w.Clock.Step(time.Second)
+	}
+	if created != 3 {
+		t.Errorf("%d claims were created in 400 seconds, want 3: pauses last 1, 2 and 4 minutes", created)
+	}
+	w.Pool.Pauses = nil
 	s.Tick(t.Context())
-	first, second, _ := strings.Cut(strings.ReplaceAll(w.Took(), "create claim ", ""), "\n")
+	if got := w.Took(); !strings.Contains(got, "create claim") {
+		t.Errorf("without the pause: %q", got)
+	}
+	clear(w.Nodes)
+	s.Tick(t.Context())
 	w.Clock.Step(time.Minute)
-	w.Nodes[first].Deleting = true
 	s.Tick(t.Context())
-	third := strings.TrimPrefix(w.Took(), "create claim ")
-	switch {
-	case third == first:
-		t.Fatalf("third is %v, want another value than %v", third, first)
-	case third == second:
-		t.Fatalf("third is %v, want another value than %v", third, second)
-	case w.Nodes[third] == nil:
-		t.Fatalf("w.Nodes[third] is nil, %q", third)
+	if len(w.Pool.Pauses) != 1 || len(w.Nodes) != 1 {
+		t.Fatalf("pauses %v, nodes %v", w.Pool.Pauses, w.Nodes)
 	}
-	hidden := w.Nodes[third]
-	delete(w.Nodes, third) // the reply is lost, and the watch is late
-	delete(w.Nodes, first)
-	s.Tick(t.Context())
-	if again := w.Took(); again != "" {
-		t.Errorf("with %s created and not seen: %q", third, again)
+	for _, n := range w.Nodes {
+		n.Stage, n.InitializedAt = model.Initialized, w.Clock.Now()
 	}
-	w.Pool.Replicas = 3
 	s.Tick(t.Context())
-	if more := w.Took(); strings.Count(more, "create claim") != 1 || strings.Contains(more, third) {
-		t.Errorf("with one replica more: %q", more)
-	}
-	w.Nodes[third] = hidden
-	s.Tick(t.Context())
-	if again := w.Took(); again != "" {
-		t.Errorf("with all claims seen: %q", again)
+	if len(w.Pool.Pauses) > 0 {
+		t.Errorf("pauses %v with an initialized node", w.Pool.Pauses)
 	}
 }
 

@@ -1,58 +1,63 @@
 package disruption
 
 import (
-	"slices"
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Creations holds the recent creations of claims for static pools. It is in memory only, and the zero value is empty.
-//
-// A claim that fails early (its launch was refused, for example) frees its name, and the next claim of the pool would
-// get the same name. It is not created again for some time, so that a pool without available nodes does not cause
-// constant launches.
-//
-// The creation of a claim that no snapshot shows may also have lost its reply only. Then the claim exists, and Static
-// still counts it as missing. If the name of another claim has become free meanwhile, the missing claim gets that name,
-// and a second claim would be created. So such a creation holds back one claim of its pool, whatever the name.
-type Creations struct {
-	byName map[string]creation
-}
+// StaticLaunch is the reason of pauses (package pause) of a static pool whose claims fail. The scope is the pool.
+const StaticLaunch = "StaticLaunch"
 
-type creation struct {
-	// pool is the UID of the pool.
-	pool string
-	at   time.Time
-}
+// creationMemory is how long a creation is remembered.
+const creationMemory = time.Hour
 
-// Admit returns the claims that may be created now, and records their creation. The snapshot is the one that the claims
-// were decided on, and pause is how long a creation holds back another one.
-func (c *Creations) Admit(snap *model.Snapshot, claims []plan.NewClaim, now time.Time, pause time.Duration) []plan.NewClaim {
-	unseen := map[string]int{}
-	for name, made := range c.byName {
-		switch {
-		case now.Sub(made.at) >= pause:
-			delete(c.byName, name)
-		case snap.Claim(name) == nil:
-			unseen[made.pool]++
+// Creations holds when the claims of static pools were created, by name, until their nodes are initialized. It is in
+// memory only, and the zero value is empty. Names are deterministic: a claim that is to be created again has failed.
+type Creations struct{ at map[string]time.Time }
+
+// Admit removes the claims of paused pools from the decision, and records the creation of the others. It returns the
+// writes of pauses that begin, because a claim is to be created again, or end, because a node has been initialized.
+func (c *Creations) Admit(snap *model.Snapshot, s *Standing) []plan.Action {
+	var actions []plan.Action
+	pauses := map[string]pause.Pause{}
+	for _, pool := range snap.Pools {
+		if pool.Static {
+			pauses[pool.Name] = pool.Pauses.Of(pause.Key{Reason: StaticLaunch, Scope: pool.Name})
 		}
 	}
-	held := func(n plan.NewClaim) bool {
-		unseen[n.PoolUID]--
-		return unseen[n.PoolUID] >= 0
+	for _, n := range snap.Nodes {
+		if _, made := c.at[n.Claim]; made && n.Stage == model.Initialized {
+			delete(c.at, n.Claim)
+			if p := pauses[n.Pool]; p.Failures > 0 && n.InitializedAt.After(p.At) {
+				actions = append(actions, plan.EndPause{Pool: n.Pool, UID: snap.Pool(n.Pool).UID, Key: p.Key})
+				pauses[n.Pool] = pause.Pause{Key: p.Key}
+			}
+		}
 	}
-	admitted := slices.DeleteFunc(slices.Clone(claims), func(n plan.NewClaim) bool {
-		_, again := c.byName[n.Name]
-		return again && held(n)
-	})
-	admitted = slices.DeleteFunc(admitted, held)
-	if c.byName == nil {
-		c.byName = map[string]creation{}
+	if c.at == nil {
+		c.at = map[string]time.Time{}
 	}
-	for i := range admitted {
-		c.byName[admitted[i].Name] = creation{admitted[i].PoolUID, now}
+	var admitted []plan.NewClaim
+	for _, n := range s.Create {
+		before := pauses[n.Pool]
+		switch made, again := c.at[n.Name]; {
+		case !again:
+		case before.Covers(made):
+			delete(c.at, n.Name)
+		case snap.Now.Sub(made) < creationMemory:
+			before.Name = "launches of static nodes"
+			p := before.Fail(made, snap.Now, 0, "claim "+n.Name+" was deleted before its node was initialized")
+			actions = append(actions, plan.SetPause{Pool: n.Pool, UID: n.PoolUID, Pause: p})
+			pauses[n.Pool] = p
+		}
+		if !pauses[n.Pool].Active(snap.Now) {
+			admitted = append(admitted, n)
+			c.at[n.Name] = snap.Now
+		}
 	}
-	return admitted
+	s.Create = admitted
+	return actions
 }

@@ -15,7 +15,7 @@
 //	Snapshot, Command --> Judge --> is the stored command still correct?                (judge.go)
 //	Snapshot, Command --> After --> the snapshot after the command is carried out       (apply.go)
 //	Snapshot --> Static --> missing and surplus nodes of static pools                   (static.go)
-//	Creations.Admit --> those of the missing nodes that may be created now              (creations.go)
+//	Creations.Admit --> Standing without the missing nodes whose creation is paused         (creations.go)
 //
 // Each method examines every managed node and returns either a command or a Verdict that states why the node is kept.
 // Package explain renders the verdicts. The methods run in a fixed order: first what needs no search, then what is

@@ -282,6 +282,10 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	if v := w.guard.Admit(command); !v.OK() {
 		return v
 	}
+	if v := w.guard.Paused(command); !v.OK() {
+		w.guard.Release(command)
+		return v
+	}
 	w.sharing, w.taken[claim.Name] = sharing, true
 	w.commands = append(w.commands, command)
 	return plan.Verdict{}

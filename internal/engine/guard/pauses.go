@@ -143,11 +143,11 @@ func (g *Guard) recovered(cmd plan.Command) []plan.Action {
 	return actions
 }
 
-// poolsOf returns the pools of a command's candidates that exist and whose nodes follow pods, each once.
+// poolsOf returns the pools of a command's candidates that exist, each once.
 func (g *Guard) poolsOf(cmd plan.Command) []*model.Pool {
 	var pools []*model.Pool
 	for _, c := range cmd.Candidates {
-		if pool := g.snap.Pool(c.Pool); pool != nil && !pool.Static && !slices.Contains(pools, pool) {
+		if pool := g.snap.Pool(c.Pool); pool != nil && !slices.Contains(pools, pool) {
 			pools = append(pools, pool)
 		}
 	}

@@ -17,6 +17,7 @@
 //	Launch                 owner of pods     a node on which none of its pods runs             engine/futile
 //	Drifted, Expired,      NodePool          a replacement that does not become ready          engine/guard
 //	  Underutilized
+//	StaticLaunch           NodePool          a claim that is deleted before its node is ready    engine/disruption
 //
 // The package must not know what is paused: no pods, nodes, pools, plans or clouds. Whether an attempt has failed, and
 // what has to wait, is decided where the attempt is made. It has no clock: the time is an argument.

@@ -19,7 +19,6 @@ const (
 	disruptionPoll = 10 * time.Second
 	commandRetry   = time.Second
 	staticResync   = 10 * time.Second
-	staticRetry    = 30 * time.Second
 	mostSteps      = 8
 )
 
@@ -151,8 +150,8 @@ func (p *process) stand() {
 	}
 	snap := p.snapshot()
 	decided := p.w.opts.Static(snap)
-	decided.Create = p.static.made.Admit(snap, decided.Create, p.w.now, staticRetry)
-	p.carryOut(decided.Actions(), nil)
+	pauses := p.static.made.Admit(snap, &decided)
+	p.carryOut(append(decided.Actions(), pauses...), nil)
 }
 
 // advance takes one step of every command on the newest snapshot, repeatedly, until no command has more to do now.
