@@ -5,7 +5,7 @@
 //	channel: a pod is pending --batch--> Loop.Tick
 //	                                       Snapshot
 //	                                       reserve.Ahead, Schedule (placement)
-//	                                       brake.Brake takes out claims that have to wait
+//	                                       futile.Launches takes out claims that have to wait
 //	                                       Writer.Provision
 //	                                       nominations
 //	                                       decisions.History
