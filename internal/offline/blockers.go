@@ -101,7 +101,7 @@ func (o *Overview) blockerOf(n *model.Node, k disruption.Kept) blocker {
 		b.Kind = "Unknown price"
 	case plan.PoolGone, plan.PoolRefused:
 		b.Kind, b.Name = "Missing NodePool", cmp.Or(k.Pool, n.Pool, "(none)")
-	case plan.ReplacementsFailed:
+	case plan.Paused:
 		b.Kind = "Failed replacements"
 	}
 	return b

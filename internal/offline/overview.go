@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/engine/brake"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -152,7 +152,7 @@ func (o *Overview) disruptNow() *DisruptDecision {
 func (o *Overview) decide() *Decision {
 	if o.decision == nil {
 		d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, denied: o.w.denied}
-		d.plan = brake.Restrain(o.snap, placement.Schedule(o.snap, d.opts))
+		d.plan = new(futile.Launches).Restrain(o.snap, placement.Schedule(o.snap, d.opts))
 		o.decision = d
 	}
 	return o.decision
