@@ -48,7 +48,7 @@ var pureStandard = []string{
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
-	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/table", "./internal/top",
+	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top",
 	"./internal/viewer", "./internal/web/...",
 	"./internal/compat/admission", // the API server's validation, for migrate and simulate
 	"./internal/testing/...",
@@ -441,7 +441,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cli",
 		never:   []string{"./..."},
-		except:  []string{"./internal/engine/explain", "./internal/telemetry", "./internal/wrap"},
+		except:  []string{"./internal/engine/explain", "./internal/telemetry", "./internal/table"},
 		because: "usage, exit codes and versions are the same for every program, whatever its commands do",
 	},
 	{
@@ -459,17 +459,12 @@ var importRules = []importRule{
 	{
 		from:    "./internal/table",
 		only:    pureStandard,
-		because: "how a table fits a width does not depend on what its rows are, or on a terminal",
-	},
-	{
-		from:    "./internal/wrap",
-		only:    pureStandard,
-		because: "how lines are broken does not depend on what they say",
+		because: "how tables and lines fit a width does not depend on what they say, or on a terminal",
 	},
 	{
 		from:    "./internal/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
-		except:  []string{"./internal/table", "./internal/wrap"},
+		except:  []string{"./internal/table"},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{

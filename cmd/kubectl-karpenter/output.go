@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/wrap"
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // These are the formats that --output selects.
@@ -82,7 +82,7 @@ func widthOf(format string, out io.Writer) int {
 }
 
 // wrapped breaks lines that are wider than the width. What continues a line is indented.
-func wrapped(text string, width int) string { return wrap.Lines(text, width, 2) }
+func wrapped(text string, width int) string { return table.Wrap(text, width, 2) }
 
 // glue stands for a blank at which no line is broken. It occurs in no text.
 const glue = "\x00"

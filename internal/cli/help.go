@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/karpenter-go/karpenter/internal/wrap"
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // HelpColumns is the width that help texts fit. On a terminal that is narrower they fit its width, down to
@@ -71,9 +71,9 @@ func addHelp(root *cobra.Command, columns func(io.Writer) int) {
 		flags.VisitAll(func(f *pflag.Flag) { found = found || Shared(f) })
 		return found
 	})
-	cobra.AddTemplateFunc("wrapped", func(text string) string { return wrap.Lines(unwrapped(text), width, 0) })
+	cobra.AddTemplateFunc("wrapped", func(text string) string { return table.Wrap(unwrapped(text), width, 0) })
 	cobra.AddTemplateFunc("short", func(name, text string) string { // the line of a command in a list
-		return strings.TrimSpace(wrap.Lines("  "+name+" "+text, width, len(name)+1))
+		return strings.TrimSpace(table.Wrap("  "+name+" "+text, width, len(name)+1))
 	})
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | trimTrailingWhitespaces | wrapped}}", 1))
 	root.SetUsageTemplate(strings.NewReplacer(

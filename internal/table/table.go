@@ -2,7 +2,8 @@
 //
 //	columns, rows, width --Arrange--> Layout --> Header, Row
 //
-// If rows are too wide, columns are narrowed, then the last ones are omitted, and names are cut in the middle.
+// If rows are too wide, columns are narrowed, then the last ones are omitted, and names are cut in the middle. Wrap breaks
+// lines between words.
 //
 // The package must not depend on a terminal, or on what the rows are.
 package table

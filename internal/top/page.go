@@ -6,7 +6,6 @@ import (
 	"unicode"
 
 	"github.com/karpenter-go/karpenter/internal/table"
-	"github.com/karpenter-go/karpenter/internal/wrap"
 )
 
 // Subject is a row that can be explained.
@@ -71,7 +70,7 @@ func (s *Screen) fold() {
 	if s.page == nil {
 		return
 	}
-	s.page.lines = strings.Split(strings.TrimRight(wrap.Lines(s.page.text, s.width, 2), "\n"), "\n")
+	s.page.lines = strings.Split(strings.TrimRight(table.Wrap(s.page.text, s.width, 2), "\n"), "\n")
 	s.scroll(0)
 }
 

@@ -1,7 +1,4 @@
-// Package wrap breaks lines of text so that they fit a width in characters.
-//
-// The package must not depend on a terminal, or on what the text says.
-package wrap
+package table
 
 import (
 	"bytes"
@@ -9,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Lines breaks lines between words so that they fit the width in characters; a width of 0 changes nothing. What
+// Wrap breaks lines between words so that they fit the width in characters; a width of 0 changes nothing. What
 // continues a line is indented by so many characters more than the line. A word that is longer than the width stays
 // whole.
-func Lines(text string, width, hang int) string {
+func Wrap(text string, width, hang int) string {
 	if width <= 0 {
 		return text
 	}

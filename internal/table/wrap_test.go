@@ -1,4 +1,4 @@
-package wrap
+package table
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLines(t *testing.T) {
+func TestWrap(t *testing.T) {
 	const text = "a pod and a node\n  indented words continue here\naWordThatIsLongerThanTheWidth and more\n"
 	for _, test := range []struct {
 		width, hang int
@@ -19,21 +19,21 @@ func TestLines(t *testing.T) {
 		{16, 2, "a pod and a node\n  indented words\n    continue\n    here\naWordThatIsLongerThanTheWidth\n  and more\n"},
 		{16, 0, "a pod and a node\n  indented words\n  continue here\naWordThatIsLongerThanTheWidth\nand more\n"},
 	} {
-		if diff := cmp.Diff(test.want, Lines(text, test.width, test.hang)); diff != "" {
+		if diff := cmp.Diff(test.want, Wrap(text, test.width, test.hang)); diff != "" {
 			t.Errorf("width %d, hang %d, -want +got:\n%s", test.width, test.hang, diff)
 		}
 	}
 }
 
 // FuzzLines checks that lines fit unless a single word does not, and that no word is lost.
-func FuzzLines(f *testing.F) {
+func FuzzWrap(f *testing.F) {
 	f.Add("one two  three\n  four", 8, 2)
 	f.Add("", 0, 0)
 	f.Fuzz(func(t *testing.T, text string, width, hang int) {
 		if width < 1 || width > 200 || hang < 0 || hang > 200 || !utf8.ValidString(text) {
 			t.Skip()
 		}
-		got := Lines(text, width, hang)
+		got := Wrap(text, width, hang)
 		if !slices.Equal(strings.Fields(text), strings.Fields(got)) {
 			t.Errorf("%q became %q, with other words", text, got)
 		}
