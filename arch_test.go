@@ -330,12 +330,6 @@ var importRules = []importRule{
 		because: "how long a loop waits does not depend on what it decides",
 	},
 	{
-		from:    "./internal/controller/decisions",
-		never:   []string{"./..."},
-		except:  []string{"./internal/engine/disruption", "./internal/engine/model", "./internal/engine/plan"},
-		because: "a decision is recorded as the engine's data; the loop that made it is not needed to read it",
-	},
-	{
 		from:    "./internal/controller/rejected",
 		never:   []string{"./..."},
 		except:  []string{"./internal/cluster", "./internal/telemetry"},

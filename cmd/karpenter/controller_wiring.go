@@ -35,7 +35,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/compat/controllers/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
@@ -60,9 +59,6 @@ import (
 // node is opened only after its pods are nominated.
 const nominationBurst = 1000
 
-// keptRecords is the number of (snapshot, plan) pairs that each loop keeps.
-const keptRecords = 16
-
 // wiring holds the parts of the controller while it is assembled.
 type wiring struct {
 	o        *controllerOptions
@@ -72,7 +68,6 @@ type wiring struct {
 	provider cloud.Provider
 	store    *cluster.Store
 	executor *execute.Executor
-	history  *decisions.History
 	clock    clock.RealClock
 	// departures notifies the provision loop of pods that have been removed from nodes.
 	departures provision.Departures
@@ -93,7 +88,7 @@ type wiring struct {
 //	manager: cache --> store --> loops --> executor --> API
 //	           \--> controllers (pool, claim, node) --> provider
 func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
-	w := &wiring{o: o, history: decisions.NewHistory(2 * keptRecords), stock: make(chan struct{}, 1)}
+	w := &wiring{o: o, stock: make(chan struct{}, 1)}
 	scheme, err := api.NewScheme()
 	if err != nil {
 		return nil, err
@@ -353,7 +348,7 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
 		HoldDisruption: w.store.Nominate,
 		Moved:          w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
-		Nominate: nominate, Timers: w.o.timers, Clock: w.clock, History: w.history,
+		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{
 			Refusal: explain.Refusal, Barren: explain.PoolBarren,
 			Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
@@ -368,7 +363,7 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		},
 		Writer:  w.executor,
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
-		Timers:  w.o.timers, Clock: w.clock, History: w.history,
+		Timers:  w.o.timers, Clock: w.clock,
 		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder,
 			Log: log.WithName("disruption")},
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
-	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -31,9 +30,8 @@ type Loop struct {
 	// pass.
 	Changed <-chan struct{}
 
-	Timers  controller.Timers
-	Clock   clock.WithTicker
-	History *decisions.History
+	Timers controller.Timers
+	Clock  clock.WithTicker
 	// Report tells what is decided and done.
 	Report Reporter
 
@@ -132,7 +130,6 @@ func (d *Loop) decide(snap *model.Snapshot, search bool) []plan.Command {
 		c := &proposal.Commands[i]
 		c.Deadline = c.Created.Add(d.Timers.CommandTimeout)
 	}
-	d.History.Add(decisions.Record{Snapshot: snap, Proposal: &proposal})
 	d.Report.decided(&decision{id: telemetry.PassID(disrupter, began, snap.Version), snap: snap, proposal: proposal, search: search, took: took})
 	return proposal.Commands
 }

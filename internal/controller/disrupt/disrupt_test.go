@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -26,7 +25,7 @@ func newLoop(w *loopcluster.Cluster) *disrupt.Loop {
 		Snapshot: w.Snapshot, Propose: func(s *model.Snapshot, _ bool) disruption.Proposal {
 			return disruption.Propose(s, disruption.Options{})
 		}, Writer: w, Timers: controller.Production(), Clock: w.Clock,
-		Report: disrupt.Reporter{Metrics: telemetry.New(prometheus.NewRegistry())}, History: decisions.NewHistory(3),
+		Report: disrupt.Reporter{Metrics: telemetry.New(prometheus.NewRegistry())},
 	}
 }
 

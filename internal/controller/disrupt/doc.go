@@ -1,11 +1,10 @@
 // Package disrupt contains the loop that removes and replaces nodes. Each tick consists of: wait, snapshot, decide,
-// check and execute, record. The steps are numbered in Tick (disrupt.go). The Reporter (report.go, kept.go) tells what
+// check and execute. The steps are numbered in Tick (disrupt.go). The Reporter (report.go, kept.go) tells what
 // they decide and do.
 //
 //	channel, timer --> Loop.Tick
 //	                     Snapshot
 //	                     guard.Resume, disruption.Propose
-//	                     decisions.History
 //	                     Writer.Advance, repeatedly
 //	                     orphaned taints, expected pods
 //	                       | decision, step

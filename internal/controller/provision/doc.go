@@ -1,5 +1,5 @@
 // Package provision contains the loop that launches nodes for pending pods. Each tick consists of: wait, snapshot,
-// decide, check and execute, record. The steps are numbered in Tick (provision.go). The Reporter (report.go) tells what
+// decide, check and execute. The steps are numbered in Tick (provision.go). The Reporter (report.go) tells what
 // they decide and do.
 //
 //	channel: a pod is pending --batch--> Loop.Tick
@@ -8,7 +8,6 @@
 //	                                       futile.Launches takes out claims that have to wait
 //	                                       Writer.Provision
 //	                                       nominations
-//	                                       decisions.History
 //	                                         | pass: input, decisions, results
 //	                                         v
 //	                                       Reporter: metrics, events, log

@@ -18,20 +18,18 @@ import (
 
 // decide computes a plan on the current snapshot, in which the nodes that are being removed are gone and pods keep
 // the places of the previous plan. It stores the places of the new plan. Only one plan is computed at a time, so that
-// an older one never replaces a newer one. snap is the current snapshot, and from is the snapshot from which the plan
-// was computed.
-func (p *Loop) decide() (snap, from *model.Snapshot, decided *plan.Provision) {
+// an older one never replaces a newer one. snap is the current snapshot.
+func (p *Loop) decide() (snap *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap = p.Snapshot()
-	from = reserve.Ahead(snap, p.last)
-	decided = p.Schedule(from)
+	decided = p.Schedule(reserve.Ahead(snap, p.last))
 	decided.Stamp(snap)
 	p.last = decided
 	targets := nominate.TargetsOf(decided)
 	p.targets.Store(&targets)
 	p.destinations.Store(new(running(targets)))
-	return snap, from, decided
+	return snap, decided
 }
 
 // running returns the targets by pod, for pods that still run on a node that is being removed.

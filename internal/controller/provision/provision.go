@@ -12,7 +12,6 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
-	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
@@ -45,9 +44,8 @@ type Loop struct {
 	// is nil for a source that is complete from the start. Start is not called before that, NominateFor may be.
 	WaitForSync func(context.Context) bool
 
-	Timers  controller.Timers
-	Clock   clock.WithTicker
-	History *decisions.History
+	Timers controller.Timers
+	Clock  clock.WithTicker
 	// Report tells what is decided and done.
 	Report Reporter
 
@@ -122,8 +120,8 @@ type pass struct {
 	id string
 	// since and began are the start and the end of the batch. decided and executed are the times after these steps.
 	since, began, decided, executed time.Time
-	// snap is the current snapshot. from is the one that the plan was computed from (see decide).
-	snap, from *model.Snapshot
+	// snap is the current snapshot.
+	snap *model.Snapshot
 	// whole is the plan. plan is the part of it that is executed now.
 	whole, plan *plan.Provision
 	// unseen is the number of pending pods that no earlier tick has seen.
@@ -150,8 +148,7 @@ func (p *Loop) Tick(ctx context.Context) {
 	// still valid, in the current state of the cluster.
 	p.nominate(ctx, t)
 	p.promise(t.done.Plan)
-	// 6. Record, and decide when to continue.
-	p.History.Add(decisions.Record{Snapshot: t.from, Provision: t.whole})
+	// 6. Decide when to continue.
 	p.unfinished, p.took = t.plan.Unfinished(), t.decided.Sub(t.began)
 	p.retries++
 	if len(t.failures()) == 0 && len(t.done.Dropped) == 0 {
@@ -164,7 +161,7 @@ func (p *Loop) Tick(ctx context.Context) {
 func (p *Loop) schedule() *pass {
 	t := &pass{since: p.since, began: p.Clock.Now()}
 	end := p.Report.begin(p.Clock)
-	t.snap, t.from, t.whole = p.decide()
+	t.snap, t.whole = p.decide()
 	end()
 	t.id = telemetry.PassID(provisioner, t.began, t.snap.Version)
 	now := map[string]bool{}

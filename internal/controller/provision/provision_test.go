@@ -21,7 +21,6 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/decisions"
 	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -36,7 +35,7 @@ import (
 func newLoop(w *loopcluster.Cluster, schedule func(*model.Snapshot) *plan.Provision) *provision.Loop {
 	return &provision.Loop{
 		Snapshot: w.Snapshot, Schedule: schedule, Writer: w, Nominate: true,
-		Timers: controller.Production(), Clock: w.Clock, History: decisions.NewHistory(3),
+		Timers: controller.Production(), Clock: w.Clock,
 		Report: provision.Reporter{Metrics: telemetry.New(prometheus.NewRegistry()), Barren: explain.PoolBarren,
 			Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) }},
 	}
@@ -119,14 +118,10 @@ reserve claim c-coming for 1 pods`)
 	if n := testutil.ToFloat64(p.Report.Metrics.SchedulerUnschedulablePods.WithLabelValues("provisioner")); n != 1 {
 		t.Errorf("%v pods unschedulable, want 1", n)
 	}
-	if records := p.History.Records(); len(records) != 1 || len(records[0].Provision.Claims) != 1 {
-		t.Errorf("records %+v", records)
-	}
 }
 
-// TestRecordsHoldWhatPlansWereMadeFrom verifies that the snapshot of a record contains the place that the previous
-// plan gave a pod. Otherwise the plan could not be reproduced from it.
-func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
+// TestPlansKnowTheLastPlan verifies that the snapshot of a plan contains the place that the previous plan gave a pod.
+func TestPlansKnowTheLastPlan(t *testing.T) {
 	w := loopcluster.New()
 	w.Node("here", model.Registered)
 	w.Pending("a", "")
@@ -138,17 +133,11 @@ func TestRecordsHoldWhatPlansWereMadeFrom(t *testing.T) {
 	p.Nominate = false
 	p.Tick(t.Context())
 	p.Tick(t.Context())
-	records := p.History.Records()
-	switch {
-	case len(records) != 2:
-		t.Fatalf("len(records) is %v, want 2, records are not those that the %d", len(records), len(from))
-	case records[0].Snapshot != from[0]:
-		t.Fatalf("records[0].Snapshot is %v, want %v, records are not those that the %d", records[0].Snapshot, from[0], len(from))
-	case records[1].Snapshot != from[1]:
-		t.Fatalf("records[1].Snapshot is %v, want %v, records are not those that the %d", records[1].Snapshot, from[1], len(from))
+	if len(from) != 2 {
+		t.Fatalf("%d plans, want 2", len(from))
 	}
 	want := []model.Reservation{{Pod: model.PodRef{UID: "uid-a"}, Source: model.FromLastPlan}}
-	if diff := cmp.Diff(want, records[1].Snapshot.Node("here").Reservations); diff != "" {
+	if diff := cmp.Diff(want, from[1].Node("here").Reservations); diff != "" {
 		t.Errorf("reserved on the node (-want +got):\n%s", diff)
 	}
 }
