@@ -197,7 +197,7 @@ func (h *hand) edit(name string) {
 		set(h.garbage(), "metadata", "labels", h.one(karpv1.LabelNodePool, karpv1.LabelCapacityType, karpv1.LabelInitialized, karpv1.LabelRegistered, corev1.LabelInstanceTypeStable,
 			corev1.LabelTopologyZone, corev1.LabelHostname, corev1.LabelArchStable, "karpenter.kwok.sh/instance-cpu"))
 	case 2, 3:
-		set(h.garbage(), "metadata", "annotations", h.one(karpv1.AnnotationCommand, karpv1.AnnotationPods, karpv1.AnnotationUnreadable, karpv1.AnnotationBoughtBy,
+		set(h.garbage(), "metadata", "annotations", h.one(karpv1.AnnotationCommand, karpv1.AnnotationPods, karpv1.AnnotationBoughtBy,
 			"karpenter.sh/do-not-disrupt", "karpenter.sh/nodeclaim-termination-timestamp", "karpenter.sh/nodepool-hash", "kwok.x-k8s.io/node"))
 	case 4:
 		set([]any{map[string]any{"key": h.one("karpenter.sh/disrupted", "karpenter.sh/unregistered", "x", corev1.TaintNodeUnschedulable), "value": h.garbage(),
