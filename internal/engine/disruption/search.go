@@ -35,7 +35,7 @@ import (
 // planned, so that one of them finds no room: provisioning then launches a node for it.
 //
 // Cost: one packing of all pods that may move, one for each n that is tried, one of each batch, and one what-if for
-// each node that is kept.
+// each node that is kept. In a small fleet, a few sweeps of one packing for each node.
 
 // batchSize is how many nodes are packed together. A larger batch finds a better fit for its last node; a smaller one
 // makes commands that depend on less.
