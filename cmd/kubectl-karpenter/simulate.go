@@ -89,7 +89,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.disrupt, "disrupt", false, "print which nodes would be removed, instead of which would be launched")
 	addPolicyFlags(flags, &s.policy)
 	addDisruptFlags(flags, &s.policy)
-	flags.BoolVar(&s.policy.UntilStable, "until-stable", false, "with --disrupt: apply the steps to the model until none is left")
+	flags.BoolVar(&s.policy.UntilStable, "until-stable", false, "with --disrupt: apply the steps to the model, and let time pass, until none is left")
 }
 
 func (s *simulation) check() error {

@@ -325,3 +325,55 @@ func TestDisruptReplay(t *testing.T) {
 		t.Errorf("another field: got %v", err)
 	}
 }
+
+// TestDisruptWaits checks that with --until-stable the time of the model advances to the moments at which nodes may be
+// removed that are kept for a time only, and that the answer says what the steps wait for.
+func TestDisruptWaits(t *testing.T) {
+	young := strings.Replace(disruptPool, "consolidateAfter: 0s", "consolidateAfter: 30m", 1)
+	evenings := strings.Replace(disruptPool, `{nodes: "100%"}`, `{nodes: "100%"}, {nodes: "0", schedule: "0 8 * * *", duration: 10h}`, 1)
+	never := strings.Replace(disruptPool, `{nodes: "100%"}`, `{nodes: "0"}`, 1)
+	monthly := strings.Replace(disruptPool, `{nodes: "100%"}`, `{nodes: "0", schedule: "0 0 1 * *", duration: 672h}`, 1)
+	for name, c := range map[string]struct {
+		pool, now string
+		steps     int
+		wait      int64
+		codes     []string
+	}{
+		"nothing to wait for":  {disruptPool, "2026-01-02T00:00:00Z", 3, 0, nil},
+		"consolidateAfter":     {young, "2026-01-01T00:10:00Z", 3, 20 * 60, []string{"NodeTooYoung"}},
+		"a window opens":       {evenings, "2026-01-05T09:30:00Z", 3, 8*3600 + 1800, []string{"BudgetExhausted"}},
+		"a budget of zero":     {never, "2026-01-02T00:00:00Z", 0, 0, nil},
+		"a window in 27 days":  {monthly, "2026-01-02T00:00:00Z", 0, 0, nil},
+		"the window is open":   {evenings, "2026-01-05T19:00:00Z", 3, 0, nil},
+		"both, one by another": {strings.Replace(evenings, "consolidateAfter: 0s", "consolidateAfter: 12h", 1), "2026-01-01T09:00:00Z", 3, 9 * 3600, []string{"BudgetExhausted", "NodeTooYoung"}},
+	} {
+		texts := mixed()
+		texts["pool.yaml"] = c.pool
+		folder := files(t, texts)
+		a := disruptJSON(t, "-f", folder, "--now", c.now, "--until-stable")
+		var wait, sum int64
+		var codes []string
+		for _, s := range a.Steps {
+			wait = s.WaitSeconds
+		}
+		for _, w := range a.Waits {
+			sum += w.Seconds
+			codes = append(codes, w.Codes...)
+		}
+		slices.Sort(codes)
+		codes = slices.Compact(codes)
+		if len(a.Steps) != c.steps || wait != c.wait || sum != c.wait || !slices.Equal(codes, c.codes) {
+			t.Errorf("%s: %d steps, the last after %d s, waits of %d s for %v; want %d, %d s, %v", name, len(a.Steps), wait, sum, codes, c.steps, c.wait, c.codes)
+		}
+		if once := disruptJSON(t, "-f", folder, "--now", c.now); len(once.Waits) > 0 {
+			t.Errorf("%s: one pass waits: %+v", name, once.Waits)
+		}
+		text, err := simulate(t, "", "-f", folder, "--now", c.now, "--disrupt", "--until-stable")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if says := strings.Contains(text, "the last step begins after"); says != (c.wait > 0) {
+			t.Errorf("%s: the text says that steps wait: %t\n%s", name, says, text)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -23,6 +25,8 @@ type DisruptAnswer struct {
 	LowerBoundPerHour     float64    `json:"lowerBoundPerHour"`
 	LowerBoundCostPerHour float64    `json:"lowerBoundCostPerHour"`
 	Kept                  []KeptNode `json:"kept"`
+	// Waits are the times that pass between steps, in their order (--until-stable).
+	Waits []Wait `json:"waits,omitempty"`
 	// UnderWay counts nodes of commands that were started before. No step concerns them.
 	UnderWay int `json:"underWay,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
@@ -45,6 +49,8 @@ type Step struct {
 	Saving top.Sum      `json:"savingPerHour,omitzero"`
 	Score  *float64     `json:"score"`
 	After  FleetFigures `json:"after"`
+	// WaitSeconds is how long the step waits for time to pass, from the time of the decision.
+	WaitSeconds int64 `json:"waitSeconds,omitempty"`
 }
 
 // AddedNode is a node to launch, as its cheapest offering. Its name is that of its claim. The same pods give the same
@@ -73,6 +79,9 @@ type DisruptDecision struct {
 	last     *model.Snapshot
 	proposal disruption.Proposal
 	steps    []decidedStep
+	waits    []Wait
+	// pools are the objects whose budgets change with time.
+	pools []*karpv1.NodePool
 	stats    *Stats
 	// source is the source of the prices.
 	source string
@@ -90,6 +99,8 @@ type decidedStep struct {
 	moves []PodMove
 	score *float64
 	after FleetFigures
+	// at is the time of the model at which it begins.
+	at time.Time
 	// unpriced means that the price of a node that it removes is unknown.
 	unpriced bool
 }
@@ -116,7 +127,10 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 			if round == rounds-1 {
 				w.release()
 			}
-			d.run(p.UntilStable)
+			d.last, d.pools = d.first, w.poolObjects()
+			d.step()
+			for p.UntilStable && d.next() {
+			}
 		})
 	}
 	w.Problems = append(w.Problems, problems...)
@@ -124,33 +138,32 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	return d
 }
 
+func (w *InputSet) poolObjects() []*karpv1.NodePool {
+	pools := make([]*karpv1.NodePool, len(w.pools))
+	for i := range w.pools {
+		pools[i] = w.pools[i].object
+	}
+	return pools
+}
+
 // release drops references to objects that are no longer needed, because the next steps need more memory.
 func (w *InputSet) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
 
-// run proposes and applies commands: once, or until none is proposed. It continues after the steps made before. The time does not advance, so that no step
-// reverts the launches and moves of another one.
-func (d *DisruptDecision) run(untilStable bool) {
-	if d.last == nil {
-		d.last = d.first
-	}
-	for {
-		d.proposal = disruption.Propose(d.last, d.opts)
-		snap := d.last
-		for _, c := range d.proposal.Commands {
-			step := decidedStep{Command: c, moves: movesOf(snap, &c), unpriced: unpricedNode(snap, &c)}
-			if score, priced := d.opts.Score(snap, &c); priced {
-				step.score = &score
-			}
-			d.last = disruption.After(d.last, c)
-			step.after = d.figures(d.last)
-			if d.observe != nil {
-				d.observe(&step, d.last)
-			}
-			d.steps = append(d.steps, step)
+// step proposes commands and applies them to the model. It continues after the steps made before.
+func (d *DisruptDecision) step() {
+	d.proposal = disruption.Propose(d.last, d.opts)
+	snap := d.last
+	for _, c := range d.proposal.Commands {
+		step := decidedStep{Command: c, moves: movesOf(snap, &c), unpriced: unpricedNode(snap, &c), at: snap.Now}
+		if score, priced := d.opts.Score(snap, &c); priced {
+			step.score = &score
 		}
-		if !untilStable || len(d.proposal.Commands) == 0 {
-			return
+		d.last = disruption.After(d.last, c)
+		step.after = d.figures(d.last)
+		if d.observe != nil {
+			d.observe(&step, d.last)
 		}
+		d.steps = append(d.steps, step)
 	}
 }
 
@@ -161,9 +174,11 @@ func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
 // Answer converts the decision to words and figures.
 func (d *DisruptDecision) Answer() *DisruptAnswer {
 	a := &DisruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []Step{}, Kept: []KeptNode{},
-		PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
+		Waits: d.waitsForSteps(), PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
 	for i := range d.steps {
-		a.Steps = append(a.Steps, d.steps[i].told())
+		step := d.steps[i].told()
+		step.WaitSeconds = d.waited(d.steps[i].at)
+		a.Steps = append(a.Steps, step)
 	}
 	for _, n := range d.first.Nodes {
 		if n.Command != "" {

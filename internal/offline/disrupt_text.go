@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/karpenter-go/karpenter/internal/table"
 	"github.com/karpenter-go/karpenter/internal/top"
@@ -23,7 +26,11 @@ func (a *DisruptAnswer) Text(width int) string {
 		for i := range a.Steps {
 			rows[i] = stepRow{&a.Steps[i], i + 1}
 		}
-		b.WriteString(table.Text(stepColumns, rows, width) + "\n")
+		columns := stepColumns
+		if len(a.Waits) == 0 {
+			columns = slices.DeleteFunc(slices.Clone(columns), func(c table.Column[stepRow]) bool { return c.Title == waitTitle })
+		}
+		b.WriteString(table.Text(columns, rows, width) + "\n")
 	}
 	moved, _ := a.moves()
 	for i := range a.Steps {
@@ -51,9 +58,13 @@ type stepRow struct {
 	number int
 }
 
+// waitTitle is the title of the column that says how long steps wait; it is left out if none waits.
+const waitTitle = "AFTER"
+
 // stepColumns are those of steps. On a narrow terminal, lines below the table still name nodes and pods.
 var stepColumns = []table.Column[stepRow]{
 	{Title: "STEP", Cell: func(s *stepRow) string { return strconv.Itoa(s.number) }},
+	{Title: waitTitle, Cell: func(s *stepRow) string { return duration.HumanDuration(time.Duration(s.WaitSeconds) * time.Second) }},
 	{Title: "REASON", Cell: func(s *stepRow) string { return s.Reason }},
 	{Title: "METHOD", Cell: func(s *stepRow) string { return cmp.Or(s.Method, "-") }},
 	{Title: "NODES OUT", Least: 16, Cell: func(s *stepRow) string { return names(s.Remove, ",") },
@@ -195,12 +206,30 @@ func (a *DisruptAnswer) writeSummary(b *strings.Builder) {
 		}
 		b.WriteByte('\n')
 	}
+	if len(a.Waits) > 0 {
+		last := a.Steps[len(a.Steps)-1].WaitSeconds
+		fmt.Fprintf(b, "the last step begins after %s, when these end: %s\n", duration.HumanDuration(time.Duration(last)*time.Second),
+			strings.Join(a.waitCodes(), ", "))
+	}
 	if a.LowerBoundCostPerHour > 0 && a.After.CostPerHour > 0 {
 		fmt.Fprintf(b, "lower bound %.4f with protected nodes kept: at most %.1f%% more could be saved\n",
 			a.LowerBoundCostPerHour, max(0, 100*(1-a.LowerBoundCostPerHour/float64(a.After.CostPerHour))))
 	}
 	b.WriteString(pricesAre(a.PriceSource))
 	b.WriteString(incomplete(a.Incomplete))
+}
+
+// waitCodes returns the codes that steps wait for, in the order in which they first end.
+func (a *DisruptAnswer) waitCodes() []string {
+	var codes []string
+	for _, w := range a.Waits {
+		for _, code := range w.Codes {
+			if !slices.Contains(codes, code) {
+				codes = append(codes, code)
+			}
+		}
+	}
+	return codes
 }
 
 // unpriced reports whether no price is known, before or after the steps.

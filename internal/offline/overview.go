@@ -141,7 +141,7 @@ func (o *Overview) keepReasons(f *view.Fleet, d *DisruptDecision) {
 func (o *Overview) disruptNow() *DisruptDecision {
 	if o.now == nil {
 		o.planning = newPlanRecorder(o, o.snap)
-		o.planning.d.run(false)
+		o.planning.d.step()
 		now := *o.planning.d
 		o.now = &now
 	}
@@ -265,16 +265,15 @@ func (o *Overview) planned(ctx context.Context, progress func(int)) (*view.Plan,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(o.disruptNow().proposal.Commands) > 0 {
-		if err := o.planning.removeAll(ctx, progress); err != nil {
-			return nil, err
-		}
+	o.disruptNow()
+	if err := o.planning.removeAll(ctx, progress); err != nil {
+		return nil, err
 	}
 	o.plan = o.planning.finish()
 	return o.plan, nil
 }
 
-// removeAll proposes steps until there is none. If the context ends it, it can be continued.
+// removeAll proposes steps until there is none, and lets time pass as --until-stable does. If the context ends it, it can be continued.
 func (r *planRecorder) removeAll(ctx context.Context, progress func(int)) error {
 	for len(r.d.steps) < mostSteps {
 		if err := ctx.Err(); err != nil {
@@ -283,8 +282,7 @@ func (r *planRecorder) removeAll(ctx context.Context, progress func(int)) error 
 		if progress != nil {
 			progress(len(r.plan.Steps))
 		}
-		r.d.run(false)
-		if len(r.d.proposal.Commands) == 0 {
+		if !r.d.next() {
 			return nil
 		}
 	}
@@ -305,7 +303,8 @@ type planRecorder struct {
 
 // newPlanRecorder returns a recorder for a decision on the snapshot, which has not been made yet.
 func newPlanRecorder(o *Overview, snap *model.Snapshot) *planRecorder {
-	d := &DisruptDecision{opts: o.policy.disruptOptions(), first: snap, last: snap, source: o.w.sale.Source, denied: o.w.denied, removed: o.removed}
+	d := &DisruptDecision{opts: o.policy.disruptOptions(), first: snap, last: snap, source: o.w.sale.Source, denied: o.w.denied, removed: o.removed,
+		pools: o.w.poolObjects()}
 	r := &planRecorder{o: o, d: d, at: map[model.Owner]int{}, plan: &view.Plan{Fleet: &view.Fleet{At: snap.Now}}}
 	d.observe = r.step
 	for _, n := range snap.Nodes {
@@ -327,7 +326,7 @@ func figuresFor(f FleetFigures) view.Figures {
 func (r *planRecorder) step(s *decidedStep, next *model.Snapshot) {
 	told := s.told()
 	step := view.Step{Reason: told.Reason, Method: told.Method, Remove: told.Remove, Moved: told.Moved, Price: figuresFor(s.after).Price,
-		Shares: map[string]view.Shares{}}
+		WaitSeconds: r.d.waited(s.at), Shares: map[string]view.Shares{}}
 	if saving := float64(told.Saving); !math.IsNaN(saving) {
 		step.Saving = saving
 	}

@@ -139,6 +139,9 @@ func stepText(plan *view.Plan, step int) string {
 	}
 	s := &plan.Steps[step-1]
 	text := fmt.Sprintf("Step %d, %s:", step, s.Reason)
+	if s.WaitSeconds > 0 {
+		text = fmt.Sprintf("Step %d, after %s, %s:", step, view.Age(s.Wait()), s.Reason)
+	}
 	if len(s.Remove) > 0 {
 		text += " removes " + view.Few(s.Remove, 2) + ","
 	}

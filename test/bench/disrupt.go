@@ -41,6 +41,7 @@ type rearranged struct {
 // step is a command of a plan: nodes that are removed, nodes that are added, and where pods move.
 type step struct {
 	PodsMoved     int
+	WaitSeconds   int64
 	SavingPerHour float64
 	Remove        []string
 	Add           []struct{ Name, InstanceType, Zone string }

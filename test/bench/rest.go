@@ -12,8 +12,8 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// settings are the rows of table rest: sizes of fleets, and how they are consolidated. Each row is printed for one plan
-// and for plans after hours.
+// settings are the rows of table rest: sizes of fleets, and how they are consolidated. Each row is printed for the steps
+// that need no waiting, and for all.
 var settings = []setting{
 	{least: 3, most: 10, budget: "10%", economics: "usual"},
 	{least: 3, most: 10, budget: "10%", economics: "moves free", flags: []string{"--move-price", "0"}},
@@ -29,9 +29,6 @@ type setting struct {
 }
 
 func (s setting) size() string { return fmt.Sprintf("%d to %d", s.least, s.most) }
-
-// maxPlans is the number of plans after which a fleet that still changes is a problem.
-const maxPlans = 30
 
 // reference is a fleet with the costs that its cost at rest is compared with, in USD per hour.
 type reference struct {
@@ -51,7 +48,7 @@ type rested struct {
 // for the same pods without nodes.
 func (b *bench) rest() error {
 	row := b.table("At rest and fresh (USD per hour, node price included; 2%: fleets that cost over 2% more or less than with greedy)",
-		"nodes", "budget", "economics", "plans", "fleets", "start", "at rest", "greedy", "fresh", "at rest/fresh",
+		"nodes", "budget", "economics", "steps", "fleets", "start", "at rest", "greedy", "fresh", "at rest/fresh",
 		"dearer, 2%", "cheaper, 2%", "worst (seed)", "moves per USD/h", "moved over twice")
 	known := map[string][]*reference{}
 	for _, s := range settings {
@@ -78,8 +75,8 @@ func (b *bench) rest() error {
 			later.add(r, last)
 		}
 		head := []string{s.size(), s.budget, s.economics}
-		row(append(append(head, "one"), once.cells()...)...)
-		row(append(append(head, "after hours"), later.cells()...)...)
+		row(append(append(head, "at once"), once.cells()...)...)
+		row(append(append(head, "all"), later.cells()...)...)
 	}
 	return nil
 }
@@ -128,46 +125,44 @@ func (b *bench) fresh(r *reference) (float64, error) {
 	return answer.CostPerHour, nil
 }
 
-// settle consolidates a fleet, and then again and again after hours, when no minimum stay keeps a node, until a plan is
-// empty. It returns the result of the first plan and of all.
+// settle consolidates a fleet until it is stable. It returns its state before the first step that waits for time to
+// pass, and at the end.
 func (b *bench) settle(r *reference, s setting) (first, last rested, err error) {
 	f := r.Clone()
 	moves := map[string]int{}
-	for plans := range maxPlans {
-		folder := filepath.Join(b.folder, r.name)
-		if err := f.Bound(s.budget).Write(folder); err != nil {
-			return first, last, err
-		}
-		a, _, err := b.rearrange(folder, s.flags...)
-		if err != nil {
-			return first, last, err
-		}
-		if err := a.applyTo(f, moves); err != nil {
-			return first, last, fmt.Errorf("plan %d: %w", plans, err)
-		}
-		last = rested{costOf(f), maps.Clone(moves)}
-		if plans == 0 {
-			first = last
-		}
-		if len(a.Steps) == 0 {
-			return first, last, nil
-		}
+	folder := filepath.Join(b.folder, r.name)
+	if err := f.Bound(s.budget).Write(folder); err != nil {
+		return first, last, err
 	}
-	return first, last, fmt.Errorf("the fleet changes after %d plans", maxPlans)
+	a, _, err := b.rearrange(folder, s.flags...)
+	if err != nil {
+		return first, last, err
+	}
+	first, err = a.applyTo(f, moves)
+	return first, rested{costOf(f), moves}, err
 }
 
-// applyTo executes the steps of a plan on a fleet and counts the moves of each pod. It returns an error if a node is
-// overfull or a pod is lost after any step, or if the result does not cost what the plan says.
-func (a *rearranged) applyTo(f *workload.Fleet, moves map[string]int) error {
+// applyTo executes the steps of a plan on a fleet and counts the moves of each pod. It returns the state before the first
+// step that waits, and an error if a node is overfull or a pod is lost after any step, or if the result does not cost what
+// the plan says.
+func (a *rearranged) applyTo(f *workload.Fleet, moves map[string]int) (first rested, err error) {
+	waits := false
 	for i, s := range a.Steps {
+		if !waits && s.WaitSeconds > 0 {
+			waits, first = true, rested{costOf(f), maps.Clone(moves)}
+		}
 		if err := s.applyTo(f, moves); err != nil {
-			return fmt.Errorf("step %d: %w", i, err)
+			return first, fmt.Errorf("step %d: %w", i, err)
 		}
 	}
-	if cost := costOf(f); math.Abs(cost-a.After.CostPerHour) > 1e-4*cost {
-		return fmt.Errorf("the plan says that the fleet costs %g USD per hour, the catalog %.5f", a.After.CostPerHour, cost)
+	cost := costOf(f)
+	if math.Abs(cost-a.After.CostPerHour) > 1e-4*cost {
+		return first, fmt.Errorf("the plan says that the fleet costs %g USD per hour, the catalog %.5f", a.After.CostPerHour, cost)
 	}
-	return nil
+	if !waits {
+		first = rested{cost, moves}
+	}
+	return first, nil
 }
 
 func (s step) applyTo(f *workload.Fleet, moves map[string]int) error {

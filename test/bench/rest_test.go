@@ -12,14 +12,14 @@ import (
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// TestRest prints a row for one plan and one for all plans of a fleet, with the real binary.
+// TestRest prints a row for the steps that need no waiting and one for all steps, with the real binary.
 func TestRest(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"-binary", binary, "-tables", "rest", "-only", "^3 to 10 nodes, 10%, usual$", "-first-seed", "3", "-seeds", "2"}
 	if err := measure(args, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	rows := regexp.MustCompile(`(?m)^\| 3 to 10 \| 10% \| usual \| (one|after hours) \| 2 \|.*$`).FindAllString(out.String(), -1)
+	rows := regexp.MustCompile(`(?m)^\| 3 to 10 \| 10% \| usual \| (at once|all) \| 2 \|.*$`).FindAllString(out.String(), -1)
 	columns := strings.Count(strings.Split(out.String(), "\n")[4], "|")
 	if len(rows) != 2 || strings.Count(rows[0], "|") != columns {
 		t.Errorf("want two rows of %d columns:\n%s", columns-1, out.String())
@@ -141,7 +141,7 @@ func TestApply(t *testing.T) {
 				t.Fatal(err)
 			}
 			f, moves := fleetOf(t, []int{1}, []int{1, 1}), map[string]int{}
-			err := a.applyTo(f, moves)
+			_, err := a.applyTo(f, moves)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want one with %q", err, c.err)

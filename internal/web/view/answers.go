@@ -73,6 +73,8 @@ type Step struct {
 	// AddText says of which types the added nodes are.
 	AddText string
 	Moved   int
+	// WaitSeconds is how long the step waits for time to pass, from the time of the plan.
+	WaitSeconds int64
 	// Saving is USD per hour, and Price the total after the step.
 	Saving float64
 	Price  float64

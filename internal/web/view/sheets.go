@@ -154,6 +154,9 @@ func SavingsSheet(list []Blocker) *Sheet {
 	return s
 }
 
+// Wait returns how long the step waits.
+func (s *Step) Wait() time.Duration { return time.Duration(s.WaitSeconds) * time.Second }
+
 // Sheet returns the steps as a table.
 func (p *Plan) Sheet() *Sheet {
 	s := &Sheet{Columns: []Column{{"step", "Step", true}, {Key: "reason", Title: "Reason"}, {Key: "remove", Title: "Remove"},
@@ -164,6 +167,9 @@ func (p *Plan) Sheet() *Sheet {
 		reason := t.Reason
 		if t.Method != "" {
 			reason += " (" + t.Method + ")"
+		}
+		if t.WaitSeconds > 0 {
+			reason += " after " + Age(t.Wait())
 		}
 		s.Rows = append(s.Rows, Row{strconv.Itoa(i + 1), []Cell{Count(i + 1), Words(reason), Words(Few(t.Remove, 3)),
 			Words(cmp.Or(t.AddText, "nothing")), Count(t.Moved), Money(t.Saving, 4), Money(t.Price, 4)}})
