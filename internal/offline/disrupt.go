@@ -82,7 +82,7 @@ type DisruptDecision struct {
 	waits    []Wait
 	// pools are the objects whose budgets change with time.
 	pools []*karpv1.NodePool
-	stats    *Stats
+	stats *Stats
 	// source is the source of the prices.
 	source string
 	// denied are the kinds that were not read.

@@ -94,8 +94,8 @@ const AnnotationMaxSpotShare = OwnAnnotationPrefix + "max-spot-share"
 // Settings of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) within which the
 // savings of a change must exceed the cost of its disruption. AnnotationMovePrice is that cost in USD per unit
 // of eviction cost, as a decimal number. AnnotationMinSaving is the minimum saving in USD per hour, as a
-// decimal number. AnnotationMinStay is the time (a duration) for which a node is not consolidated after
-// consolidation has launched it or moved pods to it. It defaults to AnnotationPayback.
+// decimal number. AnnotationMinStay is the time (a duration) after a consolidation within which moving the same
+// pods again has ten times the price. It defaults to AnnotationPayback.
 const (
 	AnnotationMinStay   = OwnAnnotationPrefix + "min-stay"
 	AnnotationPayback   = OwnAnnotationPrefix + "payback"

@@ -15,7 +15,7 @@ import (
 )
 
 // TestAfter checks that the pods of a consolidated node are on the planned node, that this node is not consolidated
-// during the minimum stay, and that the original snapshot is unchanged.
+// at once, and that the original snapshot is unchanged.
 func TestAfter(t *testing.T) {
 	snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "node b pool=p type=small", "pod x node=a", "pod y node=b"})
 	p := disruption.Propose(snap, disruption.Options{})
@@ -39,7 +39,7 @@ func TestAfter(t *testing.T) {
 		t.Errorf("before: %d pods, consolidated at %v", len(before.Pods), before.ConsolidatedAt)
 	}
 	g := guard.New(next)
-	if v := g.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !g.SettledFrom(n).Equal(noon.Add(guard.MinStay)) {
+	if v := g.Removable(n, plan.Underutilized); v.Code != plan.NodeUnsettled || !g.SettledFrom(n).Equal(noon.Add(guard.Settling)) {
 		t.Errorf("verdict %d, settled from %v", v.Code, g.SettledFrom(n))
 	}
 }
@@ -68,6 +68,42 @@ func TestScore(t *testing.T) {
 	} {
 		if got, priced := of(c.node, c.e); priced != c.priced || math.Abs(got-c.want) > 1e-9*c.want {
 			t.Errorf("%s: score %v (%v), want %v (%v)", name, got, priced, c.want, c.priced)
+		}
+	}
+}
+
+// TestRepeatedMove checks that moving pods again within the minimum stay has RepeatedMove times the price, also where moving
+// is free, and that Propose wakes when it ends.
+func TestRepeatedMove(t *testing.T) {
+	for name, c := range map[string]struct {
+		ago  time.Duration // since the consolidation
+		e    disruption.Economics
+		pool model.PoolSpec
+		want int64
+	}{
+		"never consolidated":     {0, disruption.Economics{}, model.PoolSpec{}, model.Nano / 1000},
+		"just now":               {time.Minute, disruption.Economics{}, model.PoolSpec{}, model.Nano / 100},
+		"an hour ago":            {time.Hour, disruption.Economics{}, model.PoolSpec{}, model.Nano / 1000},
+		"moving has its price":   {time.Minute, disruption.Economics{MovePrice: model.Nano}, model.PoolSpec{}, 10 * model.Nano},
+		"moving is free":         {time.Minute, disruption.Economics{MovePrice: -1}, model.PoolSpec{}, model.Nano / 100},
+		"no minimum stay":        {time.Minute, disruption.Economics{MinStay: -1}, model.PoolSpec{}, model.Nano / 1000},
+		"a short minimum stay":   {time.Minute, disruption.Economics{MinStay: 30 * time.Second}, model.PoolSpec{}, model.Nano / 1000},
+		"of the pool":            {time.Hour, disruption.Economics{}, model.PoolSpec{MinStay: 2 * time.Hour}, model.Nano / 100},
+		"of the pool's payback":  {time.Hour, disruption.Economics{}, model.PoolSpec{Payback: 2 * time.Hour}, model.Nano / 100},
+		"the pool has none":      {time.Minute, disruption.Economics{}, model.PoolSpec{MinStay: -1, Payback: 2 * time.Hour}, model.Nano / 1000},
+		"and its price, as well": {time.Minute, disruption.Economics{}, model.PoolSpec{MovePrice: model.Nano}, 10 * model.Nano},
+	} {
+		snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "pod x node=a"})
+		n, pool := snap.Node("a"), snap.Pool("p")
+		n.Pods[0].EvictionCost = 1000
+		spec, of := *n.NodeSpec, *pool.PoolSpec
+		if c.ago > 0 {
+			spec.ConsolidatedAt = noon.Add(-c.ago)
+		}
+		of.MinStay, of.Payback, of.MovePrice = c.pool.MinStay, c.pool.Payback, c.pool.MovePrice
+		n.NodeSpec, pool.PoolSpec = &spec, &of
+		if got := (disruption.Options{Economics: c.e}).PriceOfMoving(snap, n); got != c.want {
+			t.Errorf("%s: the price of moving is %d, want %d", name, got, c.want)
 		}
 	}
 }

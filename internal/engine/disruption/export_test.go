@@ -18,7 +18,7 @@ const naiveMost = 101
 // there is none, it uses the first single node. It accepts any positive saving. The search is compared with it.
 func Naive(snap *model.Snapshot, opts Options) (plan.Command, bool) {
 	g := guard.New(snap)
-	g.MinStay = -1 // it reverts its own recent changes
+	g.Settling = 0 // it reverts its own recent changes
 	nodes := slices.DeleteFunc(slices.Clone(snap.Nodes), func(n *model.Node) bool {
 		return !n.Ours() || n.Reschedulable() == 0 || !g.Removable(n, plan.Underutilized).OK()
 	})

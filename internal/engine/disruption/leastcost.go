@@ -18,7 +18,6 @@ const boundWork = 100_000_000
 // the free room of kept nodes. Budgets, the prices of moves, time-dependent limits and pending pods are ignored.
 func LeastCost(snap *model.Snapshot, opts Options, about func(*model.Node) bool) (price, cost int64) {
 	g := guard.New(snap)
-	g.MinStay = opts.MinStay
 	var going []string
 	moving := map[*model.Pod]bool{}
 	for _, n := range snap.Nodes {

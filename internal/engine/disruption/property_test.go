@@ -282,6 +282,9 @@ func itPays(t *testing.T, snap *model.Snapshot, c plan.Command) {
 			}
 		}
 		moving := e.MovePrice / 1000 * cost
+		if at := consolidated(n); !at.IsZero() && snap.Now.Sub(at) < e.MinStay {
+			moving = max(e.MovePrice, model.Nano/1000) / 100 * cost
+		}
 		price += moving
 		least = max(least, e.MinSaving)
 		if hours = e.Payback.Hours(); moving > 0 {
@@ -314,7 +317,20 @@ func economicsOf(pool *model.Pool) disruption.Economics {
 		e.MovePrice = max(0, pool.MovePrice)
 	}
 	e.MinSaving = max(0, pool.MinSaving)
+	e.MinStay = e.Payback
+	if pool.MinStay != 0 {
+		e.MinStay = max(0, pool.MinStay)
+	}
 	return e
+}
+
+// consolidated returns when a consolidation last launched the node or moved pods to it, computed independently.
+func consolidated(n *model.Node) time.Time {
+	at := n.ConsolidatedAt
+	if n.Replacement && n.InitializedAt.After(at) {
+		at = n.InitializedAt
+	}
+	return at
 }
 
 // dearest returns the highest cost of the claim.

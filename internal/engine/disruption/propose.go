@@ -57,7 +57,6 @@ type run struct {
 // saves cost. Budgets and room that one method uses are not available to the next.
 func Propose(snap *model.Snapshot, opts Options) Proposal {
 	g := guard.New(snap)
-	g.MinStay = opts.minStay()
 	p := Proposal{Eligible: map[plan.Reason]int{}}
 	r := &run{snap: snap, opts: opts, guard: g, p: &p}
 	for _, n := range snap.Nodes {
@@ -212,7 +211,7 @@ func (p *Proposal) keep(n *model.Node, reason plan.Reason, v plan.Verdict) {
 // stays records that the node is kept, and the time at which the verdict ends by itself.
 func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdict) {
 	p.keep(n, reason, v)
-	p.wakeAt(r.snap, changesAt(r.guard, r.snap, n, Kept{Reason: reason, Verdict: v}))
+	p.wakeAt(r.snap, changesAt(r.guard, r.opts, r.snap, n, Kept{Reason: reason, Verdict: v}))
 }
 
 // wakeForRoom records when more nodes become available for pods, if that may allow removing a node that is kept for
@@ -232,6 +231,7 @@ func (p *Proposal) wakeForRoom(r *run) {
 		if pool := r.snap.Pool(n.Pool); n.Ours() && pool != nil && n.Stage == model.Initialized && n.Ready {
 			p.wakeAt(r.snap, guard.QuietFrom(n, pool))
 			p.wakeAt(r.snap, reserve.ExpectingUntil(r.snap, n))
+			p.wakeAt(r.snap, r.opts.stayUntil(r.snap, n))
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -59,12 +61,31 @@ func (o Options) PriceOfMoving(snap *model.Snapshot, n *model.Node) int64 {
 	return o.economics(snap, n).priceOfMoving(n)
 }
 
-// economics returns the economics of the pool of a node of the snapshot.
+// economics returns the economics of a node of the snapshot: those of its pool, with a higher price of moving its pods
+// within the minimum stay.
 func (o Options) economics(snap *model.Snapshot, n *model.Node) Economics {
+	e := o.ofPool(snap, n)
+	if o.stayUntil(snap, n).After(snap.Now) {
+		e.MovePrice = RepeatedMove * max(e.MovePrice, ProductionMovePrice)
+	}
+	return e
+}
+
+func (o Options) ofPool(snap *model.Snapshot, n *model.Node) Economics {
 	if pool := snap.Pool(n.Pool); pool != nil {
 		return o.Economics.of(pool.PoolSpec)
 	}
 	return o.Economics.of(&model.PoolSpec{})
+}
+
+// stayUntil returns the end of the minimum stay of a node that consolidation launched or moved pods to; the zero time for
+// other nodes.
+func (o Options) stayUntil(snap *model.Snapshot, n *model.Node) time.Time {
+	at := guard.ConsolidatedAt(n)
+	if at.IsZero() {
+		return at
+	}
+	return at.Add(o.ofPool(snap, n).MinStay)
 }
 
 // Share is the effect of a command on one of the pools of its nodes: the part of the pool's cost that it saves, and

@@ -35,14 +35,13 @@ func IfAlone(snap *model.Snapshot, opts Options, name string) (plan.Command, pla
 // changes nothing.
 func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 	g := guard.New(snap)
-	g.MinStay = opts.minStay()
 	var first time.Time
 	for _, k := range kept {
 		n := snap.Node(k.Node)
 		if n == nil {
 			continue
 		}
-		if at := changesAt(g, snap, n, k); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := changesAt(g, opts, snap, n, k); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
@@ -51,7 +50,7 @@ func ChangesAt(snap *model.Snapshot, opts Options, kept ...Kept) time.Time {
 
 // changesAt returns the earliest time after now at which the node's verdict may change, or the zero time. It
 // considers the budgets for the reason, or all budgets if there is no reason.
-func changesAt(g *guard.Guard, snap *model.Snapshot, n *model.Node, kept Kept) time.Time {
+func changesAt(g *guard.Guard, opts Options, snap *model.Snapshot, n *model.Node, kept Kept) time.Time {
 	var first time.Time
 	consider := func(at time.Time) {
 		if at.After(snap.Now) && at.Before(model.Forever) && (first.IsZero() || at.Before(first)) {
@@ -71,6 +70,8 @@ func changesAt(g *guard.Guard, snap *model.Snapshot, n *model.Node, kept Kept) t
 		consider(reserve.ExpectingUntil(snap, n))
 	case plan.NodeUnsettled:
 		consider(g.SettledFrom(n))
+	case plan.SavingTooSmall:
+		consider(opts.stayUntil(snap, n))
 	case plan.Paused:
 		consider(time.Unix(kept.Verdict.Need, 0))
 	case plan.NodeProtected:

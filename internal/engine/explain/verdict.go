@@ -191,7 +191,7 @@ var sayings = [...]saying{
 		return "the pool of " + o.node() + " has " + count(int(o.Have), "node") + " for " + count(int(o.Need), "replica") + "; others are being replaced"
 	}},
 	plan.NodeUnsettled: {"NodeUnsettled", func(o operands) string {
-		return "a consolidation launched " + o.node() + ", or moved pods to it, less than " + span(o.Need) + " ago; the pool's annotation karpenter-go.github.io/min-stay sets this duration"
+		return "a consolidation launched " + o.node() + ", or moved pods to it, less than " + span(o.Need) + " ago"
 	}},
 	plan.NodeExpecting: {"NodeExpecting", func(o operands) string {
 		return o.node() + " is kept for pods that were moved to it and are not bound yet"
@@ -374,7 +374,7 @@ func savingTooSmall(o operands) string {
 	if o.Have <= 0 {
 		return "removing " + o.nodes() + " saves nothing" + worth
 	}
-	return "removing " + o.nodes() + " saves " + dollars(o.Have) + " per hour" + worth + " (annotations payback, move-price and min-saving of the pool)"
+	return "removing " + o.nodes() + " saves " + dollars(o.Have) + " per hour" + worth + " (annotations payback, move-price, min-saving and min-stay of the pool)"
 }
 
 // span returns a number of seconds in the notation of users: 1h, not 1h0m0s.

@@ -21,12 +21,11 @@ func Check(snap *model.Snapshot, cmd plan.Command) plan.Verdict {
 // pass over nodes and pending pods.
 type Guard struct {
 	// CordonQuiet is how long the taint must be in place before claims are deleted. Validation is how long a command
-	// that moves pods to reduce cost waits before it is carried out. MinStay is how long the result of a consolidation
-	// is protected in pools that set no value: 0 means LeastStay, a negative value means no protection. New sets
-	// the defaults.
+	// that moves pods to reduce cost waits before it is carried out. Settling is how long the result of a consolidation
+	// is left unchanged. New sets the defaults.
 	CordonQuiet time.Duration
 	Validation  time.Duration
-	MinStay     time.Duration
+	Settling    time.Duration
 	// Judge reports whether a command that moves pods to reduce cost is still right on this snapshot: feasible, worth
 	// its price, and with the replacements that a new plan would launch. It is called before the first visible effect
 	// and before any deletion. Candidates that are gone or being deleted are not passed to it. Nil accepts every
@@ -58,7 +57,7 @@ type fleet struct {
 
 // New returns a Guard with default durations and the counts of the snapshot.
 func New(snap *model.Snapshot) *Guard {
-	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, MinStay: MinStay, snap: snap, nominated: map[string]bool{},
+	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Settling: Settling, snap: snap, nominated: map[string]bool{},
 		fleets: map[string]*fleet{}, taken: map[string]string{}, arrivals: reserve.ArrivalsOf(snap)}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {

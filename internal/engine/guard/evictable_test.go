@@ -124,8 +124,8 @@ func TestBoundedDrainDoesNotForceEverything(t *testing.T) {
 	}
 }
 
-// The result of a consolidation is protected for the minimum stay. A node launched for pods, or in place of a drifted
-// node, is consolidated as soon as consolidateAfter has passed.
+// The result of a consolidation is left unchanged for a moment. A node launched for pods, or in place of a drifted node, is
+// consolidated as soon as consolidateAfter has passed.
 func TestSettled(t *testing.T) {
 	replacement := func(n *model.NodeSpec) { n.Replacement = true }
 	for name, c := range map[string]struct {
@@ -134,27 +134,18 @@ func TestSettled(t *testing.T) {
 	}{
 		"launched by hand":            {func(*plantest.World, *model.NodeSpec) {}, 0},
 		"launched for the pods on it": {func(_ *plantest.World, n *model.NodeSpec) { n.LaunchedFor = model.ParsePodRefs("uid-a uid-b") }, 0},
-		"launched for pods, in a long stay": {func(w *plantest.World, n *model.NodeSpec) {
-			n.LaunchedFor, w.Pools[0].MinStay = model.ParsePodRefs("uid-a"), 24*time.Hour
-		}, 0},
-		"replacement":                 {func(_ *plantest.World, n *model.NodeSpec) { replacement(n) }, time.Hour},
+		"replacement":                 {func(_ *plantest.World, n *model.NodeSpec) { replacement(n) }, guard.Settling},
 		"empty replacement":           {func(w *plantest.World, n *model.NodeSpec) { replacement(n); w.Pods = nil }, 0},
-		"payback is the stay as well": {func(w *plantest.World, n *model.NodeSpec) { replacement(n); w.Pools[0].Payback = 2 * time.Hour }, 2 * time.Hour},
-		"stay and payback": {func(w *plantest.World, n *model.NodeSpec) {
-			replacement(n)
-			w.Pools[0].MinStay, w.Pools[0].Payback = 5*time.Minute, 24*time.Hour
-		}, 5 * time.Minute},
-		"no payback":          {func(w *plantest.World, n *model.NodeSpec) { replacement(n); w.Pools[0].Payback = -1 }, guard.LeastStay},
-		"no stay":             {func(w *plantest.World, n *model.NodeSpec) { replacement(n); w.Pools[0].MinStay = -1 }, guard.LeastStay},
-		"pods were sent here": {func(_ *plantest.World, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) }, 90 * time.Minute},
+		"pods were sent here": {func(_ *plantest.World, n *model.NodeSpec) { n.ConsolidatedAt = n.InitializedAt.Add(30 * time.Minute) },
+			30*time.Minute + guard.Settling},
 		"pods were sent before it was ready": {func(_ *plantest.World, n *model.NodeSpec) {
 			n.Replacement, n.ConsolidatedAt = true, n.InitializedAt.Add(-time.Minute)
-		}, time.Hour},
+		}, guard.Settling},
 		"the pods that were sent are gone": {func(w *plantest.World, n *model.NodeSpec) { n.ConsolidatedAt, w.Pods = n.InitializedAt, nil }, 0},
 		"not initialized": {func(_ *plantest.World, n *model.NodeSpec) {
 			replacement(n)
 			n.Created, n.InitializedAt = n.InitializedAt, time.Time{}
-		}, time.Hour},
+		}, guard.Settling},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := plantest.New(t, 2)
@@ -191,18 +182,5 @@ func TestSettled(t *testing.T) {
 				t.Errorf("then: verdict %d", got)
 			}
 		})
-	}
-}
-
-// TestSettledByOption: the guard's own minimum stay applies where the pool sets none.
-func TestSettledByOption(t *testing.T) {
-	w := plantest.New(t, 1)
-	w.Bind("a", "n0")
-	w.Nodes["c0"].Replacement = true
-	snap := w.Snapshot()
-	g := guard.New(snap)
-	g.MinStay = 3 * time.Hour
-	if got, want := g.SettledFrom(snap.Node("n0")), w.Nodes["c0"].InitializedAt.Add(3*time.Hour); !got.Equal(want) {
-		t.Errorf("settled from %v, want %v", got, want)
 	}
 }

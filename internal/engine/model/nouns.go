@@ -317,8 +317,8 @@ type PoolSpec struct {
 
 	// The requirements on a consolidation, from the pool's annotations: 0 for the default of the run, negative for
 	// zero. Payback is the time over which a saving must exceed the price of the disruption, MovePrice that price per
-	// unit of eviction cost (nano-USD), MinSaving the minimum saving (nano-USD per hour). MinStay is the time during
-	// which the result of a consolidation is kept: 0 for the Payback.
+	// unit of eviction cost (nano-USD), MinSaving the minimum saving (nano-USD per hour). MinStay is the time after
+	// a consolidation during which moving the same pods again has a higher price: 0 for the Payback.
 	Payback   time.Duration
 	MinStay   time.Duration
 	MovePrice int64

@@ -111,8 +111,8 @@ const (
 	// PoolAboveReplicas: the static pool has more nodes than its number of replicas until replacements in progress are
 	// done (Node, Need: the number, Have: nodes).
 	PoolAboveReplicas
-	// NodeUnsettled: a consolidation launched the node, or moved pods to it, less than the minimum stay ago (Node;
-	// Need: the minimum stay in seconds).
+	// NodeUnsettled: a consolidation launched the node, or moved pods to it, less than a minute ago (Node;
+	// Need: that time in seconds).
 	NodeUnsettled
 	// NodeNotDrifted: the node matches its pool again (Node).
 	NodeNotDrifted
