@@ -442,16 +442,6 @@ func testCommand(t *testing.T, b *bench) {
 	if b.get(claim); claim.Annotations[karpv1.AnnotationExpecting] != "2026-05-01T12:00:00Z" {
 		t.Errorf("annotations %v", claim.Annotations)
 	}
-	b.do(b.Executor, plan.ReservePods{Claim: "command", UID: "other", Pods: model.ParsePodRefs("u3")},
-		plan.ReservePods{Claim: "command", UID: uid, Pods: model.ParsePodRefs("u1 u2/set")})
-	if b.get(claim); claim.Annotations[karpv1.AnnotationReserved] != "u1 u2/set" {
-		t.Errorf("annotations %v", claim.Annotations)
-	}
-	b.do(b.Executor, plan.ReservePods{Claim: "command", UID: uid})
-	b.get(claim)
-	if _, there := claim.Annotations[karpv1.AnnotationReserved]; there {
-		t.Errorf("annotations %v", claim.Annotations)
-	}
 	b.store.take()
 }
 

@@ -34,7 +34,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -145,24 +144,19 @@ type Provisioned struct {
 	Dropped []guard.Dropped
 	// Outcomes are those of the claims in Plan, in their order.
 	Outcomes []Outcome
-	// Reserved are the outcomes of the reservations on existing claims.
-	Reserved []Outcome
 }
 
-// Provision creates the claims of a plan as far as the newest snapshot still supports it. Reservations on existing
-// claims are written first: a process that finds the new claims without the reservations would plan the other pods
-// again.
+// Provision creates the claims of a plan as far as the newest snapshot still supports it.
 func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) Provisioned {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	snap := newest()
 	kept, dropped := guard.CheckProvision(snap, p)
-	reserved := x.Do(ctx, reserve.Records(snap, kept))
 	actions := make([]plan.Action, len(kept.Claims))
 	for i, claim := range kept.Claims {
 		actions[i] = plan.CreateClaim{NewClaim: claim, Reason: telemetry.CreatedProvisioned}
 	}
-	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions), Reserved: reserved}
+	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions)}
 }
 
 // Act decides on the newest snapshot and performs the decision before any other loop decides. No separate check is

@@ -18,7 +18,6 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -39,8 +38,6 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationConsolidated, a.At.UTC().Format(time.RFC3339))
 	case plan.MarkPodsSent:
 		err = x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationExpecting, a.At.UTC().Format(time.RFC3339))
-	case plan.ReservePods:
-		err = x.reserve(ctx, a)
 	case plan.SetDisruptionReason:
 		err = x.patchClaimStatus(ctx, a.Claim, a.UID, setReason(a.Reason))
 	case plan.ClearDisruptionReason:
@@ -61,15 +58,6 @@ func (x *Executor) do(ctx context.Context, action plan.Action) error {
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	return nil
-}
-
-// reserve writes the pods for which a claim is reserved, or removes the annotation if there are none.
-func (x *Executor) reserve(ctx context.Context, a plan.ReservePods) error {
-	var pods any
-	if len(a.Pods) > 0 {
-		pods = model.JoinPodRefs(a.Pods)
-	}
-	return x.annotate(ctx, a.Claim, a.UID, karpv1.AnnotationReserved, pods)
 }
 
 func taint(node *corev1.Node) bool {

@@ -125,11 +125,6 @@ const AnnotationPauses = OwnAnnotationPrefix + "pauses"
 // annotation shows whether the pods that the node was launched for still exist.
 const AnnotationPods = OwnAnnotationPrefix + "pods"
 
-// AnnotationReserved, on a claim, holds the UIDs of the pods that the latest plan assigns to its node,
-// separated by spaces, except those in AnnotationPods and those that are nominated. It includes pods that a
-// newer claim was also created for. After a restart, the controller restores the assignments from it.
-const AnnotationReserved = OwnAnnotationPrefix + "reserved"
-
 // AnnotationRepair, on a claim, is the node condition because of which the claim is about to be deleted: the
 // node is unhealthy. The claim's AnnotationTerminationTimestamp was then set by node repair, and is removed if
 // the node recovers before the deletion.
@@ -141,7 +136,7 @@ func WrittenOnClaims(key string) bool {
 	switch key {
 	case AnnotationPriceOverlayApplied, AnnotationCapacityOverlayApplied,
 		AnnotationTerminationTimestamp, AnnotationCommand, AnnotationBoughtBy, AnnotationConsolidated,
-		AnnotationExpecting, AnnotationPods, AnnotationReserved, AnnotationRepair:
+		AnnotationExpecting, AnnotationPods, AnnotationRepair:
 		return true
 	}
 	return false

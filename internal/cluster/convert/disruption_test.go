@@ -46,7 +46,7 @@ type life struct {
 	Drifted                     string
 	Since, ExpiresAt, Sent, Due time.Time
 	Bounded, Replaces           bool
-	LaunchedFor, ReservedFor    []model.PodRef
+	LaunchedFor                 []model.PodRef
 }
 
 func TestLifeOfANode(t *testing.T) {
@@ -77,10 +77,7 @@ func TestLifeOfANode(t *testing.T) {
 		"no pod is expected": {`, karpenter-go.github.io/expecting: "2026-11-20T09:40:00Z"`, "",
 			func(l *life) { l.Due = time.Time{} }},
 		"expected since an unknown time": {`"2026-11-20T09:40:00Z"`, "soon", func(l *life) { l.Due = time.Time{} }},
-		"reserved for more": {"pods: u1 u2", "pods: u1 u2, karpenter-go.github.io/reserved: u3 u4/set", func(l *life) {
-			l.ReservedFor = []model.PodRef{{UID: "u3"}, {UID: "u4", Controller: "set"}}
-		}},
-		"launched for no pod": {"pods: u1 u2", "pods: ' '", func(l *life) { l.LaunchedFor = nil }},
+		"launched for no pod":            {"pods: u1 u2", "pods: ' '", func(l *life) { l.LaunchedFor = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(agedText, c.from, c.to, 1)
@@ -102,7 +99,7 @@ func TestLifeOfANode(t *testing.T) {
 
 func lifeOf(n model.NodeSpec) life {
 	return life{n.Drifted, n.DriftedSince, n.ExpiresAt, n.ConsolidatedAt, n.PodsSentAt, n.DrainBounded,
-		n.Replacement, n.LaunchedFor, n.ReservedFor}
+		n.Replacement, n.LaunchedFor}
 }
 
 // TestLaunchedForStays checks that the pods that a claim was launched for are known in every stage.

@@ -209,7 +209,7 @@ func (t *pass) created() []plan.NewClaim {
 
 // failures returns the writes that failed.
 func (t *pass) failures() []execute.Outcome {
-	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.done.Reserved), execute.Failures(t.nominations))
+	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.nominations))
 }
 
 // nominate makes the pods' nominations match the plan.

@@ -101,8 +101,7 @@ func TestProvisionTick(t *testing.T) {
 	loopcluster.Expect(t, w, `clear the nomination of pod default/new
 clear the nomination of pod default/none
 create claim claim-1
-nominate pod default/old to node here
-reserve claim c-coming for 1 pods`)
+nominate pod default/old to node here`)
 	if diff := cmp.Diff(map[string]time.Time{"here": loopcluster.Noon.Add(20 * time.Second),
 		"coming": loopcluster.Noon.Add(20 * time.Second)}, held); diff != "" {
 		t.Errorf("nominated (-want +got):\n%s", diff)
@@ -476,7 +475,7 @@ func TestProvisionPlansForLeavingNodes(t *testing.T) {
 	held := 0
 	p.HoldDisruption = func(string, time.Time) { held++ }
 	p.Tick(t.Context())
-	loopcluster.Expect(t, w, "create claim claim-1\nnominate pod default/waits to node here\nreserve claim c-here for 1 pods")
+	loopcluster.Expect(t, w, "create claim claim-1\nnominate pod default/waits to node here")
 	if got := loopcluster.Emitted(sink); len(got) != 1 || !strings.Contains(got[0], "Nominated") {
 		t.Errorf("events %q, want one about the pending pod", got)
 	}

@@ -232,9 +232,8 @@ type NodeSpec struct {
 	// requests.
 	Requirements []label.Requirement
 	Requests     []quantity.Amount
-	// LaunchedFor are the pods that the claim was created for, in every stage. ReservedFor are the pods that a plan
-	// placed on the node later, as stored on the claim.
-	LaunchedFor, ReservedFor []PodRef
+	// LaunchedFor are the pods that the claim was created for, in every stage.
+	LaunchedFor []PodRef
 
 	// Ready is the node's Ready condition.
 	Ready bool

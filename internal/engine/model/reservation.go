@@ -14,9 +14,7 @@ type Source uint8
 const (
 	// FromLastPlan: the last plan placed the pod on the node. Only memory has it.
 	FromLastPlan Source = iota
-	// FromRecord: an earlier plan placed the pod on the node of an existing claim, and the claim records it.
-	FromRecord
-	// FromNomination: the pod is nominated to the node. Nominations are written later than records, and may be older.
+	// FromNomination: the pod is nominated to the node.
 	FromNomination
 	// FromLaunch: the claim was created for the pod, and its node is not initialized yet.
 	FromLaunch
@@ -27,7 +25,7 @@ const (
 )
 
 // Reservation is capacity that a node has for a pod. Every plan places pods with a reservation first, where they have
-// it, so that planning again, also after a restart, gives the same result.
+// it, so that planning again gives the same result.
 type Reservation struct {
 	Pod    PodRef
 	Source Source
@@ -128,29 +126,17 @@ func (s *Snapshot) WithReservations(r Reservations) *Snapshot {
 // recorded returns the reservations that the claim of the node records, each pod once. The pods that the claim was
 // created for have one until the node is initialized.
 func recorded(n *NodeSpec) []Reservation {
-	launchedFor := n.LaunchedFor
-	if n.Stage >= Initialized {
-		launchedFor = nil
-	}
-	if len(launchedFor) == 0 && len(n.ReservedFor) == 0 {
+	if n.Stage >= Initialized || len(n.LaunchedFor) == 0 {
 		return nil
 	}
-	list := make([]Reservation, 0, len(launchedFor)+len(n.ReservedFor))
-	known := make(map[string]int, cap(list))
-	add := func(refs []PodRef, source Source) {
-		for _, ref := range refs {
-			at, again := known[ref.UID]
-			if !again {
-				known[ref.UID] = len(list)
-				list = append(list, Reservation{Pod: ref, Source: source})
-				continue
-			}
-			list[at].Pod.Controller = cmp.Or(list[at].Pod.Controller, ref.Controller)
-			list[at].Source = min(list[at].Source, source)
+	list := make([]Reservation, 0, len(n.LaunchedFor))
+	known := make(map[string]bool, len(n.LaunchedFor))
+	for _, ref := range n.LaunchedFor {
+		if !known[ref.UID] {
+			known[ref.UID] = true
+			list = append(list, Reservation{Pod: ref, Source: FromLaunch})
 		}
 	}
-	add(launchedFor, FromLaunch)
-	add(n.ReservedFor, FromRecord)
 	return list
 }
 

@@ -37,19 +37,15 @@ func TestPodRefs(t *testing.T) {
 }
 
 // TestRecordedReservations checks that a node has reservations for the pods that its claim was launched for until it is
-// initialized, and for those that were recorded on the claim later. A pod with both has one.
+// initialized.
 func TestRecordedReservations(t *testing.T) {
-	recorded := []model.Reservation{
-		{Pod: model.PodRef{UID: "both", Controller: "set"}, Source: model.FromRecord},
-		{Pod: model.PodRef{UID: "later", Controller: "set"}, Source: model.FromRecord}}
+	inFlight := []model.Reservation{{Pod: model.PodRef{UID: "first"}, Source: model.FromLaunch},
+		{Pod: model.PodRef{UID: "second", Controller: "set"}, Source: model.FromLaunch}}
 	for stage, want := range map[model.Stage][]model.Reservation{
-		model.Launching:   {{Pod: model.PodRef{UID: "first"}, Source: model.FromLaunch}, recorded[0], recorded[1]},
-		model.Registered:  {{Pod: model.PodRef{UID: "first"}, Source: model.FromLaunch}, recorded[0], recorded[1]},
-		model.Initialized: recorded,
+		model.Launching: inFlight, model.Registered: inFlight, model.Initialized: nil,
 	} {
 		b := model.NewBuilder()
-		b.UpsertNode(model.NodeSpec{Name: "n", Claim: "n", Stage: stage,
-			LaunchedFor: model.ParsePodRefs("first both"), ReservedFor: model.ParsePodRefs("both/set later/set")})
+		b.UpsertNode(model.NodeSpec{Name: "n", Claim: "n", Stage: stage, LaunchedFor: model.ParsePodRefs("first second/set first")})
 		if diff := cmp.Diff(want, b.Snapshot(epoch).Node("n").Reservations); diff != "" {
 			t.Errorf("stage %v (-want +got):\n%s", stage, diff)
 		}

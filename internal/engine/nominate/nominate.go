@@ -75,9 +75,7 @@ type nominator struct {
 	// groups of pending pods by shape; single caches the results of oneDomain.
 	groups map[*model.Shape]*model.Group
 	single map[*model.Spread]bool
-	// launching reports that claims are about to be created, whose nodes may join any domain.
-	launching bool
-	beyond    int
+	beyond int
 }
 
 func newNominator(snap *model.Snapshot) *nominator {
@@ -160,23 +158,6 @@ func (n *nominator) nominate(planned []*model.Pod, node string) []plan.Action {
 		}
 	}
 	return actions
-}
-
-// nominated returns the UIDs of those pods that have, or are about to get, a nomination to the node.
-func (n *nominator) nominated(pods []*model.Pod, node string) map[string]bool {
-	nominated := map[string]bool{}
-	for _, pod := range pods {
-		nominated[pod.UID] = pod.Nominated == node
-	}
-	for _, action := range n.nominate(pods, node) {
-		switch a := action.(type) {
-		case plan.NominatePod:
-			nominated[a.UID] = true
-		case plan.ClearNomination:
-			nominated[a.UID] = false
-		}
-	}
-	return nominated
 }
 
 // present returns those pods that are still pending, as they are in the snapshot.

@@ -113,9 +113,6 @@ func (n *nominator) oneDomain(pod *model.Pod, s *model.Spread) bool {
 // domains counts the domains of the nodes that the constraint may count. It returns math.MaxInt while a node without
 // the label may still join an unknown domain.
 func (n *nominator) domains(pod *model.Pod, s *model.Spread) int {
-	if n.launching {
-		return math.MaxInt
-	}
 	group, values := n.groups[pod.Shape], map[string]bool{}
 	for _, node := range n.snap.Nodes {
 		value, has := node.Labels[s.Key]

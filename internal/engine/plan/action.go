@@ -64,13 +64,6 @@ type MarkPodsSent struct {
 	At         time.Time
 }
 
-// ReservePods records the pods that a plan placed on a claim's node in addition to those the claim was created for.
-// Without pods, the record is removed.
-type ReservePods struct {
-	Claim, UID string
-	Pods       []model.PodRef
-}
-
 // NominatePod sets status.nominatedNodeName of a pod.
 type NominatePod struct{ Namespace, Name, UID, Node string }
 
@@ -88,7 +81,6 @@ func (CreateClaim) action()           {}
 func (DeleteClaim) action()           {}
 func (MarkConsolidated) action()      {}
 func (MarkPodsSent) action()          {}
-func (ReservePods) action()           {}
 func (NominatePod) action()           {}
 func (ClearNomination) action()       {}
 
@@ -111,9 +103,6 @@ func (a MarkConsolidated) String() string {
 }
 func (a MarkPodsSent) String() string {
 	return "note on claim " + a.Claim + " that pods are sent to it"
-}
-func (a ReservePods) String() string {
-	return fmt.Sprintf("reserve claim %s for %d pods", a.Claim, len(a.Pods))
 }
 func (a NominatePod) String() string {
 	return fmt.Sprintf("nominate pod %s/%s to node %s", a.Namespace, a.Name, a.Node)

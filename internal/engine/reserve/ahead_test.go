@@ -171,34 +171,22 @@ func TestSuccessorsInherit(t *testing.T) {
 
 // TestSuccessorsInheritTheNewest: two claims were created for a pod that is replaced. Its capacity on the older node
 // may be in use by another pod, so the successor takes the reservation on the newer node, and no other pod takes the
-// old one. A reservation (ReservedFor) is newer than both claims. A claim that was created for the pod and is reserved
-// for it too has one place for it.
+// old one.
 func TestSuccessorsInheritTheNewest(t *testing.T) {
-	for name, test := range map[string]struct {
-		reserved string
-		want     map[string][]string
-	}{
-		"created later":         {"", map[string][]string{"n0": {"gone"}, "n1": {"gone", "uid-next"}}},
-		"reserved on the older": {"gone/web", map[string][]string{"n0": {"gone", "uid-next"}, "n1": {"gone"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := plantest.New(t, 2)
-			for i, claim := range []string{"c0", "c1"} {
-				n := w.Nodes[claim]
-				n.Stage, n.Created = model.Launched, plantest.Noon.Add(time.Duration(i)*time.Second)
-				n.LaunchedFor = model.ParsePodRefs("gone/web")
-			}
-			w.Nodes["c0"].ReservedFor = model.ParsePodRefs(test.reserved)
-			for _, pod := range []string{"next", "other"} {
-				bindOwned(w, pod, "web", "nowhere", 100)
-				replace(w, pod, pod)
-			}
-			snap := reserve.Ahead(w.Snapshot(), nil)
-			got := map[string][]string{"n0": podsOf(snap.Node("n0")), "n1": podsOf(snap.Node("n1"))}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("reserved (-want +got):\n%s", diff)
-			}
-		})
+	w := plantest.New(t, 2)
+	for i, claim := range []string{"c0", "c1"} {
+		n := w.Nodes[claim]
+		n.Stage, n.Created = model.Launched, plantest.Noon.Add(time.Duration(i)*time.Second)
+		n.LaunchedFor = model.ParsePodRefs("gone/web")
+	}
+	for _, pod := range []string{"next", "other"} {
+		bindOwned(w, pod, "web", "nowhere", 100)
+		replace(w, pod, pod)
+	}
+	snap := reserve.Ahead(w.Snapshot(), nil)
+	got := map[string][]string{"n0": podsOf(snap.Node("n0")), "n1": podsOf(snap.Node("n1"))}
+	if diff := cmp.Diff(map[string][]string{"n0": {"gone"}, "n1": {"gone", "uid-next"}}, got); diff != "" {
+		t.Errorf("reserved (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,7 +1,6 @@
 package reserve
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -202,7 +201,7 @@ func markSuperseded(holders []holder) {
 			if !c.recordedOnClaim() || c.Pod.Controller == "" {
 				continue
 			}
-			if other := newest[c.Pod.UID]; other == nil || compareRecords(c.Pod.UID, h.node, other) < 0 {
+			if other := newest[c.Pod.UID]; other == nil || model.CompareLaunches(h.node, other) < 0 {
 				newest[c.Pod.UID] = h.node
 			}
 		}
@@ -213,18 +212,6 @@ func markSuperseded(holders []holder) {
 			c.superseded = c.recordedOnClaim() && c.Pod.Controller != "" && newest[c.Pod.UID] != h.node
 		}
 	}
-}
-
-// compareRecords orders two nodes whose claims record a reservation for the pod with that UID: the newer one first.
-// Records of later plans are newer than claims, and are removed when the pod goes elsewhere.
-func compareRecords(uid string, a, b *model.Node) int {
-	rank := func(n *model.Node) int {
-		if model.Names(n.ReservedFor, uid) {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(rank(a)-rank(b), model.CompareLaunches(a, b))
 }
 
 // reservations returns the reservations of a node, including those of successors, which are removed from the map. A

@@ -3,7 +3,6 @@
 //
 //	Derive(snap, sources)    --> model.Reservations: which pod has capacity on which node, and from which source
 //	Ahead(snap, last)        --> the snapshot that provisioning plans on, with its reservations
-//	Records(snap, plan)      --> the writes that record what no other object in the API records
 //	ArrivalsOf(snap)         --> the nodes on which pods are expected that are not bound to them yet
 //	Arriving(snap)           --> the writes that record on claims that pods were sent to their nodes
 //

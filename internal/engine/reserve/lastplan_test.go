@@ -15,7 +15,6 @@ import (
 // names of their nodes, in addition to those of claims. No other pod has one.
 func TestLastPlan(t *testing.T) {
 	w := plantest.New(t, 2)
-	w.Nodes["c1"].ReservedFor = model.ParsePodRefs("uid-bought")
 	for _, pod := range []string{"bought", "joined", "placed", "new"} {
 		w.Pend(pod, "")
 	}

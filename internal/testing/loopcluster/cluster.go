@@ -21,7 +21,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/execute"
 )
 
@@ -94,12 +93,11 @@ func (c *Cluster) Snapshot() *model.Snapshot {
 func (c *Cluster) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
 	snap := newest()
 	kept, dropped := guard.CheckProvision(snap, p)
-	reserved := c.Do(ctx, reserve.Records(snap, kept))
 	var actions []plan.Action
 	for _, claim := range kept.Claims {
 		actions = append(actions, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
 	}
-	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: c.Do(ctx, actions), Reserved: reserved}
+	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: c.Do(ctx, actions)}
 }
 
 // Advance takes one step of each command, as the executor does.
@@ -151,8 +149,6 @@ func (c *Cluster) do(action plan.Action) {
 		c.Nodes[a.Claim].Deleting = true
 	case plan.MarkPodsSent:
 		c.Nodes[a.Claim].PodsSentAt = a.At
-	case plan.ReservePods:
-		c.Nodes[a.Claim].ReservedFor = a.Pods
 	case plan.SetPause:
 		c.Pool.Pauses = c.Pool.Pauses.With(a.Pause)
 	case plan.EndPause:

@@ -88,8 +88,8 @@ type claim struct {
 	capacity     []quantity.Amount
 	allocatable  []quantity.Amount
 	lastPodEvent time.Time
-	// launchedFor are the pods that it was launched for, reservedFor those that later plans placed on it.
-	launchedFor, reservedFor []model.PodRef
+	// launchedFor are the pods that it was launched for.
+	launchedFor []model.PodRef
 	// replacement says that a consolidation launched it.
 	replacement bool
 	// consolidated is when a consolidation last moved pods to it.

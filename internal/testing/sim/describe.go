@@ -78,7 +78,7 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
-	spec.LaunchedFor, spec.ReservedFor, spec.Replacement = c.launchedFor, c.reservedFor, c.replacement
+	spec.LaunchedFor, spec.Replacement = c.launchedFor, c.replacement
 	spec.ConsolidatedAt, spec.PodsSentAt = c.consolidated, c.expecting
 	spec.DrainBounded = c.grace > 0
 	if c.grace > 0 && !c.deleting.IsZero() {
@@ -298,9 +298,9 @@ func names(pods []*model.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// with returns the facts after the actions are written: reservations and nominations.
+// with returns the facts after the nominations are written.
 func (f facts) with(actions []plan.Action) facts {
-	f.pods, f.nodes = slices.Clone(f.pods), slices.Clone(f.nodes)
+	f.pods = slices.Clone(f.pods)
 	nominate := func(uid, node string) {
 		for i := range f.pods {
 			if f.pods[i].UID == uid {
@@ -310,12 +310,6 @@ func (f facts) with(actions []plan.Action) facts {
 	}
 	for _, action := range actions {
 		switch a := action.(type) {
-		case plan.ReservePods:
-			for i := range f.nodes {
-				if n := &f.nodes[i]; n.ClaimUID == a.UID {
-					n.ReservedFor = a.Pods
-				}
-			}
 		case plan.NominatePod:
 			nominate(a.UID, a.Node)
 		case plan.ClearNomination:

@@ -82,7 +82,7 @@ func (p *process) plan() {
 			p.w.say("process %d drops claim %s: code %d", p.id, d.Claim, d.Verdict.Code)
 		}
 		p.w.check.kept(p, kept)
-		actions := p.w.opts.Reserve(snap, kept)
+		var actions []plan.Action
 		for _, c := range kept.Claims {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 		}

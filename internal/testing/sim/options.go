@@ -17,10 +17,8 @@ type Options struct {
 	// Schedule plans with the reservations of the last plan of the process; nil before the first.
 	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []guard.Dropped)
-	// Reserve returns the reservations on claims for the parts of a plan that nothing else in the API records.
-	Reserve func(*model.Snapshot, *plan.Provision) []plan.Action
-	Propose func(*model.Snapshot, disruption.Options) disruption.Proposal
-	Resume  func(*model.Snapshot, ...plan.Command) []plan.Command
+	Propose        func(*model.Snapshot, disruption.Options) disruption.Proposal
+	Resume         func(*model.Snapshot, ...plan.Command) []plan.Command
 	// Advance takes one step of every command, in order, with shared budgets.
 	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
 	// Static returns the missing and surplus nodes of static pools.
@@ -50,7 +48,6 @@ func Production() Options {
 	return Options{
 		Schedule:          schedule,
 		CheckProvision:    guard.CheckProvision,
-		Reserve:           reserve.Records,
 		Propose:           disruption.Propose,
 		Resume:            guard.Resume,
 		Advance:           advance,

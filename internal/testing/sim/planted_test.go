@@ -43,10 +43,6 @@ var planted = map[string]bug{
 		plant:    func(o *Options) { o.Forget = func(string) bool { return true } },
 		property: BoughtOnce, skip: []string{Checked, Settles, ComesToRest, CommandsEnd, StaticStands, Overlooked, NoPodStuck, NothingLeaked}, first: 16,
 	},
-	"pods that join a claim in flight are remembered by the process alone": {
-		plant:    func(o *Options) { o.Reserve = func(*model.Snapshot, *plan.Provision) []plan.Action { return nil } },
-		property: Idempotent, first: 320,
-	},
 	"claims in flight are no nodes": {
 		plant: func(o *Options) {
 			schedule := o.Schedule

@@ -231,8 +231,6 @@ func (p *process) perform(action plan.Action) bool {
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).consolidated = a.At })
 	case plan.MarkPodsSent:
 		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).expecting = a.At.Truncate(time.Second) })
-	case plan.ReservePods:
-		return p.patch(key{claimKind, a.Claim}, a.UID, func(o object) { o.(*claim).reservedFor = a.Pods })
 	case plan.SetPause:
 		return p.changePauses(a.Pool, a.UID, func(l pause.List) pause.List { return l.With(a.Pause) })
 	case plan.EndPause:
