@@ -43,7 +43,8 @@ type Snapshot struct {
 	Turns      map[string]int
 	ClaimNames map[string]string
 	// EvictionBlocked holds the UIDs of pods in Groups that run on a node being removed and cannot be evicted at
-	// present (reserve.Ahead). Such a pod counts there while a plan places the others.
+	// present (reserve.Ahead). Such a pod stays on its node, and counts there, while a plan finds no other place for
+	// it.
 	EvictionBlocked map[string]bool
 
 	// named holds the nodes by name, claimed those with a claim by the claim's name: for binary search.

@@ -61,7 +61,7 @@ func (w *rwopPods) hold(groups []*pendingGroup) {
 		}
 	}
 	rank := func(v *rwopWaiter) int {
-		if w.uses(v) {
+		if w.snap.EvictionBlocked[v.pod.UID] { // the pod uses the claim
 			return -1
 		}
 		if v.pod.Nominated != "" || reserved[v.pod.UID] {
@@ -87,16 +87,13 @@ func (w *rwopPods) holder(v *rwopWaiter) string {
 			}
 		}
 		for _, other := range w.waiters {
-			if other != v && !other.held && (w.uses(other) || !other.failed()) && slices.Contains(other.claims, claim) {
+			if other != v && !other.held && !other.failed() && slices.Contains(other.claims, claim) {
 				return fmt.Sprintf("claim %q is ReadWriteOncePod and pod %s has it", claim, other.pod.Name)
 			}
 		}
 	}
 	return ""
 }
-
-// uses reports whether the waiter runs with its claims and cannot be evicted at present.
-func (w *rwopPods) uses(v *rwopWaiter) bool { return w.snap.EvictionBlocked[v.pod.UID] }
 
 // failed reports whether the waiter was tried and is unschedulable.
 func (v *rwopWaiter) failed() bool {

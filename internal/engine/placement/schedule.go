@@ -21,11 +21,13 @@ func ScheduleCached(snap *model.Snapshot, opts Options, cache Cache) (*plan.Prov
 }
 
 func (s *scheduler) schedule() *plan.Provision {
-	decided := s.deferringBlocked()
+	decided, remaining := s.deferringBlocked()
 	if decided == nil {
-		decided = s.decided()
+		decided, remaining = s.decided().withRemaining()
 	}
-	return decided.answer()
+	result := decided.answer()
+	result.Refused = append(result.Refused, remaining...)
+	return result
 }
 
 // decided places all pods, and returns the run with the best result: this one or another over the same snapshot.

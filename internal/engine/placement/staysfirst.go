@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // Pods that cannot be evicted at present count where they run until the other pods are placed. kube-scheduler counts
@@ -23,15 +24,37 @@ type deferral struct {
 // counts reports whether the pod counts where it runs for now.
 func (d *deferral) counts(p *model.Pod) bool { return d.pods[p] && !d.placing }
 
-// deferringBlocked returns a run that places pods which cannot be evicted at present after the others. It returns nil where
-// rules between pods have no effect, or the work budget does not suffice.
-func (s *scheduler) deferringBlocked() *scheduler {
+// deferringBlocked returns a run that places pods which cannot be evicted at present beside the others, and the refusals
+// of pods that count where they run for good. It returns nil where rules between pods have no effect, or the work
+// budget does not suffice.
+func (s *scheduler) deferringBlocked() (*scheduler, []plan.Refusal) {
 	if !blockedPodsCounted(s.snap) {
-		return nil
+		return nil, nil
 	}
-	stay := evictionBlocked(s.snap)
-	both := s.snap.Bound(byNode(stay))
-	both.Groups = s.snap.Groups
+	left, refusals := s.snap, []plan.Refusal(nil)
+	for range mostStayRounds {
+		next := s.deferringBlockedIn(left)
+		if next.budget.over() {
+			break
+		}
+		still := next.refusedInPlace()
+		if next.bindableInPlace(podsLeft(still)) {
+			return next, refusals
+		}
+		for _, pg := range still {
+			refusals = append(refusals, next.refusals.of(pg))
+		}
+		left = left.Bound(byNode(podsLeft(still)))
+	}
+	return nil, nil
+}
+
+// deferringBlockedIn returns the run for a snapshot in which the pods that cannot be evicted at present have left their
+// nodes.
+func (s *scheduler) deferringBlockedIn(left *model.Snapshot) *scheduler {
+	stay := evictionBlocked(left)
+	both := left.Bound(byNode(stay))
+	both.Groups = left.Groups
 	next := s.fresh(both)
 	next.deferral.pods = map[*model.Pod]bool{}
 	for _, p := range stay {
@@ -41,26 +64,7 @@ func (s *scheduler) deferringBlocked() *scheduler {
 		next.placeDeferred()
 	}
 	s.budget.work = next.budget.work
-	if next.budget.over() {
-		return nil
-	}
 	return next
-}
-
-// byNode groups the pods by the nodes that they run on.
-func byNode(pods []*model.Pod) []model.Assignment {
-	var assignments []model.Assignment
-	at := map[string]int{}
-	for _, p := range pods {
-		i, known := at[p.Node]
-		if !known {
-			i = len(assignments)
-			at[p.Node] = i
-			assignments = append(assignments, model.Assignment{Node: p.Node})
-		}
-		assignments[i].Pods = append(assignments[i].Pods, p)
-	}
-	return assignments
 }
 
 // evictionBlocked lists the pods to be placed that cannot be evicted at present.
@@ -134,6 +138,19 @@ func (s *scheduler) placeDeferred() {
 	s.reserved.place(groups)
 	s.solver.byDepth(groups)
 	s.verifyBindOrder()
+}
+
+// bindableInPlace reports whether all placed pods can be bound while these pods remain on their nodes.
+func (s *scheduler) bindableInPlace(stay []*model.Pod) bool {
+	if len(stay) == 0 {
+		return true
+	}
+	for _, p := range stay {
+		delete(s.deferral.pods, p)
+	}
+	order, late := s.binds.find()
+	s.result.Order = order
+	return len(late) == 0
 }
 
 // uncount removes the departing pods from the counts of the nodes they run on.

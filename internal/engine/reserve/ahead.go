@@ -21,7 +21,7 @@ import (
 // new node empty, and are not planned for unless the drain ends soon (see eviction.DrainEndsSoon). A
 // PodDisruptionBudget that allows no eviction at the moment is different: the drain waits for it, and the pod needs
 // capacity elsewhere when the budget opens. Such a pod, and a critical pod that the drain does not reach yet, is
-// EvictionBlocked: it counts where it runs while the other pods are placed. The PodDisruptionBudget may open only when
+// EvictionBlocked: a plan with no other node for it counts it where it runs. The PodDisruptionBudget may open only when
 // pending pods of the same app are healthy, and placing those requires a plan that agrees with kube-scheduler about
 // where the pods are.
 func Ahead(snap *model.Snapshot, last *plan.Provision) *model.Snapshot {

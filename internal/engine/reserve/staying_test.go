@@ -81,6 +81,82 @@ func inZones(p *plan.Provision) string {
 	return strings.Join(lines, "\n")
 }
 
+// TestPodsThatStayCountWhereTheyRun: a pod that cannot be evicted for now, and fits nowhere except on its node under
+// deletion, counts there for all rules between pods, as in kube-scheduler. A pod that can be evicted counts as gone.
+func TestPodsThatStayCountWhereTheyRun(t *testing.T) {
+	tooLarge := int64(5000)
+	spread := func(w *plantest.World) {
+		offer(w, "b")
+		w.Add("here", "here").Labels[model.LabelZone] = "b"
+		w.Nodes["here"].Allocatable = []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "pods", Value: 1}}
+		bindOwned(w, "web-b", "web", "here", 1000).Spread = spreadByZone("web")
+		leave(w, "a", "web", tooLarge).Spread = spreadByZone("web")
+		await(w, "new", "web").Spread = spreadByZone("web")
+	}
+	for _, test := range []struct {
+		name string
+		make func(w *plantest.World)
+		want string
+	}{
+		{"spread", spread, "new b\nweb refused"},
+		{"spread, the pod can be evicted", func(w *plantest.World) { spread(w); w.PDBs[0].Allowed = 1 }, "new refused\nweb refused"},
+		{"spread, the pod has another place", func(w *plantest.World) { spread(w); offer(w, "a", "b"); w.Pods[1].Requests[0].Value = 1000 }, "new a\nweb a"},
+		{"anti-affinity of the pending pod", func(w *plantest.World) {
+			offer(w, "a")
+			leave(w, "a", "web", tooLarge)
+			await(w, "new", "other").Terms = byZone("web", true)
+		}, "new refused\nweb refused"},
+		{"anti-affinity of the pod that stays", func(w *plantest.World) {
+			offer(w, "a", "b")
+			leave(w, "a", "web", tooLarge).Terms = byZone("other", true)
+			await(w, "new", "other")
+		}, "new b\nweb refused"},
+		{"anti-affinity, the pod can be evicted", func(w *plantest.World) {
+			offer(w, "a")
+			leave(w, "a", "web", tooLarge)
+			w.PDBs[0].Allowed = 1
+			await(w, "new", "other").Terms = byZone("web", true)
+		}, "new a\nweb refused"},
+		{"affinity", func(w *plantest.World) {
+			offer(w, "b", "a")
+			leave(w, "a", "web", tooLarge)
+			await(w, "new", "other").Terms = byZone("web", false)
+		}, "new a\nweb refused"},
+		{"a ReadWriteOncePod claim", func(w *plantest.World) {
+			offer(w, "a")
+			data := []model.Volume{{Claim: "default/data", Shared: true, Exclusive: true}}
+			leave(w, "a", "web", tooLarge).Volumes = data
+			await(w, "new", "other").Volumes = data
+		}, "new refused\nweb refused"},
+		{"a pod that stays keeps another one on its node", func(w *plantest.World) {
+			offer(w, "b", "a")
+			leave(w, "a", "web", tooLarge)
+			second := leave(w, "b", "second", 2000)
+			second.Terms = byZone("web", true)
+			second.Alternatives = [][]label.Requirement{{{Key: model.LabelZone, Operator: label.In, Values: []string{"a"}}}}
+			await(w, "new", "other").Terms = byZone("second", true)
+		}, "new a\nsecond refused\nweb refused"},
+		{"no rule counts it", func(w *plantest.World) {
+			offer(w, "a")
+			leave(w, "a", "web", tooLarge)
+			await(w, "new", "other")
+		}, "new a\nweb refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := plantest.New(t, 0)
+			test.make(w)
+			ahead := reserve.Ahead(w.Snapshot(), nil)
+			p := placement.Schedule(ahead, placement.Options{})
+			if diff := cmp.Diff(test.want, inZones(p)); diff != "" {
+				t.Errorf("the plan (-want +got):\n%s", diff)
+			}
+			for _, problem := range audit.Provision(ahead, p) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
 // TestPodsThatStayFollowOthers: a pod that cannot be evicted for now counts where it runs until the others are placed,
 // and is then placed beside them. When it counted as gone, pending pods went to the zone with the lowest price, where
 // kube-scheduler admitted none of them while the pod ran elsewhere, so its PodDisruptionBudget never opened. Or it was
@@ -112,17 +188,6 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 			await(w, "new", "web").Spread = spreadByZone("web")
 			inFlight(w, "b", "web")
 		}, "new a"},
-		{"a ReadWriteOncePod claim is in use, and the pod fits nowhere else", func(w *plantest.World) {
-			offer(w, "a")
-			data := []model.Volume{{Claim: "default/data", Shared: true, Exclusive: true}}
-			leave(w, "a", "web", 5000).Volumes = data
-			await(w, "new", "other").Volumes = data
-		}, "new refused\nweb refused"},
-		{"no rule counts it", func(w *plantest.World) {
-			offer(w, "a")
-			leave(w, "a", "web", 5000)
-			await(w, "new", "other")
-		}, "new a\nweb refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := plantest.New(t, 0)
@@ -136,6 +201,29 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 				t.Error(problem)
 			}
 		})
+	}
+}
+
+// TestAuditCountsPodsThatStay: the audit reports a plan that treats remaining pods as gone.
+func TestAuditCountsPodsThatStay(t *testing.T) {
+	data := []model.Volume{{Claim: "default/data", Shared: true, Exclusive: true}}
+	for kind, make := range map[string]func(stays, comes *model.PodSpec){
+		"anti-affinity": func(_, comes *model.PodSpec) { comes.Terms = byZone("web", true) },
+		"inverse":       func(stays, _ *model.PodSpec) { stays.Terms = byZone("other", true) },
+		"exclusive":     func(stays, comes *model.PodSpec) { stays.Volumes, comes.Volumes = data, data },
+	} {
+		w := plantest.New(t, 0)
+		offer(w, "a")
+		leave(w, "a", "web", 5000)
+		await(w, "new", "other")
+		make(&w.Pods[0], &w.Pods[1])
+		ahead := reserve.Ahead(w.Snapshot(), nil)
+		gone := *ahead
+		gone.EvictionBlocked = nil
+		problems := audit.Provision(ahead, placement.Schedule(&gone, placement.Options{}))
+		if len(problems) != 1 || problems[0].Kind != kind {
+			t.Errorf("problems %v, want one of %s", problems, kind)
+		}
 	}
 }
 

@@ -62,6 +62,11 @@ func (j *judge) exclusive(p *plan.Provision) {
 			}
 		}
 	}
+	for _, pod := range j.staying(p) {
+		for _, v := range pod.Shared {
+			has[v.Claim] = pod.Key()
+		}
+	}
 	for _, pod := range p.Order {
 		for _, v := range pod.Shared {
 			if v.Exclusive && has[v.Claim] != "" {

@@ -91,7 +91,8 @@ func (j *judge) initialState(p *plan.Provision, leavers []*model.Pod) (*room, ma
 			nodes[i].ports = append(nodes[i].ports, pod.HostPorts...)
 		}
 	}
-	for _, pod := range leavers {
+	stay := append(j.staying(p), leavers...)
+	for _, pod := range stay {
 		r.carried(pod)
 	}
 	j.daemonPorts(nodes, all)
@@ -105,7 +106,7 @@ func (j *judge) initialState(p *plan.Provision, leavers []*model.Pod) (*room, ma
 		for _, pod := range n.Pods {
 			r.bind(pod, nodes[i], !pod.Terminating)
 		}
-		for _, pod := range leavers {
+		for _, pod := range stay {
 			if pod.Node == n.Name {
 				r.bind(pod, nodes[i], true)
 			}
@@ -113,6 +114,20 @@ func (j *judge) initialState(p *plan.Provision, leavers []*model.Pod) (*room, ma
 	}
 	j.daemonsCome(r, nodes, all)
 	return r, spotOf
+}
+
+// staying returns the pods that run on nodes being removed, cannot be evicted at present and are refused by the plan.
+// They stay where they are.
+func (j *judge) staying(p *plan.Provision) []*model.Pod {
+	var stay []*model.Pod
+	for _, r := range p.Refused {
+		for _, pod := range r.Pods {
+			if j.snap.EvictionBlocked[pod.UID] {
+				stay = append(stay, pod)
+			}
+		}
+	}
+	return stay
 }
 
 // daemonPorts reserves the host ports of the daemons that may run on planned nodes and on nodes that are not
