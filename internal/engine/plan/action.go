@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
