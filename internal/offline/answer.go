@@ -30,6 +30,9 @@ type LaunchAnswer struct {
 	LowerBoundCostPerHour float64 `json:"lowerBoundCostPerHour"`
 	// Preferences is the cost of respecting pods' preferences; omitted if there are none, or if they cost nothing.
 	Preferences *PreferencesCost `json:"preferences,omitempty"`
+	// Overlays say what the NodeOverlays do, and WithoutOverlays is the plan without them; omitted if there are none.
+	Overlays        []OverlayOutcome `json:"overlays,omitempty"`
+	WithoutOverlays *WithoutOverlays `json:"withoutOverlays,omitempty"`
 	// SpotShares are those of pools that limit them.
 	SpotShares []SpotShare `json:"spotShares,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
@@ -130,6 +133,7 @@ func (d *Decision) Answer() *LaunchAnswer {
 	price, cost = d.lowerBound()
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
+	a.Overlays, a.WithoutOverlays = d.told.overlays, d.without
 	for _, p := range d.snap.Pools {
 		if worst, bound := placement.LargestSpotShare(d.snap, p.Name, d.plan.Claims); bound {
 			a.SpotShares = append(a.SpotShares, SpotShare{p.Name, p.MaxSpotShare, worst.Type, worst.Zone, worst.Percent})

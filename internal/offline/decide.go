@@ -53,6 +53,8 @@ type Decision struct {
 	source string
 	// denied are the kinds that were not read.
 	denied []Denied
+	// without is the plan without NodeOverlays, nil if there are none.
+	without *WithoutOverlays
 }
 
 // Decide converts the objects and decides, rounds times. No state is kept between rounds.
@@ -68,6 +70,7 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 		})
 	}
 	w.Problems = append(w.Problems, d.told.problems...)
+	d.without = w.withoutOverlays(opts)
 	w.aside = d.snap.DaemonsAside
 	return d
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -40,6 +41,8 @@ type converted struct {
 	// idle are pods that wait for something other than a node.
 	idle     []idlePod
 	problems []error
+	// overlays say what the NodeOverlays do.
+	overlays []OverlayOutcome
 }
 
 // idlePod is a pod that needs no node from Karpenter, and why.
@@ -155,26 +158,34 @@ func (w *InputSet) convert() *converted {
 	return t
 }
 
-func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
-	type stock struct {
-		*model.Catalog
-		why string
+// poolStock is what a pool can launch, or why nothing.
+type poolStock struct {
+	*model.Catalog
+	why   string
+	types []cloud.InstanceType
+	own   *convert.Vocabulary
+}
+
+func (t *converted) catalog(types []cloud.InstanceType, v *convert.Vocabulary) *model.Catalog {
+	catalog, wrong := convert.Catalog(types, v)
+	for _, r := range wrong {
+		t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
 	}
-	var common stock
-	named, classes := map[string]stock{}, map[string]stock{}
+	return catalog
+}
+
+func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
+	var common, none poolStock
+	named, classes := map[string]poolStock{}, map[string]poolStock{}
 	for i := range w.sale.Catalogs {
 		c := &w.sale.Catalogs[i]
-		s := stock{why: cmp.Or(c.Reason, "there are no instance types")}
+		s := poolStock{why: cmp.Or(c.Reason, "there are no instance types")}
 		if c.Reason == "" {
-			own := v
+			s.types, s.own = c.Types, v
 			if c.Declared != nil {
-				own = convert.NewVocabulary(*c.Declared, w.classes...)
+				s.own = convert.NewVocabulary(*c.Declared, w.classes...)
 			}
-			catalog, wrong := convert.Catalog(c.Types, own)
-			for _, r := range wrong {
-				t.problems = append(t.problems, fmt.Errorf("instance types: %s: %s", r.Field, r.Reason))
-			}
-			s.Catalog = catalog
+			s.Catalog = t.catalog(c.Types, s.own)
 		}
 		for _, pool := range c.Pools {
 			named[pool] = s
@@ -186,18 +197,29 @@ func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 			common = s
 		}
 	}
+	stocks, overlaid := make([]poolStock, len(w.pools)), make([]overlay.Pool, len(w.pools))
 	for i := range w.pools {
 		pool := w.pools[i].object
-		spec := convert.Pool(pool, v)
-		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
 		s, known := named[pool.Name]
 		if ref := classOf(pool); !known && ref.Group == awsv1.Group && len(classes) > 0 {
 			if s, known = classes[ref.Name]; !known {
-				s, known = stock{why: fmt.Sprintf("%s %s is not among those of the capture", ref.Kind, ref.Name)}, true
+				s, known = none, true
+				s.why = fmt.Sprintf("%s %s is not among those of the capture", ref.Kind, ref.Name)
 			}
 		}
 		if !known {
 			s = common
+		}
+		stocks[i] = s
+		overlaid[i] = overlay.Pool{Name: pool.Name, Labels: pool.Spec.Template.ObjectMeta.Labels, Types: s.types}
+	}
+	t.overlays = w.overlaid(overlaid, v)
+	for i := range w.pools {
+		pool, s := w.pools[i].object, stocks[i]
+		spec := convert.Pool(pool, v)
+		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
+		if types := overlaid[i].Types; len(types) > 0 && &types[0] != &s.types[0] {
+			s.Catalog = t.catalog(types, s.own)
 		}
 		convert.AddCatalog(&spec, s.Catalog, s.why)
 		t.builder.UpsertPool(spec)

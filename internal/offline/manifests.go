@@ -24,6 +24,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
@@ -40,6 +41,8 @@ type Manifests struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []sourced[*policyv1.PodDisruptionBudget]
+	// overlays are those of files.
+	overlays []sourced[*karpv1alpha1.NodeOverlay]
 	// volumeClaims are those of files.
 	volumeClaims []*corev1.PersistentVolumeClaim
 	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
@@ -124,7 +127,8 @@ type sourced[T any] struct {
 func newManifests() (*Manifests, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
-		schedulingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme} {
+		schedulingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme,
+		karpv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
@@ -177,7 +181,7 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 // namespacedKind reports whether objects of the kind are namespaced.
 func namespacedKind(object runtime.Object) bool {
 	switch object.(type) {
-	case *karpv1.NodePool, *karpv1.NodeClaim, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
+	case *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
 		*storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass, *awsv1.EC2NodeClass:
 		return false
 	}
@@ -214,6 +218,8 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 		if object.GlobalDefault && (o.ordinary == nil || *o.ordinary > object.Value) {
 			o.ordinary = &object.Value
 		}
+	case *karpv1alpha1.NodeOverlay:
+		o.overlays = append(o.overlays, sourced[*karpv1alpha1.NodeOverlay]{object, origin, live})
 	case *awsv1.EC2NodeClass:
 		o.takeClass(origin, object, live)
 	case *corev1.Service:

@@ -165,7 +165,7 @@ func (a *LaunchAnswer) writeSummary(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%s: %d on %s, %d on existing nodes,%s %d unschedulable\n",
 		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing-a.Pods.InFlight, flying, a.Pods.Unschedulable)
-	defer func() { b.WriteString(pricesAre(a.PriceSource) + incomplete(a.Incomplete)) }()
+	defer func() { a.writeOverlays(b); b.WriteString(pricesAre(a.PriceSource) + incomplete(a.Incomplete)) }()
 	if len(a.Nodes) == 0 {
 		return
 	}

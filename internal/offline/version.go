@@ -16,7 +16,7 @@ import (
 
 // readVersions are the kinds that a decision uses, with the one supported version of each.
 var readVersions = map[string]string{
-	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1", awsv1.Kind: awsv1.GroupVersion.String(),
+	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1", "NodeOverlay": "karpenter.sh/v1alpha1", awsv1.Kind: awsv1.GroupVersion.String(),
 	"Deployment": appsVersion, "StatefulSet": appsVersion, "ReplicaSet": appsVersion, "DaemonSet": appsVersion,
 	"Job": batchVersion, "CronJob": batchVersion,
 	"PriorityClass": "scheduling.k8s.io/v1", "StorageClass": "storage.k8s.io/v1", "CSINode": "storage.k8s.io/v1",
