@@ -27,7 +27,7 @@ func newExplainCommand() *cobra.Command {
 		RunE:               explainNamed,
 		ValidArgsFunction:  completeKind,
 	}
-	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand())
+	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand(), newExplainOverlayCommand())
 	for _, w := range workloads {
 		command.AddCommand(newExplainWorkloadCommand(w.kind, w.aliases))
 	}
@@ -336,6 +336,38 @@ func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name
 		outcome.Disputed = e.live.Dispute(ctx, outcome.NodeClaim, time.Now())
 	}
 	return outcome, err
+}
+
+func newExplainOverlayCommand() *cobra.Command {
+	var e explanation
+	command := &cobra.Command{
+		Use:     "overlay NAME",
+		Aliases: []string{"overlays", "nodeoverlay", "nodeoverlays"},
+		Short:   "Explain which prices and resources a NodeOverlay changes",
+		Long: `Reads the cluster once and prints, for each NodePool, which prices of offerings and which resources of instance types a
+NodeOverlay changes, from which value to which, and which other NodeOverlay takes precedence. Nothing is changed.`,
+		Example: "  kubectl karpenter explain overlay savings-plan\n  kubectl karpenter explain overlay savings-plan -o json",
+		Args:    oneName("the name of the NodeOverlay"),
+
+		ValidArgsFunction: completeName("NodeOverlay"),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return e.print(command, func(ctx context.Context, out io.Writer) error {
+				w, err := e.read(ctx, time.Now())
+				if err != nil {
+					return err
+				}
+				outcome, err := w.ExplainOverlay(bareName(command, arguments[0]))
+				if err != nil {
+					return err
+				}
+				return printOutcome(outcome, e.output, out)
+			})
+		},
+	}
+	addNamespaceFlag(command.Flags(), &offline.Connection{}, "ignored, as by kubectl: NodeOverlays have no namespace")
+	e.addFlags(command.Flags())
+	e.watch.addFlags(command.Flags())
+	return command
 }
 
 func newExplainPoolCommand() *cobra.Command {

@@ -23,6 +23,7 @@ import (
 	"github.com/karpenter-go/karpenter/api"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
@@ -81,7 +82,7 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 // liveLists returns the kinds that a decision depends on.
 func liveLists() []client.ObjectList {
 	return []client.ObjectList{
-		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
+		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &karpv1alpha1.NodeOverlayList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}, &storagev1.CSINodeList{},
 		&corev1.NamespaceList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{}, &corev1.ReplicationControllerList{},
 		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}, &corev1.LimitRangeList{}, &nodev1.RuntimeClassList{}, &schedulingv1.PriorityClassList{},
@@ -122,6 +123,9 @@ func liveKinds() meta.RESTMapper {
 	add(schedulingv1.SchemeGroupVersion, meta.RESTScopeRoot, "PriorityClass")
 	add(policyv1.SchemeGroupVersion, meta.RESTScopeNamespace, "PodDisruptionBudget")
 	add(karpv1.GroupVersion, meta.RESTScopeRoot, "NodePool", "NodeClaim")
+	// The guess of the plural would be nodeoverlaies.
+	m.AddSpecific(karpv1alpha1.GroupVersion.WithKind(karpv1alpha1.Kind), karpv1alpha1.GroupVersion.WithResource("nodeoverlays"),
+		karpv1alpha1.GroupVersion.WithResource("nodeoverlay"), meta.RESTScopeRoot)
 	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")
 	add(awsv1.GroupVersion, meta.RESTScopeRoot, awsv1.Kind)
 	return m
@@ -140,6 +144,9 @@ func (l *Cluster) list(ctx context.Context, c client.Client, o *Manifests, list 
 	}
 	for {
 		if err := c.List(ctx, list, client.Limit(PageSize), client.Continue(list.GetContinue())); err != nil {
+			if apierrors.IsNotFound(err) && kind.Kind == karpv1alpha1.Kind { // an optional kind
+				return nil
+			}
 			if apierrors.IsNotFound(err) && (kind.Group == karpv1.GroupVersion.Group || kind.Group == awsv1.Group) {
 				return fmt.Errorf("listing objects of kind %s: the API server does not serve %s; install the CRDs first: kubectl apply -f api/crds/", kind.Kind, kind.GroupVersion())
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/viewer"
 )
@@ -41,6 +42,7 @@ var effects = map[string]string{
 	"limitranges":                       "expected DaemonSet pods have no defaults of LimitRanges",
 	"runtimeclasses.node.k8s.io":        "expected DaemonSet pods have no overhead of RuntimeClasses",
 	"priorityclasses.scheduling.k8s.io": "pods of files have the priority 0",
+	"nodeoverlays." + karpv1.Group:      "prices and resources of NodeOverlays do not count",
 	awsClasses:                          "what pools of the kind EC2NodeClass can launch is not known",
 	kwokClasses:                         "what pools of the kind KWOKNodeClass can launch is not known",
 }

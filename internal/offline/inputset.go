@@ -33,6 +33,8 @@ type InputSet struct {
 	nodeOf map[string]*corev1.Node
 	// aside are the DaemonSets that the last decision did not consider.
 	aside []model.AsideDaemon
+	// changes are what the NodeOverlays do, as of the last conversion.
+	changes []overlay.Change
 }
 
 // converted is the result of converting the objects: the builder's input, and the objects that could not be converted.

@@ -41,7 +41,7 @@ type Manifests struct {
 	workloads []*workload
 	around    surroundings
 	budgets   []sourced[*policyv1.PodDisruptionBudget]
-	// overlays are those of files.
+	// overlays are those of files, and those of the cluster that a controller has read.
 	overlays []sourced[*karpv1alpha1.NodeOverlay]
 	// volumeClaims are those of files.
 	volumeClaims []*corev1.PersistentVolumeClaim
@@ -219,6 +219,9 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 			o.ordinary = &object.Value
 		}
 	case *karpv1alpha1.NodeOverlay:
+		if live && len(object.Status.Conditions) == 0 { // the feature gate is off
+			return true
+		}
 		o.overlays = append(o.overlays, sourced[*karpv1alpha1.NodeOverlay]{object, origin, live})
 	case *awsv1.EC2NodeClass:
 		o.takeClass(origin, object, live)

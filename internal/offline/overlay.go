@@ -3,6 +3,7 @@ package offline
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
@@ -10,6 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/brake"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // OverlayOutcome is what a NodeOverlay of the files does. Reason is empty if it is valid and conflicts with none.
@@ -38,6 +40,10 @@ func (w *InputSet) overlaid(pools []overlay.Pool, v *convert.Vocabulary) []Overl
 		objects[i] = w.overlays[i].object
 	}
 	resolved := overlay.New(objects, v.Rules, w.sale.Declared.ReservationKey).Resolve(pools)
+	w.changes = nil
+	for _, p := range pools {
+		w.changes = append(w.changes, resolved.Changes(p)...)
+	}
 	for i := range pools {
 		pools[i].Types, _ = resolved.Apply(pools[i])
 	}
@@ -63,6 +69,88 @@ func (w *InputSet) withoutOverlays(opts placement.Options) *WithoutOverlays {
 		o.Unschedulable += len(r.Pods)
 	}
 	return o
+}
+
+// OverlayChange is a price or a resource that a NodeOverlay changes, or would change if another one did not take
+// precedence.
+type OverlayChange struct {
+	NodePool     string `json:"nodePool"`
+	InstanceType string `json:"instanceType"`
+	// Offering is type/zone/capacity type, and the reservation if there is one, of a changed price. Prices are USD per
+	// hour.
+	Offering string  `json:"offering,omitempty"`
+	RawPrice float64 `json:"rawPrice,omitempty"`
+	Price    float64 `json:"price,omitempty"`
+	// Resource and Amount describe a change of capacity.
+	Resource string `json:"resource,omitempty"`
+	Amount   int64  `json:"amount,omitempty"`
+	// OverruledBy is the overlay that takes precedence; empty if the change has an effect.
+	OverruledBy string `json:"overruledBy,omitempty"`
+}
+
+// OverlayDetails is what one NodeOverlay does in all pools.
+type OverlayDetails struct {
+	OverlayOutcome
+	Changes []OverlayChange `json:"changes"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
+}
+
+// Names returns the overlay as `kubectl get -o name` does.
+func (o *OverlayDetails) Names() []string { return []string{"nodeoverlay.karpenter.sh/" + o.Name} }
+
+// Text returns a line per change.
+func (o *OverlayDetails) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "overlay %s: %s\n", o.Name, o.Message)
+	if len(o.Changes) > 0 {
+		b.WriteString("\n" + table.Text(changeColumns, o.Changes, 0))
+	}
+	return b.String() + incomplete(o.Incomplete)
+}
+
+var changeColumns = []table.Column[OverlayChange]{
+	{Title: "CHANGE", Cell: func(c *OverlayChange) string {
+		if c.Resource != "" {
+			return c.InstanceType + " " + c.Resource
+		}
+		return c.Offering
+	}},
+	{Title: "POOL", Cell: func(c *OverlayChange) string { return c.NodePool }},
+	{Title: "FROM", Right: true, Cell: func(c *OverlayChange) string {
+		if c.Resource != "" {
+			return ""
+		}
+		return fmt.Sprintf("%.4f", c.RawPrice)
+	}},
+	{Title: "TO", Right: true, Cell: func(c *OverlayChange) string {
+		if c.Resource != "" {
+			return strconv.FormatInt(c.Amount, 10)
+		}
+		return fmt.Sprintf("%.4f", c.Price)
+	}},
+	{Title: "OVERRULED BY", Cell: func(c *OverlayChange) string { return c.OverruledBy }},
+}
+
+// ExplainOverlay returns what a NodeOverlay does.
+func (w *InputSet) ExplainOverlay(name string) (*OverlayDetails, error) {
+	t := w.convert()
+	at := slices.IndexFunc(t.overlays, func(o OverlayOutcome) bool { return o.Name == name })
+	if at < 0 {
+		var names []string
+		for _, o := range t.overlays {
+			names = append(names, o.Name)
+		}
+		return nil, fmt.Errorf("there is no NodeOverlay %s that a controller has read%s", name, didYouMean(name, names))
+	}
+	o := &OverlayDetails{OverlayOutcome: t.overlays[at], Changes: []OverlayChange{}, Incomplete: w.denied}
+	for _, c := range w.changes {
+		if c.Overlay == name {
+			o.Changes = append(o.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering, RawPrice: c.Raw, Price: c.Price,
+				Resource: c.Resource, Amount: c.Amount, OverruledBy: c.By})
+		}
+	}
+	return o, nil
 }
 
 // writeOverlays prints what the overlays do, and the plan without them.

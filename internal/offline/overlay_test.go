@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // TestSimulateOverlays checks that an overlay in a file changes the plan, and that the answer says by how much.
@@ -34,6 +37,17 @@ spec: {requirements: [{key: example.com/famly, operator: In, values: [s]}], pric
 	}
 	if o := a.WithoutOverlays; o == nil || o.Nodes != 1 || o.PricePerHour != 0.1 {
 		t.Errorf("the plan without overlays is %+v, want one node at 0.1", o)
+	}
+	details, err := w.ExplainOverlay("discount")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []OverlayChange{{NodePool: "default", InstanceType: "large", Offering: "large/a/on-demand", RawPrice: 0.5, Price: 0.05}}
+	if diff := cmp.Diff(want, details.Changes, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if _, err := w.ExplainOverlay("discont"); err == nil || !strings.Contains(err.Error(), "discount") {
+		t.Errorf("of a name that is not there: %v, want a proposal", err)
 	}
 	text := a.Text(0)
 	for _, want := range []string{

@@ -35,6 +35,7 @@ var outputs = map[string]any{
 	"explain-pods":     offline.PodsOutcome{},
 	"explain-node":     offline.NodeOutcome{},
 	"explain-pool":     offline.PoolOutcome{},
+	"explain-overlay":  offline.OverlayDetails{},
 	"explain-pools":    offline.PoolsOutcome{},
 	"top":              top.Fleet{},
 	"doctor":           doctor.Report{},
