@@ -9,7 +9,7 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
-	"github.com/karpenter-go/karpenter/internal/engine/brake"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/table"
 )
@@ -62,7 +62,7 @@ func (w *InputSet) withoutOverlays(opts placement.Options) *WithoutOverlays {
 	manifests, plain := *w.Manifests, *w
 	manifests.overlays, plain.Manifests = nil, &manifests
 	snap := plain.convert().builder.Snapshot(w.now)
-	p := brake.Restrain(snap, placement.Schedule(snap, opts))
+	p := new(futile.Launches).Restrain(snap, placement.Schedule(snap, opts))
 	price, cost := priceOf(snap, p, opts)
 	o := &WithoutOverlays{Nodes: len(p.Claims), PricePerHour: usd(price), CostPerHour: usd(cost)}
 	for _, r := range p.Refused {
