@@ -24,13 +24,19 @@ type Fleet struct {
 // object is an object of the Kubernetes API.
 type object = map[string]any
 
-// Write writes the fleet as a list of manifests. The same fleet gives the same text.
+// Write writes the fleet as a list of manifests, or as a capture if it has hostile names. The same fleet gives the same text.
 func (f Fleet) Write(out io.Writer) error {
 	g := &generator{Fleet: f, r: rand.New(rand.NewPCG(7, uint64(f.Nodes)))}
 	g.pools()
 	g.fleet()
 	g.pending()
-	return json.NewEncoder(out).Encode(object{"apiVersion": "v1", "kind": "List", "items": g.items})
+	document := object{"apiVersion": "v1", "kind": "List", "items": g.items}
+	if f.Hostile { // as a capture of a cluster, whose names are not validated
+		document = object{"apiVersion": "simulate.karpenter-go.github.io/v1alpha1", "kind": "Capture", "answer": object{},
+			"input": object{"objects": []object{}, "cluster": g.items, "sale": object{"declared": object{}}},
+			"options": object{"now": "2026-01-28T00:00:00Z", "preferencePolicy": "Respect", "minValuesPolicy": "Strict", "packingEffort": 1, "nodeOverheadPrice": 0}}
+	}
+	return json.NewEncoder(out).Encode(document)
 }
 
 type generator struct {
@@ -167,7 +173,10 @@ func (g *generator) pending() {
 	gone := g.pod(object{"namespace": "payments", "name": "ledger-0"}, "ledger", "", 500)
 	gone["spec"].(object)["nodeSelector"] = object{"topology.kubernetes.io/zone": "test-zone-z"}
 	if g.Hostile {
-		g.pod(object{"namespace": "batch", "name": hostile}, hostile, "", 100)
+		waiting := g.pod(object{"namespace": "batch", "name": hostile}, hostile, "", 100)
+		waiting["status"] = object{"phase": "Pending", "conditions": []object{{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}}}
+		t := sizes()[0]
+		g.node(hostile, hostile, hostile, hostile, &t)
 	}
 }
 

@@ -37,7 +37,7 @@ func Savings(list []view.Blocker, width int) *Picture {
 		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: held, H: barHeight, Role: Step0, Pattern: Hatched, Level: 255, Row: row, Title: title})
 		value := "not computed"
 		if b.Known {
-			value = fmt.Sprintf("saves %.2f of %.2f", b.Saving*view.HoursPerMonth, b.Held*view.HoursPerMonth)
+			value = fmt.Sprintf("saves %.0f of %.0f", b.Saving*view.HoursPerMonth, b.Held*view.HoursPerMonth)
 			if saved := bar(b.Saving, most, room); b.Saving > 0 {
 				held = max(held, saved)
 				p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: saved, H: barHeight, Role: Step3, Level: 255, Row: row, Title: title})
