@@ -89,7 +89,7 @@ type DisruptDecision struct {
 	denied []Denied
 	// removed is what the objects say about nodes that are being deleted.
 	removed removals
-	// observe is told each step and the snapshot after it; nil for nobody.
+	// observe is told each step and the snapshot after it; nil for none.
 	observe func(*decidedStep, *model.Snapshot)
 }
 

@@ -8,7 +8,7 @@
 // SVG in the page. The state of a view is its address: format=json, csv, svg or png gives the same rows in another form.
 //
 // Nothing is read or computed without a request: an open page keeps a stream, during which the cluster is read
-// periodically. Parts that take long are computed in the background for as long as somebody asks for them, see job.
+// periodically. Parts that take long are computed in the background for as long as a page asks for them, see job.
 //
 // What protects the page: it listens on the loopback address only; requests need the cookie, and a Host of this machine
 // (against DNS rebinding); requests that change state must come from the page itself; the content security policy lets

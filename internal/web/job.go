@@ -9,7 +9,7 @@ import (
 // wanted is how long a job goes on after it was last asked for. An open page asks every second.
 const wanted = 10 * time.Second
 
-// job computes a value once, in the background, and is canceled if nobody asks for it anymore.
+// job computes a value once, in the background, and is canceled if no request asks for it anymore.
 type job[T any] struct {
 	compute func(ctx context.Context, progress func(done, of int)) (T, error)
 
