@@ -87,7 +87,8 @@ func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writ
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	options := web.Options{Live: len(f.from) == 0, Interval: f.interval, Source: cmp.Or(strings.Join(f.from, ", "), f.live.Name(), "the cluster"),
+	options := web.Options{Live: len(f.from) == 0, Interval: f.interval, Source: cmp.Or(strings.Join(f.from, ", "),
+		f.live.Name(), "the cluster"),
 		Used: func(address string) { fmt.Fprintf(progress, "for a further browser: %s\n", address) }}
 	if options.Live {
 		if _, err := f.live.Config(); err != nil {

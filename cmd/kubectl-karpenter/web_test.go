@@ -64,7 +64,8 @@ func webPage(t *testing.T, address, path string) (string, int) {
 	if err != nil || at.Hostname() != "127.0.0.1" || len(at.Fragment) != 64 {
 		t.Fatalf("the address is %q: %v", address, err)
 	}
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, at.Scheme+"://"+at.Host+"/session", strings.NewReader("token="+at.Fragment))
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, at.Scheme+"://"+at.Host+"/session",
+		strings.NewReader("token="+at.Fragment))
 	request.RequestURI = ""
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := http.DefaultTransport.RoundTrip(request)
@@ -126,7 +127,8 @@ func TestWebUsage(t *testing.T) {
 		"--port 70000": "--port is 70000", "--interval 5ms": "--interval is 5ms", "--payback -1h": "--payback", "": "no cluster",
 		"--from missing.json": "missing.json",
 	} {
-		if _, err := runProgram(t, "", append([]string{"web"}, strings.Fields(arguments)...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := runProgram(t, "", append([]string{"web"}, strings.Fields(arguments)...)...); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", arguments, err, want)
 		}
 	}

@@ -74,7 +74,8 @@ func (o *Overview) blockerOf(n *model.Node, k disruption.Kept) blocker {
 		b.protected(n, v)
 	case plan.BudgetExhausted, plan.BudgetUnreadable:
 		b.Kind = "Budget"
-		if pool := o.snap.Pool(k.Pool); pool != nil && slices.ContainsFunc(pool.Budgets, func(x model.Budget) bool { return !x.Changes.IsZero() }) {
+		if pool := o.snap.Pool(k.Pool); pool != nil && slices.ContainsFunc(pool.Budgets,
+			func(x model.Budget) bool { return !x.Changes.IsZero() }) {
 			b.Kind = "Window of a budget"
 		}
 		b.lift = ofPool(k.Pool, func(p *karpv1.NodePool) { p.Spec.Disruption.Budgets = []karpv1.Budget{} })

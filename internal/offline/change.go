@@ -73,7 +73,8 @@ func (w *InputSet) With(c *Change) (*InputSet, error) {
 		}
 	}
 	if c.withoutPDB != "" {
-		objects.budgets = slices.DeleteFunc(slices.Clone(w.budgets), func(b sourced[*policyv1.PodDisruptionBudget]) bool { return key(b.object) == c.withoutPDB })
+		objects.budgets = slices.DeleteFunc(slices.Clone(w.budgets),
+			func(b sourced[*policyv1.PodDisruptionBudget]) bool { return key(b.object) == c.withoutPDB })
 	}
 	if len(c.unprotected) > 0 {
 		changed.unprotect(c.unprotected)
@@ -115,7 +116,8 @@ func (o *Manifests) replacePool(manifest string) error {
 
 // unprotect leaves out the annotations that protect these pods and nodes, and the claims of the nodes.
 func (w *InputSet) unprotect(names map[string]bool) {
-	protecting := []string{karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationDoNotConsolidate, karpv1.AnnotationSafeToEvict}
+	protecting := []string{karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationDoNotConsolidate,
+		karpv1.AnnotationSafeToEvict}
 	bare := func(annotations map[string]string) map[string]string {
 		rest := maps.Clone(annotations)
 		maps.DeleteFunc(rest, func(key, _ string) bool { return slices.Contains(protecting, key) })
@@ -171,10 +173,13 @@ func (o *Manifests) addPods(c *Change) error {
 	o.pods = slices.Clone(o.pods)
 	for i := range c.Pods {
 		name := "what-if-" + strconv.Itoa(i)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, UID: types.UID(name), Labels: map[string]string{"app": "what-if"},
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name,
+			UID: types.UID(name), Labels: map[string]string{"app": "what-if"},
 			CreationTimestamp: metav1.NewTime(o.newest),
-			OwnerReferences:   []metav1.OwnerReference{{APIVersion: appsVersion, Kind: "ReplicaSet", Name: "what-if", UID: "what-if", Controller: &controller}}},
-			Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: appsVersion, Kind: "ReplicaSet", Name: "what-if",
+				UID: "what-if", Controller: &controller}}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none",
+				Resources: corev1.ResourceRequirements{Requests: requests}}}},
 			Status: corev1.PodStatus{Phase: corev1.PodPending}}
 		assumeUnschedulable(pod)
 		o.pods = append(o.pods, sourced[*corev1.Pod]{pod, "the change", false})

@@ -91,8 +91,10 @@ func (o *Overview) fleetOf(snap *model.Snapshot) *view.Fleet {
 func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at map[model.Owner]int) view.Node {
 	line := nodeLineOf(snap, n, o.removed)
 	v := view.Node{Name: line.Name, Pool: line.NodePool, Type: line.InstanceType, Zone: line.Zone, CapacityType: line.CapacityType,
-		State: line.State, CPU: n.Usable.At(quantity.CPU), Memory: n.Usable.At(quantity.Memory), CPUShare: line.CPU, MemoryShare: line.Memory,
-		Price: line.PricePerHour, Managed: n.Ours(), Unpriced: line.Unpriced, Age: time.Duration(line.Age * float64(time.Second)), Drifted: n.Drifted}
+		State: line.State, CPU: n.Usable.At(quantity.CPU), Memory: n.Usable.At(quantity.Memory), CPUShare: line.CPU,
+		MemoryShare: line.Memory,
+		Price:       line.PricePerHour, Managed: n.Ours(), Unpriced: line.Unpriced,
+		Age: time.Duration(line.Age * float64(time.Second)), Drifted: n.Drifted}
 	for _, p := range n.Pods {
 		owner := workloadOwner(p)
 		w, known := at[owner]
@@ -101,7 +103,8 @@ func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at
 			at[owner], f.Workloads = w, append(f.Workloads, view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name})
 		}
 		f.Workloads[w].Pods++
-		v.Pods = append(v.Pods, view.Pod{Workload: w, Share: max(share(p.Requests, n.Usable, quantity.CPU), share(p.Requests, n.Usable, quantity.Memory))})
+		v.Pods = append(v.Pods, view.Pod{Workload: w, Share: max(share(p.Requests, n.Usable, quantity.CPU),
+			share(p.Requests, n.Usable, quantity.Memory))})
 	}
 	return v
 }
@@ -303,8 +306,8 @@ type planRecorder struct {
 
 // newPlanRecorder returns a recorder for a decision on the snapshot, which has not been made yet.
 func newPlanRecorder(o *Overview, snap *model.Snapshot) *planRecorder {
-	d := &DisruptDecision{opts: o.policy.disruptOptions(), first: snap, last: snap, source: o.w.sale.Source, denied: o.w.denied, removed: o.removed,
-		pools: o.w.poolObjects()}
+	d := &DisruptDecision{opts: o.policy.disruptOptions(), first: snap, last: snap, source: o.w.sale.Source,
+		denied: o.w.denied, removed: o.removed, pools: o.w.poolObjects()}
 	r := &planRecorder{o: o, d: d, at: map[model.Owner]int{}, plan: &view.Plan{Fleet: &view.Fleet{At: snap.Now}}}
 	d.observe = r.step
 	for _, n := range snap.Nodes {

@@ -109,7 +109,8 @@ func with(name string, q url.Values, pairs ...string) string {
 // page writes a view as a page.
 func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *reading, v *shown) {
 	q := r.URL.Query()
-	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "", Follow: q.Get("follow") == "1"}
+	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "",
+		Follow: q.Get("follow") == "1"}
 	for _, other := range order {
 		p.Nav = append(p.Nav, link{titles[other], with(other, url.Values{}, "follow", q.Get("follow")), other == name})
 	}

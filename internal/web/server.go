@@ -103,7 +103,8 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { render(w, "entry", entryPage{Title: "Opening the page"}) })
 	mux.HandleFunc("POST /session", s.access.open)
-	for name, kind := range map[string]string{"page.js": "text/javascript", "entry.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"} {
+	for name, kind := range map[string]string{"page.js": "text/javascript", "entry.js": "text/javascript",
+		"page.css": "text/css", "icon.svg": "image/svg+xml"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			data, err := assets.ReadFile("assets/" + name)
 			if err != nil {

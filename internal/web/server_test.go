@@ -140,7 +140,10 @@ func (c *client) get(path string) (string, *http.Response) {
 
 func ofFile(t *testing.T, text string) Options {
 	o := overview(t, text)
-	return Options{Source: "cluster.yaml", Command: "-f cluster.yaml", Read: func(context.Context) (*offline.Overview, error) { return o, nil }}
+	return Options{Source: "cluster.yaml", Command: "-f cluster.yaml", Read: func(context.Context) (*offline.Overview,
+		error) {
+		return o, nil
+	}}
 }
 
 // TestAccess checks what is needed for a page: the token once, the cookie, a local Host, and the page's own origin.
@@ -170,8 +173,10 @@ func TestAccess(t *testing.T) {
 		{"a host that begins like this one", status(c, "GET", "/", nil, func(r *http.Request) { r.Host = "127.0.0.1.evil.example" }), 421},
 		{"localhost", status(stranger, "GET", "/", nil, func(r *http.Request) { r.Host = "LOCALHOST:1" }), 200},
 		{"IPv6", status(stranger, "GET", "/", nil, func(r *http.Request) { r.Host = "[::1]:1" }), 200},
-		{"a form of another site", status(c, "POST", "/what-if", url.Values{}, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403},
-		{"a request across sites", status(c, "POST", "/cancel", url.Values{}, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }), 403},
+		{"a form of another site", status(c, "POST", "/what-if", url.Values{},
+			func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403},
+		{"a request across sites", status(c, "POST", "/cancel", url.Values{},
+			func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }), 403},
 		{"an unknown address", status(c, "GET", "/none", nil, nil), 404},
 		{"a known one by POST", status(c, "POST", "/fleet", url.Values{}, nil), 405},
 	} {
@@ -183,7 +188,8 @@ func TestAccess(t *testing.T) {
 	if again := status(stranger, "POST", "/session", url.Values{"token": {first}}, nil); again != 303 {
 		t.Errorf("the second token is answered with %d", again)
 	}
-	if again := status(stranger, "POST", "/session", url.Values{"token": {first}}, nil); again != 403 || s.access.token == first || !s.access.known(old) {
+	if again := status(stranger, "POST", "/session", url.Values{"token": {first}}, nil); again != 403 ||
+		s.access.token == first || !s.access.known(old) {
 		t.Errorf("a used token is answered with %d", again)
 	}
 }
@@ -260,11 +266,14 @@ func TestHostile(t *testing.T) {
 	// A capture of a cluster is not validated: its objects may have any name.
 	text := `{"apiVersion":"simulate.karpenter-go.github.io/v1alpha1","kind":"Capture","input":{"objects":[],"cluster":[` +
 		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + name + `","uid":"1"},"status":{"allocatable":{"cpu":"4"}}},` +
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"` + name + `","uid":"2"},"spec":{"containers":[]},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}` +
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"` + name + `","namespace":"` + name +
+		`","uid":"2"},"spec":{"containers":[]},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}` +
 		`],"sale":{"declared":{}}},"options":{"now":"2026-01-01T00:00:00Z","preferencePolicy":"Respect","minValuesPolicy":"Strict","nodeOverheadPrice":0,"packingEffort":1},"answer":{}}`
 	_, c := serve(t, ofFile(t, text))
-	for _, path := range []string{"/fleet", "/fleet?node=" + url.QueryEscape(name), "/fleet?q=" + url.QueryEscape(name), "/pending", "/map", "/what-if",
-		"/what-if?run=1&zone=" + url.QueryEscape(name), "/what-if?run=1&spot=" + url.QueryEscape(name), "/fleet?format=svg", "/pending?format=svg", "/fleet?sort=" + url.QueryEscape(name)} {
+	for _, path := range []string{"/fleet", "/fleet?node=" + url.QueryEscape(name), "/fleet?q=" + url.QueryEscape(name),
+		"/pending", "/map", "/what-if",
+		"/what-if?run=1&zone=" + url.QueryEscape(name), "/what-if?run=1&spot=" + url.QueryEscape(name),
+		"/fleet?format=svg", "/pending?format=svg", "/fleet?sort=" + url.QueryEscape(name)} {
 		page, answer := c.get(path)
 		if strings.Contains(page, "<img src=x") {
 			t.Errorf("%s has the name as markup", path)
@@ -339,8 +348,10 @@ func TestWhatIf(t *testing.T) {
 	if to := answer.Header.Get("Location"); to != "/what-if?pool=general&run=1&spot=1.5" {
 		t.Errorf("the form leads to %s", to)
 	}
-	for query, want := range map[string]string{"spot=x": "the factor of spot", "pods=-1": "number of pods", "pods=5&cpu=lots": "request of cpu",
-		"yaml=kind:+Pod": "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general", "name: other", 1)): "no NodePool other"} {
+	for query, want := range map[string]string{"spot=x": "the factor of spot", "pods=-1": "number of pods",
+		"pods=5&cpu=lots": "request of cpu",
+		"yaml=kind:+Pod":  "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general",
+			"name: other", 1)): "no NodePool other"} {
 		if page, _ := c.get("/what-if?run=1&" + query); !strings.Contains(page, want) || !strings.Contains(page, `role="alert"`) {
 			t.Errorf("%s: no %q on the page", query, want)
 		}

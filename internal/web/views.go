@@ -246,7 +246,8 @@ func changeKey(q url.Values) string {
 func showWhatIf(r *request) (*shown, error) {
 	q := r.query
 	manifests := r.reading.Pools()
-	f := &whatIfForm{Manifests: manifests, Zones: r.reading.Zones(), Pool: q.Get("pool"), Spot: q.Get("spot"), Prices: q.Get("prices"), Zone: q.Get("zone"),
+	f := &whatIfForm{Manifests: manifests, Zones: r.reading.Zones(), Pool: q.Get("pool"), Spot: q.Get("spot"),
+		Prices: q.Get("prices"), Zone: q.Get("zone"),
 		Pods: q.Get("pods"), CPU: q.Get("cpu"), Memory: q.Get("memory"), Query: q.Encode()}
 	for name := range manifests {
 		f.Pools = append(f.Pools, name)
@@ -281,7 +282,8 @@ func showWhatIf(r *request) (*shown, error) {
 	}
 	v.showPlan(r, answer.With)
 	v.Facts = compared(answer)
-	v.Extra["without"] = map[string]any{"after": answer.Without.After, "steps": len(answer.Without.Steps), "unschedulable": answer.Without.Homeless}
+	v.Extra["without"] = map[string]any{"after": answer.Without.After, "steps": len(answer.Without.Steps),
+		"unschedulable": answer.Without.Homeless}
 	v.Extra["atRest"] = answer.Cost
 	return v, nil
 }
@@ -298,7 +300,8 @@ func compared(w *offline.WhatIf) []fact {
 	return []fact{
 		{"At rest as it is", fmt.Sprintf("%.2f", a.After.Price), fmt.Sprintf("USD/h, %d nodes", a.After.Nodes)},
 		{"At rest with the change", fmt.Sprintf("%.2f", b.After.Price), fmt.Sprintf("USD/h, %d nodes", b.After.Nodes)},
-		{"Difference", fmt.Sprintf("%+.2f", b.After.Price-a.After.Price), fmt.Sprintf("USD/h, %+.0f a month", (b.After.Price-a.After.Price)*view.HoursPerMonth)},
+		{"Difference", fmt.Sprintf("%+.2f", b.After.Price-a.After.Price), fmt.Sprintf("USD/h, %+.0f a month",
+			(b.After.Price-a.After.Price)*view.HoursPerMonth)},
 		{"Fresh fleet", fmt.Sprintf("%.2f", w.Cost.Fresh), fmt.Sprintf("USD/h with the change, lower bound %.2f", w.Cost.Bound)},
 		{"Pods moved", strconv.Itoa(moved(b)), fmt.Sprintf("%d without the change", moved(a))},
 		{"Pods without a place", strconv.Itoa(b.Homeless), fmt.Sprintf("%d without the change", a.Homeless)},

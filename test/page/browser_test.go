@@ -66,7 +66,8 @@ type session struct {
 func open(t *testing.T, o *offline.Overview, width, height int64) *session {
 	t.Helper()
 	path := browser(t)
-	server := web.New(web.Options{Source: "example", Command: "-f fleet.json", Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
+	server := web.New(web.Options{Source: "example", Command: "-f fleet.json",
+		Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
 	listener, address, err := server.Listen(0)
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +75,10 @@ func open(t *testing.T, o *offline.Overview, width, height int64) *session {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, listener) }()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute))
 	allocator, endBrowser := chromedp.NewExecAllocator(ctx, options...)
 	tab, endTab := chromedp.NewContext(allocator)

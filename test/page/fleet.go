@@ -34,7 +34,8 @@ func (f Fleet) Write(out io.Writer) error {
 	if f.Hostile { // as a capture of a cluster, whose names are not validated
 		document = object{"apiVersion": "simulate.karpenter-go.github.io/v1alpha1", "kind": "Capture", "answer": object{},
 			"input": object{"objects": []object{}, "cluster": g.items, "sale": object{"declared": object{}}},
-			"options": object{"now": "2026-01-28T00:00:00Z", "preferencePolicy": "Respect", "minValuesPolicy": "Strict", "packingEffort": 1, "nodeOverheadPrice": 0}}
+			"options": object{"now": "2026-01-28T00:00:00Z", "preferencePolicy": "Respect", "minValuesPolicy": "Strict",
+				"packingEffort": 1, "nodeOverheadPrice": 0}}
 	}
 	return json.NewEncoder(out).Encode(document)
 }
@@ -111,12 +112,16 @@ func (g *generator) node(name, pool, capacity, zone string, t *cloud.InstanceTyp
 	if g.r.IntN(40) == 0 {
 		annotations["karpenter.sh/do-not-disrupt"] = "true"
 	}
-	resources := object{"cpu": fmt.Sprintf("%dm", t.Capacity["cpu"]), "memory": fmt.Sprint(t.Capacity["memory"]), "pods": fmt.Sprint(t.Capacity["pods"])}
-	allocatable := object{"cpu": fmt.Sprintf("%dm", t.Capacity["cpu"]-t.Overhead["cpu"]), "memory": fmt.Sprint(t.Capacity["memory"] - t.Overhead["memory"]),
+	resources := object{"cpu": fmt.Sprintf("%dm", t.Capacity["cpu"]), "memory": fmt.Sprint(t.Capacity["memory"]),
 		"pods": fmt.Sprint(t.Capacity["pods"])}
-	g.add(object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": name, "uid": "node-" + name, "creationTimestamp": created, "annotations": annotations,
+	allocatable := object{"cpu": fmt.Sprintf("%dm", t.Capacity["cpu"]-t.Overhead["cpu"]),
+		"memory": fmt.Sprint(t.Capacity["memory"] - t.Overhead["memory"]),
+		"pods":   fmt.Sprint(t.Capacity["pods"])}
+	g.add(object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": name, "uid": "node-" + name,
+		"creationTimestamp": created, "annotations": annotations,
 		"labels": object{"karpenter.sh/nodepool": pool, "node.kubernetes.io/instance-type": t.Name, "topology.kubernetes.io/zone": zone,
-			"karpenter.sh/capacity-type": capacity, "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+			"karpenter.sh/capacity-type": capacity, "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64",
+			"kubernetes.io/os":        "linux",
 			"karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}},
 		"status": object{"capacity": resources, "allocatable": allocatable, "conditions": []object{{"type": "Ready", "status": "True"}}}})
 }
@@ -135,7 +140,8 @@ func (g *generator) pods(node, pool string, t *cloud.InstanceType) {
 			app, namespace, labels = "db", namespaces[0], object{"app": "db", "shard": fmt.Sprintf("db-%d", g.r.IntN(9))}
 		}
 		cpu := int(free / float64(count) * (0.6 + 0.8*g.r.Float64()))
-		g.pod(object{"namespace": namespace, "name": fmt.Sprintf("%s-%s-%d", app, node, i), "labels": labels, "annotations": g.protection()}, app, node, cpu)
+		g.pod(object{"namespace": namespace, "name": fmt.Sprintf("%s-%s-%d", app, node, i), "labels": labels,
+			"annotations": g.protection()}, app, node, cpu)
 	}
 }
 
@@ -149,7 +155,8 @@ func (g *generator) protection() object {
 func (g *generator) pod(metadata object, app, node string, cpu int) object {
 	metadata["uid"] = fmt.Sprint(metadata["namespace"], metadata["name"])
 	metadata["creationTimestamp"] = "2026-01-28T00:00:00Z"
-	metadata["ownerReferences"] = []object{{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": app, "uid": fmt.Sprint(metadata["namespace"], app), "controller": true}}
+	metadata["ownerReferences"] = []object{{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": app,
+		"uid": fmt.Sprint(metadata["namespace"], app), "controller": true}}
 	p := object{"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
 		"spec": object{"nodeName": node, "containers": []object{{"name": "main", "image": "none",
 			"resources": object{"requests": object{"cpu": fmt.Sprintf("%dm", cpu), "memory": fmt.Sprintf("%dMi", cpu*3)}}}}},
@@ -174,7 +181,8 @@ func (g *generator) pending() {
 	gone["spec"].(object)["nodeSelector"] = object{"topology.kubernetes.io/zone": "test-zone-z"}
 	if g.Hostile {
 		waiting := g.pod(object{"namespace": "batch", "name": hostile}, hostile, "", 100)
-		waiting["status"] = object{"phase": "Pending", "conditions": []object{{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}}}
+		waiting["status"] = object{"phase": "Pending", "conditions": []object{{"type": "PodScheduled", "status": "False",
+			"reason": "Unschedulable"}}}
 		t := sizes()[0]
 		g.node(hostile, hostile, hostile, hostile, &t)
 	}

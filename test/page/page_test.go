@@ -44,7 +44,8 @@ func TestAxeIsWhole(t *testing.T) {
 // whatIf is the address of a what-if with each kind of change.
 const whatIf = "/what-if?run=1&spot=1.5&zone=test-zone-a&pods=30&cpu=1&memory=1Gi"
 
-var views = []string{"/fleet", "/fleet?color=workload", "/fleet?color=why&q=general", "/plan?step=3", "/pending", "/savings", "/map", "/what-if", whatIf}
+var views = []string{"/fleet", "/fleet?color=workload", "/fleet?color=why&q=general", "/plan?step=3", "/pending",
+	"/savings", "/map", "/what-if", whatIf}
 
 // accessible fails the test if axe finds a violation.
 func (s *session) accessible(where string) {
@@ -126,7 +127,9 @@ func TestViews(t *testing.T) {
 func TestKeyboard(t *testing.T) {
 	s := open(t, read(t, Fleet{Nodes: 150, Pods: 4}), 1280, 900)
 	press := func(keys string) { s.do(chromedp.KeyEvent(keys)) }
-	focused := func() string { return eval[string](s, `document.activeElement.dataset.row ?? document.activeElement.className`) }
+	focused := func() string {
+		return eval[string](s, `document.activeElement.dataset.row ?? document.activeElement.className`)
+	}
 	press(kb.Tab)
 	if at := focused(); at != "skip" {
 		t.Errorf("the first stop is %q, want the link to the content", at)
@@ -182,7 +185,8 @@ func TestReducedMotion(t *testing.T) {
 // TestWithoutScript checks that tables can be read and sorted without a script.
 func TestWithoutScript(t *testing.T) {
 	s := open(t, read(t, Fleet{Nodes: 20, Pods: 5}), 1000, 700)
-	if _, err := chromedp.Call(s.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+	if _, err := chromedp.Call(s.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.do(chromedp.Navigate(s.address+"/fleet"), chromedp.WaitVisible("#grid"), chromedp.WaitVisible("figure svg.picture"))
@@ -199,7 +203,8 @@ func TestWithoutScript(t *testing.T) {
 // TestHostileNames checks that names of objects do not run as scripts, in the page and as a file.
 func TestHostileNames(t *testing.T) {
 	s := open(t, read(t, Fleet{Nodes: 6, Pods: 3, Hostile: true}), 1000, 700)
-	for _, path := range []string{"/fleet?color=pool", "/fleet?node=" + url.QueryEscape(hostile), "/fleet?q=" + url.QueryEscape(hostile), "/pending", "/map", "/savings",
+	for _, path := range []string{"/fleet?color=pool", "/fleet?node=" + url.QueryEscape(hostile), "/fleet?q=" +
+		url.QueryEscape(hostile), "/pending", "/map", "/savings",
 		"/what-if?run=1&zone=" + url.QueryEscape(hostile)} {
 		s.goTo(path)
 		if eval[bool](s, `"hostile" in window || Boolean(document.querySelector("main img"))`) {
@@ -277,7 +282,8 @@ func TestLarge(t *testing.T) {
 	if len(times) < 50 {
 		t.Fatalf("%d frames", len(times))
 	}
-	t.Logf("first paint after %.0f ms; painting a frame: median %.1f ms, 95th percentile %.1f ms of %d frames", painted, times[len(times)/2], times[len(times)*95/100], len(times))
+	t.Logf("first paint after %.0f ms; painting a frame: median %.1f ms, 95th percentile %.1f ms of %d frames", painted,
+		times[len(times)/2], times[len(times)*95/100], len(times))
 	heap := eval[float64](s, `performance.memory.usedJSHeapSize`)
 	t.Logf("heap of the page: %.0f MB", heap/1e6)
 	if heap > 100e6 {
@@ -307,7 +313,8 @@ func TestScreenshots(t *testing.T) {
 		return
 	}
 	s := open(t, read(t, Fleet{Nodes: 160, Pods: 20}), 1280, 860)
-	for name, path := range map[string]string{"plan": "/plan?step=12", "pending": "/pending", "savings": "/savings", "map": "/map", "what-if": whatIf, "why": "/fleet?color=why"} {
+	for name, path := range map[string]string{"plan": "/plan?step=12", "pending": "/pending", "savings": "/savings",
+		"map": "/map", "what-if": whatIf, "why": "/fleet?color=why"} {
 		s.goTo(path)
 		shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
 		if err != nil {

@@ -34,7 +34,8 @@ func Savings(list []view.Blocker, width int) *Picture {
 			Label{X: names - 12, Y: y + 12, Text: fit(b.Name, names-12, textSize), Size: textSize, Bold: true, Anchor: End, Role: Ink},
 			Label{X: names - 12, Y: y + 25, Text: fit(b.Kind, names-12, smallSize), Size: smallSize, Anchor: End, Role: Muted})
 		held := bar(b.Held, most, room)
-		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: held, H: barHeight, Role: Step0, Pattern: Hatched, Level: 255, Row: row, Title: title})
+		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: held, H: barHeight, Role: Step0, Pattern: Hatched,
+			Level: 255, Row: row, Title: title})
 		value := "not computed"
 		if b.Known {
 			value = fmt.Sprintf("saves %.0f of %.0f", b.Saving*view.HoursPerMonth, b.Held*view.HoursPerMonth)
@@ -46,10 +47,12 @@ func Savings(list []view.Blocker, width int) *Picture {
 		p.Labels = append(p.Labels, Label{X: names + held + 8, Y: y + 16, Text: value, Size: smallSize, Role: Ink})
 	}
 	if more := len(list) - len(shown); more > 0 {
-		p.Labels = append(p.Labels, Label{X: names, Y: len(shown)*barPitch + 14, Text: "and " + strconv.Itoa(more) + " more in the table", Size: smallSize, Role: Muted})
+		p.Labels = append(p.Labels, Label{X: names, Y: len(shown)*barPitch + 14, Text: "and " + strconv.Itoa(more) +
+			" more in the table", Size: smallSize, Role: Muted})
 	}
 	p.Height = (len(shown)+1)*barPitch - 8
-	p.Legend = []Key{{Role: Step3, Text: "saved if only this is lifted", Count: -1}, {Role: Step0, Pattern: Hatched, Text: "price of the nodes that it keeps", Count: -1}}
+	p.Legend = []Key{{Role: Step3, Text: "saved if only this is lifted", Count: -1}, {Role: Step0, Pattern: Hatched,
+		Text: "price of the nodes that it keeps", Count: -1}}
 	return p
 }
 
@@ -85,11 +88,13 @@ func Pending(list []view.Pending, width int) *Picture {
 		y = p.pendingGroup(&list[i], strconv.Itoa(i), y, most)
 	}
 	if more := len(list) - mostGroups; more > 0 {
-		p.Labels = append(p.Labels, Label{Y: y + 12, Text: fmt.Sprintf("and %s more in the table", plural(more, "set")), Size: textSize, Role: Muted})
+		p.Labels = append(p.Labels, Label{Y: y + 12, Text: fmt.Sprintf("and %s more in the table", plural(more, "set")),
+			Size: textSize, Role: Muted})
 		y += rulePitch
 	}
 	p.Height = max(y, rulePitch)
-	p.Legend = []Key{{Role: Step2, Text: "instance types that remain", Count: -1}, {Role: Bad, Pattern: Hatched, Text: "excluded by the rule", Count: -1},
+	p.Legend = []Key{{Role: Step2, Text: "instance types that remain", Count: -1}, {Role: Bad, Pattern: Hatched,
+		Text: "excluded by the rule", Count: -1},
 		{Role: Accent, Text: "nearest change", Count: -1}}
 	return p
 }
@@ -110,7 +115,8 @@ func (p *Picture) pendingGroup(g *view.Pending, id string, y, most int) int {
 		head += fmt.Sprintf(" and %d like it", g.Count-1)
 	}
 	p.Boxes = append(p.Boxes, Box{Y: y + 2, W: 4, H: 16, Role: outcomeRole(g.Outcome), Level: 255, Row: id, Title: head + ": " + g.Outcome})
-	p.Labels = append(p.Labels, Label{X: 12, Y: y + 14, Text: fit(head+" · "+g.Outcome, p.Width-12, titleSize), Size: titleSize, Bold: true, Role: Ink})
+	p.Labels = append(p.Labels, Label{X: 12, Y: y + 14, Text: fit(head+" · "+g.Outcome, p.Width-12, titleSize),
+		Size: titleSize, Bold: true, Role: Ink})
 	y += rulePitch + 2
 	if len(g.Pools) == 0 {
 		p.Labels = append(p.Labels, Label{X: 12, Y: y + 12, Text: fit(g.Why, p.Width-12, textSize), Size: textSize, Role: Muted})
@@ -139,18 +145,21 @@ func (p *Picture) pendingPool(pool *view.PoolFilter, id string, y, most int) int
 		before, after := room*r.Before/most, room*r.After/most
 		title := fmt.Sprintf("%s: %d of %d instance types remain", r.Rule, r.After, r.Before)
 		if before > after {
-			p.Boxes = append(p.Boxes, Box{X: names + after, Y: y + 3, W: max(2, before-after), H: barHeight, Role: Bad, Pattern: Hatched, Level: 255, Row: id, Title: title})
+			p.Boxes = append(p.Boxes, Box{X: names + after, Y: y + 3, W: max(2, before-after), H: barHeight, Role: Bad,
+				Pattern: Hatched, Level: 255, Row: id, Title: title})
 		}
 		if after > 0 {
 			p.Boxes = append(p.Boxes, Box{X: names, Y: y + 3, W: after, H: barHeight, Role: Step2, Level: 255, Row: id, Title: title})
 		}
-		p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(fmt.Sprintf("%d of %d left · %s", r.After, r.Before, r.Rule), p.Width-x, textSize),
+		p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(fmt.Sprintf("%d of %d left · %s", r.After, r.Before,
+			r.Rule), p.Width-x, textSize),
 			Size: textSize, Role: Ink})
 		y += rulePitch
 	}
 	if pool.Nearest != "" {
 		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 3, W: 3, H: barHeight, Role: Accent, Level: 255, Row: id})
-		p.Labels = append(p.Labels, Label{X: names + 9, Y: y + 14, Text: fit(pool.Nearest, p.Width-names-9, textSize), Size: textSize, Bold: true, Role: Accent})
+		p.Labels = append(p.Labels, Label{X: names + 9, Y: y + 14, Text: fit(pool.Nearest, p.Width-names-9, textSize),
+			Size: textSize, Bold: true, Role: Accent})
 		y += rulePitch
 	}
 	return y + 2
@@ -169,7 +178,8 @@ func Cost(c *view.Cost, width int) *Picture {
 		p.Labels = append(p.Labels, Label{X: 0, Y: y + 14, Text: line.name, Size: textSize, Role: Muted})
 		length := bar(line.price, most, width-84-150)
 		p.Boxes = append(p.Boxes, Box{X: 84, Y: y + 3, W: max(1, length), H: barHeight, Role: line.role, Level: 255})
-		p.Labels = append(p.Labels, Label{X: 84 + length + 8, Y: y + 14, Text: fmt.Sprintf("%.2f USD/h", line.price), Size: textSize, Bold: i == 0, Role: Ink})
+		p.Labels = append(p.Labels, Label{X: 84 + length + 8, Y: y + 14, Text: fmt.Sprintf("%.2f USD/h", line.price),
+			Size: textSize, Bold: i == 0, Role: Ink})
 	}
 	return p
 }

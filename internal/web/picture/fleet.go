@@ -202,7 +202,8 @@ func titleOf(n *view.Node) string {
 	if n.State != "ready" && n.State != "" {
 		words = append(words, n.State)
 	}
-	words = append(words, fmt.Sprintf("cpu %.0f%%", n.CPUShare*100), fmt.Sprintf("memory %.0f%%", n.MemoryShare*100), plural(len(n.Pods), "pod"))
+	words = append(words, fmt.Sprintf("cpu %.0f%%", n.CPUShare*100), fmt.Sprintf("memory %.0f%%", n.MemoryShare*100),
+		plural(len(n.Pods), "pod"))
 	if n.Price > 0 {
 		words = append(words, fmt.Sprintf("%.4f USD/h", n.Price))
 	}

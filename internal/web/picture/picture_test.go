@@ -25,12 +25,15 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 // fleet is two pools and a node of no pool, with names that would be markup if they were not escaped.
 func fleet() *view.Fleet {
-	f := &view.Fleet{Workloads: []view.Workload{{"shop", "Deployment", "web", 0}, {"shop", "StatefulSet", "db", 0}, {"<b>", "Job", `"&'`, 0}}}
+	f := &view.Fleet{Workloads: []view.Workload{{"shop", "Deployment", "web", 0}, {"shop", "StatefulSet", "db", 0},
+		{"<b>", "Job", `"&'`, 0}}}
 	zones, kinds := []string{"zone-a", "zone-b"}, []string{"on-demand", "spot"}
 	for i := range 18 {
-		n := view.Node{Name: fmt.Sprintf("default-%02d", i), Pool: "default", Type: []string{"m.large", "m.xlarge", "m.4xlarge"}[i%3], Zone: zones[i%2],
+		n := view.Node{Name: fmt.Sprintf("default-%02d", i), Pool: "default", Type: []string{"m.large", "m.xlarge",
+			"m.4xlarge"}[i%3], Zone: zones[i%2],
 			CapacityType: kinds[i/2%2], State: "ready", CPU: []int64{3900, 7900, 31900}[i%3], CPUShare: float64(i) / 18, MemoryShare: 0.3,
-			Price: []float64{0.1, 0.2, 0.8}[i%3], Managed: true, Age: time.Duration(1+i*i*i) * time.Hour, Code: []string{"NoSaving", "PDBBlocks"}[i%2]}
+			Price: []float64{0.1, 0.2, 0.8}[i%3], Managed: true, Age: time.Duration(1+i*i*i) * time.Hour,
+			Code: []string{"NoSaving", "PDBBlocks"}[i%2]}
 		for j := range i % 7 {
 			n.Pods = append(n.Pods, view.Pod{Workload: j % 3, Share: float64(i) / 18 / float64(i%7)})
 		}
@@ -39,8 +42,10 @@ func fleet() *view.Fleet {
 		}
 		f.Nodes = append(f.Nodes, n)
 	}
-	f.Nodes = append(f.Nodes, view.Node{Name: "gpu-0", Pool: "gpu", Type: "g.large", Zone: "zone-a", CapacityType: "on-demand", State: "not ready",
-		CPU: 15900, CPUShare: 1.2, Price: 3, Managed: true}, view.Node{Name: `<script>alert("1")</script>`, State: "ready", CPU: 1900, CPUShare: 0.05})
+	f.Nodes = append(f.Nodes, view.Node{Name: "gpu-0", Pool: "gpu", Type: "g.large", Zone: "zone-a",
+		CapacityType: "on-demand", State: "not ready",
+		CPU: 15900, CPUShare: 1.2, Price: 3, Managed: true}, view.Node{Name: `<script>alert("1")</script>`,
+		State: "ready", CPU: 1900, CPUShare: 0.05})
 	f.Normalize()
 	return f
 }
@@ -69,8 +74,9 @@ func shuffled(f *view.Fleet, r *rand.Rand) *view.Fleet {
 func pending() []view.Pending {
 	return []view.Pending{
 		{Pod: "shop/train-0", Count: 3, Outcome: "NoPlace", Pools: []view.PoolFilter{
-			{Pool: "default", Code: "ResourceTooLarge", Text: "needs 64 of cpu, the largest of 2 types has 31900m", Nearest: "2 types would fit if cpu were 31900m",
-				Rules: []view.Filter{{"label kubernetes.io/arch", 12, 4}, {"cpu", 4, 0}}},
+			{Pool: "default", Code: "ResourceTooLarge", Text: "needs 64 of cpu, the largest of 2 types has 31900m",
+				Nearest: "2 types would fit if cpu were 31900m",
+				Rules:   []view.Filter{{"label kubernetes.io/arch", 12, 4}, {"cpu", 4, 0}}},
 			{Pool: "gpu", Code: "TaintNotTolerated", Text: "taint nvidia.com/gpu is not tolerated"}}},
 		{Pod: `x/<img src=x onerror=alert(1)>`, Count: 1, Outcome: "NewNode", Why: "a new m.large of pool default"},
 	}
@@ -86,11 +92,13 @@ func blockers() []view.Blocker {
 
 func planned() *view.Plan {
 	f := fleet()
-	f.Nodes = append(f.Nodes, view.Node{Name: "default-new", Pool: "default", Type: "m.xlarge", CPU: 7900, CPUShare: 0.9, Price: 0.2, Managed: true})
+	f.Nodes = append(f.Nodes, view.Node{Name: "default-new", Pool: "default", Type: "m.xlarge", CPU: 7900, CPUShare: 0.9,
+		Price: 0.2, Managed: true})
 	f.Normalize()
 	return &view.Plan{Before: view.Figures{Nodes: 19, Price: 9.6}, Fleet: f, Steps: []view.Step{
 		{Reason: "Empty", Method: "empty", Remove: []string{"default-00"}, Saving: 0.1, Price: 9.5},
-		{Reason: "Underutilized", Method: "multi", Remove: []string{"default-01", "default-02"}, Add: []string{"default-new"}, AddText: "m.xlarge",
+		{Reason: "Underutilized", Method: "multi", Remove: []string{"default-01", "default-02"},
+			Add: []string{"default-new"}, AddText: "m.xlarge",
 			Moved: 3, Saving: 0.8, Price: 8.7, Shares: map[string]view.Shares{"default-03": {CPU: 0.9, Memory: 0.4}}}}}
 }
 
@@ -208,7 +216,8 @@ func TestInside(t *testing.T) {
 
 // TestMapAreas checks that the areas of a map are in the ratio of the prices.
 func TestMapAreas(t *testing.T) {
-	places := []view.Place{{Pool: "a", Type: "x", Nodes: 1, Price: 6}, {Pool: "b", Type: "y", Nodes: 1, Price: 3}, {Pool: "c", Type: "z", Nodes: 1, Price: 1}}
+	places := []view.Place{{Pool: "a", Type: "x", Nodes: 1, Price: 6}, {Pool: "b", Type: "y", Nodes: 1, Price: 3},
+		{Pool: "c", Type: "z", Nodes: 1, Price: 1}}
 	p := picture.Map(places, 1000)
 	total, areas := 0.0, map[string]float64{}
 	for _, b := range p.Boxes {

@@ -46,7 +46,8 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 		y = max(y, draw(half+planGap, 0, title, after))
 	}
 	p.Height = y
-	p.Legend = []Key{{Role: Step2, Text: "stays", Count: -1}, {Role: Good, Text: "added", Count: -1}, {Role: Empty, Text: "removed", Count: -1}}
+	p.Legend = []Key{{Role: Step2, Text: "stays", Count: -1}, {Role: Good, Text: "added", Count: -1}, {Role: Empty,
+		Text: "removed", Count: -1}}
 	p.groups(plan.Fleet)
 	return p
 }

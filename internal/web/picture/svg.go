@@ -66,7 +66,8 @@ func (p *Picture) framed() *Picture {
 		b.X, b.Y = b.X+margin, b.Y+top
 		framed.Boxes = append(framed.Boxes, b)
 	}
-	framed.Labels = []Label{{X: margin, Y: margin + titleSize - 2, Text: fit(p.Name, p.Width, titleSize), Size: titleSize, Bold: true, Role: Ink}}
+	framed.Labels = []Label{{X: margin, Y: margin + titleSize - 2, Text: fit(p.Name, p.Width, titleSize), Size: titleSize,
+		Bold: true, Role: Ink}}
 	for _, l := range p.Labels {
 		l.X, l.Y = l.X+margin, l.Y+top
 		framed.Labels = append(framed.Labels, l)

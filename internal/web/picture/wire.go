@@ -38,7 +38,8 @@ type wireLabel struct {
 // plus one or 0 (1 byte each), the number of parts (2 bytes); then for each part its share (1 byte) and its group (2
 // bytes). Numbers are little-endian. Columns compress several times better than rows.
 func (p *Picture) WriteWire(out io.Writer) error {
-	head := wireHead{Name: p.Name, Width: p.Width, Height: p.Height, Boxes: len(p.Boxes), ByGroup: p.ByGroup, Legend: p.Legend, Groups: p.Groups,
+	head := wireHead{Name: p.Name, Width: p.Width, Height: p.Height, Boxes: len(p.Boxes), ByGroup: p.ByGroup,
+		Legend: p.Legend, Groups: p.Groups,
 		Labels: []wireLabel{}, Roles: names[:], Rows: []string{}, Titles: []string{}}
 	for _, l := range p.Labels {
 		head.Labels = append(head.Labels, wireLabel(l))
@@ -64,7 +65,8 @@ func (p *Picture) WriteWire(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range [][]byte{binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text, x, y, w, h, role, pattern, level, edge, counts,
+	for _, part := range [][]byte{binary.LittleEndian.AppendUint32(nil, uint32(len(text))), text, x, y, w, h, role,
+		pattern, level, edge, counts,
 		shares, groups} {
 		if _, err := out.Write(part); err != nil {
 			return err

@@ -63,7 +63,8 @@ func TestSort(t *testing.T) {
 }
 
 func fleet() *view.Fleet {
-	f := &view.Fleet{Workloads: []view.Workload{{Namespace: "b", Name: "two"}, {Namespace: "a", Kind: "Job", Name: "one"}}, Nodes: []view.Node{
+	f := &view.Fleet{Workloads: []view.Workload{{Namespace: "b", Name: "two"}, {Namespace: "a", Kind: "Job",
+		Name: "one"}}, Nodes: []view.Node{
 		{Name: "n2", Pool: "p", Zone: "z", Price: 1, Managed: true, CPUShare: 0.25, MemoryShare: 0.5, Age: 26 * time.Hour,
 			Pods: []view.Pod{{Workload: 0, Share: 0.1}, {Workload: 1, Share: 0.2}, {Workload: 1, Share: 0.3}}},
 		{Name: "n1", Pool: "p", Zone: "z", Managed: true, Unpriced: true}, {Name: "n0", Pool: "", CPUShare: 2}}}
