@@ -54,7 +54,7 @@ func testCapacityBufferSchema(t *testing.T, s *server) {
 		{"limits are a number", `spec: {replicas: null, limits: {cpu: 2}}`, `spec: {replicas: null, percentage: 10}`, "needs replicas or limits"},
 		{"one reference", `spec: {podTemplateRef: null, scalableRef: {apiGroup: apps, kind: Deployment, name: a}}`,
 			`spec: {scalableRef: {apiGroup: apps, kind: Deployment, name: a}}`, "cannot both be set"},
-		{"no reference is accepted", `spec: {podTemplateRef: null}`, `spec: {podTemplateRef: {}}`, "name"},
+		{"no reference is accepted", `spec: {podTemplateRef: null}`, `spec: {podTemplateRef: {name: null}}`, "name"},
 		{"a reference has a name", `spec: {podTemplateRef: {name: a}}`, `spec: {podTemplateRef: {name: ""}}`, "name"},
 		{"replicas are not negative", `spec: {replicas: 1}`, `spec: {replicas: -1}`, "replicas"},
 		{"a percentage is not negative", `spec: {percentage: 250}`, `spec: {percentage: -1}`, "percentage"},

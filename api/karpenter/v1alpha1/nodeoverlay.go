@@ -99,7 +99,9 @@ type Requirement struct {
 	// +required
 	Operator karpv1.Operator `json:"operator"`
 	// Values of the label: at least one for In and NotIn; exactly one integer, zero or greater,
-	// for Gt, Lt, Gte and Lte; none for Exists and DoesNotExist.
+	// for Gt, Lt, Gte and Lte; none for Exists and DoesNotExist. The length is bounded so that the API server accepts the
+	// cost of the rules; longer label values are invalid anyway.
+	// +kubebuilder:validation:items:MaxLength:=512
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitempty"`

@@ -36,6 +36,8 @@ type Refusal struct {
 type Server struct {
 	versions map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps
 	kinds    map[metav1.TypeMeta]*kind
+	// namespaced holds the kinds whose objects have a namespace.
+	namespaced map[metav1.TypeMeta]bool
 }
 
 // New returns a Server with the definitions in api/crds. An error means that a generated file is broken.
@@ -44,11 +46,14 @@ func New() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{versions: map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps{}, kinds: map[metav1.TypeMeta]*kind{}}
+	s := &Server{versions: map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps{}, kinds: map[metav1.TypeMeta]*kind{},
+		namespaced: map[metav1.TypeMeta]bool{}}
 	for _, d := range definitions {
 		for i := range d.Spec.Versions {
 			v := &d.Spec.Versions[i]
-			s.versions[metav1.TypeMeta{APIVersion: d.Spec.Group + "/" + v.Name, Kind: d.Spec.Names.Kind}] = v.Schema.OpenAPIV3Schema
+			name := metav1.TypeMeta{APIVersion: d.Spec.Group + "/" + v.Name, Kind: d.Spec.Names.Kind}
+			s.versions[name] = v.Schema.OpenAPIV3Schema
+			s.namespaced[name] = d.Spec.Scope == apiextensionsv1.NamespaceScoped
 		}
 	}
 	return s, nil
@@ -83,6 +88,7 @@ type kind struct {
 	structural *schema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
+	namespaced bool
 }
 
 // kind returns the kind with the given name, compiled on first use, or nil if the kind is unknown.
@@ -105,7 +111,7 @@ func (s *Server) kind(name metav1.TypeMeta) (*kind, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", name.Kind, err)
 	}
-	k := &kind{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}
+	k := &kind{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit), s.namespaced[name]}
 	s.kinds[name] = k
 	return k, nil
 }
@@ -120,7 +126,7 @@ func (k *kind) create(object map[string]any) []Refusal {
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
 	defaulting.Default(object, k.structural)
-	wrong := apivalidation.ValidateObjectMeta(found.meta, false, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	wrong := apivalidation.ValidateObjectMeta(found.meta, k.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	wrong = append(wrong, validation.ValidateCustomResource(nil, object, k.schema)...)
 	wrong = append(wrong, objectmeta.Validate(nil, object, k.structural, false)...)
 	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, k.structural, object)...)
