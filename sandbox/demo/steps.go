@@ -168,7 +168,7 @@ func (d *demo) install(ctx context.Context) (string, error) {
 	if err := sandbox.Install(ctx, d.cluster.config, definitions); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d CustomResourceDefinitions", len(definitions)), sandbox.LeadHere(ctx, d.cluster.config, d.service)
+	return fmt.Sprintf("%d CustomResourceDefinitions", len(definitions)), sandbox.CreateLocalService(ctx, d.cluster.config, d.service)
 }
 
 // startController is the third step.

@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestLeadHere checks that the Service of a sandbox points to this machine, and that a second `up` does not change
+// TestCreateLocalService checks that the Service of a sandbox points to this machine, and that a second `up` does not change
 // it.
-func TestLeadHere(t *testing.T) {
+func TestCreateLocalService(t *testing.T) {
 	s := startTest(t, Options{DataDir: t.TempDir(), Assets: testAssets(t), Components: APIOnly()})
 	config, err := s.Config()
 	if err != nil {
