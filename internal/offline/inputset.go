@@ -188,6 +188,7 @@ func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 				s.own = convert.NewVocabulary(*c.Declared, w.classes...)
 			}
 			s.Catalog = t.catalog(c.Types, s.own)
+			t.builder.OfferPrices(s.Catalog)
 		}
 		for _, pool := range c.Pools {
 			named[pool] = s

@@ -33,8 +33,9 @@ type Builder struct {
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
 	types   map[*Catalog]*TypeIndex
-	// offered are the types of all pools, by the names of the pools.
+	// offered are the types of all pools, by the names of the pools. prices are those of OfferPrices.
 	offered []*TypeIndex
+	prices  map[machineOffering]int64
 
 	// marks, how often shapes use each of them, their numbers by canonical form, and how many of them the frozen
 	// lists include. topology holds how often shapes use a label key as topology key.
@@ -235,6 +236,25 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 		b.dirtyNodesOf(spec.Name)
 	}
 	p.spec, p.dirty = &spec, true
+}
+
+// machineOffering is what a machine was launched as.
+type machineOffering struct{ instanceType, zone, capacityType string }
+
+// OfferPrices adds a catalog from which claims without a pool get their prices if no pool has them.
+func (b *Builder) OfferPrices(c *Catalog) {
+	b.version++
+	if b.prices == nil {
+		b.prices = map[machineOffering]int64{}
+	}
+	for i := range c.Types {
+		for _, o := range c.Types[i].Offerings {
+			if at := (machineOffering{c.Types[i].Name, o.Zone, o.CapacityType}); b.prices[at] == 0 {
+				b.prices[at] = o.Price
+			}
+		}
+	}
+	b.repriceOrphans()
 }
 
 // limitedResources returns the limits of a pool without that on the number of nodes.

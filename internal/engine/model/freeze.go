@@ -223,14 +223,15 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 // priceElsewhere returns the price of the node's type, zone and capacity type in the first catalog that has it, 0 for
 // none. It is for claims whose pool does not exist: the cloud sells their machines still.
 func (b *Builder) priceElsewhere(n *Node) int64 {
+	at := machineOffering{n.Labels[LabelType], n.Labels[LabelZone], n.Labels[LabelCapacityType]}
 	for _, types := range b.offered {
-		if t, known := types.Lookup(n.Labels[LabelType]); known {
-			if price := types.PriceOf(t, n.Labels[LabelZone], n.Labels[LabelCapacityType]); price > 0 {
+		if t, known := types.Lookup(at.instanceType); known {
+			if price := types.PriceOf(t, at.zone, at.capacityType); price > 0 {
 				return price
 			}
 		}
 	}
-	return 0
+	return b.prices[at]
 }
 
 // encodeReal encodes a node with a machine.

@@ -31,7 +31,8 @@ func TestPriceWithoutPool(t *testing.T) {
 		{"the pool is made again", func() { b.UpsertPool(PoolSpec{Name: "gone", Catalog: catalog(5)}) }, 5},
 		{"it is deleted again", func() { b.DeletePool("gone") }, 3},
 		{"no pool has it", func() { b.DeletePool("z") }, 0},
-		{"it has it in another zone", func() { b.UpsertPool(PoolSpec{Name: "z", Catalog: catalog(4)}); b.UpsertNode(node("b")) }, 0},
+		{"the provider has it", func() { b.OfferPrices(catalog(4)) }, 4},
+		{"another zone", func() { b.UpsertNode(node("b")) }, 0},
 	} {
 		step.do()
 		if got := b.Snapshot(time.Unix(0, 0)).Node("n").Price; got != step.want {
