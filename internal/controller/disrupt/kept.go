@@ -46,8 +46,8 @@ func (r *Reporter) protected(snap *model.Snapshot, kept disruption.Kept) {
 // event for each node then.
 func passing(code plan.Code) bool {
 	switch code {
-	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.BudgetExhausted, plan.BudgetUnreadable,
-		plan.Paused:
+	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.NodeHoldsRoom, plan.BudgetExhausted,
+		plan.BudgetUnreadable, plan.Paused:
 		return true
 	}
 	return false

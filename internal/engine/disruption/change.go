@@ -42,6 +42,9 @@ func (w *projection) changes(o *outcome) []*change {
 			c.claims = append(c.claims, o.claims[i])
 		}
 	}
+	if len(o.room) > 0 { // then there is one change
+		list[0].claims = append(list[0].claims, o.room...)
+	}
 	share(o.assignments, func(p *model.Pod) *change { return byRoot[root(origin[p])] })
 	groups := groupsOf(o)
 	for _, c := range list {
@@ -53,7 +56,7 @@ func (w *projection) changes(o *outcome) []*change {
 
 // together determines which nodes cannot be separated because their pods share a new node. root returns the first
 // node by name of the set that a node belongs to. first is, by new node, the node of one of its pods, or nil if its
-// pods are on none of the nodes.
+// pods are on none of the nodes. If nodes are launched for virtual pods, which are on no node, no node can be separated.
 func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.Node) *model.Node, first []*model.Node) {
 	toward := make(map[*model.Node]*model.Node, len(o.nodes))
 	for _, n := range o.nodes {
@@ -65,6 +68,13 @@ func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.N
 		}
 		return n
 	}
+	join := func(n, other *model.Node) {
+		a, b := root(n), root(other)
+		if a.Name > b.Name {
+			a, b = b, a
+		}
+		toward[b] = a
+	}
 	first = make([]*model.Node, len(o.claims))
 	for i := range o.claims {
 		for _, p := range o.claims[i].Pods {
@@ -75,11 +85,12 @@ func together(o *outcome, origin map[*model.Pod]*model.Node) (root func(*model.N
 			if first[i] == nil {
 				first[i] = n
 			}
-			a, b := root(first[i]), root(n)
-			if a.Name > b.Name {
-				a, b = b, a
-			}
-			toward[b] = a
+			join(first[i], n)
+		}
+	}
+	if len(o.room) > 0 {
+		for _, n := range o.nodes {
+			join(o.nodes[0], n)
 		}
 	}
 	return root, first

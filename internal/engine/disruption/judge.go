@@ -171,6 +171,11 @@ func (j *judgment) move() map[string]plan.Verdict {
 			}
 		}
 	}
+	for i := range o.room {
+		for _, p := range o.room[i].Pods {
+			blame(unplacedPod{pod: p, node: j.originOf(p, j.nodes)})
+		}
+	}
 	// The claim of another command may never become a node.
 	for _, s := range o.assignments {
 		n := j.snap.Node(s.Node)

@@ -33,6 +33,9 @@ type projection struct {
 	decidedClaims []plan.NewClaim
 	// work is the number of evaluations of the what-ifs.
 	work int
+	// seats are the nodes of the virtual pods that have room on existing nodes, see seat; nil if there are no virtual
+	// pods.
+	seats map[*model.Pod]string
 }
 
 // project returns the projection of a snapshot without the nodes that are gone.
@@ -66,6 +69,7 @@ func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *p
 	w.moving = []placement.Moving{w.movingOf(ahead)}
 	w.snap = after.Bound(ahead.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
+	w.seat()
 	return w
 }
 
@@ -74,8 +78,10 @@ func departing(n *model.Node) bool { return n.Deleting || n.Command != "" }
 
 // outcome is the effect of removing nodes.
 type outcome struct {
-	nodes       []*model.Node
-	claims      []plan.NewClaim
+	nodes  []*model.Node
+	claims []plan.NewClaim
+	// room holds the claims to launch for virtual pods only.
+	room        []plan.NewClaim
 	assignments []model.Assignment
 	// groups of the pods that would move.
 	groups []*model.Group
@@ -112,7 +118,7 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 	}
 	what := w.snap.Without(names...)
 	what.Pools = w.snap.Pools // candidates exist until their replacements do
-	o := &outcome{nodes: nodes, groups: what.Groups}
+	o := &outcome{nodes: nodes, groups: slices.Concat(what.Groups, what.Virtual)}
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
 		if n := origin[p]; n != nil {
@@ -128,6 +134,7 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 		}
 	}
 	o.claims, o.assignments = p.Claims, p.Assignments()
+	w.placeVirtual(what, p, o)
 	return o
 }
 
@@ -167,6 +174,7 @@ func (w *projection) apply(c *change) {
 	w.snap = w.snap.Without(names...).Bound(c.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	w.snap.Pools = charged(pools, c.claims)
+	w.seat()
 	w.decidedClaims = append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
 	for _, s := range c.assignments {
 		w.taken[s.Node] = true

@@ -50,6 +50,8 @@ type run struct {
 	p     *Proposal
 	// ahead is the projected state from which what-ifs start, nil until first used.
 	ahead *projection
+	// holdsRoom are empty nodes that are kept for virtual pods. A cheaper node may replace them.
+	holdsRoom []*model.Node
 }
 
 // Propose decides which nodes to remove. It does not propose commands again that are already in progress; their nodes
@@ -149,7 +151,19 @@ func (p *Proposal) empty(r *run) {
 	slices.SortFunc(eligible, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(b.Price, a.Price), strings.Compare(a.Name, b.Name))
 	})
+	var room *projection
+	if len(eligible) > 0 && len(r.snap.Virtual) > 0 {
+		room = project(r.snap, r.opts, departing)
+	}
 	for _, n := range eligible {
+		if room != nil {
+			if pod := room.heldFor(n); pod != nil {
+				r.holdsRoom = append(r.holdsRoom, n)
+				p.stays(r, n, plan.Empty, plan.Verdict{Code: plan.NodeHoldsRoom, Node: n.Name, Name: pod.Namespace + "/" + pod.Controller.Name,
+					Holder: &plan.Holder{Pod: pod.Key()}})
+				continue
+			}
+		}
 		command := plan.NewCommand(r.snap.Now, plan.Empty, MethodEmpty, []plan.Candidate{plan.CandidateOf(n)})
 		if pool := r.snap.Pool(n.Pool); pool != nil {
 			command.Worth.Saving = n.Price + r.opts.Placement.NodePriceOf(pool.PoolSpec)
@@ -166,7 +180,7 @@ func (p *Proposal) empty(r *run) {
 func (p *Proposal) underutilized(r *run) {
 	var nodes []*model.Node
 	for _, n := range r.candidates() {
-		if n.Reschedulable() == 0 {
+		if n.Reschedulable() == 0 && !slices.Contains(r.holdsRoom, n) {
 			continue
 		}
 		if v := r.guard.Removable(n, plan.Underutilized); !v.OK() {
@@ -219,7 +233,7 @@ func (p *Proposal) stays(r *run, n *model.Node, reason plan.Reason, v plan.Verdi
 func (p *Proposal) wakeForRoom(r *run) {
 	if !slices.ContainsFunc(p.Kept, func(k Kept) bool {
 		switch k.Verdict.Code {
-		case plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded,
+		case plan.NodeHoldsRoom, plan.PodsHomeless, plan.NoSaving, plan.SavingTooSmall, plan.ScoreTooLow, plan.SpotForbidden, plan.SpotShareExceeded,
 			plan.LaunchedAgain, plan.PodsFollow:
 			return true
 		}

@@ -310,8 +310,8 @@ func (s *search) tryFirst(order []*model.Node, n int) trial {
 			t.moved += float64(evictionCost(node))
 		}
 	}
-	for i := range o.claims {
-		t.saving -= float64(o.claims[i].Price() + s.nodePrice(o.claims[i].Pool))
+	for _, c := range slices.Concat(o.claims, o.room) {
+		t.saving -= float64(c.Price() + s.nodePrice(c.Pool))
 	}
 	return t
 }

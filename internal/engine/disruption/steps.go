@@ -175,7 +175,7 @@ func (s *search) removal(n *model.Node, claim *plan.NewClaim) *change {
 	}
 	o := s.withoutRelaunch([]*model.Node{n}, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
 	s.snap = began
-	if len(o.unplaced)+len(o.claims) > 0 {
+	if len(o.unplaced)+len(o.claims)+len(o.room) > 0 {
 		return nil
 	}
 	c := &change{nodes: []*model.Node{n}, groups: groupsOf(o)}

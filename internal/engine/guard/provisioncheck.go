@@ -18,10 +18,15 @@ type Dropped struct {
 
 // CheckProvision returns the part of a plan that is still valid on this, newer, snapshot: the pools exist and are
 // ready, their limits (including the number of nodes) permit the largest type of every claim, and the pods are still
-// pending or on a node that is being removed (see Ahead). The invalid part is dropped. The next plan decides about its
+// pending or on a node that is being removed (see Ahead), or are virtual pods that still exist. The invalid part is dropped. The next plan decides about its
 // pods.
 func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, []Dropped) {
 	c := provisionCheck{snap: snap, pending: reserve.Pending(snap), rooms: map[string]*room{}}
+	for _, g := range snap.Virtual {
+		for _, pod := range g.Pods {
+			c.pending[pod.UID] = pod
+		}
+	}
 	kept := &plan.Provision{Refused: p.Refused}
 	var dropped []Dropped
 	for i := range p.Claims {

@@ -159,6 +159,9 @@ const (
 	// NodeExpecting: pods with a reservation on the node are being evicted from other nodes, and none is bound to it
 	// yet (Node).
 	NodeExpecting
+	// NodeHoldsRoom: the empty node has room for virtual pods that fit on no other node (Node; Name: namespace/name of the
+	// object that asks for the room).
+	NodeHoldsRoom
 
 	// PoolBarren: the pool's own requirements exclude every instance type, whatever is available now (Key: the
 	// requirement that excludes the last one; Types before that requirement, Have: all types).
@@ -207,7 +210,7 @@ func (c Code) Class() Class {
 	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
-		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, Paused,
+		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, NodeHoldsRoom, Paused,
 		LaunchedAgain, PodsFollow:
 		return NotNow
 	case PodInvalid, PodContradiction, PoolContradiction, TaintNotTolerated, LabelUndefined, LabelExcluded,
