@@ -84,8 +84,7 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	wantOption(t, "longest batch", timers.BatchMax, 30*time.Second)
 	wantOption(t, "time of a nomination", timers.Nomination, time.Minute)
 	wantOption(t, "shortest drain", timers.DrainMin, time.Second)
-	if diff := cmp.Diff([]string{"feature gate Whatever is not known and ignored",
-		"feature gate CapacityBuffer is on, and has no effect: CapacityBuffers are not read yet"}, o.notes); diff != "" {
+	if diff := cmp.Diff([]string{"feature gate Whatever is not known and ignored"}, o.notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
 	for gate, on := range map[string]bool{"NodeRepair": true, "SpotToSpotConsolidation": true, "NodeOverlay": false, "StaticCapacity": false} {

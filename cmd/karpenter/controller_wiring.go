@@ -375,8 +375,9 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 	rejections := &rejected.Reporter{
 		List: w.store.Rejected, Changed: w.store.Subscribe(cluster.RejectedChanged), Recorder: w.recorder, Log: log.WithName("state"),
 	}
-	return provisioner, errors.Join(
-		w.mgr.Add(w.whenSynced(provisioner.Start)), w.mgr.Add(w.whenSynced(disrupter.Start)), w.mgr.Add(w.whenSynced(replicas.Start)),
+	startDisrupter, err := w.addBuffers(snapshot, disrupter.Start)
+	return provisioner, errors.Join(err,
+		w.mgr.Add(w.whenSynced(provisioner.Start)), w.mgr.Add(w.whenSynced(startDisrupter)), w.mgr.Add(w.whenSynced(replicas.Start)),
 		w.mgr.Add(w.whenSynced(rejections.Start)), w.mgr.Add(w.whenSynced(w.watchBound)))
 }
 

@@ -106,11 +106,13 @@ type Store struct {
 	// daemonsAside are the DaemonSets that the last snapshot does not consider.
 	daemonsAside []model.AsideDaemon
 	// daemonPods holds the requests of the pods of DaemonSets.
-	daemonPods    convert.DaemonPods
-	departed      func(model.Departure)
-	pdbs          map[types.NamespacedName]model.PDBSpec
-	rejected      rejected
-	dependencies  dependencies
+	daemonPods   convert.DaemonPods
+	departed     func(model.Departure)
+	pdbs         map[types.NamespacedName]model.PDBSpec
+	rejected     rejected
+	dependencies dependencies
+	// virtual holds the virtual pods by the UID of their owner.
+	virtual       map[string]*virtual
 	subscriptions []subscription
 	// at is the time of the last snapshot.
 	at time.Time
@@ -132,7 +134,7 @@ func NewStore(config Config) (*Store, error) {
 		recheck:    make(chan struct{}, 1), builder: model.NewBuilder(),
 		writes: map[ref]*entry{}, gone: map[types.UID]time.Time{}, machines: newMachines(),
 		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
-		pdbs: map[types.NamespacedName]model.PDBSpec{}, rejected: newRejected(config.SetAside),
+		pdbs: map[types.NamespacedName]model.PDBSpec{}, rejected: newRejected(config.SetAside), virtual: map[string]*virtual{},
 	}
 	s.vocabulary.Protection, s.departed = config.Protection, config.Departed
 	for k := range s.objects {

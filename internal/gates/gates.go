@@ -8,20 +8,13 @@ package gates
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// known lists Karpenter's feature gates (https://karpenter.sh/docs/reference/settings/#feature-gates), and what an
-// enabled one cannot do yet; "" if it does all.
-var known = map[string]string{
-	"ReservedCapacity":        "",
-	"SpotToSpotConsolidation": "",
-	"NodeRepair":              "",
-	"StaticCapacity":          "",
-	"NodeOverlay":             "",
-	"CapacityBuffer":          "CapacityBuffers are not read yet",
-}
+// known lists Karpenter's feature gates (https://karpenter.sh/docs/reference/settings/#feature-gates).
+var known = []string{"ReservedCapacity", "SpotToSpotConsolidation", "NodeRepair", "StaticCapacity", "NodeOverlay", "CapacityBuffer"}
 
 // Set holds the gates that were set to a value.
 type Set map[string]bool
@@ -33,8 +26,7 @@ func (s Set) Off(gate string) bool {
 	return set && !on
 }
 
-// Read parses the value of --feature-gates. It returns the gates that are set, and notes about those that have no
-// effect.
+// Read parses the value of --feature-gates. It returns the gates that are set, and notes about unknown ones.
 func Read(text string) (on Set, notes []string, err error) {
 	on = Set{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -46,12 +38,8 @@ func Read(text string) (on Set, notes []string, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("--feature-gates: %q, want Name=true or Name=false", item)
 		}
-		missing, exists := known[name]
-		switch {
-		case !exists:
+		if !slices.Contains(known, name) {
 			notes = append(notes, "feature gate "+name+" is not known and ignored")
-		case yes && missing != "":
-			notes = append(notes, "feature gate "+name+" is on, and has no effect: "+missing)
 		}
 		on[name] = yes
 	}

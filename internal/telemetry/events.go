@@ -56,6 +56,7 @@ const (
 	ReasonAnnotationsIgnored         = "AnnotationsIgnored" // not upstream
 	ReasonTerminationFailed          = "TerminationFailed"  // not upstream
 	ReasonStatusNotWritten           = "StatusNotWritten"   // not upstream
+	ReasonNotTriggerScaleUp          = "NotTriggerScaleUp"  // not upstream
 )
 
 // longestError is the length, in bytes, to which a provider's message is truncated in events and conditions.
@@ -340,6 +341,13 @@ func StatusNotWritten(claim *karpv1.NodeClaim, err error) Event {
 	e := event(claim, warning, ReasonStatusNotWritten, "The API server refuses the status of this NodeClaim: "+Truncate(err.Error()),
 		uid(claim))
 	e.Window = 15 * time.Minute
+	return e
+}
+
+// NotTriggerScaleUp reports why no node can have the room that a CapacityBuffer asks for.
+func NotTriggerScaleUp(buffer client.Object, why string) Event {
+	e := event(buffer, warning, ReasonNotTriggerScaleUp, "No node is launched for the room of this buffer: "+Truncate(why), uid(buffer))
+	e.Window, e.Changes = 15*time.Minute, true
 	return e
 }
 

@@ -134,11 +134,6 @@ Templates read settings from here, not from .Values.
 {{- $state := .state }}
 {{- include "karpenter.readImage" . }}
 {{- include "karpenter.readCluster" . }}
-{{- range $gate := list "capacityBuffer" }}
-{{- if index $state.settings.featureGates $gate }}
-{{- $_ := set $state "notices" (append $state.notices (printf "settings.featureGates.%s has no effect yet" $gate)) }}
-{{- end }}
-{{- end }}
 {{- if deepEqual $state.settings.ignoreDRARequests false }}
 {{- $_ := set $state "stops" (append $state.stops "settings.ignoreDRARequests: device allocation is not supported yet, set it to true") }}
 {{- end }}

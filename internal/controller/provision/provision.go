@@ -130,8 +130,8 @@ type pass struct {
 	pauses []execute.Outcome
 	// newest is a snapshot from after the decision.
 	newest *model.Snapshot
-	// done holds the created claims.
-	done        execute.Provisioned
+	// done holds the created claims, room those for virtual pods.
+	done, room  execute.Provisioned
 	nominations []execute.Outcome
 }
 
@@ -192,6 +192,10 @@ func (p *Loop) restrain(ctx context.Context, t *pass) {
 // create creates the claims of the plan.
 func (p *Loop) create(ctx context.Context, t *pass) {
 	t.done = p.Writer.Provision(ctx, p.Snapshot, t.plan)
+	if v := t.whole.Virtual; v != nil {
+		// Nothing is reserved: its pods do not exist.
+		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: v.Claims})
+	}
 	p.launches.Launched(t.snap.Now, t.created())
 	t.executed = p.Clock.Now()
 }
@@ -209,7 +213,7 @@ func (t *pass) created() []plan.NewClaim {
 
 // failures returns the writes that failed.
 func (t *pass) failures() []execute.Outcome {
-	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.nominations))
+	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.room.Outcomes), execute.Failures(t.nominations))
 }
 
 // nominate makes the pods' nominations match the plan.

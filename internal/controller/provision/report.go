@@ -56,6 +56,7 @@ func (r *Reporter) executed(t *pass) {
 	r.undone(t)
 	r.pods(t)
 	r.created(t)
+	r.room(t)
 }
 
 // log returns the log with the ID of the pass.
@@ -219,4 +220,16 @@ func (r *Reporter) created(t *pass) {
 	r.log(t).Info("created nodeclaims", "nodeclaims", created, "pods", pods, "decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
 		"batchSeconds", t.began.Sub(t.since).Seconds(), "scheduleSeconds", t.decided.Sub(t.began).Seconds(),
 		"createSeconds", t.executed.Sub(t.decided).Seconds())
+}
+
+// room logs the claims that were created for virtual pods.
+func (r *Reporter) room(t *pass) {
+	if t.room.Plan == nil || len(t.room.Plan.Claims) == 0 {
+		return
+	}
+	pods := 0
+	for i := range t.room.Plan.Claims {
+		pods += len(t.room.Plan.Claims[i].Pods)
+	}
+	r.log(t).Info("created nodeclaims for the room of buffers", "nodeclaims", len(t.room.Plan.Claims), "virtualPods", pods)
 }

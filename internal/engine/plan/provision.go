@@ -48,14 +48,14 @@ func (p *Provision) Assignments() []model.Assignment {
 	return assignments
 }
 
-// Waiting returns those pods that are pending. The others still run, on nodes that are being removed. A plan places
-// them, but reports no events for them.
+// Waiting returns those pods that are pending. The others still run, on nodes that are being removed, or are virtual. A
+// plan places them, but reports no events for them.
 func Waiting(pods []*model.Pod) []*model.Pod {
-	running := func(p *model.Pod) bool { return p.Node != "" }
-	if !slices.ContainsFunc(pods, running) {
+	others := func(p *model.Pod) bool { return p.Node != "" || p.Virtual != "" }
+	if !slices.ContainsFunc(pods, others) {
 		return pods
 	}
-	return slices.DeleteFunc(slices.Clone(pods), running)
+	return slices.DeleteFunc(slices.Clone(pods), others)
 }
 
 // Placement lists the pods that a plan places on one node of the snapshot.

@@ -1,0 +1,85 @@
+package buffer
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+)
+
+func list(pairs ...string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return l
+}
+
+func TestCount(t *testing.T) {
+	one := list("cpu", "1", "memory", "512Mi")
+	workload := &v1beta1.ScalableRef{Kind: "Deployment", Name: "web"}
+	for _, c := range []struct {
+		name     string
+		spec     v1beta1.CapacityBufferSpec
+		replicas int64
+		want     int64
+	}{
+		{"CB-1: replicas", v1beta1.CapacityBufferSpec{Replicas: new(int32(3))}, noWorkload, 3},
+		{"CB-2: 20 % of 10", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(20))}, 10, 2},
+		{"CB-2: 20 % of 5", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(20))}, 5, 1},
+		{"CB-2: 20 % of 20", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(20))}, 20, 4},
+		{"CB-2: 5 % of 3", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(5))}, 3, 1},
+		{"CB-2: 0 %", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(0))}, 10, 0},
+		{"CB-2: 20 % of none", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(20))}, 0, 0},
+		{"CB-2: the larger is replicas", v1beta1.CapacityBufferSpec{ScalableRef: workload, Replicas: new(int32(3)), Percentage: new(int32(20))}, 10, 3},
+		{"CB-2: the larger is the percentage", v1beta1.CapacityBufferSpec{ScalableRef: workload, Replicas: new(int32(1)), Percentage: new(int32(20))}, 10, 2},
+		{"CB-3: limits alone", v1beta1.CapacityBufferSpec{Limits: list("cpu", "2")}, noWorkload, 2},
+		{"CB-3: larger limits", v1beta1.CapacityBufferSpec{Limits: list("cpu", "5")}, noWorkload, 5},
+		{"CB-3: limits cap replicas", v1beta1.CapacityBufferSpec{Replicas: new(int32(10)), Limits: list("cpu", "4")}, noWorkload, 4},
+		{"CB-3: the scarcer of two limits", v1beta1.CapacityBufferSpec{Replicas: new(int32(10)), Limits: list("cpu", "4", "memory", "1Gi")}, noWorkload, 2},
+		{"CB-3: limits on what is not requested, alone", v1beta1.CapacityBufferSpec{Limits: list("nvidia.com/gpu", "1")}, noWorkload, 0},
+		{"CB-3: limits on what is not requested, with replicas", v1beta1.CapacityBufferSpec{Replicas: new(int32(3)), Limits: list("nvidia.com/gpu", "1")}, noWorkload, 3},
+		{"a limit below one pod", v1beta1.CapacityBufferSpec{Replicas: new(int32(3)), Limits: list("cpu", "500m")}, noWorkload, 0},
+		{"a percentage without a workload", v1beta1.CapacityBufferSpec{Percentage: new(int32(50))}, noWorkload, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := count(&c.spec, one, c.replicas); got != c.want {
+				t.Errorf("count %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func quota(name string, hard, used corev1.ResourceList, scopes ...corev1.ResourceQuotaScope) corev1.ResourceQuota {
+	return corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Scopes: scopes},
+		Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}
+}
+
+func TestQuotas(t *testing.T) {
+	quotas := []corev1.ResourceQuota{
+		quota("requests", list("requests.cpu", "10", "pods", "100"), list("requests.cpu", "4", "pods", "1")),
+		quota("short", list("pods", "1"), nil, corev1.ResourceQuotaScopeTerminating),
+	}
+	use, one := quotaUse{}, list("cpu", "2")
+	first, by := use.withinQuotas(quotas, &corev1.PodSpec{}, one, 2)
+	if first != 2 || by != nil {
+		t.Errorf("the first buffer gets %d, limited by %q, want 2 and none", first, by)
+	}
+	second, by := use.withinQuotas(quotas, &corev1.PodSpec{}, one, 2)
+	if diff := cmp.Diff([]string{"requests"}, by); second != 1 || diff != "" {
+		t.Errorf("the second buffer gets %d, want 1; limited by (-want +got):\n%s", second, diff)
+	}
+}
+
+func TestFairly(t *testing.T) {
+	if diff := cmp.Diff([]int64{10, 45, 45}, fairly([]int64{10, 1000, 500}, 100)); diff != "" {
+		t.Errorf("shares (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]int64{3, 4}, fairly([]int64{3, 4}, 100)); diff != "" {
+		t.Errorf("shares where there is enough (-want +got):\n%s", diff)
+	}
+}

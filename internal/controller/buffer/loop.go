@@ -1,0 +1,356 @@
+package buffer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/dump"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	"github.com/karpenter-go/karpenter/internal/controller/batch"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// The times of the loop.
+const (
+	// reread is how often the objects that buffers refer to are read.
+	reread = 10 * time.Second
+	// idle and longest are the window in which changes are collected.
+	idle, longest = 200 * time.Millisecond, time.Second
+	// ringAgain is after what time the provision loop is called again for the same missing room.
+	ringAgain = 10 * time.Second
+	// kept is how long nodes with the room of a virtual pod that is gone are kept: the pods for which it was may be about
+	// to come, as when Kueue deletes a buffer and admits its job at the same moment.
+	kept = time.Minute
+)
+
+// Store holds the virtual pods for the engine. It is cluster.Store.
+type Store interface {
+	SetVirtual(kind, owner, fingerprint string, make func() []*corev1.Pod) *model.Rejection
+	Seat(nodes map[string]string)
+	Nominate(node string, until time.Time)
+}
+
+// Loop keeps the virtual pods of buffers in the store, and tells the buffers which of them have room. Set the exported
+// fields before Start.
+type Loop struct {
+	// Client reads buffers from the cache and writes their status. Live reads the objects that they refer to.
+	Client client.Client
+	Live   Reader
+	Cache  cache.Informers
+	Store  Store
+	// Snapshot returns the newest snapshot, Options those of the plan.
+	Snapshot func() *model.Snapshot
+	Options  placement.Options
+	// Provision calls the provision loop, because room is missing.
+	Provision func()
+	// Changed receives when pods were bound or removed, or when nodes or pools changed.
+	Changed <-chan struct{}
+	// Why describes in words why there is no room for pods.
+	Why      func(*model.Snapshot, plan.Refusal) string
+	Metrics  *telemetry.Metrics
+	Recorder *telemetry.Recorder
+	Clock    clock.WithTicker
+	Log      logr.Logger
+
+	// events receives when a buffer changed; watched says that the kind is watched.
+	events  chan struct{}
+	watched bool
+	ready   chan struct{}
+	known   map[types.UID]*state
+	// rung is the room for which the provision loop was called last, and when.
+	rung   string
+	rungAt time.Time
+}
+
+// state is what is known of a buffer.
+type state struct {
+	// version is the resource version of the buffer that was resolved at that time.
+	version string
+	at      time.Time
+	shape   *shape
+	err     error
+	// asked is how many pods the buffer asks for, count how many it gets.
+	asked, count int64
+	// limited is the condition LimitedByQuotas.
+	limited limit
+	// refused is why the pods cannot be placed anywhere.
+	refused *model.Rejection
+	// written is the time of the last write of the status.
+	written time.Time
+}
+
+type limit struct{ reason, message string }
+
+// NewLoop returns a loop that has not begun. The other fields are to be set.
+func NewLoop() *Loop {
+	return &Loop{events: make(chan struct{}, 1), ready: make(chan struct{}), known: map[types.UID]*state{}}
+}
+
+// WaitForBuffers waits until the virtual pods of all buffers are in the store for the first time: nodes that are empty
+// before may have their room. It returns false if the context ends before.
+func (l *Loop) WaitForBuffers(ctx context.Context) bool {
+	select {
+	case <-l.ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Start runs the loop until the context ends.
+func (l *Loop) Start(ctx context.Context) error {
+	for first := true; ; first = false {
+		if !l.watched {
+			if err := l.watch(ctx); err != nil {
+				l.Log.Error(err, "watching buffers")
+			}
+		}
+		if l.watched {
+			if err := l.Tick(ctx); err != nil {
+				l.Log.Error(err, "keeping the room of buffers")
+			}
+		}
+		if first {
+			close(l.ready)
+		}
+		received, ok := batch.Wait(ctx, l.Clock, reread, l.events, l.Changed)
+		if received != nil {
+			ok = batch.End(ctx, l.Clock, received, batch.Window{Idle: idle, Longest: longest})
+		}
+		if !ok {
+			return nil
+		}
+	}
+}
+
+// watch begins to watch buffers. The definition of the kind may be missing; then the next pass tries again.
+func (l *Loop) watch(ctx context.Context) error {
+	informer, err := l.Cache.GetInformer(ctx, &v1beta1.CapacityBuffer{})
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	changed := func() {
+		select {
+		case l.events <- struct{}{}:
+		default:
+		}
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() },
+		UpdateFunc: func(before, after any) {
+			a, b := before.(*v1beta1.CapacityBuffer), after.(*v1beta1.CapacityBuffer)
+			if a.Generation != b.Generation || !mapsEqual(a.Annotations, b.Annotations) {
+				changed()
+			}
+		},
+		DeleteFunc: func(any) { changed() },
+	})
+	l.watched = err == nil
+	return err
+}
+
+// Tick runs one pass.
+func (l *Loop) Tick(ctx context.Context) error {
+	// 1. List the buffers, in the order in which they get quotas.
+	buffers := &v1beta1.CapacityBufferList{}
+	if err := l.Client.List(ctx, buffers); err != nil {
+		return fmt.Errorf("listing buffers: %w", err)
+	}
+	items := slices.DeleteFunc(buffers.Items, func(b v1beta1.CapacityBuffer) bool { return b.DeletionTimestamp != nil })
+	slices.SortFunc(items, func(a, b v1beta1.CapacityBuffer) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	if len(items) == 0 && len(l.known) == 0 {
+		return nil
+	}
+	// 2. Resolve shapes and numbers.
+	err := l.resolve(ctx, items)
+	// 3. Tell the store.
+	before := l.seats(l.Snapshot())
+	l.tell(items)
+	// 4. Find out which virtual pods have room. Pods that are pending now are planned by the provision loop.
+	snap := l.Snapshot()
+	found := placement.ScheduleVirtual(snap, l.Options, &plan.Provision{})
+	l.seat(before, snap, found)
+	l.call(found)
+	// 5. Write the status of the buffers.
+	return errors.Join(err, l.report(ctx, items, snap, found))
+}
+
+// resolve reads what is due, and computes the numbers.
+func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) error {
+	var errs []error
+	now := l.Clock.Now()
+	quotas, use := map[string][]corev1.ResourceQuota{}, map[string]quotaUse{}
+	asked := make([]int64, len(buffers))
+	for i := range buffers {
+		b := &buffers[i]
+		s := l.known[b.UID]
+		if s == nil {
+			s = &state{}
+			l.known[b.UID] = s
+		}
+		if s.version != version(b) || now.Sub(s.at) >= reread {
+			shape, err := resolve(ctx, l.Live, b)
+			var fault *unresolvedError
+			if err != nil && !errors.As(err, &fault) { // the last known shape stays
+				errs = append(errs, err)
+				if s.shape == nil {
+					s.err = unresolved(ReasonResolutionFailed, "%s", err)
+				}
+			} else {
+				s.version, s.at, s.shape, s.err = version(b), now, shape, err
+			}
+		}
+		s.asked, s.limited = 0, limit{ReasonNotLimited, ""}
+		if s.shape == nil {
+			continue
+		}
+		request := requestOf(s.shape.template)
+		s.asked = count(&b.Spec, request, s.shape.replicas)
+		if _, read := quotas[b.Namespace]; !read {
+			list := &corev1.ResourceQuotaList{}
+			if err := l.Live.List(ctx, list, client.InNamespace(b.Namespace)); err != nil {
+				errs = append(errs, fmt.Errorf("listing the quotas of namespace %s: %w", b.Namespace, err))
+			}
+			quotas[b.Namespace], use[b.Namespace] = list.Items, quotaUse{}
+		}
+		var by []string
+		asked[i], by = use[b.Namespace].withinQuotas(quotas[b.Namespace], &s.shape.template.Spec, request, s.asked)
+		if len(by) > 0 {
+			s.limited = limit{ReasonResourceQuotasAllocated, fmt.Sprintf("ResourceQuota %s allows %d of %d", strings.Join(by, ", "), asked[i], s.asked)}
+		}
+	}
+	for i, n := range fairly(asked, MostVirtualPods) {
+		s := l.known[buffers[i].UID]
+		if s.count = n; n < asked[i] {
+			s.limited = limit{ReasonVirtualPodLimit, fmt.Sprintf("all buffers together may have %d virtual pods", MostVirtualPods)}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// version is equal as long as nothing in the buffer changes that its shape depends on.
+func version(b *v1beta1.CapacityBuffer) string { return fmt.Sprintf("%s/%d", b.UID, b.Generation) }
+
+func mapsEqual(a, b map[string]string) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(keys(a), func(key string) bool { return a[key] != b[key] })
+}
+
+func keys(m map[string]string) []string {
+	list := make([]string, 0, len(m))
+	for key := range m {
+		list = append(list, key)
+	}
+	return list
+}
+
+// tell passes the virtual pods to the store, and removes those of buffers that are gone.
+func (l *Loop) tell(buffers []v1beta1.CapacityBuffer) {
+	there := map[types.UID]bool{}
+	for i := range buffers {
+		b := &buffers[i]
+		s := l.known[b.UID]
+		there[b.UID] = true
+		if s.shape == nil || s.count == 0 {
+			s.refused = nil
+			l.Store.SetVirtual(model.VirtualBuffer, string(b.UID), "", nil)
+			continue
+		}
+		s.refused = l.Store.SetVirtual(model.VirtualBuffer, string(b.UID), fingerprint(s.shape, s.count), func() []*corev1.Pod {
+			pods := make([]*corev1.Pod, s.count)
+			for n := range s.count {
+				pods[n] = virtualPod(b, s.shape.template, n)
+			}
+			return pods
+		})
+	}
+	for uid := range l.known {
+		if !there[uid] {
+			delete(l.known, uid)
+			l.Store.SetVirtual(model.VirtualBuffer, string(uid), "", nil)
+		}
+	}
+}
+
+// fingerprint identifies a shape and a number.
+func fingerprint(s *shape, count int64) string {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, dump.ForHash(s.template.Labels), dump.ForHash(s.template.Annotations), dump.ForHash(s.template.Spec))
+	return fmt.Sprintf("%x/%d", hash.Sum64(), count)
+}
+
+// seats returns the nodes of the virtual pods according to the last pass, by UID.
+func (l *Loop) seats(snap *model.Snapshot) map[string]string {
+	nodes := map[string]string{}
+	for _, g := range snap.Virtual {
+		for _, p := range g.Pods {
+			if p.Nominated != "" {
+				nodes[p.UID] = p.Nominated
+			}
+		}
+	}
+	return nodes
+}
+
+// seat records where the virtual pods are, and keeps nodes for a while whose virtual pods are gone.
+func (l *Loop) seat(before map[string]string, snap *model.Snapshot, found *plan.Provision) {
+	still, now := map[string]bool{}, map[string]string{}
+	for _, g := range snap.Virtual {
+		for _, p := range g.Pods {
+			still[p.UID] = true
+		}
+	}
+	if found != nil {
+		for _, placed := range found.Placed {
+			for _, p := range placed.Pods {
+				now[p.UID] = placed.Node
+			}
+		}
+	}
+	for uid, node := range before {
+		if !still[uid] {
+			l.Store.Nominate(node, l.Clock.Now().Add(kept))
+		}
+	}
+	l.Store.Seat(now)
+}
+
+// call calls the provision loop when nodes are to be launched for room, once for the same nodes.
+func (l *Loop) call(found *plan.Provision) {
+	if found == nil || len(found.Claims) == 0 {
+		l.rung = ""
+		return
+	}
+	names := make([]string, len(found.Claims))
+	for i := range found.Claims {
+		names[i] = found.Claims[i].Name
+	}
+	missing := strings.Join(names, " ")
+	if missing == l.rung && l.Clock.Since(l.rungAt) < ringAgain {
+		return
+	}
+	l.rung, l.rungAt = missing, l.Clock.Now()
+	l.Provision()
+}
