@@ -52,7 +52,9 @@ func (s *session) accessible(where string) {
 	s.t.Helper()
 	s.do(chromedp.Evaluate[chromedp.Void](axe + ";undefined"))
 	found, err := chromedp.Run(s.ctx, chromedp.Evaluate[[]string](`axe.run(document).then((r) =>
-		(r.passes.length < 15 ? ["only " + r.passes.length + " rules apply"] : []).concat(r.violations.map((v) => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200)).join(" | "))))`, chromedp.EvalAwaitPromise))
+		(r.passes.length < 15 ? ["only " + r.passes.length + " rules apply"] : []).concat(
+			r.violations.map((v) => v.id + ": " + v.help + ": " +
+				v.nodes.slice(0, 3).map((n) => n.html.slice(0, 200)).join(" | "))))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		s.t.Fatalf("%s: %v", where, err)
 	}
