@@ -75,9 +75,10 @@ type KeptNode struct {
 type DisruptDecision struct {
 	opts  disruption.Options
 	first *model.Snapshot
-	// last is the snapshot after the steps, proposal the last proposal.
+	// last is the snapshot after the steps, proposal the last proposal if one was made.
 	last     *model.Snapshot
 	proposal disruption.Proposal
+	proposed bool
 	steps    []decidedStep
 	waits    []Wait
 	// pools are the objects whose budgets change with time.
@@ -128,8 +129,7 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 				w.release()
 			}
 			d.last, d.pools = d.first, w.poolObjects()
-			d.step()
-			for p.UntilStable && d.next() {
+			for d.next() && p.UntilStable {
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func (w *InputSet) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, n
 
 // step proposes commands and applies them to the model. It continues after the steps made before.
 func (d *DisruptDecision) step() {
-	d.proposal = disruption.Propose(d.last, d.opts)
+	d.proposal, d.proposed = disruption.Propose(d.last, d.opts), true
 	snap := d.last
 	for _, c := range d.proposal.Commands {
 		step := decidedStep{Command: c, moves: movesOf(snap, &c), unpriced: unpricedNode(snap, &c), at: snap.Now}

@@ -276,7 +276,8 @@ func (o *Overview) planned(ctx context.Context, progress func(int)) (*view.Plan,
 	return o.plan, nil
 }
 
-// removeAll proposes steps until there is none, and lets time pass as --until-stable does. If the context ends it, it can be continued.
+// removeAll proposes steps until there is none, and lets time pass as --until-stable does. If the context ends it, it can
+// be continued.
 func (r *planRecorder) removeAll(ctx context.Context, progress func(int)) error {
 	for len(r.d.steps) < mostSteps {
 		if err := ctx.Err(); err != nil {

@@ -27,10 +27,10 @@ type Wait struct {
 	until time.Time
 }
 
-// next makes the next steps after the first. If the last proposal has none, time passes. It returns false if time alone
-// changes nothing any more.
+// next makes the next steps. If the last proposal has none, time passes before. It returns false if time alone changes
+// nothing any more.
 func (d *DisruptDecision) next() bool {
-	if len(d.proposal.Commands) == 0 {
+	if d.proposed && len(d.proposal.Commands) == 0 {
 		next := d.proposal.Next
 		if next.IsZero() || next.Sub(d.first.Now) > longestWait {
 			return false

@@ -103,7 +103,7 @@ func TestViews(t *testing.T) {
 			if strings.HasPrefix(path, "/what-if") && path != whatIf {
 				continue
 			}
-			if rows := eval[int](s, `document.querySelectorAll("#grid tbody tr").length`); rows < 2 {
+			if rows := eval[int](s, `document.querySelectorAll("#grid tbody tr").length`); rows < 3 {
 				t.Errorf("%s: %d rows", where, rows)
 			}
 			if eval[bool](s, `Boolean(document.getElementById("canvas"))`) {
