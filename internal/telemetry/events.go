@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
@@ -345,7 +346,7 @@ func StatusNotWritten(claim *karpv1.NodeClaim, err error) Event {
 }
 
 // NotTriggerScaleUp reports why no node can have the room that a CapacityBuffer asks for.
-func NotTriggerScaleUp(buffer client.Object, why string) Event {
+func NotTriggerScaleUp(buffer *autoscalingv1beta1.CapacityBuffer, why string) Event {
 	e := event(buffer, warning, ReasonNotTriggerScaleUp, "No node is launched for the room of this buffer: "+Truncate(why), uid(buffer))
 	e.Window, e.Changes = 15*time.Minute, true
 	return e

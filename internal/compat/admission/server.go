@@ -126,7 +126,9 @@ func (k *kind) create(object map[string]any) []Refusal {
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
 	defaulting.Default(object, k.structural)
-	wrong := apivalidation.ValidateObjectMeta(found.meta, k.namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	// A client sends objects without a namespace to its own.
+	inNamespace := k.namespaced && found.meta.GetNamespace() != ""
+	wrong := apivalidation.ValidateObjectMeta(found.meta, inNamespace, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	wrong = append(wrong, validation.ValidateCustomResource(nil, object, k.schema)...)
 	wrong = append(wrong, objectmeta.Validate(nil, object, k.structural, false)...)
 	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, k.structural, object)...)

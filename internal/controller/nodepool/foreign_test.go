@@ -7,6 +7,7 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // foreignPool returns a pool of another provider, which that provider's controller marked ready.
@@ -165,6 +167,7 @@ func TestForeignPoolsAreForgotten(t *testing.T) {
 	r := &Reconciler{
 		Client:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&karpv1.NodePool{}).WithObjects(pool).Build(),
 		Provider: onlyKwok{}, Timers: controller.Production(), Clock: clock, Health: NewHealth(), classes: classes,
+		Metrics: telemetry.New(prometheus.NewRegistry()),
 	}
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: pool.Name}}
 	reconcile := func() ctrl.Result {
