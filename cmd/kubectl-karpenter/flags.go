@@ -98,7 +98,7 @@ func addDisruptFlags(flags *pflag.FlagSet, p *offline.Policy) {
 	flags.DurationVar(&e.Payback, "payback", e.Payback,
 		"time over which a saving must exceed the price of the disruption, for pools that do not set it")
 	flags.DurationVar(&e.MinStay, "min-stay", e.MinStay,
-		"time after a consolidation within which moving the same pods again costs ten times as much, for pools that do not set it")
+		"time after a consolidation within which moving the same pods again costs twenty times as much, for pools that do not set it")
 	flags.Float64Var(&e.MovePrice, "move-price", e.MovePrice, "price of moving a pod of eviction cost 1, in USD, for pools that do not set it")
 	flags.Float64Var(&e.MinSaving, "min-saving", e.MinSaving, "least saving in USD per hour, for pools that do not set it")
 	flags.StringVar(&p.FeatureGates, "feature-gates", "",

@@ -95,7 +95,7 @@ const AnnotationMaxSpotShare = OwnAnnotationPrefix + "max-spot-share"
 // savings of a change must exceed the cost of its disruption. AnnotationMovePrice is that cost in USD per unit
 // of eviction cost, as a decimal number. AnnotationMinSaving is the minimum saving in USD per hour, as a
 // decimal number. AnnotationMinStay is the time (a duration) after a consolidation within which moving the same
-// pods again has ten times the price. It defaults to AnnotationPayback.
+// pods again has twenty times the price. It defaults to AnnotationPayback.
 const (
 	AnnotationMinStay   = OwnAnnotationPrefix + "min-stay"
 	AnnotationPayback   = OwnAnnotationPrefix + "payback"

@@ -82,16 +82,16 @@ func TestRepeatedMove(t *testing.T) {
 		want int64
 	}{
 		"never consolidated":     {0, disruption.Economics{}, model.PoolSpec{}, model.Nano / 1000},
-		"just now":               {time.Minute, disruption.Economics{}, model.PoolSpec{}, model.Nano / 100},
+		"just now":               {time.Minute, disruption.Economics{}, model.PoolSpec{}, model.Nano / 50},
 		"an hour ago":            {time.Hour, disruption.Economics{}, model.PoolSpec{}, model.Nano / 1000},
-		"moving has its price":   {time.Minute, disruption.Economics{MovePrice: model.Nano}, model.PoolSpec{}, 10 * model.Nano},
-		"moving is free":         {time.Minute, disruption.Economics{MovePrice: -1}, model.PoolSpec{}, model.Nano / 100},
+		"moving has its price":   {time.Minute, disruption.Economics{MovePrice: model.Nano}, model.PoolSpec{}, 20 * model.Nano},
+		"moving is free":         {time.Minute, disruption.Economics{MovePrice: -1}, model.PoolSpec{}, model.Nano / 50},
 		"no minimum stay":        {time.Minute, disruption.Economics{MinStay: -1}, model.PoolSpec{}, model.Nano / 1000},
 		"a short minimum stay":   {time.Minute, disruption.Economics{MinStay: 30 * time.Second}, model.PoolSpec{}, model.Nano / 1000},
-		"of the pool":            {time.Hour, disruption.Economics{}, model.PoolSpec{MinStay: 2 * time.Hour}, model.Nano / 100},
-		"of the pool's payback":  {time.Hour, disruption.Economics{}, model.PoolSpec{Payback: 2 * time.Hour}, model.Nano / 100},
+		"of the pool":            {time.Hour, disruption.Economics{}, model.PoolSpec{MinStay: 2 * time.Hour}, model.Nano / 50},
+		"of the pool's payback":  {time.Hour, disruption.Economics{}, model.PoolSpec{Payback: 2 * time.Hour}, model.Nano / 50},
 		"the pool has none":      {time.Minute, disruption.Economics{}, model.PoolSpec{MinStay: -1, Payback: 2 * time.Hour}, model.Nano / 1000},
-		"and its price, as well": {time.Minute, disruption.Economics{}, model.PoolSpec{MovePrice: model.Nano}, 10 * model.Nano},
+		"and its price, as well": {time.Minute, disruption.Economics{}, model.PoolSpec{MovePrice: model.Nano}, 20 * model.Nano},
 	} {
 		snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "pod x node=a"})
 		n, pool := snap.Node("a"), snap.Pool("p")

@@ -283,7 +283,7 @@ func itPays(t *testing.T, snap *model.Snapshot, c plan.Command) {
 		}
 		moving := e.MovePrice / 1000 * cost
 		if at := consolidated(n); !at.IsZero() && snap.Now.Sub(at) < e.MinStay {
-			moving = max(e.MovePrice, model.Nano/1000) / 100 * cost
+			moving = max(e.MovePrice, model.Nano/1000) / 50 * cost
 		}
 		price += moving
 		least = max(least, e.MinSaving)
