@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,8 +35,8 @@ const (
 	reread = 10 * time.Second
 	// idle and longest are the window in which changes are collected.
 	idle, longest = 200 * time.Millisecond, time.Second
-	// ringAgain is after what time the provision loop is called again for the same missing room.
-	ringAgain = 10 * time.Second
+	// callAgain is after what time the provision loop is called again for the same missing room.
+	callAgain = 10 * time.Second
 	// kept is how long nodes with the room of a virtual pod that is gone are kept: the pods for which it was may be about
 	// to come, as when Kueue deletes a buffer and admits its job at the same moment.
 	kept = time.Minute
@@ -75,9 +76,9 @@ type Loop struct {
 	watched bool
 	ready   chan struct{}
 	known   map[types.UID]*state
-	// rung is the room for which the provision loop was called last, and when.
-	rung   string
-	rungAt time.Time
+	// calledFor is the room for which the provision loop was called last, and when.
+	calledFor string
+	calledAt  time.Time
 }
 
 // state is what is known of a buffer.
@@ -160,7 +161,7 @@ func (l *Loop) watch(ctx context.Context) error {
 		AddFunc: func(any) { changed() },
 		UpdateFunc: func(before, after any) {
 			a, b := before.(*v1beta1.CapacityBuffer), after.(*v1beta1.CapacityBuffer)
-			if a.Generation != b.Generation || !mapsEqual(a.Annotations, b.Annotations) {
+			if a.Generation != b.Generation || !maps.Equal(a.Annotations, b.Annotations) {
 				changed()
 			}
 		},
@@ -254,18 +255,6 @@ func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) er
 // version is equal as long as nothing in the buffer changes that its shape depends on.
 func version(b *v1beta1.CapacityBuffer) string { return fmt.Sprintf("%s/%d", b.UID, b.Generation) }
 
-func mapsEqual(a, b map[string]string) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(keys(a), func(key string) bool { return a[key] != b[key] })
-}
-
-func keys(m map[string]string) []string {
-	list := make([]string, 0, len(m))
-	for key := range m {
-		list = append(list, key)
-	}
-	return list
-}
-
 // tell passes the virtual pods to the store, and removes those of buffers that are gone.
 func (l *Loop) tell(buffers []v1beta1.CapacityBuffer) {
 	there := map[types.UID]bool{}
@@ -340,7 +329,7 @@ func (l *Loop) seat(before map[string]string, snap *model.Snapshot, found *plan.
 // call calls the provision loop when nodes are to be launched for room, once for the same nodes.
 func (l *Loop) call(found *plan.Provision) {
 	if found == nil || len(found.Claims) == 0 {
-		l.rung = ""
+		l.calledFor = ""
 		return
 	}
 	names := make([]string, len(found.Claims))
@@ -348,9 +337,9 @@ func (l *Loop) call(found *plan.Provision) {
 		names[i] = found.Claims[i].Name
 	}
 	missing := strings.Join(names, " ")
-	if missing == l.rung && l.Clock.Since(l.rungAt) < ringAgain {
+	if missing == l.calledFor && l.Clock.Since(l.calledAt) < callAgain {
 		return
 	}
-	l.rung, l.rungAt = missing, l.Clock.Now()
+	l.calledFor, l.calledAt = missing, l.Clock.Now()
 	l.Provision()
 }
