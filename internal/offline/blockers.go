@@ -90,14 +90,12 @@ func (o *Overview) blockerOf(n *model.Node, k disruption.Kept) blocker {
 		b.lift = ofPool(k.Pool, func(p *karpv1.NodePool) {
 			annotate(p, karpv1.AnnotationMovePrice, "0")
 			annotate(p, karpv1.AnnotationMinSaving, "0")
+			annotate(p, karpv1.AnnotationMinStay, "0s")
 			p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
 		})
 	case plan.SpotForbidden:
 		b.Kind, b.lift = "Feature gate", &Change{SpotToSpot: true}
 		b.Name = "SpotToSpotConsolidation"
-	case plan.NodeUnsettled:
-		b.Kind = "Minimum stay"
-		b.lift = ofPool(k.Pool, func(p *karpv1.NodePool) { annotate(p, karpv1.AnnotationMinStay, "0s") })
 	case plan.PriceUnknown:
 		b.Kind = "Unknown price"
 	case plan.PoolGone, plan.PoolRefused:
