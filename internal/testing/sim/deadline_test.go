@@ -67,9 +67,10 @@ func TestNothingElseMovesTheDeadline(t *testing.T) {
 					w.api.markDeleted(c.key(), c.uid)
 				}
 			}
+			// No pod gets onto its node: a pod that did would have to leave it again within a minute.
 			w.api.create(&claim{meta: meta{name: fmt.Sprint("stray-", w.api.version)}, pool: pool, labels: map[string]string{},
-				generation: w.setting.templates[pool].generation - 1})
-		}, 3}, // two of the others exist at any time
+				taints: []model.Taint{{Key: "stray", Effect: model.NoSchedule}}, generation: w.setting.templates[pool].generation - 1})
+		}, 5},
 		"rollout after rollout": {func(w *world) { w.setting.templates[w.setting.pools[0].Name].generation++ }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
