@@ -34,6 +34,9 @@ type Objects struct {
 	// PodState is the number of pods with the same labels; with Detail it is 1, because each pod has a series. Labels:
 	// PodStateLabels.
 	PodState *prometheus.Desc
+	// PodOldestUnbound is the age of the oldest pod that has no node and no scheduling gate, in seconds, 0 if there is none.
+	// Not in upstream Karpenter.
+	PodOldestUnbound *prometheus.Desc
 	// The other metrics of pods have the labels name and namespace. Those with Provisioning count from the first plan
 	// for the pod.
 	PodUnstarted, PodUnbound, PodProvisioningUnstarted, PodProvisioningUnbound *prometheus.Desc
@@ -181,6 +184,8 @@ func pods(always, d describer) {
 	d.of.PodState = always.gauge(s, "state",
 		"Pods by their state; without --metrics-detail counted with an empty name, owner and node, with it 1 for each pod.",
 		PodStateLabels[:]...)
+	d.of.PodOldestUnbound = always.gauge(s, "oldest_unbound_seconds",
+		"Age of the oldest pod that is not bound yet and has no scheduling gate; 0 if there is none.")
 	d.of.PodUnstarted = d.gauge(s, "unstarted_time_seconds", "Age of a pod that does not run yet.", "name", "namespace")
 	d.of.PodUnbound = d.gauge(s, "unbound_time_seconds", "Age of a pod that is not bound yet.", "name", "namespace")
 	d.of.PodProvisioningUnstarted = d.gauge(s, "provisioning_unstarted_time_seconds",

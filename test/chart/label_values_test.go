@@ -21,7 +21,7 @@ import (
 )
 
 // free are labels whose values are names of objects, places or processes, or bounds of buckets.
-var free = []string{"nodepool", "name", "namespace", "node_name", "pod", "job", "le", "zone", "provider", "kind", "method", "controller"}
+var free = []string{"nodepool", "name", "namespace", "node_name", "pod", "job", "le", "zone", "provider", "kind", "method", "controller", "cluster"}
 
 // emitted holds the values that the controller sends for a label, by metric and label. They are the constants that the
 // code sends.
@@ -37,8 +37,10 @@ var emitted = map[string]map[string][]string{
 		telemetry.ErrorNodeClassNotReady}},
 	"karpenter_pods_eviction_requests_total": {"code": {strconv.Itoa(http.StatusOK), strconv.Itoa(http.StatusTooManyRequests)}},
 	"karpenter_nodepools_paused":             {"reason": {pause.Launch, disruption.StaticLaunch, string(plan.Drifted), string(plan.Underutilized), string(plan.Expired)}},
-	"karpenter_nodepools_usage":              {"resource_type": resources()},
-	"karpenter_nodepools_limit":              {"resource_type": resources()},
+	"karpenter_nodes_allocatable": {"resource_type": resources(),
+		"capacity_type": {karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeReserved}},
+	"karpenter_nodepools_usage": {"resource_type": resources()},
+	"karpenter_nodepools_limit": {"resource_type": resources()},
 	"operator_nodepool_status_condition_count": {
 		"type": {status.ConditionReady, karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady,
 			karpv1.ConditionNodeRegistrationHealthy},

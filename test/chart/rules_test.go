@@ -1,13 +1,11 @@
 package chart
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -278,7 +276,7 @@ func metrics(t *testing.T) names {
 func (n names) check(t *testing.T, where, text string) {
 	t.Helper()
 	// Grafana replaces these variables.
-	text = strings.NewReplacer("$__rate_interval", "5m", "$nodepool", ".*").Replace(text)
+	text = strings.NewReplacer("$__rate_interval", "5m", "$nodepool", ".*", "$cluster", ".*").Replace(text)
 	expression, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
 		t.Errorf("%s: %v", where, err)
@@ -335,91 +333,4 @@ func (n names) labels(series string) ([]string, bool) {
 		}
 	}
 	return nil, false
-}
-
-// dashboard holds the fields of a Grafana dashboard that this test reads.
-type dashboard struct {
-	UID, Title string
-	Panels     []struct {
-		ID      int
-		Title   string
-		Type    string
-		GridPos struct{ X, Y, W, H int }
-		Targets []struct{ Expr, RefID string }
-	}
-	Templating struct{ List []struct{ Query any } }
-}
-
-// variableQuery matches the query of a variable of a dashboard.
-var variableQuery = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
-
-// checkVariables checks that the variables of a dashboard are labels that exist.
-func (n names) checkVariables(t *testing.T, where string, d dashboard) {
-	t.Helper()
-	for _, variable := range d.Templating.List {
-		query, ok := variable.Query.(values)
-		if !ok { // the data source
-			continue
-		}
-		match := variableQuery.FindStringSubmatch(fmt.Sprint(query["query"]))
-		if match == nil || !slices.Contains(n[match[1]], match[2]) {
-			t.Errorf("%s has a variable with the query %v, which is not a label of a registered metric", where, query["query"])
-		}
-	}
-}
-
-// TestDashboards reads the dashboards as Grafana would, and checks every query against the existing metrics.
-func TestDashboards(t *testing.T) {
-	known := metrics(t)
-	paths, err := filepath.Glob(mainChart + "/dashboards/*.json")
-	if err != nil || len(paths) < 5 {
-		t.Fatalf("there are %d dashboards (%v), want fleet, cost, decisions, disruption and cloud calls", len(paths), err)
-	}
-	r := render(t, mainChart, values(minimal().set("dashboards.enabled", true)))
-	uids := map[string]string{}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := dashboard{}
-		if err := json.Unmarshal(text, &d); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		if d.UID == "" || d.Title == "" {
-			t.Errorf("%s: the id is %q and the title %q, want both", path, d.UID, d.Title)
-		}
-		if other := uids[d.UID]; other != "" {
-			t.Errorf("%s: the id %q is that of %s", path, d.UID, other)
-		}
-		uids[d.UID] = path
-		known.checkVariables(t, path, d)
-		ids := map[int]bool{}
-		for _, panel := range d.Panels {
-			where := fmt.Sprintf("%s, %q", filepath.Base(path), panel.Title)
-			if ids[panel.ID] {
-				t.Errorf("%s: the id %d is a duplicate", where, panel.ID)
-			}
-			if len(panel.Targets) == 0 {
-				t.Errorf("%s shows nothing", where)
-			}
-			if panel.GridPos.W < 1 || panel.GridPos.X+panel.GridPos.W > 24 {
-				t.Errorf("%s is out of the grid of 24 columns: it begins at %d and has %d", where, panel.GridPos.X, panel.GridPos.W)
-			}
-			ids[panel.ID] = true
-			for _, target := range panel.Targets {
-				known.check(t, where, target.Expr)
-			}
-		}
-		name := "karpenter-dashboard-" + strings.TrimSuffix(filepath.Base(path), ".json")
-		shown := r.of("ConfigMap", name)
-		if shown == nil {
-			t.Errorf("the chart renders no ConfigMap %s", name)
-			continue
-		}
-		data, _ := shown.Object["data"].(values)
-		if cmp.Compare(fmt.Sprint(data[filepath.Base(path)]), string(text)) != 0 {
-			t.Errorf("the ConfigMap %s does not contain %s unchanged", name, path)
-		}
-	}
 }

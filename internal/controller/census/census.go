@@ -64,6 +64,7 @@ func (c *Census) Collect(to chan<- prometheus.Metric) {
 		c.Log.Error(err, "listing pods for metrics")
 		return
 	}
+	s.oldestUnbound(pods.Items)
 	if !c.Objects.Detail {
 		s.podCounts(snap, pods.Items)
 		return

@@ -262,6 +262,7 @@ func TestCollectDetail(t *testing.T) {
 		`karpenter_nodes_total_daemon_requests` + cpu + `0`,
 		`karpenter_nodes_current_lifetime_seconds{` + labels + `windows_build="",zone="zone-0"} 3600`,
 		`karpenter_pods_state{arch="amd64",capacity_type="spot",instance_type="large",managed="true",name="web-0",namespace="default",node="node-0",nodepool="pool-0",owner="/apis/apps/v1/namespaces/default/replicasets/web",phase="Running",ready="false",scheduled="true",zone="zone-0"} 1`,
+		`karpenter_pods_oldest_unbound_seconds 30`,
 		`karpenter_pods_unbound_time_seconds{name="web-1",namespace="default"} 30`,
 		`karpenter_pods_unstarted_time_seconds{name="web-1",namespace="default"} 30`,
 		`karpenter_pods_provisioning_unbound_time_seconds{name="web-1",namespace="default"} 10`,
@@ -274,8 +275,8 @@ func TestCollectDetail(t *testing.T) {
 	})
 	// Deleted objects have no series.
 	p.pods, p.nodes, p.claims, p.specs, p.pools = nil, nil, nil, nil, nil
-	if diff := cmp.Diff([]string{"karpenter_cluster_cost 0", "karpenter_cluster_state_unsynced_time_seconds 0"},
-		exposed(t, registry)); diff != "" {
+	if diff := cmp.Diff([]string{"karpenter_cluster_cost 0", "karpenter_cluster_state_unsynced_time_seconds 0",
+		"karpenter_pods_oldest_unbound_seconds 0"}, exposed(t, registry)); diff != "" {
 		t.Errorf("of an empty cluster, -want +got:\n%s", diff)
 	}
 }

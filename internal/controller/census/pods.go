@@ -81,6 +81,19 @@ func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.
 	}
 }
 
+// oldestUnbound sends for how long the oldest pod without a node has existed. A pod with a scheduling gate is not meant to
+// have a node yet.
+func (s sending) oldestUnbound(pods []corev1.Pod) {
+	var oldest time.Duration
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !karpv1.EndedPod(pod) {
+			oldest = max(oldest, s.now.Sub(pod.CreationTimestamp.Time))
+		}
+	}
+	s.send(s.PodOldestUnbound, oldest.Seconds())
+}
+
 // podCounts sends the numbers of pods in the same state. What names one pod or node is empty: those numbers would be as
 // many as there are pods.
 func (s sending) podCounts(snap *model.Snapshot, pods []corev1.Pod) {
