@@ -446,6 +446,12 @@ var importRules = []importRule{
 		because: "an answer is a value that any program prints; it comes from the engine, and nothing of it is written to a cluster",
 	},
 	{
+		from:    "./internal/cluster/room",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity"},
+		because: "what a buffer asks for is the same for the controller and for the commands that read files",
+	},
+	{
 		from:    "./internal/gates",
 		only:    pureStandard,
 		because: "which feature gates there are does not depend on what they switch",

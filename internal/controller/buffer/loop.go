@@ -1,7 +1,6 @@
 package buffer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -54,7 +54,7 @@ type Store interface {
 type Loop struct {
 	// Client reads buffers from the cache and writes their status. Live reads the objects that they refer to.
 	Client client.Client
-	Live   Reader
+	Live   room.Reader
 	Cache  cache.Informers
 	Store  Store
 	// Snapshot returns the newest snapshot, Options those of the plan.
@@ -86,19 +86,10 @@ type state struct {
 	// version is the resource version of the buffer that was resolved at that time.
 	version string
 	at      time.Time
-	shape   *shape
-	err     error
-	// asked is how many pods the buffer asks for, count how many it gets.
-	asked, count int64
-	// limited is the condition LimitedByQuotas.
-	limited limit
-	// refused is why the pods cannot be placed anywhere.
-	refused *model.Rejection
+	request room.Request
 	// written is the time of the last write of the status.
 	written time.Time
 }
-
-type limit struct{ reason, message string }
 
 // NewLoop returns a loop that has not begun. The other fields are to be set.
 func NewLoop() *Loop {
@@ -179,9 +170,7 @@ func (l *Loop) Tick(ctx context.Context) error {
 		return fmt.Errorf("listing buffers: %w", err)
 	}
 	items := slices.DeleteFunc(buffers.Items, func(b v1beta1.CapacityBuffer) bool { return b.DeletionTimestamp != nil })
-	slices.SortFunc(items, func(a, b v1beta1.CapacityBuffer) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(items, func(a, b v1beta1.CapacityBuffer) int { return room.Compare(&a, &b) })
 	if len(items) == 0 && len(l.known) == 0 {
 		return nil
 	}
@@ -202,9 +191,8 @@ func (l *Loop) Tick(ctx context.Context) error {
 // resolve reads what is due, and computes the numbers.
 func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) error {
 	var errs []error
-	now := l.Clock.Now()
-	quotas, use := map[string][]corev1.ResourceQuota{}, map[string]quotaUse{}
-	asked := make([]int64, len(buffers))
+	requests := make([]*room.Request, len(buffers))
+	quotas := map[string][]corev1.ResourceQuota{}
 	for i := range buffers {
 		b := &buffers[i]
 		s := l.known[b.UID]
@@ -212,44 +200,40 @@ func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) er
 			s = &state{}
 			l.known[b.UID] = s
 		}
-		if s.version != version(b) || now.Sub(s.at) >= reread {
-			shape, err := resolve(ctx, l.Live, b)
-			var fault *unresolvedError
-			if err != nil && !errors.As(err, &fault) { // the last known shape stays
-				errs = append(errs, err)
-				if s.shape == nil {
-					s.err = unresolved(ReasonResolutionFailed, "%s", err)
-				}
-			} else {
-				s.version, s.at, s.shape, s.err = version(b), now, shape, err
-			}
+		if err := l.read(ctx, b, s); err != nil {
+			errs = append(errs, err)
 		}
-		s.asked, s.limited = 0, limit{ReasonNotLimited, ""}
-		if s.shape == nil {
+		requests[i] = &s.request
+		if _, read := quotas[b.Namespace]; s.request.Shape == nil || read {
 			continue
 		}
-		request := requestOf(s.shape.template)
-		s.asked = count(&b.Spec, request, s.shape.replicas)
-		if _, read := quotas[b.Namespace]; !read {
-			list := &corev1.ResourceQuotaList{}
-			if err := l.Live.List(ctx, list, client.InNamespace(b.Namespace)); err != nil {
-				errs = append(errs, fmt.Errorf("listing the quotas of namespace %s: %w", b.Namespace, err))
-			}
-			quotas[b.Namespace], use[b.Namespace] = list.Items, quotaUse{}
+		list := &corev1.ResourceQuotaList{}
+		if err := l.Live.List(ctx, list, client.InNamespace(b.Namespace)); err != nil {
+			errs = append(errs, fmt.Errorf("listing the quotas of namespace %s: %w", b.Namespace, err))
 		}
-		var by []string
-		asked[i], by = use[b.Namespace].withinQuotas(quotas[b.Namespace], &s.shape.template.Spec, request, s.asked)
-		if len(by) > 0 {
-			s.limited = limit{ReasonResourceQuotasAllocated, fmt.Sprintf("ResourceQuota %s allows %d of %d", strings.Join(by, ", "), asked[i], s.asked)}
-		}
+		quotas[b.Namespace] = list.Items
 	}
-	for i, n := range fairly(asked, MostVirtualPods) {
-		s := l.known[buffers[i].UID]
-		if s.count = n; n < asked[i] {
-			s.limited = limit{ReasonVirtualPodLimit, fmt.Sprintf("all buffers together may have %d virtual pods", MostVirtualPods)}
-		}
-	}
+	room.Allot(requests, func(namespace string) []corev1.ResourceQuota { return quotas[namespace] })
 	return errors.Join(errs...)
+}
+
+// read reads the shape of a buffer if that is due. If reading fails, the last known shape stays.
+func (l *Loop) read(ctx context.Context, b *v1beta1.CapacityBuffer, s *state) error {
+	s.request.Buffer = b
+	now := l.Clock.Now()
+	if s.version == version(b) && now.Sub(s.at) < reread {
+		return nil
+	}
+	shape, err := room.Resolve(ctx, l.Live, b)
+	var fault *room.UnresolvedError
+	if err != nil && !errors.As(err, &fault) {
+		if s.request.Shape == nil {
+			s.request.Err = &room.UnresolvedError{Reason: room.ReasonResolutionFailed, Message: err.Error()}
+		}
+		return err
+	}
+	s.version, s.at, s.request.Shape, s.request.Err = version(b), now, shape, err
+	return nil
 }
 
 // version is equal as long as nothing in the buffer changes that its shape depends on.
@@ -260,20 +244,14 @@ func (l *Loop) tell(buffers []v1beta1.CapacityBuffer) {
 	there := map[types.UID]bool{}
 	for i := range buffers {
 		b := &buffers[i]
-		s := l.known[b.UID]
+		q := &l.known[b.UID].request
 		there[b.UID] = true
-		if s.shape == nil || s.count == 0 {
-			s.refused = nil
+		if q.Shape == nil || q.Count == 0 {
+			q.Refused = nil
 			l.Store.SetVirtual(model.VirtualBuffer, string(b.UID), "", nil)
 			continue
 		}
-		s.refused = l.Store.SetVirtual(model.VirtualBuffer, string(b.UID), fingerprint(s.shape, s.count), func() []*corev1.Pod {
-			pods := make([]*corev1.Pod, s.count)
-			for n := range s.count {
-				pods[n] = virtualPod(b, s.shape.template, n)
-			}
-			return pods
-		})
+		q.Refused = l.Store.SetVirtual(model.VirtualBuffer, string(b.UID), fingerprint(q.Shape, q.Count), q.Pods)
 	}
 	for uid := range l.known {
 		if !there[uid] {
@@ -284,9 +262,9 @@ func (l *Loop) tell(buffers []v1beta1.CapacityBuffer) {
 }
 
 // fingerprint identifies a shape and a number.
-func fingerprint(s *shape, count int64) string {
+func fingerprint(s *room.Shape, count int64) string {
 	hash := fnv.New64a()
-	fmt.Fprint(hash, dump.ForHash(s.template.Labels), dump.ForHash(s.template.Annotations), dump.ForHash(s.template.Spec))
+	fmt.Fprint(hash, dump.ForHash(s.Template.Labels), dump.ForHash(s.Template.Annotations), dump.ForHash(s.Template.Spec))
 	return fmt.Sprintf("%x/%d", hash.Sum64(), count)
 }
 

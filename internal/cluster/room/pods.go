@@ -1,4 +1,4 @@
-package buffer
+package room
 
 import (
 	"fmt"
@@ -42,6 +42,15 @@ func virtualPod(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec
 	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	return pod
+}
+
+// Pods returns the virtual pods of the buffer.
+func (q *Request) Pods() []*corev1.Pod {
+	pods := make([]*corev1.Pod, q.Count)
+	for n := range q.Count {
+		pods[n] = virtualPod(q.Buffer, q.Shape.Template, n)
+	}
+	return pods
 }
 
 // requestOf returns the requests of one pod of the template, with sidecars and overhead.

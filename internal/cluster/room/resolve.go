@@ -1,4 +1,4 @@
-package buffer
+package room
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
@@ -37,23 +36,27 @@ const (
 	ReasonNotLimited              = "NotLimited"
 )
 
-// unresolvedError is why the shape or the number of the pods of a buffer is unknown.
-type unresolvedError struct{ reason, message string }
-
-// Error returns the message.
-func (e *unresolvedError) Error() string { return e.message }
-
-func unresolved(reason, format string, args ...any) error {
-	return &unresolvedError{reason, fmt.Sprintf(format, args...)}
+// UnresolvedError is why the shape or the number of the pods of a buffer is unknown: the reason and the message of its
+// condition.
+type UnresolvedError struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
 }
 
-// shape is what a buffer asks for, apart from the number.
-type shape struct {
-	template *corev1.PodTemplateSpec
-	// replicas is that of the workload, noWorkload for a PodTemplate.
-	replicas int64
-	// generation is that of the PodTemplate, 0 for a workload.
-	generation int64
+// Error returns the message.
+func (e *UnresolvedError) Error() string { return e.Message }
+
+func unresolved(reason, format string, args ...any) error {
+	return &UnresolvedError{reason, fmt.Sprintf(format, args...)}
+}
+
+// Shape is what a buffer asks for, apart from the number.
+type Shape struct {
+	Template *corev1.PodTemplateSpec `json:"template"`
+	// Replicas is that of the workload, -1 for a PodTemplate.
+	Replicas int64 `json:"replicas"`
+	// Generation is that of the PodTemplate, 0 for a workload.
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // Reader reads the objects that buffers refer to.
@@ -63,65 +66,76 @@ type Reader interface {
 	RESTMapper() meta.RESTMapper
 }
 
-// resolve reads the shape of a buffer's pods. An *unresolvedError is a fault of the objects; other errors are those of
+// Resolve reads the shape of a buffer's pods. An *UnresolvedError is a fault of the objects; other errors are those of
 // reading.
-func resolve(ctx context.Context, reader Reader, buffer *v1beta1.CapacityBuffer) (*shape, error) {
-	strategy := buffer.Spec.ProvisioningStrategy
+func Resolve(ctx context.Context, reader Reader, buffer *v1beta1.CapacityBuffer) (*Shape, error) {
+	object, err := Referent(buffer)
 	switch {
+	case err != nil:
+		return nil, err
+	case object == nil:
+		return fromScale(ctx, reader, buffer)
+	}
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, NotFound(buffer)
+		}
+		return nil, fmt.Errorf("reading what buffer %s/%s refers to: %w", buffer.Namespace, buffer.Name, err)
+	}
+	return ShapeOf(object)
+}
+
+// Referent returns the object that the buffer refers to, without its contents; nil if it is of a kind of which only the
+// scale is known. The error is an *UnresolvedError.
+func Referent(buffer *v1beta1.CapacityBuffer) (client.Object, error) {
+	strategy := buffer.Spec.ProvisioningStrategy
+	var object client.Object
+	name := ""
+	switch ref := buffer.Spec.ScalableRef; {
 	case strategy != nil && *strategy != "" && *strategy != v1beta1.StrategyActiveCapacity:
 		return nil, unresolved(ReasonResolutionFailed, "strategy %s is not served here", *strategy)
 	case buffer.Spec.PodTemplateRef != nil:
-		return fromTemplate(ctx, reader, types.NamespacedName{Namespace: buffer.Namespace, Name: buffer.Spec.PodTemplateRef.Name})
-	case buffer.Spec.ScalableRef != nil:
-		return fromWorkload(ctx, reader, buffer.Namespace, buffer.Spec.ScalableRef)
+		object, name = &corev1.PodTemplate{}, buffer.Spec.PodTemplateRef.Name
+	case ref == nil:
+		return nil, unresolved(ReasonResolutionFailed, "spec has neither podTemplateRef nor scalableRef")
+	default:
+		object, name = workload(ref), ref.Name
 	}
-	return nil, unresolved(ReasonResolutionFailed, "spec has neither podTemplateRef nor scalableRef")
+	if object != nil {
+		object.SetNamespace(buffer.Namespace)
+		object.SetName(name)
+	}
+	return object, nil
 }
 
-func fromTemplate(ctx context.Context, reader Reader, key types.NamespacedName) (*shape, error) {
-	template := &corev1.PodTemplate{}
-	if err := reader.Get(ctx, key, template); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, unresolved(ReasonPodTemplateNotFound, "PodTemplate %s does not exist", key.Name)
-		}
-		return nil, fmt.Errorf("reading PodTemplate %s: %w", key, err)
-	}
-	return &shape{template: &template.Template, replicas: noWorkload, generation: template.Generation}, nil
-}
-
-// fromWorkload reads the shape from a workload of a known kind, or from a pod of any other kind with a scale subresource.
-func fromWorkload(ctx context.Context, reader Reader, namespace string, ref *v1beta1.ScalableRef) (*shape, error) {
-	var object client.Object
+// workload returns an empty object of a known kind of workload, nil for other kinds.
+func workload(ref *v1beta1.ScalableRef) client.Object {
 	apps := ref.APIGroup == "" || ref.APIGroup == appsv1.GroupName
 	switch {
 	case apps && ref.Kind == "Deployment":
-		object = &appsv1.Deployment{}
+		return &appsv1.Deployment{}
 	case apps && ref.Kind == "StatefulSet":
-		object = &appsv1.StatefulSet{}
+		return &appsv1.StatefulSet{}
 	case apps && ref.Kind == "ReplicaSet":
-		object = &appsv1.ReplicaSet{}
+		return &appsv1.ReplicaSet{}
 	case ref.APIGroup == "" && ref.Kind == "ReplicationController":
-		object = &corev1.ReplicationController{}
+		return &corev1.ReplicationController{}
 	case ref.APIGroup == batchv1.GroupName && ref.Kind == "Job":
-		object = &batchv1.Job{}
-	default:
-		return fromScale(ctx, reader, namespace, ref)
+		return &batchv1.Job{}
 	}
-	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, object); err != nil {
-		return nil, notFound(ref, err)
-	}
-	return shapeOf(object)
+	return nil
 }
 
-func notFound(ref *v1beta1.ScalableRef, err error) error {
-	if apierrors.IsNotFound(err) {
+// NotFound returns the error that what the buffer refers to does not exist.
+func NotFound(buffer *v1beta1.CapacityBuffer) error {
+	if ref := buffer.Spec.ScalableRef; ref != nil {
 		return unresolved(ReasonScalableRefNotFound, "%s %s does not exist", ref.Kind, ref.Name)
 	}
-	return fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	return unresolved(ReasonPodTemplateNotFound, "PodTemplate %s does not exist", buffer.Spec.PodTemplateRef.Name)
 }
 
-// shapeOf returns the shape and the replicas of a workload. A number that is not set is 1.
-func shapeOf(object client.Object) (*shape, error) {
+// ShapeOf returns the shape and the replicas that an object has. A number that is not set is 1.
+func ShapeOf(object client.Object) (*Shape, error) {
 	replicas := func(n *int32) int64 {
 		if n == nil {
 			return 1
@@ -129,25 +143,28 @@ func shapeOf(object client.Object) (*shape, error) {
 		return int64(*n)
 	}
 	switch o := object.(type) {
+	case *corev1.PodTemplate:
+		return &Shape{Template: &o.Template, Replicas: noWorkload, Generation: o.Generation}, nil
 	case *appsv1.Deployment:
-		return &shape{template: &o.Spec.Template, replicas: replicas(o.Spec.Replicas)}, nil
+		return &Shape{Template: &o.Spec.Template, Replicas: replicas(o.Spec.Replicas)}, nil
 	case *appsv1.StatefulSet:
-		return &shape{template: &o.Spec.Template, replicas: replicas(o.Spec.Replicas)}, nil
+		return &Shape{Template: &o.Spec.Template, Replicas: replicas(o.Spec.Replicas)}, nil
 	case *appsv1.ReplicaSet:
-		return &shape{template: &o.Spec.Template, replicas: replicas(o.Spec.Replicas)}, nil
+		return &Shape{Template: &o.Spec.Template, Replicas: replicas(o.Spec.Replicas)}, nil
 	case *corev1.ReplicationController:
 		if o.Spec.Template == nil {
 			return nil, unresolved(ReasonResolutionFailed, "ReplicationController %s has no template", o.Name)
 		}
-		return &shape{template: o.Spec.Template, replicas: replicas(o.Spec.Replicas)}, nil
+		return &Shape{Template: o.Spec.Template, Replicas: replicas(o.Spec.Replicas)}, nil
 	case *batchv1.Job:
-		return &shape{template: &o.Spec.Template, replicas: replicas(o.Spec.Parallelism)}, nil
+		return &Shape{Template: &o.Spec.Template, Replicas: replicas(o.Spec.Parallelism)}, nil
 	}
 	return nil, unresolved(ReasonResolutionFailed, "objects of type %T have no known shape", object)
 }
 
 // fromScale reads the number from the scale subresource of a kind, and the shape from its newest pod.
-func fromScale(ctx context.Context, reader Reader, namespace string, ref *v1beta1.ScalableRef) (*shape, error) {
+func fromScale(ctx context.Context, reader Reader, buffer *v1beta1.CapacityBuffer) (*Shape, error) {
+	namespace, ref := buffer.Namespace, buffer.Spec.ScalableRef
 	mapping, err := reader.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 	if err != nil {
 		return nil, unresolved(ReasonResolutionFailed, "kind %s of group %q is not served", ref.Kind, ref.APIGroup)
@@ -157,7 +174,10 @@ func fromScale(ctx context.Context, reader Reader, namespace string, ref *v1beta
 	object.SetNamespace(namespace)
 	object.SetName(ref.Name)
 	if err := reader.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return nil, notFound(ref, err)
+		if apierrors.IsNotFound(err) {
+			return nil, NotFound(buffer)
+		}
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	scale := &autoscalingv1.Scale{}
 	if err := reader.SubResource("scale").Get(ctx, object, scale); err != nil {
@@ -178,7 +198,7 @@ func fromScale(ctx context.Context, reader Reader, namespace string, ref *v1beta
 	if pod == nil {
 		return nil, unresolved(ReasonResolutionFailed, "%s %s has no pod to take the shape from", ref.Kind, ref.Name)
 	}
-	return &shape{template: &corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, replicas: int64(scale.Spec.Replicas)}, nil
+	return &Shape{Template: &corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, Replicas: int64(scale.Spec.Replicas)}, nil
 }
 
 // newest returns the pod that was created last, the first by name of several, nil for none.
