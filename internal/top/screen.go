@@ -246,6 +246,7 @@ func (s *Screen) Render() string {
 	for i := s.first; i < min(s.first+s.rows(), s.lines()); i++ {
 		lines = append(lines, s.line(i))
 	}
+	lines = append(lines, s.below(s.height-1-len(lines))...)
 	for len(lines) < s.height-1 {
 		lines = append(lines, "")
 	}

@@ -175,6 +175,45 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
+// TestScreenBelow verifies that a tall terminal shows pending pods, pools and recent changes below the nodes, as far as
+// there is room, and that the other views show their own table only.
+func TestScreenBelow(t *testing.T) {
+	f := large(3)
+	f.Waiting, f.Pools = f.Waiting[:5], []Pool{{Name: "default", Ready: true, Limit: "cpu 1/2"}}
+	f.Nodes[1].Leaving, f.Nodes[2].Age = 30, 7200
+	for _, c := range []struct {
+		height        int
+		shown, hidden []string
+	}{
+		{12, []string{"and 5 more"}, []string{"pod-0", "READY", "being removed"}},
+		{16, []string{"WAITING POD", "pod-3", "pod-4"}, []string{"more", "READY", "being removed"}},
+		{19, []string{"pod-4", "READY", "cpu 1/2"}, []string{"more", "being removed"}},
+		{30, []string{"pod-4", "cpu 1/2", "30s  being removed  node-00001", "0s  launched       node-00000"}, []string{"more", "7200", "2h0m  launched"}},
+	} {
+		s := &Screen{}
+		s.Resize(140, c.height)
+		s.Show(f)
+		text := s.Render()
+		if n := strings.Count(text, "\n") + 1; n != c.height {
+			t.Errorf("height %d has %d lines", c.height, n)
+		}
+		for _, want := range c.shown {
+			if !strings.Contains(text, want) {
+				t.Errorf("height %d lacks %q:\n%s", c.height, want, text)
+			}
+		}
+		for _, not := range c.hidden {
+			if strings.Contains(text, not) {
+				t.Errorf("height %d contains %q:\n%s", c.height, not, text)
+			}
+		}
+		s.Press("tab")
+		if strings.Contains(s.Render(), "READY") {
+			t.Errorf("the view of pending pods has other tables:\n%s", s.Render())
+		}
+	}
+}
+
 // TestRenderCostsWhatIsShown verifies that the cost of a frame depends on the visible part, not on the size of the
 // fleet.
 func TestRenderCostsWhatIsShown(t *testing.T) {
