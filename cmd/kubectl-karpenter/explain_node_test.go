@@ -151,6 +151,7 @@ func TestExplainPool(t *testing.T) {
 			"  1 node is kept (Drifted), 0.1050 USD per hour: PodDisruptionBudget default/quorum allows no eviction",
 		}},
 		"nothing under way": {false, []string{"Underutilized 1 more of 1", "  1 step would start now: saves 0.5050 USD per hour\n",
+			"  at rest: 3 nodes for 1.1000 USD per hour, 1.1150 including per-node overhead, after 1 step (kubectl",
 			"2 nodes are kept (Underutilized), 1.0100 USD per hour: for example, node held is protected"}},
 	} {
 		arguments := []string{"explain", "pool", "default", "--kubeconfig", disruptedCluster(t, c.leaving), "--instance-types", types}
@@ -175,6 +176,15 @@ func TestExplainPool(t *testing.T) {
 			t.Errorf("%s: %d budgets, want 4: %+v", name, len(outcome.Budgets), outcome.Budgets)
 		case outcome.Rollout.Current != 3:
 			t.Errorf("%s: outcome.Rollout.Current is %v, want 3", name, outcome.Rollout.Current)
+		}
+		// simulate makes the same steps, from the same cluster.
+		simulated, err := runProgram(t, "", "simulate", "--live", "--disrupt", "--until-stable", "-o", "json", arguments[3], arguments[4], arguments[5], arguments[6])
+		var until offline.DisruptAnswer
+		if err != nil || json.Unmarshal([]byte(simulated), &until) != nil {
+			t.Fatalf("%s: simulate: %v:\n%s", name, err, simulated)
+		}
+		if rest := outcome.AtRest; rest == nil || rest.FleetFigures != until.After || rest.Steps != len(until.Steps) || rest.Partial {
+			t.Errorf("%s: at rest %+v, but simulate ends with %+v after %d steps", name, rest, until.After, len(until.Steps))
 		}
 		if outcome.LowerBoundCostPerHour > float64(outcome.CostPerHour-outcome.Saving)+1e-9 {
 			t.Errorf("%s: the bound %v is above %v less %v", name, outcome.LowerBoundCostPerHour, outcome.CostPerHour, outcome.Saving)

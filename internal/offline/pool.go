@@ -42,11 +42,63 @@ type PoolOutcome struct {
 	Steps  []Step      `json:"steps,omitempty"`
 	Saving top.Sum     `json:"savingPerHour,omitzero"`
 	Kept   []keptCount `json:"kept,omitempty"`
+	// AtRest is the state at which the fleet remains; nil where it was not determined (all pools at once).
+	AtRest *restOutcome `json:"atRest,omitempty"`
 	pausesOutcome
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
 	Incomplete []Denied `json:"incomplete,omitempty"`
+}
+
+// restOutcome is the state of a pool once no step is left, also after a time that the rules make steps wait.
+type restOutcome struct {
+	FleetFigures
+	// Steps concern the pool. WaitSeconds is how long the rules make the last of them wait.
+	Steps       int   `json:"steps"`
+	WaitSeconds int64 `json:"waitSeconds,omitempty"`
+	// Partial means that more steps follow, which were not determined within longestRest.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// longestRest limits how long the steps of a fleet are determined for a sentence about one pool.
+const longestRest = 10 * time.Second
+
+// atRest makes the steps until the fleet is at rest, and returns the state of the pool there.
+func (d *DisruptDecision) atRest(pool string) *restOutcome {
+	o := &restOutcome{}
+	for began := time.Now(); d.next(); {
+		if time.Since(began) > longestRest {
+			o.Partial = true
+			break
+		}
+	}
+	for i := range d.steps {
+		if slices.ContainsFunc(d.steps[i].Candidates, func(c plan.Candidate) bool { return c.Pool == pool }) {
+			o.Steps++
+			o.WaitSeconds = d.waited(d.steps[i].at)
+		}
+	}
+	o.FleetFigures = figuresOf(d.last, d.opts, func(n *model.Node) bool { return n.Pool == pool })
+	return o
+}
+
+// write prints the state at rest beside the state now.
+func (o *restOutcome) write(b *strings.Builder) {
+	switch {
+	case o == nil:
+	case o.Steps == 0 && !o.Partial:
+		b.WriteString("  at rest: no step is possible and saves enough, now or within 7 days\n")
+	default:
+		fmt.Fprintf(b, "  at rest: %s %s, after %s", plural(o.Nodes, "node"), o.perHour(), plural(o.Steps, "step"))
+		if o.WaitSeconds > 0 {
+			fmt.Fprintf(b, " and %s of waiting", time.Duration(o.WaitSeconds)*time.Second)
+		}
+		if o.Partial {
+			b.WriteString(", and more that were not determined")
+		}
+		b.WriteString(" (kubectl karpenter simulate --live --disrupt --until-stable)\n")
+	}
 }
 
 // staticOutcome is the state of a pool with a fixed number of nodes.
@@ -127,7 +179,7 @@ func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 		}
 		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
-	outcome.Incomplete = w.denied
+	outcome.Incomplete, outcome.AtRest = w.denied, d.atRest(name)
 	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return outcome, nil
 }
@@ -351,6 +403,7 @@ func (o *PoolOutcome) Text() string {
 	if len(o.Steps) > 0 {
 		fmt.Fprintf(&b, "  %s would start now: %s\n", plural(len(o.Steps), "step"), savingPerHour(o.Saving))
 	}
+	o.AtRest.write(&b)
 	for _, k := range o.Kept {
 		fmt.Fprintf(&b, "  %s %s (%s), %s USD per hour: %s\n", plural(len(k.Nodes), "node"), verb(len(k.Nodes)),
 			k.For, knownPrice(k.CostPerHour), k.Message)
