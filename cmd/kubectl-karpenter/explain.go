@@ -27,7 +27,7 @@ func newExplainCommand() *cobra.Command {
 		RunE:               explainNamed,
 		ValidArgsFunction:  completeKind,
 	}
-	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand(), newExplainOverlayCommand())
+	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand(), newExplainOverlayCommand(), newExplainBufferCommand())
 	for _, w := range workloads {
 		command.AddCommand(newExplainWorkloadCommand(w.kind, w.aliases))
 	}
@@ -105,10 +105,12 @@ func bareName(command *cobra.Command, name string) string {
 type explanation struct {
 	live          offline.Cluster
 	instanceTypes string
-	output        string
-	everywhere    bool
-	policy        offline.Policy
-	watch         watch
+	// from are files that are read instead of the cluster.
+	from       []string
+	output     string
+	everywhere bool
+	policy     offline.Policy
+	watch      watch
 	// progress is where the kinds are named that the user may not read; nil for nowhere.
 	progress io.Writer
 }
@@ -252,8 +254,11 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 	if err := errors.Join(e.live.Check(), e.policy.Check()); err != nil {
 		return nil, err
 	}
-	source := offline.Source{Live: true, Cluster: &e.live, InstanceTypes: e.instanceTypes, Now: now}
+	source := offline.Source{Live: len(e.from) == 0, Paths: e.from, Cluster: &e.live, InstanceTypes: e.instanceTypes, Now: now}
 	w, err := source.Read(ctx, e.policy)
+	if err == nil && len(e.from) > 0 && len(w.Problems) > 0 {
+		return nil, unreadable(w.Problems, io.Discard)
+	}
 	if err == nil && e.progress != nil && w.Denied() != "" {
 		fmt.Fprintf(e.progress, "%s: %s\n", plugin, w.Denied())
 	}

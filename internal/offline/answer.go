@@ -33,6 +33,10 @@ type LaunchAnswer struct {
 	// Overlays say what the NodeOverlays do, and WithoutOverlays is the plan without them; omitted if there are none.
 	Overlays        []OverlayOutcome `json:"overlays,omitempty"`
 	WithoutOverlays *WithoutOverlays `json:"withoutOverlays,omitempty"`
+	// Buffers are what becomes of the CapacityBuffers, and Room is the plan for their virtual pods; omitted if there are
+	// none.
+	Buffers []BufferOutcome `json:"buffers,omitempty"`
+	Room    *Room           `json:"room,omitempty"`
 	// SpotShares are those of pools that limit them.
 	SpotShares []SpotShare `json:"spotShares,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
@@ -134,6 +138,7 @@ func (d *Decision) Answer() *LaunchAnswer {
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
 	a.Overlays, a.WithoutOverlays = d.told.overlays, d.without
+	a.Buffers, a.Room = d.bufferOutcomes(), d.room()
 	for _, p := range d.snap.Pools {
 		if worst, bound := placement.LargestSpotShare(d.snap, p.Name, d.plan.Claims); bound {
 			a.SpotShares = append(a.SpotShares, SpotShare{p.Name, p.MaxSpotShare, worst.Type, worst.Zone, worst.Percent})

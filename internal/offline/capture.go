@@ -33,6 +33,8 @@ type captureInput struct {
 	Objects []json.RawMessage `json:"objects"`
 	Cluster []json.RawMessage `json:"cluster,omitempty"`
 	Sale    *PriceList        `json:"sale"`
+	// Buffers are what the CapacityBuffers refer to, as far as it was read of a cluster.
+	Buffers []bufferShape `json:"buffers,omitempty"`
 	// Denied are the kinds that the user was not allowed to read.
 	Denied []Denied `json:"denied,omitempty"`
 }
@@ -84,7 +86,7 @@ func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
 	}
 	document := captureDocument{
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
-		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Denied: w.denied},
+		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Buffers: w.buffers.captured(), Denied: w.denied},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
 			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig, MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
@@ -128,6 +130,9 @@ func parseCapture(text []byte) (*captureDocument, error) {
 func (o *Manifests) takeCapture(origin string, document *captureDocument) {
 	o.sale, o.options, o.denied = document.Input.Sale, &document.Options, document.Input.Denied
 	o.home = cmp.Or(o.home, document.Options.Namespace)
+	for _, s := range document.Input.Buffers {
+		o.buffers.shapes[s.Buffer] = s
+	}
 	for i, text := range document.Input.Objects {
 		o.read(fmt.Sprintf("%s: input.objects[%d]", origin, i), text)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/api"
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
@@ -73,6 +74,9 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 			return err
 		}
 	}
+	if err := l.readBuffers(ctx, c, o); err != nil {
+		return err
+	}
 	if err := o.required(); err != nil {
 		return err
 	}
@@ -114,7 +118,8 @@ func liveKinds() meta.RESTMapper {
 			m.Add(v.WithKind(kind), scope)
 		}
 	}
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange", "Event")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange", "Event",
+		"ResourceQuota", "PodTemplate")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace", "PersistentVolume")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 	add(batchv1.SchemeGroupVersion, meta.RESTScopeNamespace, "CronJob", "Job")
@@ -126,6 +131,7 @@ func liveKinds() meta.RESTMapper {
 	// The guess of the plural would be nodeoverlaies.
 	m.AddSpecific(karpv1alpha1.GroupVersion.WithKind(karpv1alpha1.Kind), karpv1alpha1.GroupVersion.WithResource("nodeoverlays"),
 		karpv1alpha1.GroupVersion.WithResource("nodeoverlay"), meta.RESTScopeRoot)
+	add(autoscalingv1beta1.GroupVersion, meta.RESTScopeNamespace, autoscalingv1beta1.Kind)
 	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")
 	add(awsv1.GroupVersion, meta.RESTScopeRoot, awsv1.Kind)
 	return m
@@ -144,7 +150,7 @@ func (l *Cluster) list(ctx context.Context, c client.Client, o *Manifests, list 
 	}
 	for {
 		if err := c.List(ctx, list, client.Limit(PageSize), client.Continue(list.GetContinue())); err != nil {
-			if apierrors.IsNotFound(err) && kind.Kind == karpv1alpha1.Kind { // an optional kind
+			if apierrors.IsNotFound(err) && (kind.Kind == karpv1alpha1.Kind || kind.Kind == autoscalingv1beta1.Kind) { // an optional kind
 				return nil
 			}
 			if apierrors.IsNotFound(err) && (kind.Group == karpv1.GroupVersion.Group || kind.Group == awsv1.Group) {

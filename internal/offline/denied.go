@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
@@ -27,24 +28,26 @@ const (
 
 // effects are how an answer differs without a kind. A kind that is not listed here is required.
 var effects = map[string]string{
-	"daemonsets.apps":                   "DaemonSet pods that do not run yet use no capacity of new nodes",
-	"persistentvolumeclaims":            "pending pods with a PersistentVolumeClaim are ignored, and limits of attached volumes do not count",
-	"persistentvolumes":                 "pending pods with a bound PersistentVolumeClaim are ignored",
-	"storageclasses.storage.k8s.io":     "pending pods with an unbound PersistentVolumeClaim are ignored",
-	"csinodes.storage.k8s.io":           "nodes have no limit of attached volumes",
-	"namespaces":                        "namespaces have no labels that namespaceSelector could match",
-	"poddisruptionbudgets.policy":       "no PodDisruptionBudget keeps a node",
-	"services":                          "default topology spread does not follow Services",
-	"replicationcontrollers":            "default topology spread does not follow ReplicationControllers",
-	"replicasets.apps":                  "default topology spread does not follow ReplicaSets; pods belong to the Deployment that the ReplicaSet's name indicates",
-	"jobs.batch":                        "pods belong to the CronJob that the Job's name indicates",
-	"statefulsets.apps":                 "default topology spread does not follow StatefulSets",
-	"limitranges":                       "expected DaemonSet pods have no defaults of LimitRanges",
-	"runtimeclasses.node.k8s.io":        "expected DaemonSet pods have no overhead of RuntimeClasses",
-	"priorityclasses.scheduling.k8s.io": "pods of files have the priority 0",
-	"nodeoverlays." + karpv1.Group:      "prices and resources of NodeOverlays do not count",
-	awsClasses:                          "what pools of the kind EC2NodeClass can launch is not known",
-	kwokClasses:                         "what pools of the kind KWOKNodeClass can launch is not known",
+	"daemonsets.apps":                             "DaemonSet pods that do not run yet use no capacity of new nodes",
+	"persistentvolumeclaims":                      "pending pods with a PersistentVolumeClaim are ignored, and limits of attached volumes do not count",
+	"persistentvolumes":                           "pending pods with a bound PersistentVolumeClaim are ignored",
+	"storageclasses.storage.k8s.io":               "pending pods with an unbound PersistentVolumeClaim are ignored",
+	"csinodes.storage.k8s.io":                     "nodes have no limit of attached volumes",
+	"namespaces":                                  "namespaces have no labels that namespaceSelector could match",
+	"poddisruptionbudgets.policy":                 "no PodDisruptionBudget keeps a node",
+	"services":                                    "default topology spread does not follow Services",
+	"replicationcontrollers":                      "default topology spread does not follow ReplicationControllers",
+	"replicasets.apps":                            "default topology spread does not follow ReplicaSets; pods belong to the Deployment that the ReplicaSet's name indicates",
+	"jobs.batch":                                  "pods belong to the CronJob that the Job's name indicates",
+	"statefulsets.apps":                           "default topology spread does not follow StatefulSets",
+	"limitranges":                                 "expected DaemonSet pods have no defaults of LimitRanges",
+	"runtimeclasses.node.k8s.io":                  "expected DaemonSet pods have no overhead of RuntimeClasses",
+	"priorityclasses.scheduling.k8s.io":           "pods of files have the priority 0",
+	"nodeoverlays." + karpv1.Group:                "prices and resources of NodeOverlays do not count",
+	"resourcequotas":                              "ResourceQuotas do not reduce the number of pods of CapacityBuffers",
+	"capacitybuffers." + autoscalingv1beta1.Group: "no room of CapacityBuffers is planned, and none keeps a node",
+	awsClasses:                                    "what pools of the kind EC2NodeClass can launch is not known",
+	kwokClasses:                                   "what pools of the kind KWOKNodeClass can launch is not known",
 }
 
 // deny records a kind that the API server refused, and reports whether that was because of missing permissions.

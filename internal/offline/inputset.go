@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
+	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -45,6 +46,8 @@ type converted struct {
 	problems []error
 	// overlays say what the NodeOverlays do.
 	overlays []OverlayOutcome
+	// requests are what the buffers ask for.
+	requests []*room.Request
 }
 
 // idlePod is a pod that needs no node from Karpenter, and why.
@@ -128,7 +131,7 @@ func (w *InputSet) nodeClasses() []schema.GroupKind {
 
 // Empty reports whether there is nothing to decide about.
 func (w *InputSet) Empty() bool {
-	return len(w.pools)+len(w.pods)+len(w.nodes)+len(w.claims)+len(w.daemons)+len(w.workloads) == 0
+	return len(w.pools)+len(w.pods)+len(w.nodes)+len(w.claims)+len(w.daemons)+len(w.workloads)+len(w.buffers.objects) == 0
 }
 
 // convert converts all objects and adds them to a new builder.
@@ -157,6 +160,7 @@ func (w *InputSet) convert() *converted {
 			t.idle = append(t.idle, idlePod{key(p.object), why})
 		}
 	}
+	w.addBuffers(t, v, around)
 	return t
 }
 

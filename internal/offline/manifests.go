@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
@@ -43,6 +44,7 @@ type Manifests struct {
 	budgets   []sourced[*policyv1.PodDisruptionBudget]
 	// overlays are those of files, and those of the cluster that a controller has read.
 	overlays []sourced[*karpv1alpha1.NodeOverlay]
+	buffers  buffers
 	// volumeClaims are those of files.
 	volumeClaims []*corev1.PersistentVolumeClaim
 	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
@@ -128,7 +130,7 @@ func newManifests() (*Manifests, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 		schedulingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme,
-		karpv1alpha1.AddToScheme} {
+		karpv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
@@ -139,7 +141,7 @@ func newManifests() (*Manifests, error) {
 	}
 	return &Manifests{
 		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
-		around: newSurroundings(), classesOfAWS: map[string]classOfAWS{}, passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{}, passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }
@@ -195,6 +197,7 @@ func (o *Manifests) notice(t time.Time) {
 }
 
 func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
+	o.buffers.refer(object, live)
 	switch object := object.(type) {
 	case *karpv1.NodePool:
 		if !live {
@@ -223,6 +226,14 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 			return true
 		}
 		o.overlays = append(o.overlays, sourced[*karpv1alpha1.NodeOverlay]{object, origin, live})
+	case *autoscalingv1beta1.CapacityBuffer:
+		if live && object.Status.ReadyReplicas == nil { // the feature gate is off, or another autoscaler processes it
+			return true
+		}
+		o.buffers.objects = append(o.buffers.objects, sourced[*autoscalingv1beta1.CapacityBuffer]{object, origin, live})
+	case *corev1.PodTemplate: // kept by refer
+	case *corev1.ResourceQuota:
+		o.buffers.quotas[object.Namespace] = append(o.buffers.quotas[object.Namespace], *object)
 	case *awsv1.EC2NodeClass:
 		o.takeClass(origin, object, live)
 	case *corev1.Service:

@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 )
@@ -23,8 +24,8 @@ import (
 var namedKinds = map[string]schema.GroupVersion{
 	"Namespace": corev1.SchemeGroupVersion, "Node": corev1.SchemeGroupVersion, "Pod": corev1.SchemeGroupVersion,
 	"NodePool": karpv1.GroupVersion, "NodeClaim": karpv1.GroupVersion,
-	karpv1alpha1.Kind: karpv1alpha1.GroupVersion,
-	"Deployment":      appsv1.SchemeGroupVersion, "StatefulSet": appsv1.SchemeGroupVersion, "ReplicaSet": appsv1.SchemeGroupVersion,
+	karpv1alpha1.Kind: karpv1alpha1.GroupVersion, autoscalingv1beta1.Kind: autoscalingv1beta1.GroupVersion,
+	"Deployment": appsv1.SchemeGroupVersion, "StatefulSet": appsv1.SchemeGroupVersion, "ReplicaSet": appsv1.SchemeGroupVersion,
 	"Job": batchv1.SchemeGroupVersion, "CronJob": batchv1.SchemeGroupVersion,
 }
 

@@ -7,13 +7,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
 // admitted are the kinds of which files are checked as an API server would check them.
-var admitted = []metav1.TypeMeta{ours("NodePool"), ours("NodeClaim"), {APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind}}
+var admitted = []metav1.TypeMeta{ours("NodePool"), ours("NodeClaim"), {APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind},
+	{APIVersion: autoscalingv1beta1.GroupVersion.String(), Kind: autoscalingv1beta1.Kind}}
 
 // ours returns the type of a kind of karpenter.sh.
 func ours(kind string) metav1.TypeMeta {

@@ -92,6 +92,7 @@ func (a *LaunchAnswer) Text(width int) string {
 		b.WriteString(table.Text(existingColumns, a.ExistingNodes, width) + "\n")
 	}
 	a.writeUnschedulable(&b)
+	a.writeRoom(&b, width)
 	a.writeSummary(&b)
 	return b.String()
 }
@@ -165,7 +166,11 @@ func (a *LaunchAnswer) writeSummary(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%s: %d on %s, %d on existing nodes,%s %d unschedulable\n",
 		plural(a.Pods.Total, "pod"), a.Pods.New, plural(len(a.Nodes), "new node"), a.Pods.Existing-a.Pods.InFlight, flying, a.Pods.Unschedulable)
-	defer func() { a.writeOverlays(b); b.WriteString(pricesAre(a.PriceSource) + incomplete(a.Incomplete)) }()
+	defer func() {
+		a.writeBuffers(b)
+		a.writeOverlays(b)
+		b.WriteString(pricesAre(a.PriceSource) + incomplete(a.Incomplete))
+	}()
 	if len(a.Nodes) == 0 {
 		return
 	}

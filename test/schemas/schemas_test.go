@@ -36,6 +36,7 @@ var outputs = map[string]any{
 	"explain-node":     offline.NodeOutcome{},
 	"explain-pool":     offline.PoolOutcome{},
 	"explain-overlay":  offline.OverlayDetails{},
+	"explain-buffer":   offline.BufferDetails{},
 	"explain-pools":    offline.PoolsOutcome{},
 	"top":              top.Fleet{},
 	"doctor":           doctor.Report{},

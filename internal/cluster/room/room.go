@@ -130,6 +130,17 @@ func (q *Request) SetStatus(b *v1beta1.CapacityBuffer, r *Room) {
 	set(v1beta1.ConditionProvisioning, is, reason, message)
 }
 
+// Condition returns the condition that says whether there is room: Provisioning, or ReadyForProvisioning if the shape of
+// the pods is not known.
+func (q *Request) Condition(r *Room) metav1.Condition {
+	b := &v1beta1.CapacityBuffer{Spec: q.Buffer.Spec}
+	q.SetStatus(b, r)
+	if c := meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionReadyForProvisioning); c.Status == metav1.ConditionFalse {
+		return *c
+	}
+	return *meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionProvisioning)
+}
+
 // unready returns why the shape of the pods is not known, "" if it is.
 func (q *Request) unready() (reason, message string) {
 	var fault *UnresolvedError

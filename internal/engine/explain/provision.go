@@ -68,14 +68,14 @@ func contents(snap *model.Snapshot, pods []*model.Pod) string {
 		if n > 1 {
 			name = fmt.Sprintf("%d pods like %s", n, name)
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", name, amounts(requests(snap, pods[i]))))
+		parts = append(parts, fmt.Sprintf("%s (%s)", name, amounts(RequestsOf(snap, pods[i]))))
 		i += n
 	}
 	return strings.Join(parts, ", ")
 }
 
-// requests returns the requests of a pod, without the resource "pods".
-func requests(snap *model.Snapshot, pod *model.Pod) []quantity.Amount {
+// RequestsOf returns the requests of a pod, without the resource "pods".
+func RequestsOf(snap *model.Snapshot, pod *model.Pod) []quantity.Amount {
 	var list []quantity.Amount
 	for r, value := range pod.Requests {
 		if resource := quantity.Resource(r); value != 0 && resource != quantity.Pods && resourceName(snap, resource) != model.Unknown {
