@@ -61,6 +61,7 @@ func (c *Controller) LeaseNamespace() string {
 func (c *Controller) installation(name string) Installation {
 	i := Installation{Provider: c.Provider(), LeaseNamespace: c.LeaseNamespace(), LeaseName: c.setting("LEADER_ELECTION_NAME", name), Unconverted: c.Settings["WEBHOOK_PORT"] == "0"}
 	i.Overlays, _ = c.gate("NodeOverlay")
+	i.Buffers, _ = c.gate("CapacityBuffer")
 	if !c.Elects() {
 		i.LeaseName = ""
 	}

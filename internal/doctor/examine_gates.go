@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
@@ -19,7 +21,7 @@ func gated(f *Facts, _ Options) []cloud.Finding {
 		overlays = append(overlays, f.Overlays[i].Name)
 	}
 	for i := range f.Buffers {
-		if b := &f.Buffers[i]; len(b.Status.Conditions) == 0 { // otherwise another autoscaler processes it
+		if b := &f.Buffers[i]; len(b.Status.Conditions) == 0 || b.Status.ReadyReplicas != nil { // otherwise another autoscaler processes it
 			buffers = append(buffers, b.Namespace+"/"+b.Name)
 		}
 	}
@@ -37,6 +39,31 @@ func gated(f *Facts, _ Options) []cloud.Finding {
 				fmt.Sprintf("the %ss %s have no effect, because the feature gate %s of %s is off", kind.gate, few(kind.names), kind.gate, few(off)),
 				fmt.Sprintf("enable it (chart: settings.featureGates.%s=true; FEATURE_GATES=%s=true), or delete the objects",
 					strings.ToLower(kind.gate[:1])+kind.gate[1:], kind.gate)))
+		}
+	}
+	return list
+}
+
+// rooms returns findings about buffers that get no room for a reason that time does not change. Those without a number of
+// ready pods are processed by another autoscaler.
+func rooms(f *Facts, _ Options) []cloud.Finding {
+	if len(f.gateOff(autoscalingv1beta1.Kind)) > 0 {
+		return nil
+	}
+	var list []cloud.Finding
+	for i := range f.Buffers {
+		b := &f.Buffers[i]
+		name := b.Namespace + "/" + b.Name
+		resolved := meta.FindStatusCondition(b.Status.Conditions, autoscalingv1beta1.ConditionReadyForProvisioning)
+		placed := meta.FindStatusCondition(b.Status.Conditions, autoscalingv1beta1.ConditionProvisioning)
+		switch {
+		case b.Status.ReadyReplicas == nil || b.DeletionTimestamp != nil:
+		case resolved != nil && resolved.Status == metav1.ConditionFalse:
+			list = append(list, found(BufferNotReady, "capacitybuffer/"+name, "no room is made: "+resolved.Reason+": "+resolved.Message,
+				"correct what the CapacityBuffer refers to: kubectl describe capacitybuffer -n "+b.Namespace+" "+b.Name))
+		case placed != nil && placed.Reason == autoscalingv1beta1.ReasonInfeasible:
+			list = append(list, found(BufferNotReady, "capacitybuffer/"+name, placed.Message,
+				"kubectl karpenter explain buffer "+name+" says what excludes each NodePool"))
 		}
 	}
 	return list

@@ -20,6 +20,8 @@ func TestGateOff(t *testing.T) {
 	buffer := autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "room"}}
 	other := *buffer.DeepCopy()
 	other.Status.Conditions = []metav1.Condition{{Type: autoscalingv1beta1.ConditionReadyForProvisioning}}
+	before := *other.DeepCopy()
+	before.Status.ReadyReplicas = new(int32)
 	gates := func(value string) corev1.EnvVar { return corev1.EnvVar{Name: "FEATURE_GATES", Value: value} }
 	none := *controllerOf(deployment("a", "kwok", 1))
 	for name, c := range map[string]struct {
@@ -31,6 +33,8 @@ func TestGateOff(t *testing.T) {
 		"both off": {[]Controller{none}, buffer,
 			[]string{"GateOff capacitybuffers.autoscaling.x-k8s.io", "GateOff nodeoverlays.karpenter.sh"}},
 		"another autoscaler has the buffer": {[]Controller{none}, other, []string{"GateOff nodeoverlays.karpenter.sh"}},
+		"this controller had the buffer before": {[]Controller{none}, before,
+			[]string{"GateOff capacitybuffers.autoscaling.x-k8s.io", "GateOff nodeoverlays.karpenter.sh"}},
 		"one on": {[]Controller{*controllerOf(deployment("a", "kwok", 1, gates("NodeOverlay=true,CapacityBuffer=false")))}, buffer,
 			[]string{"GateOff capacitybuffers.autoscaling.x-k8s.io"}},
 		"on in one of two controllers": {[]Controller{none, *controllerOf(deployment("b", "aws", 1, gates("NodeOverlay=true,CapacityBuffer=true")))},
@@ -39,6 +43,37 @@ func TestGateOff(t *testing.T) {
 		f := &Facts{Now: now, NoElection: true, Controllers: c.controllers, Overlays: []karpv1alpha1.NodeOverlay{overlay},
 			Buffers: []autoscalingv1beta1.CapacityBuffer{c.buffer}}
 		got := slices.DeleteFunc(codes(f), func(code string) bool { return !strings.HasPrefix(code, GateOff) })
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestBufferNotReady verifies that a buffer is a finding while its room cannot exist, unless another autoscaler processes
+// it, or nothing does.
+func TestBufferNotReady(t *testing.T) {
+	on := *controllerOf(deployment("a", "kwok", 1, corev1.EnvVar{Name: "FEATURE_GATES", Value: "CapacityBuffer=true"}))
+	off := *controllerOf(deployment("a", "kwok", 1))
+	condition := func(kind, status, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: "because"}
+	}
+	infeasible := condition(autoscalingv1beta1.ConditionProvisioning, "False", autoscalingv1beta1.ReasonInfeasible)
+	for name, c := range map[string]struct {
+		controller Controller
+		ready      *int32
+		condition  metav1.Condition
+		want       []string
+	}{
+		"infeasible":             {on, new(int32), infeasible, []string{"BufferNotReady capacitybuffer/web/spare"}},
+		"of another autoscaler":  {on, nil, infeasible, nil},
+		"with the gate off":      {off, new(int32), infeasible, nil},
+		"of an unknown shape":    {on, new(int32), condition(autoscalingv1beta1.ConditionReadyForProvisioning, "False", "PodTemplateNotFound"), []string{"BufferNotReady capacitybuffer/web/spare"}},
+		"waiting for a new node": {on, new(int32), condition(autoscalingv1beta1.ConditionProvisioning, "False", "RequiresNewCapacity"), nil},
+	} {
+		buffer := autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "spare"},
+			Status: autoscalingv1beta1.CapacityBufferStatus{ReadyReplicas: c.ready, Conditions: []metav1.Condition{c.condition}}}
+		f := &Facts{Now: now, NoElection: true, Controllers: []Controller{c.controller}, Buffers: []autoscalingv1beta1.CapacityBuffer{buffer}}
+		got := slices.DeleteFunc(codes(f), func(code string) bool { return !strings.HasPrefix(code, BufferNotReady) })
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
 		}

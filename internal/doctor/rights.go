@@ -31,6 +31,8 @@ type Installation struct {
 	Unconverted bool
 	// Overlays means that the feature gate NodeOverlay is on.
 	Overlays bool
+	// Buffers means that the feature gate CapacityBuffer is on.
+	Buffers bool
 }
 
 // SwitchedOff is the service that definitions name while the controller's webhook is disabled
@@ -87,9 +89,31 @@ func Rights(i Installation) []Right {
 		rights = append(rights, Right{Group: "karpenter.sh", Resource: "nodeoverlays", Verbs: watch, For: "prices and capacity of instance types"},
 			Right{Group: "karpenter.sh", Resource: "nodeoverlays/status", Verbs: []string{"patch"}, For: "conditions of NodeOverlays"})
 	}
+	if i.Buffers {
+		rights = append(rights, bufferRights()...)
+	}
 	rights = append(rights, conversionRights(i)...)
 	rights = append(rights, classRights(i)...)
 	return append(rights, leaseRights(i)...)
+}
+
+// bufferRights returns those for CapacityBuffers and what they refer to.
+func bufferRights() []Right {
+	const referred = "what CapacityBuffers refer to"
+	get := []string{"get"}
+	rights := []Right{
+		{Group: "autoscaling.x-k8s.io", Resource: "capacitybuffers", Verbs: watch, For: "room for pods to come"},
+		{Group: "autoscaling.x-k8s.io", Resource: "capacitybuffers/status", Verbs: []string{"patch"}, For: "conditions of CapacityBuffers"},
+		{Resource: "podtemplates", Verbs: get, For: referred},
+		{Resource: "replicationcontrollers", Verbs: get, For: referred},
+		{Resource: "resourcequotas", Verbs: []string{"list"}, For: "the number of pods of CapacityBuffers"},
+		{Group: "batch", Resource: "jobs", Verbs: get, For: referred},
+		{Group: "*", Resource: "*/scale", Verbs: get, For: referred},
+	}
+	for _, resource := range []string{"deployments", "replicasets", "statefulsets"} {
+		rights = append(rights, Right{Group: "apps", Resource: resource, Verbs: get, For: referred})
+	}
+	return rights
 }
 
 // conversionRights returns those of the webhook for older versions of this project's kinds.

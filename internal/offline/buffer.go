@@ -73,7 +73,7 @@ func (b *buffers) request(buffer *autoscalingv1beta1.CapacityBuffer) *room.Reque
 	case read:
 		q.Shape = known.Shape
 	case referent == nil:
-		q.Err = &room.UnresolvedError{Reason: room.ReasonResolutionFailed,
+		q.Err = &room.UnresolvedError{Reason: autoscalingv1beta1.ReasonResolutionFailed,
 			Message: fmt.Sprintf("the scale of %s %s is known to a cluster only", buffer.Spec.ScalableRef.Kind, buffer.Spec.ScalableRef.Name)}
 	default:
 		q.Err = room.NotFound(buffer)
@@ -106,7 +106,7 @@ func (l *Cluster) readBuffers(ctx context.Context, c client.Client, o *Manifests
 			read.Shape = trimmed(shape)
 		case errors.As(err, &read.Fault):
 		case apierrors.IsForbidden(err):
-			read.Fault = &room.UnresolvedError{Reason: room.ReasonResolutionFailed, Message: OneLine(err)}
+			read.Fault = &room.UnresolvedError{Reason: autoscalingv1beta1.ReasonResolutionFailed, Message: OneLine(err)}
 		default:
 			return err
 		}

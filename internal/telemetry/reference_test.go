@@ -65,7 +65,8 @@ their class and pool too; the label of the class is that of the provider's kind:
 
 // kinds returns the kinds of an installation on AWS, and the node class of kwok.
 func kinds() []telemetry.Kind {
-	known := census.Kinds(map[string]string{"ec2nodeclass": karpv1.NodeClassLabel("karpenter.k8s.aws", "EC2NodeClass")})
+	known := census.Kinds(map[string]string{"ec2nodeclass": karpv1.NodeClassLabel("karpenter.k8s.aws", "EC2NodeClass")},
+		"capacitybuffer", "nodeoverlay")
 	return append(known, telemetry.Kind{Name: "kwoknodeclass", Bounded: true})
 }
 

@@ -147,3 +147,21 @@ const (
 	ConditionProvisioning         = "Provisioning"         // there is room for all pods on initialized nodes
 	ConditionLimitedByQuotas      = "LimitedByQuotas"      // a quota reduces the number of pods
 )
+
+// Reasons of the conditions of a CapacityBuffer.
+const (
+	ReasonResolved            = "Resolved"
+	ReasonPodTemplateNotFound = "PodTemplateNotFound"
+	ReasonScalableRefNotFound = "ScalableRefNotFound"
+	ReasonResolutionFailed    = "ResolutionFailed"
+
+	ReasonFitsExistingCapacity    = "FitsExistingCapacity"
+	ReasonRequiresNewCapacity     = "RequiresNewCapacity"
+	ReasonBufferEmpty             = "BufferEmpty"
+	ReasonNotReadyForProvisioning = "NotReadyForProvisioning"
+	ReasonInfeasible              = "Infeasible"
+
+	ReasonResourceQuotasAllocated = "ResourceQuotasAllocated"
+	ReasonVirtualPodLimit         = "VirtualPodLimit"
+	ReasonNotLimited              = "NotLimited"
+)

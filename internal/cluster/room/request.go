@@ -38,7 +38,7 @@ func Compare(a, b *v1beta1.CapacityBuffer) int {
 func Allot(requests []*Request, quotas func(namespace string) []corev1.ResourceQuota) {
 	asked, use := make([]int64, len(requests)), map[string]quotaUse{}
 	for i, q := range requests {
-		if q.Asked, q.Limited = 0, (Limit{ReasonNotLimited, ""}); q.Shape == nil {
+		if q.Asked, q.Limited = 0, (Limit{v1beta1.ReasonNotLimited, ""}); q.Shape == nil {
 			continue
 		}
 		namespace, one := q.Buffer.Namespace, requestOf(q.Shape.Template)
@@ -49,12 +49,12 @@ func Allot(requests []*Request, quotas func(namespace string) []corev1.ResourceQ
 		var by []string
 		asked[i], by = use[namespace].withinQuotas(quotas(namespace), &q.Shape.Template.Spec, one, q.Asked)
 		if len(by) > 0 {
-			q.Limited = Limit{ReasonResourceQuotasAllocated, fmt.Sprintf("ResourceQuota %s allows %d of %d", strings.Join(by, ", "), asked[i], q.Asked)}
+			q.Limited = Limit{v1beta1.ReasonResourceQuotasAllocated, fmt.Sprintf("ResourceQuota %s allows %d of %d", strings.Join(by, ", "), asked[i], q.Asked)}
 		}
 	}
 	for i, n := range fairly(asked, MostVirtualPods) {
 		if requests[i].Count = n; n < asked[i] {
-			requests[i].Limited = Limit{ReasonVirtualPodLimit, fmt.Sprintf("all buffers together may have %d virtual pods", MostVirtualPods)}
+			requests[i].Limited = Limit{v1beta1.ReasonVirtualPodLimit, fmt.Sprintf("all buffers together may have %d virtual pods", MostVirtualPods)}
 		}
 	}
 }

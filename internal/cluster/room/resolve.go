@@ -18,24 +18,6 @@ import (
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 )
 
-// The reasons of conditions.
-const (
-	ReasonResolved            = "Resolved"
-	ReasonPodTemplateNotFound = "PodTemplateNotFound"
-	ReasonScalableRefNotFound = "ScalableRefNotFound"
-	ReasonResolutionFailed    = "ResolutionFailed"
-
-	ReasonFitsExistingCapacity    = "FitsExistingCapacity"
-	ReasonRequiresNewCapacity     = "RequiresNewCapacity"
-	ReasonBufferEmpty             = "BufferEmpty"
-	ReasonNotReadyForProvisioning = "NotReadyForProvisioning"
-	ReasonInfeasible              = "Infeasible"
-
-	ReasonResourceQuotasAllocated = "ResourceQuotasAllocated"
-	ReasonVirtualPodLimit         = "VirtualPodLimit"
-	ReasonNotLimited              = "NotLimited"
-)
-
 // UnresolvedError is why the shape or the number of the pods of a buffer is unknown: the reason and the message of its
 // condition.
 type UnresolvedError struct {
@@ -93,11 +75,11 @@ func Referent(buffer *v1beta1.CapacityBuffer) (client.Object, error) {
 	name := ""
 	switch ref := buffer.Spec.ScalableRef; {
 	case strategy != nil && *strategy != "" && *strategy != v1beta1.StrategyActiveCapacity:
-		return nil, unresolved(ReasonResolutionFailed, "strategy %s is not served here", *strategy)
+		return nil, unresolved(v1beta1.ReasonResolutionFailed, "strategy %s is not served here", *strategy)
 	case buffer.Spec.PodTemplateRef != nil:
 		object, name = &corev1.PodTemplate{}, buffer.Spec.PodTemplateRef.Name
 	case ref == nil:
-		return nil, unresolved(ReasonResolutionFailed, "spec has neither podTemplateRef nor scalableRef")
+		return nil, unresolved(v1beta1.ReasonResolutionFailed, "spec has neither podTemplateRef nor scalableRef")
 	default:
 		object, name = workload(ref), ref.Name
 	}
@@ -129,9 +111,9 @@ func workload(ref *v1beta1.ScalableRef) client.Object {
 // NotFound returns the error that what the buffer refers to does not exist.
 func NotFound(buffer *v1beta1.CapacityBuffer) error {
 	if ref := buffer.Spec.ScalableRef; ref != nil {
-		return unresolved(ReasonScalableRefNotFound, "%s %s does not exist", ref.Kind, ref.Name)
+		return unresolved(v1beta1.ReasonScalableRefNotFound, "%s %s does not exist", ref.Kind, ref.Name)
 	}
-	return unresolved(ReasonPodTemplateNotFound, "PodTemplate %s does not exist", buffer.Spec.PodTemplateRef.Name)
+	return unresolved(v1beta1.ReasonPodTemplateNotFound, "PodTemplate %s does not exist", buffer.Spec.PodTemplateRef.Name)
 }
 
 // ShapeOf returns the shape and the replicas that an object has. A number that is not set is 1.
@@ -153,13 +135,13 @@ func ShapeOf(object client.Object) (*Shape, error) {
 		return &Shape{Template: &o.Spec.Template, Replicas: replicas(o.Spec.Replicas)}, nil
 	case *corev1.ReplicationController:
 		if o.Spec.Template == nil {
-			return nil, unresolved(ReasonResolutionFailed, "ReplicationController %s has no template", o.Name)
+			return nil, unresolved(v1beta1.ReasonResolutionFailed, "ReplicationController %s has no template", o.Name)
 		}
 		return &Shape{Template: o.Spec.Template, Replicas: replicas(o.Spec.Replicas)}, nil
 	case *batchv1.Job:
 		return &Shape{Template: &o.Spec.Template, Replicas: replicas(o.Spec.Parallelism)}, nil
 	}
-	return nil, unresolved(ReasonResolutionFailed, "objects of type %T have no known shape", object)
+	return nil, unresolved(v1beta1.ReasonResolutionFailed, "objects of type %T have no known shape", object)
 }
 
 // fromScale reads the number from the scale subresource of a kind, and the shape from its newest pod.
@@ -167,7 +149,7 @@ func fromScale(ctx context.Context, reader Reader, buffer *v1beta1.CapacityBuffe
 	namespace, ref := buffer.Namespace, buffer.Spec.ScalableRef
 	mapping, err := reader.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 	if err != nil {
-		return nil, unresolved(ReasonResolutionFailed, "kind %s of group %q is not served", ref.Kind, ref.APIGroup)
+		return nil, unresolved(v1beta1.ReasonResolutionFailed, "kind %s of group %q is not served", ref.Kind, ref.APIGroup)
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
@@ -182,13 +164,13 @@ func fromScale(ctx context.Context, reader Reader, buffer *v1beta1.CapacityBuffe
 	scale := &autoscalingv1.Scale{}
 	if err := reader.SubResource("scale").Get(ctx, object, scale); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, unresolved(ReasonResolutionFailed, "kind %s has no scale subresource", ref.Kind)
+			return nil, unresolved(v1beta1.ReasonResolutionFailed, "kind %s has no scale subresource", ref.Kind)
 		}
 		return nil, fmt.Errorf("reading the scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	selector, err := labels.Parse(scale.Status.Selector)
 	if err != nil || selector.Empty() {
-		return nil, unresolved(ReasonResolutionFailed, "the scale of %s %s has no selector of pods", ref.Kind, ref.Name)
+		return nil, unresolved(v1beta1.ReasonResolutionFailed, "the scale of %s %s has no selector of pods", ref.Kind, ref.Name)
 	}
 	pods := &corev1.PodList{}
 	if err := reader.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
@@ -196,7 +178,7 @@ func fromScale(ctx context.Context, reader Reader, buffer *v1beta1.CapacityBuffe
 	}
 	pod := newest(pods.Items)
 	if pod == nil {
-		return nil, unresolved(ReasonResolutionFailed, "%s %s has no pod to take the shape from", ref.Kind, ref.Name)
+		return nil, unresolved(v1beta1.ReasonResolutionFailed, "%s %s has no pod to take the shape from", ref.Kind, ref.Name)
 	}
 	return &Shape{Template: &corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, Replicas: int64(scale.Spec.Replicas)}, nil
 }

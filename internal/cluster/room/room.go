@@ -116,7 +116,7 @@ func (q *Request) SetStatus(b *v1beta1.CapacityBuffer, r *Room) {
 	if reason != "" {
 		b.Status.Replicas, b.Status.ReadyReplicas = nil, new(int32(0))
 		set(v1beta1.ConditionReadyForProvisioning, false, reason, message)
-		set(v1beta1.ConditionProvisioning, false, ReasonNotReadyForProvisioning, "the shape of the pods is not known")
+		set(v1beta1.ConditionProvisioning, false, v1beta1.ReasonNotReadyForProvisioning, "the shape of the pods is not known")
 		return
 	}
 	if b.Spec.PodTemplateRef != nil {
@@ -124,8 +124,8 @@ func (q *Request) SetStatus(b *v1beta1.CapacityBuffer, r *Room) {
 		b.Status.PodTemplateGeneration = new(q.Shape.Generation)
 	}
 	b.Status.Replicas, b.Status.ReadyReplicas = new(int32(q.Count)), new(int32(r.Ready))
-	set(v1beta1.ConditionReadyForProvisioning, true, ReasonResolved, "shape and number of the pods are known")
-	set(v1beta1.ConditionLimitedByQuotas, q.Limited.Reason != ReasonNotLimited, q.Limited.Reason, q.Limited.Message)
+	set(v1beta1.ConditionReadyForProvisioning, true, v1beta1.ReasonResolved, "shape and number of the pods are known")
+	set(v1beta1.ConditionLimitedByQuotas, q.Limited.Reason != v1beta1.ReasonNotLimited, q.Limited.Reason, q.Limited.Message)
 	is, reason, message := q.provisioning(r)
 	set(v1beta1.ConditionProvisioning, is, reason, message)
 }
@@ -148,9 +148,9 @@ func (q *Request) unready() (reason, message string) {
 	case errors.As(q.Err, &fault):
 		return fault.Reason, fault.Message
 	case q.Shape == nil:
-		return ReasonResolutionFailed, "the objects that the buffer refers to have not been read yet"
+		return v1beta1.ReasonResolutionFailed, "the objects that the buffer refers to have not been read yet"
 	case q.Refused != nil:
-		return ReasonResolutionFailed, q.Refused.Field + ": " + q.Refused.Reason
+		return v1beta1.ReasonResolutionFailed, q.Refused.Field + ": " + q.Refused.Reason
 	}
 	return "", ""
 }
@@ -159,14 +159,14 @@ func (q *Request) unready() (reason, message string) {
 func (q *Request) provisioning(r *Room) (is bool, reason, message string) {
 	switch failed := q.Count - r.Ready - r.Starting - r.Missing; {
 	case q.Count == 0:
-		return false, ReasonBufferEmpty, "the buffer asks for no pods"
+		return false, v1beta1.ReasonBufferEmpty, "the buffer asks for no pods"
 	case r.Never && r.Failed > 0 && failed > 0:
-		return false, ReasonInfeasible,
+		return false, v1beta1.ReasonInfeasible,
 			fmt.Sprintf("%d of %d virtual pods fit on no node of any NodePool: %s", failed, q.Count, r.Why)
 	case r.Ready == q.Count:
-		return true, ReasonFitsExistingCapacity, fmt.Sprintf("All %d virtual pods fit on existing capacity", q.Count)
+		return true, v1beta1.ReasonFitsExistingCapacity, fmt.Sprintf("All %d virtual pods fit on existing capacity", q.Count)
 	default:
-		return false, ReasonRequiresNewCapacity,
+		return false, v1beta1.ReasonRequiresNewCapacity,
 			fmt.Sprintf("%d/%d virtual pods required new capacity, %d failed", q.Count-r.Ready, q.Count, failed)
 	}
 }

@@ -228,7 +228,7 @@ func (l *Loop) read(ctx context.Context, b *v1beta1.CapacityBuffer, s *state) er
 	var fault *room.UnresolvedError
 	if err != nil && !errors.As(err, &fault) {
 		if s.request.Shape == nil {
-			s.request.Err = &room.UnresolvedError{Reason: room.ReasonResolutionFailed, Message: err.Error()}
+			s.request.Err = &room.UnresolvedError{Reason: v1beta1.ReasonResolutionFailed, Message: err.Error()}
 		}
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,10 +32,10 @@ type Census struct {
 	Synced func() bool
 	// Cache lists the objects of the informers.
 	Cache client.Reader
-	// Classes holds empty node classes, by the name of their kind in metrics.
-	Classes map[string]Class
-	Clock   clock.PassiveClock
-	Log     logr.Logger
+	// Others holds the kinds of node class and those of feature gates, by their names in metrics.
+	Others map[string]Kind
+	Clock  clock.PassiveClock
+	Log    logr.Logger
 
 	mutex sync.Mutex
 	// since is when the mirror was first seen incomplete.
@@ -98,7 +99,11 @@ func (c *Census) conditions(ctx context.Context, s sending) {
 		if list == nil {
 			continue
 		}
-		if err := c.Cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		err := c.Cache.List(ctx, list, client.UnsafeDisableDeepCopy)
+		if meta.IsNoMatchError(err) { // the definition of a gated kind may be missing
+			continue
+		}
+		if err != nil {
 			c.Log.Error(err, "listing objects for metrics", "kind", kind.Name)
 			continue
 		}
@@ -141,14 +146,14 @@ func (c *Census) listOf(kind string) client.ObjectList {
 	case kindNode:
 		return &corev1.NodeList{}
 	}
-	if class, ok := c.Classes[kind]; ok {
-		return class.List.DeepCopyObject().(client.ObjectList)
+	if other, ok := c.Others[kind]; ok {
+		return other.List.DeepCopyObject().(client.ObjectList)
 	}
 	return nil
 }
 
-// Class is an empty object of a kind of node class, and an empty list of them.
-type Class struct {
+// Kind is an empty object of a kind, and an empty list of them.
+type Kind struct {
 	Object client.Object
 	List   client.ObjectList
 }

@@ -15,13 +15,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -37,8 +40,12 @@ type place struct {
 	claims []karpv1.NodeClaim
 	pools  []karpv1.NodePool
 	class  kwokv1alpha1.KWOKNodeClass
-	specs  []model.NodeSpec
-	synced bool
+	// overlays and buffers are of kinds of feature gates. missing says that the kind of buffers is not served.
+	overlays []karpv1alpha1.NodeOverlay
+	buffers  []v1beta1.CapacityBuffer
+	missing  bool
+	specs    []model.NodeSpec
+	synced   bool
 }
 
 // List implements client.Reader.
@@ -54,6 +61,13 @@ func (p *place) List(_ context.Context, list client.ObjectList, _ ...client.List
 		l.Items = p.pools
 	case *kwokv1alpha1.KWOKNodeClassList:
 		l.Items = []kwokv1alpha1.KWOKNodeClass{p.class}
+	case *karpv1alpha1.NodeOverlayList:
+		l.Items = p.overlays
+	case *v1beta1.CapacityBufferList:
+		if p.missing {
+			return &meta.NoKindMatchError{}
+		}
+		l.Items = p.buffers
 	default:
 		return fmt.Errorf("unexpected list of %T", list)
 	}
@@ -151,12 +165,14 @@ func counted(t testing.TB, p *place, detail bool) (*Census, *prometheus.Registry
 	registry := prometheus.NewRegistry()
 	c := &Census{
 		Objects: telemetry.NewObjects(registry, telemetry.ObjectOptions{
-			Kinds:     Kinds(map[string]string{"kwoknodeclass": "karpenter.kwok.sh/kwoknodeclass"}),
+			Kinds:     Kinds(map[string]string{"kwoknodeclass": "karpenter.kwok.sh/kwoknodeclass"}, "nodeoverlay", "capacitybuffer"),
 			WellKnown: karpv1.CoreRules().WellKnown, Detail: detail,
 		}),
 		Waits: telemetry.NewWaits(), Snapshot: p.snapshot, Synced: func() bool { return p.synced }, Cache: p,
-		Classes: map[string]Class{"kwoknodeclass": {&kwokv1alpha1.KWOKNodeClass{}, &kwokv1alpha1.KWOKNodeClassList{}}},
-		Clock:   testingclock.NewFakePassiveClock(now), Log: testr.NewWithInterface(t, testr.Options{}),
+		Others: map[string]Kind{"kwoknodeclass": {&kwokv1alpha1.KWOKNodeClass{}, &kwokv1alpha1.KWOKNodeClassList{}},
+			"nodeoverlay":    {&karpv1alpha1.NodeOverlay{}, &karpv1alpha1.NodeOverlayList{}},
+			"capacitybuffer": {&v1beta1.CapacityBuffer{}, &v1beta1.CapacityBufferList{}}},
+		Clock: testingclock.NewFakePassiveClock(now), Log: testr.NewWithInterface(t, testr.Options{}),
 	}
 	registry.MustRegister(c)
 	return c, registry
@@ -246,6 +262,28 @@ func holds(t *testing.T, got, want []string) {
 	}
 	if t.Failed() {
 		t.Log(strings.Join(got, "\n"))
+	}
+}
+
+// TestCollectGated verifies that overlays and buffers have series each, and that a kind that is not served has none.
+func TestCollectGated(t *testing.T) {
+	p := small()
+	p.overlays = []karpv1alpha1.NodeOverlay{{ObjectMeta: metav1.ObjectMeta{Name: "discount"}}}
+	p.overlays[0].Status.Conditions = []status.Condition{cond("Ready", "False")}
+	p.buffers = []v1beta1.CapacityBuffer{{ObjectMeta: metav1.ObjectMeta{Name: "spare", Namespace: "web", DeletionTimestamp: &metav1.Time{Time: now.Add(-9 * time.Second)}}}}
+	p.buffers[0].Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProvisioning, Status: metav1.ConditionTrue, Reason: "FitsExistingCapacity",
+		LastTransitionTime: metav1.Time{Time: now.Add(-time.Minute)}}}
+	_, registry := counted(t, p, false)
+	of := `{name="spare",namespace="web",reason="FitsExistingCapacity",status="True",type="Provisioning"}`
+	holds(t, exposed(t, registry), []string{
+		`operator_nodeoverlay_status_condition_count{name="discount",namespace="",reason="Ready",status="False",type="Ready"} 1`,
+		`operator_capacitybuffer_status_condition_count` + of + ` 1`,
+		`operator_capacitybuffer_status_condition_current_status_seconds` + of + ` 60`,
+		`operator_capacitybuffer_termination_current_time_seconds{name="spare",namespace="web"} 9`,
+	})
+	p.missing = true
+	if got := strings.Join(exposed(t, registry), "\n"); strings.Contains(got, "operator_capacitybuffer_status_condition_count") {
+		t.Errorf("series of a kind that is not served:\n%s", got)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
@@ -27,8 +28,8 @@ const (
 )
 
 // Kinds returns the kinds whose conditions are measured. Node classes are given by the label that claims and nodes
-// have for them.
-func Kinds(classes map[string]string) []telemetry.Kind {
+// have for them; gated are the kinds of feature gates that are on.
+func Kinds(classes map[string]string, gated ...string) []telemetry.Kind {
 	var names, labels []string
 	for name, label := range classes {
 		names, labels = append(names, name), append(labels, label)
@@ -41,7 +42,8 @@ func Kinds(classes map[string]string) []telemetry.Kind {
 		{Name: kindNode, Labels: append(slices.Clone(labels), karpv1.LabelInitialized)},
 		{Name: kindPool, Bounded: true},
 	}
-	for _, name := range names {
+	slices.Sort(gated)
+	for _, name := range slices.Concat(names, gated) {
 		kinds = append(kinds, telemetry.Kind{Name: name, Bounded: true})
 	}
 	return kinds
@@ -59,6 +61,10 @@ func conditionsOf(object any) []condition {
 	case *corev1.Node:
 		for _, c := range o.Status.Conditions {
 			list = append(list, condition{string(c.Type), string(c.Status), c.Reason, c.LastTransitionTime.Time})
+		}
+	case *v1beta1.CapacityBuffer:
+		for _, c := range o.Status.Conditions {
+			list = append(list, condition{c.Type, string(c.Status), c.Reason, c.LastTransitionTime.Time})
 		}
 	case interface{ GetConditions() []status.Condition }:
 		for _, c := range o.GetConditions() {
@@ -112,6 +118,9 @@ func (c *Census) Watch(ctx context.Context, informers cache.Informers) error {
 			continue
 		}
 		informer, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) { // the definition of a gated kind may be missing
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("watching objects of kind %s for metrics: %w", kind.Name, err)
 		}
@@ -131,8 +140,8 @@ func (c *Census) objectOf(kind string) client.Object {
 	case kindNode:
 		return &corev1.Node{}
 	}
-	if class, ok := c.Classes[kind]; ok {
-		return class.Object.DeepCopyObject().(client.Object)
+	if other, ok := c.Others[kind]; ok {
+		return other.Object.DeepCopyObject().(client.Object)
 	}
 	return nil
 }
