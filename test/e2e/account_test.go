@@ -32,7 +32,7 @@ var permissions = []string{"Secret", "ServiceAccount", "ClusterRole", "ClusterRo
 func (c *cluster) employ(ctx context.Context, config *rest.Config, provider string) error {
 	objects, _, err := rendering.Order{Release: account.Name, Namespace: account.Namespace, Chart: filepath.Join("..", "..", "charts", "karpenter"), Values: map[string]any{
 		"settings": map[string]any{"clusterName": "sandbox", "cloudProvider": provider, "interruptionQueue": "interruptions",
-			"featureGates": map[string]any{"capacityBuffer": true},
+			"featureGates": map[string]any{"capacityBuffer": true, "nodeOverlay": true},
 			// With this setting, workloads that select pods are watched too.
 			"schedulerConfig": "podTopologySpread: {defaultConstraints: [{maxSkew: 5, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}]}"},
 	}}.Render()

@@ -29,6 +29,7 @@ import (
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
@@ -110,7 +111,7 @@ func (c *cluster) connect(ctx context.Context, provider string) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme,
-		autoscalingv1beta1.AddToScheme, karpv1.AddToScheme, karpv1alpha5.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, awsv1alpha1.AddToScheme,
+		autoscalingv1beta1.AddToScheme, karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, awsv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return err

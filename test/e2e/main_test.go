@@ -88,7 +88,7 @@ func runTogether(m *testing.M) int {
 	}
 	defer common.stop()
 	shared, err := startController(common, filepath.Join(artifacts, "shared", "logs", "karpenter.log"),
-		append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true,SpotToSpotConsolidation=true,CapacityBuffer=true"}, quickTimers...)...)
+		append([]string{"--feature-gates=StaticCapacity=true,NodeRepair=true,SpotToSpotConsolidation=true,CapacityBuffer=true,NodeOverlay=true"}, quickTimers...)...)
 	if err != nil {
 		return complain(err)
 	}
