@@ -158,7 +158,7 @@ func (w *InputSet) addBuffers(t *converted, v *convert.Vocabulary, around *conve
 		}
 	}
 	room.Sort(t.requests)
-	room.Allot(t.requests, func(namespace string) []corev1.ResourceQuota { return w.buffers.quotas[namespace] })
+	room.Allot(t.requests, func(namespace string) []corev1.ResourceQuota { return w.buffers.quotas[namespace] }, w.now)
 	for _, q := range t.requests {
 		if q.Shape == nil {
 			continue

@@ -155,6 +155,10 @@ const (
 // then, removals that neither a user nor a plan requested are not paused.
 const AnnotationRemovalsAllowedUntil = OwnAnnotationPrefix + "removals-allowed-until"
 
+// AnnotationActive, on a CapacityBuffer, limits it to times: a schedule and a duration as in the budgets of a NodePool, with
+// a slash between, such as "0 7 * * 1-5/11h". Times are UTC. Outside of them, the buffer asks for no room.
+const AnnotationActive = OwnAnnotationPrefix + "active"
+
 // AnnotationStack, on a NodeOverlay, is "true" if its price adjustment is applied to the outcome of the overlays before
 // it in the order of weights, instead of losing to them.
 const AnnotationStack = OwnAnnotationPrefix + "stack"

@@ -2,6 +2,7 @@ package room
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -81,5 +82,38 @@ func TestFairly(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{3, 4}, fairly([]int64{3, 4}, 100)); diff != "" {
 		t.Errorf("shares where there is enough (-want +got):\n%s", diff)
+	}
+}
+
+// TestSchedule covers the annotation that limits a buffer to times.
+func TestSchedule(t *testing.T) {
+	monday := time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		text            string
+		at              time.Duration
+		want            int64
+		reason, message string
+	}{
+		{"", 0, 3, v1beta1.ReasonRequiresNewCapacity, "3/3 virtual pods required new capacity, 3 failed"},
+		{"0 7 * * 1-5/11h", 7 * time.Hour, 3, v1beta1.ReasonRequiresNewCapacity, "3/3 virtual pods required new capacity, 3 failed"},
+		{"0 7 * * 1-5/11h", 6 * time.Hour, 0, v1beta1.ReasonBufferEmpty, `outside of the times "0 7 * * 1-5/11h"; the next begins at 2026-01-05T07:00:00Z`},
+		{"0 7 * * 1-5/11h", 18*time.Hour + time.Second, 0, v1beta1.ReasonBufferEmpty, `outside of the times "0 7 * * 1-5/11h"; the next begins at 2026-01-06T07:00:00Z`},
+		{"*/30 * * * */10m", 35 * time.Minute, 3, v1beta1.ReasonRequiresNewCapacity, "3/3 virtual pods required new capacity, 3 failed"},
+		{"0 7 * * 1-5", 0, 0, v1beta1.ReasonResolutionFailed, `annotation karpenter-go.github.io/active is "0 7 * * 1-5", want a schedule and a duration, such as "0 7 * * 1-5/11h"`},
+		{"x/1h", 0, 0, v1beta1.ReasonResolutionFailed, ""},
+	} {
+		q := &Request{Buffer: &v1beta1.CapacityBuffer{Spec: v1beta1.CapacityBufferSpec{Replicas: new(int32(3))}},
+			Shape: &Shape{Template: &corev1.PodTemplateSpec{}, Replicas: noWorkload}}
+		if c.text != "" {
+			q.Buffer.Annotations = map[string]string{"karpenter-go.github.io/active": c.text}
+		}
+		Allot([]*Request{q}, func(string) []corev1.ResourceQuota { return nil }, monday.Add(c.at))
+		got := q.Condition(&Room{})
+		if q.Count != c.want || got.Reason != c.reason {
+			t.Errorf("%q after %s: %d pods, %s, want %d, %s", c.text, c.at, q.Count, got.Reason, c.want, c.reason)
+		}
+		if c.message != "" && got.Message != c.message {
+			t.Errorf("%q after %s: message %q, want %q", c.text, c.at, got.Message, c.message)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,6 +23,8 @@ type Request struct {
 	Asked, Count int64
 	// Limited is why Count is less.
 	Limited Limit
+	// Closed is why it asks for no pods at this time; Invalid is why its times cannot be read.
+	Closed, Invalid string
 	// Refused is why the engine can place such pods nowhere, nil if it can.
 	Refused *model.Rejection
 }
@@ -34,11 +37,13 @@ func Compare(a, b *v1beta1.CapacityBuffer) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// Allot computes the numbers of all buffers, in the order in which they get quotas. quotas returns those of a namespace.
-func Allot(requests []*Request, quotas func(namespace string) []corev1.ResourceQuota) {
+// Allot computes the numbers of all buffers at a time, in the order in which they get quotas. quotas returns those of a
+// namespace.
+func Allot(requests []*Request, quotas func(namespace string) []corev1.ResourceQuota, now time.Time) {
 	asked, use := make([]int64, len(requests)), map[string]quotaUse{}
 	for i, q := range requests {
-		if q.Asked, q.Limited = 0, (Limit{v1beta1.ReasonNotLimited, ""}); q.Shape == nil {
+		q.Asked, q.Limited = 0, Limit{v1beta1.ReasonNotLimited, ""}
+		if q.Closed, q.Invalid = schedule(q.Buffer.Annotations, now); q.Shape == nil || q.Closed+q.Invalid != "" {
 			continue
 		}
 		namespace, one := q.Buffer.Namespace, requestOf(q.Shape.Template)

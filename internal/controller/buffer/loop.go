@@ -213,7 +213,7 @@ func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) er
 		}
 		quotas[b.Namespace] = list.Items
 	}
-	room.Allot(requests, func(namespace string) []corev1.ResourceQuota { return quotas[namespace] })
+	room.Allot(requests, func(namespace string) []corev1.ResourceQuota { return quotas[namespace] }, l.Clock.Now())
 	return errors.Join(errs...)
 }
 
