@@ -130,25 +130,9 @@ func (c *consultation) check() error {
 }
 
 func (c *consultation) run(ctx context.Context, out io.Writer) error {
-	if err := c.check(); err != nil {
-		return err
-	}
-	source, err := c.source()
+	report, err := c.examine(ctx)
 	if err != nil {
 		return err
-	}
-	// One clear error is better than a finding for each list.
-	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil {
-		return fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
-	}
-	source.Provider = c.provider
-	facts := source.Gather(ctx)
-	findings := doctor.Examine(facts, doctor.Options{Patience: c.patience, Skew: mostSkew})
-	ofProvider, note := c.ofProvider(ctx, source, facts)
-	findings = append(findings, ofProvider...)
-	report := doctor.NewReport(facts, findings)
-	if note != "" {
-		report.Notes = append(report.Notes, note)
 	}
 	switch c.output {
 	case formatJSON:
@@ -162,6 +146,31 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 		err = fmt.Errorf("found %s", cli.Plural(len(report.Findings), "problem"))
 	}
 	return err
+}
+
+// examine reads the cluster, and returns what was found.
+func (c *consultation) examine(ctx context.Context) (*doctor.Report, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	source, err := c.source()
+	if err != nil {
+		return nil, err
+	}
+	// One clear error is better than a finding for each list.
+	if _, err := source.Client.RESTMapper().RESTMapping(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()); err != nil {
+		return nil, fmt.Errorf("reaching the API server at %s: %w", source.Config.Host, err)
+	}
+	source.Provider = c.provider
+	facts := source.Gather(ctx)
+	findings := doctor.Examine(facts, doctor.Options{Patience: c.patience, Skew: mostSkew})
+	ofProvider, note := c.ofProvider(ctx, source, facts)
+	findings = append(findings, ofProvider...)
+	report := doctor.NewReport(facts, findings)
+	if note != "" {
+		report.Notes = append(report.Notes, note)
+	}
+	return report, nil
 }
 
 // source returns the cluster to diagnose.

@@ -5,6 +5,7 @@
 //	explain      explains the result for a pod, a node or a pool of a live cluster
 //	top          shows the nodes, their contents and costs, and the pending pods
 //	web          shows the same, plans and what-ifs as pictures and tables in a browser
+//	report       writes the same as one file
 //	doctor       diagnoses the installation, and prints fixes
 //	migrate      converts manifests of older versions, and of the Cluster Autoscaler, to the current API
 //
@@ -59,6 +60,7 @@ func newRootCommand() *cobra.Command {
 		newMigrateCommand(),
 		newOptionsCommand(),
 		newReplayCommand(),
+		newReportCommand(),
 		newSimulateCommand(),
 		newTopCommand(),
 		newWebCommand(),

@@ -25,6 +25,9 @@ const (
 	formatWide = "wide"
 	// formatName prints KIND/NAME lines, as kubectl does.
 	formatName = "name"
+	// formatMarkdown is for comments on pull requests, formatHTML for browsers.
+	formatMarkdown = "markdown"
+	formatHTML     = "html"
 )
 
 // documents are the formats of simulate and doctor, whose answers are about more than objects with names. formats are
@@ -38,6 +41,14 @@ var (
 func orList(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// markdownOf returns the format, in full if it is the ending of Markdown files.
+func markdownOf(format string) string {
+	if format == "md" {
+		return formatMarkdown
+	}
+	return format
 }
 
 // checkOutput returns an error unless the format is one of the known ones.

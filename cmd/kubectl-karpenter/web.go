@@ -60,13 +60,18 @@ with Ctrl-C.`,
 }
 
 func (f *pageFlags) addFlags(flags *pflag.FlagSet) {
+	f.addSourceFlags(flags)
+	flags.IntVar(&f.port, "port", 0, "port of 127.0.0.1 (default: any free one)")
+	flags.BoolVar(&f.noBrowser, "no-browser", false, "only print the address")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "least time between two readings of the cluster, 1s or more")
+}
+
+// addSourceFlags adds the flags that select what is read, and the options of decisions.
+func (f *pageFlags) addSourceFlags(flags *pflag.FlagSet) {
 	addClusterFlags(flags, &f.live)
 	flags.StringArrayVar(&f.from, "from", nil,
 		"capture, or file or folder of manifests, to show in place of a cluster; - for standard input; may be repeated")
 	flags.StringVar(&f.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
-	flags.IntVar(&f.port, "port", 0, "port of 127.0.0.1 (default: any free one)")
-	flags.BoolVar(&f.noBrowser, "no-browser", false, "only print the address")
-	flags.DurationVar(&f.interval, "interval", 10*time.Second, "least time between two readings of the cluster, 1s or more")
 	addPolicyFlags(flags, &f.policy)
 	addDisruptFlags(flags, &f.policy)
 }
@@ -87,8 +92,7 @@ func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writ
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	options := web.Options{Live: len(f.from) == 0, Interval: f.interval, Source: cmp.Or(strings.Join(f.from, ", "),
-		f.live.Name(), "the cluster"),
+	options := web.Options{Live: len(f.from) == 0, Interval: f.interval, Source: f.source(),
 		Used: func(address string) { fmt.Fprintf(progress, "for a further browser: %s\n", address) }}
 	if options.Live {
 		if _, err := f.live.Config(); err != nil {
@@ -119,6 +123,11 @@ func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writ
 		}
 	}
 	return server.Serve(ctx, listener)
+}
+
+// source returns what is read, in words.
+func (f *pageFlags) source() string {
+	return cmp.Or(strings.Join(f.from, ", "), f.live.Name(), "the cluster")
 }
 
 // overview returns a function that reads the cluster, or the files.

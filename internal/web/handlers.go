@@ -19,16 +19,14 @@ import (
 
 // request is a request for a view.
 type request struct {
-	http     *http.Request
+	// ctx is that of the HTTP request, or of the report.
+	ctx      context.Context
 	query    url.Values
 	server   *Server
 	reading  *reading
 	width    int
 	patience time.Duration
 }
-
-// context is that of the request.
-func (r *request) context() context.Context { return r.http.Context() }
 
 // shown is a view: a picture and a table of the same rows.
 type shown struct {
@@ -90,7 +88,7 @@ func (s *Server) view(name string, show func(*request) (*shown, error)) http.Han
 	return func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		format := q.Get("format")
-		req := &request{http: r, query: q, server: s, width: usualWidth, patience: patience}
+		req := &request{ctx: r.Context(), query: q, server: s, width: usualWidth, patience: patience}
 		if v, err := strconv.Atoi(q.Get("w")); err == nil {
 			req.width = min(max(v, leastWidth), mostWidth)
 		}

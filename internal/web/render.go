@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -44,7 +45,7 @@ type page struct {
 	Inline          template.HTML
 	ViewURL         string
 	Exports         []link
-	Table           *table
+	Table           *tablePage
 	Refresh, Follow bool
 	Hidden          []field
 }
@@ -58,8 +59,8 @@ type link struct {
 // field is a hidden field of a form: the rest of the state.
 type field struct{ Name, Value string }
 
-// table is a page of the rows of a sheet.
-type table struct {
+// tablePage is a page of the rows of a sheet.
+type tablePage struct {
 	Columns        []head
 	Rows           []line
 	From, To, Of   int
@@ -115,7 +116,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 		p.Nav = append(p.Nav, link{titles[other], with(other, url.Values{}, "follow", q.Get("follow")), other == name})
 	}
 	if at != nil {
-		p.fromReading(r, at)
+		p.fromReading(r.Context(), at, 100*time.Millisecond)
 	}
 	for key := range q {
 		known := key == "format" || key == "page"
@@ -139,10 +140,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 	render(w, "page", p)
 }
 
-// fromReading sets what a page says of its reading. It does not wait for the cost, which the script asks for.
-func (p *page) fromReading(r *http.Request, at *reading) {
+// fromReading sets what a page says of its reading. A page does not wait for the cost, which the script asks for.
+func (p *page) fromReading(ctx context.Context, at *reading, patience time.Duration) {
 	p.Number, p.At, p.PriceSource = at.number, at.At().UTC().Format("2006-01-02 15:04:05 UTC"), at.PriceSource()
-	if cost, err, ready := at.cost.ask(r.Context(), 100*time.Millisecond); ready && err == nil {
+	if cost, err, ready := at.cost.ask(ctx, patience); ready && err == nil {
 		p.Cost = costFacts(&cost)
 	}
 	for _, d := range at.Incomplete() {
@@ -181,13 +182,13 @@ func (p *page) inline(name string, q url.Values, v *shown) error {
 }
 
 // tableOf returns the page of the table that the query names.
-func tableOf(name string, q url.Values, v *shown) *table {
+func tableOf(name string, q url.Values, v *shown) *tablePage {
 	s := v.Sheet
 	at, _ := strconv.Atoi(q.Get("page"))
 	pages := max(1, (len(s.Rows)+pageRows-1)/pageRows)
 	at = min(max(at, 1), pages)
 	from := (at - 1) * pageRows
-	t := &table{From: min(from+1, len(s.Rows)), To: min(from+pageRows, len(s.Rows)), Of: len(s.Rows)}
+	t := &tablePage{From: min(from+1, len(s.Rows)), To: min(from+pageRows, len(s.Rows)), Of: len(s.Rows)}
 	if at > 1 {
 		t.Previous = with(name, q, "page", strconv.Itoa(at-1))
 	}

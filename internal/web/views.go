@@ -28,7 +28,7 @@ func showFleet(r *request) (*shown, error) {
 	if mode == picture.Why || r.query.Get("node") != "" {
 		at = &r.reading.decided
 	}
-	fleet, err, ready := at.ask(r.context(), r.patience)
+	fleet, err, ready := at.ask(r.ctx, r.patience)
 	v := &shown{Canvas: true, Link: "node", Command: r.command("top")}
 	for _, m := range picture.Modes() {
 		text := m.Title()
@@ -92,7 +92,7 @@ func quote(name string) string {
 
 func showPlan(r *request) (*shown, error) {
 	v := &shown{Canvas: true, Link: "step", Command: r.command("simulate --disrupt --until-stable")}
-	plan, err, ready := r.reading.plan.ask(r.context(), r.patience)
+	plan, err, ready := r.reading.plan.ask(r.ctx, r.patience)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func stepText(plan *view.Plan, step int) string {
 
 func showPending(r *request) (*shown, error) {
 	v := &shown{Command: r.command("explain pods -A")}
-	list, err, ready := r.reading.pending.ask(r.context(), r.patience)
+	list, err, ready := r.reading.pending.ask(r.ctx, r.patience)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func showPending(r *request) (*shown, error) {
 
 func showSavings(r *request) (*shown, error) {
 	v := &shown{Command: r.command("explain node")}
-	list, err, ready := r.reading.savings.ask(r.context(), r.patience)
+	list, err, ready := r.reading.savings.ask(r.ctx, r.patience)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func showSavings(r *request) (*shown, error) {
 }
 
 func showMap(r *request) (*shown, error) {
-	fleet, err, ready := r.reading.fleet.ask(r.context(), r.patience)
+	fleet, err, ready := r.reading.fleet.ask(r.ctx, r.patience)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func showWhatIf(r *request) (*shown, error) {
 		return v, nil
 	}
 	j := r.reading.ifChanged(changeKey(q), change)
-	answer, err, ready := j.ask(r.context(), r.patience)
+	answer, err, ready := j.ask(r.ctx, r.patience)
 	switch {
 	case err != nil:
 		v.Problem = offline.OneLine(err)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/table"
 )
 
 // Sheet is a table. Cells are in the order of the columns.
@@ -103,6 +105,20 @@ func (c Cell) plain() string {
 		return "'" + c.Text
 	}
 	return c.Text
+}
+
+// Markdown returns the sheet as a table of Markdown.
+func (s *Sheet) Markdown() string {
+	titles, rows := make([]string, len(s.Columns)), make([][]string, len(s.Rows))
+	for i, c := range s.Columns {
+		titles[i] = c.Title
+	}
+	for i, row := range s.Rows {
+		for _, c := range row.Cells {
+			rows[i] = append(rows[i], c.Text)
+		}
+	}
+	return table.Markdown(titles, func(column int) bool { return s.Columns[column].Number }, rows)
 }
 
 // Objects returns the rows as objects by the keys of the columns, for JSON.
