@@ -455,6 +455,7 @@ func TestDoctor(t *testing.T) {
 	})
 	t.Log(told)
 	c.fitsTerminal()
+	c.reports()
 	remove := c.role("")
 	if codes, report, err := c.consult(time.Now, "--service-account=default/karpenter"); err != nil {
 		t.Errorf("with a role of all permissions: %v: %v %+v", err, codes, report.Findings)
