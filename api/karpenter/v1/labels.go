@@ -130,6 +130,20 @@ const AnnotationPods = OwnAnnotationPrefix + "pods"
 // the node recovers before the deletion.
 const AnnotationRepair = OwnAnnotationPrefix + "repair"
 
+// Settings of node repair, on a pool. AnnotationNodeRepair is "off" if no node of the pool is repaired.
+// AnnotationRepairThreshold is how many nodes of the pool may be unhealthy for one of them to be repaired: a number, or a
+// share such as "20%", rounded up, which is the default. AnnotationRepairAtOnce is the maximum number of nodes that are
+// repaired at the same time. AnnotationRepairGrace is how long (a duration, by default zero) the drain respects
+// PodDisruptionBudgets and `karpenter.sh/do-not-disrupt`. AnnotationRepairConditions changes the conditions that require
+// repair, and how long each is tolerated: "KernelDeadlock=True:10m,NetworkUnavailable=True:never".
+const (
+	AnnotationNodeRepair       = OwnAnnotationPrefix + "node-repair"
+	AnnotationRepairThreshold  = OwnAnnotationPrefix + "repair-threshold"
+	AnnotationRepairAtOnce     = OwnAnnotationPrefix + "repair-at-once"
+	AnnotationRepairGrace      = OwnAnnotationPrefix + "repair-grace"
+	AnnotationRepairConditions = OwnAnnotationPrefix + "repair-conditions"
+)
+
 // WrittenOnClaims reports whether the controller itself writes the annotation on claims to store its state.
 // Such annotations are not taken from the template of a pool.
 func WrittenOnClaims(key string) bool {

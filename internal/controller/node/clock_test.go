@@ -46,7 +46,7 @@ func TestDeadlinesByTheServersClock(t *testing.T) {
 		}
 		repair := &Repair{Client: r.Client, Recorder: r.Recorder, Metrics: r.Metrics, Clock: testclock.NewFakePassiveClock(now.Add(ahead)),
 			Ahead: func() time.Duration { return ahead }}
-		if err := repair.replace(t.Context(), claim, unhealthyCondition{condition: corev1.NodeReady}); err != nil {
+		if err := repair.replace(t.Context(), claim, unhealthyCondition{condition: corev1.NodeReady}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if ends, _ := claim.DrainEnds(); !ends.Equal(now) {

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,8 +38,8 @@ const repairWorkers = 50
 // and that has lasted longer than its toleration. The claim is deleted with a termination deadline of now: the drain
 // removes pods by force and does not wait for volumes, because the kubelet may be unable to end them. Disruption
 // budgets do not apply. While more than a fifth of a pool (of all managed nodes, for a claim without a pool) has such
-// a condition, for any duration, nothing is repaired: a fault of the network or of this process is more likely. Then
-// the node is read from the API server, so that a node that has recovered is kept even if the cache is stale. Brake
+// a condition, for any duration, nothing is repaired: a fault of the network or of this process is more likely.
+// Annotations of the pool change these rules (karpv1.RepairRules). Then the node is read from the API server, so that a node that has recovered is kept even if the cache is stale. Brake
 // is called last, because it counts the removal. See https://karpenter.sh/docs/concepts/disruption/#node-auto-repair.
 //
 //	Ready=False --toleration--> share of unhealthy nodes --> live read --> Brake --> deadline on claim --> claim deleted
@@ -76,6 +78,7 @@ func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(RepairName).
 		For(&corev1.Node{}, builder.WithPredicates(r.healthChanged())).
+		Watches(&karpv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(r.nodesOf), builder.WithPredicates(rulesChanged())).
 		WithOptions(ctrlcontroller.Options{
 			MaxConcurrentReconciles: repairWorkers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](r.Timers.Retry, r.Timers.RetryMax),
@@ -101,10 +104,52 @@ func (r *Repair) healthChanged() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, isNode := e.ObjectOld.(*corev1.Node)
 			after, _ := e.ObjectNew.(*corev1.Node)
-			return !isNode || after == nil || unhealthy(before, r.Policies) != unhealthy(after, r.Policies) ||
+			if !isNode || after == nil {
+				return true
+			}
+			policies := policiesOf(r.Policies, r.rules(context.Background(), after))
+			return unhealthy(before, policies) != unhealthy(after, policies) ||
 				before.Spec.ProviderID != after.Spec.ProviderID || r.classes.OwnsLabels(before.Labels) != r.classes.OwnsLabels(after.Labels)
 		},
 	}
+}
+
+// rulesChanged returns a predicate for pools whose rules of repair have changed.
+func rulesChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // the nodes have their own events
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, _ := karpv1.ParseRepairRules(e.ObjectOld.GetAnnotations())
+			after, _ := karpv1.ParseRepairRules(e.ObjectNew.GetAnnotations())
+			return !reflect.DeepEqual(before, after)
+		},
+	}
+}
+
+// nodesOf requests that the nodes of a pool are examined.
+func (r *Repair) nodesOf(ctx context.Context, pool client.Object) []reconcile.Request {
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy, client.MatchingFields{controller.FieldPool: pool.GetName()}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the nodes of a pool whose rules of repair have changed", "nodePool", pool.GetName())
+		return nil
+	}
+	requests := make([]reconcile.Request, len(nodes.Items))
+	for i := range nodes.Items {
+		requests[i].Name = nodes.Items[i].Name
+	}
+	return requests
+}
+
+// rules returns the rules of the node's pool, the defaults if it has none. Invalid annotations are ignored: the condition
+// ValidationSucceeded of the pool reports them.
+func (r *Repair) rules(ctx context.Context, node *corev1.Node) karpv1.RepairRules {
+	var pool karpv1.NodePool
+	if name := node.Labels[karpv1.LabelNodePool]; name == "" || r.Client.Get(ctx, client.ObjectKey{Name: name}, &pool) != nil {
+		return karpv1.DefaultRepairRules()
+	}
+	rules, _ := karpv1.ParseRepairRules(pool.Annotations)
+	return rules
 }
 
 // Reconcile examines one node.
@@ -141,31 +186,63 @@ func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClai
 
 // repair performs a due repair of the node and returns when to check again, in addition to events.
 func (r *Repair) repair(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (time.Duration, error) {
-	problem := unhealthy(node, r.Policies)
-	if !problem.found() {
+	rules := r.rules(ctx, node)
+	policies := policiesOf(r.Policies, rules)
+	problem := unhealthy(node, policies)
+	if !problem.found() || rules.Off {
 		return 0, r.undoDeadline(ctx, claim)
 	}
 	if left := problem.toleratedUntil.Sub(apiTime(r.Clock.Now(), r.Ahead)); left > 0 {
 		return left, nil
 	}
-	nodes, err := r.peers(ctx, node)
+	why, err := r.blocked(ctx, node, rules, policies)
 	if err != nil {
 		return 0, err
 	}
-	if count := countUnhealthy(nodes, r.Policies); count > maxUnhealthy(len(nodes)) {
-		why := fmt.Sprintf("more than %d%% nodes are unhealthy in the %s: %d of %d", maxUnhealthyPercent, scopeOf(node), count, len(nodes))
+	if why != "" {
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}
 	// The event that updates the cache starts the next reconcile.
-	if same, err := r.stillUnhealthy(ctx, node, problem); err != nil || !same {
+	if same, err := r.stillUnhealthy(ctx, node, policies, problem); err != nil || !same {
 		return r.Timers.RepairRetry, err
 	}
-	return r.replaceIfAllowed(ctx, node, claim, problem)
+	return r.replaceIfAllowed(ctx, node, claim, problem, rules)
+}
+
+// blocked returns why no node of the node's pool is repaired now, "" if the node may be.
+func (r *Repair) blocked(ctx context.Context, node *corev1.Node, rules karpv1.RepairRules, policies []cloud.RepairPolicy) (string, error) {
+	nodes, err := r.peers(ctx, node)
+	if err != nil {
+		return "", err
+	}
+	count, most := countUnhealthy(nodes, policies), rules.MaxUnhealthy(len(nodes))
+	switch {
+	case count > most && rules.Count >= 0:
+		return fmt.Sprintf("more than %d nodes are unhealthy in the %s: %d of %d", most, scopeOf(node), count, len(nodes)), nil
+	case count > most:
+		return fmt.Sprintf("more than %d%% nodes are unhealthy in the %s: %d of %d", rules.Percent, scopeOf(node), count, len(nodes)), nil
+	case rules.AtOnce == 0:
+		return "", nil
+	}
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy, client.MatchingLabels{karpv1.LabelNodePool: node.Labels[karpv1.LabelNodePool]}); err != nil {
+		return "", fmt.Errorf("listing the claims beside node %s: %w", node.Name, err)
+	}
+	repaired := 0
+	for i := range claims.Items {
+		if !claims.Items[i].DeletionTimestamp.IsZero() && claims.Items[i].Annotations[karpv1.AnnotationRepair] != "" {
+			repaired++
+		}
+	}
+	if repaired >= rules.AtOnce {
+		return fmt.Sprintf("at most %d nodes are repaired at once in the %s", rules.AtOnce, scopeOf(node)), nil
+	}
+	return "", nil
 }
 
 // stillUnhealthy reports whether the node on the API server has the same unhealthy condition as in the cache.
-func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, problem unhealthyCondition) (bool, error) {
+func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, policies []cloud.RepairPolicy, problem unhealthyCondition) (bool, error) {
 	now := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -173,13 +250,13 @@ func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, problem 
 		}
 		return false, fmt.Errorf("reading node %s again: %w", node.Name, err)
 	}
-	return now.UID == node.UID && unhealthy(now, r.Policies) == problem, nil
+	return now.UID == node.UID && unhealthy(now, policies) == problem, nil
 }
 
 // replaceIfAllowed calls the Brake, and replaces the node if that is allowed. It returns the pause before the next
 // check.
 func (r *Repair) replaceIfAllowed(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim,
-	problem unhealthyCondition) (time.Duration, error) {
+	problem unhealthyCondition, rules karpv1.RepairRules) (time.Duration, error) {
 	// The machine is alive. A machine that the cloud cannot find either is handled by the collector (package
 	// nodeclaim).
 	verdicts, err := r.Brake.Ask(ctx, removal.Case{
@@ -193,7 +270,7 @@ func (r *Repair) replaceIfAllowed(ctx context.Context, node *corev1.Node, claim 
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}
-	return 0, r.replace(ctx, claim, problem)
+	return 0, r.replace(ctx, claim, problem, rules.Grace)
 }
 
 // peers returns the nodes of the node's pool, or of all pools for a node without a pool. They are shared with the
@@ -224,15 +301,15 @@ func scopeOf(node *corev1.Node) string {
 	return "cluster"
 }
 
-// replace deletes the claim with a deadline of now. The deadline is written first: once the claim is deleted, its
+// replace deletes the claim with a deadline of now, or after the grace of its pool. The deadline is written first: once the claim is deleted, its
 // drain may begin at any moment, and would wait. If the process stops in between, the next reconcile deletes the
 // claim or undoes the write.
-func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem unhealthyCondition) error {
+func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem unhealthyCondition, grace time.Duration) error {
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		base := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationRepair, string(problem.condition))
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationTerminationTimestamp,
-			apiTime(r.Clock.Now(), r.Ahead).UTC().Format(time.RFC3339))
+			apiTime(r.Clock.Now(), r.Ahead).Add(grace).UTC().Format(time.RFC3339))
 		if err := r.Client.Patch(ctx, claim, controller.Locked(base)); err != nil {
 			return fmt.Errorf("noting the termination deadline on claim %s: %w", claim.Name, err)
 		}

@@ -1,12 +1,14 @@
 package node
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
@@ -49,10 +51,20 @@ func countUnhealthy(nodes []corev1.Node, policies []cloud.RepairPolicy) int {
 	return count
 }
 
-// maxUnhealthyPercent is the percentage of the nodes, rounded up, that may be unhealthy for one of them to be repaired.
-const maxUnhealthyPercent = 20
-
-func maxUnhealthy(nodes int) int { return (nodes*maxUnhealthyPercent + 99) / 100 }
+// policiesOf returns the policies of the provider as the rules of a pool change them.
+func policiesOf(provider []cloud.RepairPolicy, rules karpv1.RepairRules) []cloud.RepairPolicy {
+	if len(rules.Conditions) == 0 {
+		return provider
+	}
+	list := slices.Clone(provider)
+	for _, c := range rules.Conditions {
+		list = slices.DeleteFunc(list, func(p cloud.RepairPolicy) bool { return p.ConditionType == c.Type && p.ConditionStatus == c.Status })
+		if !c.Never {
+			list = append(list, cloud.RepairPolicy{ConditionType: c.Type, ConditionStatus: c.Status, Toleration: c.Toleration})
+		}
+	}
+	return list
+}
 
 // snake converts a CamelCase word to snake case: KernelDeadlock becomes kernel_deadlock, GPUReady becomes gpu_ready.
 func snake(word string) string {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
@@ -56,7 +57,7 @@ func TestDiagnose(t *testing.T) {
 // TestMostIll verifies the limit of a fifth, rounded up: one of one node may be unhealthy, two of six.
 func TestMostIll(t *testing.T) {
 	for nodes, want := range map[int]int{0: 0, 1: 1, 5: 1, 6: 2, 10: 2, 11: 3, 100: 20, 101: 21} {
-		if got := maxUnhealthy(nodes); got != want {
+		if got := karpv1.DefaultRepairRules().MaxUnhealthy(nodes); got != want {
 			t.Errorf("of %d nodes %d, want %d", nodes, got, want)
 		}
 	}

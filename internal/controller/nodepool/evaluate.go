@@ -25,7 +25,8 @@ type class struct {
 
 // validation returns the condition ValidationSucceeded. barren names the requirement that excludes all instance
 // types. Budgets that cannot be parsed forbid disruption, and do not prevent launches: the condition stays true, and
-// its message reports them. The same applies to an expireAfter that is shorter than leastLife.
+// its message reports them. The same applies to an expireAfter that is shorter than leastLife, and to rules of node repair
+// that cannot be parsed.
 func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
@@ -39,6 +40,9 @@ func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) s
 	}
 	if age := pool.Spec.Template.Spec.ExpireAfter.Duration; age != nil && *age < leastLife {
 		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + fmt.Sprintf("spec.template.spec.expireAfter: a node with a lifetime of %s expires before or soon after its pods run, and the next one is launched", *age)
+	}
+	if _, problems := karpv1.ParseRepairRules(pool.Annotations); len(problems) > 0 {
+		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + "annotations without effect: " + problems.ToAggregate().Error()
 	}
 	return c
 }

@@ -57,6 +57,18 @@ func TestUnreadableBudgetIsReported(t *testing.T) {
 	}
 }
 
+// TestWrongRepairRulesAreReported verifies that annotations of node repair that have no effect are named, and that the
+// pool stays valid.
+func TestWrongRepairRulesAreReported(t *testing.T) {
+	pool := &karpv1.NodePool{}
+	pool.Annotations = map[string]string{karpv1.AnnotationRepairThreshold: "many", karpv1.AnnotationRepairGrace: "5m"}
+	got := validation(pool, karpv1.LabelRules{}, "")
+	if want := "annotations without effect: metadata.annotations[" + karpv1.AnnotationRepairThreshold + "]"; !got.IsTrue() || !strings.Contains(got.Message, want) ||
+		strings.Contains(got.Message, karpv1.AnnotationRepairGrace) {
+		t.Errorf("%s %q, want True and %q", got.Status, got.Message, want)
+	}
+}
+
 // TestShortExpireAfterIsReported verifies that an expireAfter that ends nodes before pods run is reported, and that the
 // pool stays ready.
 func TestShortExpireAfterIsReported(t *testing.T) {
