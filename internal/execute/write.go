@@ -252,8 +252,30 @@ func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason 
 	x.Store.Deleted(claim)
 	x.Metrics.Disrupted(claim, strings.ToLower(string(reason)), x.policy(ctx, claim, reason))
 	x.Recorder.Emit(telemetry.DisruptionTerminating(claim, karpv1.DisruptionReason(reason)))
+	x.Metrics.PodsDisruptionInitiated.WithLabelValues(telemetry.DisruptedLabels(claim, strings.ToLower(string(reason)),
+		x.policy(ctx, claim, reason))...).Add(float64(x.movedPods(ctx, claim.Status.NodeName)))
 	node := &corev1.Node{}
 	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node) == nil {
 		x.Recorder.Emit(telemetry.DisruptionTerminating(node, karpv1.DisruptionReason(reason)))
 	}
+}
+
+// podNode is the field by which the cache has an index of pods.
+const podNode = "spec.nodeName"
+
+// movedPods returns the number of pods on a node that have to move: those that run, are not of a DaemonSet and are not
+// static.
+func (x *Executor) movedPods(ctx context.Context, node string) int {
+	var pods corev1.PodList
+	if node == "" || x.Client.List(ctx, &pods, client.UnsafeDisableDeepCopy, client.MatchingFields{podNode: node}) != nil {
+		return 0
+	}
+	count := 0
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp == nil && !karpv1.EndedPod(pod) && !karpv1.DaemonPod(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
+			count++
+		}
+	}
+	return count
 }

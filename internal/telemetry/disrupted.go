@@ -9,8 +9,12 @@ import (
 // Disrupted counts a claim that the controller deleted. policy is the consolidation policy of its pool if the
 // deletion is a consolidation, otherwise empty.
 func (m *Metrics) Disrupted(claim *karpv1.NodeClaim, reason string, policy karpv1.ConsolidationPolicy) {
-	m.NodeClaimsDisrupted.WithLabelValues(reason, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType],
-		PolicyLabel(policy), TerminationMode(claim)).Inc()
+	m.NodeClaimsDisrupted.WithLabelValues(DisruptedLabels(claim, reason, policy)...).Inc()
+}
+
+// DisruptedLabels returns the values of the labels of NodeClaimsDisrupted and PodsDisruptionInitiated.
+func DisruptedLabels(claim *karpv1.NodeClaim, reason string, policy karpv1.ConsolidationPolicy) []string {
+	return []string{reason, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], PolicyLabel(policy), TerminationMode(claim)}
 }
 
 // TerminationMode returns how the claim's terminationGracePeriod affects its termination: graceful without one,

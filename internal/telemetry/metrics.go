@@ -105,6 +105,9 @@ type Metrics struct {
 	PodsEvictionRequests *prometheus.CounterVec
 	// PodsDrained counts pods that were evicted or deleted in a drain. Label: reason.
 	PodsDrained *prometheus.CounterVec
+	// PodsDisruptionInitiated counts the pods that have to move because the disruption of their node has begun. Labels:
+	// those of NodeClaimsDisrupted.
+	PodsDisruptionInitiated *prometheus.CounterVec
 
 	// SchedulingDuration is the duration of one scheduling pass. Label: controller.
 	SchedulingDuration *prometheus.HistogramVec
@@ -264,6 +267,9 @@ func (f factory) pods(m *Metrics) {
 		"Time from when a pod was first planned until it runs.",
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
+	m.PodsDisruptionInitiated = f.counter(s, "disruption_initiated_total",
+		"Pods, other than those of DaemonSets, on nodes whose disruption has begun.", "reason", "nodepool", "capacity_type",
+		"consolidation_policy", "termination_mode")
 	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that are being removed.", "reason")
 }
 
