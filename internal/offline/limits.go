@@ -51,7 +51,7 @@ func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
 	for r, limit := range pool.Limit {
 		if limit != model.NoLimit {
 			r := quantity.Resource(r)
-			least, known := leastOf(pool, r)
+			least, known := leastOf(pool, r, snap.Resources[r] == model.ResourceUSD)
 			add(snap.Resources[r], pool.Used.At(r), limit, least, known)
 		}
 	}
@@ -66,13 +66,23 @@ func (l *LimitOutcome) before(other *LimitOutcome) bool {
 	return l.share > other.share
 }
 
-// leastOf returns the least amount that an eligible instance type of the pool has, and whether there are such types.
-func leastOf(pool *model.Pool, r quantity.Resource) (least int64, known bool) {
+// leastOf returns the least amount that an eligible instance type of the pool has, or its least price, and whether there
+// are such types.
+func leastOf(pool *model.Pool, r quantity.Resource, price bool) (least int64, known bool) {
 	if pool.Types == nil {
 		return 0, false
 	}
+	_, classes := pool.Types.Offered(pool.Start)
 	for t := range pool.Eligible.All() {
-		if amount := pool.Types.Total[t].At(r); !known || amount < least {
+		amount := pool.Types.Total[t].At(r)
+		if price {
+			class := pool.Types.Cheapest(t, classes)
+			if class < 0 {
+				continue
+			}
+			amount = pool.Types.Classes[class].Price[t]
+		}
+		if !known || amount < least {
 			least, known = amount, true
 		}
 	}

@@ -33,6 +33,9 @@ func TestLimits(t *testing.T) {
 				"  limits: nodes 1 of 1 (100%), cpu 4 of 80 (5%)\n"},
 		"of a resource that the types do not have": {append(cpu(8), quantity.Amount{Name: "nvidia.com/gpu"}),
 			"  limits: cpu 4 of 8 (50%), nvidia.com/gpu 0 of 0 (0%)\n"},
+		"money": {[]quantity.Amount{{Name: model.ResourceUSD}},
+			"  is at its limit: its nodes use 0 of the limit of 0 of karpenter-go.github.io/usd-per-hour; no further node is launched\n" +
+				"  limits: karpenter-go.github.io/usd-per-hour 0 of 0 (100%)\n"},
 		"zero": {append(cpu(0), quantity.Amount{Name: "nodes", Value: 2}),
 			"  is at its limit: its nodes use 4 of the limit of 0 of cpu; no further node is launched\n" +
 				"  limits: cpu 4 of 0 (100%), nodes 1 of 2 (50%)\n"},

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -36,13 +37,17 @@ func appendAmounts(to []quantity.Amount, list corev1.ResourceList, round roundin
 
 func compareAmounts(a, b quantity.Amount) int { return strings.Compare(a.Name, b.Name) }
 
-// units returns the amount in the engine's unit: millicores of cpu, else whole units. It saturates at the ends of
+// units returns the amount in the engine's unit: millicores of cpu, nano-USD per hour of prices, else
+// whole units. It saturates at the ends of
 // int64. The approximation is evaluated first, because exact arithmetic with a quantity such as 1e100000000 takes too
 // long.
 func units(name corev1.ResourceName, q resource.Quantity, round rounding) int64 {
 	value, factor, scale := q.Value, 1.0, resource.Scale(0)
 	if name == corev1.ResourceCPU {
 		value, factor, scale = q.MilliValue, 1000, resource.Milli
+	}
+	if name == model.ResourceUSD {
+		value, factor, scale = func() int64 { return q.ScaledValue(resource.Nano) }, 1e9, resource.Nano
 	}
 	switch about := q.AsApproximateFloat64() * factor; {
 	case about >= 1<<63:

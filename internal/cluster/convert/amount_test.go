@@ -24,6 +24,8 @@ func TestUnits(t *testing.T) {
 		{"memory", "100Ei", math.MaxInt64, math.MaxInt64},
 		{"memory", "9223372036854775807", math.MaxInt64, math.MaxInt64},
 		{"nvidia.com/gpu", "8", 8, 8},
+		{"karpenter-go.github.io/usd-per-hour", "12500m", 12_500_000_000, 12_500_000_000},
+		{"karpenter-go.github.io/usd-per-hour", "100Ei", math.MaxInt64, math.MaxInt64},
 		{"cpu", "1e100000000", math.MaxInt64, math.MaxInt64},
 		{"memory", "-1e100000000", math.MinInt64, math.MinInt64},
 	}

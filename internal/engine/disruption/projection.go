@@ -50,7 +50,7 @@ func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *p
 	after := snap
 	if len(names) > 0 {
 		after = snap.Without(names...)
-		after.Pools = snap.Pools // nodes that are being removed still count against the limits
+		after.UseLimits(snap) // nodes that are being removed still count against the limits
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
@@ -117,7 +117,7 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
-	what.Pools = w.snap.Pools // candidates exist until their replacements do
+	what.UseLimits(w.snap) // candidates exist until their replacements do
 	o := &outcome{nodes: nodes, groups: slices.Concat(what.Groups, what.Virtual)}
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
@@ -170,10 +170,10 @@ func (w *projection) apply(c *change) {
 	}
 	w.moving = append(w.moving, w.movingOf(c))
 	w.leaving = append(w.leaving[:len(w.leaving):len(w.leaving)], c.nodes...)
-	pools := w.snap.Pools
+	before := w.snap
 	w.snap = w.snap.Without(names...).Bound(c.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
-	w.snap.Pools = charged(pools, c.claims)
+	w.snap.Pools, w.snap.Quotas = charged(before, c.claims), chargedQuotas(before, c.claims)
 	w.seat()
 	w.decidedClaims = append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
 	for _, s := range c.assignments {
@@ -182,11 +182,12 @@ func (w *projection) apply(c *change) {
 }
 
 // charged returns the pools with the usage of claims to create, each counted as its largest type.
-func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
+func charged(snap *model.Snapshot, claims []plan.NewClaim) []*model.Pool {
 	if len(claims) == 0 {
-		return pools
+		return snap.Pools
 	}
-	pools = slices.Clone(pools)
+	pools := slices.Clone(snap.Pools)
+	_, limitsUSD := snap.LimitsUSD()
 	for i := range claims {
 		at := slices.IndexFunc(pools, func(p *model.Pool) bool { return p.Name == claims[i].Pool })
 		if at < 0 {
@@ -199,11 +200,30 @@ func charged(pools []*model.Pool, claims []plan.NewClaim) []*model.Pool {
 				most = most.Max(fresh.Types.Total[t])
 			}
 		}
+		if limitsUSD {
+			if n := snap.Future(claims[i].FutureSpec(snap), claims[i].Types()); n != nil {
+				most = most.Max(n.Total)
+			}
+		}
 		fresh.Used = fresh.Used.Add(most)
 		fresh.Nodes++
 		pools[at] = &fresh
 	}
 	return pools
+}
+
+// chargedQuotas returns the quotas with the usage of claims to create.
+func chargedQuotas(snap *model.Snapshot, claims []plan.NewClaim) []*model.Quota {
+	if len(claims) == 0 || len(snap.Quotas) == 0 {
+		return snap.Quotas
+	}
+	var nodes []*model.Node
+	for i := range claims {
+		if n := snap.Future(claims[i].FutureSpec(snap), claims[i].Types()); n != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	return snap.QuotasWith(nodes)
 }
 
 // cost returns the cost of an existing node, nano-USD per hour: its price and the price per node of its pool. A

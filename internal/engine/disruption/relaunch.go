@@ -43,7 +43,7 @@ func (w *projection) relaunched(o *outcome, closed func(*model.Node) bool) []unp
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
-	what.Pools = w.snap.PoolsWithout(gone)
+	what.Pools, what.Quotas = w.snap.PoolsWithout(gone), w.snap.QuotasWithout(gone)
 	p := w.schedule(what, closed)
 	more := map[string]int{} // launches by pool
 	for i := range p.Claims {
@@ -95,7 +95,7 @@ func (w *projection) tight(name string, claims []plan.NewClaim) bool {
 	if at < 0 || w.snap.Pools[at].Types == nil {
 		return false
 	}
-	pool := charged(w.snap.Pools, claims)[at]
+	pool := charged(w.snap, claims)[at]
 	if pool.NodeLimit != model.NoLimit && int64(pool.Nodes) >= pool.NodeLimit {
 		return true
 	}
@@ -103,10 +103,16 @@ func (w *projection) tight(name string, claims []plan.NewClaim) bool {
 	for t := range pool.Eligible.All() {
 		most = most.Raise(pool.Types.Total[t])
 	}
-	for r, limit := range pool.Limit {
-		if limit != model.NoLimit && pool.Used.At(quantity.Resource(r))+most.At(quantity.Resource(r)) > limit {
-			return true
-		}
+	if usd, limited := w.snap.LimitsUSD(); limited {
+		price := make(quantity.Vector, usd+1)
+		price[usd] = pool.Types.HighestPrice(pool.Start, pool.Eligible.All())
+		most = most.Max(price)
 	}
-	return false
+	if _, _, exceeded := model.Exceeded(pool.Limit, pool.Used, most); exceeded {
+		return true
+	}
+	return slices.ContainsFunc(chargedQuotas(w.snap, claims), func(q *model.Quota) bool {
+		_, _, exceeded := model.Exceeded(q.Limit, q.Used, most)
+		return q.Counts(w.snap.Space, pool.Start) && (exceeded || q.NodeLimit != model.NoLimit && int64(q.Nodes) >= q.NodeLimit)
+	})
 }

@@ -140,10 +140,17 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 			return 0, v
 		}
 		return 0, plan.Verdict{Code: plan.NoOffering}
-	case p.NodeLimit == model.NoLimit:
-		return guard.Unlimited, plan.Verdict{}
 	}
-	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
+	most, why := int64(guard.Unlimited), plan.Verdict{}
+	if p.NodeLimit != model.NoLimit {
+		most, why = max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
+	}
+	for _, q := range snap.Quotas {
+		if left := max(0, q.NodeLimit-int64(q.Nodes)); q.NodeLimit != model.NoLimit && left < most && q.Counts(snap.Space, p.Start) {
+			most, why = left, plan.Verdict{Code: plan.QuotaReached, Quota: q.Name, Name: model.ResourceNodes, Need: 1, Have: left}
+		}
+	}
+	return most, why
 }
 
 // hasOffering reports whether one of the pool's types has an available offering.

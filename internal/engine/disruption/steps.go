@@ -120,7 +120,7 @@ func (s *search) targetOf(nodes []*model.Node, below int64) []plan.NewClaim {
 		names[i] = n.Name
 	}
 	what := s.snap.Without(names...)
-	what.Pools = s.snap.Pools
+	what.UseLimits(s.snap)
 	if below == math.MaxInt64 {
 		return s.schedule(what, s.closed).Claims
 	}
@@ -171,7 +171,7 @@ func (s *search) removal(n *model.Node, claim *plan.NewClaim) *change {
 		}
 		future = launched.Name
 		s.snap = s.snap.With(launched)
-		s.snap.Pools = began.Pools
+		s.snap.UseLimits(began)
 	}
 	o := s.withoutRelaunch([]*model.Node{n}, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
 	s.snap = began

@@ -98,6 +98,7 @@ type Reason struct {
 	Class    string `json:"class"`
 	Text     string `json:"text"`
 	Label    string `json:"label,omitempty"`
+	Quota    string `json:"quota,omitempty"`
 	Resource string `json:"resource,omitempty"`
 	// Unit is the unit of need and have of a resource: millicores, bytes or, for counted resources, units.
 	Unit  string `json:"unit,omitempty"`
@@ -209,9 +210,9 @@ func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 		r.Label, r.Need, r.Have = o.label(), &v.Need, &v.Have
 	case plan.TaintNotTolerated:
 		r.Taint = Taint(v.Taint)
-	case plan.ResourceTooLarge, plan.CombinationTooLarge, plan.LimitReached, plan.NodeFull:
+	case plan.ResourceTooLarge, plan.CombinationTooLarge, plan.LimitReached, plan.QuotaReached, plan.NodeFull:
 		r.Resource, r.Need, r.Have = o.resource(), &v.Need, &v.Have
-		r.Unit = unitOf(r.Resource)
+		r.Unit, r.Quota = unitOf(r.Resource), v.Quota
 	case plan.NodeLimitReached, plan.NodeBusy, plan.BudgetExhausted, plan.HostPortTaken:
 		r.Have = &v.Have
 	}

@@ -23,6 +23,8 @@ func Quantity(resource string, value int64) string {
 		return strconv.FormatInt(value, 10) + "m"
 	case inBytes(resource):
 		return bytes(value)
+	case resource == model.ResourceUSD:
+		return strconv.FormatFloat(float64((value+5e4)/1e5)/1e4, 'f', -1, 64)
 	}
 	return strconv.FormatInt(value, 10)
 }
@@ -38,6 +40,8 @@ func unitOf(resource string) string {
 		return "millicores"
 	case inBytes(resource):
 		return "bytes"
+	case resource == model.ResourceUSD:
+		return "nano-USD per hour"
 	}
 	return "units"
 }

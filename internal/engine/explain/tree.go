@@ -71,6 +71,8 @@ func rule(snap *model.Snapshot, v plan.Verdict) string {
 		return "within the limits"
 	case plan.NodeLimitReached:
 		return "within the limit of nodes"
+	case plan.QuotaReached:
+		return "within the CapacityQuotas"
 	case plan.TypesSpared:
 		return "without devices"
 	}
@@ -101,6 +103,9 @@ func change(snap *model.Snapshot, c plan.Change) string {
 		return would + "if the limit had " + need + " of " + o.resource() + " left"
 	case plan.NodeLimitReached:
 		return would + "if the limit of nodes were higher"
+	case plan.QuotaReached:
+		need, _ := o.needHave()
+		return would + "if CapacityQuota " + o.Quota + " had " + need + " of " + o.resource() + " left"
 	case plan.SpotShareReached:
 		return would + "if one of them might have a larger share of the spot capacity"
 	case plan.TypesSpared:

@@ -133,6 +133,7 @@ var sayings = [...]saying{
 	plan.NoOffering:          {"NoOffering", noOffering},
 	plan.LimitReached:        {"LimitReached", limitReached},
 	plan.NodeLimitReached:    {"NodeLimitReached", func(o operands) string { return "the limit of " + strconv.FormatInt(o.Have, 10) + " nodes is reached" }},
+	plan.QuotaReached:        {"QuotaReached", quotaReached},
 
 	plan.SpreadExceeded: {"SpreadExceeded", func(o operands) string {
 		text := "every remaining domain would exceed the maxSkew of the topology spread constraint on " + o.key()
@@ -456,6 +457,18 @@ func limitReached(o operands) string {
 		return text + ", the node has " + need
 	}
 	return text + ", the smallest of " + count(o.Types, "matching type") + " has " + need
+}
+
+func quotaReached(o operands) string {
+	if o.Quota == "" {
+		return "a CapacityQuota is reached"
+	}
+	need, have := o.needHave()
+	text := "CapacityQuota " + o.Quota + " has " + have + " of " + o.resource() + " left, "
+	if o.Types == 0 {
+		return text + "the node counts " + need
+	}
+	return text + "the smallest of " + count(o.Types, "matching type") + " counts " + need
 }
 
 func nodeFull(o operands) string {

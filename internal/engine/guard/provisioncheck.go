@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -60,7 +61,7 @@ type provisionCheck struct {
 	rooms   map[string]*room
 }
 
-// room is the remainder of a pool's limits while claims are subtracted from it.
+// room is the remainder of the limits of a pool or a quota while claims are subtracted from it.
 type room struct {
 	used  quantity.Vector
 	nodes int64
@@ -145,31 +146,62 @@ func (c *provisionCheck) takeLimits(pool *model.Pool, claim *plan.NewClaim) plan
 	if pool.NodeLimit >= 0 && r.nodes+1 > pool.NodeLimit {
 		return plan.Verdict{Code: plan.NodeLimitReached, Have: pool.NodeLimit}
 	}
-	r.nodes++
-	if len(pool.Limits) == 0 {
+	if len(pool.Limits)+len(c.snap.Quotas) == 0 {
+		r.nodes++
 		return plan.Verdict{}
 	}
-	most := r.largest(claim)
-	use := quantity.Vector{}
-	for index, name := range c.snap.Resources {
-		resource := quantity.Resource(index)
-		if limit, limited := limitOf(pool, name); limited && r.used.At(resource)+most[name] > limit {
-			r.nodes--
-			return plan.Verdict{Code: plan.LimitReached, Resource: resource, Need: most[name], Have: max(0, limit-r.used.At(resource))}
-		}
-		use = append(use, most[name])
+	use, row := c.use(r, pool, claim)
+	if over, left, exceeded := model.Exceeded(pool.Limit, r.used, use); exceeded {
+		return plan.Verdict{Code: plan.LimitReached, Resource: over, Need: use.At(over), Have: left}
 	}
-	r.used = r.used.Add(use)
+	rooms := []*room{r}
+	for _, q := range c.snap.Quotas {
+		if !q.Counts(c.snap.Space, row) {
+			continue
+		}
+		of := c.quotaRoom(q)
+		if q.NodeLimit >= 0 && of.nodes+1 > q.NodeLimit {
+			return plan.Verdict{Code: plan.QuotaReached, Quota: q.Name, Name: model.ResourceNodes, Need: 1, Have: max(0, q.NodeLimit-of.nodes)}
+		}
+		if over, left, exceeded := model.Exceeded(q.Limit, of.used, use); exceeded {
+			return plan.Verdict{Code: plan.QuotaReached, Quota: q.Name, Name: c.snap.Resources[over], Need: use.At(over), Have: left}
+		}
+		rooms = append(rooms, of)
+	}
+	for _, taken := range rooms {
+		taken.used, taken.nodes = taken.used.Add(use), taken.nodes+1
+	}
 	return plan.Verdict{}
 }
 
-func limitOf(pool *model.Pool, resource string) (int64, bool) {
-	for _, a := range pool.Limits {
-		if a.Name == resource && a.Name != model.ResourceNodes {
-			return a.Value, true
-		}
+// use returns what limits and quotas count for the claim, and the labels that its node may get. A claim that may become
+// several types counts as the largest and most expensive.
+func (c *provisionCheck) use(r *room, pool *model.Pool, claim *plan.NewClaim) (quantity.Vector, label.Row) {
+	most, use := r.largest(claim), make(quantity.Vector, len(c.snap.Resources))
+	for index, name := range c.snap.Resources {
+		use[index] = most[name]
 	}
-	return 0, false
+	usd, limited := c.snap.LimitsUSD()
+	if !limited && len(c.snap.Quotas) == 0 {
+		return use, pool.Start
+	}
+	n := c.snap.Future(claim.FutureSpec(c.snap), claim.Types())
+	if n == nil {
+		return use, pool.Start
+	}
+	if limited {
+		use[usd] = n.Price
+	}
+	return use, n.Row
+}
+
+// quotaRoom returns the room of a quota. No pool has such a name.
+func (c *provisionCheck) quotaRoom(q *model.Quota) *room {
+	key := "quota/" + q.Name
+	if c.rooms[key] == nil {
+		c.rooms[key] = &room{used: q.Used, nodes: int64(q.Nodes)}
+	}
+	return c.rooms[key]
 }
 
 func (c *provisionCheck) room(pool *model.Pool) *room {

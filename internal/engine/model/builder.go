@@ -30,6 +30,7 @@ type Builder struct {
 	// strays holds pods that are bound to unknown nodes, by node name.
 	strays  map[string]map[string]*Pod
 	pools   map[string]*poolRecord
+	quotas  map[string]*QuotaSpec
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
 	types   map[*Catalog]*TypeIndex
@@ -137,7 +138,7 @@ func NewBuilder() *Builder {
 	b := &Builder{
 		resources: quantity.NewTable(), uses: newResourceUse(), mentions: newMentions(),
 		pods: map[string]podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
-		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, daemons: map[string]*daemonRecord{},
+		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, quotas: map[string]*QuotaSpec{}, daemons: map[string]*daemonRecord{},
 		pdbs:  map[string]*PDBSpec{},
 		types: map[*Catalog]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
@@ -221,7 +222,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.version++
 	b.poolsDirty = true
 	b.offer(spec.Requirements)
-	b.uses.offer(1, limitedResources(&spec))
+	b.uses.offer(1, limitedResources(spec.Limits))
 	if spec.Catalog != nil {
 		b.mentionCatalog(spec.Catalog)
 	}
@@ -230,7 +231,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 		p = &poolRecord{}
 		b.pools[spec.Name] = p
 	} else {
-		b.uses.offer(-1, limitedResources(p.spec))
+		b.uses.offer(-1, limitedResources(p.spec.Limits))
 	}
 	if p.spec == nil || p.spec.Catalog != spec.Catalog {
 		b.dirtyNodesOf(spec.Name)
@@ -255,12 +256,6 @@ func (b *Builder) OfferPrices(c *Catalog) {
 		}
 	}
 	b.repriceOrphans()
-}
-
-// limitedResources returns the limits of a pool without that on the number of nodes.
-func limitedResources(spec *PoolSpec) []quantity.Amount {
-	isNodes := func(a quantity.Amount) bool { return a.Name == ResourceNodes }
-	return slices.DeleteFunc(slices.Clone(spec.Limits), isNodes)
 }
 
 // mentionCatalog gives every zone, capacity type and reservation in the catalog its own atom: bins are pinned to
@@ -314,7 +309,7 @@ func (b *Builder) DeletePool(name string) {
 	}
 	b.version++
 	b.poolsDirty = true
-	b.uses.offer(-1, limitedResources(p.spec))
+	b.uses.offer(-1, limitedResources(p.spec.Limits))
 	delete(b.pools, name)
 	b.dirtyNodesOf(name)
 }
@@ -380,6 +375,7 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	b.freezePools()
 	b.freezeNodes(&s)
 	b.freezeUsage(&s)
+	b.freezeQuotas(&s)
 	b.freezeGroups(&s)
 	b.freezeRejected(&s)
 	b.freezePDBs(&s)

@@ -51,6 +51,9 @@ func (b *Builder) forget() {
 	for _, p := range b.pools {
 		b.offer(p.spec.Requirements)
 	}
+	for _, q := range b.quotas {
+		b.offer(q.Selector)
+	}
 	for _, d := range b.daemons {
 		if d.mentioned {
 			b.mention(d.spec.Alternatives...)

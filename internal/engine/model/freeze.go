@@ -216,6 +216,7 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	if n.Claim != "" && b.pools[n.Pool] == nil {
 		n.Price = b.priceElsewhere(n)
 	}
+	n.priceTotal(b.resources.Lookup(ResourceUSD))
 	n.weigh()
 	return n
 }

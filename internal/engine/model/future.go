@@ -45,6 +45,7 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	n.Used = make(quantity.Vector, len(s.Resources))
 	n.weigh()
 	n.price(x, set)
+	n.priceTotal(s.LimitsUSD())
 	return n
 }
 
@@ -103,7 +104,7 @@ func (s *Snapshot) With(nodes ...*Node) *Snapshot {
 	what.Nodes = add(s.Nodes, compareNodes)
 	what.named = add(s.named, compareNames)
 	what.claimed = add(s.claimed, compareClaims)
-	what.Pools = slices.Clone(s.Pools)
+	what.Pools, what.Quotas = slices.Clone(s.Pools), s.QuotasWith(nodes)
 	for _, n := range nodes {
 		at := slices.IndexFunc(what.Pools, func(p *Pool) bool { return p.Name == n.Pool })
 		if at < 0 {

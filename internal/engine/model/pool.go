@@ -57,8 +57,8 @@ func comparePools(a, b *Pool) int {
 
 // encodePool encodes everything except the usage, which changes with every node.
 func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon) *Pool {
-	p := &Pool{PoolSpec: spec, Types: types, NodeLimit: NoLimit}
-	p.setLimits(b.resources)
+	p := &Pool{PoolSpec: spec, Types: types}
+	p.Limit, p.NodeLimit = limitVector(b.resources, spec.Limits)
 	wellKnown := func(string) bool { return false }
 	if spec.Catalog != nil {
 		wellKnown = func(key string) bool { return spec.Catalog.WellKnown[key] }
@@ -74,20 +74,6 @@ func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon)
 	p.decided = slices.DeleteFunc(namedKeys(b.space, daemons), func(k label.Key) bool { return !p.leavesOpen(k) })
 	p.rowsThatDecide(daemons)
 	return p
-}
-
-func (p *Pool) setLimits(resources *quantity.Table) {
-	for _, a := range p.Limits {
-		if a.Name == ResourceNodes {
-			p.NodeLimit = a.Value
-			continue
-		}
-		r := resources.Intern(a.Name)
-		for len(p.Limit) <= int(r) {
-			p.Limit = append(p.Limit, NoLimit)
-		}
-		p.Limit[r] = a.Value
-	}
 }
 
 // leavesOpen reports whether nodes of the pool may have several values of the label, whatever their type and offering.

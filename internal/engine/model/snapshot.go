@@ -23,6 +23,8 @@ type Snapshot struct {
 	Resources []string
 	// Pools by weight descending, then name descending.
 	Pools []*Pool
+	// Quotas by name.
+	Quotas []*Quota
 	// Nodes: initialized ones first, then by name.
 	Nodes []*Node
 	// Groups of pending pods, by signature.

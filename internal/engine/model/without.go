@@ -32,7 +32,7 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 			}
 		}
 	}
-	what.Pools = s.PoolsWithout(gone)
+	what.Pools, what.Quotas = s.PoolsWithout(gone), s.QuotasWithout(gone)
 	what.Groups = s.groupsWith(leaving)
 	slices.SortFunc(gone, compareNames)
 	what.named = cutOut(s.named, gone, compareNames)

@@ -19,15 +19,14 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	if ps.limited() {
 		kinds = f.withinLimits(ps, kinds, b.kind)
 	}
-	kinds = f.cut(ps, kinds, b.row)
+	kinds, largest, counted := f.withinQuotas(ps, b, f.cut(ps, kinds, b.row))
 	if kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(kinds).OK() ||
 		f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.plannedGroups()...) {
 		return false
 	}
-	largest := ps.largest(kinds)
 	row := slices.Clone(b.row)
 	b.lowest = ps.lowestPrice(kinds, row)
-	b.reservation, b.charged = ps.spec.Types.Classes[b.class].ReservationID, largest
+	b.reservation, b.charged, b.quotas = ps.spec.Types.Classes[b.class].ReservationID, largest, counted
 	done := false
 	repeat := b.repeats()
 	switch at {
@@ -37,7 +36,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 		repeat = 1
 	}
 	for ; repeat > 0 && ps.nodes != 0; repeat-- {
-		if _, ok := ps.within(largest); !ok || !f.takeReservation(b) {
+		if _, ok := ps.within(largest); !ok || !ps.quotas.admit(counted, largest) || !f.takeReservation(b) {
 			break
 		}
 		c := f.copyOf(b, row, kinds)
@@ -46,6 +45,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 		}
 		f.placePods(b, c)
 		ps.charge(c.charged)
+		ps.quotas.charge(c.quotas, c.charged)
 		f.bins = append(f.bins, c)
 		done = true
 	}
@@ -55,7 +55,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 // copyOf returns an independent copy of the trial bin, without its pods.
 func (f *fleet) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	c := &bin{typeOffering: b.typeOffering, pool: b.pool, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone(),
-		reservation: b.reservation, charged: b.charged}
+		reservation: b.reservation, charged: b.charged, quotas: b.quotas}
 	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.clone(), b.ports, b.claims
 	return c
 }
@@ -152,6 +152,7 @@ func (f *fleet) giveBack(b *bin) {
 	f.releases.note()
 	ps := f.poolOf(b)
 	ps.refund(b.charged)
+	ps.quotas.refund(b.quotas, b.charged, 1)
 	if ps.nodes != model.NoLimit {
 		ps.nodes++
 	}
@@ -166,8 +167,9 @@ func (f *fleet) recharge(b *bin) {
 	if !ps.limited() {
 		return
 	}
-	if largest := ps.largest(b.kinds); !largest.Equal(b.charged) {
+	if largest := ps.largest(b.kinds, b.row); !largest.Equal(b.charged) {
 		ps.refund(b.charged.Sub(largest))
+		ps.quotas.refund(b.quotas, b.charged.Sub(largest), 0)
 		b.charged = largest
 		f.releases.note()
 	}
@@ -241,9 +243,11 @@ type bin struct {
 	kinds bitset.Set
 	// lowest is the price of the cheapest node that it may become.
 	lowest int64
-	// reservation is the reservation that the bin took one node from. charged is what it took from the limits of its pool.
+	// reservation is the reservation that the bin took one node from. charged is what it took from the limits of its pool
+	// and from the quotas that may count it.
 	reservation string
 	charged     quantity.Vector
+	quotas      []int
 }
 
 // worth returns the value of the bin's parts.
@@ -264,7 +268,7 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	b.used = append(b.used[:0], b.free...)
 	clear(b.used)
 	b.planned, b.ports, b.claims = b.planned[:0], nil, nil
-	b.reservation, b.charged = "", nil
+	b.reservation, b.charged, b.quotas = "", nil, nil
 	b.tally.restart(slots)
 	b.tally.addDaemons(ps.daemons)
 	return b
@@ -313,7 +317,7 @@ func (f *fleet) shrink(b *bin) {
 	kinds := f.kindsFor(ps, b, b.row, b.used)
 	cheapest, found := typeOffering{}, false
 	for p := range ps.cheapestFirst(kinds, b.row) {
-		if _, within := ps.within(ps.spec.Types.Total[p.kind].Sub(b.charged)); within {
+		if ps.holdsInstead(b, p) {
 			cheapest, found = p, true
 			break
 		}
@@ -324,6 +328,7 @@ func (f *fleet) shrink(b *bin) {
 	if ps.limited() {
 		kinds = f.withinLimits(ps, kinds, cheapest.kind)
 	}
+	ps.keepCounted(kinds, b.row, b.quotas)
 	kinds = f.cut(ps, kinds, b.row)
 	if kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(kinds).OK() ||
 		f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.groups()...) {

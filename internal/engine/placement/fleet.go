@@ -21,6 +21,7 @@ type fleet struct {
 	bins     []*bin
 	// reservations, releases and inversion are shared by the pools; the latter two by all clones as well.
 	reservations *reservations
+	quotas       quotas
 	releases     *releases
 	inversion    *inversion
 	scratch      *scratch
@@ -81,10 +82,11 @@ func (f *fleet) clone(changing ...*poolState) *fleet {
 	own.reservations.left = maps.Clone(own.reservations.left)
 	c := &own.fleet
 	c.counters, c.fit, c.reservations = &own.counters, &own.fit, &own.reservations
-	c.bins, c.pools = slices.Clone(f.bins), slices.Clone(f.pools)
+	c.bins, c.pools, c.quotas = slices.Clone(f.bins), slices.Clone(f.pools), f.quotas.clone()
 	for _, ps := range changing {
 		own := *f.pools[ps.index]
 		own.remaining, own.spotShare, own.reservations = slices.Clone(own.remaining), own.spotShare.clone(), c.reservations
+		own.quotas = c.quotas
 		c.pools[ps.index] = &own
 	}
 	return c
@@ -95,19 +97,21 @@ func (f *fleet) adopt(c *fleet) {
 	f.bins = c.bins
 	copy(f.counters.totals, c.counters.totals)
 	*f.reservations = *c.reservations
+	copy(f.quotas, c.quotas)
 	for i, ps := range c.pools {
 		if ps != f.pools[i] {
 			*f.pools[i] = *ps
-			f.pools[i].reservations = f.reservations
+			f.pools[i].reservations, f.pools[i].quotas = f.reservations, f.quotas
 		}
 	}
 }
 
 // open creates the state of every pool.
 func (f *fleet) open() {
+	f.quotas = newQuotas(f.snap)
 	for i, p := range f.snap.Pools {
-		ps := newPoolState(p, f.cache.offeringsOf(p), f.reservations)
-		ps.index, ps.nodePrice = i, f.opts.NodePriceOf(p.PoolSpec)
+		ps := newPoolState(f.snap, p, f.cache.offeringsOf(p), f.reservations)
+		ps.index, ps.nodePrice, ps.quotas = i, f.opts.NodePriceOf(p.PoolSpec), f.quotas
 		ps.spotShare = spotShareOf(f.snap, p, f.opts.DecidedClaims)
 		f.pools = append(f.pools, ps)
 	}

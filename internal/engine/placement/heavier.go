@@ -69,8 +69,7 @@ func (l *launcher) hasRoom(ps *poolState, batch *domainBatch) bool {
 	cand := l.candidate(ps, batch)
 	return cand != nil && slices.ContainsFunc(cand.offers, func(o *offer) bool {
 		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
-			_, within := ps.within(ps.spec.Types.Total[b.kind])
-			return within && o.holds(batch.pending.group, b) && !ps.usedUp(b)
+			return ps.holdsNode(o, b) && o.holds(batch.pending.group, b) && !ps.usedUp(b)
 		})
 	})
 }

@@ -56,6 +56,7 @@ func (r *refusals) inquire(ps *poolState, g *model.Group, row label.Row) plan.Po
 	q.askOfferings()
 	q.askSpotShare()
 	q.askLimits()
+	q.askQuotas()
 	v := q.walk(firstResource)
 	switch v.Verdict.Code {
 	case plan.OK:
@@ -241,11 +242,56 @@ func (q *inquiry) askLimits() {
 	}
 	passes := q.none()
 	for t := range q.pool.spec.Eligible.All() {
-		if _, within := q.pool.within(q.pool.spec.Types.Total[t]); within {
+		if _, within := q.pool.within(q.cheapestUse(t)); within {
 			passes.Add(t)
 		}
 	}
 	q.add(plan.Verdict{Code: plan.LimitReached}, passes)
+}
+
+// cheapestUse returns what the limits count for a node of the type, at its lowest price.
+func (q *inquiry) cheapestUse(t int) quantity.Vector {
+	price := int64(0)
+	for p := range q.pool.cheapestFirst(q.pool.only(t), q.both) {
+		price = p.price
+		break
+	}
+	return q.pool.use(typeOffering{kind: t, price: price})
+}
+
+// askQuotas determines which types have an offering for which all quotas have room.
+func (q *inquiry) askQuotas() {
+	if len(q.pool.counting) == 0 {
+		return
+	}
+	passes := q.none()
+	for t := range q.pool.spec.Eligible.All() {
+		if v := q.quotaFor(t); v.OK() {
+			passes.Add(t)
+		}
+	}
+	q.add(plan.Verdict{Code: plan.QuotaReached}, passes)
+}
+
+// quotaFor returns the verdict of the quotas about the type: the one that excludes its cheapest offering, if they exclude
+// all of them.
+func (q *inquiry) quotaFor(t int) plan.Verdict {
+	var first plan.Verdict
+	_, classes := q.pool.offered(q.both)
+	for _, class := range classes {
+		if !q.pool.spec.Types.Classes[class].Types.Has(t) {
+			continue
+		}
+		p := typeOffering{t, class, q.pool.spec.Types.Classes[class].Price[t]}
+		v := q.pool.quotaVerdict(q.pool.quotasOf(q.pool.pinned(q.both, class), q.pool.only(t)), q.pool.use(p))
+		if v.OK() {
+			return v
+		}
+		if first.OK() || v.Need < first.Need {
+			first = v
+		}
+	}
+	return first
 }
 
 // walk evaluates the rules in order until no type is left.
@@ -299,10 +345,20 @@ func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 	case plan.LimitReached:
 		v.Need = math.MaxInt64
 		for t := range among.All() {
-			total := q.pool.spec.Types.Total[t]
+			total := q.cheapestUse(t)
 			if over, within := q.pool.within(total); !within && total.At(over) < v.Need {
 				v.Resource, v.Need, v.Have = over, total.At(over), q.pool.remaining[over]
 			}
+		}
+	case plan.QuotaReached:
+		least := plan.Verdict{Need: math.MaxInt64}
+		for t := range among.All() {
+			if one := q.quotaFor(t); !one.OK() && one.Need < least.Need {
+				least = one
+			}
+		}
+		if !least.OK() {
+			return least
 		}
 	}
 	return v

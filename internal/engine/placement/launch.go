@@ -111,8 +111,7 @@ func (l *launcher) limitsTurnAway(ps *poolState, batch *domainBatch) bool {
 	}
 	return ps.nodes == 0 || !slices.ContainsFunc(cand.offers, func(o *offer) bool {
 		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
-			_, within := ps.within(ps.spec.Types.Total[b.kind])
-			return within && o.holds(batch.pending.group, b)
+			return ps.holdsNode(o, b) && o.holds(batch.pending.group, b)
 		})
 	})
 }

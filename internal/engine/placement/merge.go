@@ -16,7 +16,7 @@ const worst = 10
 
 // merge joins pairs of bins opened since from while that reduces the cost.
 func (l *launcher) merge(ps *poolState, from int, value []float64) {
-	if ps.limited() || ps.nodes != model.NoLimit || ps.spotShare != nil {
+	if ps.limited() || len(ps.counting) > 0 || ps.nodes != model.NoLimit || ps.spotShare != nil {
 		// Limits and shares were charged for both bins, and other pods were refused for them.
 		return
 	}

@@ -207,13 +207,27 @@ func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []t
 			classes = slices.DeleteFunc(slices.Clone(classes), drop)
 		}
 		from := len(front)
-		for _, p := range o.priced(classes, priceList) {
+		for _, p := range ps.offeringsOf(o, classes, priceList) {
 			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool { return ps.beats(o, q, p) }) {
 				front = append(front, p)
 			}
 		}
 	}
 	return front
+}
+
+// offeringsOf returns the price lists of the classes of each combination of quotas, as one list.
+func (ps *poolState) offeringsOf(o *offer, classes []int, priceList func([]int) []typeOffering) []typeOffering {
+	lists := ps.byQuotas(o.row, classes)
+	if len(lists) == 1 {
+		return o.priced(lists[0], priceList)
+	}
+	var all []typeOffering
+	for _, list := range lists {
+		all = append(all, o.priced(list, priceList)...)
+	}
+	sortOfferings(all)
+	return all
 }
 
 // priced returns the price list of the classes. It has one offering of a type, the cheapest, for each room.
@@ -260,13 +274,7 @@ func (ps *poolState) beats(o *offer, q, p typeOffering) bool {
 	if !covers(room.Net[q.kind], other.Net[p.kind]) || room.MorePorts(q.kind, other, p.kind) {
 		return false
 	}
-	for r, left := range ps.remaining {
-		total := ps.spec.Types.Total
-		if left != model.NoLimit && total[q.kind].At(quantity.Resource(r)) > total[p.kind].At(quantity.Resource(r)) {
-			return false
-		}
-	}
-	return true
+	return ps.beatsInLimits(o, q, p)
 }
 
 // covers reports whether a has at least as much of everything as b.

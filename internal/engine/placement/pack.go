@@ -200,7 +200,7 @@ func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
 			if smaller && k.pool.spotShare.oversized(k.pool, p.typeOffering) {
 				continue
 			}
-			if _, ok := k.pool.within(k.pool.spec.Types.Total[p.kind]); !ok || k.pool.usedUp(p.typeOffering) ||
+			if !k.pool.holdsNode(o, p.typeOffering) || k.pool.usedUp(p.typeOffering) ||
 				!seed.pending.group.Requests.Fits(o.room(p.typeOffering).Net[p.kind]) {
 				continue
 			}

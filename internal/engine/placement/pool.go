@@ -19,9 +19,10 @@ type poolState struct {
 	nodePrice int64
 	// special types are launched only for pods that request them.
 	special bitset.Set
-	// remaining of each limited resource, model.NoLimit for others; nodes likewise.
-	remaining []int64
-	nodes     int64
+	// account is what the limits of the pool leave, quotas what the quotas leave; all pools share those.
+	account
+	quotas quotas
+	quotaRules
 	// reservations is how many more nodes each reservation permits. All pools share it.
 	reservations *reservations
 	// minimums are the requirements with minValues.
@@ -50,18 +51,9 @@ type minimum struct {
 	count  int
 }
 
-func newPoolState(p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
-	ps := &poolState{spec: p, nodes: model.NoLimit, reservations: reservations, special: g.special, minimums: g.minimums,
+func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
+	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p), reservations: reservations, special: g.special, minimums: g.minimums,
 		offers: g.offers, rooms: g.rooms, fronts: g.fronts, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
-	if p.NodeLimit != model.NoLimit {
-		ps.nodes = max(0, p.NodeLimit-int64(p.Nodes))
-	}
-	ps.remaining = slices.Clone(p.Limit)
-	for r, limit := range ps.remaining {
-		if limit != model.NoLimit {
-			ps.remaining[r] = max(0, limit-p.Used.At(quantity.Resource(r)))
-		}
-	}
 	if !g.reserved {
 		return ps
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -62,11 +63,18 @@ func TestSharedWorlds(t *testing.T) {
 	}
 }
 
+// TestLimitedWorlds does the same with CapacityQuotas.
+func TestLimitedWorlds(t *testing.T) {
+	for seed := range uint64(*worlds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { properties(t, seed, limited) })
+	}
+}
+
 func FuzzWorlds(f *testing.F) {
-	for kind := range uint8(4) {
+	for kind := range uint8(5) {
 		f.Add(uint64(1<<40), kind)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64, kind uint8) { properties(t, seed, kind%4) })
+	f.Fuzz(func(t *testing.T, seed uint64, kind uint8) { properties(t, seed, kind%5) })
 }
 
 // The kinds of random worlds.
@@ -75,6 +83,7 @@ const (
 	rich
 	foreign
 	shared
+	limited
 )
 
 func diceOf(seed uint64, kind uint8) dice {
@@ -90,9 +99,15 @@ func properties(t *testing.T, seed uint64, kind uint8) {
 			w.pools[i].MaxSpotShare = 10 * (1 + int64(seed+uint64(i))%10) // 100 is no limit
 		}
 	}
+	if kind == limited {
+		w.quotas = newDice(seed + 2<<32).quotas()
+	}
 	snap := w.snapshot(nil)
 	p := placement.Schedule(snap, placement.Options{})
 	check(t, snap, p)
+	if _, dropped := guard.CheckProvision(snap, p); kind == limited && len(dropped) > 0 {
+		t.Fatalf("seed %d: the guard drops %+v", seed, dropped)
+	}
 
 	again := w.snapshot(rand.New(rand.NewPCG(seed, 2)))
 	if diff := cmp.Diff(explain.AnswerOf(snap, p), explain.AnswerOf(again, placement.Schedule(again, placement.Options{}))); diff != "" {

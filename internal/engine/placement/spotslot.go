@@ -110,7 +110,7 @@ func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) b
 		}
 		b.kinds = one.kinds
 		b.typeOffering = ps.priced(b.kinds, b.row)[0]
-		b.lowest, b.charged = b.price, ps.largest(b.kinds)
+		b.lowest, b.charged = b.price, ps.largest(b.kinds, b.row)
 		b.free = ps.possibleRooms(b.row).Least(b.kind).Sub(b.used)
 		return true
 	}

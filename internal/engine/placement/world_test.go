@@ -23,6 +23,7 @@ type world struct {
 	nodes   []model.NodeSpec
 	pools   []model.PoolSpec
 	daemons []model.DaemonSpec
+	quotas  []model.QuotaSpec
 
 	// What scenarios read in addition.
 	catalog *model.Catalog
@@ -38,6 +39,9 @@ func (w world) snapshot(shuffle *rand.Rand) *model.Snapshot {
 	var events []func()
 	for _, p := range w.pools {
 		events = append(events, func() { b.UpsertPool(p) })
+	}
+	for _, q := range w.quotas {
+		events = append(events, func() { b.UpsertQuota(q) })
 	}
 	for _, d := range w.daemons {
 		events = append(events, func() { b.UpsertDaemon(d) })

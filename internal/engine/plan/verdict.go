@@ -53,6 +53,8 @@ const (
 	LimitReached
 	// NodeLimitReached: the pool may have no more nodes (Have: the limit).
 	NodeLimitReached
+	// QuotaReached: the remainder of a CapacityQuota is too small (Quota, Name: the resource, Need, Have: the remainder).
+	QuotaReached
 
 	// SpreadExceeded: every remaining domain would exceed maxSkew of a topology spread constraint (Key; Domain: the one with
 	// the fewest pods, if these pods cannot get a node there).
@@ -207,7 +209,7 @@ func (c Code) Class() Class {
 		return Allowed
 	case PodUnsupported:
 		return NotSupported
-	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, SpreadExceeded, AffinityUnmet,
+	case PodWaiting, NoPools, PoolBlocked, NoOffering, LimitReached, NodeLimitReached, QuotaReached, SpreadExceeded, AffinityUnmet,
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, NodeHoldsRoom, Paused,
@@ -231,6 +233,8 @@ type Verdict struct {
 	// Name is that of the label or resource where it shares Key or Resource with others, because no node has it; else
 	// empty.
 	Name string
+	// Quota is the name of a CapacityQuota.
+	Quota string
 	// Domain is a value of the label Key.
 	Domain string
 	// Need and Have are in the resource's unit, or counts.

@@ -49,6 +49,8 @@ type judge struct {
 	fits map[string]bool
 	// topology holds the keys of all rules between pods. It is filled on first use.
 	topology []string
+	// quotaUse is what the nodes and the claims of the plan use of each quota, by name.
+	quotaUse map[string]*account
 }
 
 // exclusive checks that a claim that only one pod may use (ReadWriteOncePod) is given to one pod only, and to none if

@@ -30,6 +30,7 @@ func (j *judge) claims(claims []plan.NewClaim) {
 		j.claim(pool.PoolSpec, c)
 		j.limits(pool.PoolSpec, c, accounts[c.Pool])
 	}
+	j.quotas(claims)
 	j.reservations(claims)
 	j.spotShares(claims)
 	j.weights(claims, accounts)

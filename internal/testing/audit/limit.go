@@ -20,15 +20,18 @@ func (j *judge) account(pool *model.Pool) *account {
 		}
 		a.nodes++
 		if n.Stage != model.Launching {
+			a.used[model.ResourceUSD] += n.Price
 			a.used.add(amountsOf(n.NodeSpec.Capacity))
 			continue
 		}
 		most := amountsOf(n.NodeSpec.Requests)
 		if pool.Catalog != nil {
 			p := j.promise(n.NodeSpec.Requirements, n.NodeSpec.Labels, n.NodeSpec.Requests, pool.Catalog)
-			for _, o := range p.outcomes() {
+			outcomes := p.outcomes()
+			for _, o := range outcomes {
 				most.raise(amountsOf(o.kind.Capacity))
 			}
+			most[model.ResourceUSD] = dearest(outcomes)
 		}
 		a.used.add(most)
 	}
@@ -55,16 +58,8 @@ func (j *judge) limits(pool *model.PoolSpec, c *plan.NewClaim, a *account) {
 				most.raise(amountsOf(t.Capacity))
 			}
 		}
+		most[model.ResourceUSD] = dearest(j.outcomesOf(c, pool.Catalog))
 	}
 	a.used.add(most)
-	for _, limit := range pool.Limits {
-		switch {
-		case limit.Name == model.ResourceNodes:
-			if a.nodes > limit.Value {
-				j.blame("limit", pool.Name, "may have %d nodes, %s is number %d", limit.Value, c.Name, a.nodes)
-			}
-		case most[limit.Name] > 0 && a.used[limit.Name] > limit.Value:
-			j.blame("limit", pool.Name, "may have %d of %s, with %s it has %d", limit.Value, limit.Name, c.Name, a.used[limit.Name])
-		}
-	}
+	j.within("limit", pool.Name, c.Name, pool.Limits, most, a)
 }

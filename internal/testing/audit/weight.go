@@ -175,12 +175,13 @@ func (j *judge) alone(pool *model.PoolSpec, pod *model.Pod, o outcome, a *accoun
 		return false
 	}
 	capacity := amountsOf(o.kind.Capacity)
+	capacity[model.ResourceUSD] = o.offering.Price
 	for _, limit := range pool.Limits {
 		if limit.Name != model.ResourceNodes && capacity[limit.Name] > 0 && a.used[limit.Name]+capacity[limit.Name] > limit.Value {
 			return false
 		}
 	}
-	return true
+	return !j.refusedByQuota(o)
 }
 
 // full reports whether the pool has reached its limit of nodes.
