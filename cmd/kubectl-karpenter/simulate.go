@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ type simulation struct {
 	output            string
 	failUnschedulable bool
 	disrupt           bool
+	diff              bool
 	policy            offline.Policy
 }
 
@@ -32,7 +34,7 @@ type simulation struct {
 func newSimulateCommand() *cobra.Command {
 	var s simulation
 	command := &cobra.Command{
-		Use:   "simulate -f FILE|DIR|- ... | --live",
+		Use:   "simulate -f FILE|DIR|- ... | --live | --diff OLD NEW",
 		Short: "Print which nodes would be launched for pods, or which nodes would be removed",
 		Long: `Reads manifests, a live cluster (--live), or both, decides as the controller would, and prints the nodes that would
 be launched, the pods that fit on existing nodes, and the unschedulable pods with the reasons. Nothing is changed.
@@ -49,6 +51,11 @@ cluster.
 With --disrupt it prints which nodes would be removed and which would be launched to replace them: the steps with their
 savings, and for each node that is kept, why. Nodes that belong to a pool count as initialized.
 
+With --diff OLD NEW it compares two versions of manifests, files or folders, for example of a NodePool before and after a
+change: the fleet of the cluster (--live) or of the files of -f, at rest with each of them. It prints which nodes are
+replaced because they drift, how many pods move, the cost, and which pods are unschedulable. --live --diff -f NEW
+compares with the objects of the cluster. -o markdown, which implies --diff, is for a comment on a pull request.
+
 On a terminal, the text fits its width: long names are shortened, and the last columns may be missing. -o wide prints
 all of them, as for a file.
 
@@ -56,9 +63,16 @@ Input that cannot be read is reported on standard error; the rest is decided and
 		Example: "  kubectl karpenter simulate -f pools.yaml -f app/ --instance-types types.json\n" +
 			"  kubectl get nodepools,pods,nodes -A -o json | kubectl karpenter simulate -f - -o json\n" +
 			"  kubectl karpenter simulate --live -f changed-pool.yaml --capture what-if.json\n" +
-			"  kubectl karpenter simulate --live --disrupt --until-stable --payback 24h",
-		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
+			"  kubectl karpenter simulate --live --disrupt --until-stable --payback 24h\n" +
+			"  kubectl karpenter simulate --live --diff old/pool.yaml new/pool.yaml -o markdown",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			s.output = markdownOf(s.output)
+			if s.diff = s.diff || s.output == formatMarkdown; s.diff {
+				return s.runDiff(command, arguments)
+			}
+			if err := cli.NoArguments(command, arguments); err != nil {
+				return err
+			}
 			for _, name := range []string{"payback", "min-stay", "move-price", "min-saving"} {
 				if !s.disrupt && command.Flags().Changed(name) {
 					return cli.UsageErrorf("--%s requires --disrupt", name)
@@ -85,7 +99,8 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&s.repeat, "repeat", 1, "convert and decide so many times, and print the last answer (for measurements)")
 	cli.Hide(flags, "repeat")
 	flags.IntVar(&s.source.MaxPods, "max-pods", offline.MostPods, "how many pods workloads may be expanded to, those that are there included")
-	flags.StringVarP(&s.output, "output", "o", formatText, orList(documents))
+	flags.BoolVar(&s.diff, "diff", false, "compare the manifests OLD and NEW, or with --live those of the cluster with those of -f")
+	flags.StringVarP(&s.output, "output", "o", formatText, orList(documents)+"; with --diff also markdown")
 	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod is unschedulable")
 	flags.BoolVar(&s.disrupt, "disrupt", false, "print which nodes would be removed, instead of which would be launched")
 	addPolicyFlags(flags, &s.policy)
@@ -94,11 +109,15 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 }
 
 func (s *simulation) check() error {
-	if err := checkOutput(s.output, documents); err != nil {
+	known := documents
+	if s.diff {
+		known = append(slices.Clone(documents), formatMarkdown)
+	}
+	if err := checkOutput(s.output, known); err != nil {
 		return err
 	}
 	switch {
-	case len(s.source.Paths) == 0 && !s.source.Live:
+	case len(s.source.Paths) == 0 && !s.source.Live && !s.diff:
 		return cli.UsageErrorf("no manifests: name files or folders with -f, - for standard input, or read a cluster with --live")
 	case s.repeat < 1:
 		return cli.UsageErrorf("--repeat is %d, want 1 or more", s.repeat)
@@ -180,6 +199,8 @@ func (s *simulation) print(a offline.Answer, out io.Writer) error {
 		err = a.WriteJSON(out)
 	case formatYAML:
 		err = asYAML(out, a.WriteJSON)
+	case formatMarkdown:
+		err = a.(*offline.DiffAnswer).WriteMarkdown(out)
 	default:
 		width := widthOf(s.output, out)
 		_, err = io.WriteString(out, wrapped(a.Text(width), width))

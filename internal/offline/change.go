@@ -83,6 +83,10 @@ func (w *InputSet) With(c *Change) (*InputSet, error) {
 		return nil, err
 	}
 	objects.sale = w.sale.changed(c)
+	if c.Pool != "" {
+		objects.claims = slices.Clone(objects.claims)
+		changed.applyDrift(w)
+	}
 	return &changed, nil
 }
 
@@ -257,7 +261,7 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps in
 				gone = append(gone, n.Name)
 			}
 		}
-		other.lost = gone
+		other.lost, other.lostBy = gone, "Zone lost"
 	}
 	with, err := other.settled(ctx, progress)
 	if err != nil {
@@ -279,7 +283,7 @@ func (o *Overview) settled(ctx context.Context, progress func(int)) (*view.Plan,
 	}
 	recorder := newPlanRecorder(o, o.snap)
 	if len(o.lost) > 0 {
-		recorder.lose(o.lost)
+		recorder.lose(o.lost, o.lostBy)
 	}
 	recorder.launch(placement.Schedule(recorder.d.last, o.policy.options()))
 	if err := recorder.removeAll(ctx, progress); err != nil {
@@ -293,9 +297,9 @@ func (o *Overview) settled(ctx context.Context, progress func(int)) (*view.Plan,
 }
 
 // lose records the loss of nodes as a step.
-func (r *planRecorder) lose(names []string) {
+func (r *planRecorder) lose(names []string, reason string) {
 	r.d.last = r.d.last.Without(names...)
-	r.plan.Steps = append(r.plan.Steps, view.Step{Reason: "Zone lost", Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
+	r.plan.Steps = append(r.plan.Steps, view.Step{Reason: reason, Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
 }
 
 // launch records the launches for pending pods, and the pods on existing nodes, as a step.
@@ -310,7 +314,7 @@ func (r *planRecorder) launch(p *plan.Provision) {
 	before := figuresFor(r.d.figures(r.d.last)).Price
 	next := disruption.After(r.d.last, command)
 	s := decidedStep{Command: command, after: r.d.figures(next)}
-	s.Reason, s.Worth.Pods = "Provisioning", len(p.Order)
+	s.Reason, s.Worth.Pods = provisioning, len(p.Order)
 	r.step(&s, next)
 	r.d.last = next
 	last := &r.plan.Steps[len(r.plan.Steps)-1]
@@ -406,3 +410,6 @@ func (o *Overview) Zones() []string {
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(zone string) bool { return zone == "" })
 }
+
+// provisioning is the reason of the step that launches nodes for pending pods.
+const provisioning = "Provisioning"

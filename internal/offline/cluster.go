@@ -40,6 +40,8 @@ type Cluster struct {
 	// Jobs also reads Jobs, which no decision depends on: they show which CronJob a pod belongs to.
 	Jobs bool
 	aws  awsPrices
+	// same is the client of both inputs of a comparison.
+	same *sameLists
 }
 
 // Check rejects an unknown cloud, and settings that no provider uses.
@@ -95,6 +97,9 @@ func liveLists() []client.ObjectList {
 
 // connect returns a client for the required kinds. It sends no discovery requests: the paths of the kinds are fixed.
 func (l *Cluster) connect() (client.Client, error) {
+	if l.same != nil && l.same.Client != nil {
+		return l.same, nil
+	}
 	config, err := l.Config()
 	if err != nil {
 		return nil, err
@@ -106,6 +111,10 @@ func (l *Cluster) connect() (client.Client, error) {
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: liveKinds()})
 	if err != nil {
 		return nil, inputErrorf("reading the kubeconfig: %w", err)
+	}
+	if l.same != nil {
+		l.same.Client = c
+		return l.same, nil
 	}
 	return c, nil
 }

@@ -84,8 +84,10 @@ type Manifests struct {
 	keep          bool
 	given, seenIn []json.RawMessage
 
-	passed   map[string]int
-	seen     map[string]string
+	passed map[string]int
+	seen   map[string]string
+	// over are the identities that are seen already when other files begin, whose objects are skipped then.
+	over     map[string]string
 	Problems []error
 	decoder  runtime.Decoder
 	defaults schemaDefaults
@@ -160,7 +162,7 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 	}
 	identity := fmt.Sprintf("%T %s", object, key(meta))
 	if first := o.seen[identity]; first != "" {
-		if !live {
+		if _, over := o.over[identity]; !live && !over {
 			o.problem(fmt.Errorf("%s: metadata.name: there is another object of the name (%s)", origin, first))
 		}
 		return false

@@ -38,10 +38,11 @@ type Overview struct {
 	plan     *view.Plan
 	blockers []view.Blocker
 	// atRest is the plan that launches nodes for pending pods first, and rest the snapshot after it. lost are nodes that
-	// a change takes away before.
+	// a change takes away before, lostBy in a word why.
 	atRest *view.Plan
 	rest   *model.Snapshot
 	lost   []string
+	lostBy string
 }
 
 // Overview converts the objects once, and returns what the page shows of them.

@@ -1,9 +1,15 @@
 package offline
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
+	"maps"
+	"slices"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Source selects the input of a decision: files, a live cluster, or both.
@@ -22,6 +28,50 @@ type Source struct {
 	MaxPods int
 	// Keep keeps the original objects, for a capture.
 	Keep bool
+
+	// over are files whose objects take the place of those of the name, and gone identities that are left out unless
+	// over has them.
+	over []string
+	gone map[string]string
+}
+
+// ReadBoth reads two inputs that differ in the objects of files: the first with those of old, the second with those of
+// now, each in the place of the objects of the name that Paths and the cluster have. Objects of old that now does not
+// have are not in the second. The cluster is read once. A file that cannot be read as a whole is an error.
+func (s *Source) ReadBoth(ctx context.Context, p Policy, old, now []string) (before, after *InputSet, err error) {
+	first := *s
+	if s.Live {
+		cluster := *s.Cluster
+		cluster.same = &sameLists{known: map[string]client.ObjectList{}}
+		if first.Cluster = &cluster; first.Now.IsZero() {
+			first.Now = time.Now()
+		}
+	}
+	var stdin []byte
+	if slices.Contains(slices.Concat(s.Paths, old, now), "-") {
+		if stdin, err = ReadText(s.Stdin, 0, LargestFile); err != nil {
+			return nil, nil, inputErrorf("standard input: %w", err)
+		}
+	}
+	second := first
+	first.over, first.Stdin = old, bytes.NewReader(stdin)
+	if before, err = first.Read(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	second.over, second.gone, second.Stdin = now, before.over, bytes.NewReader(stdin)
+	if after, err = second.Read(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	for _, pool := range after.pools { // owners are compared by UID
+		if was, _ := before.pool(pool.object.Name); was != nil {
+			pool.object.UID = was.UID
+		}
+	}
+	if len(old) > 0 {
+		before.applyDrift(nil)
+	}
+	after.applyDrift(before)
+	return before, after, nil
 }
 
 // Read reads everything and prepares it for decisions.
@@ -36,6 +86,9 @@ func (s *Source) Read(ctx context.Context, p Policy) (*InputSet, error) {
 	}
 	if o.home = s.Cluster.Namespace; s.Live {
 		o.home = s.Cluster.Home()
+	}
+	if err := o.readOver(s); err != nil {
+		return nil, err
 	}
 	for _, path := range s.Paths {
 		if !o.readPath(path, s.Stdin) && s.Live { // a cluster without the file is another question
@@ -56,4 +109,21 @@ func (s *Source) Read(ctx context.Context, p Policy) (*InputSet, error) {
 		return nil, err
 	}
 	return newInputSet(o, now, p)
+}
+
+// readOver reads the files whose objects take precedence over all others.
+func (o *Manifests) readOver(s *Source) error {
+	for _, path := range s.over {
+		o.readPath(path, s.Stdin)
+	}
+	if len(o.Problems) > 0 {
+		return inputErrorf("%w", errors.Join(o.Problems...))
+	}
+	o.over = maps.Clone(o.seen)
+	for identity := range s.gone {
+		if o.seen[identity] == "" {
+			o.seen[identity], o.over[identity] = "left out", ""
+		}
+	}
+	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/karpenter-go/karpenter/internal/doctor"
+	"github.com/karpenter-go/karpenter/internal/offline"
 	"github.com/karpenter-go/karpenter/internal/web"
 )
 
@@ -261,6 +264,85 @@ func TestReportHostile(t *testing.T) {
 	for _, ping := range []string{"@team", "@evil", "#1"} {
 		if bytes.Contains(document, []byte(ping)) {
 			t.Errorf("%s refers to somebody or something", ping)
+		}
+	}
+}
+
+// TestDiff reads the Markdown of a comparison with a parser of others, and compares it with the JSON, with the what-if of the page
+// that has the same change, and with the plan of the page.
+func TestDiff(t *testing.T) {
+	var list bytes.Buffer
+	if err := (Fleet{Nodes: 12, Pods: 4}).Write(&list); err != nil {
+		t.Fatal(err)
+	}
+	var fleet struct{ Items []map[string]any }
+	if err := json.Unmarshal(list.Bytes(), &fleet); err != nil {
+		t.Fatal(err)
+	}
+	pool := fleet.Items[slices.IndexFunc(fleet.Items, func(o map[string]any) bool { return o["kind"] == "NodePool" })]
+	folder := t.TempDir()
+	put := func(name string, value any) string {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(folder, name)
+	}
+	all, old := put("fleet.json", object{"apiVersion": "v1", "kind": "List", "items": fleet.Items}), put("old.json", pool)
+	pool["spec"].(map[string]any)["template"].(map[string]any)["metadata"] = object{"labels": object{"team": "b"}}
+	now := put("new.json", pool)
+	policy := offline.DefaultPolicy()
+	source := offline.Source{Paths: []string{all}, Cluster: &offline.Cluster{}}
+	before, after, err := source.ReadBoth(t.Context(), policy, []string{old}, []string{now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := offline.Compare(t.Context(), before, after, &policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := answer.WriteMarkdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string][]string{}
+	for _, row := range markdownGrids(t, text.Bytes())["Effect on the nodes"] {
+		cells[row[0]] = row[1:]
+	}
+	for name, want := range map[string][2]float64{"nodes at rest": {float64(answer.Old.Nodes), float64(answer.New.Nodes)},
+		"USD per hour":           {answer.Old.PricePerHour, answer.New.PricePerHour},
+		"USD per month":          {answer.Old.PricePerHour * 730, answer.New.PricePerHour * 730},
+		"nodes replaced (drift)": {float64(answer.Old.NodesReplaced), float64(answer.New.NodesReplaced)},
+		"pods moved":             {float64(answer.Old.PodsMoved), float64(answer.New.PodsMoved)},
+		"unschedulable pods":     {float64(len(answer.Old.Unschedulable)), float64(len(answer.New.Unschedulable))}} {
+		row := cells[name]
+		if len(row) != 3 || !means(row[0], want[0]) || !means(row[1], want[1]) || !means(strings.TrimPrefix(row[2], "+"), want[1]-want[0]) {
+			t.Errorf("%s: Markdown has %q, JSON %v", name, row, want)
+		}
+	}
+	if answer.New.NodesReplaced == 0 || len(answer.Drifted) == 0 || answer.Old.NodesReplaced != 0 {
+		t.Errorf("no node is replaced: %+v", answer)
+	}
+	manifest, err := os.ReadFile(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := read(t, Fleet{Nodes: 12, Pods: 4}).WhatIf(t.Context(), &offline.Change{Pool: string(manifest)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		at       offline.AtRest
+		nodes    int
+		price    float64
+		homeless int
+	}{{answer.Old, same.Without.After.Nodes, same.Without.After.Price, same.Without.Homeless},
+		{answer.New, same.With.After.Nodes, same.With.After.Price, same.With.Homeless}} {
+		if c.at.Nodes != c.nodes || math.Abs(c.at.PricePerHour-c.price) > 1e-9 || len(c.at.Unschedulable) != c.homeless {
+			t.Errorf("the comparison has %+v, the page %d nodes for %v USD an hour, %d pods without a place", c.at, c.nodes, c.price, c.homeless)
 		}
 	}
 }

@@ -30,6 +30,7 @@ const (
 // outputs are the documents by name.
 var outputs = map[string]any{
 	"simulate":         offline.LaunchAnswer{},
+	"simulate-diff":    offline.DiffAnswer{},
 	"simulate-disrupt": offline.DisruptAnswer{},
 	"explain-pod":      offline.PodOutcome{},
 	"explain-pods":     offline.PodsOutcome{},

@@ -266,11 +266,11 @@ func (a *DriftReconciler) markDrift(ctx context.Context, claim *karpv1.NodeClaim
 // drift returns the first reason that applies. If it returns a driftUnknown, a reason that could not be evaluated may
 // apply too.
 func (a *DriftReconciler) drift(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (string, *driftUnknown) {
-	static, err := staticDrift(claim, pool)
+	static, err := cloud.StaticDrift(claim, pool)
 	switch {
 	case static:
 		return karpv1.ReasonNodePoolDrifted, nil
-	case requirementsDrift(claim, pool, a.rules):
+	case cloud.RequirementsDrift(claim, pool, a.rules):
 		return karpv1.ReasonRequirementsDrifted, nil
 	case a.detector == nil && claim.Spec.NodeClassRef != pool.Spec.Template.Spec.NodeClassRef:
 		return karpv1.ReasonNodePoolDrifted, nil

@@ -69,7 +69,7 @@ func TestStaticDrift(t *testing.T) {
 		if test.known != "" {
 			claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, test.known, test.known)
 		}
-		got, err := staticDrift(claim, pool)
+		got, err := cloud.StaticDrift(claim, pool)
 		switch {
 		case got != test.want:
 			t.Errorf("%s: got is %v, want %v", test.name, got, test.want)
@@ -207,7 +207,7 @@ func TestRequirementsDrift(t *testing.T) {
 			{Key: karpv1.LabelCapacityType, Operator: karpv1.OperatorIn, Values: []string{"spot", "on-demand"}},
 			{Key: test.key, Operator: test.operator, Values: test.values},
 		}
-		if got := requirementsDrift(claim, pool, rules); got != test.want {
+		if got := cloud.RequirementsDrift(claim, pool, rules); got != test.want {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
 		}
 	}

@@ -35,8 +35,8 @@ func TestFreshMachinesHaveNotDrifted(t *testing.T) {
 			claim.Labels = maps.Clone(need.MachineLabels(choices[random.IntN(len(choices))]))
 			gone, err := typeDrift(claim, catalog{types: types})
 			switch {
-			case requirementsDrift(claim, pool, rules):
-				t.Fatalf("requirementsDrift(claim, pool, rules) is true, a machine with labels %v, ) from the requirements it was launched for: %+v", claim.Labels, pool.Spec.Template.Spec.Requirements)
+			case cloud.RequirementsDrift(claim, pool, rules):
+				t.Fatalf("RequirementsDrift(claim, pool, rules) is true, a machine with labels %v, ) from the requirements it was launched for: %+v", claim.Labels, pool.Spec.Template.Spec.Requirements)
 			case gone:
 				t.Fatalf("gone is true, a machine with labels %v, ) from the requirements it was launched for: %+v",
 					claim.Labels, pool.Spec.Template.Spec.Requirements)

@@ -1,0 +1,105 @@
+package offline
+
+import (
+	"cmp"
+	"slices"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// applyDrift sets and clears the condition Drifted of claims as the controller would with the pools and classes of files.
+// Pools that are the same object before are skipped, so that a what-if changes one pool only. A claim without a
+// comparable hash, or that is assumed for a node, counts as launched from what was there before; before may be nil. What
+// only a cloud knows, such as new images, is not examined.
+func (w *InputSet) applyDrift(before *InputSet) {
+	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
+	for i, c := range w.claims {
+		pool, live := w.pool(c.object.Labels[karpv1.LabelNodePool])
+		var old *karpv1.NodePool
+		if before != nil {
+			old, _ = before.pool(c.object.Labels[karpv1.LabelNodePool])
+		}
+		if pool == nil || pool == old || c.object.Status.ProviderID == "" || c.object.DeletionTimestamp != nil {
+			continue
+		}
+		if class, known := w.classOf(pool); live && (!known || class.live) {
+			continue // the controller has compared them
+		}
+		made, assumed := *c.object, c.object.Spec.NodeClassRef == (karpv1.NodeClassReference{})
+		if assumed {
+			made.Spec.NodeClassRef = cmp.Or(old, pool).Spec.Template.Spec.NodeClassRef
+		}
+		reason := w.classDrift(&made, pool, before)
+		static, err := cloud.StaticDrift(&made, pool)
+		switch {
+		case static, err != nil && old != nil && old.Hash() != pool.Hash():
+			reason = karpv1.ReasonNodePoolDrifted
+		case assumed && (old == nil || cloud.RequirementsDrift(&made, old, rules)): // the node may lack labels
+		case cloud.RequirementsDrift(&made, pool, rules):
+			reason = karpv1.ReasonRequirementsDrifted
+		}
+		w.claims[i].object = withDrift(c.object, reason)
+	}
+}
+
+// withDrift returns the claim with the reason of its drift. Without one, reasons that only a cloud finds are kept.
+func withDrift(claim *karpv1.NodeClaim, reason string) *karpv1.NodeClaim {
+	known := claim.Condition(karpv1.ConditionDrifted)
+	found := []string{karpv1.ReasonNodePoolDrifted, karpv1.ReasonRequirementsDrifted, awsv1.ReasonNodeClassDrift}
+	if reason == "" && !(known.IsTrue() && slices.Contains(found, known.Reason)) {
+		return claim
+	}
+	claim = claim.DeepCopy()
+	if reason == "" {
+		_ = claim.StatusConditions().Clear(karpv1.ConditionDrifted)
+	} else {
+		claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, reason, reason)
+	}
+	return claim
+}
+
+// classOf returns the EC2NodeClass of a pool.
+func (w *InputSet) classOf(pool *karpv1.NodePool) (classOfAWS, bool) {
+	ref := pool.Spec.Template.Spec.NodeClassRef
+	class, known := w.classesOfAWS[ref.Name]
+	return class, known && ref.Group == awsv1.Group && class.object != nil
+}
+
+// classDrift returns the reason if the node class of the pool differs from that of the claim, "" if not or unknown.
+func (w *InputSet) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, before *InputSet) string {
+	if ref := pool.Spec.Template.Spec.NodeClassRef; ref.Group != awsv1.Group && claim.Spec.NodeClassRef != ref {
+		return karpv1.ReasonNodePoolDrifted
+	}
+	class, known := w.classOf(pool)
+	if !known {
+		return ""
+	}
+	hash := claim.Annotations[awsv1.AnnotationNodeClassHash]
+	if hash == "" || claim.Annotations[awsv1.AnnotationNodeClassHashVersion] != awsv1.HashVersion {
+		if before == nil {
+			return ""
+		}
+		old, known := before.classesOfAWS[claim.Spec.NodeClassRef.Name]
+		if !known || old.object == nil {
+			return ""
+		}
+		hash = old.object.Hash()
+	}
+	if hash != class.object.Hash() {
+		return awsv1.ReasonNodeClassDrift
+	}
+	return ""
+}
+
+// pool returns the pool of the name, and whether it is that of the cluster; nil if there is none.
+func (w *InputSet) pool(name string) (pool *karpv1.NodePool, live bool) {
+	for _, p := range w.pools {
+		if p.object.Name == name {
+			return p.object, p.live
+		}
+	}
+	return nil, false
+}
