@@ -19,7 +19,8 @@ func TestReportFrom(t *testing.T) {
 	if err := os.WriteFile(file, []byte(pod), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for format, want := range map[string]string{"html": "<!doctype html>", "markdown": "# Karpenter: ", "md": "## Why pending", "json": `"pod": "default/alone"`} {
+	for format, want := range map[string]string{"html": "<!doctype html>", "markdown": "# Karpenter: ", "md": "## Why pending",
+		"json": `"pod": "default/alone"`} {
 		out, err := runProgram(t, "", "report", "--from", file, "-o", format)
 		if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "default/alone") {
 			t.Errorf("-o %s: %v\n%s", format, err, out)

@@ -13,11 +13,12 @@ import (
 func (s *simulation) sides(arguments []string) (old, now []string, err error) {
 	switch {
 	case s.disrupt || s.capture != "":
-		return nil, nil, cli.UsageErrorf("--diff plans launches and removals, and is not captured: want no --disrupt and no --capture")
+		return nil, nil, cli.UsageErrorf("--diff plans removals too, and is not captured: want no --disrupt and no --capture")
 	case len(arguments) == 2:
 		return arguments[:1], arguments[1:], nil
 	case len(arguments) > 0 || !s.source.Live || len(s.source.Paths) == 0:
-		return nil, nil, cli.UsageErrorf("%d files or folders to compare, want two, OLD and NEW, or none with --live and -f NEW", len(arguments))
+		return nil, nil, cli.UsageErrorf("%d files or folders to compare, want two, OLD and NEW, or none with --live and -f NEW",
+			len(arguments))
 	}
 	now, s.source.Paths = s.source.Paths, nil
 	return nil, now, nil

@@ -3,9 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/karpenter-go/karpenter/internal/offline"
 )
@@ -90,7 +98,8 @@ func TestSimulateDiff(t *testing.T) {
 		len(a.New.Unschedulable) != 0 {
 		t.Errorf("of a pool in the place of another: %+v", a)
 	}
-	for format, want := range map[string]string{"text": "nodes replaced (drift)", "md": "| nodes replaced (drift) | 0 | 1 | +1 |", "yaml": "reason: NodePoolDrifted"} {
+	for format, want := range map[string]string{"text": "nodes replaced (drift)", "yaml": "reason: NodePoolDrifted",
+		"md": "| nodes replaced (drift) | 0 | 1 | +1 |"} {
 		if out, err := diffOf(t, old, diffPool("general", "b", 99), "-o", format); err != nil || !strings.Contains(out, want) {
 			t.Errorf("-o %s: %v\n%s", format, err, out)
 		}
@@ -113,7 +122,8 @@ func TestSimulateDiffFails(t *testing.T) {
 	}
 	for arguments, want := range map[string]string{
 		"--diff": "0 files or folders to compare", "--diff a": "1 files", "--diff a b c": "3 files", "-o markdown -f a": "0 files",
-		"--diff a b --disrupt": "no --disrupt", "--diff a b --capture c": "no --capture", "--diff a b -o html": "--output is", "a b": "argument",
+		"--diff a b --disrupt": "no --disrupt", "--diff a b --capture c": "no --capture", "--diff a b -o html": "--output is",
+		"a b":                              "argument",
 		"--diff missing.yaml missing.yaml": "missing.yaml",
 	} {
 		if _, err := simulate(t, "", strings.Fields(arguments)...); err == nil || !strings.Contains(err.Error(), want) {
@@ -122,12 +132,40 @@ func TestSimulateDiffFails(t *testing.T) {
 	}
 }
 
-// TestSimulateDiffLive compares a cluster with one more pool.
+// counted returns the kubeconfig of a proxy in front of a cluster that counts the lists of pods.
+func counted(t *testing.T, kubeconfig string, lists *atomic.Int32) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Clusters["c"].Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := httputil.NewSingleHostReverseProxy(server)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Base(r.URL.Path) == "pods" && r.URL.Query().Get("continue") == "" {
+			lists.Add(1)
+		}
+		to.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	config.Clusters["c"].Server = proxy.URL
+	file := filepath.Join(t.TempDir(), "counted")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestSimulateDiffLive compares a cluster with one more pool. The cluster is read once.
 func TestSimulateDiffLive(t *testing.T) {
+	var lists atomic.Int32
 	folder := files(t, map[string]string{"types.json": shopJSON, "new.yaml": diffPool("more", "b", 99)})
-	out, err := simulate(t, "", "--kubeconfig", shop(t), "--instance-types", filepath.Join(folder, "types.json"), "--live",
+	out, err := simulate(t, "", "--kubeconfig", counted(t, shop(t), &lists), "--instance-types", filepath.Join(folder, "types.json"), "--live",
 		"-f", filepath.Join(folder, "new.yaml"), "-o", "markdown")
-	if err != nil || !strings.Contains(out, "### Effect on the nodes") {
-		t.Errorf("%v\n%s", err, out)
+	if err != nil || !strings.Contains(out, "### Effect on the nodes") || lists.Load() != 1 {
+		t.Errorf("%v, %d lists of pods\n%s", err, lists.Load(), out)
 	}
 }

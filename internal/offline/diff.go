@@ -74,7 +74,9 @@ func Compare(ctx context.Context, before, after *InputSet, p *Policy) (*DiffAnsw
 			a.Drifted = append(a.Drifted, DriftedNode{n.Name, n.Pool, n.Drifted})
 		}
 		had, _ := before.pool(n.Pool)
-		if has, _ := after.pool(n.Pool); had != nil && has == nil && !slices.ContainsFunc(after.refused, func(r refusedPool) bool { return r.name == n.Pool }) {
+		has, _ := after.pool(n.Pool)
+		refused := slices.ContainsFunc(after.refused, func(r refusedPool) bool { return r.name == n.Pool })
+		if had != nil && has == nil && !refused {
 			a.Removed, moved = append(a.Removed, n.Name), moved+n.Reschedulable()
 		}
 	}
@@ -130,7 +132,8 @@ func (a *DiffAnswer) rows() []diffRow {
 	}
 	money := func(name string, factor float64, decimals int, of func(*AtRest) float64) diffRow {
 		old, now := of(&a.Old)*factor, of(&a.New)*factor
-		return diffRow{name, fmt.Sprintf("%.*f", decimals, old), fmt.Sprintf("%.*f", decimals, now), fmt.Sprintf("%+.*f", decimals, now-old)}
+		return diffRow{name, fmt.Sprintf("%.*f", decimals, old), fmt.Sprintf("%.*f", decimals, now),
+			fmt.Sprintf("%+.*f", decimals, now-old)}
 	}
 	price := func(r *AtRest) float64 { return r.PricePerHour }
 	wait := func(r *AtRest) string { return duration.HumanDuration(time.Duration(r.WaitSeconds) * time.Second) }
@@ -183,7 +186,8 @@ func (a *DiffAnswer) NewlyUnschedulable() []Unschedulable {
 func (a *DiffAnswer) Text(width int) string {
 	var b strings.Builder
 	b.WriteString(table.Text([]table.Column[diffRow]{
-		{Title: "AT REST", Cell: func(r *diffRow) string { return r.name }}, {Title: "OLD", Right: true, Cell: func(r *diffRow) string { return r.old }},
+		{Title: "AT REST", Cell: func(r *diffRow) string { return r.name }},
+		{Title: "OLD", Right: true, Cell: func(r *diffRow) string { return r.old }},
 		{Title: "NEW", Right: true, Cell: func(r *diffRow) string { return r.now }},
 		{Title: "CHANGE", Right: true, Cell: func(r *diffRow) string { return r.change }},
 	}, a.rows(), width) + "\n")
@@ -207,7 +211,8 @@ func (a *DiffAnswer) WriteMarkdown(out io.Writer) error {
 	for _, r := range a.rows() {
 		rows = append(rows, []string{r.name, r.old, r.now, r.change})
 	}
-	b.WriteString(table.Markdown([]string{"At rest", "Old", "New", "Change"}, func(column int) bool { return column > 0 }, rows) + "\n")
+	b.WriteString(table.Markdown([]string{"At rest", "Old", "New", "Change"}, func(column int) bool { return column > 0 }, rows))
+	b.WriteByte('\n')
 	lines := a.effects()
 	for _, u := range a.NewlyUnschedulable() {
 		text := "unschedulable: " + u.Pod
@@ -227,7 +232,8 @@ func (a *DiffAnswer) WriteMarkdown(out io.Writer) error {
 	b.WriteString("\n" + table.Escape(a.today()+". "+pricesAre(a.PriceSource)+incomplete(a.Incomplete)) + "\n")
 	if rows := a.steps.Rows; len(rows) > 0 {
 		shown := view.Sheet{Columns: a.steps.Columns, Rows: rows[:min(len(rows), mostLines)]}
-		fmt.Fprintf(&b, "\n<details><summary>%s with the new objects</summary>\n\n%s\n</details>\n", plural(len(rows), "step"), shown.Markdown())
+		fmt.Fprintf(&b, "\n<details><summary>%s with the new objects</summary>\n\n%s\n</details>\n",
+			plural(len(rows), "step"), shown.Markdown())
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

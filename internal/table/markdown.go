@@ -44,7 +44,8 @@ func Escape(text string) string {
 			b.WriteString("&amp;")
 		case r == '@' || r == '#':
 			b.WriteString("\\" + string(r) + "\u2060")
-		case strings.ContainsRune("\\`*_[]|~$!", r), r == ':' && i+1 < len(text) && !strings.ContainsRune(" 0123456789", rune(text[i+1])):
+		case strings.ContainsRune("\\`*_[]|~$!", r),
+			r == ':' && i+1 < len(text) && !strings.ContainsRune(" 0123456789", rune(text[i+1])): // as in a URL
 			b.WriteString("\\" + string(r))
 		case r == '.' && i >= 3 && strings.EqualFold(text[i-3:i], "www"):
 			b.WriteString("\\.")
