@@ -101,3 +101,12 @@ func (s *Space) Requirements(row, start Row) []Requirement {
 	}
 	return reqs
 }
+
+// Describable reports whether Requirements describes the values of the row on key k exactly.
+func (s *Space) Describable(row Row, k Key) bool {
+	all := s.All()
+	for _, r := range s.dims[k].requirements(s.set(row, k)) {
+		s.Narrow(all, r)
+	}
+	return s.EqualKey(all, row, k)
+}

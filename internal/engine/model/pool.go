@@ -154,7 +154,8 @@ func (p *Pool) Decisions(row label.Row) []label.Row {
 	return append([]label.Row{row}, parts...)
 }
 
-// partsBy divides the row by the values of the label that no daemon tells apart.
+// partsBy divides the row by the values of the label that no daemon tells apart. It does not if requirements cannot
+// describe the parts: the claim would leave the label open.
 func (p *Pool) partsBy(row label.Row, k label.Key) []label.Row {
 	space := p.Types.space
 	from, to := space.Span(k)
@@ -178,6 +179,9 @@ func (p *Pool) partsBy(row label.Row, k label.Key) []label.Row {
 			known, parts = append(known, excluded), append(parts, part)
 		}
 		bitset.Set(parts[at][from:to]).Add(atom)
+	}
+	if slices.ContainsFunc(parts, func(part label.Row) bool { return !space.Describable(part, k) }) {
+		return []label.Row{row}
 	}
 	return parts
 }

@@ -27,9 +27,12 @@ func daemonOf(name string, cpu int64, port int32, reqs ...label.Requirement) mod
 	return d
 }
 
+// keyFree is a label of the provider that no type defines.
+const keyFree = "example.com/free"
+
 // roomsWorld is a pool with the custom label team, and one type of 10 CPUs in the zones a and b, spot and on demand.
 func roomsWorld(daemons ...model.DaemonSpec) (*model.Snapshot, *model.Pool) {
-	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true},
+	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true, keyFree: true},
 		Types: []model.InstanceType{{Name: "ten", Capacity: cpus(10), Allocatable: cpus(10)}}}
 	for _, zone := range []string{"a", "b"} {
 		for i, capacity := range []string{"on-demand", "spot"} {
@@ -156,6 +159,19 @@ func TestDecidedLabels(t *testing.T) {
 	}
 	if got := p.MostRoom(0, classOf(p, "b", "on-demand")).At(quantity.CPU); got != 10000 {
 		t.Errorf("a node on demand has at most %d millicores, want 10000", got)
+	}
+}
+
+// TestDecisionsAreDescribable checks that a row is not divided where the requirements of a claim could not say so: at most 6,
+// or no value at all, is no requirement.
+func TestDecisionsAreDescribable(t *testing.T) {
+	_, p := roomsWorld(daemonOf("many", 1000, 0, label.Requirement{Key: keyFree, Operator: label.Gt, Values: []string{"6"}}))
+	if got := len(p.Decisions(p.Start)); got != 1 {
+		t.Errorf("the open row has %d rows, want itself alone", got)
+	}
+	_, p = roomsWorld(daemonOf("some", 1000, 0, label.Requirement{Key: keyFree, Operator: label.In, Values: []string{"7"}}))
+	if got := len(p.Decisions(p.Start)); got != 3 {
+		t.Errorf("the open row has %d rows, want itself, 7, and anything else", got)
 	}
 }
 

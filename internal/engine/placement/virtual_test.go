@@ -43,8 +43,8 @@ func virtualProperties(t *testing.T, seed uint64, kind uint8) {
 		t.Fatalf("seed %d: the plan depends on the order of input:\n%s", seed, diff)
 	}
 
-	next := w.launching(slices.Concat(p.Claims, p.Virtual.Claims)).seated(p.Virtual)
-	next = next.nominated(next.snapshot(nil), p)
+	next := w.launching(slices.Concat(p.Claims, p.Virtual.Claims))
+	next = next.nominated(next.snapshot(nil), p).seated(p.Virtual)
 	after := keeping(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
