@@ -47,7 +47,8 @@ func (w *wiring) addCensus(ctx context.Context) error {
 	maps.Copy(kinds, gated)
 	c := &census.Census{
 		Objects: telemetry.NewObjects(ctrlmetrics.Registry, telemetry.ObjectOptions{
-			Kinds: census.Kinds(labels, slices.Collect(maps.Keys(gated))...), WellKnown: w.store.Vocabulary().Rules.WellKnown, Detail: w.o.metricsDetail,
+			Kinds:     census.Kinds(labels, slices.Collect(maps.Keys(gated))...),
+			WellKnown: w.store.Vocabulary().Rules.WellKnown, Detail: w.o.metricsDetail,
 		}),
 		Waits: w.metrics.Waits, Snapshot: func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }, Synced: w.store.Synced,
 		Cache: w.mgr.GetCache(), Others: kinds, Clock: w.clock, Log: w.mgr.GetLogger().WithName("metrics"),

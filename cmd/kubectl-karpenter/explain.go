@@ -27,7 +27,8 @@ func newExplainCommand() *cobra.Command {
 		RunE:               explainNamed,
 		ValidArgsFunction:  completeKind,
 	}
-	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand(), newExplainOverlayCommand(), newExplainBufferCommand())
+	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand(),
+		newExplainOverlayCommand(), newExplainBufferCommand())
 	for _, w := range workloads {
 		command.AddCommand(newExplainWorkloadCommand(w.kind, w.aliases))
 	}

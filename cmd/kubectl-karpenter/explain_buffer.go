@@ -32,8 +32,10 @@ pool. With --from, a capture or manifests are read instead of the cluster. Nothi
 			})
 		},
 	}
-	command.Flags().StringArrayVar(&e.from, "from", nil, "capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
-	addNamespaceFlag(command.Flags(), &e.live.Connection, "namespace of the CapacityBuffer (default: that of the kubeconfig's context; with --from any)")
+	command.Flags().StringArrayVar(&e.from, "from", nil,
+		"capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
+	addNamespaceFlag(command.Flags(), &e.live.Connection,
+		"namespace of the CapacityBuffer (default: that of the kubeconfig's context; with --from any)")
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())
 	return command

@@ -17,12 +17,16 @@ func bufferCluster(t *testing.T) string {
 spec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}}}
 status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}
 `,
-		"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default": `{"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"}}`,
-		"/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers": "metadata: {name: spare, namespace: shop, uid: b1}\n" + ref + "status: {readyReplicas: 0}\n---\n" +
+		"/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default": `{"apiVersion": "karpenter.kwok.sh/v1alpha1",
+"kind": "KWOKNodeClass", "metadata": {"name": "default"}}`,
+		"/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers": "metadata: {name: spare, namespace: shop, uid: b1}\n" +
+			ref + "status: {readyReplicas: 0}\n---\n" +
 			"metadata: {name: foreign, namespace: shop, uid: b2}\n" + ref + "status: {replicas: 3}\n",
 		"/api/v1/resourcequotas": "metadata: {name: team, namespace: shop}\nspec: {}\nstatus: {hard: {pods: 3}, used: {pods: 1}}\n",
-		"/apis/apps/v1/namespaces/shop/deployments/web": `{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
-"spec": {"replicas": 6, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "i", "env": [{"name": "PASSWORD", "value": "secret"}],
+		"/apis/apps/v1/namespaces/shop/deployments/web": `{"apiVersion": "apps/v1", "kind": "Deployment",
+"metadata": {"name": "web", "namespace": "shop"},
+"spec": {"replicas": 6, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "i",
+"env": [{"name": "PASSWORD", "value": "secret"}],
 "resources": {"requests": {"cpu": "1"}}}]}}}}`,
 	})
 }
@@ -37,7 +41,8 @@ func TestExplainBuffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"buffer shop/spare: 2 virtual pods (asks for 3: ResourceQuota team allows 2 of 3): 0 on nodes that are ready, 0 on nodes being launched or launched for pods, 2 on new nodes, 0 nowhere\n",
+		"buffer shop/spare: 2 virtual pods (asks for 3: ResourceQuota team allows 2 of 3): 0 on nodes that are ready, " +
+			"0 on nodes being launched or launched for pods, 2 on new nodes, 0 nowhere\n",
 		"status False, RequiresNewCapacity: 2/2 virtual pods required new capacity, 0 failed\n",
 		"ROOM ON ", "price of the room: 0.0000 USD per hour, 0.",
 	} {

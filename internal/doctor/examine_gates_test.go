@@ -64,10 +64,11 @@ func TestBufferNotReady(t *testing.T) {
 		condition  metav1.Condition
 		want       []string
 	}{
-		"infeasible":             {on, new(int32), infeasible, []string{"BufferNotReady capacitybuffer/web/spare"}},
-		"of another autoscaler":  {on, nil, infeasible, nil},
-		"with the gate off":      {off, new(int32), infeasible, nil},
-		"of an unknown shape":    {on, new(int32), condition(autoscalingv1beta1.ConditionReadyForProvisioning, "False", "PodTemplateNotFound"), []string{"BufferNotReady capacitybuffer/web/spare"}},
+		"infeasible":            {on, new(int32), infeasible, []string{"BufferNotReady capacitybuffer/web/spare"}},
+		"of another autoscaler": {on, nil, infeasible, nil},
+		"with the gate off":     {off, new(int32), infeasible, nil},
+		"of an unknown shape": {on, new(int32), condition(autoscalingv1beta1.ConditionReadyForProvisioning, "False", "PodTemplateNotFound"),
+			[]string{"BufferNotReady capacitybuffer/web/spare"}},
 		"waiting for a new node": {on, new(int32), condition(autoscalingv1beta1.ConditionProvisioning, "False", "RequiresNewCapacity"), nil},
 	} {
 		buffer := autoscalingv1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "spare"},

@@ -137,7 +137,8 @@ func trimmed(shape *room.Shape) *room.Shape {
 	pod := corev1.Pod{ObjectMeta: shape.Template.ObjectMeta, Spec: shape.Template.Spec}
 	convert.Trim(&pod)
 	pod.OwnerReferences = nil
-	return &room.Shape{Template: &corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, Replicas: shape.Replicas, Generation: shape.Generation}
+	return &room.Shape{Template: &corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec},
+		Replicas: shape.Replicas, Generation: shape.Generation}
 }
 
 // captured returns what was read of a cluster for the buffers, ordered by their keys.
@@ -261,7 +262,8 @@ func (a *LaunchAnswer) writeBuffers(b *strings.Builder) {
 		b.WriteString(a.Buffers[i].line())
 	}
 	if a.Room != nil {
-		fmt.Fprintf(b, "room of CapacityBuffers: %s in addition, price %.4f USD per hour\n", plural(len(a.Room.Nodes), "new node"), a.Room.PricePerHour)
+		fmt.Fprintf(b, "room of CapacityBuffers: %s in addition, price %.4f USD per hour\n",
+			plural(len(a.Room.Nodes), "new node"), a.Room.PricePerHour)
 	}
 }
 
@@ -293,6 +295,7 @@ func (o *BufferOutcome) line() string {
 	if o.Limited != "" {
 		limited = fmt.Sprintf(" (asks for %d: %s)", o.Asked, o.Limited)
 	}
-	return fmt.Sprintf("buffer %s: %s%s: %d on nodes that are ready, %d on nodes being launched or launched for pods, %d on new nodes, %d nowhere\n",
+	return fmt.Sprintf("buffer %s: %s%s: %d on nodes that are ready, "+
+		"%d on nodes being launched or launched for pods, %d on new nodes, %d nowhere\n",
 		o.Buffer, plural(int(o.Replicas), "virtual pod"), limited, o.Ready, o.Starting, o.New, o.Without)
 }

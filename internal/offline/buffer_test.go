@@ -16,7 +16,8 @@ const roomYAML = `apiVersion: v1
 kind: Node
 metadata: {name: a, labels: {kubernetes.io/hostname: a, karpenter.sh/nodepool: default, node.kubernetes.io/instance-type: small,
   topology.kubernetes.io/zone: a, karpenter.sh/capacity-type: on-demand}}
-status: {capacity: {cpu: 2, memory: 4Gi, pods: 20}, allocatable: {cpu: 1900m, memory: 4Gi, pods: 20}, conditions: [{type: Ready, status: "True"}]}
+status: {capacity: {cpu: 2, memory: 4Gi, pods: 20}, allocatable: {cpu: 1900m, memory: 4Gi, pods: 20},
+  conditions: [{type: Ready, status: "True"}]}
 ---
 apiVersion: autoscaling.x-k8s.io/v1beta1
 kind: CapacityBuffer
@@ -48,7 +49,8 @@ status: {hard: {pods: "8"}, used: {pods: "1"}}
 // readRoom reads the buffers of roomYAML.
 func readRoom(t *testing.T, more ...string) (*InputSet, Policy) {
 	t.Helper()
-	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": poolYAML, "web.yaml": strings.Replace(webYAML, "cpu: 500m", "cpu: 600m", 1),
+	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": poolYAML,
+		"web.yaml":  strings.Replace(webYAML, "cpu: 500m", "cpu: 600m", 1),
 		"room.yaml": roomYAML, "more.yaml": strings.Join(more, "---\n") + "\n"})
 	policy := DefaultPolicy()
 	source := Source{Paths: []string{folder}, Cluster: &Cluster{}, Now: time.Unix(1, 0), Keep: true}
@@ -89,7 +91,8 @@ func TestSimulateBuffers(t *testing.T) {
 	for _, want := range []string{
 		"NEW NODE (ROOM)", "UNSCHEDULABLE default/capacity-buffer-giant-0 and 1 more\n",
 		"buffer default/lost: PodTemplateNotFound: PodTemplate none does not exist\n",
-		"buffer default/spare: 3 virtual pods: 0 on nodes that are ready, 0 on nodes being launched or launched for pods, 3 on new nodes, 0 nowhere\n",
+		"buffer default/spare: 3 virtual pods: 0 on nodes that are ready, " +
+			"0 on nodes being launched or launched for pods, 3 on new nodes, 0 nowhere\n",
 		"room of CapacityBuffers: 1 new node in addition, price 0.1000 USD per hour\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -100,7 +103,8 @@ func TestSimulateBuffers(t *testing.T) {
 
 // TestBufferQuotas checks that quotas of files reduce the number.
 func TestBufferQuotas(t *testing.T) {
-	w, policy := readRoom(t, "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: zz}\nspec: {podTemplateRef: {name: giant}, replicas: 9}\n")
+	w, policy := readRoom(t, "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: zz}\n"+
+		"spec: {podTemplateRef: {name: giant}, replicas: 9}\n")
 	a := w.Decide(&policy, 1).Answer()
 	last := a.Buffers[len(a.Buffers)-1]
 	if want := "ResourceQuota team allows 2 of 9"; last.Asked != 9 || last.Replicas != 2 || last.Limited != want {
@@ -143,7 +147,8 @@ func TestReplayBuffers(t *testing.T) {
 func TestExplainBuffer(t *testing.T) {
 	w, policy := readRoom(t, "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {name: spare, namespace: other}\n"+
 		"spec: {podTemplateRef: {name: tiny}, replicas: 1}\n",
-		"apiVersion: v1\nkind: PodTemplate\nmetadata: {name: tiny, namespace: other}\ntemplate: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 50m}}}]}}\n")
+		"apiVersion: v1\nkind: PodTemplate\nmetadata: {name: tiny, namespace: other}\n"+
+			"template: {spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 50m}}}]}}\n")
 	b, err := w.ExplainBuffer(&policy, "other/spare")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +161,8 @@ func TestExplainBuffer(t *testing.T) {
 	if b.Status != "True" || b.Requests["cpu"] != "50m" {
 		t.Errorf("status %s, requests %v, want True and 50m of cpu", b.Status, b.Requests)
 	}
-	if _, err := w.ExplainBuffer(&policy, "spare"); err == nil || !strings.Contains(err.Error(), "default/spare and other/spare: give a namespace") {
+	if _, err := w.ExplainBuffer(&policy, "spare"); err == nil ||
+		!strings.Contains(err.Error(), "default/spare and other/spare: give a namespace") {
 		t.Errorf("of two buffers of a name: %v", err)
 	}
 	if _, err := w.ExplainBuffer(&policy, "default/gaint"); err == nil || !strings.Contains(err.Error(), "did you mean default/giant?") {
@@ -165,7 +171,8 @@ func TestExplainBuffer(t *testing.T) {
 	if b, err = w.ExplainBuffer(&policy, "giant"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 virtual pods without room\n  pool default: needs 100 of cpu", "status False, Infeasible: 2 of 2 virtual pods fit on no node"} {
+	for _, want := range []string{"2 virtual pods without room\n  pool default: needs 100 of cpu",
+		"status False, Infeasible: 2 of 2 virtual pods fit on no node"} {
 		if text := b.Text(); !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}

@@ -130,7 +130,8 @@ func (d *Decision) placeOn(name string) placed {
 // placeOfClaim returns a place on a node to launch, as its cheapest offering.
 func (d *Decision) placeOfClaim(c *plan.NewClaim, state string) placed {
 	first := c.Options[0]
-	return placed{BufferPlace{State: state, Node: c.Name, NodePool: c.Pool, InstanceType: first.Type, Zone: first.Zone, CapacityType: first.CapacityType},
+	return placed{BufferPlace{State: state, Node: c.Name, NodePool: c.Pool, InstanceType: first.Type, Zone: first.Zone,
+		CapacityType: first.CapacityType},
 		d.snap.Future(c.FutureSpec(d.snap), c.Types())}
 }
 
@@ -187,7 +188,8 @@ func (b *BufferDetails) Text() string {
 		out.WriteString("\n" + table.Text(placeColumns, b.Places, 0) + "\n")
 	}
 	for i, r := range b.Refusals {
-		fmt.Fprintf(&out, "%s without room\n  %s\n\n", plural(len(r.Pods), "virtual pod"), strings.ReplaceAll(strings.TrimSpace(b.trees[i]), "\n", "\n  "))
+		fmt.Fprintf(&out, "%s without room\n  %s\n\n", plural(len(r.Pods), "virtual pod"),
+			strings.ReplaceAll(strings.TrimSpace(b.trees[i]), "\n", "\n  "))
 	}
 	if b.Replicas > 0 {
 		fmt.Fprintf(&out, "price of the room: %.4f USD per hour", b.PricePerHour)

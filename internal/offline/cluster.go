@@ -127,8 +127,8 @@ func liveKinds() meta.RESTMapper {
 			m.Add(v.WithKind(kind), scope)
 		}
 	}
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap", "LimitRange", "Event",
-		"ResourceQuota", "PodTemplate")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Pod", "PersistentVolumeClaim", "Service", "ReplicationController", "ConfigMap",
+		"LimitRange", "Event", "ResourceQuota", "PodTemplate")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Node", "Namespace", "PersistentVolume")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 	add(batchv1.SchemeGroupVersion, meta.RESTScopeNamespace, "CronJob", "Job")

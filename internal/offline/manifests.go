@@ -143,7 +143,8 @@ func newManifests() (*Manifests, error) {
 	}
 	return &Manifests{
 		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
-		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{}, passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
+		passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }

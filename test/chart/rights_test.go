@@ -22,7 +22,8 @@ func TestRights(t *testing.T) {
 	for _, c := range []struct {
 		name, provider  string
 		converts, gated bool
-	}{{"kwok", "kwok", true, false}, {"aws", "aws", true, false}, {"without webhook", "aws", false, false}, {"with feature gates", "aws", true, true}} {
+	}{{"kwok", "kwok", true, false}, {"aws", "aws", true, false},
+		{"without webhook", "aws", false, false}, {"with feature gates", "aws", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := render(t, mainChart, values(minimal().set("settings.cloudProvider", c.provider).set("conversion.enabled", c.converts).
 				set("settings.featureGates.nodeOverlay", c.gated).set("settings.featureGates.capacityBuffer", c.gated)))
@@ -39,8 +40,9 @@ func TestRights(t *testing.T) {
 				}
 			}
 			wanted := map[string]bool{}
-			i := doctor.Installation{Provider: c.provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace, Unconverted: !c.converts,
-				Overlays: c.gated, Buffers: c.gated}
+			i := doctor.Installation{Provider: c.provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace,
+				Unconverted: !c.converts,
+				Overlays:    c.gated, Buffers: c.gated}
 			for _, right := range doctor.Rights(i) {
 				rule := rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: right.Verbs}
 				if right.Name != "" {

@@ -40,7 +40,8 @@ func virtualPod(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec
 			pod.Spec.Volumes = append(pod.Spec.Volumes, *v.DeepCopy())
 		}
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	unschedulable := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}
+	pod.Status.Conditions = []corev1.PodCondition{unschedulable}
 	return pod
 }
 

@@ -34,7 +34,8 @@ type Limit struct{ Reason, Message string }
 
 // Compare orders buffers as they get quotas: the oldest first.
 func Compare(a, b *v1beta1.CapacityBuffer) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // Allot computes the numbers of all buffers at a time, in the order in which they get quotas. quotas returns those of a
@@ -54,7 +55,8 @@ func Allot(requests []*Request, quotas func(namespace string) []corev1.ResourceQ
 		var by []string
 		asked[i], by = use[namespace].withinQuotas(quotas(namespace), &q.Shape.Template.Spec, one, q.Asked)
 		if len(by) > 0 {
-			q.Limited = Limit{v1beta1.ReasonResourceQuotasAllocated, fmt.Sprintf("ResourceQuota %s allows %d of %d", strings.Join(by, ", "), asked[i], q.Asked)}
+			q.Limited = Limit{v1beta1.ReasonResourceQuotasAllocated,
+				fmt.Sprintf("ResourceQuota %s allows %d of %d", strings.Join(by, ", "), asked[i], q.Asked)}
 		}
 	}
 	for i, n := range fairly(asked, MostVirtualPods) {

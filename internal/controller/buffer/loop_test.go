@@ -105,8 +105,12 @@ func template(cpu string) corev1.PodTemplateSpec {
 }
 
 func spare(uid string, spec v1beta1.CapacityBufferSpec) *v1beta1.CapacityBuffer {
-	return &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "spare", UID: types.UID(uid), CreationTimestamp: metav1.Time{Time: noon}}, Spec: spec}
+	about := metav1.ObjectMeta{Namespace: "web", Name: "spare", UID: types.UID(uid), CreationTimestamp: metav1.Time{Time: noon}}
+	return &v1beta1.CapacityBuffer{ObjectMeta: about, Spec: spec}
 }
+
+// app refers to the Deployment.
+var app = &v1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "app"}
 
 func deployment(replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "app"},
@@ -124,14 +128,17 @@ func reasonOf(b *v1beta1.CapacityBuffer, kind string) string {
 // addNode adds a node that is ready, with so many CPUs.
 func (c *cell) addNode(name, cpu string) {
 	amounts := corev1.ResourceList{"cpu": resource.MustParse(cpu), "pods": resource.MustParse("110")}
-	c.store.Saw(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{corev1.LabelHostname: name}},
-		Status: corev1.NodeStatus{Capacity: amounts, Allocatable: amounts, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+	c.store.Saw(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Capacity: amounts, Allocatable: amounts,
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	})
 }
 
 // TestLoopFollowsTheWorkload checks that what the buffer refers to may appear later, and that its number and its status
 // follow it.
 func TestLoopFollowsTheWorkload(t *testing.T) {
-	c := newCell(t, spare("b", v1beta1.CapacityBufferSpec{ScalableRef: &v1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "app"}, Percentage: new(int32(20))}))
+	c := newCell(t, spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Percentage: new(int32(20))}))
 	c.addNode("n1", "2")
 	if got := reasonOf(c.tick("spare"), v1beta1.ConditionReadyForProvisioning); got != v1beta1.ReasonScalableRefNotFound {
 		t.Errorf("without the workload: %s", got)
@@ -140,7 +147,8 @@ func TestLoopFollowsTheWorkload(t *testing.T) {
 	c.create(d)
 	c.clock.Step(reread)
 	b := c.tick("spare")
-	if c.virtual() != 1 || *b.Status.Replicas != 1 || *b.Status.ReadyReplicas != 1 || reasonOf(b, v1beta1.ConditionProvisioning) != v1beta1.ReasonFitsExistingCapacity {
+	if c.virtual() != 1 || *b.Status.Replicas != 1 || *b.Status.ReadyReplicas != 1 ||
+		reasonOf(b, v1beta1.ConditionProvisioning) != v1beta1.ReasonFitsExistingCapacity {
 		t.Errorf("of 5 replicas: %d virtual pods, status %+v, want one with room", c.virtual(), b.Status)
 	}
 	d.Spec.Replicas = new(int32(20))
@@ -160,7 +168,8 @@ func TestLoopFollowsTheWorkload(t *testing.T) {
 // TestLoopTemplate checks a PodTemplate: the generation in the status, and a shape that no node can have.
 func TestLoopTemplate(t *testing.T) {
 	shape := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shape", Generation: 3}, Template: template("1")}
-	c := newCell(t, shape, spare("b", v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "shape"}, Replicas: new(int32(2))}))
+	spec := v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "shape"}, Replicas: new(int32(2))}
+	c := newCell(t, shape, spare("b", spec))
 	c.addNode("n1", "8")
 	b := c.tick("spare")
 	if b.Status.PodTemplateGeneration == nil || *b.Status.PodTemplateGeneration != 3 || *b.Status.ReadyReplicas != 2 {
@@ -179,12 +188,11 @@ func TestLoopTemplate(t *testing.T) {
 
 // TestLoopQuotas checks that the older of two buffers gets the quota of the namespace, and that the other says so.
 func TestLoopQuotas(t *testing.T) {
-	ref := &v1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "app"}
-	young := spare("young", v1beta1.CapacityBufferSpec{ScalableRef: ref, Replicas: new(int32(3))})
+	young := spare("young", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(3))})
 	young.Name, young.CreationTimestamp = "young", metav1.Time{Time: noon.Add(time.Hour)}
-	c := newCell(t, deployment(1), young, spare("old", v1beta1.CapacityBufferSpec{ScalableRef: ref, Replicas: new(int32(3))}),
-		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "team"},
-			Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{"pods": resource.MustParse("5")}, Used: corev1.ResourceList{"pods": resource.MustParse("1")}}})
+	c := newCell(t, deployment(1), young, spare("old", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(3))}),
+		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "team"}, Status: corev1.ResourceQuotaStatus{
+			Hard: corev1.ResourceList{"pods": resource.MustParse("5")}, Used: corev1.ResourceList{"pods": resource.MustParse("1")}}})
 	b := c.tick("young")
 	if *b.Status.Replicas != 1 || reasonOf(b, v1beta1.ConditionLimitedByQuotas) != v1beta1.ReasonResourceQuotasAllocated {
 		t.Errorf("the younger has the status %+v, want one pod", b.Status)
@@ -199,7 +207,7 @@ func TestLoopQuotas(t *testing.T) {
 func TestLoopForgets(t *testing.T) {
 	c := newCell(t, deployment(1))
 	c.addNode("n1", "4")
-	spec := v1beta1.CapacityBufferSpec{ScalableRef: &v1beta1.ScalableRef{APIGroup: "apps", Kind: "Deployment", Name: "app"}, Replicas: new(int32(2))}
+	spec := v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))}
 	for i := range 5 {
 		b := spare(fmt.Sprint("b", i), spec)
 		c.create(b)

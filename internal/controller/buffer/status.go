@@ -62,7 +62,8 @@ func foreign(b *v1beta1.CapacityBuffer) bool {
 		return false
 	}
 	for _, c := range b.Status.Conditions {
-		if c.ObservedGeneration == b.Generation && c.Reason != v1beta1.ReasonResolutionFailed && c.Reason != v1beta1.ReasonNotReadyForProvisioning {
+		if c.ObservedGeneration == b.Generation && c.Reason != v1beta1.ReasonResolutionFailed &&
+			c.Reason != v1beta1.ReasonNotReadyForProvisioning {
 			return true
 		}
 	}

@@ -270,9 +270,10 @@ func TestCollectGated(t *testing.T) {
 	p := small()
 	p.overlays = []karpv1alpha1.NodeOverlay{{ObjectMeta: metav1.ObjectMeta{Name: "discount"}}}
 	p.overlays[0].Status.Conditions = []status.Condition{cond("Ready", "False")}
-	p.buffers = []v1beta1.CapacityBuffer{{ObjectMeta: metav1.ObjectMeta{Name: "spare", Namespace: "web", DeletionTimestamp: &metav1.Time{Time: now.Add(-9 * time.Second)}}}}
-	p.buffers[0].Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProvisioning, Status: metav1.ConditionTrue, Reason: "FitsExistingCapacity",
-		LastTransitionTime: metav1.Time{Time: now.Add(-time.Minute)}}}
+	p.buffers = []v1beta1.CapacityBuffer{{ObjectMeta: metav1.ObjectMeta{Name: "spare", Namespace: "web",
+		DeletionTimestamp: &metav1.Time{Time: now.Add(-9 * time.Second)}}}}
+	p.buffers[0].Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionProvisioning, Status: metav1.ConditionTrue,
+		Reason: "FitsExistingCapacity", LastTransitionTime: metav1.Time{Time: now.Add(-time.Minute)}}}
 	_, registry := counted(t, p, false)
 	of := `{name="spare",namespace="web",reason="FitsExistingCapacity",status="True",type="Provisioning"}`
 	holds(t, exposed(t, registry), []string{

@@ -32,7 +32,8 @@ const keyFree = "example.com/free"
 
 // roomsWorld is a pool with the custom label team, and one type of 10 CPUs in the zones a and b, spot and on demand.
 func roomsWorld(daemons ...model.DaemonSpec) (*model.Snapshot, *model.Pool) {
-	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true, keyFree: true},
+	known := map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true, keyFree: true}
+	catalog := &model.Catalog{WellKnown: known,
 		Types: []model.InstanceType{{Name: "ten", Capacity: cpus(10), Allocatable: cpus(10)}}}
 	for _, zone := range []string{"a", "b"} {
 		for i, capacity := range []string{"on-demand", "spot"} {

@@ -17,12 +17,14 @@ import (
 
 // bufferWorld has one pool and one type of 2 CPUs, of which 1.9 are free, in the zones a, b and c.
 func bufferWorld(limits ...quantity.Amount) world {
-	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true, "kubernetes.io/arch": true},
+	known := map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true, "kubernetes.io/arch": true}
+	catalog := &model.Catalog{WellKnown: known,
 		Types: []model.InstanceType{{Name: "c-2x", Capacity: []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "pods", Value: 110}},
 			Allocatable:  []quantity.Amount{{Name: "cpu", Value: 1900}, {Name: "pods", Value: 110}},
 			Requirements: []label.Requirement{{Key: "kubernetes.io/arch", Operator: label.In, Values: []string{"amd64"}}}}}}
 	for _, zone := range []string{"a", "b", "c"} {
-		catalog.Types[0].Offerings = append(catalog.Types[0].Offerings, model.Offering{Zone: zone, CapacityType: "on-demand", Price: model.Nano / 10, Available: true})
+		catalog.Types[0].Offerings = append(catalog.Types[0].Offerings,
+			model.Offering{Zone: zone, CapacityType: "on-demand", Price: model.Nano / 10, Available: true})
 	}
 	return world{pools: []model.PoolSpec{{Name: "p", UID: "p", Catalog: catalog, Limits: limits}}}
 }
@@ -62,7 +64,8 @@ func (w world) planned(t *testing.T) (*model.Snapshot, *plan.Provision) {
 	return snap, p
 }
 
-var webPods = model.Selector{Namespaces: []string{"default"}, Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}
+var webPods = model.Selector{Namespaces: []string{"default"},
+	Requirements: []label.Requirement{{Key: "app", Operator: label.In, Values: []string{"web"}}}}
 
 func apart(p *model.PodSpec) {
 	p.Terms = []model.Term{{Key: model.LabelHostname, Anti: true, Selector: webPods}}
@@ -106,8 +109,10 @@ func TestBufferSpread(t *testing.T) {
 	w := bufferWorld()
 	for i, zone := range []string{"a", "b", "c"} {
 		amounts := []quantity.Amount{{Name: "cpu", Value: 6000}, {Name: "pods", Value: 110}}
-		w.nodes = append(w.nodes, model.NodeSpec{Name: fmt.Sprint("n", i), UID: fmt.Sprint("n", i), Stage: model.Initialized, Ready: true, Capacity: amounts,
-			Allocatable: amounts, Labels: map[string]string{model.LabelHostname: fmt.Sprint("n", i), model.LabelZone: zone, model.LabelType: "c-2x", model.LabelCapacityType: "on-demand"}})
+		name := fmt.Sprint("n", i)
+		labels := map[string]string{model.LabelHostname: name, model.LabelZone: zone, model.LabelType: "c-2x"}
+		w.nodes = append(w.nodes, model.NodeSpec{Name: name, UID: name, Stage: model.Initialized, Ready: true, Capacity: amounts,
+			Allocatable: amounts, Labels: labels})
 	}
 	w = w.with(1, false, spread, func(p *model.PodSpec) { p.Node, p.State = "n0", model.Bound })
 	_, p := w.with(3, true, spread).planned(t)
