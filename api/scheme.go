@@ -16,7 +16,7 @@ import (
 )
 
 // NewScheme returns a scheme with the kinds of Kubernetes, the kinds of this module in their current versions,
-// Provisioner and AWSNodeTemplate, and CapacityBuffer.
+// Provisioner and AWSNodeTemplate, CapacityBuffer and CapacityQuota.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme),

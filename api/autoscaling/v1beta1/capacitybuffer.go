@@ -23,7 +23,7 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &CapacityBuffer{}, &CapacityBufferList{})
+	scheme.AddKnownTypes(GroupVersion, &CapacityBuffer{}, &CapacityBufferList{}, &CapacityQuota{}, &CapacityQuotaList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package v1beta1 holds the wire types of the API group autoscaling.x-k8s.io, version v1beta1. A CapacityBuffer keeps
-// room for pods that do not exist yet. The API belongs to SIG Autoscaling and is shared by node autoscalers
+// room for pods that do not exist yet, and a CapacityQuota limits nodes by their labels. The API belongs to SIG Autoscaling and is shared by node autoscalers
 // (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/proposals/buffers.md).
 //
 //	CapacityBuffer --> shape and number of pods --> nodes with room for them
