@@ -71,6 +71,8 @@ func testDiscovery(t *testing.T, s *server) {
 		"capacitybuffers":        {Kind: "CapacityBuffer", Categories: []string{"autoscaling"}, ShortNames: []string{"cb"}, Namespaced: true},
 		"capacitybuffers/status": {Kind: "CapacityBuffer", Namespaced: true},
 		"capacitybuffers/scale":  {Kind: "Scale", Namespaced: true},
+		"capacityquotas":         {Kind: "CapacityQuota", Categories: []string{"autoscaling"}, ShortNames: []string{"cq"}},
+		"capacityquotas/status":  {Kind: "CapacityQuota"},
 		"ec2nodeclasses":         {Kind: "EC2NodeClass", Categories: []string{"karpenter"}, ShortNames: []string{"ec2nc", "ec2ncs"}},
 		"ec2nodeclasses/status":  {Kind: "EC2NodeClass"},
 	}

@@ -41,6 +41,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/nodeoverlay"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/provision"
+	"github.com/karpenter-go/karpenter/internal/controller/quota"
 	"github.com/karpenter-go/karpenter/internal/controller/rejected"
 	"github.com/karpenter-go/karpenter/internal/controller/removal"
 	"github.com/karpenter-go/karpenter/internal/controller/static"
@@ -437,6 +438,7 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 			Reports: brake.Reports, Ahead: w.skew.Ahead,
 		},
 	}
+	parts = append(parts, &quota.Status{Client: w.mgr.GetClient(), Store: w.store, Recorder: w.recorder, Metrics: w.metrics, Clock: w.clock, Pause: time.Second})
 	if w.o.on["NodeOverlay"] {
 		parts = append(parts, &nodeoverlay.Status{Client: w.mgr.GetClient(), Store: w.store, Metrics: w.metrics, Retry: timers.RetryMax})
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 )
@@ -43,13 +44,15 @@ const (
 	controllers
 	// NodeOverlays, watched only with their feature gate.
 	nodeOverlays
+	// CapacityQuotas, watched if the API server serves them.
+	capacityQuotas
 	kinds // the number of kinds
 )
 
 func (k kind) String() string {
 	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet", "PodDisruptionBudget",
 		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "LimitRange", "RuntimeClass",
-		"Service", "ReplicaSet", "StatefulSet", "ReplicationController", "NodeOverlay"}[k]
+		"Service", "ReplicaSet", "StatefulSet", "ReplicationController", "NodeOverlay", "CapacityQuota"}[k]
 }
 
 // prototype returns an empty object of the kind.
@@ -58,7 +61,8 @@ func (k kind) prototype() client.Object {
 		&policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
-		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}, &karpv1alpha1.NodeOverlay{}}[k]
+		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}, &karpv1alpha1.NodeOverlay{},
+		&autoscalingv1beta1.CapacityQuota{}}[k]
 }
 
 // kindOf returns false for objects that the store does not mirror, and for typed nils.
@@ -81,6 +85,8 @@ func kindOf(obj client.Object) (kind, bool) {
 		return pdbs, true
 	case *karpv1alpha1.NodeOverlay:
 		return nodeOverlays, true
+	case *autoscalingv1beta1.CapacityQuota:
+		return capacityQuotas, true
 	}
 	return dependencyKind(obj)
 }

@@ -102,6 +102,7 @@ type Store struct {
 	gone     map[types.UID]time.Time
 	machines machines
 	pools    map[string]*pool
+	quotas   map[string]model.QuotaSpec
 	daemons  map[types.NamespacedName]model.DaemonSpec
 	// daemonsAside are the DaemonSets that the last snapshot does not consider.
 	daemonsAside []model.AsideDaemon
@@ -133,7 +134,7 @@ func NewStore(config Config) (*Store, error) {
 		vocabulary: convert.NewVocabulary(config.Provider.Declared(), classes...),
 		recheck:    make(chan struct{}, 1), builder: model.NewBuilder(),
 		writes: map[ref]*entry{}, gone: map[types.UID]time.Time{}, machines: newMachines(),
-		pools: map[string]*pool{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
+		pools: map[string]*pool{}, quotas: map[string]model.QuotaSpec{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
 		pdbs: map[types.NamespacedName]model.PDBSpec{}, rejected: newRejected(config.SetAside), virtual: map[string]*virtual{},
 	}
 	s.vocabulary.Protection, s.departed = config.Protection, config.Departed
@@ -141,7 +142,7 @@ func NewStore(config Config) (*Store, error) {
 		s.objects[k] = map[types.NamespacedName]*entry{}
 	}
 	for k := range kinds {
-		if k < services || k < nodeOverlays && len(config.DefaultSpread) > 0 || k == nodeOverlays && config.Overlays {
+		if k < services || k < nodeOverlays && len(config.DefaultSpread) > 0 || k == nodeOverlays && config.Overlays || k == capacityQuotas {
 			s.watched = append(s.watched, k)
 		}
 	}
@@ -233,6 +234,8 @@ func (s *Store) apply(at ref, e *entry) {
 		s.applyPDB(at.key, e)
 	case nodeOverlays:
 		s.catalogs.overlays.ask()
+	case capacityQuotas:
+		s.applyQuota(at.key.Name, e)
 	case csiNodes:
 		s.applyDrivers(at.key.Name, s.csiNode(at.key.Name))
 		s.syncGroups(s.machines.nodes[at.key.Name], s.machines.claims[at.key.Name])

@@ -11,7 +11,7 @@ const (
 	PodsMoved
 	// NodesChanged: a node or claim was created or deleted, or a change of it affects planning.
 	NodesChanged
-	// PoolsChanged: a change of a pool, its catalog or a DaemonSet affects planning.
+	// PoolsChanged: a change of a pool, its catalog, a CapacityQuota or a DaemonSet affects planning.
 	PoolsChanged
 	// NodesLost: a node or claim was deleted, is being removed (plan.Leaving), or must be removed sooner: pods that
 	// run on it, or were planned onto it, need another place.

@@ -46,11 +46,15 @@ func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 	s.mutex.Unlock()
 	for _, k := range watched {
 		err := s.watch(ctx, informers, k)
-		if k == nodeOverlays && meta.IsNoMatchError(err) { // an optional kind
+		if k >= nodeOverlays && meta.IsNoMatchError(err) { // an optional kind
 			s.mutex.Lock()
-			s.watched = slices.DeleteFunc(s.watched, func(k kind) bool { return k == nodeOverlays })
+			s.watched = slices.DeleteFunc(s.watched, func(other kind) bool { return other == k })
 			s.mutex.Unlock()
-			s.catalogs.overlays.absent = informers
+			if k == nodeOverlays {
+				s.catalogs.overlays.absent = informers
+			} else {
+				s.log.Info("the API server does not serve CapacityQuotas; they have no effect until the next start")
+			}
 			continue
 		}
 		if err != nil {

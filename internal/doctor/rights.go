@@ -85,6 +85,8 @@ func Rights(i Installation) []Right {
 	rights = append(rights, Right{Resource: "configmaps", Verbs: []string{"get"}, Namespace: i.LeaseNamespace, Own: true, Name: "karpenter-global-settings", For: "settings of versions before v1"})
 
 	rights = append(rights, Right{Group: "coordination.k8s.io", Resource: "leases", Verbs: []string{"get"}, Namespace: NodeLeaseNamespace, For: "the state of nodes whose instance the cloud does not find"})
+	rights = append(rights, Right{Group: "autoscaling.x-k8s.io", Resource: "capacityquotas", Verbs: watch, For: "limits on nodes by label"},
+		Right{Group: "autoscaling.x-k8s.io", Resource: "capacityquotas/status", Verbs: []string{"patch"}, For: "usage and conditions of CapacityQuotas"})
 	if i.Overlays {
 		rights = append(rights, Right{Group: "karpenter.sh", Resource: "nodeoverlays", Verbs: watch, For: "prices and capacity of instance types"},
 			Right{Group: "karpenter.sh", Resource: "nodeoverlays/status", Verbs: []string{"patch"}, For: "conditions of NodeOverlays"})

@@ -58,6 +58,7 @@ const (
 	ReasonTerminationFailed          = "TerminationFailed"  // not upstream
 	ReasonStatusNotWritten           = "StatusNotWritten"   // not upstream
 	ReasonNotTriggerScaleUp          = "NotTriggerScaleUp"  // not upstream
+	ReasonQuotaReached               = "QuotaReached"       // not upstream
 )
 
 // longestError is the length, in bytes, to which a provider's message is truncated in events and conditions.
@@ -349,6 +350,13 @@ func StatusNotWritten(claim *karpv1.NodeClaim, err error) Event {
 func NotTriggerScaleUp(buffer *autoscalingv1beta1.CapacityBuffer, why string) Event {
 	e := event(buffer, warning, ReasonNotTriggerScaleUp, "No node is launched for the room of this buffer: "+Truncate(why), uid(buffer))
 	e.Window, e.Changes = 15*time.Minute, true
+	return e
+}
+
+// QuotaReached reports which limits of a CapacityQuota are used up.
+func QuotaReached(quota *autoscalingv1beta1.CapacityQuota, used string) Event {
+	e := event(quota, warning, ReasonQuotaReached, "Nodes use "+used+": no node is launched that would exceed this quota", uid(quota))
+	e.Window = time.Hour
 	return e
 }
 

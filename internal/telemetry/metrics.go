@@ -167,6 +167,10 @@ type Metrics struct {
 	// ClusterStateRejected is the number of objects that are set aside because they cannot be interpreted. Label:
 	// kind. Not upstream.
 	ClusterStateRejected *prometheus.GaugeVec
+	// CapacityQuotasUsage and CapacityQuotasLimit are status.used and spec.limits, in cores, bytes, USD per hour or units.
+	// Labels: capacityquota, resource_type.
+	CapacityQuotasUsage *prometheus.GaugeVec
+	CapacityQuotasLimit *prometheus.GaugeVec
 	// NodeOverlaysApplied is the number of instance types that a NodeOverlay changes. Labels: nodeoverlay, effect
 	// (price or capacity). Not upstream.
 	NodeOverlaysApplied *prometheus.GaugeVec
@@ -318,6 +322,8 @@ func (f factory) state(m *Metrics) {
 	m.ClockAhead = f.gauge("", "clock_ahead_seconds", "By how much the controller's clock is ahead of the API server's.").WithLabelValues()
 	m.LeaderRefusedWrites = f.counter("leader", "refused_writes_total",
 		"Writes that were not made because the Lease of the election had expired.", "method")
+	m.CapacityQuotasUsage = f.gauge("capacityquotas", "usage", "What the nodes of a CapacityQuota use.", "capacityquota", "resource_type")
+	m.CapacityQuotasLimit = f.gauge("capacityquotas", "limit", "spec.limits of a CapacityQuota.", "capacityquota", "resource_type")
 	m.NodeOverlaysApplied = f.gauge("nodeoverlays", "applied", "Instance types whose price or capacity a NodeOverlay changes.",
 		"nodeoverlay", "effect")
 	m.ClusterStateRejected = f.gauge(s, "rejected_objects", "Objects that are set aside because they are invalid.", "kind")

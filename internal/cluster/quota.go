@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+)
+
+// applyQuota updates the quota in the builder. An invalid quota has no effect.
+func (s *Store) applyQuota(name string, e *entry) {
+	object, _ := e.now().(*autoscalingv1beta1.CapacityQuota)
+	before, known := s.quotas[name]
+	if object != nil {
+		spec, err := convert.Quota(object, s.vocabulary)
+		if known && err == nil && reflect.DeepEqual(before, spec) {
+			return
+		}
+		if err == nil {
+			s.quotas[name] = spec
+			s.builder.UpsertQuota(spec)
+			s.notify(PoolsChanged)
+			return
+		}
+	}
+	if known {
+		delete(s.quotas, name)
+		s.builder.DeleteQuota(name)
+	}
+	s.notify(PoolsChanged) // the conditions of an invalid quota are written then
+}
+
+// Quotas returns all CapacityQuotas, by name. They belong to the store.
+func (s *Store) Quotas() []*autoscalingv1beta1.CapacityQuota {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	var list []*autoscalingv1beta1.CapacityQuota
+	for _, e := range s.objects[capacityQuotas] {
+		if object, ok := e.now().(*autoscalingv1beta1.CapacityQuota); ok {
+			list = append(list, object)
+		}
+	}
+	slices.SortFunc(list, func(a, b *autoscalingv1beta1.CapacityQuota) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
