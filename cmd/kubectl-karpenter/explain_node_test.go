@@ -178,7 +178,7 @@ func TestExplainPool(t *testing.T) {
 			t.Errorf("%s: outcome.Rollout.Current is %v, want 3", name, outcome.Rollout.Current)
 		}
 		// simulate makes the same steps, from the same cluster.
-		simulated, err := runProgram(t, "", "simulate", "--live", "--disrupt", "--until-stable", "-o", "json", arguments[3], arguments[4], arguments[5], arguments[6])
+		simulated, err := runProgram(t, "", append([]string{"simulate", "--live", "--disrupt", "--until-stable", "-o", "json"}, arguments[3:7]...)...)
 		var until offline.DisruptAnswer
 		if err != nil || json.Unmarshal([]byte(simulated), &until) != nil {
 			t.Fatalf("%s: simulate: %v:\n%s", name, err, simulated)

@@ -273,7 +273,8 @@ func (x *Executor) movedPods(ctx context.Context, node string) int {
 	count := 0
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.DeletionTimestamp == nil && !karpv1.EndedPod(pod) && !karpv1.DaemonPod(pod) && pod.Annotations[corev1.MirrorPodAnnotationKey] == "" {
+		static := pod.Annotations[corev1.MirrorPodAnnotationKey] != ""
+		if pod.DeletionTimestamp == nil && !static && !karpv1.EndedPod(pod) && !karpv1.DaemonPod(pod) {
 			count++
 		}
 	}

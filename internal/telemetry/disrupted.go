@@ -14,7 +14,8 @@ func (m *Metrics) Disrupted(claim *karpv1.NodeClaim, reason string, policy karpv
 
 // DisruptedLabels returns the values of the labels of NodeClaimsDisrupted and PodsDisruptionInitiated.
 func DisruptedLabels(claim *karpv1.NodeClaim, reason string, policy karpv1.ConsolidationPolicy) []string {
-	return []string{reason, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType], PolicyLabel(policy), TerminationMode(claim)}
+	return []string{reason, claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType],
+		PolicyLabel(policy), TerminationMode(claim)}
 }
 
 // TerminationMode returns how the claim's terminationGracePeriod affects its termination: graceful without one,

@@ -188,7 +188,8 @@ func TestScreenBelow(t *testing.T) {
 		{12, []string{"and 5 more"}, []string{"pod-0", "READY", "being removed"}},
 		{16, []string{"WAITING POD", "pod-3", "pod-4"}, []string{"more", "READY", "being removed"}},
 		{19, []string{"pod-4", "READY", "cpu 1/2"}, []string{"more", "being removed"}},
-		{30, []string{"pod-4", "cpu 1/2", "30s  being removed  node-00001", "0s  launched       node-00000"}, []string{"more", "7200", "2h0m  launched"}},
+		{30, []string{"pod-4", "cpu 1/2", "30s  being removed  node-00001", "0s  launched       node-00000"},
+			[]string{"more", "7200", "2h0m  launched"}},
 	} {
 		s := &Screen{}
 		s.Resize(140, c.height)

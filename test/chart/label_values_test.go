@@ -21,7 +21,8 @@ import (
 )
 
 // free are labels whose values are names of objects, places or processes, or bounds of buckets.
-var free = []string{"nodepool", "name", "namespace", "node_name", "pod", "job", "le", "zone", "provider", "kind", "method", "controller", "cluster"}
+var free = []string{"nodepool", "name", "namespace", "node_name", "pod", "job", "le", "zone", "provider", "kind", "method",
+	"controller", "cluster"}
 
 // emitted holds the values that the controller sends for a label, by metric and label. They are the constants that the
 // code sends.

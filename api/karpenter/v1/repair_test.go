@@ -16,21 +16,26 @@ func TestParseRepairRules(t *testing.T) {
 		// wrong are the annotations that are reported.
 		wrong []string
 	}{
-		"none":       {nil, RepairRules{Percent: 20, Count: -1}, nil},
-		"off":        {map[string]string{p + "node-repair": "off"}, RepairRules{Off: true, Percent: 20, Count: -1}, nil},
-		"on":         {map[string]string{p + "node-repair": "on"}, RepairRules{Percent: 20, Count: -1}, nil},
-		"a share":    {map[string]string{p + "repair-threshold": "100%"}, RepairRules{Percent: 100, Count: -1}, nil},
-		"a number":   {map[string]string{p + "repair-threshold": "3"}, RepairRules{Percent: 20, Count: 3}, nil},
-		"one by one": {map[string]string{p + "repair-at-once": "1", p + "repair-grace": "10m"}, RepairRules{Percent: 20, Count: -1, AtOnce: 1, Grace: 10 * time.Minute}, nil},
+		"none":     {nil, RepairRules{Percent: 20, Count: -1}, nil},
+		"off":      {map[string]string{p + "node-repair": "off"}, RepairRules{Off: true, Percent: 20, Count: -1}, nil},
+		"on":       {map[string]string{p + "node-repair": "on"}, RepairRules{Percent: 20, Count: -1}, nil},
+		"a share":  {map[string]string{p + "repair-threshold": "100%"}, RepairRules{Percent: 100, Count: -1}, nil},
+		"a number": {map[string]string{p + "repair-threshold": "3"}, RepairRules{Percent: 20, Count: 3}, nil},
+		"one by one": {map[string]string{p + "repair-at-once": "1", p + "repair-grace": "10m"},
+			RepairRules{Percent: 20, Count: -1, AtOnce: 1, Grace: 10 * time.Minute}, nil},
 		"conditions": {map[string]string{p + "repair-conditions": "KernelDeadlock=True:10m, NetworkUnavailable=True:never"},
-			RepairRules{Percent: 20, Count: -1, Conditions: []RepairCondition{{"KernelDeadlock", "True", 10 * time.Minute, false}, {"NetworkUnavailable", "True", 0, true}}}, nil},
-		"one wrong, one right": {map[string]string{p + "repair-threshold": "101%", p + "repair-grace": "1m"}, RepairRules{Percent: 20, Count: -1, Grace: time.Minute},
+			RepairRules{Percent: 20, Count: -1, Conditions: []RepairCondition{
+				{"KernelDeadlock", "True", 10 * time.Minute, false}, {"NetworkUnavailable", "True", 0, true}}}, nil},
+		"one wrong, one right": {map[string]string{p + "repair-threshold": "101%", p + "repair-grace": "1m"},
+			RepairRules{Percent: 20, Count: -1, Grace: time.Minute},
 			[]string{"repair-threshold"}},
-		"all wrong": {map[string]string{p + "node-repair": "yes", p + "repair-threshold": "-1", p + "repair-at-once": "0", p + "repair-grace": "-1s",
-			p + "repair-conditions": "Ready=False:10m,Ready=Perhaps:1m"}, RepairRules{Percent: 20, Count: -1},
+		"all wrong": {map[string]string{p + "node-repair": "yes", p + "repair-threshold": "-1", p + "repair-at-once": "0",
+			p + "repair-grace": "-1s", p + "repair-conditions": "Ready=False:10m,Ready=Perhaps:1m"}, RepairRules{Percent: 20, Count: -1},
 			[]string{"node-repair", "repair-threshold", "repair-at-once", "repair-grace", "repair-conditions"}},
-		"a condition without a duration": {map[string]string{p + "repair-conditions": "Ready=False"}, RepairRules{Percent: 20, Count: -1}, []string{"repair-conditions"}},
-		"a condition for too long":       {map[string]string{p + "repair-conditions": "Ready=False:9000h"}, RepairRules{Percent: 20, Count: -1}, []string{"8760h"}},
+		"a condition without a duration": {map[string]string{p + "repair-conditions": "Ready=False"},
+			RepairRules{Percent: 20, Count: -1}, []string{"repair-conditions"}},
+		"a condition for too long": {map[string]string{p + "repair-conditions": "Ready=False:9000h"},
+			RepairRules{Percent: 20, Count: -1}, []string{"8760h"}},
 	} {
 		got, errs := ParseRepairRules(c.annotations)
 		if diff := cmp.Diff(c.want, got); diff != "" {

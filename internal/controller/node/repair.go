@@ -39,7 +39,8 @@ const repairWorkers = 50
 // removes pods by force and does not wait for volumes, because the kubelet may be unable to end them. Disruption
 // budgets do not apply. While more than a fifth of a pool (of all managed nodes, for a claim without a pool) has such
 // a condition, for any duration, nothing is repaired: a fault of the network or of this process is more likely.
-// Annotations of the pool change these rules (karpv1.RepairRules). Then the node is read from the API server, so that a node that has recovered is kept even if the cache is stale. Brake
+// Annotations of the pool change these rules (karpv1.RepairRules). Then the node is read from the API server, so that a
+// node that has recovered is kept even if the cache is stale. Brake
 // is called last, because it counts the removal. See https://karpenter.sh/docs/concepts/disruption/#node-auto-repair.
 //
 //	Ready=False --toleration--> share of unhealthy nodes --> live read --> Brake --> deadline on claim --> claim deleted
@@ -130,7 +131,8 @@ func rulesChanged() predicate.Predicate {
 // nodesOf requests that the nodes of a pool are examined.
 func (r *Repair) nodesOf(ctx context.Context, pool client.Object) []reconcile.Request {
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy, client.MatchingFields{controller.FieldPool: pool.GetName()}); err != nil {
+	err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy, client.MatchingFields{controller.FieldPool: pool.GetName()})
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the nodes of a pool whose rules of repair have changed", "nodePool", pool.GetName())
 		return nil
 	}
@@ -226,7 +228,8 @@ func (r *Repair) blocked(ctx context.Context, node *corev1.Node, rules karpv1.Re
 		return "", nil
 	}
 	var claims karpv1.NodeClaimList
-	if err := r.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy, client.MatchingLabels{karpv1.LabelNodePool: node.Labels[karpv1.LabelNodePool]}); err != nil {
+	inPool := client.MatchingLabels{karpv1.LabelNodePool: node.Labels[karpv1.LabelNodePool]}
+	if err := r.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy, inPool); err != nil {
 		return "", fmt.Errorf("listing the claims beside node %s: %w", node.Name, err)
 	}
 	repaired := 0
@@ -242,7 +245,8 @@ func (r *Repair) blocked(ctx context.Context, node *corev1.Node, rules karpv1.Re
 }
 
 // stillUnhealthy reports whether the node on the API server has the same unhealthy condition as in the cache.
-func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, policies []cloud.RepairPolicy, problem unhealthyCondition) (bool, error) {
+func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, policies []cloud.RepairPolicy,
+	problem unhealthyCondition) (bool, error) {
 	now := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -301,8 +305,8 @@ func scopeOf(node *corev1.Node) string {
 	return "cluster"
 }
 
-// replace deletes the claim with a deadline of now, or after the grace of its pool. The deadline is written first: once the claim is deleted, its
-// drain may begin at any moment, and would wait. If the process stops in between, the next reconcile deletes the
+// replace deletes the claim with a deadline of now, or after the grace of its pool. The deadline is written first: once
+// the claim is deleted, its drain may begin at any moment, and would wait. If the process stops in between, the next reconcile deletes the
 // claim or undoes the write.
 func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem unhealthyCondition, grace time.Duration) error {
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {

@@ -49,14 +49,16 @@ func TestRepairRules(t *testing.T) {
 		"RP-1: one of two":            {nil, 1, 0, time.Hour, true, ""},
 		"RP-2: two of three":          {nil, 2, 1, time.Hour, false, "more than 20% nodes are unhealthy in the nodepool general: 2 of 3"},
 		"RP-2: two of three, allowed": {map[string]string{p + "repair-threshold": "3"}, 2, 1, time.Hour, true, ""},
-		"a number that is exceeded":   {map[string]string{p + "repair-threshold": "1"}, 9, 1, time.Hour, false, "more than 1 nodes are unhealthy in the nodepool general: 2 of 10"},
+		"a number that is exceeded": {map[string]string{p + "repair-threshold": "1"}, 9, 1, time.Hour, false,
+			"more than 1 nodes are unhealthy in the nodepool general: 2 of 10"},
 		"off":                         {map[string]string{p + "node-repair": "off"}, 1, 0, time.Hour, false, ""},
 		"a wrong value has no effect": {map[string]string{p + "node-repair": "never"}, 1, 0, time.Hour, true, ""},
 		"tolerated for longer":        {map[string]string{p + "repair-conditions": "Broken=True:2h"}, 1, 0, time.Hour, false, ""},
-		"RP-4: not yet":               {map[string]string{p + "repair-conditions": "Broken=True:10m"}, 1, 0, 10*time.Minute - time.Second, false, ""},
-		"RP-4: due":                   {map[string]string{p + "repair-conditions": "Broken=True:10m"}, 1, 0, 10 * time.Minute, true, ""},
-		"never":                       {map[string]string{p + "repair-conditions": "Broken=True:never"}, 1, 0, time.Hour, false, ""},
-		"another condition":           {map[string]string{p + "repair-conditions": "Hot=True:1m"}, 1, 0, time.Hour, true, ""},
+		"RP-4: not yet": {map[string]string{p + "repair-conditions": "Broken=True:10m"}, 1, 0,
+			10*time.Minute - time.Second, false, ""},
+		"RP-4: due":         {map[string]string{p + "repair-conditions": "Broken=True:10m"}, 1, 0, 10 * time.Minute, true, ""},
+		"never":             {map[string]string{p + "repair-conditions": "Broken=True:never"}, 1, 0, time.Hour, false, ""},
+		"another condition": {map[string]string{p + "repair-conditions": "Hot=True:1m"}, 1, 0, time.Hour, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := repairBeside(t, sickNode("True", c.lasts), answers{node: sickNode("True", c.lasts)})
@@ -67,7 +69,8 @@ func TestRepairRules(t *testing.T) {
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "n"}}); err != nil {
 				t.Fatal(err)
 			}
-			if replaced := apierrors.IsNotFound(r.Client.Get(t.Context(), client.ObjectKey{Name: "c"}, &karpv1.NodeClaim{})); replaced != c.replaced {
+			left := r.Client.Get(t.Context(), client.ObjectKey{Name: "c"}, &karpv1.NodeClaim{})
+			if replaced := apierrors.IsNotFound(left); replaced != c.replaced {
 				t.Errorf("the claim is replaced: %t, want %t", replaced, c.replaced)
 			}
 			told := ""

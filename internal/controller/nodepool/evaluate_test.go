@@ -63,8 +63,8 @@ func TestWrongRepairRulesAreReported(t *testing.T) {
 	pool := &karpv1.NodePool{}
 	pool.Annotations = map[string]string{karpv1.AnnotationRepairThreshold: "many", karpv1.AnnotationRepairGrace: "5m"}
 	got := validation(pool, karpv1.LabelRules{}, "")
-	if want := "annotations without effect: metadata.annotations[" + karpv1.AnnotationRepairThreshold + "]"; !got.IsTrue() || !strings.Contains(got.Message, want) ||
-		strings.Contains(got.Message, karpv1.AnnotationRepairGrace) {
+	want := "annotations without effect: metadata.annotations[" + karpv1.AnnotationRepairThreshold + "]"
+	if !got.IsTrue() || !strings.Contains(got.Message, want) || strings.Contains(got.Message, karpv1.AnnotationRepairGrace) {
 		t.Errorf("%s %q, want True and %q", got.Status, got.Message, want)
 	}
 }
