@@ -114,7 +114,8 @@ func (s *stage) clear() {
 	}{
 		{&policyv1.PodDisruptionBudget{}, in}, {&appsv1.Deployment{}, in}, {&appsv1.StatefulSet{}, in}, {&appsv1.DaemonSet{}, in}, {&corev1.Pod{}, in},
 		{&corev1.PersistentVolumeClaim{}, in},
-		{&v1alpha1.NodeOverlay{}, ours}, {&karpv1alpha5.Provisioner{}, ours}, {&karpv1.NodePool{}, ours}, {&karpv1.NodeClaim{}, ours}, {&kwokv1alpha1.KWOKNodeClass{}, ours},
+		{&v1alpha1.NodeOverlay{}, ours}, {&karpv1alpha5.Provisioner{}, ours}, {&karpv1.NodePool{}, ours},
+		{&karpv1.NodeClaim{}, ours}, {&kwokv1alpha1.KWOKNodeClass{}, ours},
 	} {
 		if _, class := all.kind.(*kwokv1alpha1.KWOKNodeClass); class {
 			s.awaitNothing(ctx)

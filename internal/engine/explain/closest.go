@@ -33,7 +33,8 @@ func verdictDistance(snap *model.Snapshot, p *plan.PoolVerdict) int {
 		}
 	case plan.PoolBlocked, plan.PoolContradiction, plan.PoolBarren:
 		return 9 // no rule was evaluated
-	case plan.NoPlaceFound, plan.TooManyDomains, plan.LimitReached, plan.NodeLimitReached, plan.QuotaReached, plan.ReservationTaken, plan.SpotShareReached,
+	case plan.NoPlaceFound, plan.TooManyDomains, plan.LimitReached, plan.NodeLimitReached, plan.QuotaReached, plan.ReservationTaken,
+		plan.SpotShareReached,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
 		return 0
 	}

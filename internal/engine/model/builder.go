@@ -138,9 +138,10 @@ func NewBuilder() *Builder {
 	b := &Builder{
 		resources: quantity.NewTable(), uses: newResourceUse(), mentions: newMentions(),
 		pods: map[string]podRecord{}, shapes: map[string]*shapeRecord{}, nodes: map[string]*nodeRecord{},
-		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, quotas: map[string]*QuotaSpec{}, daemons: map[string]*daemonRecord{},
-		pdbs:  map[string]*PDBSpec{},
-		types: map[*Catalog]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
+		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, quotas: map[string]*QuotaSpec{},
+		daemons: map[string]*daemonRecord{},
+		pdbs:    map[string]*PDBSpec{},
+		types:   map[*Catalog]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
 	}
 	return b

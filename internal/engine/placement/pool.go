@@ -52,7 +52,8 @@ type minimum struct {
 }
 
 func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
-	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p), reservations: reservations, special: g.special, minimums: g.minimums,
+	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p),
+		reservations: reservations, special: g.special, minimums: g.minimums,
 		offers: g.offers, rooms: g.rooms, fronts: g.fronts, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
 	if !g.reserved {
 		return ps

@@ -26,27 +26,32 @@ func quotaWorld(plain, gpus int, nodes []model.NodeSpec, limits []quantity.Amoun
 	}
 	catalog := func(name string, more ...quantity.Amount) *model.Catalog {
 		size := append([]quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "memory", Value: 1 << 34}, {Name: "pods", Value: 10}}, more...)
-		return &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true, model.LabelType: true},
+		return &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true,
+			model.LabelType: true},
 			Types: []model.InstanceType{{Name: name, Capacity: size, Allocatable: size, Requirements: []label.Requirement{in(model.LabelType, name)},
 				Special: len(more) > 0, Offerings: []model.Offering{
 					{Zone: "a", CapacityType: "on-demand", Price: 2 * model.Nano, Available: true},
 					{Zone: "b", CapacityType: "on-demand", Price: 3 * model.Nano, Available: true}}}}}
 	}
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "plain", UID: "plain", Limits: limits, Catalog: catalog("m"), Requirements: []label.Requirement{in(model.LabelPool, "plain")}})
+	b.UpsertPool(model.PoolSpec{Name: "plain", UID: "plain", Limits: limits, Catalog: catalog("m"),
+		Requirements: []label.Requirement{in(model.LabelPool, "plain")}})
 	b.UpsertPool(model.PoolSpec{Name: "gpu", UID: "gpu", Catalog: catalog("g", quantity.Amount{Name: gpu, Value: 4}),
-		Requirements: []label.Requirement{in(model.LabelPool, "gpu"), in("gpu", "true")}, Taints: []model.Taint{{Key: gpu, Effect: model.NoSchedule}}})
+		Requirements: []label.Requirement{in(model.LabelPool, "gpu"), in("gpu", "true")},
+		Taints:       []model.Taint{{Key: gpu, Effect: model.NoSchedule}}})
 	for _, n := range nodes {
 		b.UpsertNode(n)
 	}
 	for i := range plain {
 		name := fmt.Sprintf("plain-%02d", i)
-		b.UpsertPod(model.PodSpec{UID: name, Namespace: "default", Name: name, Reschedulable: true, Requests: []quantity.Amount{{Name: "cpu", Value: 3000}}})
+		b.UpsertPod(model.PodSpec{UID: name, Namespace: "default", Name: name, Reschedulable: true,
+			Requests: []quantity.Amount{{Name: "cpu", Value: 3000}}})
 	}
 	for i := range gpus {
 		name := fmt.Sprintf("gpu-%02d", i)
 		b.UpsertPod(model.PodSpec{UID: name, Namespace: "default", Name: name, Reschedulable: true,
-			Requests: []quantity.Amount{{Name: "cpu", Value: 3000}, {Name: gpu, Value: 4}}, Tolerations: []model.Toleration{{Key: gpu, Exists: true}}})
+			Requests:    []quantity.Amount{{Name: "cpu", Value: 3000}, {Name: gpu, Value: 4}},
+			Tolerations: []model.Toleration{{Key: gpu, Exists: true}}})
 	}
 	for _, q := range quotas {
 		b.UpsertQuota(q)
@@ -58,8 +63,9 @@ func nodesOf(pool string, n int) []model.NodeSpec {
 	var nodes []model.NodeSpec
 	for i := range n {
 		name := fmt.Sprintf("node-%s-%d", pool, i)
-		spec := model.NodeSpec{Name: name, UID: name, Stage: model.Initialized, Ready: true, Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}},
-			Labels: map[string]string{model.LabelZone: "a", model.LabelType: "m", model.LabelCapacityType: "on-demand"}}
+		spec := model.NodeSpec{Name: name, UID: name, Stage: model.Initialized, Ready: true,
+			Capacity: []quantity.Amount{{Name: "cpu", Value: 4000}},
+			Labels:   map[string]string{model.LabelZone: "a", model.LabelType: "m", model.LabelCapacityType: "on-demand"}}
 		if pool != "" {
 			spec.Claim, spec.Pool, spec.Labels[model.LabelPool] = name, pool, pool
 		}
@@ -86,8 +92,9 @@ func TestQuotas(t *testing.T) {
 		says string
 	}{
 		"none": {plain: 2, want: map[string]int{"plain a b": 2}},
-		"CQ-1 nodes of everything": {plain: 1, nodes: append(nodesOf("plain", 8), nodesOf("", 2)...), quotas: []model.QuotaSpec{all("ten", one(model.ResourceNodes, 10))},
-			want: map[string]int{}, says: "CapacityQuota ten has 0 of nodes left"},
+		"CQ-1 nodes of everything": {plain: 1, nodes: append(nodesOf("plain", 8), nodesOf("", 2)...),
+			quotas: []model.QuotaSpec{all("ten", one(model.ResourceNodes, 10))},
+			want:   map[string]int{}, says: "CapacityQuota ten has 0 of nodes left"},
 		"CQ-2 GPUs": {plain: 2, gpus: 3, quotas: []model.QuotaSpec{{Name: "gpus", Selector: gpus, Limits: one(gpu, 8)}},
 			want: map[string]int{"plain a b": 2, "gpu a b": 2}, says: "CapacityQuota gpus has 0 of nvidia.com/gpu left"},
 		"CQ-3 a zone": {plain: 3, quotas: []model.QuotaSpec{{Name: "a", Selector: zoneA, Limits: one("cpu", 4000)}},
@@ -96,9 +103,11 @@ func TestQuotas(t *testing.T) {
 			want: map[string]int{"plain a": 1, "plain a b": 1}, says: "CapacityQuota money has 0 of karpenter-go.github.io/usd-per-hour left"},
 		"CQ-4 dollars of a pool": {plain: 4, limits: one(model.ResourceUSD, 5*model.Nano), want: map[string]int{"plain a": 1, "plain a b": 1},
 			says: "the limit has 0 of karpenter-go.github.io/usd-per-hour left"},
-		"CQ-5 the tighter of two": {plain: 4, quotas: []model.QuotaSpec{all("loose", one(model.ResourceNodes, 3)), all("tight", one("cpu", 8000))},
+		"CQ-5 the tighter of two": {plain: 4, quotas: []model.QuotaSpec{all("loose", one(model.ResourceNodes, 3)),
+			all("tight", one("cpu", 8000))},
 			want: map[string]int{"plain a b": 2}, says: "CapacityQuota tight has 0 of cpu left"},
-		"CQ-6 below the usage": {plain: 1, nodes: nodesOf("plain", 3), quotas: []model.QuotaSpec{all("low", one("cpu", 4000))}, want: map[string]int{},
+		"CQ-6 below the usage": {plain: 1, nodes: nodesOf("plain", 3), quotas: []model.QuotaSpec{all("low", one("cpu", 4000))},
+			want: map[string]int{},
 			says: "CapacityQuota low has 0 of cpu left"},
 	} {
 		t.Run(name, func(t *testing.T) {

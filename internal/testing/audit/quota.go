@@ -50,7 +50,8 @@ func (j *judge) refusedByQuota(o outcome) bool {
 		}
 		for _, limit := range q.Limits {
 			a := j.quotaUse[q.Name]
-			if limit.Name == model.ResourceNodes && a.nodes >= limit.Value || most[limit.Name] > 0 && a.used[limit.Name]+most[limit.Name] > limit.Value {
+			if limit.Name == model.ResourceNodes && a.nodes >= limit.Value ||
+				most[limit.Name] > 0 && a.used[limit.Name]+most[limit.Name] > limit.Value {
 				return true
 			}
 		}
