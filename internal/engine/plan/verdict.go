@@ -53,8 +53,6 @@ const (
 	LimitReached
 	// NodeLimitReached: the pool may have no more nodes (Have: the limit).
 	NodeLimitReached
-	// QuotaReached: the remainder of a CapacityQuota is too small (Quota, Name: the resource, Need, Have: the remainder).
-	QuotaReached
 
 	// SpreadExceeded: every remaining domain would exceed maxSkew of a topology spread constraint (Key; Domain: the one with
 	// the fewest pods, if these pods cannot get a node there).
@@ -182,6 +180,8 @@ const (
 	PodsFollow
 	// NoNewNode: only nodes that exist can run the pods, which do not fit there (Rejection).
 	NoNewNode
+	// QuotaReached: the remainder of a CapacityQuota is too small (Quota, Name: the resource, Need, Have: the remainder).
+	QuotaReached
 )
 
 // Unpayable is the Need of SavingTooSmall where no saving is enough: moving pods has a price, and the payback time is
