@@ -260,7 +260,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Departed:      w.departures.Add,
-		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Overlays: w.o.on["NodeOverlay"],
+		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Overlays: w.o.on["NodeOverlay"], Replicas: w.o.proactive,
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
@@ -347,8 +347,8 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
-		HoldDisruption: w.store.Nominate,
-		Moved:          w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
+		Foretold: w.store.Subscribe(cluster.ReplicasAsked), HoldDisruption: w.store.Nominate,
+		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{
 			Refusal: explain.Refusal, Barren: explain.PoolBarren,

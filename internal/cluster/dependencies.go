@@ -230,8 +230,9 @@ func (s *Store) applyDependency(at ref, e *entry) {
 		s.applyAdmission(at)
 	case services:
 		s.applyService(at, e)
-	case replicaSets, statefulSets, controllers:
+	case replicaSets, statefulSets, controllers, jobs:
 		s.applySelector(at, e)
+		s.applyScale(at, e)
 	default:
 		s.reconvert(at, nil)
 	}
@@ -275,6 +276,9 @@ func (s *Store) applyService(at ref, e *entry) {
 }
 
 func (s *Store) applySelector(at ref, e *entry) {
+	if s.dependencies.DefaultSpread == nil {
+		return
+	}
 	before := s.dependencies.selectors[at]
 	now := convert.SelectorOf(e.now())
 	if now == nil {

@@ -328,9 +328,9 @@ func TestAttachLimits(t *testing.T) {
 // TestWatchedKinds checks that Services and controllers, which are numerous, are watched only for default spread.
 func TestWatchedKinds(t *testing.T) {
 	plain, spread := newStore(t, Config{}), newStore(t, Config{DefaultSpread: rackSpread})
-	if len(plain.watched) != int(services)+1 || len(spread.watched) != int(nodeOverlays)+1 {
+	if len(plain.watched) != int(services)+1 || len(spread.watched) != int(jobs)+1 {
 		t.Errorf("%d kinds are watched without default spread and %d with, want %d and %d", len(plain.watched),
-			len(spread.watched), services, nodeOverlays)
+			len(spread.watched), services, jobs)
 	}
 	for k := range kinds {
 		if got, ok := kindOf(k.prototype()); !ok || got != k {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,11 +38,13 @@ const (
 	// Objects that the pods of DaemonSets depend on.
 	limitRanges
 	runtimeClasses
-	// Objects that default spread depends on, watched only if there is one.
+	// Objects that default spread depends on, watched only if there is one. ReplicaSets and StatefulSets are also watched
+	// for the pods that they are about to create (replicas.go), as Jobs are.
 	services
 	replicaSets
 	statefulSets
 	controllers
+	jobs
 	// NodeOverlays, watched only with their feature gate.
 	nodeOverlays
 	// CapacityQuotas, watched if the API server serves them.
@@ -52,7 +55,7 @@ const (
 func (k kind) String() string {
 	return [...]string{"Pod", "Node", "NodeClaim", "NodePool", "DaemonSet", "PodDisruptionBudget",
 		"Namespace", "PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode", "LimitRange", "RuntimeClass",
-		"Service", "ReplicaSet", "StatefulSet", "ReplicationController", "NodeOverlay", "CapacityQuota"}[k]
+		"Service", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "NodeOverlay", "CapacityQuota"}[k]
 }
 
 // prototype returns an empty object of the kind.
@@ -61,8 +64,8 @@ func (k kind) prototype() client.Object {
 		&policyv1.PodDisruptionBudget{},
 		&corev1.Namespace{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 		&corev1.LimitRange{}, &nodev1.RuntimeClass{},
-		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}, &karpv1alpha1.NodeOverlay{},
-		&autoscalingv1beta1.CapacityQuota{}}[k]
+		&corev1.Service{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{}, &corev1.ReplicationController{}, &batchv1.Job{},
+		&karpv1alpha1.NodeOverlay{}, &autoscalingv1beta1.CapacityQuota{}}[k]
 }
 
 // kindOf returns false for objects that the store does not mirror, and for typed nils.
@@ -115,6 +118,8 @@ func dependencyKind(obj client.Object) (kind, bool) {
 		return statefulSets, true
 	case *corev1.ReplicationController:
 		return controllers, true
+	case *batchv1.Job:
+		return jobs, true
 	}
 	return 0, false
 }

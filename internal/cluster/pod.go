@@ -18,6 +18,9 @@ type converted struct {
 	leaving      bool
 	// daemon is the shape that the pod is counted in among the pods of its DaemonSet, nil for other pods.
 	daemon *convert.DaemonShape
+	// workload is that which the pod counts for, "" for none. known says that it needs no virtual pod (replicas.go).
+	workload types.UID
+	known    bool
 }
 
 // current reports whether the builder has the current state of the pod. Deletion is compared separately, because this
@@ -39,7 +42,10 @@ func (s *Store) applyPod(key types.NamespacedName, e *entry) {
 func (s *Store) syncPod(key types.NamespacedName, e *entry, again bool) []ref {
 	before := e.converted
 	e.converted = converted{}
-	defer func() { e.converted.daemon = s.countDaemonPod(key.Namespace, before.daemon, e) }()
+	defer func() {
+		e.converted.daemon = s.countDaemonPod(key.Namespace, before.daemon, e)
+		s.countReplica(key, before, e)
+	}()
 	var spec model.PodSpec
 	var depends []ref
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {

@@ -73,6 +73,9 @@ type Config struct {
 	DefaultSpread []corev1.TopologySpreadConstraint
 	// Overlays says that NodeOverlays apply to the catalogs. Without it they are not watched.
 	Overlays bool
+	// Replicas says that snapshots contain virtual pods for those that workloads ask for and have not created yet. Without
+	// it Jobs are not watched, and ReplicaSets and StatefulSets only for default spread.
+	Replicas bool
 	// Protection defines which annotations protect pods.
 	Protection karpv1.ProtectionRules
 	Log        logr.Logger
@@ -114,6 +117,7 @@ type Store struct {
 	dependencies dependencies
 	// virtual holds the virtual pods by the UID of their owner.
 	virtual       map[string]*virtual
+	replicas      replicas
 	subscriptions []subscription
 	// at is the time of the last snapshot.
 	at time.Time
@@ -142,16 +146,32 @@ func NewStore(config Config) (*Store, error) {
 		s.objects[k] = map[types.NamespacedName]*entry{}
 	}
 	for k := range kinds {
-		if k < services || k < nodeOverlays && len(config.DefaultSpread) > 0 || k == nodeOverlays && config.Overlays || k == capacityQuotas {
+		if config.watches(k) {
 			s.watched = append(s.watched, k)
 		}
 	}
+	s.replicas = newReplicas(config.Replicas)
 	s.newDependencies(config.DefaultSpread)
 	s.catalogs = newCatalogs(config.Provider, s)
 	if config.Overlays {
 		s.catalogs.overlays = newOverlays(s.catalogs, config.Provider.Declared().ReservationKey)
 	}
 	return s, nil
+}
+
+// watches reports whether objects of the kind are watched.
+func (c *Config) watches(k kind) bool {
+	switch k {
+	case services, controllers:
+		return len(c.DefaultSpread) > 0
+	case replicaSets, statefulSets:
+		return len(c.DefaultSpread) > 0 || c.Replicas
+	case jobs:
+		return c.Replicas
+	case nodeOverlays:
+		return c.Overlays
+	}
+	return true
 }
 
 // Vocabulary returns the meaning of labels: the core's and the provider's.
@@ -170,6 +190,7 @@ func (s *Store) Snapshot(now time.Time) *model.Snapshot {
 		}
 	}
 	s.expireDaemonPods(now)
+	s.planReplicas(now)
 	snap := s.builder.Snapshot(now)
 	snap.Arrival = s.options.Arrival
 	s.recordDaemons(snap.DaemonsAside)

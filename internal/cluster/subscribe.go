@@ -1,7 +1,7 @@
 package cluster
 
 // Change is a set of kinds of changes.
-type Change uint8
+type Change uint16
 
 // The changes that a subscriber can wait for.
 const (
@@ -22,6 +22,8 @@ const (
 	PDBsChanged
 	// OverlaysResolved: NodeOverlays were applied to the catalogs.
 	OverlaysResolved
+	// ReplicasAsked: a workload asks for more pods, and some of them may not exist yet.
+	ReplicasAsked
 )
 
 type subscription struct {

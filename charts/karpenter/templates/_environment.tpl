@@ -59,6 +59,7 @@
   (list "WORK_BUDGET" $s.workBudget)
   (list "POD_PLACEMENT" $s.podPlacement)
   (list "HONOR_SAFE_TO_EVICT" $s.honorSafeToEvict)
+  (list "PROACTIVE_SCALE_UP" $s.proactiveScaleUp)
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
 }}
 {{- if eq (toString $s.cloudProvider) "aws" }}

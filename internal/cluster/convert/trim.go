@@ -1,7 +1,6 @@
 package convert
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,17 +30,16 @@ func Trim(obj metav1.Object) {
 	}
 }
 
-// trimWorkload keeps only the pod selectors of workloads and Services.
+// trimWorkload keeps only the pod selectors of workloads and Services, and the scale of workloads (scale.go).
 func trimWorkload(obj metav1.Object) {
+	if trimScale(obj) {
+		return
+	}
 	switch o := obj.(type) {
 	case *corev1.Service:
 		o.Spec, o.Status = corev1.ServiceSpec{Selector: o.Spec.Selector}, corev1.ServiceStatus{}
 	case *corev1.ReplicationController:
 		o.Spec, o.Status = corev1.ReplicationControllerSpec{Selector: o.Spec.Selector}, corev1.ReplicationControllerStatus{}
-	case *appsv1.ReplicaSet:
-		o.Spec, o.Status = appsv1.ReplicaSetSpec{Selector: o.Spec.Selector}, appsv1.ReplicaSetStatus{}
-	case *appsv1.StatefulSet:
-		o.Spec, o.Status = appsv1.StatefulSetSpec{Selector: o.Spec.Selector}, appsv1.StatefulSetStatus{}
 	}
 }
 

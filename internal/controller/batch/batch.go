@@ -14,7 +14,7 @@ import (
 
 // Wait blocks until one of the channels receives or the pause is over. It returns the channel that received, or nil
 // after the pause. ok is false when the context ended. A nil channel never receives.
-func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, other <-chan struct{}) (received <-chan struct{}, ok bool) {
+func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, other, third <-chan struct{}) (received <-chan struct{}, ok bool) {
 	timer := clk.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -24,6 +24,8 @@ func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, o
 		return one, true
 	case <-other:
 		return other, true
+	case <-third:
+		return third, true
 	case <-timer.C():
 		return nil, true
 	}
@@ -32,9 +34,9 @@ func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, o
 // Window is the duration of a batch: it ends when the channel was silent for Idle, or when Longest has passed.
 type Window struct{ Idle, Longest time.Duration }
 
-// End waits, after the first event on the channel, for the end of the batch. It returns false when the context
-// ended.
-func End(ctx context.Context, clk clock.WithTicker, events <-chan struct{}, w Window) bool {
+// End waits, after the first event on the channel, for the end of the batch. After an event on the channel foretold, which
+// may be nil, only further events there prolong the batch. It returns false when the context ended.
+func End(ctx context.Context, clk clock.WithTicker, events, foretold <-chan struct{}, w Window) bool {
 	end := clk.NewTimer(w.Longest)
 	defer end.Stop()
 	silence := clk.NewTimer(w.Idle)
@@ -46,6 +48,9 @@ func End(ctx context.Context, clk clock.WithTicker, events <-chan struct{}, w Wi
 		case <-events:
 			silence.Stop()
 			silence = clk.NewTimer(w.Idle)
+		case <-foretold:
+			silence.Stop()
+			silence, events = clk.NewTimer(w.Idle), nil
 		case <-silence.C():
 			return true
 		case <-end.C():

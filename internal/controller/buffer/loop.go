@@ -123,9 +123,9 @@ func (l *Loop) Start(ctx context.Context) error {
 		if first {
 			close(l.ready)
 		}
-		received, ok := batch.Wait(ctx, l.Clock, reread, l.events, l.Changed)
+		received, ok := batch.Wait(ctx, l.Clock, reread, l.events, l.Changed, nil)
 		if received != nil {
-			ok = batch.End(ctx, l.Clock, received, batch.Window{Idle: idle, Longest: longest})
+			ok = batch.End(ctx, l.Clock, received, nil, batch.Window{Idle: idle, Longest: longest})
 		}
 		if !ok {
 			return nil

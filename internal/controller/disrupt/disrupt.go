@@ -53,9 +53,9 @@ const restShare = 10
 func (d *Loop) Start(ctx context.Context) error {
 	for {
 		// 1. Wait for the timer, for the time at which a node may be removed, or for a change.
-		received, ok := batch.Wait(ctx, d.Clock, d.pause(), d.Changed, nil)
+		received, ok := batch.Wait(ctx, d.Clock, d.pause(), d.Changed, nil, nil)
 		if received != nil {
-			ok = batch.End(ctx, d.Clock, d.Changed, batch.Window{Idle: d.Timers.BatchIdle, Longest: d.Timers.BatchIdle})
+			ok = batch.End(ctx, d.Clock, d.Changed, nil, batch.Window{Idle: d.Timers.BatchIdle, Longest: d.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil

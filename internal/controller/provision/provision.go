@@ -29,6 +29,8 @@ type Loop struct {
 	// Pending receives when pods became pending, when the removal of a node begins, or when a change may make pending
 	// pods schedulable. A buffer of one element is sufficient.
 	Pending <-chan struct{}
+	// Foretold receives when a workload asks for pods that do not exist yet. It may be nil.
+	Foretold <-chan struct{}
 	// HoldDisruption protects a node from disruption until the given time, because pods were planned onto it. It may be
 	// nil.
 	HoldDisruption func(node string, until time.Time)
@@ -91,15 +93,18 @@ func (p *Loop) await(ctx context.Context) bool {
 	if p.beyond == 0 {
 		moved = nil
 	}
-	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, moved)
+	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, moved, p.Foretold)
 	p.since = p.Clock.Now()
+	events, window := p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax}
 	switch {
 	case !ok || received == nil:
 		return ok
+	case received == p.Foretold: // the pods that come now are in the snapshot already
+		events = nil
 	case received == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
-		return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchIdle})
+		window.Longest = p.Timers.BatchIdle
 	}
-	return batch.End(ctx, p.Clock, p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax})
+	return batch.End(ctx, p.Clock, events, p.Foretold, window)
 }
 
 // pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
@@ -194,7 +199,7 @@ func (p *Loop) create(ctx context.Context, t *pass) {
 	t.done = p.Writer.Provision(ctx, p.Snapshot, t.plan)
 	if v := t.whole.Virtual; v != nil {
 		// Nothing is reserved: its pods do not exist.
-		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: v.Claims})
+		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: p.launches.Restrain(t.newest, v).Claims})
 	}
 	p.launches.Launched(t.snap.Now, t.created())
 	t.executed = p.Clock.Now()

@@ -231,5 +231,5 @@ func (r *Reporter) room(t *pass) {
 	for i := range t.room.Plan.Claims {
 		pods += len(t.room.Plan.Claims[i].Pods)
 	}
-	r.log(t).Info("created nodeclaims for the room of buffers", "nodeclaims", len(t.room.Plan.Claims), "virtualPods", pods)
+	r.log(t).Info("created nodeclaims for virtual pods", "nodeclaims", len(t.room.Plan.Claims), "virtualPods", pods)
 }

@@ -59,9 +59,9 @@ type Loop struct {
 func (s *Loop) Start(ctx context.Context) error {
 	for {
 		s.Tick(ctx)
-		received, ok := batch.Wait(ctx, s.Clock, s.pause(), s.Changed, nil)
+		received, ok := batch.Wait(ctx, s.Clock, s.pause(), s.Changed, nil, nil)
 		if received != nil {
-			ok = batch.End(ctx, s.Clock, s.Changed, batch.Window{Idle: s.Timers.BatchIdle, Longest: s.Timers.BatchIdle})
+			ok = batch.End(ctx, s.Clock, s.Changed, nil, batch.Window{Idle: s.Timers.BatchIdle, Longest: s.Timers.BatchIdle})
 		}
 		if !ok {
 			return nil

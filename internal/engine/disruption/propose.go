@@ -159,8 +159,8 @@ func (p *Proposal) empty(r *run) {
 		if room != nil {
 			if pod := room.heldFor(n); pod != nil {
 				r.holdsRoom = append(r.holdsRoom, n)
-				p.stays(r, n, plan.Empty, plan.Verdict{Code: plan.NodeHoldsRoom, Node: n.Name, Name: pod.Namespace + "/" + pod.Controller.Name,
-					Holder: &plan.Holder{Pod: pod.Key()}})
+				owner := pod.Controller.Kind + " " + pod.Namespace + "/" + pod.Controller.Name
+				p.stays(r, n, plan.Empty, plan.Verdict{Code: plan.NodeHoldsRoom, Node: n.Name, Name: owner, Holder: &plan.Holder{Pod: pod.Key()}})
 				continue
 			}
 		}

@@ -198,7 +198,7 @@ var sayings = [...]saying{
 		return o.node() + " is kept for pods that were moved to it and are not bound yet"
 	}},
 	plan.NodeHoldsRoom: {"NodeHoldsRoom", func(o operands) string {
-		return o.node() + " has the room that CapacityBuffer " + o.Name + " asks for, and no other node has"
+		return o.node() + " has the room that " + o.Name + " asks for, and no other node has"
 	}},
 	plan.NodeNotDrifted: {"NodeNotDrifted", func(o operands) string { return o.node() + " is not drifted" }},
 	plan.PriceUnknown:   {"PriceUnknown", priceUnknown},

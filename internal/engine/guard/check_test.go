@@ -139,7 +139,7 @@ func milliCPU(amount int64) []quantity.Amount { return []quantity.Amount{{Name: 
 
 // claimFor returns a claim of pool p for one pod.
 func claimFor(name, pod string, types ...string) plan.NewClaim {
-	c := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{{UID: "uid-" + pod, Name: pod}}}
+	c := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{{UID: "uid-" + pod, Name: pod, Shape: &model.Shape{}}}}
 	for _, t := range types {
 		c.Options = append(c.Options, plan.Option{Type: t})
 	}
@@ -224,5 +224,22 @@ func TestCheckProvisionBlockedPool(t *testing.T) {
 	want := []guard.Dropped{{Claim: "x", Pool: "p", Verdict: plan.Verdict{Code: plan.PoolBlocked, Rejection: blocked}}}
 	if diff := cmp.Diff(want, dropped); diff != "" {
 		t.Errorf("dropped (-want +got):\n%s", diff)
+	}
+}
+
+// TestCheckProvisionOfReplicas: a claim for a virtual pod of a workload is created although a pod has taken the place of
+// the virtual one meanwhile. It is not created when the workload asks for no more pods.
+func TestCheckProvisionOfReplicas(t *testing.T) {
+	claim := claimFor("x", "virtual", "small")
+	claim.Pods[0].Virtual, claim.Pods[0].Controller = model.VirtualReplica, model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}
+	for owner, want := range map[string]int{"web": 0, "other": 1} {
+		w := plantest.New(t, 1)
+		w.Pools[0].Catalog = &model.Catalog{Types: []model.InstanceType{{Name: "small", Capacity: milliCPU(4000), Offerings: []model.Offering{{}}}}}
+		w.Pend("real", "")
+		w.Pods[len(w.Pods)-1].Controller = model.Owner{Kind: "ReplicaSet", Name: owner, UID: owner}
+		kept, dropped := guard.CheckProvision(w.Snapshot(), &plan.Provision{Claims: []plan.NewClaim{claim}})
+		if len(dropped) != want || len(kept.Claims) != 1-want {
+			t.Errorf("with a pod of %s, %d claims are dropped and %d kept, want %d dropped: %v", owner, len(dropped), len(kept.Claims), want, dropped)
+		}
 	}
 }

@@ -19,14 +19,18 @@ type Dropped struct {
 
 // CheckProvision returns the part of a plan that is still valid on this, newer, snapshot: the pools exist and are
 // ready, their limits (including the number of nodes) permit the largest type of every claim, and the pods are still
-// pending or on a node that is being removed (see Ahead), or are virtual pods that still exist. The invalid part is dropped. The next plan decides about its
-// pods.
+// pending or on a node that is being removed (see Ahead), or are virtual pods that still exist. A pod may have taken the
+// place of the virtual pod of a workload: that one is valid as long as the workload has pending or virtual pods. The
+// invalid part is dropped. The next plan decides about its pods.
 func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, []Dropped) {
-	c := provisionCheck{snap: snap, pending: reserve.Pending(snap), rooms: map[string]*room{}}
+	c := provisionCheck{snap: snap, pending: reserve.Pending(snap), rooms: map[string]*room{}, workloads: map[string]bool{}}
 	for _, g := range snap.Virtual {
 		for _, pod := range g.Pods {
 			c.pending[pod.UID] = pod
 		}
+	}
+	for _, pod := range c.pending {
+		c.workloads[pod.Controller.UID] = true
 	}
 	kept := &plan.Provision{Refused: p.Refused}
 	var dropped []Dropped
@@ -58,7 +62,9 @@ func PoolChanged() *model.Rejection {
 type provisionCheck struct {
 	snap    *model.Snapshot
 	pending map[string]*model.Pod
-	rooms   map[string]*room
+	// workloads are the UIDs of the controllers of pending and virtual pods.
+	workloads map[string]bool
+	rooms     map[string]*room
 }
 
 // room is the remainder of the limits of a pool or a quota while claims are subtracted from it.
@@ -69,16 +75,13 @@ type room struct {
 }
 
 func (c *provisionCheck) stillPending(pods []*model.Pod) []*model.Pod {
-	if !slices.ContainsFunc(pods, func(p *model.Pod) bool { return c.pending[p.UID] == nil }) {
+	gone := func(p *model.Pod) bool {
+		return c.pending[p.UID] == nil && !(p.Virtual == model.VirtualReplica && c.workloads[p.Controller.UID])
+	}
+	if !slices.ContainsFunc(pods, gone) {
 		return pods
 	}
-	var left []*model.Pod
-	for _, p := range pods {
-		if c.pending[p.UID] != nil {
-			left = append(left, p)
-		}
-	}
-	return left
+	return slices.DeleteFunc(slices.Clone(pods), gone)
 }
 
 // claim checks one claim and, when it is valid, subtracts it from the pool's limits.

@@ -167,6 +167,8 @@ type PodSpec struct {
 const (
 	// VirtualBuffer: a unit of spare capacity that a CapacityBuffer asks for.
 	VirtualBuffer = "buffer"
+	// VirtualReplica: a pod that a workload is about to create. Its controller is the workload.
+	VirtualReplica = "replica"
 )
 
 // Forever is the time that represents no end.

@@ -32,12 +32,13 @@ type Reservation struct {
 }
 
 // PodRef identifies a pod that a plan placed. A pod that still runs on a node being removed has a successor with
-// another UID; then Controller is the UID of its controller, by which the successor is found.
+// another UID, and a virtual pod of a workload is followed by the pod that the workload creates. Then Controller is the
+// UID of the controller, by which the successor is found.
 type PodRef struct{ UID, Controller string }
 
 // Ref returns the PodRef of the pod.
 func (p *Pod) Ref() PodRef {
-	if p.Node != "" {
+	if p.Node != "" || p.Virtual == VirtualReplica {
 		return PodRef{UID: p.UID, Controller: p.Controller.UID}
 	}
 	return PodRef{UID: p.UID}

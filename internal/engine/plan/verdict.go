@@ -159,8 +159,8 @@ const (
 	// NodeExpecting: pods with a reservation on the node are being evicted from other nodes, and none is bound to it
 	// yet (Node).
 	NodeExpecting
-	// NodeHoldsRoom: the empty node has room for virtual pods that fit on no other node (Node; Name: namespace/name of the
-	// object that asks for the room).
+	// NodeHoldsRoom: the empty node has room for virtual pods that fit on no other node (Node; Name: kind and
+	// namespace/name of the object that asks for the room).
 	NodeHoldsRoom
 
 	// PoolBarren: the pool's own requirements exclude every instance type, whatever is available now (Key: the
