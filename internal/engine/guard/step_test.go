@@ -530,7 +530,8 @@ func TestReplacementsRememberTheirPods(t *testing.T) {
 	w := plantest.New(t, 2)
 	cmd := replacing(w)
 	owner := model.Owner{UID: "owner"}
-	cmd.Replacements[0].Pods = []*model.Pod{{UID: "a", Node: "n0", Controller: owner}, {UID: "b", Controller: owner}}
+	cmd.Replacements[0].Pods = []*model.Pod{
+		{Shape: &model.Shape{}, UID: "a", Node: "n0", Controller: owner}, {Shape: &model.Shape{}, UID: "b", Controller: owner}}
 	text := cmd.Encode()
 	again, err := plan.DecodeCommand(text)
 	if err != nil {
