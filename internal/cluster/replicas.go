@@ -357,7 +357,8 @@ func (s *Store) replicaSpec(w *workload, pattern *corev1.Pod, ordinal int) *mode
 		pod.Spec.Volumes = s.ordinalVolumes(pattern, pod.Name)
 	}
 	spec, disposition, _ := s.convertPod(&pod)
-	if disposition != convert.Pending || spec.Rejected != nil || slices.ContainsFunc(spec.Volumes, func(v model.Volume) bool { return v.Exclusive }) {
+	if disposition != convert.Pending || spec.Rejected != nil ||
+		slices.ContainsFunc(spec.Volumes, func(v model.Volume) bool { return v.Exclusive }) {
 		return nil
 	}
 	spec.Virtual = model.VirtualReplica

@@ -37,7 +37,8 @@ func see[T any, O interface {
 	client.Object
 }](s *scaling, generation int, text string) {
 	s.version++
-	s.Saw(O(object[T](s.t, fmt.Sprintf("metadata: {name: web, namespace: default, uid: web, resourceVersion: '%d', generation: %d}\n%s", s.version, generation, text))))
+	s.Saw(O(object[T](s.t, fmt.Sprintf("metadata: {name: web, namespace: default, uid: web, resourceVersion: '%d', generation: %d}\n%s",
+		s.version, generation, text))))
 }
 
 // pod shows a pod of the workload with the name, and what is added to its spec and status.
@@ -115,7 +116,8 @@ func TestReplicas(t *testing.T) {
 	s.pod("web-b", "", "")
 	s.called("at the second pod", false)
 	snap := s.counts("when kube-scheduler has considered no pod", 0, 1000)
-	if p := snap.Virtual[0].Pods[0]; p.Controller != (model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}) || p.Virtual != model.VirtualReplica || p.Requests.At(0) == 0 {
+	if p := snap.Virtual[0].Pods[0]; p.Controller != (model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}) ||
+		p.Virtual != model.VirtualReplica || p.Requests.At(0) == 0 {
 		t.Errorf("a virtual pod is %+v", p)
 	}
 	for i := range 100 {

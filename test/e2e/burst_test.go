@@ -68,7 +68,8 @@ func (s *stage) burst(replicas int, proactive bool) string {
 	if err := s.controller.stop(); err != nil {
 		s.t.Error(err)
 	}
-	return fmt.Sprintf("| %d | %t | %.1f s | %.1f s | %d | %d | %.1f s | %d MiB |", replicas, proactive, last.Seconds(), ready.Seconds(), plans, nodes,
+	return fmt.Sprintf("| %d | %t | %.1f s | %.1f s | %d | %d | %.1f s | %d MiB |",
+		replicas, proactive, last.Seconds(), ready.Seconds(), plans, nodes,
 		took.cpu-before.cpu, took.peak>>20)
 }
 

@@ -106,7 +106,8 @@ func trimScale(obj metav1.Object) bool {
 			PodManagementPolicy: o.Spec.PodManagementPolicy}
 		o.Status = appsv1.StatefulSetStatus{}
 	case *batchv1.Job:
-		o.Spec = batchv1.JobSpec{Parallelism: o.Spec.Parallelism, Completions: o.Spec.Completions, Suspend: o.Spec.Suspend, ManagedBy: o.Spec.ManagedBy}
+		o.Spec = batchv1.JobSpec{Parallelism: o.Spec.Parallelism, Completions: o.Spec.Completions, Suspend: o.Spec.Suspend,
+			ManagedBy: o.Spec.ManagedBy}
 		var conditions []batchv1.JobCondition
 		for _, c := range o.Status.Conditions {
 			conditions = append(conditions, batchv1.JobCondition{Type: c.Type, Status: c.Status})

@@ -14,7 +14,8 @@ import (
 
 // Wait blocks until one of the channels receives or the pause is over. It returns the channel that received, or nil
 // after the pause. ok is false when the context ended. A nil channel never receives.
-func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration, one, other, third <-chan struct{}) (received <-chan struct{}, ok bool) {
+func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration,
+	one, other, third <-chan struct{}) (received <-chan struct{}, ok bool) {
 	timer := clk.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -234,12 +234,14 @@ func TestCheckProvisionOfReplicas(t *testing.T) {
 	claim.Pods[0].Virtual, claim.Pods[0].Controller = model.VirtualReplica, model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}
 	for owner, want := range map[string]int{"web": 0, "other": 1} {
 		w := plantest.New(t, 1)
-		w.Pools[0].Catalog = &model.Catalog{Types: []model.InstanceType{{Name: "small", Capacity: milliCPU(4000), Offerings: []model.Offering{{}}}}}
+		w.Pools[0].Catalog = &model.Catalog{Types: []model.InstanceType{{Name: "small", Capacity: milliCPU(4000),
+			Offerings: []model.Offering{{}}}}}
 		w.Pend("real", "")
 		w.Pods[len(w.Pods)-1].Controller = model.Owner{Kind: "ReplicaSet", Name: owner, UID: owner}
 		kept, dropped := guard.CheckProvision(w.Snapshot(), &plan.Provision{Claims: []plan.NewClaim{claim}})
 		if len(dropped) != want || len(kept.Claims) != 1-want {
-			t.Errorf("with a pod of %s, %d claims are dropped and %d kept, want %d dropped: %v", owner, len(dropped), len(kept.Claims), want, dropped)
+			t.Errorf("with a pod of %s, %d claims are dropped and %d kept, want %d dropped: %v",
+				owner, len(dropped), len(kept.Claims), want, dropped)
 		}
 	}
 }
