@@ -64,6 +64,8 @@ func TestNotices(t *testing.T) {
 		podYAML("long", "idle-1", "1m", `karpenter.sh/do-not-disrupt: 9999999999999h`) + podYAML("dear", "held", "1m",
 		`controller.kubernetes.io/pod-deletion-cost: "1.5"`) +
 		strings.Replace(nodeYAML("timed", "large"), "labels: {", "annotations: {karpenter.sh/do-not-disrupt: 4h}\n  labels: {", 1)
+	texts["pool.yaml"] = strings.Replace(disruptPool, "metadata: {name: default}",
+		`metadata: {name: default, annotations: {karpenter-go.github.io/repair-grace: soon}}`, 1)
 	folder := files(t, texts)
 	_, progress, err := runBoth(t, "", "simulate", "-f", folder, "--disrupt")
 	if err != nil {
@@ -73,6 +75,7 @@ func TestNotices(t *testing.T) {
 pod default/long: annotation karpenter.sh/do-not-disrupt is "9999999999999h", want true or a duration such as 30m; it exceeds the longest duration, so it protects forever
 pod default/dear: annotation controller.kubernetes.io/pod-deletion-cost is "1.5", want an integer of 32 bits, such as -100
 node timed: annotation karpenter.sh/do-not-disrupt is "4h", want true on a node; it is ignored
+pool default: metadata.annotations[karpenter-go.github.io/repair-grace]: Invalid value: "soon": must be a duration from zero to 8760h, such as 10m; it is ignored
 `
 	if diff := cmp.Diff(want, progress); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)

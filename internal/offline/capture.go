@@ -118,7 +118,7 @@ func parseCapture(text []byte) (*captureDocument, error) {
 	decoder.DisallowUnknownFields()
 	switch err := decoder.Decode(&document); {
 	case err != nil:
-		return nil, fmt.Errorf("is no capture: %s", OneLine(err))
+		return nil, fmt.Errorf("is not a capture, which simulate --capture writes: %s", OneLine(err))
 	case document.APIVersion != captureVersion || document.Kind != captureKind:
 		return nil, fmt.Errorf("is %s of %s, want %s of %s", document.Kind, document.APIVersion, captureKind, captureVersion)
 	case document.Input.Sale == nil:

@@ -23,6 +23,12 @@ func (o *Manifests) notices() []string {
 			n.add("node", f.object.Name, fmt.Sprintf("annotation %s is %q, want true on a node; it is ignored", karpv1.AnnotationDoNotDisrupt, text))
 		}
 	}
+	for _, p := range o.pools {
+		_, problems := karpv1.ParseRepairRules(p.object.Annotations)
+		for _, problem := range problems {
+			n.add("pool", p.object.Name, problem.Error()+"; it is ignored")
+		}
+	}
 	return n.lines()
 }
 

@@ -111,6 +111,10 @@ func checkRequirement(r karpv1alpha1.Requirement, rules karpv1.LabelRules) strin
 	return ""
 }
 
+// maxPrice is the highest price in USD per hour that an overlay may give. No instance costs as much; sums of much higher
+// prices would overflow.
+const maxPrice = 1e6
+
 // readPrice reads the price or the adjustment. The definition bounds their syntax; one that was installed by another
 // version may not.
 func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string) {
@@ -119,8 +123,8 @@ func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string
 		return "spec: price and priceAdjustment cannot both be set"
 	case spec.Price != nil:
 		price, err := strconv.ParseFloat(*spec.Price, 64)
-		if err != nil || !(price >= 0) || math.IsInf(price, 0) {
-			return fmt.Sprintf("spec.price: %q is not a price; it is USD per hour, zero or more", *spec.Price)
+		if err != nil || !(price >= 0 && price <= maxPrice) {
+			return fmt.Sprintf("spec.price: %q is not a price; it is USD per hour, zero to 1000000", *spec.Price)
 		}
 		o.changesPrice, o.adjust = true, func(float64) float64 { return price }
 	case spec.PriceAdjustment != nil:
@@ -130,8 +134,8 @@ func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string
 			return fmt.Sprintf("spec.priceAdjustment: %q is neither an amount nor a percentage", *spec.PriceAdjustment)
 		}
 		o.changesPrice = true
-		if o.adjust = func(usd float64) float64 { return max(0, usd+by) }; percent {
-			o.adjust = func(usd float64) float64 { return max(0, usd*(1+by/100)) }
+		if o.adjust = func(usd float64) float64 { return min(max(0, usd+by), maxPrice) }; percent {
+			o.adjust = func(usd float64) float64 { return min(max(0, usd*(1+by/100)), maxPrice) }
 		}
 	}
 	return ""
